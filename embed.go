@@ -33,7 +33,8 @@ type Server struct {
 	// Listeners nor File.
 	Addr string
 
-	// Handler answers all requests; nil: what was registered with Handle before Start.
+	// Handler answers all requests; nil: what was registered with Handle before Start, or the sites
+	// of File. It is an error if there is none of these.
 	Handler Service
 
 	// TLS is how to speak TLS at Addr; nil: plain HTTP. It needs a certificate, or a function that
@@ -228,9 +229,11 @@ func (r *Running) Addrs() []string { return r.r.Addrs() }
 // reads File again. Addresses that both have stay open. Connections stay, too, unless TLS asks for
 // more than before: then they end with the answers that are under way. An address with port 0 is
 // the one that it was before, in their order for each host; Addrs has the port that the kernel
-// chose, and an address with that means the same. Threads, Workers, Handoff and Logger cannot
-// change. After an error everything is as it was, and Sockets in next that are not served are
-// closed. The error is ErrStopped once the server stops.
+// chose, and an address with that means the same. Logger stays, and Threads, Workers and Handoff
+// cannot change: they are zero or as they were. Reload waits for the loops. Called on one, by a
+// handler, it returns an error; Request.Await takes it off the loop. After an error everything is as
+// it was, and Sockets in next that are not served are closed. The error is ErrStopped once the
+// server stops.
 func (r *Running) Reload(next Server) error { return r.r.Reload(program, next.embedding()) }
 
 // Stats are counters of a server.

@@ -237,8 +237,8 @@ func TestListeners(t *testing.T) {
 // TestStartFails: what a server cannot do it says at once, and it leaves nothing.
 func TestStartFails(t *testing.T) {
 	leavesNothing(t)
-	_, stop := embed(t, lwango.Server{Addr: "127.0.0.1:0"})
-	r, _ := embed(t, lwango.Server{Addr: "127.0.0.1:0"})
+	_, stop := embed(t, lwango.Server{Addr: "127.0.0.1:0", Handler: says("")})
+	r, _ := embed(t, lwango.Server{Addr: "127.0.0.1:0", Handler: says("")})
 	taken := r.Addrs()[0]
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -270,7 +270,7 @@ func TestStartFails(t *testing.T) {
 		"wrong.conf:3: error_log.format: is for a server that":      {File: file},
 		"no such file": {File: file + "x"},
 	} {
-		s.Logger = logtext.Quiet
+		s.Logger, s.Handler = logtext.Quiet, says("")
 		if err := s.Serve(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
@@ -297,7 +297,8 @@ func TestSeveralServers(t *testing.T) {
 	running := make(chan *lwango.Running, 4)
 	for range 4 {
 		all.Go(func() {
-			r, err := lwango.Server{Addr: port, Threads: 2, Logger: logtext.Quiet}.Start(ctx)
+			r, err := lwango.Server{Addr: port, Threads: 2, Handler: says(""),
+				Logger: logtext.Quiet}.Start(ctx)
 			switch {
 			case err == nil:
 				got.Add(1)
@@ -579,9 +580,9 @@ func TestOneBroker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := lwango.Server{Addr: "127.0.0.1:0", File: file, Logger: logtext.Quiet}
+	s := lwango.Server{Addr: "127.0.0.1:0", File: file, Handler: says(""), Logger: logtext.Quiet}
 	_, stop := embed(t, s)
-	embed(t, lwango.Server{Addr: "127.0.0.1:0"})
+	embed(t, lwango.Server{Addr: "127.0.0.1:0", Handler: says("")})
 	if _, err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "pubsub.url: ") {
 		t.Errorf("a second one: %v", err)
 	}
@@ -597,13 +598,13 @@ func TestOneBroker(t *testing.T) {
 	}
 }
 
-// TestZeroServer: the zero Server needs nothing but its port.
+// TestZeroServer: a Server needs nothing but its port and something that answers.
 func TestZeroServer(t *testing.T) {
 	ci.Only(t, "listens on port 8080 of all addresses")
 	leavesNothing(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := lwango.Server{}.Start(ctx)
+	r, err := lwango.Server{Handler: says("")}.Start(ctx)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		t.Skip("another program has port 8080")
 	}

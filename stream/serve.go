@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -21,6 +22,7 @@ type Server struct {
 	path     string // of a UNIX socket
 	closed   bool
 	idle     time.Duration
+	open     *atomic.Int64 // counts the connections; nil: nobody wants to know
 	handler  func(t *loop.Thread, s *Stream) error
 }
 
@@ -55,10 +57,11 @@ func Serve(l *loop.Loop, network, address string, idle time.Duration,
 
 // ServeFD is Serve for a listening socket that is there, such as one of loop.Listen. The socket is
 // non-blocking. To stop accepting, the caller closes the returned Listener on the loop; the path of
-// a UNIX socket is the caller's. On an error fd is still the caller's.
-func ServeFD(l *loop.Loop, fd int, idle time.Duration,
+// a UNIX socket is the caller's. open, if not nil, counts the connections that are open. On an error
+// fd is still the caller's.
+func ServeFD(l *loop.Loop, fd int, idle time.Duration, open *atomic.Int64,
 	handler func(t *loop.Thread, s *Stream) error) (*loop.Listener, error) {
-	srv := new(Server)
+	srv := &Server{open: open}
 	err := srv.serve(l, fd, idle, handler)
 	return srv.listener, err
 }
@@ -104,6 +107,9 @@ func (srv *Server) accept(fd int, remote netip.AddrPort) {
 		sysio.Close(fd)
 		return
 	}
+	if srv.open != nil {
+		srv.open.Add(1)
+	}
 	c.stream.Own(&c.Thread, remote)
 	if srv.loop.Stopping() { // the loop has woken its idle connections already
 		loop.Wake(&c.Thread)
@@ -143,7 +149,12 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 func (c *served) Left() {}
 
 // Ended is called by the loop when the thread has ended.
-func (c *served) Ended() { c.stream.closed = true }
+func (c *served) Ended() {
+	c.stream.closed = true
+	if c.server.open != nil {
+		c.server.open.Add(-1)
+	}
+}
 
 // pending reports whether there is something to read, which may be the end.
 func (s *Stream) pending() bool {

@@ -360,12 +360,17 @@ func (r *Running) call(f func(s *server)) error {
 	}
 }
 
-// Reload puts e into force, by the rules of a reload.
+// Reload puts e into force, by the rules of a reload. It waits for the loops, and so it refuses to
+// be called on one.
 func (r *Running) Reload(p *Program, e *Embedding) (err error) {
+	if onLoop() {
+		go func() { _ = r.call(e.closeGiven) }()
+		return errOnLoop
+	}
 	failed := r.call(func(s *server) {
 		if s.stopping() {
 			err = ErrStopped
-		} else {
+		} else if err = e.keeps(s); err == nil {
 			before, config := s.source, s.config
 			s.source = p.embedded(e, before.Logger)
 			s.source.open = s.chosenPorts()
@@ -384,6 +389,23 @@ func (r *Running) Reload(p *Program, e *Embedding) (err error) {
 		e.closeGiven(nil)
 	}
 	return errors.Join(failed, err)
+}
+
+// keeps returns an error if e asks for what a server that runs cannot change. A zero field asks for
+// nothing.
+func (e *Embedding) keeps(s *server) error {
+	changes := func(name string, has, wants any) error {
+		return fmt.Errorf("%s: cannot change from %v to %v while the server runs", name, has, wants)
+	}
+	switch c := s.config; {
+	case e.Threads != 0 && e.Threads != c.Threads && e.Threads != len(s.loops):
+		return changes("Threads", len(s.loops), e.Threads)
+	case e.Workers != 0 && e.Workers != c.Workers:
+		return changes("Workers", c.Workers, e.Workers)
+	case e.Handoff != coro.Direct && e.Handoff.String() != c.Handoff:
+		return changes("Handoff", c.Handoff, e.Handoff)
+	}
+	return nil
 }
 
 // closeDoubles closes the net.Listeners of e whose sockets s has by other ones already.

@@ -312,7 +312,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			case sig == syscall.SIGUSR2:
 				s.beginUpgrade(stopped != nil)
 			case stopped == nil:
-				active := s.conn.Active()
+				active := s.opened()
 				s.before.over()
 				stop()
 				s.own.Info("stopping", "signal", sig.String(), "grace", s.config.Grace,
@@ -321,8 +321,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			case spared:
 				spared = false
 			default:
-				s.own.Warn("stopped at once", "signal", sig.String(), "connections",
-					s.conn.Active())
+				s.own.Warn("stopped at once", "signal", sig.String(), "connections", s.opened())
 				return errCutShort
 			}
 		case f := <-calls:
@@ -344,7 +343,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 		case <-done:
 			done = nil
 			if stopped == nil {
-				active := s.conn.Active()
+				active := s.opened()
 				s.before.over()
 				stop()
 				spared = true
@@ -366,6 +365,9 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 		}
 	}
 }
+
+// opened returns how many connections are open, with those that do not speak HTTP.
+func (s *server) opened() int { return s.conn.Active() + int(s.sessions.Load()) }
 
 // hup reads the configuration again. A process that is being replaced leaves that to the new one.
 func (s *server) hup() {
@@ -395,6 +397,8 @@ var (
 func (s *server) logReload(before *config, err error) {
 	var all settings.Errors
 	switch {
+	case err == nil && s.config.File == "" && s.source.Embedding != nil:
+		s.own.Info("reloaded", "by", "the program")
 	case err == nil:
 		s.own.Info("reloaded", append([]any{"file", orElse(s.config.File, "built-in defaults")},
 			s.config.differences(before)...)...)

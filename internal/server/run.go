@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,7 @@ type server struct {
 	own       *slog.Logger // for what the server itself does: no such line is left out
 	config    *config
 	conn      *conn.Server
+	sessions  atomic.Int64 // connections that do not speak HTTP
 	loops     []*loop.Loop
 	watchdog  *loop.Watchdog
 	inherited map[string][]int
@@ -420,7 +422,7 @@ func (s *server) serve(l *listener, i int) error {
 		var h *loop.Listener
 		var err error
 		if c := l.config; c.streams != nil {
-			h, err = stream.ServeFD(s.loops[i], fd, c.idle, c.streams)
+			h, err = stream.ServeFD(s.loops[i], fd, c.idle, &s.sessions, c.streams)
 		} else {
 			h, err = s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls, Name: l.name,
 				Terms: l.terms})

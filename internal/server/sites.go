@@ -267,6 +267,11 @@ func (c *config) route(s source, built []builtSite) error {
 		sites = []handlers.Site{{
 			Around: handlers.Chain(compress.Middleware(c.compression.policy), s.Around)}}
 		if len(s.Routes) == 0 && s.Patterns == nil {
+			if s.Embedding != nil && slices.ContainsFunc(c.Listeners,
+				func(l listenerConfig) bool { return l.streams == nil }) {
+				return errors.New("nothing would answer requests: the Server has no Handler, nothing was " +
+					"registered with Handle, and no File has a [[site]]")
+			}
 			sites[0].Routes = []handlers.Route{{Prefix: "/", Handler: welcome}}
 		}
 	}
