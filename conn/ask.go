@@ -125,15 +125,14 @@ func (r *Request) ReplaceHeader(name string, values ...string) {
 		raw = append(raw, s...)
 		return http1.Span{Start: uint32(from), End: uint32(len(raw))}
 	}
-	if r.header.Len() > 0 {
+	if r.listed {
 		r.header.fields = slices.DeleteFunc(slices.Clone(r.header.fields), func(f Field) bool {
 			return http1.SameVariable(f.Name, name)
 		})
 	}
-	made := r.header.Len() > 0
 	for _, value := range values {
 		fields = append(fields, http1.Field{Name: add(name), Value: add(value)})
-		if made {
+		if r.listed {
 			r.header.Add(name, value)
 		}
 	}

@@ -25,7 +25,7 @@
 //	admit.go          which connections may stay, and which are closed to make room
 //	terms.go          connections from before a listener asked for more
 //	linger.go         closing so that the client can read the last answer
-//	request.go        Request
+//	request.go        Request; fields.go its header fields
 //	rewrite.go        requests that get another path
 //	waits.go          what a handler's thread can wait for
 //	await.go          what runs off the loop for it

@@ -89,6 +89,11 @@ var notOfAnother = []string{"If-Match", "If-None-Match", "If-Modified-Since", "I
 	"If-Range", "Range", "Content-Length", "Content-Type", "Content-Encoding", "Transfer-Encoding",
 	"Expect", "Connection", "Proxy-Connection", "Keep-Alive", "TE", "Trailer", "Upgrade"}
 
+func ofThisAlone[T string | []byte](name T) bool {
+	return slices.ContainsFunc(notOfAnother,
+		func(s string) bool { return ascii.EqualFold(name, s) })
+}
+
 // Instead calls h for another path, which must be a clean one, and returns what h returns. To h the
 // request is a GET, or still a HEAD, of that target, without a query, a body, conditions, ranges
 // and what is about the connection; all else is as it was. It is for error pages that a handler
@@ -101,13 +106,13 @@ func (r *Request) Instead(path string, resp *Response, h Handler) int {
 // become makes r, for another handler, a request for a clean path: a GET, or still a HEAD, without
 // a query and a body, and without the fields notOfAnother. undo makes it what it was.
 func (r *Request) become(path string) (undo func()) {
-	head, header, old, prefix := r.head, r.header, r.path, r.prefix
+	head, header, listed, old, prefix := r.head, r.header, r.listed, r.path, r.prefix
 	raw, text, user, authType := r.raw, r.text, r.user, r.authType
 	query, form, multipart := r.query, r.form, r.multipart
 	rewritten, rewrites, once, replaced := r.rewritten, r.rewrites, r.once, r.replaced
 	match, place := r.matched, r.place
 	undo = func() {
-		r.head, r.header, r.path, r.prefix = head, header, old, prefix
+		r.head, r.header, r.listed, r.path, r.prefix = head, header, listed, old, prefix
 		r.segments = nil
 		r.raw, r.text, r.user, r.authType = raw, text, user, authType
 		r.query, r.form, r.multipart = query, form, multipart
@@ -119,11 +124,15 @@ func (r *Request) become(path string) (undo func()) {
 	}
 	r.head.Query, r.head.ContentLength, r.head.Chunked = http1.Span{}, -1, false
 	r.head.Fields = slices.DeleteFunc(slices.Clone(head.Fields), func(f http1.Field) bool {
-		name := f.Name.Of(raw)
-		return slices.ContainsFunc(notOfAnother,
-			func(s string) bool { return ascii.EqualFold(name, s) })
+		return ofThisAlone(f.Name.Of(raw))
 	})
-	r.header, r.path, r.segments = Header{}, []byte(path), nil
+	r.header = Header{}
+	if listed { // what handlers have changed stays changed
+		r.header.fields = slices.DeleteFunc(slices.Clone(header.fields), func(f Field) bool {
+			return ofThisAlone(f.Name)
+		})
+	}
+	r.path, r.segments = []byte(path), nil
 	r.query, r.form, r.multipart, r.once = nil, nil, nil, nil
 	r.matched = matched{} // with memory of its own: what undo restores stays as it is
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.

@@ -3,6 +3,7 @@ package conn
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
@@ -113,4 +114,13 @@ func (h *Header) firstBad() *Field {
 func (h *Header) reset() {
 	clear(h.fields)
 	h.fields, h.valid = h.fields[:0], 0
+}
+
+// detach copies what the list has, so that it holds nothing else in memory.
+func (h *Header) detach() {
+	h.fields = slices.Clip(slices.Clone(h.fields))
+	for i := range h.fields {
+		f := &h.fields[i]
+		f.Name, f.Value = strings.Clone(f.Name), strings.Clone(f.Value)
+	}
 }

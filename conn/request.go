@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
 )
@@ -50,7 +49,8 @@ type Request struct {
 	matched   matched
 	user      string
 	authType  string
-	header    Header
+	header    Header   // see Header
+	listed    bool     // header is what the request has, and head.Fields what the client has sent
 	replaced  []string // names; see ReplaceHeader
 	body      Body
 	query     url.Values
@@ -102,7 +102,8 @@ func (r *Request) release() {
 	if r.proxied {
 		r.proxied, r.scheme, r.client = false, 0, netip.AddrPort{}
 	}
-	if r.header.Len() > 0 {
+	if r.listed {
+		r.listed = false
 		r.header.reset()
 	}
 }
@@ -116,7 +117,12 @@ func (r *Request) compact() {
 	if r.idView != nil && &r.idView[0] != &r.idText[0] {
 		r.idView = bytes.Clone(r.idView)
 	}
-	r.text, r.header = "", Header{}
+	if r.listed && r.changed() {
+		r.header.detach()
+	} else {
+		r.header, r.listed = Header{}, false
+	}
+	r.text = ""
 	r.head.Fields = slices.Clip(slices.Clone(r.head.Fields))
 }
 
@@ -244,51 +250,6 @@ func (r *Request) User() string { return r.user }
 
 // AuthType returns how the server itself has found out the user, such as "Basic"; "" if it has not.
 func (r *Request) AuthType() string { return r.authType }
-
-// Header returns the header fields. A handler may change them for the handlers that it calls.
-func (r *Request) Header() *Header {
-	if r.over() {
-		return new(Header) // what is set in it must not reach the next request
-	}
-	if r.header.Len() == 0 {
-		for _, f := range r.head.Fields {
-			name := r.string(f.Name)
-			if r.authType != "" && ascii.EqualFold(name, "Authorization") {
-				continue // see SetUser
-			}
-			r.header.Add(name, r.string(f.Value))
-		}
-	}
-	return &r.header
-}
-
-// HeaderView returns the value of the first field of that name without a copy. The value is valid
-// until the handler returns.
-func (r *Request) HeaderView(name string) ([]byte, bool) {
-	r.live()
-	return r.head.Get(r.raw, name)
-}
-
-// HeaderViewFrom is HeaderView for the first field of that name behind the first from fields of the
-// header. next is what to call it with for the one after that; -1: there was none.
-func (r *Request) HeaderViewFrom(name string, from int) (value []byte, next int) {
-	r.live()
-	for i := from; i < len(r.head.Fields); i++ {
-		if f := &r.head.Fields[i]; ascii.EqualFold(f.Name.Of(r.raw), name) {
-			return f.Value.Of(r.raw), i + 1
-		}
-	}
-	return nil, -1
-}
-
-// AppendHeaderViews appends the values of all fields of that name to dst. They are valid until the
-// handler returns.
-func (r *Request) AppendHeaderViews(dst [][]byte, name string) [][]byte {
-	for value, next := r.HeaderViewFrom(name, 0); next >= 0; value, next = r.HeaderViewFrom(name, next) {
-		dst = append(dst, value)
-	}
-	return dst
-}
 
 // Body returns the request body, decoded; it is empty if there is none. Reading it waits for the
 // client.
