@@ -153,19 +153,21 @@ func (b *Body) undecided(err error) bool {
 	return err == stream.ErrWouldBlock || err == os.ErrDeadlineExceeded
 }
 
-// SetLimit lowers the limit of max_body_size to n bytes for this request. If Content-Length exceeds
-// it, the next Read returns ErrBodyTooLarge, before the client is asked to send the body.
+// SetLimit lowers the limit of max_body_size to n bytes for this request; a negative n is 0, as in
+// http.MaxBytesReader. If Content-Length exceeds it, the next Read returns ErrBodyTooLarge, before
+// the client is asked to send the body.
 func (b *Body) SetLimit(n int64) {
-	if b.limit < 0 || n < b.limit {
+	if n = max(n, 0); b.limit < 0 || n < b.limit {
 		b.limit = n
 	}
 	b.checkLength()
 }
 
 // ReplaceLimit makes n bytes the limit of the body, more or less than max_body_size, but no more
-// than Config.LargestBodySize. It is for what stands in front of a handler: once some of the body
-// was read, ReplaceLimit only lowers the limit, as SetLimit does.
+// than Config.LargestBodySize; a negative n is 0. It is for what stands in front of a handler: once
+// some of the body was read, ReplaceLimit only lowers the limit, as SetLimit does.
 func (b *Body) ReplaceLimit(n int64) {
+	n = max(n, 0)
 	if b.read > 0 {
 		b.SetLimit(n)
 		return
