@@ -152,7 +152,7 @@ func (x *exchange) describe(e *AccessEntry) {
 	}
 	if raw := x.req.raw; raw != nil {
 		h := &x.req.head
-		e.Method, e.Secure = h.Method.String(), x.req.Secure()
+		e.Method, e.Secure = x.req.Method(), x.req.Secure()
 		e.Received = int64(h.Len()) + x.req.body.read
 		e.Target = first(loggedText, h.Target.Of(raw))
 		e.Host = first(loggedText, h.Host.Of(raw))

@@ -25,7 +25,7 @@ func (c *connection) Describe() string {
 	}
 	head := &x.req.head
 	return fmt.Sprintf("%s, request %s, %s %.200q, route %q", client, x.req.ID(),
-		head.Method.String(), head.Target.Of(x.req.raw), x.req.prefix)
+		head.Name.Of(x.req.raw), head.Target.Of(x.req.raw), x.req.prefix)
 }
 
 // traced makes the request a task of the runtime's trace, which is on, with its ID and its route.

@@ -89,8 +89,9 @@ var rejects = []struct {
 	{"GET /bad HTTP/1.1x\r\nHost: a\r\n\r\n", 400},
 	{"G@T /bad HTTP/1.1\r\nHost: a\r\n\r\n", 400},
 	{"\x16\x03\x01\x02\x00", 400}, // a TLS client at the wrong port
-	{"BREW /bad HTTP/1.1\r\nHost: a\r\n\r\n", 501},
-	{"get /bad HTTP/1.1\r\nHost: a\r\n\r\n", 501},
+	{"PRI /bad HTTP/1.1\r\nHost: a\r\n\r\n", 501},
+	{strings.Repeat("A", 100_000) + " /bad HTTP/1.1\r\nHost: a\r\n\r\n", 501},
+	{strings.Repeat("A", 65), 501}, // no byte behind it makes it a method
 	{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
 	{"GET /bad HTTP/3.0\r\nHost: a\r\n\r\n", 505},
 	{"CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n", 405},

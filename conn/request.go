@@ -137,8 +137,15 @@ func (r *Request) string(s http1.Span) string {
 	return r.text[s.Start:s.End]
 }
 
-// Method returns the method, such as GET; methods are case-sensitive (RFC 9110 section 9.1).
-func (r *Request) Method() string { return r.head.Method.String() }
+// Method returns the method, such as GET, which may be any token of up to 64 bytes, but not CONNECT.
+// Methods are case-sensitive (RFC 9110 section 9.1). A handler answers 405 to those that it does
+// not know.
+func (r *Request) Method() string {
+	if r.head.Method == http1.Other {
+		return r.string(r.head.Name)
+	}
+	return r.head.Method.String()
+}
 
 // Target returns the request target as it was sent (RFC 9112 section 3.2).
 func (r *Request) Target() string { return r.string(r.head.Target) }

@@ -106,7 +106,8 @@ var exchanges = []exchange{
 	{"DELETE", repeats, nil, "DELETE /x.php", nil, "body", 200, "DELETEbody", nil},
 	{"TRACE", nil, nil, "TRACE /x.php", nil, "", 405, "",
 		[]string{"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"}},
-	{"PURGE", nil, nil, "PURGE /x.php", nil, "", 501, "", nil},
+	{"PURGE", repeats, nil, "PURGE /x.php", nil, "body", 200, "PURGEbody", nil},
+	{"M-SEARCH", repeats, nil, "M-SEARCH /x.php", nil, "body", 200, "M-SEARCHbody", nil},
 
 	// The application is not asked if the client makes a mistake.
 	{"a body that just fits", answers(""), shortBodies, "POST /x.php", nil,

@@ -71,9 +71,7 @@ const (
 	headBody = "looks at the body of an answer to HEAD, which only a recorder gets"
 	parent   = "expects that a target that leaves the root by .. comes to the handler; lwango " +
 		"answers 400"
-	control = "expects that an encoded control character comes to the handler; lwango answers 400"
-	method  = "uses a method that is not in the IANA registry; lwango answers 501 (RFC 9110 " +
-		"section 9.1)"
+	control   = "expects that an encoded control character comes to the handler; lwango answers 400"
 	fragment  = "sends a fragment, which a target has not (RFC 9112 section 3.2); lwango answers 400"
 	midway    = "looks at the answer while it is being written, where Done ends it"
 	notHead   = "writes an answer to HEAD; the request of Writer is GET"
@@ -85,8 +83,6 @@ const (
 // left are tests that pass only with net/http or only with a recorder, and why; tests that have
 // them as subtests are not listed. One that passes must not be here.
 var left = map[string]string{
-	c + ".TestMuxBasic":         method,
-	c + ".TestCustomHTTPMethod": method,
 	c + "/middleware.TestRouteHeaders/" +
 		"matching_header_should_route_to_correct_middleware": hostField,
 	c + "/middleware.TestRouteHeaders/wildcard_pattern_should_match": hostField,
@@ -106,8 +102,6 @@ var left = map[string]string{
 	e + "/middleware.TestGzipWithMinLengthChunked":                 midway,
 	e + ".TestGroup_HEAD":                                          headBody,
 	e + ".TestRouterAutoHandleHEAD_AnyRoute_NotWrapped":            headBody,
-	e + ".TestEcho_Any_matchesArbitraryMethod":                     method,
-	e + ".TestDefaultRouter_RemoveCustomMethod":                    method,
 	e + ".TestEcho_StaticDirectoryRedirect_controlCharacters":      control,
 	e + ".TestEcho_StaticFS_nonValidatingCustomFSCannotEscapeRoot": parent,
 

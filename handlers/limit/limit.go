@@ -154,10 +154,9 @@ func (l *limiter) setMethods(methods []string) error {
 	if methods == nil {
 		return nil
 	}
-	known := strings.Split(conn.Methods, ", ")
 	for _, m := range methods {
-		if !slices.Contains(known, m) {
-			return handlers.BadKey("methods", "expected some of %s, found %q", conn.Methods, m)
+		if !http1.ValidMethod(m) || m != strings.ToUpper(m) || m == http.MethodConnect {
+			return handlers.BadKey("methods", "expected methods in upper case, such as GET, found %q", m)
 		}
 		l.methods = append(l.methods, m)
 		if m == http.MethodGet && !slices.Contains(methods, http.MethodHead) {
@@ -165,7 +164,7 @@ func (l *limiter) setMethods(methods []string) error {
 		}
 	}
 	if l.methods == nil {
-		return handlers.BadKey("methods", "expected some of %s", conn.Methods)
+		return handlers.BadKey("methods", "expected at least one, such as GET")
 	}
 	l.allowed = strings.Join(l.methods, ", ")
 	return nil

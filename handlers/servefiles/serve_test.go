@@ -193,6 +193,7 @@ func TestMethods(t *testing.T) {
 		{"POST /a.txt", 405, -1, "GET, HEAD, OPTIONS"},
 		{"PUT /nothing", 405, -1, "GET, HEAD, OPTIONS"},
 		{"DELETE /", 405, -1, "GET, HEAD, OPTIONS"},
+		{"PURGE /a.txt", 405, -1, "GET, HEAD, OPTIONS"},
 		{"PATCH /.git", 405, -1, "GET, HEAD, OPTIONS"},
 	} {
 		got := s.Request(c.line, nil, "")

@@ -21,8 +21,8 @@ var (
 	ErrEmptyLines = &Error{400, "too many empty lines before the request"}
 	// RFC 9112 section 3.1
 	ErrMethodSyntax = &Error{400, "the method is not a token followed by one space"}
-	// RFC 9110 section 9.1
-	ErrMethod = &Error{501, "unknown method"}
+	// RFC 9112 section 3, RFC 9113 section 3.4
+	ErrMethod = &Error{501, "the method is PRI, or longer than any that is implemented"}
 	// RFC 9112 section 2.3
 	ErrVersion = &Error{400, "the request line does not end in a space and HTTP/digit.digit"}
 	// RFC 9110 section 15.6.6

@@ -30,6 +30,7 @@ type Head struct {
 	Absolute bool  // the target has a scheme and an authority
 	Secure   bool  // and the scheme is https
 
+	Name   Span // of the method
 	Target Span // as sent
 	// raw; empty for CONNECT, for Asterisk, and for an absolute target without a path, which means
 	// "/"
@@ -121,6 +122,9 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 				continue
 			}
 		}
+		if h.stage == inRequestLine && longMethod(buf[start:]) {
+			return h.fail(ErrMethod)
+		}
 		i := bytes.IndexByte(buf[h.searched:], '\n')
 		if i < 0 {
 			return h.incomplete(buf)
@@ -167,10 +171,11 @@ func (h *Head) straight(buf []byte, start int) (end int, e *Error) {
 		from := method + 1
 		to := from + targetLen(rest[from:])
 		m := parseMethod(rest[:method])
-		if m == 0 || from == to || !startsWith(rest[to:], " HTTP/1.1\r\n") {
+		if m == 0 || method > maxMethod || from == to || !startsWith(rest[to:], " HTTP/1.1\r\n") {
 			return 0, nil
 		}
 		h.Method, h.Minor, h.ContentLength, h.stage = m, 1, -1, inFields
+		h.Name = Span{uint32(start), uint32(start + method)}
 		return start + to + len(" HTTP/1.1\r\n"), h.target(buf, start+from, start+to)
 	}
 	if startsWith(rest, "\r\n") {
@@ -257,17 +262,21 @@ func (h *Head) begin(buf []byte) (more bool, e *Error) {
 	return false, nil
 }
 
-// noteMethod takes the method from the beginning of a request line. It looks at no more of that
-// than the longest method has, as it is called for each piece of a line that comes in many.
+// noteMethod takes the method from the beginning of a request line, if it is one that matters to
+// the answer. It looks at no more of that than the longest method has, as it is called for each
+// piece of a line that comes in many.
 func (h *Head) noteMethod(line []byte) {
 	if h.stage == inRequestLine {
-		line = line[:min(len(line), longerThanMethods)]
-		h.Method = parseMethod(line[:tokenLen(line)])
+		line = line[:min(len(line), maxMethod)]
+		h.Method = knownMethod(line[:tokenLen(line)])
 	}
 }
 
-// longerThanMethods is more than any name in methodNames has.
-const longerThanMethods = 32
+// longMethod reports that a line begins with a method that is too long. It is asked before all else
+// that could be wrong with the line, so that the answer does not depend on how the line comes.
+func longMethod(line []byte) bool {
+	return len(line) > maxMethod && tokenLen(line[:maxMethod+1]) > maxMethod
+}
 
 // incomplete is called when the last line lacks its LF. A CR in it that is not the last byte will
 // never have one, and need not wait for a timeout.

@@ -23,7 +23,7 @@ func naive(t *testing.T, h *http1.Head, head []byte) {
 		t.Fatal("line ends or NUL let pass")
 	}
 	parts := strings.Split(lines[0], " ")
-	if len(parts) != 3 || parts[0] != h.Method.String() || parts[1] != string(h.Target.Of(head)) || parts[2][:7] != "HTTP/1." || (parts[2] == "HTTP/1.0") != (h.Minor == 0) {
+	if len(parts) != 3 || parts[0] != string(h.Name.Of(head)) || h.Method != http1.Other && parts[0] != h.Method.String() || parts[1] != string(h.Target.Of(head)) || parts[2][:7] != "HTTP/1." || (parts[2] == "HTTP/1.0") != (h.Minor == 0) {
 		t.Fatalf("request line: %q", parts)
 	}
 	var list, connection []string
@@ -83,7 +83,7 @@ func peer(t *testing.T, h *http1.Head, head []byte) {
 	if h.Absolute || h.Method == http1.CONNECT {
 		host, _ = url.PathUnescape(host) // net/http decodes it
 	}
-	if h.Method.String() != req.Method || host != req.Host {
+	if string(h.Name.Of(head)) != req.Method || host != req.Host {
 		t.Fatalf("net/http has %s, host %q", req.Method, req.Host)
 	}
 }

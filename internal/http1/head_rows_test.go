@@ -80,9 +80,12 @@ var badHeads = []struct {
 	{"GET\t/ HTTP/1.1\r\n", http1.ErrMethodSyntax},
 	{"G\x80T / HTTP/1.1\r\n", http1.ErrMethodSyntax},
 	{"GET: / HTTP/1.1\r\n", http1.ErrMethodSyntax},
-	{"get / HTTP/1.1\r\n", http1.ErrMethod},
-	{"BREW / HTTP/1.1\r\n", http1.ErrMethod},
-	{"GETT / HTTP/1.1\r\n", http1.ErrMethod},
+	{"PRI / HTTP/1.1\r\n", http1.ErrMethod},
+	{"PRI * HTTP/1.1\r\n", http1.ErrMethod},
+	{strings.Repeat("A", 65) + " / HTTP/1.1\r\n", http1.ErrMethod},
+	{strings.Repeat("A", 65), http1.ErrMethod}, // also before the end of the line, whatever that is
+	{strings.Repeat("A", 66) + "\rB", http1.ErrMethod},
+	{"\r\n" + strings.Repeat("A", 100_000) + "\n", http1.ErrMethod},
 
 	// Version. It wins over the method.
 	{"GET /\r\n", http1.ErrVersion},

@@ -203,22 +203,32 @@ func TestMethods(t *testing.T) {
 	}
 	for _, name := range []string{"ACL", "PROPFIND", "REPORT", "MKCOL", "MKCALENDAR", "LOCK", "VERSION-CONTROL"} {
 		var h http1.Head
-		if _, err := parse(&h, name+" / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil || h.Method.String() != name {
+		if _, err := parse(&h, name+" / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil || h.Method.String() != name || !http1.ValidMethod(name) {
 			t.Errorf("%s: %v, %v", name, h.Method, err)
 		}
 	}
-	for _, name := range []string{"PRI", "PURGE", "propfind", "PROPFINDS", "*"} {
-		var h http1.Head
-		if _, err := parse(&h, name+" / HTTP/1.1\r\nHost: a\r\n\r\n"); err == nil {
-			t.Errorf("%s is known as %v", name, h.Method)
+	for _, name := range []string{"PURGE", "BAN", "NOTIFY", "M-SEARCH", "propfind", "PROPFINDS", "*", "GETT", "HEA", "!",
+		strings.Repeat("A", 64)} {
+		for _, before := range []string{"", "\r\n"} {
+			raw := before + name + " / HTTP/1.1\r\nHost: a\r\n\r\n"
+			var h http1.Head
+			if _, err := parse(&h, raw); err != nil || h.Method != http1.Other ||
+				string(h.Name.Of([]byte(raw))) != name || !http1.ValidMethod(name) {
+				t.Errorf("%s: %v, %q, %v", name, h.Method, h.Name.Of([]byte(raw)), err)
+			}
+		}
+	}
+	for _, name := range []string{"", "PRI", "A B", "A\x80", "A/", strings.Repeat("A", 65)} {
+		if http1.ValidMethod(name) {
+			t.Errorf("%q can be a method", name)
 		}
 	}
 }
 
-// TestLongMethodByteByByte: what is noted of a request line that is not complete costs no walk over
+// TestLongLineByteByByte: what is noted of a request line that is not complete costs no walk over
 // all of it each time.
-func TestLongMethodByteByByte(t *testing.T) {
-	line := []byte(strings.Repeat("A", 1<<18))
+func TestLongLineByteByByte(t *testing.T) {
+	line := []byte(strings.Repeat("A", 64) + " /" + strings.Repeat("a", 1<<18))
 	var h http1.Head
 	began := time.Now()
 	for n := range line {

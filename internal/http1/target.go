@@ -11,12 +11,13 @@ import (
 // SP separates the parts.
 //
 // The order of the checks decides which answer a line gets that is wrong twice: a version we do not
-// speak comes before a method we do not know, since in another version it could be known.
+// speak comes before a method that is none, since in another version it could be one.
 func (h *Head) requestLine(buf []byte, start, end int) *Error {
 	h.ContentLength = -1
 	line := buf[start:end]
 	i := tokenLen(line)
 	h.Method = parseMethod(line[:i])
+	h.Name = Span{uint32(start), uint32(start + i)}
 	if i == 0 || i == len(line) || line[i] != ' ' {
 		return ErrMethodSyntax
 	}

@@ -49,7 +49,7 @@ const (
 )
 
 // Parse reads "[METHOD ][HOST]/[PATH]". Beyond what net/http refuses, it refuses patterns that no
-// request of this server can match: a method that the server does not know, a path that is not
+// request of this server can match: a method that is none, a path that is not
 // clean, a host that is a dot, not in ASCII, or has a port.
 func Parse(text string) (*Pattern, error) {
 	p := &Pattern{Text: text}
@@ -61,9 +61,10 @@ func Parse(text string) (*Pattern, error) {
 			return nil, errors.New("begins with a space")
 		case p.Method == "CONNECT":
 			return nil, errors.New("no handler gets CONNECT: this server is no proxy")
-		case !http1.KnownMethod(p.Method):
-			return nil, fmt.Errorf("%q is no method that this server knows (they are in upper case)",
-				p.Method)
+		case !http1.ValidMethod(p.Method):
+			return nil, fmt.Errorf("%q is not a method", p.Method)
+		case p.Method != strings.ToUpper(p.Method): // most likely, GET is meant by get
+			return nil, fmt.Errorf("%q is not a method in upper case", p.Method)
 		}
 	}
 	slash := strings.IndexByte(from, '/')
