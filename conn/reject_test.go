@@ -43,7 +43,10 @@ var rejects = []struct {
 	// Chunked once, alone, on 1.1, in no disguise.
 	{post + "Transfer-Encoding: gzip\r\n\r\n", 400},
 	{post + "Transfer-Encoding: identity\r\n\r\n", 400},
-	{post + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400},
+	{post + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501},
+	{post + "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n", 400},
+	{"GET /bad HTTP/1.1\r\nHost:\r\n\r\n", 400},
+	{"GET /bad HTTP/1.1\r\nHost: admin%2etest\r\n\r\n", 400},
 	{post + "Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", 400},
 	{post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
 	{post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n", 400},

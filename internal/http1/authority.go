@@ -15,18 +15,10 @@ func parseAuthority(b []byte) (host, port int, ok bool) {
 			return 0, 0, false
 		}
 	} else {
-		for {
-			for host < len(b) && class[b[host]]&isHost != 0 {
-				host++
-			}
-			if host == len(b) || b[host] == ':' {
-				break
-			}
-			if b[host] != '%' || host+2 >= len(b) ||
-				class[b[host+1]]&class[b[host+2]]&isHex == 0 {
-				return 0, 0, false
-			}
-			host += 3
+		// The grammar has percent-encoding, but no name in DNS needs it, and where one server
+		// decodes a name and the next one does not, two sites answer to it.
+		for host < len(b) && class[b[host]]&isHost != 0 {
+			host++
 		}
 	}
 	if host == len(b) {

@@ -20,7 +20,7 @@ var hosts = []struct {
 	value string
 	ok    bool
 }{
-	{"", true},
+	{"", false},
 	{"example.org", true},
 	{"example.org.", true},
 	{"example.org:8080", true},
@@ -36,7 +36,9 @@ var hosts = []struct {
 	{":", false},
 	{":80", false},
 	{"a_b~c!$&'()*+;=", true}, // what reg-name allows, a comma aside
-	{"a%20b", true},
+	{"a%20b", false},
+	{"admin%2etest", false},
+	{"%61", false},
 	{"a%2", false},
 	{"a%zz", false},
 	{"a%", false},

@@ -68,6 +68,8 @@ var (
 	// RFC 9112 section 6.3 (4)
 	ErrCoding = &Error{400, "transfer coding other than chunked, once and alone"}
 	// RFC 9112 section 6.1
+	ErrCodingUnknown = &Error{501, "transfer codings before chunked"}
+	// RFC 9112 section 6.1
 	ErrCodingOn10 = &Error{400, "Transfer-Encoding in HTTP/1.0"}
 	// RFC 9112 section 6.3 (3)
 	ErrCodingLength = &Error{400, "Transfer-Encoding and Content-Length in one message"}

@@ -1,6 +1,10 @@
 package http1
 
-import "github.com/lwango/lwango/internal/ascii"
+import (
+	"bytes"
+
+	"github.com/lwango/lwango/internal/ascii"
+)
 
 // field parses the field line buf[start:end], without its CRLF.
 func (h *Head) field(buf []byte, start, end int) *Error {
@@ -72,15 +76,16 @@ func badName(line []byte) *Error {
 	return ErrFieldName
 }
 
-// host takes the Host field, from position from of the buffer. A client that has no authority to
-// name must send an empty value (RFC 9112 section 3.2), and then the authority is empty (section
-// 3.3). A port without a host is an error.
+// host takes the Host field, from position from of the buffer. RFC 9112 section 3.2 has an empty
+// value for targets without an authority, but those of http and https have one (RFC 9110 section
+// 4.2.1): an empty value is refused unless the target names the authority.
 func (h *Head) host(value []byte, from int) *Error {
 	if h.noted&hostSeen != 0 {
 		return ErrHostRepeated
 	}
 	h.noted |= hostSeen
-	if hostLen, _, ok := parseAuthority(value); !ok || hostLen == 0 && len(value) > 0 {
+	empty := h.Absolute && len(value) == 0
+	if hostLen, _, ok := parseAuthority(value); !ok || hostLen == 0 && !empty {
 		return ErrHost
 	}
 	if !h.Absolute && h.Method != CONNECT { // RFC 9112 section 3.2.2: the target's authority wins
@@ -141,20 +146,40 @@ func (h *Head) contentLength(value []byte) *Error {
 	return nil
 }
 
-// transferEncoding takes the Transfer-Encoding field. Requests with any coding but chunked, chunked
-// twice, or chunked not at the end are refused by RFC 9112 sections 6.1, 6.3 (4) and 7.1; for a
-// coding unknown section 6.1 suggests 501, but an obfuscated "chunked" looks the same and a list of
-// one is all that clients send. In HTTP/1.0 the framing is faulty (section 6.1): a proxy of that
-// age passes it on unread.
+// transferEncoding takes the Transfer-Encoding field. Requests with chunked twice, or not at the
+// end, are refused by RFC 9112 sections 6.3 (4) and 7.1, and so is an obfuscated "chunked". Other
+// codings before it are not implemented, which the client is told by another status (section 6.1).
+// In HTTP/1.0 the framing is faulty (section 6.1): a proxy of that age passes it on unread.
 func (h *Head) transferEncoding(value []byte) *Error {
 	if h.Minor == 0 {
 		return ErrCodingOn10
 	}
-	if h.Chunked || !ascii.EqualFold(value, "chunked") {
+	switch {
+	case h.Chunked:
 		return ErrCoding
+	case ascii.EqualFold(value, "chunked"):
+		h.Chunked = true
+		return nil
+	case codedChunks(value):
+		return ErrCodingUnknown
 	}
-	h.Chunked = true
-	return nil
+	return ErrCoding
+}
+
+// codedChunks reports that value is a list of codings, all of them tokens, whose last is chunked,
+// and no other is.
+func codedChunks(value []byte) bool {
+	last := bytes.LastIndexByte(value, ',')
+	if last < 0 || !ascii.EqualFold(ascii.TrimOWS(value[last+1:]), "chunked") {
+		return false
+	}
+	for coding := range bytes.SplitSeq(value[:last], []byte(",")) {
+		coding = ascii.TrimOWS(coding)
+		if n := tokenLen(coding); n == 0 || n < len(coding) || ascii.EqualFold(coding, "chunked") {
+			return false
+		}
+	}
+	return true
 }
 
 // parseDecimal reads 1*DIGIT up to 2^63-1.
