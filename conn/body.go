@@ -76,6 +76,11 @@ func (b *Body) Read(p []byte) (int, error) {
 	if b.ask {
 		b.proceed()
 	}
+	return b.take(p)
+}
+
+// take is Read of a body that has not ended and whose client sends it.
+func (b *Body) take(p []byte) (int, error) {
 	var n int
 	var err error
 	if b.chunked {
@@ -210,29 +215,44 @@ func (b *Body) readLength(p []byte) (n int, err error) {
 	return n, err
 }
 
+// readChunked reads into p, and decodes there, unless the input buffer has the more room: of what
+// is read beyond the body's end, no more can come than the buffer takes.
 func (b *Body) readChunked(p []byte) (int, error) {
 	x := b.x
 	for {
-		if x.r < x.w {
-			nd, ns, done, err := b.chunks.Decode(p, x.in[x.r:x.w])
-			x.r += ns
-			switch {
-			case err != nil:
-				return nd, err
-			case done && nd > 0:
-				b.err = io.EOF // for the next call
-				return nd, nil
-			case done:
-				return 0, errEnd
-			case nd > 0:
-				return nd, nil
+		src, buffered := x.in[x.r:x.w], true
+		if len(src) == 0 {
+			x.r, x.w = x.base, x.base
+			room := int64(len(x.in) - x.base)
+			if buffered = int64(len(p)) <= room; buffered {
+				if err := x.fill(!b.tryOnly); err != nil {
+					return 0, err
+				}
+				src = x.in[x.r:x.w]
+			} else {
+				n, err := x.read(p[:min(b.chunks.Left()+room, int64(len(p)))], !b.tryOnly)
+				if err != nil {
+					return 0, err
+				}
+				src = p[:n]
 			}
 		}
-		if x.r == x.w {
-			x.r, x.w = x.base, x.base
+		nd, ns, done, err := b.chunks.Decode(p, src)
+		if buffered {
+			x.r += ns
+		} else {
+			x.w += copy(x.in[x.w:], src[ns:]) // the next request
 		}
-		if err := x.fill(!b.tryOnly); err != nil {
-			return 0, err
+		switch {
+		case err != nil:
+			return nd, err
+		case done && nd > 0:
+			b.err = io.EOF // for the next call
+			return nd, nil
+		case done:
+			return 0, errEnd
+		case nd > 0:
+			return nd, nil
 		}
 	}
 }
@@ -308,35 +328,24 @@ func (b *Body) look() {
 	_ = b.fail(err)
 }
 
-// drop reads a piece of the body and discards it. It needs no memory but the input buffer. The
-// error is Read's.
-func (b *Body) drop() (err error) {
-	x := b.x
-	if x.r == x.w {
-		x.r, x.w = x.base, x.base
-		if err := x.fill(!b.tryOnly); err != nil {
+// drop reads a piece of the body and discards it. It holds no memory while it waits. The error is
+// Read's.
+func (b *Body) drop() error {
+	x, try := b.x, b.tryOnly
+	for {
+		buf := buffers.Get().(*[streamAt]byte)
+		b.tryOnly = true
+		_, err := b.take(buf[:])
+		b.tryOnly = try
+		buffers.Put(buf)
+		if err != stream.ErrWouldBlock || try {
+			return err
+		}
+		if err := x.awaitInput(); err != nil {
 			_, err = b.count(0, err)
 			return err
 		}
 	}
-	here := x.in[x.r:x.w]
-	n, used, done := 0, 0, false
-	if b.chunked {
-		var data []byte
-		data, used, done, err = b.chunks.Next(here)
-		n = len(data)
-	} else {
-		n = int(min(int64(len(here)), b.left))
-		used = n
-		b.left -= int64(n)
-		done = b.left == 0
-	}
-	x.r += used
-	if done && err == nil {
-		b.err = io.EOF // for the next call
-	}
-	_, err = b.count(n, err)
-	return err
 }
 
 // drain drops what was left unread, and reports whether the connection can go on. If the handler,

@@ -30,9 +30,15 @@ var benchHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request)
 func benchServe(kind string) {
 	handlers := map[string]conn.Handler{
 		"Handler": hello, "HTTPOnLoop": conn.HTTPOnLoop(benchHandler), "HTTP": conn.HTTP(benchHandler),
+		"bulk_HTTP": conn.HTTP(bulkHandler), "bulk_OnLoop": conn.HTTPOnLoop(bulkHandler),
+		"bulk_native": func(req *conn.Request, _ *conn.Response) int {
+			buf := make([]byte, 32<<10)
+			_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, req.Body(), buf)
+			return 200
+		},
 	}
 	if std := map[string]http.Handler{
-		"net_http": benchHandler, "ToHTTP": conn.ToHTTP(conn.Handler(hello)),
+		"net_http": benchHandler, "ToHTTP": conn.ToHTTP(conn.Handler(hello)), "bulk_net_http": bulkHandler,
 	}[kind]; std != nil {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -50,7 +56,7 @@ func benchServe(kind string) {
 			panic(err)
 		}
 		fmt.Println(loop.LocalAddr(fd))
-		if _, err := conn.NewServer(conn.Config{Handler: handlers[kind]}).Serve(l, conn.Listener{FD: fd}); err != nil {
+		if _, err := conn.NewServer(conn.Config{Handler: handlers[kind], MaxBodySize: -1}).Serve(l, conn.Listener{FD: fd}); err != nil {
 			panic(err)
 		}
 		go l.Run()

@@ -116,13 +116,18 @@ func (x *exchange) read(p []byte, wait bool) (int, error) {
 		if err != stream.ErrWouldBlock || !wait {
 			return n, err
 		}
-		if err := x.flush(); err != nil {
+		if err := x.awaitInput(); err != nil {
 			return 0, err
 		}
-		if err := x.stream.AwaitInput(); err != nil {
-			return 0, own(err)
-		}
 	}
+}
+
+// awaitInput sends the gathered output, and waits until there may be something to read.
+func (x *exchange) awaitInput() error {
+	if err := x.flush(); err != nil {
+		return err
+	}
+	return own(x.stream.AwaitInput())
 }
 
 func (x *exchange) tryRead(p []byte) (int, error) {

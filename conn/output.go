@@ -198,8 +198,8 @@ func (x *exchange) sendReader(r io.Reader, n int64) error {
 }
 
 func (x *exchange) copyBuffer() []byte {
-	x.resp.reserve(gather - len(x.resp.buf))
-	return x.resp.buf[:gather]
+	x.resp.reserve(streamAt - len(x.resp.buf))
+	return x.resp.buf[:streamAt]
 }
 
 // fileReader reads a part of a file. If that has to come from a disk, the thread waits for it, and

@@ -114,6 +114,24 @@ func (c *Chunked) Next(src []byte) (data []byte, ns int, done bool, err error) {
 	return data, ns + n, c.state == chunkDone, nil
 }
 
+// Left returns how many bytes, at least, belong to the body behind those that were consumed: a
+// lower bound of at most 2^62.
+func (c *Chunked) Left() int64 {
+	const most = 1 << 62
+	const end = int64(len("\r\n0\r\n\r\n")) // behind the data of any chunk
+	switch c.state {
+	case chunkData:
+		return min(c.left, most-end) + end
+	case chunkSize, chunkLF: // a size can only become larger by further digits
+		if c.size > 0 {
+			return min(c.size, most-end-1) + end + 1
+		}
+	case chunkDone, chunkBroken:
+		return 0
+	}
+	return 1
+}
+
 // frame consumes everything that is not data, up to where data begins, to the end of the body or of
 // src.
 func (c *Chunked) frame(src []byte) (n int, err error) {

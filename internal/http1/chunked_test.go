@@ -290,6 +290,34 @@ func TestAppendChunkHeader(t *testing.T) {
 	http1.AppendChunkHeader(nil, 0)
 }
 
+// TestChunkedLeft: wherever a body is cut, no more is asked for than it has; within a large chunk
+// that is nearly all.
+func TestChunkedLeft(t *testing.T) {
+	bodies := []string{"8000\r\n" + strings.Repeat("x", 0x8000) + "\r\n0\r\n\r\n"}
+	for _, tt := range goodBodies {
+		bodies = append(bodies, tt.raw)
+	}
+	for _, raw := range bodies {
+		for at := range len(raw) + 1 {
+			var c http1.Chunked
+			dst := make([]byte, len(raw))
+			if _, _, _, err := c.Decode(dst, []byte(raw[:at])); err != nil {
+				t.Fatal(err)
+			}
+			left := int(c.Left())
+			if rest := len(raw) - at; left > rest || left == 0 && rest > 0 ||
+				rest > 0x100 && at > 5 && rest-left > 7 {
+				t.Errorf("%.40q at %d: %d left, %d asked for", raw, at, rest, left)
+			}
+		}
+	}
+	var c http1.Chunked
+	_, _, _, _ = c.Decode(nil, []byte("7fffffffffffffff\r\n"))
+	if left := c.Left(); left != 1<<62 {
+		t.Errorf("%d", left)
+	}
+}
+
 func TestChunkedAllocations(t *testing.T) {
 	var c http1.Chunked
 	dst, raw := make([]byte, 64), []byte("5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n")
