@@ -55,6 +55,9 @@ type Exchange struct {
 	// KeepTrailer keeps the fields behind a chunked body for Trailer.
 	KeepTrailer bool
 
+	// Lenient lets lines of an answer end in LF alone.
+	Lenient bool
+
 	// Bound says that the connection has been authenticated, or may be with the next request: NTLM or
 	// Negotiate was asked for or used. Then it is not Reusable, since another client's request would
 	// pass for this one's. The exchange sees the answer, the caller the request.
@@ -97,6 +100,7 @@ const (
 func (x *Exchange) Begin(s *stream.Stream, over net.Conn, method string) {
 	x.Reset()
 	x.s, x.over, x.method = s, over, method
+	x.Head.Lenient = x.Lenient
 	s.SetNoWait(true)
 	s.Duplex(&x.duplex)
 }
@@ -114,7 +118,7 @@ func (x *Exchange) End() {
 func (x *Exchange) Reset() {
 	x.End()
 	fields := x.Head.Fields
-	*x = Exchange{HeadLimit: x.HeadLimit, KeepTrailer: x.KeepTrailer}
+	*x = Exchange{HeadLimit: x.HeadLimit, KeepTrailer: x.KeepTrailer, Lenient: x.Lenient}
 	x.Head.Fields = fields
 	x.Head.Reset()
 }
@@ -159,8 +163,8 @@ func (x *Exchange) Receive(buf []byte) error {
 }
 
 // Next returns what comes next in the bytes that were received; data, a part of the caller's
-// buffer, is for Data alone. An error, *http1.Error, ErrHeadSize or ErrInterim, means that the
-// answer makes no sense from here on.
+// buffer, is for Data alone. An error, with an *http1.Error in it, ErrHeadSize or ErrInterim, means
+// that the answer makes no sense from here on.
 func (x *Exchange) Next() (e Event, data []byte, err error) {
 	switch x.state {
 	case inHead:
@@ -172,9 +176,11 @@ func (x *Exchange) Next() (e Event, data []byte, err error) {
 	case inBody:
 		for !x.body.Done() && len(x.in) > 0 {
 			data, n, err := x.body.Next(x.in)
-			x.in = x.in[n:]
-			if err != nil || len(data) > 0 {
-				return Data, data, err
+			if err != nil {
+				return Data, data, refused(err, http1.Around(x.in, n))
+			}
+			if x.in = x.in[n:]; len(data) > 0 {
+				return Data, data, nil
 			}
 		}
 		if !x.body.Done() {
@@ -183,6 +189,25 @@ func (x *Exchange) Next() (e Event, data []byte, err error) {
 		x.state = ended
 	}
 	return Done, nil, nil
+}
+
+// malformed is the error of an answer that breaks a rule of HTTP.
+type malformed struct {
+	rule   *http1.Error // whose status is for a request
+	octets string       // some, around the place
+}
+
+func (e *malformed) Error() string { return fmt.Sprintf("%s: %q", e.rule.Reason, e.octets) }
+
+func (e *malformed) Unwrap() error { return e.rule }
+
+// refused adds the octets to what http1 says of them.
+func refused(err error, octets []byte) error {
+	var rule *http1.Error
+	if !errors.As(err, &rule) {
+		return err
+	}
+	return &malformed{rule, string(octets)}
 }
 
 // nextHead reads a head. One that comes in a single read, as nearly all do, is not copied.
@@ -207,7 +232,7 @@ func (x *Exchange) nextHead() (Event, []byte, error) {
 	n, err := x.Head.Parse(whole[:min(len(whole), limit)])
 	switch {
 	case err != nil:
-		return More, nil, err
+		return More, nil, refused(err, x.Head.Offending(whole))
 	case n > 0:
 		x.head, x.in = whole[:n:n], x.in[n-before:]
 	case len(whole) > limit:

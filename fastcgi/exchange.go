@@ -35,7 +35,8 @@ func repeatable(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// begin fills the buffer with the parameters and the first bytes of the body.
+// begin fills the buffer with the parameters and the first bytes of the body, as far as these are
+// there.
 func (c *call) begin() error {
 	c.buf = relay.TakeBuffer()
 	out, err := c.appendHead(c.buf[:0])
@@ -43,7 +44,9 @@ func (c *call) begin() error {
 		return err
 	}
 	c.left = c.length
-	c.out, err = c.appendBody(out)
+	if c.out, err = c.appendBody(out); err == stream.ErrWouldBlock {
+		c.out, err = out, nil // none of an unspooled body has come, and the application may not wait
+	}
 	return err
 }
 
@@ -103,7 +106,6 @@ func (c *call) free() {
 // it has read all. A peer that first wrote all and only then read would wait for ever, as would the
 // application.
 func (c *call) exchange() error {
-	c.flow.begin(c)
 	for {
 		sent := false
 		if c.buf != nil || c.starved() {

@@ -144,7 +144,8 @@ func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *t
 }
 
 // takeBody gets the body ready to be sent. That comes before the connection, since PHP-FPM gives a
-// worker to every connection. The length has to be known as well: PHP-FPM reads as many bytes as
+// worker to every connection; without request_buffering the application may answer before the body
+// comes. The length has to be known as well: PHP-FPM reads as many bytes as
 // CONTENT_LENGTH announces, and none without it.
 func (c *call) takeBody() error {
 	body := c.req.Body()
@@ -167,16 +168,10 @@ func (c *call) takeBody() error {
 // attempt sends the request to an upstream and takes the answer. Without an error, that is
 // complete.
 func (c *call) attempt() error {
-	if c.unspooled {
-		// The first bytes go out with the head. The thread waits for them before it takes a
-		// connection, or a buffer.
-		if err := c.req.Body().Await(); err != nil {
-			return relay.BodyError(err)
-		}
-	}
 	if err := c.connect(); err != nil {
 		return err
 	}
+	c.flow.begin(c)
 	// Parameters that cannot be sent are found out only here, with a connection at hand. If they
 	// were written earlier, the call would hold their buffer while it connects.
 	if err := c.begin(); err != nil {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -239,8 +240,8 @@ func (c *call) take() error {
 		case err != nil && c.discard:
 			return c.ended()
 		case err != nil:
-			if bad, ok := err.(*http1.Error); ok { // its status is for a request
-				err = errors.New("malformed answer: " + bad.Reason)
+			if errors.As(err, new(*http1.Error)) { // whose status is for a request
+				err = fmt.Errorf("malformed answer: %v", err)
 			}
 			return err
 		case e == client.More:

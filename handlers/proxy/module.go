@@ -51,6 +51,7 @@ type Settings struct {
 	RequestBuffering  bool          `toml:"request_buffering"`
 	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
 	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
+	Lenient           bool          `toml:"lenient"`
 	AccelRoot         string        `toml:"accel_root"`
 	InterceptErrors   bool          `toml:"intercept_errors"`
 }

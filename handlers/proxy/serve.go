@@ -167,6 +167,7 @@ func (c *call) attempt() error {
 		return err
 	}
 	c.x.HeadLimit, c.x.KeepTrailer = int(c.m.set.MaxHeaderSize), true
+	c.x.Lenient = c.m.set.Lenient
 	c.x.Begin(c.stream, c.up.Over(c.stream), c.req.Method())
 	return c.exchange()
 }

@@ -31,6 +31,9 @@ type Chunked struct {
 	state  chunkState
 	failed *Error
 
+	padded  bool // white space may follow a size
+	lenient bool // lines may end in LF alone
+
 	keep bool   // the trailer section
 	kept []byte // of it
 }
@@ -64,6 +67,12 @@ const (
 
 // Reset makes c ready for the next body.
 func (c *Chunked) Reset() { *c = Chunked{} }
+
+// FromServer makes c take white space behind a size, with which some servers pad what they have
+// room for. The grammar has it before an extension only (RFC 9112 section 7.1.1). A client's "5 "
+// has been read as a size of 5 and of 0 by servers in a row; behind an answer there is no other
+// recipient to whom these bytes go on. lenient: see ResponseHead.
+func (c *Chunked) FromServer(lenient bool) { c.padded, c.lenient = true, lenient }
 
 // KeepTrailer makes c keep the trailer section, of at most 8 KiB.
 func (c *Chunked) KeepTrailer() { c.keep = true }
@@ -174,7 +183,7 @@ func (c *Chunked) step(b byte) *Error {
 		}
 		return c.endSize(b, chunkBWS, ErrChunkSize)
 	case chunkBWS:
-		if b == '\r' {
+		if b == '\r' && !c.padded {
 			// The grammar has white space before an extension only; "5 \r\n" has been read as a
 			// size of 5 and of 0.
 			return ErrChunkSize
@@ -237,10 +246,14 @@ func (c *Chunked) step(b byte) *Error {
 		}
 		c.begin()
 	case chunkDataCR:
-		if b != '\r' {
+		switch {
+		case b == '\r':
+			c.state = chunkDataLF
+		case b == '\n' && c.lenient:
+			c.state = chunkFirst
+		default:
 			return ErrChunkData
 		}
-		c.state = chunkDataLF
 	case chunkDataLF:
 		if b != '\n' {
 			return ErrChunkData
@@ -262,7 +275,10 @@ func (c *Chunked) endSize(b byte, bws chunkState, e *Error) *Error {
 		c.state = bws
 	case '\n':
 		// RFC 9112 section 2.2 allows it for heads at most; section 7.1 has CRLF only
-		return ErrBareLF
+		if !c.lenient {
+			return ErrBareLF
+		}
+		c.begin()
 	default:
 		return e
 	}
@@ -300,6 +316,8 @@ func (c *Chunked) trailer(b byte) *Error {
 			c.state = trailerName
 		case b == '\r':
 			c.state = trailerEnd
+		case b == '\n' && c.lenient:
+			c.state = chunkDone
 		case b == '\n':
 			return ErrBareLF
 		case b == ' ' || b == '\t':
@@ -318,6 +336,8 @@ func (c *Chunked) trailer(b byte) *Error {
 		switch {
 		case b == '\r':
 			c.state = trailerLF
+		case b == '\n' && c.lenient:
+			c.state = trailerStart
 		case b == '\n':
 			return ErrBareLF
 		case class[b]&isField == 0:

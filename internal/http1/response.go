@@ -24,18 +24,20 @@ type ResponseHead struct {
 	KeepAlive     bool  // Connection: keep-alive
 	Upgrade       bool  // Connection: upgrade
 
+	// Lenient lets lines end in a LF alone, which RFC 9112 section 2.2 allows, in the head and in the
+	// chunked coding of the body. It stays after Reset. Whoever takes such lines reads some answers
+	// otherwise than strict recipients do, so it is for servers that are known.
+	Lenient bool
+
 	stage    stage
 	line     int // where the first line not yet parsed begins
 	searched int // no LF between line and here
 	failed   *Error
+	at       int // where it failed
 }
 
 // Reset makes h ready for the next head. It keeps the array of Fields.
-func (h *ResponseHead) Reset() {
-	fields := h.Fields[:0]
-	*h = ResponseHead{}
-	h.Fields = fields
-}
+func (h *ResponseHead) Reset() { *h = ResponseHead{Fields: h.Fields[:0], Lenient: h.Lenient} }
 
 // Persistent reports whether the server lets the connection go on after this response (RFC 9112
 // section 9.3).
@@ -58,11 +60,11 @@ func (h *ResponseHead) Parse(buf []byte) (n int, err error) {
 	case h.stage == broken:
 		return 0, h.failed
 	case len(buf) > math.MaxUint32:
-		return h.fail(ErrHeadSize)
+		return h.fail(0, ErrHeadSize)
 	}
 	// What does not begin like a response may never end its line: a server of another protocol.
 	if h.stage == inRequestLine && !begins(buf, "HTTP/1.") {
-		return h.fail(ErrStatusLine)
+		return h.fail(0, ErrStatusLine)
 	}
 	for {
 		start := h.line
@@ -70,7 +72,7 @@ func (h *ResponseHead) Parse(buf []byte) (n int, err error) {
 		if i < 0 {
 			from := max(h.searched-1, start)
 			if i := bytes.IndexByte(buf[from:], '\r'); i >= 0 && from+i+1 < len(buf) {
-				return h.fail(ErrBareCR)
+				return h.fail(from+i, ErrBareCR)
 			}
 			h.searched = len(buf)
 			return 0, nil
@@ -79,7 +81,10 @@ func (h *ResponseHead) Parse(buf []byte) (n int, err error) {
 		h.line = end + 2
 		h.searched = h.line
 		if end < start || buf[end] != '\r' {
-			return h.fail(orBareCR(ErrBareLF, buf[start:end+1])) // see Head.Parse
+			end++
+			if !h.Lenient {
+				return h.fail(end, orBareCR(ErrBareLF, buf[start:end])) // see Head.Parse
+			}
 		}
 		var e *Error
 		switch {
@@ -95,7 +100,7 @@ func (h *ResponseHead) Parse(buf []byte) (n int, err error) {
 			e = h.field(buf, start, end)
 		}
 		if e != nil {
-			return h.fail(orBareCR(e, buf[start:end]))
+			return h.fail(start, orBareCR(e, buf[start:end]))
 		}
 	}
 }
@@ -106,9 +111,18 @@ func begins(b []byte, s string) bool {
 	return string(b[:n]) == s[:n]
 }
 
-func (h *ResponseHead) fail(e *Error) (int, error) {
-	h.stage, h.failed = broken, e
+func (h *ResponseHead) fail(at int, e *Error) (int, error) {
+	h.stage, h.failed, h.at = broken, e, at
 	return 0, e
+}
+
+// Offending returns some octets of buf, which Parse has refused, around the place of the mistake.
+func (h *ResponseHead) Offending(buf []byte) []byte { return Around(buf, h.at) }
+
+// Around returns some octets of buf around the place at, for a message.
+func Around(buf []byte, at int) []byte {
+	const before, behind = 16, 32
+	return buf[max(at-before, 0):min(at+behind, len(buf))]
 }
 
 // statusLine parses buf[start:end], which begins with "HTTP/1." (RFC 9112 section 4).
@@ -176,12 +190,14 @@ func (h *ResponseHead) field(buf []byte, start, end int) *Error {
 		}
 	case len("content-length"):
 		if ascii.EqualFold(name, "content-length") {
-			if h.ContentLength >= 0 {
-				return ErrLengthTwice // equal or not: see Head.contentLength
-			}
 			n, ok := parseDecimal(value)
-			if !ok {
+			switch {
+			case !ok:
 				return ErrLength
+			case h.ContentLength >= 0 && h.ContentLength != n:
+				// The same length twice may be taken as one (RFC 9110 section 8.6). Applications say
+				// it beside their server, and this client sends it on once.
+				return ErrLengthTwice
 			}
 			h.ContentLength = n
 		}
@@ -241,6 +257,7 @@ func (b *ResponseBody) Begin(h *ResponseHead, head, keepTrailer bool) {
 		b.odd = h.Status == 204 && (h.Chunked || h.ContentLength > 0)
 	case h.Chunked:
 		b.extent = byChunks
+		b.chunks.FromServer(h.Lenient)
 		if keepTrailer {
 			b.chunks.KeepTrailer()
 		}

@@ -96,6 +96,9 @@ var goodResponses = []struct{ method, raw, want string }{
 	{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP", `200 "OK" length "hello" keep=true -4`},
 	{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", `200 "OK" none "" keep=true -0`},
 	{"GET", "HTTP/1.1 404 Not there at all\r\nTransfer-Encoding: Chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: x\r\n\r\nx", `404 "Not there at all" chunks "abc +T:x" keep=true -1`},
+	// What servers in use send, and all proxies take.
+	{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\ncontent-length: 5\r\n\r\nhelloHTTP", `200 "OK" length "hello" keep=true -4`},
+	{"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3  \r\nabc\r\n0 \r\n\r\nx", `200 "OK" chunks "abc" keep=true -1`},
 	{"GET", "HTTP/1.1 200 OK\r\n\r\nall", `200 "OK" close "all" keep=false -0`},
 	{"GET", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nx", `200 "OK" length "x" keep=true -0`},
 	{"GET", "HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", `200 "OK" length "x" keep=false -0`},
@@ -119,6 +122,58 @@ var goodResponses = []struct{ method, raw, want string }{
 	// Interim responses come before, 101 does not.
 	{"GET", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", `200 "OK" none "" keep=true -0`},
 	{"GET", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n\x00", `101 "Switching Protocols" none "" keep=true -1`},
+}
+
+// TestLenientResponse: with Lenient lines may end in LF alone, as they do in no other response. A CR
+// within a line is no more allowed than before.
+func TestLenientResponse(t *testing.T) {
+	const raw = "HTTP/1.1 200 OK\nA: b\r\nTransfer-Encoding: chunked\n\n" +
+		"5 ;x\nhello\n3  \r\nabc\r\n0\nT: u\n\n"
+	for _, lenient := range []bool{false, true} {
+		for _, pieces := range [][][]byte{{[]byte(raw)}, inBytes(raw)} {
+			h := http1.ResponseHead{Lenient: lenient}
+			h.Reset()
+			var head, body []byte
+			var b http1.ResponseBody
+			begun := false
+			for _, p := range pieces {
+				if !begun {
+					head = append(head, p...)
+					n, err := h.Parse(head)
+					if !lenient {
+						if err == nil && len(head) > len("HTTP/1.1 200 OK") {
+							t.Errorf("%q is taken", head)
+						} else if err != nil && !strings.Contains(string(h.Offending(head)), "200 OK\n") {
+							t.Errorf("the octets in question: %q", h.Offending(head))
+						}
+						break
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					if n == 0 {
+						continue
+					}
+					begun, p = true, head[n:]
+					b.Begin(&h, false, true)
+				}
+				for len(p) > 0 && !b.Done() {
+					data, n, err := b.Next(p)
+					if err != nil {
+						t.Fatalf("%v at %q", err, http1.Around(p, n))
+					}
+					body, p = append(body, data...), p[n:]
+				}
+			}
+			if lenient && (string(body) != "helloabc" || !b.Done() || len(h.Fields) != 2) {
+				t.Errorf("%q, %v, %d fields", body, b.Done(), len(h.Fields))
+			}
+		}
+	}
+	h := http1.ResponseHead{Lenient: true}
+	if _, err := h.Parse([]byte("HTTP/1.1 200 OK\nA: b\rC: d\n\n")); err != http1.ErrBareCR {
+		t.Error(err)
+	}
 }
 
 // badResponses are refused with exactly that error.
@@ -154,8 +209,7 @@ var badResponses = []struct {
 	{"HTTP/1.1 200 OK\r\nA\r\n\r\n", http1.ErrFieldName},
 	{"HTTP/1.1 200 OK\r\nA: \x01\r\n\r\n", http1.ErrFieldValue},
 	{"HTTP/1.1 200 OK\r\n" + strings.Repeat("a:\r\n", http1.MaxFields+1), http1.ErrFieldCount},
-	// Two lengths, equal or not, in one field or two.
-	{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n", http1.ErrLengthTwice},
+	// Two lengths that are not equal, or in one field.
 	{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", http1.ErrLengthTwice},
 	{"HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\n", http1.ErrLength},
 	{"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", http1.ErrLength},

@@ -42,6 +42,7 @@ type pair struct {
 	domain    string            // for which it is obtained; "": it is not
 	unread    error             // why the configuration has no leaf for domain
 	place     string            // in the configuration
+	strict    bool              // the listener has strict_sni
 
 	unstapled error     // why the certificate is served without its response
 	again     time.Time // the response is to be looked at again then; zero: when its file changes
@@ -172,7 +173,7 @@ func (c *config) checkTLS(l *listenerConfig) {
 			continue
 		}
 		p := pair{cert: confpath.Join(c.Dir, cc.Cert), key: confpath.Join(c.Dir, cc.Key),
-			place: cc.Table.Place("")}
+			place: cc.Table.Place(""), strict: l.Strict}
 		if cc.OCSP != "" {
 			p.ocsp = confpath.Join(c.Dir, cc.OCSP)
 		}
@@ -309,6 +310,21 @@ func (p *pair) chainConcern() string {
 	return ""
 }
 
+// nameConcern says that p's certificate has no DNS name, which is what clients compare with the name
+// they ask for (RFC 9525 section 6.2: a common name does not count); "" if it has one, or if those
+// that ask for an address can use it.
+func (p *pair) nameConcern() string {
+	switch {
+	case p.leaf == nil || len(p.leaf.DNSNames) > 0:
+		return ""
+	case p.strict:
+		return "has no DNS name, so strict_sni keeps it from all clients"
+	case len(p.leaf.IPAddresses) == 0:
+		return "has no DNS name (subjectAltName), so clients that verify it refuse it"
+	}
+	return ""
+}
+
 // unstapledConcern says that p's certificate is served without the OCSP response that it should
 // have; "" if it has one, or needs none.
 func (p *pair) unstapledConcern() string {
@@ -320,7 +336,8 @@ func (p *pair) unstapledConcern() string {
 
 // concerns says why clients refuse p's certificate, or will soon, and what it lacks.
 func (p *pair) concerns(now time.Time) []string {
-	return slices.DeleteFunc([]string{p.concern(now), p.chainConcern(), p.unstapledConcern()},
+	return slices.DeleteFunc([]string{p.concern(now), p.chainConcern(), p.nameConcern(),
+		p.unstapledConcern()},
 		func(what string) bool { return what == "" })
 }
 

@@ -44,10 +44,15 @@ type tlsServer struct {
 func (s *tlsServer) put(file, name string, valid time.Duration) {
 	s.t.Helper()
 	cert, key := s.ca.Files(s.ca.Issue(valid, name))
-	for from, to := range map[string]string{cert: file + ".pem", key: file + ".key"} {
-		if err := os.Rename(from, filepath.Join(s.dir, to)); err != nil {
-			s.t.Fatal(err)
-		}
+	s.move(cert, file+".pem")
+	s.move(key, file+".key")
+}
+
+// move gives a file its name in the server's folder.
+func (s *tlsServer) move(from, to string) {
+	s.t.Helper()
+	if err := os.Rename(from, filepath.Join(s.dir, to)); err != nil {
+		s.t.Fatal(err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/lwango/lwango/internal/confpath"
@@ -37,6 +38,8 @@ func (t *TLS) Load(path func(string) string) (*Security, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %t\n", t.Name, t.Insecure)
 	switch {
+	case strings.ContainsAny(t.Name, "/ []") || strings.Contains(t.Name, ":") && net.ParseIP(t.Name) == nil:
+		return nil, fmt.Errorf("name: expected a name that certificates have, without a port, not %q", t.Name)
 	case t.CA != "" && t.Insecure:
 		return nil, errors.New("ca is of no use with insecure = true")
 	case t.CA != "":

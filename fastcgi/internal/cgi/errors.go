@@ -24,7 +24,7 @@ var (
 	ErrValue = bad("control character in the response header")
 
 	// RFC 3875 section 6.3.3; by section 6.3 there is one of each CGI field.
-	ErrStatus      = bad("Status is not a number from 200 to 599 and a reason")
+	ErrStatus      = bad("Status is not a number from 200 to 999 and a reason")
 	ErrStatusTwice = bad("two different Status fields")
 
 	// RFC 9112 section 6.3 (5) and (3).

@@ -89,8 +89,8 @@ func (h *Header) finish() *wire.Error {
 	return nil
 }
 
-// status reads Status: three digits, and a reason behind a space. A number above 599, or of four
-// digits, is no status (RFC 9110 section 15).
+// status reads Status: three digits, and a reason behind a space. One above 599 has no class (RFC
+// 9110 section 15), but programs use them, and the proxy passes them on as well.
 //
 // After 1xx a client would wait for another response, for ever: CGI has one header, and what a
 // script writes after `http_response_code(103)` is its body. So 1xx is dropped, as if the script
@@ -107,7 +107,7 @@ func (h *Header) status(value string) *wire.Error {
 		n = n*10 + int(c-'0')
 	}
 	switch {
-	case n < 100 || n == 101 || n > 599:
+	case n < 100 || n == 101:
 		return ErrStatus
 	case n < 200:
 	case h.Status != 0 && h.Status != n:

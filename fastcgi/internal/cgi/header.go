@@ -39,7 +39,7 @@ const (
 type Header struct {
 	Limit int // bytes of header; 0 means HeaderLimit
 
-	Status int    // 200 to 599
+	Status int    // 200 to 999
 	Reason string // the text behind the number, perhaps empty
 	Length int64  // Content-Length; -1: there is none, or it is no number
 	Fields []Field

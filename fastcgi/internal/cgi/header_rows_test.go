@@ -84,6 +84,9 @@ var goodHeaders = []struct{ raw, want string }{
 		"200 EE=g"},
 	{"Te-st: a\r\nUpgrades: b\r\nTrailers: c\r\n\r\n", "200 Te-st=a Upgrades=b Trailers=c"},
 
+	{"Status: 600\r\n\r\n", "600"}, // the proxy passes them on, too
+	{"Status: 999 Own\r\n\r\n", "999 (Own)"},
+
 	// What is for the server.
 	{"X-Accel-Redirect: /secret/file\r\n\r\n", "200 redirect:/secret/file"},
 	{"X-Sendfile: /srv/x\r\nContent-Type: a/b\r\n\r\n", "200 Content-Type=a/b sendfile:/srv/x"},
@@ -143,8 +146,6 @@ var badHeaders = []struct {
 	{"Status: 000\r\n\r\n", cgi.ErrStatus},
 	{"Status: 099\r\n\r\n", cgi.ErrStatus},
 	{"Status: 101 Switching Protocols\r\n\r\n", cgi.ErrStatus},
-	{"Status: 600\r\n\r\n", cgi.ErrStatus},
-	{"Status: 999\r\n\r\n", cgi.ErrStatus},
 	{"Status: 200 OK\r\nStatus: 404\r\n\r\n", cgi.ErrStatusTwice},
 
 	{"Content-Length: 5\r\nContent-Length: 3\r\n\r\n", cgi.ErrLengthTwice},

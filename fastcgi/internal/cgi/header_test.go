@@ -224,7 +224,7 @@ func naive(raw string) (want string, used int, err error) {
 		switch name {
 		case "status":
 			n, err := strconv.Atoi(value[:min(3, len(value))])
-			if len(value) < 3 || err != nil || n < 100 || n == 101 || n > 599 || len(value) > 3 &&
+			if len(value) < 3 || err != nil || n < 100 || n == 101 || len(value) > 3 &&
 				!strings.Contains(" \t", value[3:4]) {
 				return "", 0, cgi.ErrStatus
 			}
