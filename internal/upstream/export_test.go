@@ -32,6 +32,18 @@ func (p *Pool) Idle() (n int) {
 	return n
 }
 
+// Age lets time pass for the connections that are kept, and closes those whose time has come.
+func (p *Pool) Age(d time.Duration) {
+	p.mu.Lock()
+	for _, it := range p.peers {
+		for i := range it.idle {
+			it.idle[i].until = it.idle[i].until.Add(-d)
+		}
+	}
+	p.mu.Unlock()
+	p.closeIdle()
+}
+
 // ForgetNames ends the time of the addresses that were found for names.
 func (p *Pool) ForgetNames() {
 	p.mu.Lock()

@@ -21,6 +21,7 @@ import (
 type service struct {
 	address string // as in a configuration
 	answer  func(conn int, line string) string
+	pool    *upstream.Pool // whose kept connections end when the test waits for that
 	running sync.WaitGroup
 
 	mu       sync.Mutex
@@ -109,9 +110,12 @@ func (s *service) requests(t *testing.T, n int) {
 	wait.Until(t, fmt.Sprint(n, " requests"), func() bool { return len(s.seen()) == n })
 }
 
-// closed waits until no connection is open.
+// closed waits until no connection is open. The time of those that the pool keeps has come then.
 func (s *service) closed(t *testing.T) {
 	t.Helper()
+	if s.pool != nil {
+		s.pool.Age(time.Minute)
+	}
 	wait.Until(t, "no connection is open", func() bool {
 		open, _ := s.connections()
 		return open == 0

@@ -14,6 +14,7 @@ import (
 func limited(t *testing.T, s *service, maxIdle int, limits ...int) (pool *upstream.Pool,
 	all []*route) {
 	pool = new(upstream.Pool)
+	s.pool = pool
 	for _, n := range limits {
 		all = append(all, newRoute(t, pool, []string{s.address}, func(s *upstream.Settings) {
 			s.MaxConns, s.MaxIdle = n, maxIdle
