@@ -50,22 +50,43 @@ func script(t testing.TB, f func(c net.Conn, r *bufio.Reader)) (address string, 
 	}
 	open = new(atomic.Int32)
 	var running sync.WaitGroup
+	var mu sync.Mutex
+	conns := make(map[net.Conn]bool) // nil at the end
 	running.Go(func() {
 		for {
 			c, err := ln.Accept()
 			if err != nil {
 				return
 			}
+			mu.Lock()
+			if conns == nil {
+				c.Close()
+			} else {
+				conns[c] = true
+			}
+			mu.Unlock()
 			open.Add(1)
 			running.Go(func() {
 				_ = c.SetDeadline(time.Now().Add(wait.Patience))
 				f(c, bufio.NewReader(c))
+				mu.Lock()
+				delete(conns, c)
+				mu.Unlock()
 				c.Close()
 				open.Add(-1)
 			})
 		}
 	})
-	t.Cleanup(func() { ln.Close(); running.Wait() })
+	t.Cleanup(func() {
+		ln.Close()
+		mu.Lock()
+		for c := range conns { // that clients keep
+			c.Close()
+		}
+		conns = nil
+		mu.Unlock()
+		running.Wait()
+	})
 	return ln.Addr().String(), open
 }
 
