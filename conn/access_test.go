@@ -90,6 +90,7 @@ func TestAccessLogText(t *testing.T) {
 
 // TestAccessLogOfRefused: what could not be parsed is shown as far as it may be.
 func TestAccessLogOfRefused(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		log := new(entries)
 		cfg := conn.Config{Handler: hello, AccessLog: log, MaxHeaderSize: 4 << 10}

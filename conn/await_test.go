@@ -185,6 +185,7 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 // An Await that has ended in time costs the connection nothing: the exchange is the same, a body
 // that nobody has read is dropped, and the connection goes on.
 func TestAwaitInTimeKeepsTheExchange(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		seen := make(map[*conn.Request]bool)
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
@@ -212,6 +213,7 @@ func TestAwaitInTimeKeepsTheExchange(t *testing.T) {
 // The threads that a handler starts end before its answer goes out; if one fails, the answer is
 // 500.
 func TestThreadsOfAHandler(t *testing.T) {
+	t.Parallel()
 	boom := errors.New("boom")
 	siblings := make(chan error, 1)
 	sleep := func(th *loop.Thread) error {

@@ -164,6 +164,7 @@ func TestAwaitOfAResultAtAStop(t *testing.T) {
 // TestAwaitWithoutHeed: functions that do not heed their contexts hold their workers until they
 // return, and are counted; the connection goes on, and a function that finds no worker never runs.
 func TestAwaitWithoutHeed(t *testing.T) {
+	t.Parallel()
 	const workers = loop.DefaultWorkers
 	release := make(chan bool)
 	ran := make(chan bool, workers+1)

@@ -59,6 +59,7 @@ func chunks(body []byte, size int) string {
 }
 
 func TestUploadsOfEverySize(t *testing.T) {
+	t.Parallel()
 	largest := 3 << 20
 	if invariants.Enabled { // which makes many small reads of it
 		largest = 1 << 20

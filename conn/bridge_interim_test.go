@@ -14,6 +14,7 @@ import (
 // TestBridgeInterimResponses: those that a client does not read have their handler wait; all arrive
 // when it does.
 func TestBridgeInterimResponses(t *testing.T) {
+	t.Parallel()
 	const total = 2000
 	field := strings.Repeat("x", 8<<10) // in all more than the kernel takes
 	run(t, func(t *testing.T, m mode) {

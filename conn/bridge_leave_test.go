@@ -19,6 +19,7 @@ import (
 
 // TestBridgeClientLeaves, in each state that a handler can be in, by FIN and by RST.
 func TestBridgeClientLeaves(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		entered := make(chan context.Context, 1)
 		ended := make(chan error, 1)

@@ -167,6 +167,7 @@ var respond = map[string]func(w http.ResponseWriter, r *http.Request){
 
 // TestBridgeResponse: a client sees of an answer what it would see of net/http's.
 func TestBridgeResponse(t *testing.T) {
+	t.Parallel()
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		respond[r.URL.Path](w, r)
 	})

@@ -13,6 +13,7 @@ import (
 // TestHeadHasNoContent: whatever the answer to a HEAD is, and however its bytes come, it ends with
 // its head.
 func TestHeadHasNoContent(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		var seen paths
 		s := start(t, m, rejectConfig(&seen))

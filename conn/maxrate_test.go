@@ -17,6 +17,7 @@ import (
 // TestMaxRate: an answer takes its time, whatever way it goes, also for a client that has closed
 // its sending half.
 func TestMaxRate(t *testing.T) {
+	t.Parallel()
 	const rate = 400 << 10
 	body := chacha(rate / 2)
 	path := filepath.Join(t.TempDir(), "body")

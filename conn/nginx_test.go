@@ -43,6 +43,7 @@ func behindNginx(s *site) func() net.Conn {
 // TestUnreadBodiesBehindNginx: what one client sends must not spoil the answer to another whose
 // request comes over the same connection next.
 func TestUnreadBodiesBehindNginx(t *testing.T) {
+	t.Parallel()
 	waiting := func(h conn.Handler) conn.Handler {
 		return func(req *conn.Request, w *conn.Response) int {
 			// nginx keeps the connection only if it has sent the whole body by then

@@ -165,6 +165,7 @@ func check(t *testing.T, got string, statuses ...int) {
 }
 
 func TestRejectsWholeAndPipelined(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		var seen paths
 		s := start(t, m, rejectConfig(&seen))
@@ -187,6 +188,7 @@ func TestRejectsWholeAndPipelined(t *testing.T) {
 // TestRejectsSplit sends every row in two pieces, split at every byte, behind a good request and in
 // front of a smuggled one; the server has read the first piece before the second comes.
 func TestRejectsSplit(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		var seen paths
 		s := start(t, m, rejectConfig(&seen))

@@ -93,6 +93,7 @@ func sources(t testing.TB) map[string]conn.Handler {
 }
 
 func TestEveryBodyOfEverySize(t *testing.T) {
+	t.Parallel()
 	h := sources(t)
 	largest := 3 << 20
 	if invariants.Enabled { // which makes many small writes of it
@@ -129,6 +130,7 @@ func TestEveryBodyOfEverySize(t *testing.T) {
 // TestSlowReadersLoseNothing: a tiny receive buffer makes the server wait in every write, while
 // another client of the same loop is served.
 func TestSlowReadersLoseNothing(t *testing.T) {
+	t.Parallel()
 	h := sources(t)
 	h["/"] = hello
 	size := 1 << 20

@@ -172,7 +172,8 @@ func TestStopKillsAfterTheGracePeriod(t *testing.T) {
 // TestStopLeavesWhoDoesNotRead: a connection that is being closed, and whose client does not take
 // its answer, holds up no stop.
 func TestStopLeavesWhoDoesNotRead(t *testing.T) {
-	defer conn.SetLingerTime(2*wait.Patience, 2*wait.Patience)()
+	// A stop lets a connection linger for a tenth of the silence.
+	defer conn.SetLingerTime(2*wait.Patience, wait.Patience/30)()
 	run(t, func(t *testing.T, m mode) {
 		answered := make(chan struct{}, 1)
 		s := start(t, m, conn.Config{WriteTimeout: 2 * wait.Patience, Handler: func(req *conn.Request, w *conn.Response) int {

@@ -106,6 +106,7 @@ func TestToHTTPDeadline(t *testing.T) {
 // TestToHTTPUpgradeBehindBody: a connection that is upgraded before all of a body has come has no
 // limit of the body's.
 func TestToHTTPUpgradeBehindBody(t *testing.T) {
+	t.Parallel()
 	hijacked := make(chan time.Time, 1)
 	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
 		c, r, err := resp.Hijack()
@@ -148,6 +149,7 @@ func TestToHTTPUpgradeBehindBody(t *testing.T) {
 // TestToHTTPUpgradeWithoutBody: a handler that upgrades the connection and does not take the body
 // that came with the request does not get for that what the client sends next.
 func TestToHTTPUpgradeWithoutBody(t *testing.T) {
+	t.Parallel()
 	release, got := make(chan struct{}, 1), make(chan []byte, 1)
 	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
 		c, r, err := resp.Hijack()
@@ -181,6 +183,7 @@ func TestToHTTPUpgradeWithoutBody(t *testing.T) {
 // TestToHTTPUpgradeAtOnce: the body is passed on even if the handler has taken over the connection
 // before the goroutine that passes it on has begun.
 func TestToHTTPUpgradeAtOnce(t *testing.T) {
+	t.Parallel()
 	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
 		c, r, err := resp.Hijack()
 		if err != nil {

@@ -49,10 +49,12 @@ func TestWorkersInTurn(t *testing.T) {
 		other := server.NewClient(t, by(t, s, "127.0.0.3"))
 		other.Send(get)
 		s.Settle()
-		for range 2 { // places become free: the first of the crowd has its turn, and then the other
+		for i := range 2 { // places become free: the first of the crowd has its turn, and then the other
 			end <- struct{}{}
+			wait.Until(t, "one more has begun", func() bool {
+				return count() == loop.DefaultWorkers+1+i
+			})
 		}
-		wait.Until(t, "two more have begun", func() bool { return count() == loop.DefaultWorkers+2 })
 		if n := loop.DefaultWorkers; begun[n] != "127.0.0.2" || begun[n+1] != "127.0.0.3" {
 			t.Errorf("the turns were of %v", begun[n:])
 		}
