@@ -185,6 +185,7 @@ func logTo(t *testing.T, path string) (server.AccessLog, *logtext.Buffer) {
 
 // TestAccessLogFollows: a file that was moved away or removed is made anew, without a signal.
 func TestAccessLogFollows(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "log")
 	a, text := logTo(t, path)
 	defer a.Close()
@@ -282,6 +283,7 @@ func TestAccessLogDiskFull(t *testing.T) {
 // TestAccessLogTorn: on a device that is always full nothing is written, and the next file begins
 // with a whole line.
 func TestAccessLogTorn(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "log")
 	if err := os.Symlink("/dev/full", path); err != nil {

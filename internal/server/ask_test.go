@@ -62,6 +62,7 @@ func (g gatekeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // but what it needs to log in, and the module gets the request as it was, with the fields that the
 // route has set, and none of that name that the client has sent.
 func TestAuthByRequest(t *testing.T) {
+	t.Parallel()
 	app := gatekeeper{make(chan struct{})}
 	web := httptest.NewServer(app)
 	defer web.Close()

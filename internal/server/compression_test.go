@@ -86,6 +86,7 @@ t.conf:17: site.route.compression.encodings: expected zstd, br or gzip, not "def
 // TestCompressionCache: what files are compressed to is kept, unless the cache is turned off, for
 // the whole file or further in.
 func TestCompressionCache(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"a.css", "b.css"} {
 		text := []byte(strings.Repeat("It is kept. ", 200))

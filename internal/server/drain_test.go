@@ -71,6 +71,7 @@ func TestUpgradedServerLeavesAddress(t *testing.T) {
 
 // TestUpgradeKilled: kill -9 of either process, at any time, leaves the other one serving.
 func TestUpgradeKilled(t *testing.T) {
+	t.Parallel()
 	begin := func(t *testing.T) (u *upgraded, old, next int, release func()) {
 		u = startUpgraded(t, "threads = 2")
 		gate := filepath.Join(u.dir, "gate")

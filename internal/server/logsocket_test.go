@@ -112,6 +112,7 @@ func TestAccessLogDaemonLeaves(t *testing.T) {
 // TestAccessLogDaemonStalls: a daemon that does not read holds up neither the loops, nor the writer
 // for long; what it does not take is counted.
 func TestAccessLogDaemonStalls(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "log")
 	c := daemon(t, "unixgram", path)
 	a, text := logTo(t, "journald:"+path)

@@ -21,6 +21,7 @@ import (
 // TestRequestIDEverywhere: the access log, the log and an upstream tell of a request by one id, which
 // a trusted proxy may have named; and the access log says how long the upstream has taken.
 func TestRequestIDEverywhere(t *testing.T) {
+	t.Parallel()
 	const pause = 20 * time.Millisecond
 	told := make(chan string, 1)
 	app := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -310,6 +310,7 @@ func TestStatusPaths(t *testing.T) {
 
 // TestStatusPlacesAreBounded: however many routes reloads name, so many are counted.
 func TestStatusPlacesAreBounded(t *testing.T) {
+	t.Parallel()
 	var text strings.Builder
 	for i := range 2000 {
 		fmt.Fprintf(&text, "[[site.route]]\nprefix = \"/r%d\"\nmodule = \"response\"\nbody = \"x\"\n", i)

@@ -128,6 +128,7 @@ func takesTable(t reflect.Type) bool { return takes(t, map[string]any{}) }
 // Every key with a value of every type: what does not fit is an error with file, line and key, and
 // nothing panics. The keys are those of the structs, so that a new one is covered by itself.
 func TestEveryKeyWithEveryType(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "t.conf")
 	all := spots("", "", reflect.TypeFor[server.Config]())

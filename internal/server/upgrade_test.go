@@ -28,6 +28,7 @@ import (
 // TestUpgrade: a new process takes the place of the old one, which answers what its connections
 // ask for once more, keeps what is under way, and ends. The number of loops may change.
 func TestUpgrade(t *testing.T) {
+	t.Parallel()
 	u := startUpgraded(t, "threads = 3")
 	kept, err := u.dial("tcp")
 	if err != nil {
@@ -115,8 +116,9 @@ func TestUpgrade(t *testing.T) {
 
 // TestUpgradeFails: whatever the new process does instead of getting ready, the old one goes on.
 func TestUpgradeFails(t *testing.T) {
-	t.Setenv(shortWait, "5s")
-	u := startUpgraded(t, "threads = 2")
+	t.Parallel()
+	u := startUpgradedBy(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, shortWait+"=5s") },
+		"threads = 2")
 	old := u.mustPID()
 	for _, test := range []struct{ what, want string }{
 		{"crash", `failed: it refuses its configuration, or has crashed.*exit status 2`}, // as a panic
@@ -180,6 +182,7 @@ func heldPort(t *testing.T) string {
 // TestUpgradeOfDebug: after an upgrade the new process answers at a port of [debug], and not now this
 // one and now the old one; if the new one fails, it is the old one again. A profile goes on.
 func TestUpgradeOfDebug(t *testing.T) {
+	t.Parallel()
 	at := heldPort(t)
 	u := startUpgraded(t, fmt.Sprintf("[debug]\naddress = %q", at))
 	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
@@ -311,6 +314,7 @@ func TestUpgradeWithoutPIDFile(t *testing.T) {
 // TestUpgradeUnderLoad: reloads and upgrades while clients of all kinds are busy fail no request
 // and cut no transfer.
 func TestUpgradeUnderLoad(t *testing.T) {
+	t.Parallel()
 	reloads, upgrades := 20, 3
 	if s := os.Getenv("LWANGO_UPGRADES"); s != "" { // for a longer run
 		upgrades, _ = strconv.Atoi(s)
