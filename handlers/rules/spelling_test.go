@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
@@ -258,7 +259,7 @@ func FuzzSpelling(f *testing.F) {
 	}
 	s := startSpelled(f)
 	f.Fuzz(func(t *testing.T, pattern, raw string, not bool) {
-		if len(pattern) > 40 || len(raw) > 60 || !strings.HasPrefix(raw, "/") || strings.ContainsAny(raw, "?#") {
+		if len(pattern) > 40 || len(raw) > 60 || !strings.HasPrefix(raw, "/") || !utf8.ValidString(pattern) || strings.ContainsAny(raw, "?#") {
 			return
 		}
 		for i := range len(raw) {
