@@ -80,7 +80,8 @@ func (r *Request) has(name string) bool {
 // An *os.File, or another File, is sent by sendfile. Other content is read on the request's thread,
 // which may wait in ReadAt for what lwango can wait for; what blocks, such as a slow disk, holds up
 // the loop. Content that is an io.Closer is closed when it is no longer needed. If it turns out to
-// be shorter, the connection is cut.
+// be shorter, the connection is cut. Where there is a Content-Encoding, several ranges are answered
+// with all of the content.
 //
 // For files by name there is package handlers/servefiles, also for those of an fs.FS.
 func (w *Response) ServeContent(name string, modified time.Time, content io.ReaderAt, size int64) int {
@@ -127,8 +128,8 @@ func (w *Response) ranges(modified time.Time, content io.ReaderAt, size int64) i
 		w.header.dropContent()
 		w.header.Set("Content-Range", byteranges.ContentRange(http1.Range{}, size))
 		return http.StatusRequestedRangeNotSatisfiable
-	case err != nil:
-		return 0
+	case err != nil, len(ranges) > 1 && w.header.Has("Content-Encoding"):
+		return 0 // a client would decode the body with its parts, which is not encoded
 	case len(ranges) == 1:
 		w.header.Set("Content-Range", byteranges.ContentRange(ranges[0], size))
 		w.setPiece(content, ranges[0].Start, ranges[0].Length)

@@ -2,6 +2,7 @@
 //
 //	compress.go  settings
 //	hook.go      the look at each response
+//	etag.go      entity tags of encoded bodies
 package compress
 
 import (

@@ -83,17 +83,19 @@ func TestServeContent(t *testing.T) {
 			tag    string
 			vary   string
 		}{
-			{"/", "", 200, "gzip", "", `W/"a"`, "Accept-Encoding"},
+			{"/", "", 200, "gzip", "", `"a-gzip"`, "Accept-Encoding"},
 			{"/", "Range: bytes=0-9", 206, "", text[:10], `"a"`, "Accept-Encoding"},
 			{"/", "Range: bytes=100-20099", 206, "", text[100:20100], `"a"`, "Accept-Encoding"},
 			{"/", "Range: bytes=-5000", 206, "", text[len(text)-5000:], `"a"`, "Accept-Encoding"},
 			{"/", "Range: bytes=0-", 206, "", text, `"a"`, "Accept-Encoding"},
-			{"/", "Range: lines=1-2", 200, "gzip", "", `W/"a"`, "Accept-Encoding"},
+			{"/", "Range: lines=1-2", 200, "gzip", "", `"a-gzip"`, "Accept-Encoding"},
 			{"/", "Range: bytes=0-9\r\nIf-Range: \"a\"", 206, "", text[:10], `"a"`, "Accept-Encoding"},
 			// It has the encoded form, of which nothing can be continued.
-			{"/", "Range: bytes=0-9\r\nIf-Range: W/\"a\"", 200, "gzip", "", `W/"a"`, "Accept-Encoding"},
+			{"/", "Range: bytes=0-9\r\nIf-Range: W/\"a\"", 200, "gzip", "", `"a-gzip"`, "Accept-Encoding"},
 			{"/dated", "Range: bytes=0-9\r\nIf-Range: " + date, 200, "gzip", "", "", "Accept-Encoding"},
-			{"/", "If-None-Match: W/\"a\"", 304, "", "-", `W/"a"`, "Accept-Encoding"},
+			{"/", "Range: bytes=0-9\r\nIf-Range: \"a-gzip\"", 200, "gzip", "", `"a-gzip"`, "Accept-Encoding"},
+			{"/", "If-None-Match: W/\"a\"", 304, "", "-", `"a"`, "Accept-Encoding"},
+			{"/", "If-None-Match: \"a-gzip\"", 304, "", "-", `"a-gzip"`, "Accept-Encoding"},
 			{"/image", "", 200, "", "", `"a"`, ""},
 			{"/image", "Range: bytes=0-9", 206, "", text[:10], `"a"`, ""},
 		} {

@@ -3,23 +3,26 @@ package compress
 import (
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/coding"
-	"github.com/lwango/lwango/internal/http1"
 )
 
 // Middleware compresses by p; nil: what is further out does not either. The innermost decides.
 func Middleware(p *coding.Policy) handlers.Middleware {
-	hook := conn.HeadHook(leave)
-	if p != nil {
-		hook = compressor{p}.look
-	}
 	return func(next conn.Handler) conn.Handler {
+		if p == nil {
+			return func(req *conn.Request, resp *conn.Response) int {
+				resp.BeforeHead(leave)
+				return next(req, resp)
+			}
+		}
+		c := compressor{p}
+		hook := conn.HeadHook(c.look)
 		return func(req *conn.Request, resp *conn.Response) int {
+			c.untag(req)
 			resp.BeforeHead(hook)
 			return next(req, resp)
 		}
@@ -118,8 +121,8 @@ func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder
 	// put pieces of both together.
 	h.Del("Accept-Ranges")
 	h.Del("Content-Length")
-	if tag := h.Get("ETag"); strings.HasPrefix(tag, `"`) {
-		h.Set("ETag", "W/"+tag) // two encodings are not the same bytes (RFC 9110 section 8.8.1)
+	if tag := h.Get("ETag"); strong(tag) {
+		h.Set("ETag", tagged(tag, which))
 	}
 	return e
 }
@@ -136,27 +139,6 @@ func (c compressor) varies(contentType string) bool {
 func (c compressor) part(resp *conn.Response) {
 	if c.varies(resp.ContentType()) {
 		resp.Header().Vary("Accept-Encoding")
-	}
-}
-
-// notModified completes a 304, which has the fields that the 200 would have (RFC 9110 section
-// 15.4.5). Its type is not known, so it has Vary in any case, see look. A client that has asked for
-// the weak form of a tag alone has the encoded body.
-func (c compressor) notModified(req *conn.Request, resp *conn.Response) {
-	h := resp.Header()
-	tag := h.Get("ETag")
-	if !strings.HasPrefix(tag, `"`) {
-		return
-	}
-	weak := false
-	for _, list := range req.Header().Values("If-None-Match") {
-		if http1.MatchETag(list, tag, false) {
-			return
-		}
-		weak = weak || http1.MatchETag(list, tag, true)
-	}
-	if weak {
-		h.Set("ETag", "W/"+tag)
 	}
 }
 

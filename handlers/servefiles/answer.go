@@ -124,8 +124,8 @@ func (m *module) ranges(req *conn.Request, resp *conn.Response, f *opened) int {
 		f.Close()
 		h.Set("Content-Range", byteranges.ContentRange(http1.Range{}, facts.size))
 		return http.StatusRequestedRangeNotSatisfiable
-	case err != nil:
-		return 0
+	case err != nil, len(ranges) > 1 && (h.Has("Content-Encoding") || facts.coding != coding.Identity):
+		return 0 // parts of what is encoded: see sibling
 	}
 	setType(resp, facts)
 	if len(ranges) == 1 {

@@ -234,6 +234,26 @@ func TestIfRangeOfWhatIsCompressed(t *testing.T) {
 	}
 }
 
+// Several ranges are of the file as it is, also where the client accepts the file beside it: a body
+// with parts of that would have its Content-Encoding, and nobody has encoded that body.
+func TestSeveralRangesOfSibling(t *testing.T) {
+	root := t.TempDir()
+	for name, body := range map[string]string{"a.css": "the file" + text(5000, 0) + "is", "a.css.br": "the other one"} {
+		check(t, os.WriteFile(filepath.Join(root, name), []byte(body), 0o600))
+		check(t, os.Chtimes(filepath.Join(root, name), modified, modified))
+	}
+	s := startEncoding(t, modes.Direct, root, policy(t, 1<<20), nil)
+	for _, c := range []struct{ ranges, coding, part string }{
+		{"bytes=0-2", "br", "the"}, {"bytes=0-2,4-7", "", "file"}, {"bytes=0-2, -2", "", "is"},
+	} {
+		a := s.Request("GET /a.css", []string{"Accept-Encoding: br", "Range: " + c.ranges}, "")
+		if a.StatusCode != 206 || a.Header.Get("Content-Encoding") != c.coding || !strings.Contains(a.Text, c.part) ||
+			a.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%s: %s, %v, %q", c.ranges, a.Status, a.Header, a.Text)
+		}
+	}
+}
+
 // TestIfRangeOfAnotherType: whether a file is compressed depends on the type that its handler has
 // set.
 func TestIfRangeOfAnotherType(t *testing.T) {

@@ -1,6 +1,8 @@
 package servefiles
 
 import (
+	"bytes"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
@@ -12,10 +14,13 @@ import (
 // app.js.br for app.js, or f if there is none that is at least as new. It owns f. A sibling is a
 // representation of its own, with its own entity tag, dates and ranges.
 //
+// Several ranges are of f: a body with parts of a sibling would have its Content-Encoding, and
+// clients then decode that body, headers of parts and all, which nobody has encoded.
+//
 // If the thread is killed while it waits for a disk, f is closed.
 func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *opened {
 	resp.Header().Vary("Accept-Encoding")
-	if f.lacksAll(m.coding.Order) {
+	if severalRanges(req) || f.lacksAll(m.coding.Order) {
 		return f // so that a file that is asked for often costs no look at what the client accepts
 	}
 	unused := f
@@ -45,6 +50,11 @@ func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *ope
 	}
 	unused = nil
 	return f
+}
+
+func severalRanges(req *conn.Request) bool {
+	value, _ := req.HeaderView("Range")
+	return bytes.IndexByte(value, ',') >= 0
 }
 
 // lacksAll reports whether f is known to have no sibling in any of these codings.
