@@ -181,7 +181,8 @@ func (c *Conn) drop() bool {
 			case !h.control():
 				c.want.continuation = !h.fin
 			}
-			c.pass = int64(n) + h.length
+			c.use(n)
+			c.pass = h.length
 		}
 		n := c.w - c.r
 		if !c.lost {
