@@ -232,11 +232,19 @@ func tooMany(resp *conn.Response, seconds int64) int {
 }
 
 // key returns by what the client is counted. The seeds are secret, so no client can choose the row
-// of a zone. A request without the header field counts by its address.
+// of a zone. Several fields of the name count as one, which has all their values (RFC 9110 section
+// 5.3): which of them an application looks at is not known. A request without one counts by its
+// address.
 func (l *limiter) key(req *conn.Request) uint64 {
 	if l.field != "" {
-		if value, ok := req.HeaderView(l.field); ok {
-			return maphash.Bytes(l.byField, value)
+		if value, next := req.HeaderViewFrom(l.field, 0); next >= 0 {
+			var h maphash.Hash
+			h.SetSeed(l.byField)
+			for ; next >= 0; value, next = req.HeaderViewFrom(l.field, next) {
+				h.Write(value)
+				h.WriteString(", ")
+			}
+			return h.Sum64()
 		}
 	}
 	network := networks.Of(req.RemoteAddr().Addr()).As16()

@@ -184,6 +184,23 @@ func TestByField(t *testing.T) {
 	}
 }
 
+// Several fields are one with all the values, as for applications: a client that sends another field
+// behind or in front is not the one that sends the first, or the last, alone.
+func TestByFields(t *testing.T) {
+	h := wrap(t, limit.Settings{Requests: rate(t, "1/h"), By: "header:X-Api-Key"}, hello)
+	s := module.Start(t, modes.Direct, "/", h)
+	for _, fields := range [][]string{
+		{"X-Api-Key: a"}, {"X-Api-Key: a", "X-Other: x", "x-api-key: b"}, {"X-Api-Key: b"}, {"X-Api-Key: b", "X-Api-Key: a"},
+	} {
+		if got := statuses(s, 2, "GET /", fields...); got != "200 429" {
+			t.Errorf("%q: %s", fields, got)
+		}
+	}
+	if got := statuses(s, 1, "GET /", "X-Api-Key: a", "X-Api-Key: b"); got != "429" {
+		t.Error(got)
+	}
+}
+
 // TestConnections: a request counts until its answer is complete, whatever its handler does.
 func TestConnections(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
