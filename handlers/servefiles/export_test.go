@@ -1,6 +1,7 @@
 package servefiles
 
 import (
+	"io/fs"
 	"testing"
 	"time"
 
@@ -53,6 +54,19 @@ func Size(n int64) string { return string(appendSize(nil, n)) }
 
 // IsEmbedded reports whether the calls of a file system are made on the loop.
 var IsEmbedded = isEmbedded
+
+// OnLoop reports whether a file of an embed.FS is opened on the loop, and with what error if not.
+func OnLoop(fsys fs.FS, name string) (bool, error) {
+	m := &module{fsys: fsys, inMemory: true, facts: newFactsCache()}
+	f, err := m.openName(name, name, hashedAtOnce)
+	if err != nil {
+		return false, err
+	}
+	return true, f.Close()
+}
+
+// ErrUnhashed is what a large file of an embed.FS is opened by a worker for.
+var ErrUnhashed = errUnhashed
 
 // SetUntouched sets for how long a file must not have changed when it is compressed to be kept. No
 // server runs meanwhile, until the test's end.

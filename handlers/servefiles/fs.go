@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
 	"syscall"
 	"time"
@@ -21,7 +22,8 @@ import (
 // FS makes a handler that serves the files of fsys, such as an embed.FS, as New serves those of a
 // folder: with entity tags, conditions, ranges, index, listing and fallback. It does not use the
 // settings Path, FollowSymlinks and OpenFiles. fsys must be safe from any goroutine. The calls of
-// an embed.FS are made on the loop, those of another fs.FS by workers, since they may wait.
+// an embed.FS are made on the loop, but for the hashing of a file of more than 16 KiB, those of
+// another fs.FS by workers, since they may wait.
 //
 // The entity tag of a file without a modification time, as all of an embed.FS are, is made of its
 // contents, when it is first asked for; such a file must not change. A file that is no io.ReaderAt
@@ -64,8 +66,14 @@ func (m *module) openFS(t *loop.Thread, key, name string) (*opened, int) {
 	if !fs.ValidPath(name) {
 		return nil, http.StatusNotFound // such as "a.txt/"
 	}
-	f, err := away(m, t, func() (*opened, error) { return m.openName(key, name) },
-		func(f *opened) { _ = f.Close() })
+	f, err := (*opened)(nil), errUnhashed
+	if m.inMemory {
+		f, err = m.openName(key, name, hashedAtOnce)
+	}
+	if err == errUnhashed {
+		f, err = elsewhere(t, func() (*opened, error) { return m.openName(key, name, math.MaxInt64) },
+			func(f *opened) { _ = f.Close() })
+	}
 	switch {
 	case err == nil:
 		f.loop = t.Loop()
@@ -94,10 +102,18 @@ func statusOfFS(err error) int {
 	return http.StatusInternalServerError
 }
 
-var errFolder = errors.New("a folder")
+var (
+	errFolder   = errors.New("a folder")
+	errUnhashed = errors.New("a file of which no entity tag was made yet")
+)
 
-// openName opens a regular file of fsys. Its facts are those of key, see openAs.
-func (m *module) openName(key, name string) (f *opened, err error) {
+// hashedAtOnce is the length up to which a file that is in memory is hashed on the loop, in some
+// tens of microseconds.
+const hashedAtOnce = 16 << 10
+
+// openName opens a regular file of fsys. Its facts are those of key, see openAs. The error is
+// errUnhashed if more than mayHash bytes are to be hashed for them.
+func (m *module) openName(key, name string, mayHash int64) (f *opened, err error) {
 	file, err := m.fsys.Open(name)
 	if err != nil {
 		return nil, err
@@ -124,12 +140,12 @@ func (m *module) openName(key, name string) (f *opened, err error) {
 	} else if len(f.content) > maxRead || int64(len(f.content)) != info.Size() {
 		return nil, errTooLong
 	}
-	f.facts, err = m.factsFS(key, info, f)
+	f.facts, err = m.factsFS(key, info, f, mayHash)
 	return f, err
 }
 
 // factsFS returns the facts of an open file of fsys.
-func (m *module) factsFS(name string, info fs.FileInfo, f *opened) (*facts, error) {
+func (m *module) factsFS(name string, info fs.FileInfo, f *opened, mayHash int64) (*facts, error) {
 	st := &unix.Stat_t{Size: info.Size()}
 	if at := info.ModTime(); !at.IsZero() && at.Unix() != 0 { // archives without times have the epoch
 		st.Mtim = unix.NsecToTimespec(at.UnixNano())
@@ -137,6 +153,9 @@ func (m *module) factsFS(name string, info fs.FileInfo, f *opened) (*facts, erro
 	}
 	if kept, ok := m.hashed.Load(name); ok && kept.(*facts).size == info.Size() {
 		return kept.(*facts), nil
+	}
+	if info.Size() > mayHash {
+		return nil, errUnhashed
 	}
 	sum := sha256.New()
 	var from io.Reader = io.NewSectionReader(f, 0, info.Size())
