@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -32,6 +34,7 @@ var (
 	errTooMany  = errors.New("the form has more than 16 files")
 	errSameTime = errors.New("another upload has this id at present")
 	errBadID    = errors.New("expected 8 to 64 letters, digits and dashes as the upload's id")
+	errOrigin   = errors.New("the form is of a page of another site")
 	errFull     = errors.New("too many uploads at present, please try again")
 )
 
@@ -40,6 +43,9 @@ var (
 func receive(to *folder, most int64, slots chan struct{}) lwango.Handler {
 	var running sync.Map // of ids
 	return func(req *lwango.Request, resp *lwango.Response) int {
+		if !ownPage(req) {
+			return resp.Error(403, errOrigin)
+		}
 		id := req.PathValue("id")
 		if !validID(id) {
 			return resp.Error(400, errBadID)
@@ -71,6 +77,24 @@ func receive(to *folder, most int64, slots chan struct{}) lwango.Handler {
 		f.progress.end("done", "")
 		return resp.JSON(201, files)
 	}
+}
+
+// ownPage reports whether a form is sent by a page of this server, or not by a page at all. A browser
+// sends a form of any page to any server, with the cookies and from the network of the person that
+// looks at it. It says so in Sec-Fetch-Site, or, if it is old or there is no TLS, in Origin.
+func ownPage(req *lwango.Request) bool {
+	switch from := req.Header().Get("Sec-Fetch-Site"); from {
+	case "same-origin", "none":
+		return true
+	case "":
+		origin := req.Header().Get("Origin")
+		if origin == "" {
+			return true // curl, for one
+		}
+		u, err := url.Parse(origin)
+		return err == nil && u.Host != "" && strings.EqualFold(u.Host, req.Host())
+	}
+	return false
 }
 
 // form is a form on its way.
