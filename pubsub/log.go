@@ -204,9 +204,15 @@ func (l *log) place(s *Subscription) {
 		}
 		s.at = n
 	}
+	if s.at == l.first { // what was published since it has joined, and is forgotten, it has missed
+		s.at = min(s.at, s.joined)
+	}
 	s.limit = max(s.limit, int(l.next.Load()-s.at)) // history does not make it late
 	l.depth = max(l.depth, s.limit)
 	if s.policy == DropNewest {
+		if lost := l.first - s.at; s.at < l.first {
+			s.at, s.dropped = l.first, s.dropped+int(lost)
+		}
 		for n := s.at; n < l.next.Load(); n++ {
 			s.offer(l.at(n))
 		}
