@@ -205,7 +205,7 @@ func (a *acmeConfig) pairs(now time.Time, place string) (all []pair) {
 
 // keepObtained puts what is in force into the listeners of next whose files cannot be read just
 // now: a file may have gone, belong to root, or take a descriptor that is not left. The obtainer
-// replaces it at its next look.
+// replaces it at its next look. It also does so where the file is for later.
 func (s *server) keepObtained(next *config) {
 	inForce := map[string]pair{}
 	for _, l := range s.config.Listeners {
@@ -219,7 +219,14 @@ func (s *server) keepObtained(next *config) {
 		l := &next.Listeners[i]
 		for j, p := range l.Pairs {
 			old, ok := inForce[p.cert]
-			if p.leaf != nil || !ok {
+			early := ok && p.leaf != nil && old.precedes(p.leaf, time.Now())
+			if p.leaf != nil && !early || !ok {
+				continue
+			}
+			if early {
+				old.again, old.place = p.leaf.NotBefore, p.place
+				l.Pairs[j] = old
+				l.certify()
 				continue
 			}
 			s.own.Warn("certificate cannot be read, the one in force stays", "cert", p.cert, "error",

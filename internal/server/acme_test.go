@@ -323,8 +323,7 @@ func TestACMERefused(t *testing.T) {
 	}
 }
 
-// TestACMEUnwritten: what cannot be written at first is not ordered again. What is of no use is not
-// served.
+// TestACMEUnwritten: what cannot be written at first is not ordered again.
 func TestACMEUnwritten(t *testing.T) {
 	server.SetObtainPauses(time.Millisecond, 50*time.Millisecond)
 	defer server.SetObtainPauses(time.Minute, time.Hour)
@@ -346,14 +345,6 @@ func TestACMEUnwritten(t *testing.T) {
 	if n := ca.Asked("newOrder"); n != 1 {
 		t.Errorf("%d orders, want one", n)
 	}
-
-	past := acme.New(t)
-	past.Valid(-2*time.Hour, -time.Hour)
-	late := startACME(t, past, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
-	defer late.close()
-	late.logged("this computer's clock says")
-	past.Valid(-time.Hour, 90*24*time.Hour)
-	late.await("a.test")
 }
 
 // TestACMENoAuthority: without an authority, or with one that does not answer, the server serves and

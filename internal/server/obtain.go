@@ -62,6 +62,10 @@ var finishLimit = 10 * time.Second
 const (
 	longestPause = 24 * time.Hour // that an authority may ask for
 
+	// clockPause is until the next order for a domain whose certificate is over already when it comes.
+	// When the clock is right, it is not over any more, and that is seen at the next review.
+	clockPause = 7 * 24 * time.Hour
+
 	// reviewEvery is how often the files are looked at, whatever the clock did meanwhile.
 	reviewEvery = time.Hour
 
@@ -201,6 +205,7 @@ func (o *obtainer) attempt(ctx context.Context, due []string, all map[string]*at
 		}
 		if err == nil {
 			all[domain].unwritten = nil
+			err = o.checkClock(domain)
 			select {
 			case o.news <- struct{}{}:
 			default: // what was told before has not been heard yet
@@ -222,6 +227,9 @@ func (o *obtainer) postpone(ctx context.Context, err error, all map[string]*atte
 		a := all[domain]
 		a.pause = min(max(2*a.pause, leastPause), mostPause)
 		wait := max(a.pause, min(asked(err), longestPause))
+		if errors.Is(err, errClock) {
+			wait = clockPause
+		}
 		a.next = time.Now().Add(wait)
 		longest = max(longest, wait)
 	}
@@ -230,6 +238,23 @@ func (o *obtainer) postpone(ctx context.Context, err error, all map[string]*atte
 			"next_attempt_in", longest)
 	}
 }
+
+// checkClock returns an error if a certificate that has just come is not valid at this computer's
+// time. It is kept all the same: the clock may be wrong, and authorities count what they give.
+func (o *obtainer) checkClock(domain string) error {
+	cert, err := confpath.KeyPair(o.config.file(domain), o.config.file(domain))
+	if err != nil {
+		return err
+	}
+	from, to, now := cert.Leaf.NotBefore, cert.Leaf.NotAfter, time.Now()
+	if !now.Before(from) && !now.After(to) {
+		return nil
+	}
+	return fmt.Errorf("the certificate that has come is kept, but is good from %s to %s alone: %w %s",
+		from.Format(day), to.Format(day), errClock, now.Format(day))
+}
+
+var errClock = errors.New("this computer's clock says")
 
 // asked returns the pause that an authority asks for by its error.
 func asked(err error) time.Duration {
@@ -376,11 +401,6 @@ func (o *obtainer) order(ctx context.Context, client *acme.Client,
 	cert, err := tls.X509KeyPair(text, text)
 	if err == nil {
 		err = cert.Leaf.VerifyHostname(domain)
-	}
-	if now := time.Now(); err == nil && (now.Before(cert.Leaf.NotBefore) ||
-		now.After(cert.Leaf.NotAfter)) {
-		err = fmt.Errorf("is good from %s to %s alone, and this computer's clock says %s",
-			cert.Leaf.NotBefore.Format(day), cert.Leaf.NotAfter.Format(day), now.Format(day))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the certificate that has come: %w", err)

@@ -45,7 +45,7 @@ type pair struct {
 	strict    bool              // the listener has strict_sni
 
 	unstapled error     // why the certificate is served without its response
-	again     time.Time // the response is to be looked at again then; zero: when its file changes
+	again     time.Time // the response, or a file of acme, is to be read then; zero: when it changes
 }
 
 // stamp changes when one of a pair's files does.
@@ -77,6 +77,10 @@ func (p *pair) due(now time.Time) bool { return !p.again.IsZero() && now.After(p
 func (p *pair) load(now time.Time) error {
 	p.stamp = p.look()
 	cert, err := confpath.KeyPair(p.cert, p.key)
+	if err == nil && p.domain != "" && p.precedes(cert.Leaf, now) {
+		p.again = cert.Leaf.NotBefore
+		return fmt.Errorf("the new one is not valid before %s", p.again.Format(day))
+	}
 	if err == nil {
 		p.staple(&cert, now)
 		p.read, p.leaf = cert, cert.Leaf
@@ -89,6 +93,13 @@ func (p *pair) load(now time.Time) error {
 		p.stamp = stamp{} // what is in the files is not known, such as for want of a descriptor
 	}
 	return err
+}
+
+// precedes reports whether p's certificate, if there is one, is good while next is not yet, as it
+// seems where the clock is behind.
+func (p *pair) precedes(next *x509.Certificate, now time.Time) bool {
+	return now.Before(next.NotBefore) && p.leaf != nil && !now.Before(p.leaf.NotBefore) &&
+		!now.After(p.leaf.NotAfter)
 }
 
 // stapleEvery is how often a response that was not believed is looked at again: perhaps the clock
@@ -440,9 +451,9 @@ func (l *listenerConfig) renew(now time.Time, say func(p *pair, err error)) (ren
 		if !p.changed(now) {
 			continue
 		}
-		stamp, unstapled := p.stamp, p.unstapledConcern()
+		stamp, unstapled, leaf := p.stamp, p.unstapledConcern(), p.leaf
 		err := p.load(now)
-		if p.stamp == stamp && p.unstapledConcern() == unstapled {
+		if p.stamp == stamp && p.unstapledConcern() == unstapled && p.leaf.Equal(leaf) {
 			continue
 		}
 		say(p, err)

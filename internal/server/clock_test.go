@@ -1,0 +1,98 @@
+package server_test
+
+import (
+	"crypto/tls"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/acme"
+)
+
+// TestACMEClock: a certificate that is not valid yet, or not any more, by this computer's clock is
+// kept and served, and no other one is ordered in its place.
+func TestACMEClock(t *testing.T) {
+	server.SetObtainPauses(time.Millisecond, 5*time.Millisecond)
+	defer server.SetObtainPauses(time.Minute, time.Hour)
+	for name, valid := range map[string][2]time.Duration{
+		"behind": {2 * time.Hour, 90 * 24 * time.Hour}, "ahead": {-2 * time.Hour, -time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			ca := acme.New(t)
+			ca.Valid(valid[0], valid[1])
+			var ofA, ofB atomic.Int32
+			tried := make(chan bool)
+			ca.Refuse(func(step, name string) *acme.Problem {
+				switch {
+				case step != "newOrder":
+				case name == "a.test":
+					ofA.Add(1)
+				case ofB.Add(1) == 5: // a.test comes before it, each time
+					close(tried)
+					fallthrough
+				default:
+					return &acme.Problem{Type: "rejectedIdentifier", Detail: "not now"}
+				}
+				return nil
+			})
+			s := startACME(t, ca, t.TempDir(), `domains = ["a.test", "b.test"]`, "tls = { acme = true }")
+			defer s.close()
+			s.logged("this computer's clock says")
+			<-s.Obtained()
+			s.RenewCerts(time.Now())
+			c := &tls.Config{ServerName: "a.test", InsecureSkipVerify: true}
+			if got, err := s.connect(c); got != "a.test" || err != nil {
+				t.Errorf("%q, %v, want the certificate that has come", got, err)
+			}
+			<-tried
+			if n := ofA.Load(); n != 1 {
+				t.Errorf("%d orders, want one", n)
+			}
+		})
+	}
+}
+
+// TestACMELater: a certificate that is not valid yet waits for its time while the one before is
+// good, also through a reload.
+func TestACMELater(t *testing.T) {
+	ca := acme.New(t)
+	dir := t.TempDir()
+	s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
+	defer s.close()
+	s.await("a.test")
+	serial := func() string {
+		t.Helper()
+		conn, err := tls.Dial("tcp", s.Addresses()[0], &tls.Config{ServerName: "a.test",
+			InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	before := serial()
+	ca.Valid(2*time.Hour, 90*24*time.Hour)
+	later := startACME(t, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
+	defer later.close()
+	later.logged("this computer's clock says")
+	if err := os.Rename(acmeFile(ca, later.dir, "a.test"), acmeFile(ca, dir, "a.test")); err != nil {
+		t.Fatal(err)
+	}
+
+	s.RenewCerts(time.Now())
+	s.logged("the new one is not valid before")
+	if serial() != before {
+		t.Error("the new certificate is used before its time")
+	}
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if serial() != before {
+		t.Error("after a reload, the new certificate is used before its time")
+	}
+	s.RenewCerts(time.Now().Add(3 * time.Hour))
+	if serial() == before {
+		t.Error("the new certificate is not used when its time has come")
+	}
+}
