@@ -7,7 +7,8 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // access says which users may connect to a UNIX socket: the permissions and the owner of its file.
@@ -19,27 +20,54 @@ type access struct {
 	chown       bool
 }
 
-// set gives the file its mode and owner. What it has already is left alone: a process that has given
-// up root may not change the sockets that root has made, and a reload need not.
-func (a access) set(path string) error {
+// set gives the file its mode and owner, if it is the socket that this process has made: that of
+// made, or if made is nil, one that its user owns. In a folder of others, a link may have come into
+// its place. What the file has already is left alone: a process that has given up root may not
+// change the sockets that root has made, and a reload need not.
+func (a access) set(path string, made *unix.Stat_t) error {
 	if !a.chown && !a.chmod {
 		return nil
 	}
-	info, err := os.Lstat(path)
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	has := info.Sys().(*syscall.Stat_t)
+	defer unix.Close(fd)
+	var has unix.Stat_t
+	if err := unix.Fstat(fd, &has); err != nil {
+		return &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if has.Mode&unix.S_IFMT != unix.S_IFSOCK || made == nil && has.Uid != uint32(os.Geteuid()) ||
+		made != nil && (has.Dev != made.Dev || has.Ino != made.Ino) {
+		return &fs.PathError{Op: "chmod", Path: path,
+			Err: errors.New("is not the socket that was made there")}
+	}
 	other := func(wanted int, id uint32) bool { return wanted >= 0 && uint32(wanted) != id }
 	if a.chown && (other(a.user, has.Uid) || other(a.group, has.Gid)) {
-		if err := os.Lchown(path, a.user, a.group); err != nil {
-			return err
+		if err := unix.Fchownat(fd, "", a.user, a.group, unix.AT_EMPTY_PATH); err != nil {
+			return &fs.PathError{Op: "chown", Path: path, Err: err}
 		}
 	}
-	if a.chmod && info.Mode().Perm() != a.mode {
-		return os.Chmod(path, a.mode)
+	if a.chmod && has.Mode&0o777 != uint32(a.mode) {
+		if err := chmod(fd, path, uint32(a.mode)); err != nil {
+			return &fs.PathError{Op: "chmod", Path: path, Err: err}
+		}
 	}
 	return nil
+}
+
+// chmod changes the mode of a file that was opened with O_PATH. Linux before 6.6 has no call for
+// that, and takes it by the name in /proc. Where that is not mounted, as in most root folders of
+// [confine], path has to do; there no link leads out.
+func chmod(fd int, path string, mode uint32) error {
+	err := unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH)
+	if err != unix.ENOSYS && err != unix.EOPNOTSUPP && err != unix.EINVAL {
+		return err
+	}
+	if err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode); err == unix.ENOENT {
+		err = unix.Chmod(path, mode)
+	}
+	return err
 }
 
 // parseAccess reads a listener's mode and owner.

@@ -30,6 +30,8 @@
 //	listener.go   a socket handed out to the loops
 //	run.go        start, stop
 //	reload.go     SIGHUP
+//	stricter.go   listeners that ask for more than before
+//	onloop.go     calls that must not be made on a loop
 //	confine.go    another user and root folder, files and system calls out of reach
 //	upgrade.go    SIGUSR2: a new process in the place of this one
 //	handover.go   what the new process gets, and what it says
@@ -38,6 +40,7 @@
 //	pidfile.go    the file with the number of the process, and its lock
 //	sdnotify.go   what a service manager is told
 //	access.go     which users may connect to a UNIX socket
+//	links.go      files that root opens in folders of others
 //	accesslog.go  an access log: buffers and the goroutine that writes them
 //	accesslogs.go which of them a configuration has
 //	logsink.go    where its lines go: files

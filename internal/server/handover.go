@@ -114,7 +114,7 @@ func (h *handover) open(lc listenerConfig, n int) (*socket, error) {
 		return nil, nil
 	}
 	h.used[name] = true
-	if err := lc.Access.set(lc.Address.Name); err != nil {
+	if err := lc.Access.set(lc.Address.Name, &unix.Stat_t{Dev: from.Dev, Ino: from.Ino}); err != nil {
 		return nil, err
 	}
 	s := &socket{fds: slices.Clone(from.FDs), own: len(from.FDs), shown: from.Shown}

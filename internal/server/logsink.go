@@ -42,7 +42,7 @@ func openSink(path string, log *slog.Logger) (sink, error) {
 // server wait (open(2), ENXIO).
 func openLogFile(path string) (*os.File, error) {
 	// Readable by the owner and the group: a log has addresses and queries of people in it.
-	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o640)
+	return openTrusted(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o640)
 }
 
 // fileSink is a file, or a stream of the process.

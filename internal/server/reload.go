@@ -119,7 +119,7 @@ func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
 			return nil, fmt.Errorf("listen %s: another socket of that address is served already",
 				old.socket.shown)
 		}
-		if err = lc.Access.set(lc.Address.Name); err != nil {
+		if err = lc.Access.set(lc.Address.Name, &old.socket.file); err != nil {
 			return nil, err
 		}
 	}

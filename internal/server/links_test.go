@@ -1,0 +1,122 @@
+package server
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/internal/test/ci"
+)
+
+// TestAccessOfOwnSocket: mode and owner are for the socket that was made, and not for what has come
+// into its place, such as a link to a file that only root may change.
+func TestAccessOfOwnSocket(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(in("file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var socket, other unix.Stat_t
+	for name, st := range map[string]*unix.Stat_t{"socket": &socket, "other": &other} {
+		l, err := net.Listen("unix", in(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if err := unix.Lstat(in(name), st); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"to file": "file", "to socket": "socket"} {
+		if err := os.Symlink(to, in(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := access{mode: 0o666, chmod: true}
+	for _, row := range []struct {
+		path string
+		made *unix.Stat_t
+		ok   bool
+	}{
+		{"file", nil, false}, {"to file", nil, false}, {"to socket", nil, false},
+		{"to socket", &socket, false}, {"socket", &other, false},
+		{"socket", &socket, true}, {"other", nil, true},
+	} {
+		err := a.set(in(row.path), row.made)
+		info, err2 := os.Stat(in(row.path))
+		if err2 != nil {
+			t.Fatal(err2)
+		}
+		if (err == nil) != row.ok || (info.Mode().Perm() == 0o666) != row.ok {
+			t.Errorf("%s: %v, %v, want it changed: %v", row.path, err, info.Mode(), row.ok)
+		}
+	}
+}
+
+// TestRootFollowsOwnLinks: root opens a log by links that root has made, and by none of others, be
+// it in the place of the log or of a folder on the way.
+func TestRootFollowsOwnLinks(t *testing.T) {
+	ci.Root(t)
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"logs", "secret"} {
+		if err := os.Mkdir(in(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const nobody = 65534
+	for name, link := range map[string]struct {
+		to    string
+		owner int
+	}{
+		"logs/roots": {"../secret/log", 0}, "logs/theirs": {"../secret/log", nobody},
+		"logs/absolute": {in("secret/log"), 0}, "logs/circle": {"circle", 0},
+		"roots": {"logs/../secret/", 0}, "theirs": {"secret", nobody},
+		"logs/by theirs": {"../theirs/log", 0}, "logs/stdout": {"/dev/stdout", 0},
+	} {
+		if err := os.Symlink(link.to, in(name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Lchown(in(name), link.owner, link.owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const theirs = "user 65534 has made the link"
+	for path, want := range map[string]string{
+		"logs/log": "", "logs//../logs/./log": "", "logs/roots": "", "logs/absolute": "", "roots/log": "",
+		"logs/theirs": theirs, "theirs/log": theirs, "logs/by theirs": theirs,
+		"logs/circle": "too many levels", "none/log": "no such file", "logs/log/x": "not a directory",
+		"logs/": "is a directory",
+	} {
+		f, err := openLogFile(dir + "/" + path)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", path, err, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, err := io.WriteString(f, "x"); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		f.Close()
+	}
+	for name, want := range map[string]string{"logs/log": "xx", "secret/log": "xxx"} {
+		if got, err := os.ReadFile(in(name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+	if f, err := openLogFile("/dev/stdout"); err != nil {
+		t.Error(err)
+	} else {
+		f.Close()
+	}
+}
