@@ -21,6 +21,7 @@ import (
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/loop"
 )
@@ -143,9 +144,7 @@ const (
 // in the same moments: what else the machine is doing meets both. A figure that misses its bound is
 // measured again a few times.
 func TestBeside(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures for some seconds")
-	}
+	ci.Only(t, "measures for some seconds")
 	if invariants.Enabled {
 		t.Skip("our program shortens its reads and writes, net/http does not")
 	}

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -293,9 +294,7 @@ func TestGuidesAreChecked(t *testing.T) {
 // TestReportOfGuide runs the program of docs/blocking.md, and holds the report that the page shows
 // to the real one. Numbers, folders and Go's own functions may differ.
 func TestReportOfGuide(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds a program")
-	}
+	ci.Only(t, "builds a program")
 	page, err := os.ReadFile("docs/blocking.md")
 	if err != nil {
 		t.Fatal(err)

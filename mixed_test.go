@@ -29,6 +29,7 @@ import (
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/nginx"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/race"
@@ -127,7 +128,7 @@ var sizes = []int{0, 1, 500, 1500, 4096, 40_000, 100_000, 600_000}
 // connections in between, and each gets its own answer and nothing else.
 func TestMixed(t *testing.T) {
 	requests := int64(20_000)
-	if race.Enabled || invariants.Enabled {
+	if race.Enabled || invariants.Enabled || !ci.Enabled() {
 		requests = 3_000
 	}
 	dir := t.TempDir()

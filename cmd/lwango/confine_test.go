@@ -37,6 +37,7 @@ var static struct {
 // test may have cgo, and has with -race.
 func built(t *testing.T) string {
 	t.Helper()
+	ci.Only(t, "builds lwango without cgo")
 	static.once.Do(func() {
 		if static.dir, static.err = os.MkdirTemp("", "lwango"); static.err != nil {
 			return
