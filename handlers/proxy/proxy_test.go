@@ -191,7 +191,7 @@ func TestAnswer(t *testing.T) {
 		{"GET", "HTTP/1.1 204 No Content\r\n\r\n", 204, "", "", ""},
 		{"GET", "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + hello, 102, "", "", ""},
 		// Nothing that two readers could read in two ways.
-		{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 502,
+		{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 502,
 			"more than one Content-Length", "", ""},
 		{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 502,
 			"Transfer-Encoding and Content-Length", "", ""},
