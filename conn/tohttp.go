@@ -112,8 +112,10 @@ func mountedHead(r *http.Request) ([]byte, bool) {
 	}
 	b := make([]byte, 0, 1<<10)
 	b = append(append(append(append(b, r.Method...), ' '), target...), version...)
-	for _, f := range appendValues(nil, "Host", []string{r.Host}) {
-		b = http1.AppendField(b, f.Name, f.Value)
+	if r.Host != "" || r.ProtoAtLeast(1, 1) { // an old client may name none, but not an empty one
+		for _, f := range appendValues(nil, "Host", []string{r.Host}) {
+			b = http1.AppendField(b, f.Name, f.Value)
+		}
 	}
 	for _, f := range appendFields(nil, r.Header) {
 		switch f.Name {
