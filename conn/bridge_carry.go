@@ -28,6 +28,9 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 		}
 		c.left = true
 		c.cut(loop.ErrClientGone)
+		release(&c.out)
+		release(&c.outBuf)
+		release(&c.inBuf)
 	}()
 	c.duplex.begin(x)
 	for {
@@ -74,12 +77,18 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	if over || held == 0 {
 		informs, c.interim = c.interim, nil
 	}
-	if over || held == 0 && (push || len(c.out) == pipeSize) {
+	if full := len(c.out) == c.room; over || held == 0 && (push || full) {
 		if !c.begun {
 			c.begun, c.first = true, len(c.out)
 		}
 		out, c.out, c.outBuf = c.out, c.outBuf[:0], c.out
 		c.push = false
+		if full {
+			c.room = widePipe
+		} else { // a handler that flushes may now wait for long
+			c.room = pipeSize
+			release(&c.out)
+		}
 		resp.trailer = c.trailer
 	} else {
 		push = false
@@ -116,6 +125,9 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 		if err != nil {
 			c.lost(&x.req, err)
 		}
+		if push {
+			release(&c.outBuf)
+		}
 	}
 	return returned, hijack
 }
@@ -136,8 +148,11 @@ func (c *crossing) give(b *Body) bool {
 			size = min(size, b.left)
 		}
 		c.inBuf = make([]byte, size)
+	} else if c.filled && len(c.inBuf) < widePipe {
+		c.inBuf = wideBuffers.Get().(*[widePipe]byte)[:]
 	}
 	n, err := b.Read(c.inBuf)
+	c.filled = n > len(c.inBuf)/2 // framing takes some of it
 	if err == stream.ErrWouldBlock {
 		return true
 	}

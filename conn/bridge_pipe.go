@@ -12,8 +12,11 @@ import (
 )
 
 const (
-	// pipeSize limits, in each direction, what one side has given and the other has not yet taken.
+	// pipeSize limits, in each direction, what one side has given and the other has not yet taken,
+	// until one has filled it. Then there is more to come, and widePipe is the limit: each exchange
+	// between the two sides costs two changes of goroutines, and a wake-up of the loop.
 	pipeSize = 32 << 10
+	widePipe = 128 << 10
 
 	maxInterim = 16 // interim responses, likewise
 )
@@ -39,6 +42,7 @@ type crossing struct {
 	status   int
 	header   http.Header
 	out      []byte // of the body
+	room     int    // the limit of out: pipeSize or widePipe
 	push     bool   // all of out is to be sent
 	first    int    // bytes that the handler had written when it flushed for the first time
 	begun    bool
@@ -59,6 +63,7 @@ type crossing struct {
 
 	// The thread's alone, not under the lock.
 	inBuf, outBuf []byte
+	filled        bool // most of inBuf, by the last read
 	duplex        Duplex
 	self          [1]loop.Source
 }
@@ -69,10 +74,21 @@ type interim struct {
 }
 
 func newCrossing(t *loop.Thread) *crossing {
-	c := &crossing{thread: t}
+	c := &crossing{thread: t, room: pipeSize}
 	c.self[0] = c
 	c.cond.L = &c.mu
 	return c
+}
+
+// wideBuffers are for pipes that were filled.
+var wideBuffers = sync.Pool{New: func() any { return new([widePipe]byte) }}
+
+// release gives up a buffer of a pipe, if it is a wide one.
+func release(buf *[]byte) {
+	if b := *buf; cap(b) == widePipe {
+		*buf = nil
+		wideBuffers.Put((*[widePipe]byte)(b[:widePipe]))
+	}
 }
 
 // Watch implements loop.Source.
@@ -184,14 +200,17 @@ func write[T []byte | string](c *crossing, p T) (n int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(p) > 0 {
-		for len(c.out) == pipeSize && c.outErr == nil {
+		for len(c.out) == c.room && c.outErr == nil {
 			c.tell()
 			c.cond.Wait()
 		}
 		if c.outErr != nil {
 			return n, c.outErr
 		}
-		k := min(len(p), pipeSize-len(c.out))
+		if len(c.out) == 0 && c.room == widePipe && cap(c.out) < widePipe {
+			c.out = wideBuffers.Get().(*[widePipe]byte)[:0]
+		}
+		k := min(len(p), c.room-len(c.out))
 		c.out = append(c.out, p[:k]...)
 		p = p[k:]
 		n += k
