@@ -30,9 +30,9 @@ type spelled struct {
 	*server.Server
 	conn   net.Conn // nil: none
 	reader *bufio.Reader
-	rules  []rules.Rule
 
 	mu    sync.Mutex
+	set   *rules.Set
 	got   [][]string
 	fault error
 }
@@ -94,11 +94,9 @@ func startSpelled(t testing.TB) *spelled {
 		},
 		Around: func(next conn.Handler) conn.Handler {
 			return func(req *conn.Request, resp *conn.Response) int {
-				set, err := rules.Compile(s.rules, "", handlers.Env{})
-				if err != nil {
-					s.fault = err
-					return http.StatusTeapot
-				}
+				s.mu.Lock()
+				set := s.set
+				s.mu.Unlock()
 				return set.Middleware()(next)(req, resp)
 			}
 		},
@@ -115,10 +113,21 @@ func startSpelled(t testing.TB) *spelled {
 	return s
 }
 
+// use puts a rule in front.
+func (s *spelled) use(r rules.Rule) error {
+	set, err := rules.Compile([]rules.Rule{r}, "", handlers.Env{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set = set
+	return err
+}
+
 // ask sends a request for a path, and returns the answer and what was noted.
 func (s *spelled) ask(t *testing.T, raw string) (answer *http.Response, got [][]string) {
 	t.Helper()
+	s.mu.Lock()
 	s.got, s.fault = nil, nil
+	s.mu.Unlock()
 	var err error
 	if s.conn == nil {
 		if s.conn, err = net.Dial("tcp", s.Addr); err != nil {
@@ -173,7 +182,9 @@ func TestEncodedSlash(t *testing.T) {
 			"/app/a%2Fb /app/x/a%2Fb", "/app/x/a /b%2Fc"},
 		{deny(func(s *rules.Settings) { s.Path, s.Method = []string{"/app/*"}, []string{"POST"} }), "", "/app/a%2Fb /app/a"},
 	} {
-		s.rules = []rules.Rule{c.rule}
+		if err := s.use(c.rule); err != nil {
+			t.Fatal(err)
+		}
 		for _, path := range strings.Fields(c.yes) {
 			if answer, got := s.ask(t, path); answer.StatusCode != 403 || got != nil {
 				t.Errorf("%+v: %s is %d, and leads to %q", c.rule.Settings.Conditions, path, answer.StatusCode, got)
@@ -206,14 +217,17 @@ func TestEncodedSlashRewritten(t *testing.T) {
 		{func(s *rules.Settings) { s.Regexp, s.Redirect = "^/k/([^/]+)$", "/app?at={1}" }, "/k/a%2Fb", "/app?at=a/b"},
 		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/([^/]+)$", "/x/{1}/z" }, "/k/x%2F..%2F..%2Fa", ""},
 	} {
-		s.rules = []rules.Rule{rule(c.change)}
+		one := rule(c.change)
+		if err := s.use(one); err != nil {
+			t.Fatal(err)
+		}
 		answer, all := s.ask(t, c.path)
 		got := answer.Header.Get("Location")
 		if all != nil {
 			got = fmt.Sprintf("%q", all)
 		}
 		if got != c.want {
-			t.Errorf("%+v: got %s, %d, want %s", s.rules[0].Settings, got, answer.StatusCode, c.want)
+			t.Errorf("%+v: got %s, %d, want %s", one.Settings, got, answer.StatusCode, c.want)
 		}
 	}
 }
@@ -277,10 +291,9 @@ func FuzzSpelling(f *testing.F) {
 				s.Path = []string{pattern}
 			}
 		})
-		if _, err := rules.Compile([]rules.Rule{one}, "", handlers.Env{}); err != nil {
+		if s.use(one) != nil {
 			return
 		}
-		s.rules = []rules.Rule{one}
 		answer, got := s.ask(t, raw)
 		for _, path := range got {
 			if matches(pattern, path) != not {
