@@ -26,7 +26,7 @@ type Engine interface {
 	Publish(topic string, m *Message)
 
 	// Follow asks for the history of a topic, to be given to Loaded soon, and for what other
-	// processes publish to it from now on, to be given to Deliver.
+	// processes publish to it from now on, to be given to Deliver or Offer.
 	Follow(topic string, to *Feed)
 
 	// Unfollow undoes Follow: the topic has no subscribers any more.

@@ -8,6 +8,11 @@ type Feed struct {
 	log     *log
 	loading bool   // Loaded was not called yet
 	joined  uint64 // number of the next message when the topic was followed
+
+	// Of the goroutine that calls Offer: since when there is no room, zero if there is, when a
+	// subscriber was last seen to read since then, and the sum of their places at that time.
+	since, stood time.Time
+	read         uint64
 }
 
 // Loaded gives the last messages that were published before the topic was followed, in order and
@@ -67,49 +72,63 @@ const (
 )
 
 // Deliver gives messages that other processes have published since the topic was followed, in order
-// and each once.
+// and each once. It is Offer for an engine that has nothing else to do meanwhile: it waits until all
+// of them are taken.
+func (f *Feed) Deliver(ms []*Message) {
+	for ms = f.Offer(ms); len(ms) > 0; ms = f.Offer(ms) {
+		// A signal from each subscriber that reads would always cost all of them something. This
+		// loop is rare, and soon over.
+		time.Sleep(pause)
+	}
+}
+
+// Offer gives as many of the messages as there is room for, in order, and returns the others. It
+// does not wait. The engine keeps them, and offers them again after about a millisecond, and before
+// any later ones of the topic.
 //
 // After an outage messages come faster than they are published, and faster than subscribers read.
-// So Deliver waits, up to a second, rather than overrun the queue of a subscriber that reads. It
-// waits for a quarter of a second only while no subscriber reads anything, and it does not wait
-// again for a subscriber for which it has waited in vain, until that has caught up.
-func (f *Feed) Deliver(ms []*Message) {
+// So, for up to a second, Offer does not overrun the queue of a subscriber that reads; for no more
+// than a quarter of a second if no subscriber reads anything. It does not hold back messages again
+// for a subscriber for which it has done so in vain, until that has caught up.
+func (f *Feed) Offer(ms []*Message) (rest []*Message) {
 	l := f.log
-	read, waited, stood := uint64(0), time.Duration(0), time.Duration(0)
 	for len(ms) > 0 {
 		l.mu.Lock()
 		if l.feed != f {
 			l.mu.Unlock()
-			return
+			return nil
 		}
 		n := l.admit(ms)
-		if n == 0 && (waited >= patience || stood >= standing) {
+		now := time.Now()
+		if n == 0 && !f.since.IsZero() &&
+			(now.Sub(f.since) >= patience || now.Sub(f.stood) >= standing) {
 			l.pass()
 			n = l.admit(ms)
 		}
 		for _, m := range ms[:n] {
 			l.publish(m)
 		}
-		gs, now := l.groups, l.read
+		gs, read := l.groups, l.read
 		l.mu.Unlock()
-		if ms = ms[n:]; n > 0 {
-			gs.wake()
-			l.hub.relieve()
-			stood = 0
-			continue
+		if n == 0 {
+			if f.since.IsZero() {
+				f.since, f.stood = now, now
+			}
+			if read != f.read {
+				f.read, f.stood = read, now
+			}
+			return ms
 		}
-		// A signal from each subscriber that reads would always cost all of them something. This
-		// loop is rare, and soon over.
-		time.Sleep(pause)
-		waited += pause
-		if stood += pause; now != read {
-			read, stood = now, 0
-		}
+		ms, f.stood = ms[n:], now
+		gs.wake()
+		l.hub.relieve()
 	}
+	f.since = time.Time{}
+	return nil
 }
 
 // admit returns how many messages can be appended before a subscriber loses a message for which
-// Deliver waits.
+// Offer waits.
 func (l *log) admit(ms []*Message) (n int) {
 	bytes := 0
 	for _, m := range ms {
@@ -171,7 +190,7 @@ func (l *log) pass() {
 	l.room = 0
 }
 
-// share is how much of its queue Deliver fills before it waits.
+// share is how much of its queue Offer fills before it waits.
 func (s *Subscription) share() int { return (s.limit + 1) / 2 }
 
 // unread returns how many messages wait for s. The caller holds the log's lock.

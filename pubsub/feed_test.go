@@ -75,3 +75,37 @@ func TestDeliverWaits(t *testing.T) {
 		})
 	}
 }
+
+// Offer does not wait for a subscriber that does not read: it gives back what has no room, so that
+// an engine can go on with other topics. In the end the subscriber loses messages all the same.
+func TestOffer(t *testing.T) {
+	handoffs(t, 1, func(t *testing.T, ls *loops.Loops) {
+		var hub pubsub.Hub
+		e := new(script)
+		hub.Connect(e)
+		stuck := make(chan *pubsub.Subscription, 1)
+		ls.Go(0, func(th *loop.Thread) {
+			stuck <- hub.Topic("room").Subscribe(th, pubsub.Options{Queue: 8})
+			_, _ = th.AwaitAny(-1, th.Loop().Stopped())
+		})
+		sub := <-stuck
+		var all []*pubsub.Message
+		for i := range 20 {
+			all = append(all, theirs(fmt.Sprint(i), 0))
+		}
+		f := e.feed("room")
+		rest := f.Offer(all)
+		if len(rest) == 0 || len(rest) == len(all) || rest[len(rest)-1] != all[len(all)-1] {
+			t.Fatalf("%d of %d messages are left", len(rest), len(all))
+		}
+		if again := f.Offer(rest); len(again) != len(rest) {
+			t.Errorf("%d are left, and nothing was read; then %d", len(rest), len(again))
+		}
+		f.Deliver(rest)
+		loops.On(t, ls.All[0], func(*loop.Loop) {
+			if sub.Dropped() != 20-8 {
+				t.Errorf("%d were dropped", sub.Dropped())
+			}
+		})
+	})
+}

@@ -33,7 +33,7 @@ type log struct {
 
 	feed *Feed // nil: no engine carries the topic, or it has no subscribers
 
-	// What Deliver may append before it measures again, and the sum of the subscribers' places when
+	// What Offer may append before it measures again, and the sum of the subscribers' places when
 	// it last did.
 	room, roomBytes int
 	read            uint64

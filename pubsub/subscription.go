@@ -76,7 +76,7 @@ type Subscription struct {
 
 	// Under the log's lock.
 	pending bool // it has no place yet: history is still to be learnt
-	late    bool // Deliver does not wait for it
+	late    bool // Offer does not wait for it
 	dropped int
 	pick    int        // index among those with DropNewest
 	own     []*Message // with DropNewest its queue; the log may forget these messages

@@ -21,6 +21,8 @@ const (
 	perCommand = 8    // streams that are asked at once for what they have already
 	maxOrigins = 1024 // that are remembered for a topic
 	beginning  = "0-0"
+
+	soon = time.Millisecond // until a backlog is offered again
 )
 
 // feed is a topic that is followed, from one Follow to one Unfollow. Only its reader changes the
@@ -37,6 +39,8 @@ type feed struct {
 	last    string // entry that was read last; empty: history is still to be read
 	history string // the last entry that was published before the topic was followed
 	oldest  string // no later than the first entry of the history that was read
+
+	backlog []*pubsub.Message // read, but the subscribers have no room yet; then no more is read
 
 	brief  bool              // the last message has a Keep: the stream may be gone
 	broken bool              // the key is not a stream
@@ -223,12 +227,16 @@ func (r *reader) ask(
 
 // poll reads what has come after the last entries, and waits for block until there is something, or
 // not at all if block is negative. If wake is given, it reads that stream as well, whose entries
-// carry nothing. more reports whether there may be more at once.
+// carry nothing. more reports whether there may be more at once. It reads nothing of a topic whose
+// subscribers have no room for what was read before: a burst of one topic does not hold up others.
 func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool, err error) {
 	var keys, positions []string
 	byKey := make(map[string]*feed, len(fds))
+	waiting := false
 	for _, fd := range fds {
-		if !fd.broken {
+		if fd.backlog = fd.to.Offer(fd.backlog); len(fd.backlog) > 0 {
+			waiting = true
+		} else if !fd.broken {
 			keys, positions = append(keys, fd.key), append(positions, fd.last)
 			byKey[fd.key] = fd
 		}
@@ -236,8 +244,14 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 	if wake != nil {
 		keys, positions = append(keys, r.wakeup), append(positions, *wake)
 	}
+	if waiting && (block < 0 || len(keys) == 0) {
+		defer time.Sleep(soon)
+	}
 	if len(keys) == 0 {
-		return false, nil
+		return waiting, nil
+	}
+	if waiting {
+		block = min(block, soon)
 	}
 	ctx, cancel := r.within(max(block, 0))
 	defer cancel()
@@ -245,7 +259,7 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 		Streams: append(keys, positions...), Count: perStream, Block: block,
 	}).Result()
 	if err == goredis.Nil { // nothing came
-		return false, r.replaced()
+		return waiting, r.replaced()
 	}
 	if err == nil {
 		err = r.replaced()
@@ -253,12 +267,10 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 	if err != nil {
 		return false, err
 	}
+	more = waiting
 	for _, stream := range got {
 		if len(stream.Messages) == 0 {
 			continue
-		}
-		if r.ctx.Err() != nil { // Deliver may take a while
-			return false, r.ctx.Err()
 		}
 		last := stream.Messages[len(stream.Messages)-1].ID
 		fd := byKey[stream.Stream]
@@ -268,7 +280,7 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 		}
 		fd.last, more = last, true
 		if ms := fd.fresh(stream.Messages, r.hub.Origin()); len(ms) > 0 {
-			fd.to.Deliver(ms)
+			fd.backlog = fd.to.Offer(ms)
 		}
 	}
 	return more, nil

@@ -191,12 +191,14 @@ func (r *reader) session(b *backoff) error {
 			return err
 		}
 		if !caughtUp {
-			for part := range slices.Chunk(all, perCommand) {
-				for more := true; more; {
-					var err error
-					if more, err = r.poll(part, nil, -1); err != nil {
+			for more := true; more && r.ctx.Err() == nil; {
+				more = false
+				for part := range slices.Chunk(all, perCommand) {
+					again, err := r.poll(part, nil, -1)
+					if err != nil {
 						return err
 					}
+					more = more || again
 				}
 			}
 			caughtUp = true
