@@ -2,6 +2,7 @@ package conn
 
 import (
 	"crypto/tls"
+	"errors"
 	"net/netip"
 	"time"
 
@@ -115,6 +116,16 @@ func (c *connection) Overdue() time.Duration {
 
 // resetOnClose makes the connection end with a reset, which drops what the client has not taken.
 func (c *connection) resetOnClose() { sysio.ResetOnClose(c.FD()) }
+
+// withStack returns the attributes of a log line about err. If that is a panic of another thread or
+// goroutine, they have its stack.
+func withStack(err error) []any {
+	attributes := []any{"error", err}
+	if e, ok := errors.AsType[*loop.PanicError](err); ok {
+		attributes = append(attributes, "stack", string(e.Stack))
+	}
+	return attributes
+}
 
 // failed logs what went wrong with the present request.
 func (c *connection) failed(what string, args ...any) {

@@ -354,7 +354,7 @@ func (x *exchange) call(h Handler) (status int) {
 	if err != nil {
 		left := errors.Is(err, loop.ErrClientGone)
 		if !left {
-			c.failed("conn: thread of a handler failed", "error", err)
+			c.failed("conn: thread of a handler failed", withStack(err)...)
 		}
 		if x := c.x; x != nil {
 			x.unheard = x.unheard || left && !x.resp.HeadSent()

@@ -212,11 +212,12 @@ func TestHandshakeFaults(t *testing.T) {
 		"a callback panics": {
 			hook: func(*tls.ClientHelloInfo, chan struct{}) { panic("at the disco") },
 			then: ends,
-			log:  "at the disco",
+			log:  `panic="at the disco" stack="goroutine `,
 		},
 		"a callback ends its goroutine": {
 			hook: func(*tls.ClientHelloInfo, chan struct{}) { runtime.Goexit() },
 			then: ends,
+			log:  "goroutine ended by runtime.Goexit",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

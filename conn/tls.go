@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -109,7 +110,10 @@ func (x *exchange) handshake() error {
 				"subject", refused.UnverifiedCertificates[0].Subject.String(), "error", refused.Err)
 		case errors.As(err, &panicked):
 			x.set.Logger.Error("conn: panic in a tls handshake", "remote", c.remote.addrPort(),
-				"error", err)
+				"panic", panicked.Value, "stack", string(panicked.Stack))
+		case ended && ofCallback(err):
+			x.set.Logger.Warn("conn: a function of the tls.Config has refused a handshake",
+				"remote", c.remote.addrPort(), "error", err)
 		}
 		if ended {
 			x.lingeringClose() // a client that is refused may be sending its request already
@@ -241,6 +245,14 @@ func (n *negotiation) SetReadDeadline(time.Time) error { return os.ErrNoDeadline
 
 // SetWriteDeadline implements net.Conn, like SetDeadline.
 func (n *negotiation) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// ofCallback reports whether err, with which a handshake has ended, is that of a function of the
+// tls.Config, such as GetCertificate. crypto/tls passes these on as they are; its own errors speak of
+// tls, and input and output are the thread's.
+func ofCallback(err error) bool {
+	return !strings.Contains(err.Error(), "tls: ") && !errors.Is(err, net.ErrClosed) &&
+		!errors.Is(err, context.Canceled) && err != errEarly
+}
 
 var errEarly = errors.New("data from before the handshake is left")
 

@@ -76,11 +76,20 @@ func (t *Thread) start(b *memberBody) *Thread {
 // leave closes a scope that a call of Go has opened. It is one of t's deferred calls.
 func (t *Thread) leave(s *scope) {
 	if err := t.join(s); err != nil {
-		t.loop.log.Error("loop: a thread that another one had started has failed", "error", err)
+		t.loop.logMember(err)
 	}
 	if t.more.scope == s {
 		t.more.scope = nil
 	}
+}
+
+// logMember logs the error of a thread that another one had started, if nobody takes it.
+func (l *Loop) logMember(err error) {
+	attributes := []any{"error", err}
+	if e, ok := errors.AsType[*PanicError](err); ok {
+		attributes = append(attributes, "stack", string(e.Stack))
+	}
+	l.log.Error("loop: a thread that another one had started has failed", attributes...)
 }
 
 // Join waits until the threads of t's scope have ended. It returns the error of the one that failed

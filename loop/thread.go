@@ -206,7 +206,7 @@ func (f funcBody) Run(t *Thread) coro.Code {
 		return nil
 	})
 	if err != nil {
-		t.loop.log.Error("loop: a thread that another one had started has failed", "error", err)
+		t.loop.logMember(err)
 	}
 	return coro.Abort
 }
