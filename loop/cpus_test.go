@@ -29,9 +29,11 @@ func TestReserve(t *testing.T) {
 }
 
 // TestReserveBeside: a second server of a process gets room beside the loops of the first, until
-// those have ended.
+// those have ended; then the processors go back, unless the program has set their number.
 func TestReserveBeside(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	cpus := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(cpus)
+	loop.Reserve(1) // it counts the CPUs, if it is the first
 	for range 2 {
 		runtime.GOMAXPROCS(1)
 		var loops []*loop.Loop
@@ -47,8 +49,21 @@ func TestReserveBeside(t *testing.T) {
 				t.Errorf("%d loops: GOMAXPROCS %d, want %d", len(loops), got, want)
 			}
 		}
-		for _, l := range loops {
+		for i, l := range loops {
 			l.Close()
+			left := len(loops) - i - 1
+			want := max(left+1, cpus)
+			if got := runtime.GOMAXPROCS(0); got != want {
+				t.Errorf("%d loops are left: GOMAXPROCS %d, want %d", left, got, want)
+			}
 		}
+	}
+	l, err := loop.New(loop.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GOMAXPROCS(cpus + 9)
+	if l.Close(); runtime.GOMAXPROCS(0) != cpus+9 {
+		t.Error("GOMAXPROCS of the program was changed")
 	}
 }

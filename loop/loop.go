@@ -131,7 +131,7 @@ func New(o Options) (*Loop, error) {
 	l.stop.init(l)
 	l.post.wakefd = wakefd
 	l.pulse.name = strconv.Itoa(epfd)
-	open.Add(1)
+	processors.loopOpened()
 	return l, nil
 }
 
@@ -178,7 +178,7 @@ func (l *Loop) Close() {
 	unix.Close(l.wakefd)
 	unix.Close(l.epfd)
 	l.epfd, l.wakefd = -1, -1
-	open.Add(-1)
+	processors.loopClosed()
 }
 
 // timeout returns how long the loop may block; there is no limit if it is negative.
