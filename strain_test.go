@@ -120,7 +120,8 @@ func TestLockedHandler(t *testing.T) {
 			s := startStrained(t, "threads = 1")
 			_, _ = fetch(s, path) // the answer may still go out
 			code := s.End(t, 0)
-			if code == 0 || !strings.Contains(s.Log(), "fatal error: coro") {
+			if code == 0 || !strings.Contains(s.Log(), "fatal error: coro") ||
+				!strings.Contains(s.Log(), "UseHandoffChannelOrAwait") {
 				t.Errorf("the process has ended with exit code %d", code)
 			}
 		})

@@ -15,8 +15,9 @@ const (
 	//
 	// A body that has called runtime.LockOSThread, and not runtime.UnlockOSThread, when it waits or
 	// returns makes the process exit ("fatal error: coro: OS thread locking must match locking at
-	// coroutine creation"). Nothing can recover from that. A library that locks threads and calls
-	// back does the same, as bindings to C libraries do.
+	// coroutine creation"; the stack below it names the body's call, and what to use instead).
+	// Nothing can recover from that. A library that locks threads and calls back does the same, as
+	// bindings to C libraries do.
 	Direct Handoff = iota
 	// Channel passes values over a pair of unbuffered channels: a round trip is two goroutine
 	// switches through the scheduler. It is for bodies that lock their OS thread, for which a round
@@ -81,7 +82,7 @@ func (tr *transport) switchIn() Value {
 // switchOut hands v to the loop and returns at the next switchIn. It is the coroutine's half.
 func (tr *transport) switchOut(v Value) {
 	if tr.yield != nil {
-		tr.yield(v)
+		tr.ifOSThreadIsLockedUseHandoffChannelOrAwait(v)
 		return
 	}
 	tr.yielded <- v
@@ -97,9 +98,14 @@ func (tr *transport) switchFinal(v Value, goexit bool) {
 	case tr.yielded != nil:
 		tr.yielded <- v
 	case goexit:
-		tr.yield(v)
+		tr.ifOSThreadIsLockedUseHandoffChannelOrAwait(v)
 	}
 }
+
+// ifOSThreadIsLockedUseHandoffChannelOrAwait hands v to the loop. If the goroutine has locked its OS
+// thread, the runtime ends the process here, and does not say what to do about it. Nothing can tell
+// that before, at the price of a handoff. But the runtime prints the stack, and in it this name.
+func (tr *transport) ifOSThreadIsLockedUseHandoffChannelOrAwait(v Value) { tr.yield(v) }
 
 // dispose unwinds what switchFinal has left suspended. stop passes the Goexit on to its own
 // goroutine, so it gets one to itself.
