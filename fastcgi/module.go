@@ -74,7 +74,6 @@ var Defaults = Settings{
 
 	Balance:     "round_robin",
 	MaxQueue:    1024,
-	MaxIdle:     2,
 	IdleTimeout: 3 * time.Second,
 
 	QueueTimeout:   60 * time.Second,
@@ -147,9 +146,6 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err := fieldNames("trusted_fields", s.TrustedFields); err != nil {
 		return nil, err
 	}
-	if s.KeepConn && s.MaxIdle == 0 {
-		return nil, handlers.BadKey("max_idle", "expected at least 1 with keep_conn = true, not 0")
-	}
 	if env.Upstreams != nil {
 		env.Upstreams(m.group.Report)
 	}
@@ -192,7 +188,13 @@ func (m *module) upstreams(p *upstream.Pool) (err error) {
 		},
 	}
 	if m.set.KeepConn {
-		s.MaxIdle = m.set.MaxIdle
+		switch s.MaxIdle = m.set.MaxIdle; {
+		case s.MaxIdle > 0:
+		case s.MaxConns > 0: // the workers, as it seems
+			s.MaxIdle = s.MaxConns
+		default:
+			s.MaxIdle = 2
+		}
 	}
 	switch m.group, err = p.Group(s); {
 	case err != nil || len(m.set.Scripts) == 0:

@@ -84,8 +84,6 @@ func TestBadSettings(t *testing.T) {
 			`params: REQUEST_METHOD is always the request's own`},
 		{func(s *fastcgi.Settings) { s.HideHeader = []string{"a b"} },
 			`hide_header: expected the name of a header field, not "a b"`},
-		{func(s *fastcgi.Settings) { s.KeepConn, s.MaxIdle = true, 0 },
-			`max_idle: expected at least 1 with keep_conn = true, not 0`},
 		{func(s *fastcgi.Settings) { s.CheckFile, s.ResolveRoot, s.ScriptPath = false, true, "no" },
 			`script_path: cannot open the folder: lstat ` + dir + `/no: no such file or directory`},
 		{func(s *fastcgi.Settings) { s.CheckFile, s.ScriptPath = false, "/in/another/container" },

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -224,5 +225,33 @@ func TestRetryKey(t *testing.T) {
 	}
 	if !slices.Equal(proxy.Defaults.Retry, []string{"connect", "cut", "timeout"}) {
 		t.Error(proxy.Defaults.Retry)
+	}
+}
+
+// TestConnectionsOfManyClients: with the defaults, there are no more connections than clients,
+// however many requests these have.
+func TestConnectionsOfManyClients(t *testing.T) {
+	const clients, requests = 64, 20
+	o := start(t, always(hello))
+	f := serve(t, modes.Several, "/", []string{o.addr}, func(s *proxy.Settings) {
+		s.IdleTimeout = proxy.Defaults.IdleTimeout
+	})
+	var all sync.WaitGroup
+	for range clients {
+		all.Go(func() {
+			c := f.Dial()
+			defer c.Close()
+			for range requests {
+				c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+				if g := read(c.R, "GET"); g.body != "hello" {
+					t.Error(g)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := o.accepted.Load(); n > clients {
+		t.Errorf("%d connections for %d clients", n, clients)
 	}
 }

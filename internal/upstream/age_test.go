@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"fmt"
 	"io"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestAge(t *testing.T) {
 	s.stop()
 
 	s = numbers(t)
-	_, r = keeping(t, s, 1, func(s *upstream.Settings) {
+	pool, r := keeping(t, s, 1, func(s *upstream.Settings) {
 		s.KeepaliveTime, s.IdleTimeout = 20*time.Millisecond, wait.Patience
 	})
 	begun := time.Now()
@@ -33,7 +34,9 @@ func TestAge(t *testing.T) {
 	if d := time.Since(begun); d < 20*time.Millisecond {
 		t.Error("after ", d)
 	}
-	s.closed(t) // though it may be idle for longer
+	wait.Until(t, "it is closed, though it may be idle for longer",
+		func() bool { return pool.Idle() == 0 })
+	s.closed(t)
 }
 
 // TestKeptAsLongAsTheUpstreamSays: what it says of its own limit counts where that is shorter.
@@ -87,7 +90,10 @@ func TestJustUsed(t *testing.T) {
 	if connect(0, upstream.JustUsed) {
 		t.Error("a kept one, after a second")
 	}
-	if n := pool.Idle(); n != 2 {
+	if !connect(1, upstream.JustUsed) { // the older one made room for it
+		t.Error("a new one, at once")
+	}
+	if n := pool.Idle(); n != 1 {
 		t.Error(n, " are kept")
 	}
 	s.each(func(c io.WriteCloser) { c.Close() })
@@ -114,4 +120,43 @@ func TestWokenWhenEligible(t *testing.T) {
 	}
 	goOn <- true
 	answered(t, done)
+}
+
+// TestBurstShrinks: what a burst has left is closed when its minute is over, though all connections
+// take turns.
+func TestBurstShrinks(t *testing.T) {
+	const burst = 4
+	var arrived sync.WaitGroup
+	arrived.Add(burst)
+	s := start(t, func(conn int, line string) string {
+		if line == "burst" {
+			arrived.Done()
+			arrived.Wait()
+		}
+		return fmt.Sprint(conn)
+	})
+	pool, r := keeping(t, s, 1, func(s *upstream.Settings) {
+		s.MaxIdle, s.IdleTimeout = 1024, wait.Patience
+	})
+	done := make(chan got)
+	for range burst {
+		r[0].ask("burst", false, done)
+	}
+	for range burst {
+		if g := <-done; g.err != nil {
+			t.Fatal(g.err)
+		}
+	}
+	for _, want := range []int{burst, burst, 1} {
+		for range 2 * burst {
+			r[0].get("x")
+		}
+		if n := pool.Idle(); n != want {
+			t.Errorf("%d are kept, want %d", n, want)
+		}
+		pool.Later(31 * time.Second)
+	}
+	s.each(func(c io.WriteCloser) { c.Close() })
+	s.closed(t)
+	wait.Until(t, "the last one is closed", func() bool { return pool.Idle() == 0 })
 }

@@ -144,7 +144,7 @@ func (g *Group) lookAgain() (members []*member, pause time.Duration) {
 		}
 	}
 	g.sync()
-	pause = mostTTL
+	pause = interval // requests may have found others meanwhile
 	for _, p := range g.parts {
 		if p.host != nil {
 			pause = min(pause, time.Until(p.host.until))

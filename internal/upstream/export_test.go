@@ -64,6 +64,15 @@ func (p *Pool) Rested(d time.Duration) {
 	}
 }
 
+// Later ends the half minute of all peaks.
+func (p *Pool) Later(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		it.peak.until = it.peak.until.Add(-d)
+	}
+}
+
 // Peers returns how many addresses are known.
 func (p *Pool) Peers() int {
 	p.mu.Lock()

@@ -186,6 +186,10 @@ func (g *Group) untried(tried []*peer) iter.Seq[*member] {
 func (g *Group) acquire(t *loop.Thread, until time.Time, tried []*peer, want Want) (place, error) {
 	g.pool.mu.Lock()
 	g.sync()
+	if len(tried) > 0 && !g.has(tried) { // the others have left meanwhile
+		g.pool.mu.Unlock()
+		return place{}, errNowhere
+	}
 	if !g.crowded(tried) {
 		if p, ok := g.take(t.Loop(), tried, want); ok {
 			g.pool.mu.Unlock()
@@ -218,10 +222,18 @@ func (g *Group) acquire(t *loop.Thread, until time.Time, tried []*peer, want Wan
 	case err == nil:
 		taken = true
 		return p, nil
-	case left(err):
+	case left(err), err == errNowhere:
 		return place{}, err
 	}
 	return place{}, errNoPlace
+}
+
+// has reports whether there is a member that was not tried.
+func (g *Group) has(tried []*peer) bool {
+	for range g.untried(tried) {
+		return true
+	}
+	return false
 }
 
 // crowded reports whether an earlier request waits.
@@ -240,8 +252,10 @@ func (g *Group) withdraw(tk *ticket) {
 	g.pool.mu.Lock()
 	was := tk.withdraw()
 	g.pool.mu.Unlock()
-	if !was {
-		p, _ := tk.promise.Value()
+	if was {
+		return
+	}
+	if p, err := tk.promise.Value(); err == nil {
 		g.release(p.member, p.kept, 0)
 	}
 }
@@ -253,10 +267,13 @@ func (g *Group) release(m *member, k kept, limit time.Duration) {
 	m.active--
 	switch {
 	case k.stream == nil:
-	case len(m.idle) >= g.MaxIdle || m.gone || !g.again(k.record, limit):
+	case g.MaxIdle == 0 || m.gone || !g.again(k.record, limit):
 		k.close() // before another request has its place
 	default:
 		m.keep(k)
+		for len(m.idle) > g.MaxIdle || m.active+len(m.idle) > m.peak.most() {
+			m.closeOldest()
+		}
 	}
 	m.forget()
 	m.serve()
@@ -305,10 +322,10 @@ func (g *Group) take(l *loop.Loop, tried []*peer, want Want) (place, bool) {
 	}
 	for p.stream == nil && len(m.idle) > 0 && g.MaxConns > 0 &&
 		m.active+len(m.idle) >= g.MaxConns {
-		m.idle[0].close() // it has the place that the request wants
-		m.idle = slices.Delete(m.idle, 0, 1)
+		m.closeOldest() // it has the place that the request wants
 	}
 	m.active++
+	m.peak.note(m.active, time.Now())
 	m.probed()
 	return p, true
 }

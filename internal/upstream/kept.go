@@ -66,6 +66,31 @@ func (k kept) close() {
 	sysio.Close(k.fd)
 }
 
+// peak is the greatest number of connections that were in use at once in the last minute, or half a
+// minute at least. No more of them are kept: where the oldest is taken first, those that a burst has
+// left would never be idle for long enough to be closed.
+type peak struct {
+	now, before int       // in this half minute and in the one before
+	until       time.Time // the end of this one
+}
+
+// peakFor is half of that minute.
+const peakFor = 30 * time.Second
+
+// note notes that n are in use.
+func (p *peak) note(n int, now time.Time) {
+	if late := now.Sub(p.until); late >= 0 {
+		p.before = 0
+		if late < peakFor {
+			p.before = p.now
+		}
+		p.now, p.until = 0, now.Add(peakFor)
+	}
+	p.now = max(p.now, n)
+}
+
+func (p *peak) most() int { return max(p.now, p.before) }
+
 // sweepEvery is how often kept connections are looked at. Those that the upstream has closed take
 // descriptors of this process, and its own if it has closed only its sending side.
 const sweepEvery = time.Second
@@ -89,8 +114,7 @@ func (p *peer) keep(k kept) {
 //
 // The oldest is for upstreams that may still be at work behind their last answer on a connection, as
 // a script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But then
-// all connections take turns, and as long as there are requests, those that a burst has left are
-// never idle for long enough to be closed.
+// all connections take turns, see peak.
 func (p *peer) idleFor(l *loop.Loop, newest bool) kept {
 	i := -1
 	for j := range p.idle {
@@ -138,6 +162,12 @@ func (p *peer) justUsed(l *loop.Loop) (k kept) {
 		p.idle = slices.Delete(p.idle, best, best+1)
 	}
 	return k
+}
+
+// closeOldest closes the connection that has waited for longest.
+func (p *peer) closeOldest() {
+	p.idle[0].close()
+	p.idle = slices.Delete(p.idle, 0, 1)
 }
 
 // closeIdle closes the connections that no request has taken in time, and those that the upstream

@@ -193,10 +193,7 @@ func (l *Lease) more() bool {
 	}
 	l.group.pool.mu.Lock()
 	defer l.group.pool.mu.Unlock()
-	for range l.group.untried(l.tried) {
-		return true
-	}
-	return false
+	return l.group.has(l.tried)
 }
 
 // Spoke notes that the upstream's answer begins. There must be a place.

@@ -210,3 +210,32 @@ func TestTimeOfANamesAddresses(t *testing.T) {
 		t.Error("localhost: ", ttl, err)
 	}
 }
+
+// TestNameLeavesThoseThatWait: a request that waits for the only address that it has not tried is
+// told when the name leads there no more.
+func TestNameLeavesThoseThatWait(t *testing.T) {
+	defer upstream.AvoidFor(0)() // else it would not try the first one
+	names := new(nameService)
+	names.lead("127.0.0.1", "127.0.0.2")
+	startNames(t, names)
+	port := sharedPort(t, "127.0.0.1", "127.0.0.2")
+	goOn := make(chan bool)
+	busy := startAt(t, "127.0.0.2:"+port, func(int, string) string { <-goOn; return "hello" })
+	pool := new(upstream.Pool)
+	r := newRoute(t, pool, []string{"app.test:" + port}, func(s *upstream.Settings) { s.MaxConns = 1 })
+	done := make(chan got, 2)
+	r.ask("0", false, done) // after the first address, at which nobody listens
+	busy.requests(t, 1)
+	r.ask("1", false, done)
+	wait.Until(t, "it waits", func() bool { return pool.Waiting() > 0 })
+	names.lead("127.0.0.1")
+	pool.ForgetNames()
+	if g := r.get("2"); g.err == nil {
+		t.Error(g)
+	}
+	if g := <-done; g.err == nil {
+		t.Error(g)
+	}
+	goOn <- true
+	answered(t, done)
+}

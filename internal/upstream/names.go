@@ -114,7 +114,11 @@ func (g *Group) find(t *loop.Thread, limit time.Duration) error {
 			due = append(due, p.host.pending)
 		}
 	}
+	some := len(g.members) > 0
 	g.pool.mu.Unlock()
+	if some && due == nil {
+		return nil
+	}
 	for _, pending := range due {
 		_, err := pending.Await(t, max(time.Until(until), 0))
 		if err != nil && left(err) {
@@ -162,8 +166,9 @@ func (g *Group) sync() {
 			g.join(p, at, before)
 		}
 	}
-	for e := g.waiting.Front(); e != nil; e = e.Next() {
+	for e := g.waiting.Front(); e != nil; {
 		tk := e.Value.(*ticket)
+		e = e.Next()
 		for _, m := range before {
 			if !slices.Contains(g.members, m) {
 				tk.leave(m.peer)
@@ -173,6 +178,10 @@ func (g *Group) sync() {
 			if !slices.Contains(before, m) && !slices.Contains(tk.tried, m.peer) {
 				tk.join(m.peer)
 			}
+		}
+		if len(tk.at) == 0 { // it has tried all that are left
+			tk.withdraw()
+			tk.promise.Reject(errNowhere)
 		}
 	}
 	for _, m := range g.members {

@@ -37,6 +37,7 @@ type peer struct {
 	pool *Pool
 
 	active  int    // connections in use, and those that are being made
+	peak    peak   // of active
 	idle    []kept // the last one is the latest
 	gone    bool   // host leads to it no more
 	waiting queue
