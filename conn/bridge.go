@@ -46,7 +46,7 @@ func HTTP(h http.Handler) Handler {
 			return http.StatusBadRequest
 		}
 		c.req = std
-		w := &httpWriter{to: c, req: std, log: req.x.set.Logger, declared: -1}
+		w := &httpWriter{to: c, req: std, log: req.x.set.Logger, server: req.x.c.port.server, declared: -1}
 		req.Thread.Loop().Beside(func() { c.run(h, w) })
 		return c.serve(req, resp)
 	}
@@ -71,7 +71,7 @@ func HTTPOnLoop(h http.Handler) Handler {
 			return http.StatusBadRequest
 		}
 		b.body.req = std
-		b.httpWriter = httpWriter{to: resp, req: std, log: req.x.set.Logger, declared: -1}
+		b.httpWriter = httpWriter{to: resp, req: std, log: req.x.set.Logger, server: req.x.c.port.server, declared: -1}
 		defer b.end(req.x)
 		h.ServeHTTP(b, std)
 		b.finish()

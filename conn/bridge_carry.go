@@ -22,6 +22,7 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if e, ok := c.panicked.(*loop.PanicError); ok && !told {
+			x.c.port.server.panics.Add(1)
 			x.set.Logger.Error("conn: panic in a handler", "panic", e.Value,
 				"request_id", RequestID(c.req.Context()), "target", c.req.RequestURI,
 				"stack", string(e.Stack))

@@ -154,6 +154,7 @@ func (c *crossing) run(h http.Handler, w *httpWriter) {
 		defer c.mu.Unlock()
 		e, ok := panicked.(*loop.PanicError)
 		if ok && (c.left || w.hijacked) { // no thread is left to log it
+			w.server.panics.Add(1)
 			w.log.Error("conn: panic in a handler", "panic", e.Value,
 				"request_id", RequestID(w.req.Context()), "target", w.req.RequestURI,
 				"stack", string(e.Stack))

@@ -24,9 +24,10 @@ import (
 // promises to handlers, and leaves the rest to the outlet. Like every ResponseWriter it is for one
 // goroutine at a time.
 type httpWriter struct {
-	to  outlet
-	req *http.Request
-	log *slog.Logger
+	to     outlet
+	req    *http.Request
+	log    *slog.Logger
+	server *Server // which counts panics
 
 	header   http.Header
 	status   int      // 0: still to come

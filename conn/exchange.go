@@ -334,6 +334,7 @@ func (x *exchange) call(h Handler) (status int) {
 			p, stack = e.Value, e.Stack
 		}
 		if p != http.ErrAbortHandler {
+			c.port.server.panics.Add(1)
 			c.failed("conn: panic in a handler", "panic", p, "stack", string(stack))
 		}
 		if h := c.takeover(); h != nil {

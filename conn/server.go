@@ -101,6 +101,7 @@ type Server struct {
 
 	tallies  sync.Map     // *loop.Loop -> *tally
 	detached atomic.Int64 // see Detached
+	panics   atomic.Int64 // see Panicked
 }
 
 // settings is a Config made ready for use.
@@ -221,6 +222,11 @@ func (s *Server) Tally(l *loop.Loop) Tally {
 // Detached returns how many connections an http.Handler off the loops has taken over. Each counts
 // until its handler returns; what the handler leaves to other goroutines is not seen any more.
 func (s *Server) Detached() int { return int(s.detached.Load()) }
+
+// Panicked returns how many panics of handlers, and in TLS handshakes, have been logged. What ends in
+// http.ErrAbortHandler is none. Those of green threads without a connection are counted by
+// loop.Loop.Panicked.
+func (s *Server) Panicked() int64 { return s.panics.Load() }
 
 // Refusing returns how many connections are open only to get 503.
 func (s *Server) Refusing() int { return int(s.admission.refusing.Load()) }

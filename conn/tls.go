@@ -109,6 +109,7 @@ func (x *exchange) handshake() error {
 			x.set.Logger.Warn("conn: client certificate refused", "remote", c.remote.addrPort(),
 				"subject", refused.UnverifiedCertificates[0].Subject.String(), "error", refused.Err)
 		case errors.As(err, &panicked):
+			c.port.server.panics.Add(1)
 			x.set.Logger.Error("conn: panic in a tls handshake", "remote", c.remote.addrPort(),
 				"panic", panicked.Value, "stack", string(panicked.Stack))
 		case ended && ofCallback(err):

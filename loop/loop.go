@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -60,6 +61,8 @@ type Loop struct {
 	ended  chan struct{} // closed when Run returns
 	made   time.Time
 	start  time.Time // as made, but for Skip
+
+	panics atomic.Int64 // see Panicked
 
 	// Owned by the loop.
 	table    []*Descriptor // by number
@@ -240,6 +243,10 @@ func (l *Loop) Stats() Stats {
 	return s
 }
 
+// Panicked returns how many threads have ended with a panic that the loop has logged. Any goroutine
+// may call it.
+func (l *Loop) Panicked() int64 { return l.panics.Load() }
+
 // Current returns the running thread, or nil if the loop itself runs. It is for code on a thread
 // that cannot be told which thread it is on, such as the methods of a net.Conn.
 func (l *Loop) Current() *Thread { return l.current }
@@ -351,6 +358,7 @@ func (l *Loop) bodyReturned(c *coro.Coro, v coro.Value) {
 // logPanic logs the panic of t's body, if there was one, and notes it as t's error.
 func (l *Loop) logPanic(t *Thread) {
 	if p := t.co.Panic(); p != nil {
+		l.panics.Add(1)
 		l.log.Error("loop: panic in a green thread", "panic", p.Value, "stack", string(p.Stack))
 		t.extra().err = p
 	}

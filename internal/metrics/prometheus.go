@@ -39,6 +39,8 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 		"Requests that have begun, with those that were refused.", float64(s.Requests.Total))
 	t.one("lwango_requests_running", "gauge", "Requests that have begun and not ended.",
 		float64(s.Requests.Running))
+	t.one("lwango_panics_total", "counter", "Panics of handlers and of their green threads.",
+		float64(s.Requests.Panics))
 	s.routes(&t, bounds)
 	s.loops(&t)
 

@@ -45,6 +45,7 @@ type Requests struct {
 	Total   int64 `json:"total"` // that have begun, with those that were refused
 	Running int64 `json:"running"`
 	Errors  int64 `json:"errors"` // answers of 500 and above
+	Panics  int64 `json:"panics"` // of handlers, and of green threads that they have started
 	Sent    int64 `json:"sent_bytes"`
 	Got     int64 `json:"received_bytes"`
 }

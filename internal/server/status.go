@@ -272,6 +272,10 @@ func (s *observed) sum(g *status.Snapshot) {
 			}
 		}
 	}
+	r.Panics = s.conn.Panicked()
+	for _, l := range s.loops {
+		r.Panics += l.Panicked()
+	}
 	c.Busy, c.Refusing = r.Running, int64(s.conn.Refusing())
 	c.Idle = max(int64(s.conn.Active())-c.Busy-c.Hijacked-c.Lingering, 0)
 	c.Hijacked += int64(s.conn.Detached()) // these are not among the active ones

@@ -10,27 +10,24 @@ import (
 	"github.com/lwango/lwango/internal/metrics"
 )
 
-// render makes the lines for a server. Rates are those since before; if that is nil, since the
-// start of the server. If a loop did not answer before, what it has counted may be older than that:
-// there is a "-" for its rates, and for those that are sums over the loops.
+// render makes the lines for a server. Rates are those since before; if that is nil, or is another
+// process, there is a "-" for them, since averages over the whole life of a server are no rates. If
+// a loop did not answer before, what it has counted may be older than that: its rates, and those
+// that are sums over the loops, are "-", too.
 func render(before, now *metrics.Snapshot) (lines []string) {
-	seconds := now.Uptime
-	if before == nil || now.PID != before.PID || !now.Time.After(before.Time) {
+	first := before == nil || now.PID != before.PID || !now.Time.After(before.Time)
+	if first {
 		before = new(metrics.Snapshot)
-	} else {
-		seconds = now.Time.Sub(before.Time).Seconds()
 	}
-	known, allKnown := make([]bool, len(now.Loops)), true
+	seconds := now.Time.Sub(before.Time).Seconds()
+	known, allKnown := make([]bool, len(now.Loops)), !first
 	for i, l := range now.Loops {
-		known[i] = i >= len(before.Loops) || before.Loops[i].Answered
+		known[i] = !first && (i >= len(before.Loops) || before.Loops[i].Answered)
 		allKnown = allKnown && (known[i] || !l.Answered)
 	}
 	rate := func(known bool, now, before int64, text func(float64) string) string {
-		switch {
-		case !known:
+		if !known {
 			return "-"
-		case seconds <= 0:
-			return text(0)
 		}
 		return text(max(float64(now-before), 0) / seconds)
 	}
@@ -38,8 +35,8 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 	c, q, old := &now.Connections, &now.Requests, &before.Requests
 	add("lwango %s, process %d, up %v", now.Version, now.PID,
 		time.Duration(now.Uptime*float64(time.Second)).Round(time.Second))
-	add("requests    %s/s, %d running, %d in all, %d errors (5xx)",
-		rate(allKnown, q.Total, old.Total, tenths), q.Running, q.Total, q.Errors)
+	add("requests    %s/s, %d running, %d in all, %d errors (5xx), %d panics",
+		rate(allKnown, q.Total, old.Total, tenths), q.Running, q.Total, q.Errors, q.Panics)
 	add("bytes       %s/s sent, %s/s received", rate(allKnown, q.Sent, old.Sent, size),
 		rate(allKnown, q.Got, old.Got, size))
 	add("connections %d: %d idle, %d busy, %d hijacked, %d lingering; %d refusing", c.Open, c.Idle,

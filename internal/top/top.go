@@ -24,14 +24,16 @@ import (
 const usage = `usage: lwango top [-1] [ADDRESS]
 
 Shows what a running server says of itself, once a second, until q or Ctrl-C. If the output is no
-terminal, or with -1, it prints that once.
+terminal, or with -1, it looks twice, a second apart, and prints that once.
 
   ADDRESS  of a route with module = "status": http://host:port/prefix, https://..., or
            unix:/path/of/socket:/prefix; without it, http://127.0.0.1:8080/status
 `
 
+// every is how long a look is behind the one before. It is a variable only for the tests.
+var every = time.Second
+
 const (
-	every    = time.Second
 	patience = 5 * time.Second // for an answer
 	largest  = 64 << 20        // bytes of an answer
 )
@@ -67,13 +69,20 @@ func Main(args []string, in, out *os.File, stderr io.Writer) int {
 	defer stop()
 	_, err = unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ)
 	if once || err != nil {
-		now, err := s.fetch(ctx)
-		if err != nil {
-			fmt.Fprintf(stderr, "lwango top: %v\n", err)
-			return 1
+		before, err := s.fetch(ctx)
+		if err == nil {
+			select {
+			case <-time.After(every):
+			case <-ctx.Done():
+			}
+			var now *metrics.Snapshot
+			if now, err = s.fetch(ctx); err == nil {
+				fmt.Fprint(out, strings.Join(render(before, now), "\n")+"\n")
+				return 0
+			}
 		}
-		fmt.Fprint(out, strings.Join(render(nil, now), "\n")+"\n")
-		return 0
+		fmt.Fprintf(stderr, "lwango top: %v\n", err)
+		return 1
 	}
 	return s.watch(ctx, in, out)
 }

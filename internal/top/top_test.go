@@ -9,8 +9,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,13 +33,23 @@ var snapshot = metrics.Snapshot{Version: "v1", PID: 7, Uptime: 100, Time: time.N
 	Stalls:    []metrics.Stall{{Loop: 1, Held: 0.25, Place: "main.compute main.go:3"}},
 }
 
+// serve answers each second look as a second later.
 func serve(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/status/json" {
 		http.NotFound(w, r)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(snapshot)
+	now := snapshot
+	if looks.Add(1)%2 == 0 {
+		now.Time, now.Uptime = now.Time.Add(time.Second), 101
+		now.Requests.Total += 10
+		now.Loops = slices.Clone(now.Loops)
+		now.Loops[0].Age, now.Loops[0].Busy = 101, 25.5
+	}
+	_ = json.NewEncoder(w).Encode(now)
 }
+
+var looks atomic.Int64
 
 // run runs the command with a pipe as its output.
 func run(t *testing.T, args ...string) (code int, out, errors string) {
@@ -55,6 +67,8 @@ func run(t *testing.T, args ...string) (code int, out, errors string) {
 }
 
 func TestOnce(t *testing.T) {
+	defer func(was time.Duration) { every = was }(every)
+	every = time.Millisecond
 	tcp := httptest.NewServer(http.HandlerFunc(serve))
 	defer tcp.Close()
 	path := filepath.Join(t.TempDir(), "s")
@@ -69,8 +83,8 @@ func TestOnce(t *testing.T) {
 		if code != 0 || errors != "" {
 			t.Errorf("%s: %d, %s", address, code, errors)
 		}
-		for _, want := range []string{"lwango v1, process 7, up 1m40s", "requests    10.0/s, 1 running, 1000 in all",
-			"connections 3: 2 idle, 1 busy", "   0  25.0%", "   1 does not answer", "DOWN", "main.compute main.go:3"} {
+		for _, want := range []string{"lwango v1, process 7, up 1m41s", "requests    10.0/s, 1 running, 1010 in all",
+			"connections 3: 2 idle, 1 busy", "   0  50.0%", "   1 does not answer", "DOWN", "main.compute main.go:3"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: no %q in\n%s", address, want, out)
 			}
@@ -78,6 +92,24 @@ func TestOnce(t *testing.T) {
 		if slow, quick := strings.Index(out, "* /slow?[31m"), strings.Index(out, "* /quick"); slow < 0 || slow > quick {
 			t.Errorf("%s: the slowest route is not first, or controls the terminal:\n%q", address, out)
 		}
+	}
+}
+
+// TestFirstLook: before there is a second look, there are no rates. An average since the start of
+// the server is none.
+func TestFirstLook(t *testing.T) {
+	text := strings.Join(render(nil, &snapshot), "\n")
+	for _, want := range []string{"requests    -/s, 1 running, 1000 in all", "bytes       -/s sent, -/s received",
+		"   0      -          -          -", "         5         -"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	other := snapshot
+	other.PID++
+	other.Time = other.Time.Add(time.Second)
+	if text := strings.Join(render(&snapshot, &other), "\n"); !strings.Contains(text, "requests    -/s") {
+		t.Errorf("another process:\n%s", text)
 	}
 }
 
