@@ -204,6 +204,13 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		}
 		return requestUpgrade(c, stdout, stderr)
 	}
+	signals := make(chan os.Signal, 8)
+	if !o.show && !o.check {
+		// Each of these would end a process that has not got so far as to obey it. Until then, SIGTERM
+		// may end it.
+		signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+		defer signal.Stop(signals)
+	}
 	src.jail = new(jail)
 	manager := findManager(asynclog.Vital(log)) // its socket may be out of reach later
 	defer manager.close()
@@ -239,10 +246,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	// If the reader of the log goes away, the server goes on.
 	signal.Ignore(syscall.SIGPIPE)
 	logs.SetJSON(c.ErrorLog.Format == "json")
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1,
-		syscall.SIGUSR2)
-	defer signal.Stop(signals)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 
 	program := findProgram(o.args)
 	src.handed = handed
