@@ -22,6 +22,7 @@
 //	welcome.go    the page of a server that has nothing to serve
 //	address.go    what `address` may say
 //	tls.go        certificates: reading, renewing, warning
+//	certnames.go  which of them are for a name
 //	authorities.go  client_ca: the file of authorities
 //	acme.go       [tls] acme: what is to be obtained, and handshakes that prove a name
 //	obtain.go     the goroutine that obtains it

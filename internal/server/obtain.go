@@ -42,6 +42,7 @@ type obtainer struct {
 	log        *slog.Logger
 	client     *http.Client
 
+	tried  map[string]*attempts // by domain; the goroutine's
 	cancel context.CancelFunc
 	left   bool // leave was called
 	ended  chan struct{}
@@ -100,6 +101,7 @@ func (s *server) obtain() {
 		defer close(o.ended)
 		defer transport.CloseIdleConnections()
 		before.wait() // both may have the same folder
+		o.inherit(before)
 		o.run(ctx, transport.CloseIdleConnections)
 	}()
 	s.obtainer = o
@@ -120,6 +122,19 @@ func (o *obtainer) wait() {
 	}
 }
 
+// inherit takes over what before, which has ended, has tried with the same account: other domains
+// are no reason to ask for these again at once. before may be nil.
+func (o *obtainer) inherit(before *obtainer) {
+	o.tried = map[string]*attempts{}
+	for _, domain := range o.config.Domains {
+		o.tried[domain] = new(attempts)
+		if before != nil && before.config.folder == o.config.folder &&
+			before.config.Email == o.config.Email && before.tried[domain] != nil {
+			o.tried[domain] = before.tried[domain]
+		}
+	}
+}
+
 // attempts is what an obtainer remembers of a domain that has no certificate yet.
 type attempts struct {
 	pause time.Duration // of the last one; 0: there was none
@@ -130,10 +145,7 @@ type attempts struct {
 
 // run calls rest before it waits.
 func (o *obtainer) run(ctx context.Context, rest func()) {
-	all := map[string]*attempts{}
-	for _, domain := range o.config.Domains {
-		all[domain] = new(attempts)
-	}
+	all := o.tried
 	for {
 		o.sweep()
 		var due []string

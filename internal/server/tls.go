@@ -234,12 +234,9 @@ func (l *listenerConfig) certify() {
 // Without it, crypto/tls gives a client that can use none of these the first certificate of all,
 // which may be another name's.
 func choose(certs []tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	byName := index(certs)
 	return func(hello *tls.ClientHelloInfo) (own *tls.Certificate, err error) {
-		for i := range certs {
-			cert := &certs[i]
-			if cert.Leaf.VerifyHostname(hello.ServerName) != nil {
-				continue
-			}
+		for cert := range byName.of(hello.ServerName) {
 			if hello.SupportsCertificate(cert) == nil {
 				return cert, nil
 			}
@@ -256,11 +253,10 @@ func refuse(certs []tls.Certificate, strict bool, missing []string,
 	log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 	// Without a certificate crypto/tls sends the alert unrecognized_name (RFC 6066 section 3).
 	none := &tls.Config{SessionTicketsDisabled: true}
+	byName := index(certs)
 	return func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		for i := range certs {
-			if hello.ServerName != "" && certs[i].Leaf.VerifyHostname(hello.ServerName) == nil {
-				return nil, nil
-			}
+		for range byName.of(hello.ServerName) {
+			return nil, nil
 		}
 		if name := strings.ToLower(hello.ServerName); slices.Contains(missing, name) {
 			log.Warn("conn: client turned away, its certificate is still to be obtained", "domain",

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/test/certs"
+)
+
+// TestCertNames: certificates are found by what crypto/x509 says fits, those with the very name
+// before those with a wildcard, and else in their order; no matter how many others there are.
+func TestCertNames(t *testing.T) {
+	ca := certs.New(t)
+	var all []tls.Certificate
+	for _, names := range []string{"*.a.test", "b.test *.b.test", "x.a.test", "X.A.test a.test",
+		"127.0.0.1"} {
+		cert := ca.Issue(time.Hour, strings.Fields(names)...)
+		var err error
+		if cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, cert)
+	}
+	found := index(all)
+	for sni, want := range map[string]string{
+		"x.a.test": "2 3 0", "X.a.TEST": "2 3 0", "x.a.test.": "2 3 0", "y.a.test": "0", "a.test": "3",
+		"b.test": "1", "c.b.test": "1", "d.c.b.test": "", "c.test": "", "": "", ".": "", "*.a.test": "0",
+		".a.test": "", "test": "", "127.0.0.1": "",
+	} {
+		var got []string
+		for cert := range found.of(sni) {
+			for i := range all {
+				if cert == &all[i] {
+					got = append(got, fmt.Sprint(i))
+				}
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: certificates %v, want %s", sni, got, want)
+		}
+	}
+}
