@@ -266,7 +266,7 @@ func (b *Body) failure() int {
 	switch {
 	case b.err == ErrBodyTooLarge:
 		return http.StatusRequestEntityTooLarge
-	case b.err == ErrSpoolFull:
+	case errors.Is(b.err, ErrSpoolFull):
 		return http.StatusServiceUnavailable
 	case b.err == ErrBodyTimeout:
 		return http.StatusRequestTimeout

@@ -7,6 +7,7 @@ import (
 	"mime/multipart"
 	"net/url"
 
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -101,7 +102,7 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 		read, err := multipart.NewReader(body, params["boundary"]).ReadForm(maxMemory)
 		if err != nil { // no file is left
 			release()
-			return err
+			return sysio.TempFull(err)
 		}
 		if !form.Resolve(read) { // the request has ended meanwhile
 			return remove(read)
@@ -116,7 +117,7 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 		err = r.Await(read, -1)
 		r.KeepWaiting(was)
 	}
-	if err == ErrSpoolFull {
+	if errors.Is(err, ErrSpoolFull) {
 		r.noSpool(err)
 	}
 	if err != nil {

@@ -94,6 +94,7 @@ type Server struct {
 	admission admission
 	temp      sysio.TempSpace
 	spoolNote seldom
+	diskNote  seldom
 
 	// Connections closed because of the PROXY protocol.
 	headerNote, strangerNote seldom
@@ -150,8 +151,11 @@ func (s *Server) Configure(cfg Config) {
 func (s *Server) Spooled() int64 { return s.temp.Used() }
 
 // noteSpool logs that the request of x could not be spooled.
-func (s *Server) noteSpool(x *exchange) {
-	if s.spoolNote.now(x.c.Loop()) {
+func (s *Server) noteSpool(x *exchange, err error) {
+	if err != ErrSpoolFull && s.diskNote.now(x.c.Loop()) {
+		x.set.Logger.Error("conn: no room on the disk of spool_dir, requests get 503", "error", err)
+	}
+	if err == ErrSpoolFull && s.spoolNote.now(x.c.Loop()) {
 		client := x.req.holder()
 		x.set.Logger.Warn("conn: temporary files have reached max_spool, requests get 503",
 			"max_spool", x.set.MaxSpool, "used", s.temp.Used(),

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/netip"
 
@@ -22,7 +23,8 @@ type Spooled interface {
 // and of those for one client to as much as is free, unless the client has only one.
 type TempFile = sysio.TempFile
 
-// ErrSpoolFull is the error of Spool, and of writing to a TempFile, when max_spool has no room. If
+// ErrSpoolFull is in the error of Spool, and of writing to a TempFile, when max_spool or the disk of
+// spool_dir has no room. If
 // the head of the response has not gone out, the answer to a body that was not spooled is a 503.
 var ErrSpoolFull = sysio.ErrTempFull
 
@@ -57,7 +59,7 @@ func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 		return nil, 0, err
 	}
 	file, n, err := r.spill(head, next)
-	if err == ErrSpoolFull {
+	if errors.Is(err, ErrSpoolFull) {
 		r.noSpool(err)
 	}
 	if err != nil {
@@ -70,7 +72,7 @@ func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 // client gets 503.
 func (r *Request) noSpool(err error) {
 	r.body.err = err
-	r.x.c.port.server.noteSpool(r.x)
+	r.x.c.port.server.noteSpool(r.x, err)
 }
 
 // firstSpool is how much memory a body gets at first, if it is large or of unknown length.

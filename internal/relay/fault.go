@@ -29,7 +29,7 @@ func BodyError(err error) error {
 // log.
 func Untaken(req *conn.Request, log *slog.Logger, module string, err error) int {
 	var path *os.PathError
-	if errors.As(err, &path) {
+	if errors.As(err, &path) && !errors.Is(err, conn.ErrSpoolFull) {
 		log.Error(module+": request body cannot be held", "request_id", req.ID(), "error", err)
 		return http.StatusInternalServerError
 	}

@@ -4,6 +4,7 @@ package sysio
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/netip"
@@ -71,7 +72,8 @@ func (f *TempFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteAt implements io.WriterAt. With ErrTempFull nothing is written.
+// WriteAt implements io.WriterAt. With ErrTempFull nothing is written, unless it is the disk that has
+// no room: then that is in the error as well.
 func (f *TempFile) WriteAt(p []byte, off int64) (int, error) {
 	f.busy.Lock()
 	defer f.busy.Unlock()
@@ -84,7 +86,16 @@ func (f *TempFile) WriteAt(p []byte, off int64) (int, error) {
 		}
 		f.grow(more)
 	}
-	return f.file.WriteAt(p, off)
+	n, err := f.file.WriteAt(p, off)
+	return n, TempFull(err)
+}
+
+// TempFull adds ErrTempFull to the error of a disk without room: for whoever writes it is the same.
+func TempFull(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fmt.Errorf("%w: %w", ErrTempFull, err)
+	}
+	return err
 }
 
 // Spare marks f as dispensable: its writes leave the last quarter of the space to other files.

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ErrTempFull is the error of a write for which all temporary files together, or those of one
-// client, hold too much.
+// ErrTempFull is in the error of a write for which all temporary files together, or those of one
+// client, hold too much, or for which the disk has no room.
 var ErrTempFull = errors.New("temporary files have reached their limit")
 
 // TempSpace makes temporary files, and counts what they hold together. The zero value makes them in
@@ -64,7 +64,7 @@ func (s *TempSpace) Create(client netip.Addr) (*TempFile, error) {
 	s.mu.Unlock()
 	f, err := openTemp(dir)
 	if err != nil {
-		return nil, err
+		return nil, TempFull(err)
 	}
 	now := time.Now()
 	return &TempFile{space: s, file: f, client: client, begun: now, grown: now}, nil
