@@ -100,8 +100,8 @@ func TestJustUsed(t *testing.T) {
 	wait.Until(t, "what the upstream has closed is closed", func() bool { return pool.Idle() == 0 })
 }
 
-// TestWokenWhenEligible: a request that waits for the only address that works gets one at another as
-// soon as that is to be tried again.
+// TestWokenWhenEligible: a request that waits for the only address that works gets one at another
+// as soon as that is to be tried again.
 func TestWokenWhenEligible(t *testing.T) {
 	defer upstream.AvoidFor(50 * time.Millisecond)()
 	busy, goOn := stepwise(t)

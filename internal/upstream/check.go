@@ -130,8 +130,8 @@ func (g *Group) Watch(ctx context.Context) {
 	}
 }
 
-// lookAgain looks the names up that are due, and returns the members, and after how long it is to be
-// called again. It waits for name services.
+// lookAgain looks the names up that are due, and returns the members, and after how long it is to
+// be called again. It waits for name services.
 func (g *Group) lookAgain() (members []*member, pause time.Duration) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()

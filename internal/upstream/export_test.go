@@ -80,8 +80,8 @@ func (p *Pool) Peers() int {
 	return len(p.peers)
 }
 
-// AvoidFor sets for how long addresses that do not work are passed over, and returns a function that
-// sets it back.
+// AvoidFor sets for how long addresses that do not work are passed over, and returns a function
+// that sets it back.
 func AvoidFor(d time.Duration) (reset func()) {
 	before := avoidFor
 	avoidFor = d

@@ -58,8 +58,8 @@ type Settings struct {
 	Unreached func(name string, err error)
 }
 
-// Group is the upstreams of a route, with its limits. Its settings and parts do not change once it is
-// built; the pool's lock guards the rest.
+// Group is the upstreams of a route, with its limits. Its settings and parts do not change once it
+// is built; the pool's lock guards the rest.
 type Group struct {
 	Settings
 	pool  *Pool

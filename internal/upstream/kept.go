@@ -67,8 +67,8 @@ func (k kept) close() {
 }
 
 // peak is the greatest number of connections that were in use at once in the last minute, or half a
-// minute at least. No more of them are kept: where the oldest is taken first, those that a burst has
-// left would never be idle for long enough to be closed.
+// minute at least. No more of them are kept: where the oldest is taken first, those that a burst
+// has left would never be idle for long enough to be closed.
 type peak struct {
 	now, before int       // in this half minute and in the one before
 	until       time.Time // the end of this one
@@ -112,9 +112,9 @@ func (p *peer) keep(k kept) {
 // idleFor takes a kept connection for a request on l, one of that loop if there is one, the oldest
 // or the newest. There must be one.
 //
-// The oldest is for upstreams that may still be at work behind their last answer on a connection, as
-// a script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But then
-// all connections take turns, see peak.
+// The oldest is for upstreams that may still be at work behind their last answer on a connection,
+// as a script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But
+// then all connections take turns, see peak.
 func (p *peer) idleFor(l *loop.Loop, newest bool) kept {
 	i := -1
 	for j := range p.idle {
