@@ -11,6 +11,7 @@ import (
 
 // TestCases: whatever an application gets wrong, the client sees what it should.
 func TestCases(t *testing.T) {
+	t.Parallel()
 	fcgitest.Run(t, func(t *testing.T, up *fcgitest.Upstream, tt fcgitest.Case, body string,
 		keep bool) fcgitest.Answer {
 		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {

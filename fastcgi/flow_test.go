@@ -66,6 +66,7 @@ func (p *proxy) unread() (net.Conn, *bufio.Reader) {
 // header asks for that, the application waits for the client. In every case the client gets all
 // that was sent, and then the cut if there was one.
 func TestSlowReader(t *testing.T) {
+	t.Parallel()
 	text := long()
 	answer := func(head string) fcgitest.Script {
 		return func(c *fcgitest.Conn) {

@@ -49,6 +49,7 @@ header("Content-Type: c/d", false); echo "ok";`,
 
 // TestPHP: real PHP-FPM, over both kinds of sockets, with and without connections that are kept.
 func TestPHP(t *testing.T) {
+	t.Parallel()
 	for _, network := range []string{"unix", "tcp"} {
 		for _, keep := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, keep %v", network, keep), func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 // TestUnreadByMany: clients that do not read their answers, more of them than there are workers,
 // hold up no other client. The settings are those of a route that says nothing about buffering.
 func TestUnreadByMany(t *testing.T) {
+	t.Parallel()
 	const clients, length = 20, 6 << 20
 	f := startFPM(t, "unix", "pm.max_children = 8")
 	p := serveFiles(t, "/", []string{f.Address}, scripts,

@@ -89,6 +89,7 @@ func TestRepeated(t *testing.T) {
 // TestKept: a kept connection serves repeatable methods, and is closed when no request takes it in
 // time.
 func TestKept(t *testing.T) {
+	t.Parallel()
 	up := fcgitest.Start(t, "unix", answers("hello"))
 	p := serve(t, []string{up.Address},
 		func(s *fastcgi.Settings) { s.KeepConn = true; s.IdleTimeout = 3 * time.Second })

@@ -37,6 +37,7 @@ func status(t *testing.T, f *fpm) *proxy {
 // that its script does not read. The next request on a kept connection is not taken for more of
 // that body.
 func TestWorkersAreFree(t *testing.T) {
+	t.Parallel()
 	for _, keep := range []bool{false, true} {
 		f := startFPM(t, "unix")
 		watch := status(t, f)
@@ -69,6 +70,7 @@ func TestWorkersAreFree(t *testing.T) {
 // TestWorkerDies: if a worker is killed in the middle of its response, that is cut, and the service
 // goes on.
 func TestWorkerDies(t *testing.T) {
+	t.Parallel()
 	f := startFPM(t, "unix", "request_terminate_timeout = 3s")
 	p := serveFiles(t, "/", []string{f.Address}, map[string]string{
 		"hello.php": scripts["hello.php"],
