@@ -282,8 +282,9 @@ func (b *Body) cut() bool {
 		!errors.As(b.err, new(*http1.Error))
 }
 
-// unread reports whether some of the body may still be under way.
-func (b *Body) unread() bool { return b.x != nil && b.err != io.EOF }
+// unread reports whether some of the body may still be under way. That of an earlier turn of the
+// connection, or of another one, is not.
+func (b *Body) unread() bool { return b.x != nil && b.err != io.EOF && b.err != ErrComplete }
 
 // mustClose reports that no other request can follow on the connection: the body is bad, or given
 // up by skip, or its client waits for 100 (Continue). The head is the last place to announce the

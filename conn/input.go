@@ -30,7 +30,8 @@ func (x *exchange) readHead() error {
 		x.r, x.w = 0, 0
 	}
 	timed := false  // the head has begun, and has its deadline
-	sealed := false // a part of a TLS record has come: for the time limit, the head has begun
+	sealed := false // a part of a TLS record has come: for the time limit, the head has begun;
+	// a whole one without data, such as a KeyUpdate, is no part of a head
 	for {
 		if x.r < x.w {
 			// The parser sees nothing beyond the limit, so that the answer does not depend on how
@@ -63,7 +64,7 @@ func (x *exchange) readHead() error {
 		switch err := x.fill(begun); {
 		case err == nil:
 		case err == stream.ErrWouldBlock:
-			if sealed = x.reading.Bytes() > 0 && x.c.tls != nil; !sealed {
+			if sealed = x.c.tls != nil && heldTLS(x.c.tls); !sealed {
 				return err
 			}
 		case errors.Is(err, os.ErrDeadlineExceeded):

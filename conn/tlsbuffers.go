@@ -39,3 +39,14 @@ func slimTLS(c *tls.Conn, most int) {
 		}
 	}
 }
+
+// heldTLS reports whether c has read a part of a record, or of a handshake's message. No call of c
+// may be under way.
+func heldTLS(c *tls.Conn) bool {
+	for _, at := range tlsBuffers {
+		if (*bytes.Buffer)(unsafe.Add(unsafe.Pointer(c), at)).Len() > 0 {
+			return true
+		}
+	}
+	return false
+}
