@@ -19,6 +19,7 @@ type File struct {
 	top   []string // see Top
 
 	secrets []string // files that strings have taken
+	hidden  []string // what was in them, each followed by what messages have in its place
 
 	written map[string]string         // strings with references, by path, as the text has them
 	assumed map[string]map[string]any // defaults of keys that are not there, by path of the table
@@ -152,7 +153,8 @@ func (t Table) Wrong(key string, err error) *Error {
 	if at.file == "" {
 		at.file = t.file.names[0]
 	}
-	return &Error{File: at.file, Line: at.line, Key: t.at.child(key).name, Msg: err.Error()}
+	return &Error{File: at.file, Line: at.line, Key: t.at.child(key).name,
+		Msg: t.file.hide(err.Error())}
 }
 
 // follows reports whether an error at a place follows from a value that was refused before: that of
@@ -192,5 +194,5 @@ func (f *File) report(at position, key, format string, args ...any) {
 		at.file = f.names[0]
 	}
 	f.errs = append(f.errs, &Error{File: at.file, Line: at.line, Key: key,
-		Msg: fmt.Sprintf(format, args...)})
+		Msg: f.hide(fmt.Sprintf(format, args...))})
 }

@@ -152,6 +152,26 @@ func (f *File) Secrets() []string { return f.secrets }
 func (f *File) readSecret(path string) (string, error) {
 	path = confpath.Join(f.dir, path)
 	f.secrets = append(f.secrets, path)
-	text, err := confpath.Read(path, maxSecret)
-	return strings.TrimRight(string(text), "\r\n"), err
+	read, err := confpath.Read(path, maxSecret)
+	text := strings.TrimRight(string(read), "\r\n")
+	if len(text) >= leastSecret {
+		quoted := strconv.Quote(text)
+		for _, shown := range []string{text, quoted[1 : len(quoted)-1]} {
+			f.hidden = append(f.hidden, shown, "${file:"+path+"}")
+		}
+	}
+	return text, err
+}
+
+// leastSecret is the least length of what messages do not show, in bytes. Anything shorter is no
+// secret, and might be found in every message.
+const leastSecret = 4
+
+// hide takes out of a message what strings have taken from files: it may be a password, and goes to
+// logs and terminals.
+func (f *File) hide(msg string) string {
+	if f.hidden == nil {
+		return msg
+	}
+	return strings.NewReplacer(f.hidden...).Replace(msg)
 }
