@@ -199,7 +199,7 @@ func (x *exchange) refusedLine() []byte {
 // logLater is for a connection that a handler takes over. It returns a function that logs the
 // request when the connection has ended, nil without an access log. That function may be called on
 // any goroutine, once.
-func (x *exchange) logLater() func(closeCode int) {
+func (x *exchange) logLater() func(*takeover) {
 	if x.accessLog() == nil {
 		return nil
 	}
@@ -210,8 +210,9 @@ func (x *exchange) logLater() func(closeCode int) {
 	}
 	e.Hijacked = true
 	server, l, log := x.c.port.server, x.c.Loop(), x.req.log
-	return func(closeCode int) {
-		e.Duration, e.CloseCode = time.Since(e.Time), closeCode
+	return func(h *takeover) {
+		e.Duration, e.CloseCode = time.Since(e.Time), h.closeCode
+		e.Bytes, e.Received = e.Bytes+h.sent, e.Received+h.got
 		if log == nil {
 			log = server.settings.Load().AccessLog
 		}

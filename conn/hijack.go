@@ -41,10 +41,10 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	h := &takeover{id: x.req.ID(), route: x.req.prefix}
 	tally := x.c.port.tally
 	tally.Hijacked++
-	var ended func(closeCode int)
+	var ended func(*takeover)
 	x.c.Defer(func() {
 		if ended != nil {
-			ended(h.closeCode)
+			ended(h)
 		}
 		_ = c.Close()
 		tally.Hijacked--
@@ -70,6 +70,7 @@ func (x *exchange) letGo() {
 // takeover stays with the coroutine of a handler that has hijacked its connection.
 type takeover struct {
 	closeCode int // 0: unknown
+	sent, got int64
 	panicked  bool
 
 	id, route string // of the request, for Describe
@@ -86,6 +87,14 @@ func (c *connection) takeover() *takeover {
 func SetCloseCode(t *loop.Thread, code int) {
 	if h, ok := loop.Local(t).(*takeover); ok {
 		h.closeCode = code
+	}
+}
+
+// SetMoved notes, for the access log, how many bytes a tunnel over a hijacked connection has sent to
+// the client and got from it. t is the request's thread.
+func SetMoved(t *loop.Thread, sent, got int64) {
+	if h, ok := loop.Local(t).(*takeover); ok {
+		h.sent, h.got = sent, got
 	}
 }
 
@@ -231,14 +240,14 @@ type hijacking struct {
 	reader *bufio.Reader
 	err    error
 	cancel context.CancelCauseFunc // the request's context is the handler's from then on
-	ended  func(closeCode int)     // see exchange.logLater
+	ended  func(*takeover)         // see exchange.logLater
 	server *Server                 // that counts it, see Server.Detached; nil: not hijacked
 }
 
 // end is called when the handler has returned.
 func (h *hijacking) end() {
 	if h.ended != nil {
-		h.ended(0)
+		h.ended(new(takeover))
 	}
 	if h.server != nil {
 		h.server.detached.Add(-1)

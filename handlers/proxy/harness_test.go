@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/logtext"
@@ -25,7 +26,8 @@ import (
 // front is a server with the module at a route.
 type front struct {
 	*server.Server
-	log *logtext.Buffer
+	log     *logtext.Buffer
+	handler conn.Handler
 }
 
 // serve starts a server with the module at prefix.
@@ -45,6 +47,7 @@ func serve(t testing.TB, m modes.Mode, prefix string, addresses []string,
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.handler = h
 	f.Server = module.Start(t, m, prefix, h)
 	return f
 }

@@ -24,6 +24,7 @@ type end struct {
 	ended              bool // there is nothing more to read
 	shut               bool // the other side has been told that nothing more is written
 
+	got  int64       // bytes that have come from this end
 	bulk int         // bytes that were read in a row, each read as much as it could take
 	pipe stream.Pipe // bytes that come from the other end, besides those in duplex
 }
@@ -80,6 +81,8 @@ func (c *call) tunnel(rest []byte) int {
 	defer from.pipe.Drop()
 	defer up.pipe.Drop()
 	early, _ := r.Peek(r.Buffered())
+	from.got, up.got = int64(len(early)), int64(len(rest))
+	defer func() { conn.SetMoved(thread, up.got, from.got) }()
 	if _, err := up.over.Write(early); err != nil {
 		return http.StatusSwitchingProtocols
 	}
@@ -157,7 +160,7 @@ func (e *end) pass(to *end) error {
 		if err == nil {
 			_, err = to.pipe.Drain(to.s)
 		}
-		if n < spliceAt {
+		if e.got += int64(n); n < spliceAt {
 			e.bulk = 0
 		}
 		if err != errors.ErrUnsupported {
@@ -167,6 +170,7 @@ func (e *end) pass(to *end) error {
 	buf := relay.TakeBuffer()
 	defer relay.PutBuffer(buf) // also when the thread is killed
 	n, err := e.over.Read(buf[:])
+	e.got += int64(n)
 	if e.bulk += n; n < len(buf) {
 		e.bulk = 0
 	}
