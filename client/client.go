@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +19,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Errors of a Client, besides ErrCut. One that has run out of time has os.ErrDeadlineExceeded in
+// Errors of a Client, besides ErrCut. One that has run out of time has loop.ErrDeadlineExceeded in
 // it, and ErrConnect, too, if that was before there was a connection.
 var (
 	// ErrConnect is in each error for which no byte of the request was sent: the name is not known,
@@ -429,7 +428,7 @@ func left(err error) bool {
 func remaining(until time.Time) (time.Duration, error) {
 	d := time.Until(until)
 	if d <= 0 {
-		return 0, os.ErrDeadlineExceeded
+		return 0, loop.ErrDeadlineExceeded
 	}
 	return d, nil
 }

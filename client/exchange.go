@@ -328,7 +328,7 @@ func (x *Exchange) quiet() bool {
 }
 
 // Await waits until there may be something to receive, or room for what is held, at most limit. The
-// error is os.ErrDeadlineExceeded, loop.ErrClientGone or loop.ErrCanceled.
+// error is loop.ErrDeadlineExceeded, loop.ErrClientGone or loop.ErrCanceled.
 func (x *Exchange) Await(limit time.Duration) error {
 	if x.Held() == 0 {
 		return x.s.AwaitRead(limit)

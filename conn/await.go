@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/lwango/lwango/loop"
@@ -18,7 +17,7 @@ import (
 // also ends when the server's stop cuts the request. It has the values of Request.Context.
 //
 // The error is f's, its panic as a *loop.PanicError, or that of a wait that has ended early:
-// os.ErrDeadlineExceeded; loop.ErrNoWorker, which is one too, if f never ran; loop.ErrClientGone;
+// loop.ErrDeadlineExceeded; loop.ErrNoWorker, which is one too, if f never ran; loop.ErrClientGone;
 // loop.ErrCanceled. It is the first or the third also if f has seen the end of its context before
 // the thread has. If the request is over, it is ErrComplete.
 //
@@ -102,7 +101,7 @@ func (r *Request) lastingContext() context.Context {
 func ended(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == context.DeadlineExceeded:
-		return fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, err)
+		return fmt.Errorf("%w: %w", loop.ErrDeadlineExceeded, err)
 	case errors.Is(err, context.Canceled) && context.Cause(ctx) == loop.ErrClientGone:
 		return fmt.Errorf("%w: %w", loop.ErrClientGone, err)
 	}

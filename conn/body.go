@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -16,7 +17,7 @@ import (
 // status of 400 or above and a body of its own.
 var (
 	ErrBodyTooLarge = errors.New("request body too large")
-	ErrBodyTimeout  = fmt.Errorf("request body not sent in time: %w", os.ErrDeadlineExceeded)
+	ErrBodyTimeout  = fmt.Errorf("request body not sent in time: %w", loop.ErrDeadlineExceeded)
 )
 
 // ErrBodyRead is the error of Parts, Form, MultipartForm, BindForm and BindJSON when the handler
@@ -71,7 +72,7 @@ func (b *Body) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 	if b.x.stream.ReadExpired() {
-		return 0, os.ErrDeadlineExceeded
+		return 0, loop.ErrDeadlineExceeded
 	}
 	if b.ask {
 		b.proceed()
@@ -139,7 +140,7 @@ func (b *Body) Await() error {
 		return b.err
 	}
 	if x.stream.ReadExpired() {
-		return os.ErrDeadlineExceeded
+		return loop.ErrDeadlineExceeded
 	}
 	if b.ask {
 		b.proceed()
@@ -155,7 +156,7 @@ func (b *Body) Await() error {
 // undecided reports that err does not end the body: there was nothing to read, or a deadline that
 // the handler had set has passed, and the handler may set another.
 func (b *Body) undecided(err error) bool {
-	return err == stream.ErrWouldBlock || err == os.ErrDeadlineExceeded
+	return err == stream.ErrWouldBlock || err == loop.ErrDeadlineExceeded
 }
 
 // SetLimit lowers the limit of max_body_size to n bytes for this request; a negative n is 0, as in

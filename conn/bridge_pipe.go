@@ -3,7 +3,6 @@ package conn
 import (
 	"io"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -243,7 +242,7 @@ func (c *crossing) setReadDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.limits.read = t
-	if c.inErr == os.ErrDeadlineExceeded {
+	if c.inErr == loop.ErrDeadlineExceeded {
 		c.inErr = nil
 	}
 	c.tell()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -182,8 +181,8 @@ func TestDuplexLimits(t *testing.T) {
 				},
 			})})
 		for path, want := range map[string]error{"/body": conn.ErrBodyTimeout,
-			"/held": os.ErrDeadlineExceeded,
-			"/own":  os.ErrDeadlineExceeded, "/source": nil} {
+			"/held": loop.ErrDeadlineExceeded,
+			"/own":  loop.ErrDeadlineExceeded, "/source": nil} {
 			c := s.Dial()
 			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
 			<-entered // before the clock is put forward, which a handshake would not survive

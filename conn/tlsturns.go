@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"os"
 	"time"
 
 	"github.com/lwango/lwango/internal/fair"
@@ -49,7 +48,7 @@ func (x *exchange) compute(n *negotiation, begin func(), until time.Time) error 
 	begin()
 	rest := max(until.Sub(c.Loop().Time()), 0)
 	_, err := n.pause.Await(&c.Thread, min(mayCompute, rest))
-	if err == os.ErrDeadlineExceeded && rest > mayCompute {
+	if err == loop.ErrDeadlineExceeded && rest > mayCompute {
 		leave()
 		_, err = n.pause.Await(&c.Thread, rest-mayCompute)
 	}

@@ -39,7 +39,7 @@ func (r *Request) Await(f func() error, d time.Duration) error {
 }
 
 // AwaitAny waits until one of the sources is ready, at most d; negative: without limit. It returns
-// the index of the first ready one, in the order given, or -1 with os.ErrDeadlineExceeded,
+// the index of the first ready one, in the order given, or -1 with loop.ErrDeadlineExceeded,
 // loop.ErrClientGone or loop.ErrCanceled. If a source cannot be waited for, AwaitAny returns its
 // index and its error.
 func (r *Request) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {

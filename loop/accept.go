@@ -93,7 +93,7 @@ func (a *Acceptor) Accept(t *Thread, d *Descriptor) (fd int, remote netip.AddrPo
 		}
 		a.turn, a.backOff = 0, min(max(2*a.backOff, firstBackOff), lastBackOff)
 		_, err := t.AwaitAny(a.backOff, l.Stopped())
-		if err != nil && err != os.ErrDeadlineExceeded {
+		if err != nil && err != ErrDeadlineExceeded {
 			return -1, remote, err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"fmt"
 	"net/netip"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -40,8 +39,8 @@ type workers struct {
 }
 
 // ErrNoWorker is the error of an Await that came to its limit while all workers of the loop were
-// busy, so that the function never runs. It is an os.ErrDeadlineExceeded, too.
-var ErrNoWorker = fmt.Errorf("no worker was free: %w", os.ErrDeadlineExceeded)
+// busy, so that the function never runs. It is an ErrDeadlineExceeded, too.
+var ErrNoWorker = fmt.Errorf("no worker was free: %w", ErrDeadlineExceeded)
 
 // submit runs c, now or when a worker is free.
 func (t *Thread) submit(c *call) {

@@ -85,7 +85,7 @@ func TestPoolFull(t *testing.T) {
 			never := func() error { t.Error("it has run"); return nil }
 
 			// Within its limit, canceled, and killed: it does not run.
-			want(t, th.Await(never, 2*time.Millisecond), os.ErrDeadlineExceeded)
+			want(t, th.Await(never, 2*time.Millisecond), loop.ErrDeadlineExceeded)
 			_ = th.Scope(func() error {
 				th.Go(func(th *loop.Thread) error { want(t, th.Await(never, -1), loop.ErrCanceled); return nil })
 				th.Yield()
@@ -136,7 +136,7 @@ func TestFunctionNeverReturns(t *testing.T) {
 		t.Cleanup(func() { close(release) })
 		block := func() error { <-release; return nil }
 		l.Go(func(th *loop.Thread) {
-			want(t, th.Await(block, time.Millisecond), os.ErrDeadlineExceeded)
+			want(t, th.Await(block, time.Millisecond), loop.ErrDeadlineExceeded)
 			if !loop.Stranded(th) || loop.Stranded(th) {
 				t.Error("not counted, or twice")
 			}
@@ -178,8 +178,8 @@ func TestFromChan(t *testing.T) {
 			if _, ok := c.Value(); ok {
 				t.Error("a value before any came")
 			}
-			want(t, th.AwaitAll(0, c), os.ErrDeadlineExceeded) // the helper receives from now on
-			ch <- 1                                            // no thread waits: it is kept
+			want(t, th.AwaitAll(0, c), loop.ErrDeadlineExceeded) // the helper receives from now on
+			ch <- 1                                              // no thread waits: it is kept
 			if v, ok := next(); v != 1 || !ok {
 				t.Errorf("kept: %d, %v", v, ok)
 			}
@@ -201,7 +201,7 @@ func TestFromChan(t *testing.T) {
 			shared := loop.FromChan(make(chan int))
 			waited, leave := new(loop.Promise[int]), new(loop.Promise[int])
 			first := th.Go(func(th *loop.Thread) error {
-				want(t, th.AwaitAll(0, shared), os.ErrDeadlineExceeded)
+				want(t, th.AwaitAll(0, shared), loop.ErrDeadlineExceeded)
 				waited.Resolve(1)
 				_, err := leave.Await(th, -1)
 				return err
@@ -236,7 +236,7 @@ func TestHelperOfAClosedChannelEnds(t *testing.T) {
 			for range 50 {
 				ch := make(chan int)
 				c := loop.FromChan(ch)
-				want(t, th.AwaitAll(0, c), os.ErrDeadlineExceeded)
+				want(t, th.AwaitAll(0, c), loop.ErrDeadlineExceeded)
 				close(ch)
 				want(t, th.AwaitAll(-1, c), nil)
 			}

@@ -3,7 +3,6 @@ package loop_test
 import (
 	"errors"
 	"net"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -165,7 +164,7 @@ var waits = []wait{
 		if err := th.Sleep(d); err != nil {
 			return err
 		}
-		return os.ErrDeadlineExceeded
+		return loop.ErrDeadlineExceeded
 	}, nil},
 	{"AwaitRead", func(f *things, th *loop.Thread, d time.Duration) error { return th.AwaitRead(f.r, d) }, write},
 	{"AwaitRead, armed", func(f *things, th *loop.Thread, d time.Duration) error {
@@ -304,7 +303,7 @@ func TestEveryWaitTimesOut(t *testing.T) {
 			defer th.Cancel()
 			for _, d := range []time.Duration{0, time.Nanosecond, 3 * time.Millisecond} {
 				began := time.Now()
-				want(t, w.begin(f, th, d), os.ErrDeadlineExceeded)
+				want(t, w.begin(f, th, d), loop.ErrDeadlineExceeded)
 				if took := time.Since(began); took < d {
 					t.Errorf("%v ended after %v", d, took)
 				}

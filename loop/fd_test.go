@@ -102,7 +102,7 @@ func TestClosedDescriptor(t *testing.T) {
 	closed := func(t *testing.T, th *loop.Thread, wait fdWait) {
 		for _, armed := range []bool{false, true} {
 			s := openPair(t)
-			want(t, th.AwaitRead(s[0], 0), os.ErrDeadlineExceeded)
+			want(t, th.AwaitRead(s[0], 0), loop.ErrDeadlineExceeded)
 			if !armed { // the event is delivered, but not consumed
 				_, _ = unix.Write(s[1], []byte("x"))
 				want(t, th.AwaitRead(s[0], time.Minute), nil)
@@ -131,7 +131,7 @@ func TestReusedDescriptor(t *testing.T) {
 	reused := func(t *testing.T, th *loop.Thread, wait fdWait) {
 		for _, armed := range []bool{false, true} {
 			old := openPair(t)
-			want(t, th.AwaitRead(old[0], 0), os.ErrDeadlineExceeded)
+			want(t, th.AwaitRead(old[0], 0), loop.ErrDeadlineExceeded)
 			if !armed {
 				_, _ = unix.Write(old[1], []byte("x"))
 				want(t, th.AwaitRead(old[0], time.Minute), nil)
@@ -142,7 +142,7 @@ func TestReusedDescriptor(t *testing.T) {
 			}
 			unix.Close(s[0])
 			began, d := time.Now(), 3*time.Millisecond
-			want(t, wait(th, old[0], d), os.ErrDeadlineExceeded) // not what is left of the old one
+			want(t, wait(th, old[0], d), loop.ErrDeadlineExceeded) // not what is left of the old one
 			if took := time.Since(began); took < d {
 				t.Errorf("%v ended after %v", d, took)
 			}
@@ -274,7 +274,7 @@ func TestOwnDescriptor(t *testing.T) {
 			if i != -1 {
 				t.Errorf("source %d", i)
 			}
-			want(t, err, os.ErrDeadlineExceeded)
+			want(t, err, loop.ErrDeadlineExceeded)
 			if i, err = b.AwaitAny(time.Minute, b.After(time.Hour), loop.Writable(fd)); i != 1 || err != nil {
 				t.Errorf("writable: %d, %v", i, err)
 			}
@@ -395,7 +395,7 @@ func TestRunningThreadIsNotWoken(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		c := serve(t, l, &body{run: func(b *body) coro.Code {
 			_, _ = unix.Read(b.FD(), make([]byte, 1))
-			want(t, b.WantRead(0), os.ErrDeadlineExceeded) // input is what it wants now
+			want(t, b.WantRead(0), loop.ErrDeadlineExceeded) // input is what it wants now
 			s := openPair(t)
 			if err := unix.Dup3(s[0], b.FD(), unix.O_CLOEXEC); err != nil { // closes it
 				t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 )
 
 // AwaitRead waits until fd can be read or has hung up, for d at most, or without limit if d is
-// negative. fd must not be the thread's own descriptor. The error is os.ErrDeadlineExceeded,
+// negative. fd must not be the thread's own descriptor. The error is ErrDeadlineExceeded,
 // ErrClientGone, ErrCanceled, ErrAwaited, net.ErrClosed if CloseFD has closed the descriptor
 // meanwhile, or that of epoll_ctl: EBADF, or EPERM for what epoll does not take, such as a regular
 // file.
@@ -43,7 +43,7 @@ func (t *Thread) awaitFD(fd int, events uint16, d time.Duration) error {
 	}
 	if known {
 		err = t.await(loan, events, min(until, l.now+trust))
-		if err != os.ErrDeadlineExceeded || l.now >= until {
+		if err != ErrDeadlineExceeded || l.now >= until {
 			return err
 		}
 		if err := t.refused(); err != nil {

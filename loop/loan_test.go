@@ -1,7 +1,6 @@
 package loop_test
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -52,11 +51,11 @@ func TestLoanPassesOn(t *testing.T) {
 		r, _ := pipe(t)
 		l.Go(func(th *loop.Thread) {
 			for range 50 {
-				want(t, th.AwaitRead(r, 0), os.ErrDeadlineExceeded)
+				want(t, th.AwaitRead(r, 0), loop.ErrDeadlineExceeded)
 				ctls := l.Stats().Ctls
 				_ = th.Scope(func() error {
 					th.Go(func(th *loop.Thread) error { // takes it, and returns it to the kernel
-						want(t, th.AwaitRead(r, 0), os.ErrDeadlineExceeded)
+						want(t, th.AwaitRead(r, 0), loop.ErrDeadlineExceeded)
 						return nil
 					})
 					return nil

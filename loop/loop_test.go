@@ -404,7 +404,7 @@ func TestWantsTimeOut(t *testing.T) {
 		}})
 		_, _ = c.Write([]byte("x"))
 		mustRun(t, l)
-		want := []error{os.ErrDeadlineExceeded, os.ErrDeadlineExceeded, nil, nil}
+		want := []error{loop.ErrDeadlineExceeded, os.ErrDeadlineExceeded, nil, nil}
 		for i := range want {
 			if !errors.Is(errs[i], want[i]) {
 				t.Errorf("wait %d: %v, want %v", i, errs[i], want[i])

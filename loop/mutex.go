@@ -2,7 +2,6 @@ package loop
 
 import (
 	"container/list"
-	"os"
 	"sync"
 	"time"
 )
@@ -22,7 +21,7 @@ type Mutex struct{ m RWMutex }
 // limit if d is negative. With an error, one of AwaitAny's, t does not have the lock.
 //
 // With nil in the place of t, the caller is a goroutine off the loops, such as a function in Await,
-// and blocks; the error is os.ErrDeadlineExceeded.
+// and blocks; the error is ErrDeadlineExceeded.
 func (m *Mutex) Lock(t *Thread, d time.Duration) error { return m.m.Lock(t, d) }
 
 // TryLock locks m if it is free, and reports whether it was. Any goroutine may call it.
@@ -181,5 +180,5 @@ func (w *turn) block(d time.Duration) error {
 	if w.Unwatch(nil); w.has { // just before
 		return nil
 	}
-	return os.ErrDeadlineExceeded
+	return ErrDeadlineExceeded
 }

@@ -94,7 +94,7 @@ func TestMutexGivenUp(t *testing.T) {
 		want   error
 		giveUp func(parent, waits *loop.Thread)
 	}{
-		"limit":    {os.ErrDeadlineExceeded, func(p, _ *loop.Thread) { p.Loop().Skip(2 * time.Hour) }},
+		"limit":    {loop.ErrDeadlineExceeded, func(p, _ *loop.Thread) { p.Loop().Skip(2 * time.Hour) }},
 		"canceled": {loop.ErrCanceled, func(p, _ *loop.Thread) { p.Cancel() }},
 		"killed":   {errKilled, func(_, w *loop.Thread) { loop.Kill(w) }},
 	} {
@@ -149,8 +149,8 @@ func TestMutexOfGoroutines(t *testing.T) {
 	if m.TryLock() {
 		t.Error("locked twice")
 	}
-	want(t, m.Lock(nil, 0), os.ErrDeadlineExceeded)
-	want(t, m.Lock(nil, time.Millisecond), os.ErrDeadlineExceeded)
+	want(t, m.Lock(nil, 0), loop.ErrDeadlineExceeded)
+	want(t, m.Lock(nil, time.Millisecond), loop.ErrDeadlineExceeded)
 	m.Unlock()
 	want(t, m.Lock(nil, time.Hour), nil)
 	m.Unlock()

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"errors"
-	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -150,7 +149,7 @@ func Await[T any](t *Thread, d time.Duration, f func() (T, error)) (value T, err
 	t.submit(c)
 	defer t.loop.withdraw(c)
 	value, err = p.Await(t, d)
-	if err == os.ErrDeadlineExceeded && c.queued.Waits() {
+	if err == ErrDeadlineExceeded && c.queued.Waits() {
 		t.loop.workers.miss(t.loop)
 		return value, ErrNoWorker
 	}

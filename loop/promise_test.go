@@ -245,7 +245,7 @@ func TestAwaitAllValues(t *testing.T) {
 			}
 			pending := new(loop.Promise[int])
 			got, err = loop.AwaitAll(th, time.Millisecond, later(1, errBoom), pending)
-			if got != nil || err != os.ErrDeadlineExceeded {
+			if got != nil || err != loop.ErrDeadlineExceeded {
 				t.Error(got, err)
 			}
 		})

@@ -3,7 +3,6 @@ package loop
 import (
 	"errors"
 	"net"
-	"os"
 	"time"
 	"unsafe"
 
@@ -137,7 +136,7 @@ func (t *Thread) await(d *Shared, events uint16, until int64) error {
 	if d.fd < 0 {
 		return net.ErrClosed
 	}
-	if err == os.ErrDeadlineExceeded && d.ask(events) {
+	if err == ErrDeadlineExceeded && d.ask(events) {
 		return nil
 	}
 	return err

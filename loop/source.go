@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"os"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -30,7 +29,7 @@ type Source interface {
 // AwaitAny waits until one of the sources is ready, for d at most, or without limit if d is
 // negative. It returns the index of the first one that is ready, in the order given. If the wait
 // returns for another reason, the sources are asked once more, and if none is ready the index is -1
-// and the error os.ErrDeadlineExceeded, ErrCanceled, or ErrClientGone. With t's own socket among
+// and the error ErrDeadlineExceeded, ErrCanceled, or ErrClientGone. With t's own socket among
 // the sources, ErrClientGone is not returned: reading from the socket tells. For a source that
 // cannot be waited for, AwaitAny returns its index and its error.
 func (t *Thread) AwaitAny(d time.Duration, sources ...Source) (int, error) {
@@ -70,13 +69,13 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 	var why error // that the last wait has returned
 	for {
 		resumes := l.stats.Resumes
-		if why == os.ErrDeadlineExceeded {
+		if why == ErrDeadlineExceeded {
 			s.look()
 		}
 		if i, done, err := s.ask(); done {
 			return i, err
 		}
-		if why == os.ErrDeadlineExceeded && l.now < until {
+		if why == ErrDeadlineExceeded && l.now < until {
 			why, check = nil, never
 			if i, err := s.makeSure(l); err != nil {
 				return i, err

@@ -72,7 +72,7 @@ func (a *actor) short() time.Duration { return time.Duration(a.rand.IntN(3000)) 
 
 // allowed reports errors that a wait may end with.
 func (a *actor) allowed(what string, err error, others ...error) {
-	for _, e := range append(others, nil, os.ErrDeadlineExceeded, loop.ErrCanceled, loop.ErrExited, errBoom) {
+	for _, e := range append(others, nil, loop.ErrDeadlineExceeded, loop.ErrCanceled, loop.ErrExited, errBoom) {
 		if errors.Is(err, e) || err == e {
 			return
 		}

@@ -7,7 +7,6 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -141,7 +140,7 @@ const (
 func (r reason) err() error {
 	switch r {
 	case wokenByTimer:
-		return os.ErrDeadlineExceeded
+		return ErrDeadlineExceeded
 	case wokenByLeaving:
 		return ErrClientGone
 	case wokenByCancel:
@@ -369,7 +368,7 @@ func (t *Thread) Yield() { _ = t.wait(coro.Make(coro.Yield, 0), never) }
 
 // WantRead waits until the thread's own descriptor can be read, for d at most, from the beginning
 // of the loop's turn, or without limit if d is negative. It returns nil, also if the peer is gone
-// (a read tells more), or os.ErrDeadlineExceeded. It panics if the thread has no descriptor.
+// (a read tells more), or ErrDeadlineExceeded. It panics if the thread has no descriptor.
 func (t *Thread) WantRead(d time.Duration) error { return t.want(coro.WantRead, d) }
 
 // WantWrite waits until it can be written; see WantRead.
@@ -383,7 +382,7 @@ func (t *Thread) want(code coro.Code, d time.Duration) error {
 		panic(fmt.Sprintf("loop: %v by a thread without a descriptor", code))
 	}
 	err := t.wait(coro.Make(code, 0), t.loop.after(d))
-	if err == os.ErrDeadlineExceeded && t.own.ask(orMask[code].awaited()) {
+	if err == ErrDeadlineExceeded && t.own.ask(orMask[code].awaited()) {
 		return nil
 	}
 	return err
@@ -399,7 +398,7 @@ func (t *Thread) Sleep(d time.Duration) error {
 	t.loop.tick() // what the thread did before may have taken its time
 	if err := t.wait(
 		coro.Make(coro.Suspend, 0), t.loop.after(max(d, 0)),
-	); err != os.ErrDeadlineExceeded {
+	); err != ErrDeadlineExceeded {
 		return err
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/lwangotest"
 )
 
@@ -128,7 +128,7 @@ func TestSkip(t *testing.T) {
 		c := s.Dial()
 		c.Send(get)
 		s.Skip(time.Hour)
-		if a := c.Answer("GET"); a.Text != os.ErrDeadlineExceeded.Error() {
+		if a := c.Answer("GET"); a.Text != loop.ErrDeadlineExceeded.Error() {
 			t.Error(a.Text)
 		}
 	})

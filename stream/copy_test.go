@@ -163,7 +163,7 @@ func TestSendfile(t *testing.T) {
 			}
 			_ = a.SetWriteDeadline(time.Now().Add(-1))
 			_, err = io.Copy(a, f)
-			wants(t, "deadline", err, os.ErrDeadlineExceeded, "write")
+			wants(t, "deadline", err, loop.ErrDeadlineExceeded, "write")
 		})
 		l.Go(func(*loop.Thread) {
 			got, err := io.ReadAll(b)
@@ -195,7 +195,7 @@ func TestCopyErrors(t *testing.T) {
 			}
 			_ = b.SetReadDeadline(time.Now().Add(time.Millisecond))
 			_, err = io.Copy(io.Discard, b)
-			wants(t, "deadline", err, os.ErrDeadlineExceeded, "read")
+			wants(t, "deadline", err, loop.ErrDeadlineExceeded, "read")
 		})
 		// In bulk: the destination takes no more, then it is gone.
 		l.Go(func(th *loop.Thread) {
@@ -210,7 +210,7 @@ func TestCopyErrors(t *testing.T) {
 			})
 			_ = dst.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 			_, err := io.Copy(dst, src)
-			wants(t, "nobody reads", err, os.ErrDeadlineExceeded, "write")
+			wants(t, "nobody reads", err, loop.ErrDeadlineExceeded, "write")
 			_ = dst.SetWriteDeadline(time.Time{})
 			_ = to.Close()
 			_, err = io.Copy(dst, src)

@@ -38,7 +38,7 @@ func Dial(t *loop.Thread, network, address string, timeout time.Duration) (*Stre
 // starts; the first that connects wins (RFC 8305).
 //
 // The error is a *net.OpError. It holds the error of the first address that failed, a
-// *net.DNSError, os.ErrDeadlineExceeded, loop.ErrClientGone or loop.ErrCanceled. However Dial ends,
+// *net.DNSError, loop.ErrDeadlineExceeded, loop.ErrClientGone or loop.ErrCanceled. However Dial ends,
 // it leaves no descriptor behind but the stream's.
 func (d *Dialer) Dial(t *loop.Thread, network, address string) (*Stream, error) {
 	l := t.Loop()

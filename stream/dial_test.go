@@ -168,18 +168,18 @@ func TestDialTriesAddressesInOrder(t *testing.T) {
 		{"tcp", "refused.test", -1, nil, 0},
 		{"tcp", "slow.test", 50 * time.Millisecond, nil, 50 * time.Millisecond},
 		{"tcp", "mixed.test", quick, nil, 2 * quick},
-		{"tcp", "silent.test", quick, os.ErrDeadlineExceeded, 250 * time.Millisecond},
-		{"tcp", "silent.test", -1, os.ErrDeadlineExceeded, 250 * time.Millisecond},
+		{"tcp", "silent.test", quick, loop.ErrDeadlineExceeded, 250 * time.Millisecond},
+		{"tcp", "silent.test", -1, loop.ErrDeadlineExceeded, 250 * time.Millisecond},
 		{"tcp", "closed.test", quick, syscall.ECONNREFUSED, 0},
 		{"tcp", "closed.test", -1, syscall.ECONNREFUSED, 0},
-		{"tcp", "both.test", quick, os.ErrDeadlineExceeded, 250 * time.Millisecond},
+		{"tcp", "both.test", quick, loop.ErrDeadlineExceeded, 250 * time.Millisecond},
 		{"tcp", "sixth.test", never, nil, 0},
 		{"tcp4", "sixth.test", never, nil, 0},
 		{"tcp", "127.0.0.4", never, nil, 0},
 		{"tcp4", "::ffff:127.0.0.4", never, nil, 0},
-		{"tcp", "127.0.0.2", never, os.ErrDeadlineExceeded, 250 * time.Millisecond},
+		{"tcp", "127.0.0.2", never, loop.ErrDeadlineExceeded, 250 * time.Millisecond},
 		{"tcp", "127.0.0.3", never, syscall.ECONNREFUSED, 0},
-		{"tcp", "unanswered.test", never, os.ErrDeadlineExceeded, 250 * time.Millisecond},
+		{"tcp", "unanswered.test", never, loop.ErrDeadlineExceeded, 250 * time.Millisecond},
 	}
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		for _, test := range tests {
@@ -191,7 +191,7 @@ func TestDialTriesAddressesInOrder(t *testing.T) {
 				if test.host == "unanswered.test" {
 					d.Resolver = noAnswer()
 				}
-				if test.want == os.ErrDeadlineExceeded {
+				if test.want == loop.ErrDeadlineExceeded {
 					d.Timeout = test.least
 				}
 				began := time.Now()
@@ -215,7 +215,7 @@ func TestDialTriesAddressesInOrder(t *testing.T) {
 				}
 				var detail *net.OpError
 				if !errors.Is(err, test.want) || !errors.As(err, &detail) || detail.Op != "dial" ||
-					detail.Timeout() != (test.want == os.ErrDeadlineExceeded) {
+					detail.Timeout() != (test.want == loop.ErrDeadlineExceeded) {
 					t.Errorf("%s: %v, want %v", what, err, test.want)
 				}
 			})
@@ -392,7 +392,7 @@ func TestDialUnixWaitsForRoom(t *testing.T) {
 		free := deaf(t, "unix", path)
 		l.Go(func(th *loop.Thread) {
 			_, err := stream.Dial(th, "unix", path, 20*time.Millisecond)
-			wants(t, "no room", err, os.ErrDeadlineExceeded, "dial")
+			wants(t, "no room", err, loop.ErrDeadlineExceeded, "dial")
 			th.Go(func(th *loop.Thread) error {
 				_ = th.Sleep(5 * time.Millisecond)
 				free()

@@ -83,7 +83,7 @@ func (d *Duplex) SendHeld() (left int, err error) {
 // room for it. The stream's own limit for one of these two ends the wait as well, and the next read
 // or SendHeld returns its error.
 //
-// The error is os.ErrDeadlineExceeded after limit, or one of AwaitAny's.
+// The error is loop.ErrDeadlineExceeded after limit, or one of AwaitAny's.
 func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) error {
 	s := d.s
 	t := s.loop.Current()

@@ -231,7 +231,7 @@ func TestPace(t *testing.T) {
 			}
 			in = stream.Pace{Idle: idle}
 			_, _ = io.Copy(io.Discard, a)
-			if err := d.Await(time.Millisecond, false); err != os.ErrDeadlineExceeded {
+			if err := d.Await(time.Millisecond, false); err != loop.ErrDeadlineExceeded {
 				t.Errorf("the caller's limit: %v", err)
 			}
 		})

@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"os"
 	"time"
 
 	"github.com/lwango/lwango/loop"
 )
 
 // ErrTooSlow says that the peer has not kept the pace that SetPace demands. It is an
-// os.ErrDeadlineExceeded.
-var ErrTooSlow = fmt.Errorf("peer is too slow: %w", os.ErrDeadlineExceeded)
+// loop.ErrDeadlineExceeded.
+var ErrTooSlow = fmt.Errorf("peer is too slow: %w", loop.ErrDeadlineExceeded)
 
 // Pace is the least that a peer must move in one direction while that direction has no deadline.
 // Only the time in which the stream waits for the peer counts. The zero Pace demands nothing.
@@ -72,7 +71,7 @@ func (l *limit) left(lp *loop.Loop) (time.Duration, error) {
 		if d := l.deadline.left(lp); d > 0 {
 			return d, nil
 		}
-		return 0, os.ErrDeadlineExceeded
+		return 0, loop.ErrDeadlineExceeded
 	case l.pace != nil:
 		return l.pace.left()
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"testing"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 func TestDeadlines(t *testing.T) {
 	timedOut := func(t *testing.T, what string, err error, op string) {
 		t.Helper()
-		wants(t, what, err, os.ErrDeadlineExceeded, op)
+		wants(t, what, err, loop.ErrDeadlineExceeded, op)
 		var n net.Error
 		if !errors.As(err, &n) || !n.Timeout() {
 			t.Errorf("%s: %v is no timeout", what, err)
@@ -35,7 +34,7 @@ func TestDeadlines(t *testing.T) {
 			timedOut(t, "read, passed", err, "read")
 			_, err = a.Write(buf)
 			timedOut(t, "write, passed", err, "write")
-			if _, err = a.Send(buf, buf, false); err != os.ErrDeadlineExceeded {
+			if _, err = a.Send(buf, buf, false); err != loop.ErrDeadlineExceeded {
 				t.Errorf("send, passed: %v", err)
 			}
 			_, err = io.Copy(io.Discard, a)
@@ -127,9 +126,9 @@ func TestDeadlinesFarAway(t *testing.T) {
 			defer b.Close()
 			must(t, a.SetDeadline(past))
 			_, err := a.Read(buf)
-			wants(t, "read, passed", err, os.ErrDeadlineExceeded, "read")
+			wants(t, "read, passed", err, loop.ErrDeadlineExceeded, "read")
 			_, err = a.Write(buf)
-			wants(t, "write, passed", err, os.ErrDeadlineExceeded, "write")
+			wants(t, "write, passed", err, loop.ErrDeadlineExceeded, "write")
 			must(t, a.SetDeadline(future))
 			th.Go(func(*loop.Thread) error { // runs when Read waits, as the next one does
 				_, err := b.Write([]byte("x"))
@@ -140,7 +139,7 @@ func TestDeadlinesFarAway(t *testing.T) {
 			}
 			th.Go(func(*loop.Thread) error { return a.SetReadDeadline(past) })
 			_, err = a.Read(buf)
-			wants(t, "read, passed while it waits", err, os.ErrDeadlineExceeded, "read")
+			wants(t, "read, passed while it waits", err, loop.ErrDeadlineExceeded, "read")
 		})
 	})
 }

@@ -382,7 +382,7 @@ func (s *Stream) begin(l *limit, try bool) error {
 	case s.gone():
 		return net.ErrClosed
 	case !try && l.deadline.passed(s.loop): // a try reads what has arrived first, see blocked
-		return os.ErrDeadlineExceeded
+		return loop.ErrDeadlineExceeded
 	}
 	return nil
 }
@@ -445,7 +445,7 @@ func (s *Stream) wait(
 	if s.gone() {
 		return net.ErrClosed
 	}
-	if err == os.ErrDeadlineExceeded {
+	if err == loop.ErrDeadlineExceeded {
 		// The caller tries again: bytes that have arrived meanwhile count, and the deadline may
 		// have been moved. If it was not, the next wait finds above that it has passed.
 		return nil

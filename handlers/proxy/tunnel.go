@@ -6,7 +6,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -193,7 +192,7 @@ func await(t *loop.Thread, limit time.Duration, a, b *end) error {
 		}
 	}
 	if len(sources) == 0 {
-		return os.ErrDeadlineExceeded
+		return loop.ErrDeadlineExceeded
 	}
 	_, err := t.AwaitAny(limit, sources...)
 	return err

@@ -119,7 +119,7 @@ func TestNoKeepAlive(t *testing.T) {
 				}
 				stream.KeepAlive = keepAlive
 				if i, err := stream.AwaitAny(50*time.Millisecond,
-					new(loop.Promise[int])); i != -1 || err != os.ErrDeadlineExceeded {
+					new(loop.Promise[int])); i != -1 || err != loop.ErrDeadlineExceeded {
 					t.Errorf("source %d, %v", i, err)
 				}
 				if i, err := stream.AwaitAny(-1, req.After(50*time.Millisecond)); i != 0 ||

@@ -1,7 +1,6 @@
 package websocket
 
 import (
-	"os"
 	"slices"
 	"time"
 
@@ -73,7 +72,7 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 			return -1, c.fail(GoingAway, "")
 		case err == nil && all[i] == loop.Source(c) && (c.pass == 0 || own < 0):
 			// c was ready for something else than a message that the caller waits for.
-		case err == os.ErrDeadlineExceeded && (d < 0 || c.thread.Loop().Time().Before(until)):
+		case err == loop.ErrDeadlineExceeded && (d < 0 || c.thread.Loop().Time().Before(until)):
 			// The limit was keepAlive's.
 		default:
 			return i, err

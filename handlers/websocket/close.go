@@ -4,13 +4,13 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
 )
 
 var (
@@ -149,7 +149,7 @@ func (c *Conn) finish() error {
 	until := time.Now().Add(limit) // the loop's time is that of its turn
 	for late := false; !c.drop(); {
 		if late { // also where there is no end to what it sends
-			return os.ErrDeadlineExceeded
+			return loop.ErrDeadlineExceeded
 		}
 		left := until.Sub(c.thread.Loop().Time())
 		late = left <= 0

@@ -139,7 +139,7 @@ func TestMessageWaits(t *testing.T) {
 			}
 			for range 2 {
 				if i, err := c.AwaitAny(100*time.Millisecond, new(loop.Promise[int])); i != -1 ||
-					err != os.ErrDeadlineExceeded {
+					err != loop.ErrDeadlineExceeded {
 					t.Errorf("source %d, %v", i, err)
 				}
 			}

@@ -2,10 +2,10 @@ package websocket
 
 import (
 	"net"
-	"os"
 	"time"
 
 	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -175,11 +175,11 @@ func (c *Conn) awaitInput() error {
 	}
 	if d := c.readLeft(); d >= 0 {
 		if d == 0 {
-			return os.ErrDeadlineExceeded
+			return loop.ErrDeadlineExceeded
 		}
 		left = min(left, d)
 	}
-	if err := c.stream.AwaitRead(left); err != nil && err != os.ErrDeadlineExceeded {
+	if err := c.stream.AwaitRead(left); err != nil && err != loop.ErrDeadlineExceeded {
 		return c.broken(err)
 	}
 	return nil
@@ -265,7 +265,7 @@ func (c *Conn) awaitRoom() error {
 	for {
 		progress, left := c.progress(), max(time.Until(c.writeUntil()), 0)
 		err := c.stream.AwaitWrite(left)
-		if err != os.ErrDeadlineExceeded || left == 0 || c.progress()-progress < writePiece {
+		if err != loop.ErrDeadlineExceeded || left == 0 || c.progress()-progress < writePiece {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"os"
 	"slices"
 	"time"
 
@@ -136,7 +135,7 @@ func (g *Group) find(t *loop.Thread, limit time.Duration) error {
 			return p.host.err
 		}
 	}
-	return os.ErrDeadlineExceeded
+	return loop.ErrDeadlineExceeded
 }
 
 // stale has the name looked up again that has led to p: its addresses do not work.
