@@ -27,7 +27,7 @@ func TestErrorOfGetCertificate(t *testing.T) {
 		c.Close()
 	}
 	wait.Until(t, "no connection left", func() bool { return s.Active() == 0 })
-	if log := s.Log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log,
+	if log := s.Log.String(); strings.Count(log, "level=WARN") != 1 || !strings.Contains(log,
 		`level=WARN msg="conn: a function of the tls.Config has refused a handshake"`) ||
 		!strings.Contains(log, `error="the vault is sealed"`) {
 		t.Errorf("log: %s", log)

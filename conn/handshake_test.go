@@ -170,6 +170,7 @@ func TestHandshakeFaults(t *testing.T) {
 		"the client leaves": {
 			hook: waits,
 			then: func(s *site, c net.Conn) { c.Close() },
+			log:  "tls handshakes failed",
 		},
 		"a callback takes too long": {
 			timeout: 3 * time.Second, // the hello must come within it, too
@@ -180,6 +181,7 @@ func TestHandshakeFaults(t *testing.T) {
 				}
 				s.Idle()
 			},
+			log: "tls handshakes failed",
 		},
 		"the server stops": {
 			hook: waits,
@@ -195,6 +197,7 @@ func TestHandshakeFaults(t *testing.T) {
 					s.T.Error("an answer")
 				}
 			},
+			log: "tls handshakes failed",
 		},
 		"a callback closes the connection": {
 			hook: func(hello *tls.ClientHelloInfo, _ chan struct{}) {
@@ -208,6 +211,7 @@ func TestHandshakeFaults(t *testing.T) {
 					s.T.Error(err)
 				}
 			},
+			log: "tls handshakes failed",
 		},
 		"a callback panics": {
 			hook: func(*tls.ClientHelloInfo, chan struct{}) { panic("at the disco") },

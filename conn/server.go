@@ -100,6 +100,9 @@ type Server struct {
 	headerNote, strangerNote seldom
 	strangers                atomic.Int64 // since the last line in the log
 
+	handshakeNote    seldom
+	failedHandshakes atomic.Int64 // since the last line in the log
+
 	tallies  sync.Map     // *loop.Loop -> *tally
 	detached atomic.Int64 // see Detached
 	panics   atomic.Int64 // see Panicked

@@ -13,6 +13,8 @@ type Tally struct {
 	Requests int64 // that have begun, with those that were refused
 	Ended    int64 // of these; a request whose connection was hijacked has ended, too
 
+	FailedHandshakes int64 // of TLS, that a client had begun; not those that a stop has ended
+
 	// Now, without the connections of Server.Detached and Server.Refusing.
 	Hijacked  int64 // connections that a handler of this loop has taken over
 	Lingering int64 // connections that are being closed

@@ -56,20 +56,22 @@ func (t *transport) SetWriteDeadline(by time.Time) error {
 // that was interrupted cannot be resumed. They do not hold up a stop: no request is in flight yet.
 type greeting struct {
 	*stream.Stream
-	loop *loop.Loop
-	rest []byte // was read behind a header of the PROXY protocol
+	loop  *loop.Loop
+	rest  []byte // was read behind a header of the PROXY protocol
+	begun bool   // the client has sent something
 }
 
 // Read implements net.Conn.
 func (g *greeting) Read(p []byte) (int, error) {
 	if len(g.rest) > 0 {
 		n := copy(p, g.rest)
-		g.rest = g.rest[n:]
+		g.rest, g.begun = g.rest[n:], true
 		return n, nil
 	}
 	for {
 		n, err := g.TryRead(p)
 		if err != stream.ErrWouldBlock {
+			g.begun = g.begun || n > 0
 			return n, err
 		}
 		if g.loop.Stopping() {
@@ -87,7 +89,7 @@ func (x *exchange) handshake() error {
 	c.agree(c.port.terms.current()) // the configuration that the handshake meets is no older
 	until := c.Loop().Time().Add(x.set.HeaderTimeout)
 	_ = x.stream.SetReadDeadline(until)
-	g := &greeting{&x.stream, c.Loop(), x.in[x.r:x.w]}
+	g := &greeting{Stream: &x.stream, loop: c.Loop(), rest: x.in[x.r:x.w]}
 	x.r, x.w = 0, 0
 	t := new(transport)
 	conn := tls.Server(t, c.port.tls)
@@ -98,6 +100,10 @@ func (x *exchange) handshake() error {
 		err = errEarly
 	}
 	if err != nil {
+		// One that has left before its turn may have begun, too: then its hello is still unread.
+		if (g.begun || len(g.rest) > 0 || sysio.Unread(c.FD())) && !c.Loop().Stopping() {
+			c.port.noteHandshake(x, err)
+		}
 		var plain tls.RecordHeaderError
 		var panicked *loop.PanicError
 		var refused *tls.CertificateVerificationError
@@ -133,6 +139,18 @@ func (x *exchange) handshake() error {
 	t.version, t.cipher = state.Version, state.CipherSuite
 	t.attach(x)
 	return nil
+}
+
+// noteHandshake counts a handshake that has failed, and logs now and then how many have. A client
+// that only looks whether the port is open, or keeps a connection for later, has begun none.
+func (p *port) noteHandshake(x *exchange, err error) {
+	p.tally.FailedHandshakes++
+	s := p.server
+	s.failedHandshakes.Add(1)
+	if s.handshakeNote.now(p.loop) {
+		x.set.Logger.Info("conn: tls handshakes failed", "failed", s.failedHandshakes.Swap(0),
+			"listener", p.name, "last", x.c.remote.addrPort(), "error", err)
+	}
 }
 
 // negotiate runs conn's handshake, over t, on a goroutine of its own, and does the input and output

@@ -35,6 +35,9 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 		{"refusing", c.Refusing}} {
 		t.sample("lwango_connections", float64(st.n), "state", st.name)
 	}
+	t.one("lwango_tls_handshakes_failed_total", "counter",
+		"TLS handshakes that clients have begun, and that have failed.", float64(c.FailedHandshakes))
+	s.places(&t)
 	t.one("lwango_requests_started_total", "counter",
 		"Requests that have begun, with those that were refused.", float64(s.Requests.Total))
 	t.one("lwango_requests_running", "gauge", "Requests that have begun and not ended.",
@@ -85,6 +88,15 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 	t.one("lwango_heap_bytes", "gauge", "Bytes of objects on the heap.", float64(s.HeapBytes))
 	t.one("lwango_goroutines", "gauge", "Goroutines, coroutines included.", float64(s.Goroutines))
 	return t.b
+}
+
+func (s *Snapshot) places(t *text) {
+	t.family("lwango_places_taken", "gauge", "Handshakes and checks of passwords that compute.")
+	t.sample("lwango_places_taken", float64(s.Handshakes.Taken), "of", "handshakes")
+	t.sample("lwango_places_taken", float64(s.Passwords.Taken), "of", "passwords")
+	t.family("lwango_places_waiting", "gauge", "Those that wait for a place.")
+	t.sample("lwango_places_waiting", float64(s.Handshakes.Waiting), "of", "handshakes")
+	t.sample("lwango_places_waiting", float64(s.Passwords.Waiting), "of", "passwords")
 }
 
 var classes = [6]string{"left", "1xx", "2xx", "3xx", "4xx", "5xx"}

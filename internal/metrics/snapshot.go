@@ -22,6 +22,9 @@ type Snapshot struct {
 	Certificates []Certificate `json:"certificates"`
 	Stalls       []Stall       `json:"stalls"` // the latest 16 at most, oldest first
 
+	Handshakes Places `json:"handshakes"` // of TLS
+	Passwords  Places `json:"passwords"`  // that are verified
+
 	SpoolBytes int64 `json:"spool_bytes"` // of all temporary files of requests and answers
 	HeapBytes  int64 `json:"heap_bytes"`  // of objects, live or not collected yet
 	Goroutines int   `json:"goroutines"`
@@ -38,6 +41,15 @@ type Connections struct {
 	Hijacked  int64 `json:"hijacked"`  // WebSockets, tunnels; of an http.Handler until it returns
 	Lingering int64 `json:"lingering"` // answered, and about to be closed
 	Refusing  int64 `json:"refusing"`  // beyond max_connections: they get 503
+
+	FailedHandshakes int64 `json:"failed_handshakes"` // of TLS, since the start
+}
+
+// Places are those of computations that clients can ask for, and that take turns. All servers of a
+// process share them.
+type Places struct {
+	Taken   int `json:"taken"` // by what computes
+	Waiting int `json:"waiting"`
 }
 
 // Requests are those of all routes.

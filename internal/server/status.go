@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/auth"
 	"github.com/lwango/lwango/loop"
 
 	status "github.com/lwango/lwango/internal/metrics"
@@ -200,6 +201,8 @@ func (s *observed) common() *status.Snapshot {
 	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/sched/goroutines:goroutines"}}
 	metrics.Read(memory)
+	out.Handshakes.Taken, out.Handshakes.Waiting = conn.Handshakes()
+	out.Passwords.Taken, out.Passwords.Waiting = auth.Waiting()
 	out.HeapBytes, out.Goroutines = int64(memory[0].Value.Uint64()), int(memory[1].Value.Uint64())
 	seen := map[status.Upstream]bool{}
 	if all := s.upstreams.Load(); all != nil {
@@ -253,6 +256,7 @@ func (s *observed) sum(g *status.Snapshot) {
 		c.Accepted += t.Accepted
 		c.Hijacked += t.Hijacked
 		c.Lingering += t.Lingering
+		c.FailedHandshakes += t.FailedHandshakes
 		r.Total += t.Requests
 		r.Running += t.Requests - t.Ended
 		for i, p := range t.Places[:min(len(t.Places), len(routes))] {

@@ -267,7 +267,10 @@ func TestStatusMetrics(t *testing.T) {
 	for _, want := range []string{`lwango_requests_total{site="*",route="/p",class="5xx"}`,
 		`lwango_handler_seconds_count{site="*",route="/p"}`,
 		`lwango_upstream_up{site="*",route="/p",address="127.0.0.1:1"}`,
-		`lwango_connections{state="idle"}`, `lwango_loop_busy_seconds_total{loop="1"}`,
+		`lwango_connections{state="idle"}`, `lwango_tls_handshakes_failed_total`,
+		`lwango_places_taken{of="handshakes"}`, `lwango_places_waiting{of="handshakes"}`,
+		`lwango_places_taken{of="passwords"}`, `lwango_places_waiting{of="passwords"}`,
+		`lwango_loop_busy_seconds_total{loop="1"}`,
 		`lwango_loop_yields_total{loop="0",code="WantRead"}`, `lwango_loop_stalls_total{loop="0"}`} {
 		if _, ok := samples[want]; !ok {
 			t.Errorf("no %s in\n%s", want, text)

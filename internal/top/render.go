@@ -41,6 +41,9 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 		rate(allKnown, q.Got, old.Got, size))
 	add("connections %d: %d idle, %d busy, %d hijacked, %d lingering; %d refusing", c.Open, c.Idle,
 		c.Busy, c.Hijacked, c.Lingering, c.Refusing)
+	h, p := &now.Handshakes, &now.Passwords
+	add("handshakes  %d compute, %d wait, %d have failed; passwords: %d compute, %d wait", h.Taken,
+		h.Waiting, c.FailedHandshakes, p.Taken, p.Waiting)
 	add("memory      %s heap, %s spool, %d goroutines, %d topics with %d subscriptions",
 		size(float64(now.HeapBytes)), size(float64(now.SpoolBytes)), now.Goroutines, now.Topics.Count,
 		now.Topics.Subscribers)

@@ -23,8 +23,9 @@ import (
 )
 
 var snapshot = metrics.Snapshot{Version: "v1", PID: 7, Uptime: 100, Time: time.Now(),
-	Requests: metrics.Requests{Total: 1000, Running: 1}, Connections: metrics.Connections{Open: 3, Idle: 2, Busy: 1},
-	Loops: []metrics.Loop{{Answered: true, Age: 100, Busy: 25}, {Loop: 1, Stalls: 2}},
+	Requests: metrics.Requests{Total: 1000, Running: 1}, Connections: metrics.Connections{Open: 3, Idle: 2, Busy: 1, FailedHandshakes: 4},
+	Handshakes: metrics.Places{Taken: 1, Waiting: 5},
+	Loops:      []metrics.Loop{{Answered: true, Age: 100, Busy: 25}, {Loop: 1, Stalls: 2}},
 	Routes: []metrics.Route{
 		{Site: "*", Route: "/quick", Status: [6]int64{2: 5}, Times: []int64{5}, Spent: 0.001},
 		{Site: "*", Route: "/slow\x1b[31m", Status: [6]int64{5: 2}, Times: []int64{2}, Spent: 4},
@@ -84,7 +85,8 @@ func TestOnce(t *testing.T) {
 			t.Errorf("%s: %d, %s", address, code, errors)
 		}
 		for _, want := range []string{"lwango v1, process 7, up 1m41s", "requests    10.0/s, 1 running, 1010 in all",
-			"connections 3: 2 idle, 1 busy", "   0  50.0%", "   1 does not answer", "DOWN", "main.compute main.go:3"} {
+			"connections 3: 2 idle, 1 busy", "\nhandshakes  1 compute, 5 wait, 4 have failed;",
+			"   0  50.0%", "   1 does not answer", "DOWN", "main.compute main.go:3"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: no %q in\n%s", address, want, out)
 			}
