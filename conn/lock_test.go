@@ -15,12 +15,14 @@ func TestLockHeldOverAWrite(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		var mu loop.Mutex
+		asked := make(chan string, 2)
 		piece := strings.Repeat("x", 40<<10)
 		s := start(t, m, conn.Config{WriteTimeout: time.Minute, MinRate: -1,
 			Handler: func(req *conn.Request, resp *conn.Response) int {
 				if req.Path() == "/free" {
 					return hello(req, resp)
 				}
+				asked <- req.Path()
 				if err := mu.Lock(req.Thread, time.Hour); err != nil {
 					return resp.Error(503, err)
 				}
@@ -36,10 +38,10 @@ func TestLockHeldOverAWrite(t *testing.T) {
 			}})
 		slow := s.DialSmall()
 		slow.Send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
-		s.Settle() // it waits in a write
+		<-asked
 		next := s.Dial()
 		next.Send("GET /next HTTP/1.1\r\nHost: a\r\n\r\n")
-		s.Settle()
+		<-asked
 		if a := s.Request("GET /free", nil, ""); a.StatusCode != 200 {
 			t.Error(a.Status)
 		}

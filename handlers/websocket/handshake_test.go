@@ -63,7 +63,7 @@ func TestHandshake(t *testing.T) {
 		{"a scheme of no page", "", "Origin: ftp://example.org", 403, "", ""},
 		{"no scheme", "", "Origin: //example.org", 403, "", ""},
 		{"null", "", "Origin: null", 403, "", ""},
-		{"empty", "", "Host:  \nOrigin: ", 403, "", ""},
+		{"empty", "", "Host:  \nOrigin: ", 400, "", ""},
 		{"two origins", "", "Origin: http://example.org\nOrigin: http://example.org", 403, "", ""},
 		{"a site of the list", "", "Origin: https://friend.example", 101, "", ""},
 		{"with another scheme", "", "Origin: http://friend.example", 403, "", ""},

@@ -249,6 +249,9 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 
 	program := findProgram(o.args)
+	if handed != nil {
+		program.parent = 0 // another lwango, even if that has ended by now
+	}
 	src.handed = handed
 	s, err := start(src, c)
 	if err != nil {

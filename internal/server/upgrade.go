@@ -69,7 +69,7 @@ type event struct {
 type program struct {
 	path   string
 	args   []string // with the name of the program
-	parent int      // that has started the process
+	parent int      // that has started the process; 0: another lwango, at an upgrade
 }
 
 // findProgram is called at the start. The path is that by which the program was called: a link that
