@@ -40,7 +40,7 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 		return err
 	}
 	defer s.leave()
-	if err := s.begin(); err != nil {
+	if err := s.history(next(s.messages)); err != nil {
 		return err
 	}
 	for {
@@ -64,8 +64,9 @@ type seat struct {
 
 	topic             *pubsub.Topic
 	messages, notices *pubsub.Subscription
-	unheard           int // dropped messages, as far as the client was told of them
-	unnoticed         int
+	unheard           int  // dropped messages, as far as the client was told of them
+	unnoticed         int  // dropped notices, as far as the room was asked for a list
+	apart             bool // the client gets no notice before the next list of all people
 
 	quota quota
 	held  []frame // messages that wait for the quota
@@ -99,21 +100,13 @@ func sit(req *lwango.Request, c *websocket.Conn) (*seat, error) {
 		goAway: goAway, topic: topic, messages: topic.Subscribe(req.Thread, pubsub.Options{
 			History: remembered, Queue: messageQueue,
 		}),
-		notices: notices, quota: newQuota(time.Now()),
+		notices: notices, apart: true, quota: newQuota(time.Now()),
 	}, nil
 }
 
 func (s *seat) leave() {
 	s.room.leave(s.name)
 	s.goAway()
-}
-
-// begin sends what a client gets before anything else.
-func (s *seat) begin() error {
-	if err := s.history(next(s.messages)); err != nil {
-		return err
-	}
-	return s.presence()
 }
 
 // await waits for something to come, and handles it, or until a held message may be sent.
@@ -232,27 +225,26 @@ func (s *seat) hear() error {
 
 // history sends what was said before, beginning with m.
 func (s *seat) history(m *pubsub.Message) error {
-	return s.WriteMessage(websocket.Text, history(s.room.name, s.after, present(m, s.messages)))
+	all := present(m, s.messages)
+	return s.WriteMessage(websocket.Text, history(s.room.name, s.name, s.after, all))
 }
 
-// notice passes on that a person comes, goes or is typing.
+// notice passes on that people come or go, or that a person is typing. A client that has missed
+// some of that gets the next list of all people instead, which tells all of it, outages included.
 func (s *seat) notice() error {
-	m := s.notices.Next()
-	if n := s.notices.Dropped(); n > s.unnoticed {
-		s.unnoticed = n
-		for s.notices.Next() != nil { // presence tells all of it, outages included
-		}
-		return s.presence()
+	if n := s.notices.Dropped(); n > s.unnoticed { // before Next: that list is newer than the gap
+		s.unnoticed, s.apart = n, true
+		s.room.ask()
 	}
-	return s.WritePrepared(prepared(m))
-}
-
-// presence tells the client who is there, and whether other processes can be reached.
-func (s *seat) presence() error {
-	err := s.WriteMessage(websocket.Text, s.room.presence(s.name))
-	if err == nil && !hub.Carried() {
+	m := s.notices.Next()
+	if m == nil || isList(m) != s.apart {
+		return nil
+	}
+	err := s.WritePrepared(prepared(m))
+	if err == nil && s.apart && !hub.Carried() {
 		err = s.send(outage(s.room.name, false))
 	}
+	s.apart = false
 	return err
 }
 

@@ -49,8 +49,9 @@ func connectFrom(t *testing.T, s *program.Server, path string, n int) *client {
 func join(t *testing.T, s *program.Server, room, name string) (*client, []notice) {
 	t.Helper()
 	c := connect(t, s, "/ws-chat?"+url.Values{"room": {room}, "name": {name}}.Encode())
-	messages := c.messages(c.next("history"))
-	if you := c.next("presence").Name; you != name || !c.here[name] {
+	first := c.next("history")
+	messages := c.messages(first)
+	if you := first.Name; you != name || c.next("presence").Name != "" || !c.here[name] {
 		t.Fatalf("%s is %q; here: %v", name, you, c.here)
 	}
 	return c, messages
@@ -96,9 +97,13 @@ func (c *client) read() (n notice) {
 			c.here[name] = true
 		}
 	case "join":
-		c.here[n.Name] = true
+		for _, name := range n.Names {
+			c.here[name] = true
+		}
 	case "leave":
-		delete(c.here, n.Name)
+		for _, name := range n.Names {
+			delete(c.here, name)
+		}
 	}
 	return n
 }
@@ -187,7 +192,7 @@ func TestConversation(t *testing.T) {
 	ann.say("Bye")
 	bob.hears("Ann", "Bye")
 	ann.Conn.Close()
-	if n := bob.next("leave"); n.Name != "Ann" {
+	if n := bob.next("leave"); !slices.Equal(n.Names, []string{"Ann"}) {
 		t.Errorf("got %+v", n)
 	}
 	elsewhere.say("Anybody here?")
@@ -240,7 +245,7 @@ func TestWindows(t *testing.T) {
 	two.say("still here")
 	for {
 		n := bob.read()
-		if n.Type == "leave" || n.Type == "join" && n.Name == "Ann" {
+		if n.Type == "leave" || n.Type == "join" && slices.Contains(n.Names, "Ann") {
 			t.Fatalf("got %+v", n)
 		}
 		if n.Type == "message" {

@@ -44,30 +44,30 @@ func TestBrowserCrowd(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		history := notice{Type: "history", Room: "r", More: true}
+		history := notice{Type: "history", Room: "r", Name: "Ann", More: true}
 		for i := range pageful {
 			history.Messages = append(history.Messages, said(-i))
 		}
 		send(history.encode())
-		send(notice{Type: "presence", Room: "r", Name: "Ann", Names: []string{"Ann"}}.encode())
+		send(notice{Type: "presence", Room: "r", Names: []string{"Ann"}}.encode())
 		<-begin
 		for i := range people { // all at once
-			send(notice{Type: "join", Room: "r", Name: name(i)}.encode())
+			send(notice{Type: "join", Room: "r", Names: []string{name(i)}}.encode())
 		}
 		names := []string{"Ann"}
 		for i := range people {
 			names = append(names, name(i))
 		}
 		// This is what a client gets that has missed notices.
-		send(notice{Type: "presence", Room: "r", Name: "Ann", Names: names}.encode())
+		send(notice{Type: "presence", Room: "r", Names: names}.encode())
 		tick := time.NewTicker(time.Second / perSecond)
 		defer tick.Stop()
 		for i := range perSecond * seconds {
 			<-tick.C
 			send(said(i))
-			send(notice{Type: "leave", Room: "r", Name: name(i)}.encode())
+			send(notice{Type: "leave", Room: "r", Names: []string{name(i)}}.encode())
 			send(notice{Type: "typing", Room: "r", Name: name(i + 1)}.encode())
-			send(notice{Type: "join", Room: "r", Name: name(i)}.encode())
+			send(notice{Type: "join", Room: "r", Names: []string{name(i)}}.encode())
 		}
 		send(message("r", "Bob", frame{text: "the end"}))
 		<-gone

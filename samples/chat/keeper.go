@@ -78,7 +78,7 @@ func (r *room) keep(t *loop.Thread) {
 		status.Next()
 		if hub.Carried() != carried {
 			carried = !carried
-			r.notices.Publish(outage(r.name, carried).encode())
+			r.tell(outage(r.name, carried))
 			ask = ask || carried
 		}
 		if _, err := r.changed.Value(); err == nil {
@@ -87,6 +87,7 @@ func (r *room) keep(t *loop.Thread) {
 				due = soon
 			}
 		}
+		tell := r.announce(now)
 		if len(r.here) == 0 || stopped.Ready() {
 			delete(rooms.open, r.name)
 			if now.Sub(last) < silence { // else the others count us as dead already
@@ -99,15 +100,16 @@ func (r *room) keep(t *loop.Thread) {
 			ask = false
 			r.report(report{Ask: true})
 		}
-		wait := time.Duration(-1)
+		wait := tell
 		if !due.IsZero() {
 			if !now.Before(due) {
 				r.report(report{People: slices.Collect(maps.Keys(r.here))})
 				last, due = now, now.Add(reportEvery)
 			}
-			wait = due.Sub(now)
 			if len(r.elsewhere) == 0 {
-				due, wait = time.Time{}, -1 // no other process misses a report
+				due = time.Time{} // no other process misses a report
+			} else if d := due.Sub(now); wait < 0 || d < wait {
+				wait = d
 			}
 		}
 		changed := r.changed
@@ -138,7 +140,7 @@ func (r *room) heard(text []byte, now time.Time) (answer bool) {
 		return true
 	case rep.Typing != "":
 		if r.people[rep.Typing] > 0 {
-			r.tell("typing", rep.Typing)
+			r.tell(notice{Type: "typing", Name: rep.Typing})
 		}
 		return false
 	case len(rep.People) == 0:

@@ -143,10 +143,10 @@ func place(all []*pubsub.Message, id string) int {
 	return -1
 }
 
-// history is the first frame for a client: what was said after a message that it has seen, or the
-// last page if that message is not there.
-func history(room, after string, all []*pubsub.Message) []byte {
-	n := notice{Type: "history", Room: room}
+// history is the first frame for a client: who it is, and what was said after a message that it has
+// seen, or the last page if that message is not there.
+func history(room, you, after string, all []*pubsub.Message) []byte {
+	n := notice{Type: "history", Room: room, Name: you}
 	if i := place(all, after); i >= 0 {
 		n.After, all = after, all[i+1:]
 	} else if skip := len(all) - pageful; skip > 0 {

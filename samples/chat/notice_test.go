@@ -19,7 +19,7 @@ func TestForeignMessages(t *testing.T) {
 		topic.Publish(message("foreign", "Ann", frame{text: "ours"}))
 		messages := topic.Subscribe(th, pubsub.Options{History: remembered})
 		var got notice
-		if err := json.Unmarshal(history("foreign", "", present(next(messages), messages)), &got); err != nil || len(got.Messages) != 1 {
+		if err := json.Unmarshal(history("foreign", "Ann", "", present(next(messages), messages)), &got); err != nil || len(got.Messages) != 1 {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})

@@ -163,18 +163,19 @@ func TestBrowserGrowingBox(t *testing.T) {
 	w.until(atEnd + ` && $("newest").hidden`)
 }
 
-// Our earlier messages are ours, though they arrive before the server has said who we are.
+// Our earlier messages are ours under the name that the server has given us. Who is here comes
+// later.
 func TestBrowserOwnHistory(t *testing.T) {
 	t.Parallel()
 	shown := make(chan struct{})
 	url := play(t, func(c *websocket.Conn) {
-		said := []json.RawMessage{message("r", "Ann", frame{text: "mine"}),
+		said := []json.RawMessage{message("r", "Anne", frame{text: "mine"}),
 			message("r", "Bob", frame{text: "yours"})}
 		_ = c.WriteMessage(websocket.TextMessage,
-			notice{Type: "history", Room: "r", Messages: said}.encode())
+			notice{Type: "history", Room: "r", Name: "Anne", Messages: said}.encode())
 		<-shown
 		_ = c.WriteMessage(websocket.TextMessage,
-			notice{Type: "presence", Room: "r", Name: "Ann", Names: []string{"Ann"}}.encode())
+			notice{Type: "presence", Room: "r", Names: []string{"Anne"}}.encode())
 		_, _, _ = c.ReadMessage() // until the page is gone
 	})
 	w := open(t, 800, 600)
@@ -182,10 +183,11 @@ func TestBrowserOwnHistory(t *testing.T) {
 	w.types("Ann")
 	w.press("Enter", 0)
 	w.until(`document.querySelectorAll(".list .message").length === 2`)
-	close(shown)
-	w.until(`$("me").textContent === "Ann"`)
+	w.until(`$("me").textContent === "Anne"`)
 	w.until(
 		`[...document.querySelectorAll(".own .text")].map((e) => e.textContent).join() === "mine"`)
+	close(shown)
+	w.until(`$("count").textContent === "1"`)
 }
 
 // A server that is full says so, and is tried again.

@@ -20,7 +20,7 @@ const outbox = new Outbox(room, (entry) => frames.message({ ...entry, name: me, 
 
 let me = recall("name", "");
 let known = "";           // the name under which the server has let us in
-let here = false;         // the server has done so over this connection
+let here = false;         // the server has said over this connection who is here
 let typing = new Map();   // name -> timer
 let typed = 0;            // when we last said that we are typing
 let unread = 0;           // messages that have arrived while the page was hidden
@@ -29,22 +29,23 @@ let unread = 0;           // messages that have arrived while the page was hidde
 
 const frames = {
 	history(h) {
-		const { messages = [], after } = h;
+		const { name, messages = [], after } = h;
+		known = log.me = me = name;
+		keep("name", me);
+		say($("me"), me);
 		const missed = log.history({ ...h, messages });
 		for (const { id } of messages) outbox.seen(id);
 		if (!after) outbox.forgotten(new Set(messages.map((m) => m.id)));
 		if (messages.length > 0) $("empty").hidden = true;
 		count(missed);
 		showUnsent();
+		pump();
 	},
 	older(o) {
 		connection.answered(outbox.unanswered);
 		log.older({ ...o, messages: o.messages ?? [] });
 	},
-	presence({ name, names = [] }) {
-		known = log.me = me = name;
-		keep("name", me);
-		say($("me"), me);
+	presence({ names = [] }) {
 		if (here) { // we were here before, and have missed notices of people that come and go
 			const before = new Set(people.names), now = new Set(names);
 			for (const name of now) if (!before.has(name)) log.moved(name, true);
@@ -53,7 +54,6 @@ const frames = {
 		here = true;
 		people.set(names, me);
 		showCount();
-		pump();
 	},
 	message(m) {
 		$("empty").hidden = true;
@@ -70,16 +70,20 @@ const frames = {
 	pong() {
 		connection.answered(outbox.unanswered);
 	},
-	join({ name }) {
-		people.add(name);
+	join({ names }) {
+		for (const name of names) {
+			people.add(name);
+			if (name !== me) log.moved(name, true);
+		}
 		showCount();
-		if (name !== me) log.moved(name, true);
 	},
-	leave({ name }) {
-		people.remove(name);
-		stopsTyping(name);
+	leave({ names }) {
+		for (const name of names) {
+			people.remove(name);
+			stopsTyping(name);
+			log.moved(name, false);
+		}
 		showCount();
-		log.moved(name, false);
 	},
 	typing({ name }) {
 		if (name === me) return;
@@ -107,7 +111,6 @@ function count(messages) {
 // address is the URL of the next connection. It names the last message that we have seen, so that
 // the server sends what came after it.
 function address() {
-	log.me = me; // history comes before the server says who we are
 	const url = new URL("ws-chat", location.href);
 	url.protocol = url.protocol.replace("http", "ws");
 	url.search = new URLSearchParams({ room, name: me, after: log.last });
