@@ -224,8 +224,7 @@ func (w *Response) encodeBody(n int, err error) {
 func (w *Response) encoderFailed(err error) error {
 	w.x.set.Logger.Error("conn: response body cannot be encoded", "error", err,
 		"request_id", w.x.req.ID(), "target", w.x.req.Target())
-	w.cut(err)
-	return w.x.writeErr
+	return w.x.cut(err)
 }
 
 // dropEncoder ends the use of the encoder.

@@ -41,6 +41,7 @@ type exchange struct {
 	// Output.
 	out      []byte // not written yet
 	writeErr error  // sticky
+	severed  bool   // writeErr is that of cut, and the client may still take what came before
 	unsent   int    // bytes that the kernel had not sent when writeErr was set
 	duplex   *Duplex
 
@@ -137,7 +138,7 @@ func (x *exchange) detach() {
 		*x.entry = AccessEntry{}
 	}
 	x.stream = stream.Stream{}
-	x.reading, x.writing, x.unsent = stream.Pace{}, stream.Pace{}, 0
+	x.reading, x.writing, x.unsent, x.severed = stream.Pace{}, stream.Pace{}, 0, false
 	x.duplex, x.req.body.tryOnly = nil, false
 	if len(x.in) > keptBuffer {
 		x.in = make([]byte, firstInput)
@@ -241,7 +242,7 @@ func (x *exchange) abandon() bool {
 	x.completed()
 	last := x.resp.close
 	y := newExchange()
-	y.out, y.writeErr = x.out, x.writeErr
+	y.out, y.writeErr, y.severed = x.out, x.writeErr, x.severed
 	body := x.req.body
 	x.strand()
 	y.attach(c)
@@ -252,10 +253,7 @@ func (x *exchange) abandon() bool {
 	y.w = copy(y.in, x.in[x.r:x.w])
 	y.req.body, y.req.body.x = body, y
 	y.reading = x.reading // the client's pace is that of the same body
-	if y.writeErr != nil {
-		return false
-	}
-	if last || !y.req.body.drain() {
+	if last || y.writeErr != nil || !y.req.body.drain() {
 		y.lingeringClose()
 		return false
 	}

@@ -21,7 +21,7 @@ func (w *Response) finish(status int) {
 	case streamed:
 		w.finishStream(status)
 	case aborted:
-		w.cut(errAborted)
+		_ = w.x.cut(errAborted)
 	}
 	w.discard()
 	if w.phase != hijacked {
@@ -142,7 +142,7 @@ func (w *Response) finishStream(status int) {
 			"target", w.x.req.Target())
 	}
 	if w.stream(w.buf) != nil || w.extent != noBody && w.left > 0 {
-		w.cut(errShortBody)
+		_ = w.x.cut(errShortBody)
 		return
 	}
 	w.buf = w.buf[:0]
@@ -380,7 +380,7 @@ func (w *Response) sendFrom(n int, err error) {
 				err = errShortBody
 			}
 			w.logReader("conn: response body cut short", err)
-			w.cut(err)
+			_ = w.x.cut(err)
 			return
 		}
 		n, err = w.readPiece(buf, w.left)
@@ -404,14 +404,4 @@ func (w *Response) readPiece(buf []byte, left int64) (int, error) {
 		buf = buf[:min(int64(len(buf)), left)]
 	}
 	return w.from.Read(buf)
-}
-
-// cut ends the connection within the body. If the end of the connection is the end of the body,
-// only a reset tells the client of the cut (RFC 9112 section 8).
-func (w *Response) cut(err error) {
-	_ = w.x.flush()
-	if w.extent == byClose {
-		w.x.c.resetOnClose()
-	}
-	w.x.fail(err)
 }

@@ -28,18 +28,18 @@ const lingerSpan = 10 * time.Millisecond
 // close flushes and leaves the rest to the loop, which closes the socket. If input is known to be
 // unread, close begins a lingering close instead.
 func (x *exchange) close() {
-	if x.flush() != nil {
+	if x.flush() != nil && !x.severed {
 		return
 	}
-	if x.r < x.w || x.req.body.unread() {
+	if x.severed || x.r < x.w || x.req.body.unread() {
 		x.lingeringClose()
 		return
 	}
 	x.closeTLS()
 }
 
-// closeAfter closes the connection behind an answer. A client that did not ask for the end may be
-// sending its next request already.
+// closeAfter closes the connection behind an answer, complete or cut. A client that did not ask for
+// the end may be sending its next request already.
 func (x *exchange) closeAfter() {
 	if x.req.head.Persistent() {
 		x.lingeringClose()
@@ -48,15 +48,15 @@ func (x *exchange) closeAfter() {
 	x.close()
 }
 
-// lingeringClose begins a lingering close. The caller does nothing more with the connection; Run
-// leaves it to a lingering.
+// lingeringClose begins a lingering close. Behind a cut, closeTLS says nothing, so that a TLS client
+// can tell. The caller does nothing more with the connection; Run leaves it to a lingering.
 func (x *exchange) lingeringClose() {
 	c := x.c
-	if x.flush() != nil {
+	if x.flush() != nil && !x.severed {
 		return
 	}
 	x.closeTLS()
-	if x.writeErr == nil && unix.Shutdown(c.FD(), unix.SHUT_WR) == nil {
+	if (x.writeErr == nil || x.severed) && unix.Shutdown(c.FD(), unix.SHUT_WR) == nil {
 		c.state |= lingers
 		c.countLingering(1)
 	}

@@ -143,10 +143,19 @@ func (x *exchange) fail(err error) error {
 	return x.writeErr
 }
 
-// cut ends the connection within a body, so that the client can tell. What was complete before goes
-// out.
+// cut ends the connection within the answer's body, so that the client can tell. What was gathered
+// before goes out, the complete answers to earlier requests included, and a lingering close follows:
+// without it the next requests of the client, unread, would make the kernel reset the connection
+// and so take those answers away. If the end of the connection is the end of the body, only a reset
+// tells the client of the cut (RFC 9112 section 8).
 func (x *exchange) cut(err error) error {
-	_ = x.flush()
+	if x.flush() == nil {
+		if x.resp.extent == byClose {
+			x.c.resetOnClose()
+		} else {
+			x.severed = true
+		}
+	}
 	return x.fail(err)
 }
 
