@@ -663,7 +663,7 @@ func TestConfineRefuses(t *testing.T) {
 	const plain, root = "", "root"
 	for _, test := range []struct {
 		as, text, want string
-		start          bool // -t finds nothing
+		start          bool // and not -t
 	}{
 		{root, "user = \"nobody-here\"", `lwango.conf:2: confine.user: there is no user "nobody-here"`, false},
 		{root, "user = \"65534\"\ngroup = \"none-here\"",
@@ -681,6 +681,8 @@ func TestConfineRefuses(t *testing.T) {
 		{plain, "chroot = \"..\"", `lwango.conf:2: confine.chroot: only root enters another root folder`, false},
 		{root, "user = \"65534\"\ngroup = \"65534\"\n[access_log]\npath = \"/var/log/lwango-test.log\"",
 			`lwango.conf:5: access_log.path: open /var/log/lwango-test.log: permission denied`, true},
+		{root, "user = \"65534\"\ngroup = \"65534\"\n[access_log]\npath = \"/var/log/lwango-test.log\"",
+			`lwango.conf:5: access_log.path: open /var/log/lwango-test.log: permission denied`, false},
 	} {
 		j := newJail(t)
 		j.write("etc/lwango.conf", "[confine]\n"+test.text+

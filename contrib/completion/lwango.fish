@@ -2,7 +2,7 @@
 complete -c lwango -o c -r -F -d 'configuration; without it, the one that the program asks for, if there is one: for lwango that is lwango.conf in the working directory, for most programs none'
 complete -c lwango -o l -x -d 'listen here (host:port, *:port, [v6]:port, unix:/path, systemd:name) and not where the configuration says; may be repeated'
 complete -c lwango -o r -x -a '(__fish_complete_directories)' -d 'serve this folder and not the sites of the configuration; without -c, with the built-in defaults for everything else'
-complete -c lwango -o t -f -d 'check the configuration and exit'
+complete -c lwango -o t -f -d 'check the configuration, confined as [confine] says, and exit'
 complete -c lwango -o u -x -d 'with -t, tell which site, route and rules a request would meet, and why: a URL, or a method and a URL ("POST http://example.org/x")'
 complete -c lwango -o T -f -d 'as -t, and print all settings that are in force, as one configuration: with included files and defaults; ${...} stays as it is written, so that secrets do not show'
 complete -c lwango -o upgrade -f -d 'let the program that is now at the path of the running server take its place, wait for that, and exit; the configuration must have a pid_file'

@@ -55,8 +55,8 @@ func (a *acmeConfig) same(b *acmeConfig) bool {
 		slices.Equal(a.Domains, b.Domains)
 }
 
-// checkACME checks acme of [tls]. Listeners are checked later.
-func (c *config) checkACME() {
+// checkACME checks acme of [tls]. Listeners are checked later. j may be nil.
+func (c *config) checkACME(j *jail) {
 	a := c.TLS.ACME
 	if a == nil {
 		return
@@ -103,7 +103,7 @@ func (c *config) checkACME() {
 		}
 		return '-'
 	}, at.Host+strings.TrimSuffix(at.Path, "/")))
-	if err := a.checkFolder(); err != nil {
+	if err := a.checkFolder(j); err != nil {
 		a.Table.Errorf("cache", "%v", err)
 	}
 }
@@ -141,7 +141,10 @@ func checkDomain(name string) error {
 
 // checkFolder returns an error if no files can be made in the folder, or it cannot be made. The
 // folder of cache may be missing, but the one around it may not.
-func (a *acmeConfig) checkFolder() error {
+func (a *acmeConfig) checkFolder(j *jail) error {
+	if a.toBeMade(j) {
+		return nil
+	}
 	dir := a.folder
 	for range 2 {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -150,6 +153,16 @@ func (a *acmeConfig) checkFolder() error {
 		dir = filepath.Dir(dir)
 	}
 	return sysio.CheckTempDir(dir)
+}
+
+// toBeMade reports whether the folder is missing for -t, which is confined already and makes none.
+// A start makes it before that, and gives it to the user.
+func (a *acmeConfig) toBeMade(j *jail) bool {
+	if j == nil || !j.check || !j.done {
+		return false
+	}
+	_, err := os.Stat(a.folder)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // makeFolder makes the folder, if it is missing, for the user that the process is to become.
@@ -175,7 +188,7 @@ func (s *server) checkObtaining() {
 	if a == nil {
 		return
 	}
-	if err := sysio.CheckTempDir(a.folder); err != nil {
+	if err := a.checkFolder(s.source.jail); err != nil {
 		s.own.Warn("confine: no certificate can be obtained or renewed", "error", err)
 	}
 	if s.source.jail.file == "" {

@@ -340,7 +340,7 @@ func (s source) parse(name, text string) (*config, error) {
 	}
 	c.checkPubsub(s.Broker)
 	c.checkDebug()
-	c.checkACME()
+	c.checkACME(s.jail)
 	c.checkListeners(s.Logger)
 	c.checkObtained()
 	c.checkSites()

@@ -58,8 +58,10 @@ func (c *confineConfig) executes() bool {
 //
 // A chroot comes first, when the configuration is read for the first time: so all paths of it mean
 // the same at the start and after a reload, and -t finds what a start would find. The rest comes
-// when the sockets listen (server.confine), since a port below 1024 takes root.
+// when the sockets listen (server.confine), since a port below 1024 takes root; for -t, when the
+// configuration has been read.
 type jail struct {
+	check    bool          // for -t: nothing is made, and nothing will be served
 	file     string        // the configuration below the new root; empty: there has been no chroot
 	user     *confine.User // nil: the one that the process has
 	done     bool          // all else is done, too
@@ -281,48 +283,6 @@ func (s *server) confine() error {
 	s.checkJail()
 	s.checkObtaining()
 	return nil
-}
-
-// checkJail warns of what will not work from now on: better at the start than when it is needed.
-func (s *server) checkJail() {
-	if _, err := s.source.load(); err != nil {
-		s.own.Warn("confine: a reload would be refused, so a change of the configuration or of a "+
-			"certificate needs a restart", "error", err)
-	}
-	said := map[string]bool{}
-	lacks := func(path string, remove bool, what string) {
-		dir := filepath.Dir(path)
-		err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
-		if err == nil && remove && !removable(path) {
-			err = unix.EPERM
-		}
-		if err != nil && !said[dir+what] {
-			said[dir+what] = true
-			s.own.Warn("confine: "+what, "folder", dir, "error", err)
-		}
-	}
-	for _, path := range s.config.logFiles() {
-		lacks(path, false, "a log that was moved away cannot be made anew, unless the rotation does so")
-	}
-	if path := s.config.PIDFile; path != "" {
-		lacks(path, true, "pid_file cannot be removed at the end")
-	}
-	for _, lc := range s.config.Listeners {
-		if lc.Address.Network == "unix" {
-			lacks(lc.Address.Name, true, "the file of a socket cannot be removed at the end")
-		}
-	}
-}
-
-// removable reports whether the process may remove a file from a folder that it may write to. From
-// a sticky one, such as /tmp, it removes only what its user owns (unlink(2), EPERM).
-func removable(path string) bool {
-	var dir, file unix.Stat_t
-	if unix.Stat(filepath.Dir(path), &dir) != nil || unix.Lstat(path, &file) != nil {
-		return true // there is nothing to remove
-	}
-	user := uint32(os.Geteuid())
-	return dir.Mode&unix.S_ISVTX == 0 || dir.Uid == user || file.Uid == user
 }
 
 const resolvConf = "/etc/resolv.conf"

@@ -120,7 +120,7 @@ const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST
               where the configuration says; may be repeated
   -r ROOT     serve this folder and not the sites of the configuration; without -c, with the
               built-in defaults for everything else
-  -t          check the configuration and exit
+  -t          check the configuration, confined as [confine] says, and exit
   -u REQUEST  with -t, tell which site, route and rules a request would meet, and why: a URL, or a
               method and a URL ("POST http://example.org/x")
   -T          as -t, and print all settings that are in force, as one configuration: with included
@@ -211,7 +211,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 		defer signal.Stop(signals)
 	}
-	src.jail = new(jail)
+	src.jail = &jail{check: o.check}
 	manager := findManager(asynclog.Vital(log)) // its socket may be out of reach later
 	defer manager.close()
 	c, err := src.load()
@@ -226,6 +226,12 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		return 0
 	}
 	if o.check {
+		if c.Confine != nil {
+			if err := c.tryConfined(src); err != nil {
+				fmt.Fprintln(stderr, err) // it begins with file and line
+				return exitUsage
+			}
+		}
 		fmt.Fprintf(stdout, "%s: ok\n", orElse(src.File, "built-in defaults"))
 		c.concerns(time.Now(), func(p *pair, what string) {
 			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", p.cert, p.place, what)
