@@ -16,7 +16,8 @@ import (
 // It serves another request. That cannot be told without a cost for every request: a generation
 // would have to be passed with each call. So under the invariants tag exchanges rest for long, and
 // every use of one that rests panics, which names the fault. The race detector finds the same fault
-// if it is a goroutine's.
+// if it is a goroutine's. Under the tag a goroutine that uses the Response while its handler still
+// runs, or waits, panics as well.
 
 // resting are the exchanges that rest longest, under the invariants tag. They are made in advance,
 // so that no request allocates one.
@@ -51,9 +52,16 @@ func (r *Request) live() {
 	}
 }
 
+// live panics, under the invariants tag, if the request is over, and as well if the caller is a
+// goroutine that is none of the loop's threads: then the handler uses w at the same time, or the
+// loop does. An exchange that was stranded is not the connection's any more; it is left to the
+// function that has stranded it.
 func (w *Response) live() {
 	if invariants.Enabled && w.x != nil {
 		w.x.req.live()
+		if c := w.x.c; c.x == w.x {
+			c.Loop().Check()
+		}
 	}
 }
 
@@ -63,4 +71,7 @@ func (r *Request) over() bool {
 	return r.Thread == nil
 }
 
-func (w *Response) over() bool { return w.x != nil && w.x.req.over() }
+func (w *Response) over() bool {
+	w.live()
+	return w.x != nil && w.x.req.Thread == nil
+}

@@ -64,6 +64,7 @@ func (r *Request) PathValue(name string) string { return r.matched.keep(r.PathVa
 
 // PathValueView is PathValue without a copy, valid until the handler returns.
 func (r *Request) PathValueView(name string) []byte {
+	r.live()
 	m := &r.matched
 	for i, n := range m.names {
 		if n == name {

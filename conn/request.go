@@ -25,8 +25,9 @@ import (
 // the handler, or another handler, must not have them: it takes with it what it needs. If it uses
 // them all the same, between two requests the Request is empty, waits and writes return ErrComplete
 // and the rest does nothing or panics; during another request it reads and changes that one. A
-// program that is tested with the build tag invariants panics in both cases, most likely, and the
-// race detector tells of goroutines.
+// program that is tested with the build tag invariants panics in both cases, most likely. Then a
+// goroutine that uses the Response while the handler runs or waits panics, too. The race detector
+// tells of goroutines as well.
 type Request struct {
 	// Thread is the green thread that the handler runs on, for functions that take one: loop.Go,
 	// Dial, Subscribe of a topic. A handler does not need its methods: those that are meant for a
@@ -141,6 +142,7 @@ func (r *Request) string(s http1.Span) string {
 // Methods are case-sensitive (RFC 9110 section 9.1). A handler answers 405 to those that it does
 // not know.
 func (r *Request) Method() string {
+	r.live()
 	if r.head.Method == http1.Other {
 		return r.string(r.head.Name)
 	}
@@ -172,6 +174,7 @@ var rootPath = []byte("/")
 // Path returns the target's path, or the rewritten one, with percent-encoding, dot segments and
 // empty segments resolved. It begins with a slash and never leads above the root.
 func (r *Request) Path() string {
+	r.live()
 	if len(r.path) > 0 && r.head.Path.Len() > 0 && &r.path[0] == &r.raw[r.head.Path.Start] {
 		return r.string(r.head.Path)
 	}
@@ -253,7 +256,10 @@ func (r *Request) SetUser(name, authType string) {
 }
 
 // User returns the name of the user that SetUser was told; "" if there is none.
-func (r *Request) User() string { return r.user }
+func (r *Request) User() string {
+	r.live()
+	return r.user
+}
 
 // AuthType returns how the server itself has found out the user, such as "Basic"; "" if it has not.
 func (r *Request) AuthType() string { return r.authType }
