@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
@@ -66,23 +67,24 @@ func TestChunksAreReadAtLength(t *testing.T) {
 func TestChunksEndWhereTheyEnd(t *testing.T) {
 	text := strings.Repeat("0123456789abcdef", 5000) // longer than any read
 	run(t, func(t *testing.T, m mode) {
-		var size int
+		var reads atomic.Int64 // bytes
 		s := start(t, m, conn.Config{Handler: byPath(map[string]conn.Handler{
 			"/read": func(req *conn.Request, resp *conn.Response) int {
-				buf := make([]byte, size)
+				buf := make([]byte, reads.Load())
 				var got strings.Builder
 				if _, err := io.CopyBuffer(struct{ io.Writer }{&got}, struct{ io.Reader }{req.Body()}, buf); err != nil {
 					t.Error(err)
 				}
 				if got.String() != text {
-					t.Errorf("read %d: %d bytes", size, got.Len())
+					t.Errorf("read %d: %d bytes", len(buf), got.Len())
 				}
 				return 204
 			},
 			"/leave": func(*conn.Request, *conn.Response) int { return 204 },
 			"/next":  func(*conn.Request, *conn.Response) int { return 205 },
 		})})
-		for _, size = range []int{100, 3000, 32 << 10, 100_000} {
+		for _, size := range []int{100, 3000, 32 << 10, 100_000} {
+			reads.Store(int64(size))
 			for _, chunk := range []int{700, 5000, 32 << 10, 1 << 20} {
 				var raw strings.Builder
 				for _, path := range []string{"/read", "/leave", "/read"} {
@@ -94,10 +96,14 @@ func TestChunksEndWhereTheyEnd(t *testing.T) {
 						"GET /next HTTP/1.1\r\nHost: a\r\n\r\n", path, body)
 				}
 				c := s.Dial()
-				go send(t, c, raw.String())
-				for i, a := range answers(t, c.R, "POST", "GET", "POST", "GET", "POST", "GET") {
+				go func() { _, _ = io.WriteString(c, raw.String()) }() // until the end, at the latest
+				for i, method := range []string{"POST", "GET", "POST", "GET", "POST", "GET"} {
+					a := c.Answer(method)
 					if want := 204 + i%2; a.StatusCode != want {
 						t.Errorf("read %d, chunk %d, answer %d: %s", size, chunk, i, a.Status)
+					}
+					if i == 2 && a.Close { // the end of the body that was left has not come yet
+						break
 					}
 				}
 			}

@@ -68,6 +68,7 @@ func TestChangedHeader(t *testing.T) {
 		if a := s.Dial().Do("GET", row.raw); a.StatusCode != 204 {
 			t.Errorf("%d", a.StatusCode)
 		}
+		s.Settle()
 		for _, text := range []string{got, inside, asked, back} {
 			if text != row.want {
 				t.Errorf("%q: %s; want %s", row.raw, text, row.want)

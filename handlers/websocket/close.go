@@ -17,6 +17,7 @@ var (
 	errCut     = errors.New("a frame was cut short before")
 	errSilent  = errors.New("peer is silent")
 	errTooBig  = &CloseError{Code: TooBig, Text: "message too big"}
+	errEmpty   = &CloseError{Code: PolicyViolation, Text: "too many empty fragments"}
 	errInflate = &CloseError{Code: InvalidData, Text: "compressed data is invalid"}
 	errUTF8    = &CloseError{Code: InvalidData, Text: "text is not UTF-8"}
 	errTooSlow = &CloseError{Code: PolicyViolation, Text: "message not complete in time"}

@@ -60,6 +60,7 @@ type Conn struct {
 	// bytes of the present data frame, header included, that gorilla is still to have
 	pass     int64
 	total    int64   // bytes of the message's frames so far
+	empty    int     // of these frames, those without any
 	message  *[]byte // given out by ReadMessage
 	readErr  error   // nothing more will come
 	want     expected

@@ -155,6 +155,12 @@ var rows = []row{
 	{"as long as can be", long(0x82, 127, 1<<63-1, ""), nil, 1009},
 	{"too long in fragments",
 		frame(0x02, strings.Repeat("x", 10)) + long(0x80, 127, maxMessage-9, ""), nil, 1009},
+	{"empty fragments",
+		frame(0x01, "") + strings.Repeat(frame(0x00, ""), 63) + frame(0x80, "a") + bye,
+		[]received{text("a")}, 1000},
+	{"too many empty fragments", frame(0x01, "a") + strings.Repeat(frame(0x00, ""), 65), nil, 1008},
+	{"empty fragments of many messages", strings.Repeat(frame(0x01, "")+frame(0x80, "a"), 70) +
+		frame(0x01, "") + strings.Repeat(frame(0x00, ""), 64), slices.Repeat([]received{text("a")}, 70), 1008},
 	{"sum overflows", frame(0x02, "x") + long(0x80, 127, 1<<63-1, ""), nil, 1009},
 
 	// Text (section 8.1).

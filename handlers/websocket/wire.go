@@ -42,11 +42,16 @@ func (w *wire) Read(p []byte) (int, error) {
 	}
 }
 
+// maxEmpty is how many fragments of a message may be empty and not its last. They add nothing, so no
+// limit of length would ever end a message of these. Only a client that wants to keep the server
+// busy sends more.
+const maxEmpty = 64
+
 // passed notes that gorilla has been given n bytes of the present frame.
 func (c *Conn) passed(n int) {
 	c.atHeader = false
 	if c.pass -= int64(n); c.pass == 0 && !c.want.continuation {
-		c.total, c.until = 0, time.Time{}
+		c.total, c.empty, c.until = 0, 0, time.Time{}
 	}
 }
 
@@ -73,6 +78,12 @@ func (c *Conn) advance() (begun bool, err error) {
 			if h.length > c.set.readLimit()-c.total {
 				_ = c.violated(errTooBig)
 				break
+			}
+			if h.length == 0 && !h.fin {
+				if c.empty++; c.empty > maxEmpty {
+					_ = c.violated(errEmpty)
+					break
+				}
 			}
 			c.total += h.length
 			c.pass, c.atHeader, c.want.continuation = int64(n)+h.length, true, !h.fin
