@@ -16,7 +16,7 @@ import (
 // HTTP makes a Handler of an http.Handler. Each request runs it on a goroutine of its own, off the
 // loop, where it may block; so there are no more of these goroutines than connections. The thread
 // stays with the request until the handler returns, and carries body and answer between client and
-// handler, up to 32 KiB at a time, or 128 KiB once one side has filled that, so that neither side
+// handler, up to 32 KiB at a time, or 64 KiB once one side has filled that, so that neither side
 // gets ahead of the other.
 //
 // The http.Request is a complete copy; only the http.Server in its context is a stand-in. Its URL

@@ -15,7 +15,7 @@ const (
 	// until one has filled it. Then there is more to come, and widePipe is the limit: each exchange
 	// between the two sides costs two changes of goroutines, and a wake-up of the loop.
 	pipeSize = 32 << 10
-	widePipe = 128 << 10
+	widePipe = 64 << 10
 
 	maxInterim = 16 // interim responses, likewise
 )
