@@ -8,6 +8,7 @@
 //	exchange.go  one connection: sending and receiving at once
 //	answer.go    the answer, on its way to the client
 //	tunnel.go    what follows an upgrade
+//	frames.go    where a WebSocket can be closed
 //
 // Package client speaks HTTP, internal/upstream chooses an address and has the connections, and
 // internal/relay holds what a slow client has no room for.

@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"time"
@@ -23,9 +22,11 @@ type end struct {
 	ended              bool // there is nothing more to read
 	shut               bool // the other side has been told that nothing more is written
 
-	got  int64       // bytes that have come from this end
+	got  int64       // bytes that have come from this end and were passed on
 	bulk int         // bytes that were read in a row, each read as much as it could take
 	pipe stream.Pipe // bytes that come from the other end, besides those in duplex
+
+	frames *frames // of what comes from this end; nil: they are not followed
 }
 
 func (e *end) begin(s *stream.Stream, over net.Conn) {
@@ -56,6 +57,11 @@ func (e *end) plain() bool { return net.Conn(e.s) == e.over }
 // no byte has moved for tunnel_timeout. When one side has ended, the other has read_timeout to end
 // as well: most protocols end together, and nothing else would tell of a peer that is gone.
 //
+// When the server stops, the client of a WebSocket gets a close frame behind the frame that is under
+// way from the upstream. What the upstream sends from then on is dropped. The client's answer goes on
+// to the upstream, which ends the WebSocket as it would for a client that leaves. Both have closeWait
+// for that. Where it is not a WebSocket, or its frame does not end, the grace period ends it.
+//
 // One thread moves both directions: two must not share a TLS connection, and neither would know
 // whether the other direction is idle. It has a buffer or a pipe only while bytes move.
 func (c *call) tunnel(rest []byte) int {
@@ -63,6 +69,7 @@ func (c *call) tunnel(rest []byte) int {
 	c.req.KeepWaiting(true) // the loop sees the client's end before the tunnel has read all
 	up := new(end)          // not on the stack, which there may be thousands of
 	from := new(end)
+	up.frames = framesOf(c.resp)
 	s, over := c.stream, c.up.Over(c.stream)
 	c.x.Reset()
 	nc, r, err := c.resp.Hijack()
@@ -80,8 +87,16 @@ func (c *call) tunnel(rest []byte) int {
 	defer from.pipe.Drop()
 	defer up.pipe.Drop()
 	early, _ := r.Peek(r.Buffered())
+	if up.frames != nil {
+		rest = up.frames.pass(rest, false)
+	}
 	from.got, up.got = int64(len(early)), int64(len(rest))
-	defer func() { conn.SetMoved(thread, up.got, from.got) }()
+	defer func() {
+		conn.SetMoved(thread, up.got, from.got)
+		if up.said() {
+			conn.SetCloseCode(thread, 1001)
+		}
+	}()
 	if _, err := up.over.Write(early); err != nil {
 		return http.StatusSwitchingProtocols
 	}
@@ -89,6 +104,7 @@ func (c *call) tunnel(rest []byte) int {
 		return http.StatusSwitchingProtocols
 	}
 	early, rest, r = nil, nil, nil
+	var until time.Time // of a WebSocket that the server has closed
 	for {
 		moved, err := carry(from, up)
 		if err == nil {
@@ -96,21 +112,51 @@ func (c *call) tunnel(rest []byte) int {
 			back, err = carry(up, from)
 			moved = moved || back
 		}
+		if err == nil && !moved {
+			moved, err = up.farewell(from)
+		}
 		if err != nil || from.closed() && up.closed() {
 			break
-		}
-		if moved {
-			continue
 		}
 		limit := set.TunnelTimeout
 		if from.ended || up.ended {
 			limit = min(limit, set.ReadTimeout)
+		}
+		if up.said() {
+			now := thread.Loop().Time()
+			if until.IsZero() {
+				until = now.Add(closeWait)
+			}
+			if limit = min(limit, until.Sub(now)); limit <= 0 {
+				break
+			}
+		}
+		if moved {
+			continue
 		}
 		if await(thread, limit, from, up) != nil {
 			break
 		}
 	}
 	return http.StatusSwitchingProtocols
+}
+
+// said reports that what comes from e is dropped, behind a close frame of the server.
+func (e *end) said() bool { return e.frames != nil && e.frames.said }
+
+// farewell tells the other end that the server stops, if no frame is under way to it. It reports
+// whether it has done that.
+func (e *end) farewell(to *end) (bool, error) {
+	if e.frames == nil || to.held() > 0 || to.shut || !e.s.Loop().Stopping() {
+		return false, nil
+	}
+	last := e.frames.pass(nil, true)
+	if len(last) == 0 {
+		return false, nil
+	}
+	e.got += int64(len(last))
+	_, err := to.over.Write(last)
+	return true, err
 }
 
 // carry moves what has arrived at one end to the other, as far as there is room there. It reports
@@ -154,8 +200,11 @@ func (e *end) pass(to *end) error {
 	if plain && !e.s.Unread() && !e.s.Loop().Stopping() {
 		return stream.ErrWouldBlock
 	}
-	if plain && e.bulk >= spliceAt && to.plain() {
-		n, err := to.pipe.Fill(e.s, math.MaxInt64)
+	if most := e.frames.payload(); plain && e.bulk >= spliceAt && to.plain() && most >= spliceAt {
+		n, err := to.pipe.Fill(e.s, most)
+		if e.frames != nil {
+			e.frames.left -= int64(n)
+		}
 		if err == nil {
 			_, err = to.pipe.Drain(to.s)
 		}
@@ -169,19 +218,27 @@ func (e *end) pass(to *end) error {
 	buf := relay.TakeBuffer()
 	defer relay.PutBuffer(buf) // also when the thread is killed
 	n, err := e.over.Read(buf[:])
-	e.got += int64(n)
 	if e.bulk += n; n < len(buf) {
 		e.bulk = 0
 	}
-	if n > 0 {
-		_, err = to.over.Write(buf[:n])
+	if n == 0 {
+		return err
 	}
+	piece := buf[:n]
+	if e.frames != nil {
+		piece = e.frames.pass(piece, e.s.Loop().Stopping())
+	}
+	if len(piece) == 0 {
+		return nil
+	}
+	e.got += int64(len(piece))
+	_, err = to.over.Write(piece)
 	return err
 }
 
 // await waits until bytes can move.
 func await(t *loop.Thread, limit time.Duration, a, b *end) error {
-	var room [4]loop.Source
+	var room [5]loop.Source
 	sources := room[:0]
 	for _, p := range [2][2]*end{{a, b}, {b, a}} {
 		from, to := p[0], p[1]
@@ -193,6 +250,9 @@ func await(t *loop.Thread, limit time.Duration, a, b *end) error {
 	}
 	if len(sources) == 0 {
 		return loop.ErrDeadlineExceeded
+	}
+	if stopped := t.Loop().Stopped(); (a.frames != nil || b.frames != nil) && !stopped.Ready() {
+		sources = append(sources, stopped)
 	}
 	_, err := t.AwaitAny(limit, sources...)
 	return err
