@@ -38,9 +38,9 @@ func framesOf(resp *conn.Response) *frames {
 	return nil
 }
 
-// frameLength returns how many bytes of a frame follow behind the length in its header, with which b
-// begins. ok is false while b is too short to tell. A length with the highest bit set, which no frame
-// may have, is one that never ends (RFC 6455 section 5.2).
+// frameLength returns how many bytes of a frame follow behind the length in its header, with which
+// b begins. ok is false while b is too short to tell. A length with the highest bit set, which no
+// frame may have, is one that never ends (RFC 6455 section 5.2).
 func frameLength(b []byte) (left int64, ok bool) {
 	if len(b) < 2 {
 		return 0, false

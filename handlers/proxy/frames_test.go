@@ -27,8 +27,8 @@ func frame(first byte, masked bool, n int) []byte {
 	return append(b, bytes.Repeat([]byte{0x88, 1}, n/2+1)[:n]...)
 }
 
-// FuzzFrames: a close frame goes behind the frame that is under way, wherever pieces and frames end.
-// plan has a frame in every three bytes: the first byte of its header, and how long it is.
+// FuzzFrames: a close frame goes behind the frame that is under way, wherever pieces and frames
+// end. plan has a frame in every three bytes: the first byte of its header, and how long it is.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte("\x81\x00\x05\x02\x00\x00\x89\x80\x7d"), uint16(3), uint8(4))
 	f.Add([]byte("\x81\x00\x7e\x81\x80\x7f\x82\x81\x00"), uint16(200), uint8(1))

@@ -57,10 +57,11 @@ func (e *end) plain() bool { return net.Conn(e.s) == e.over }
 // no byte has moved for tunnel_timeout. When one side has ended, the other has read_timeout to end
 // as well: most protocols end together, and nothing else would tell of a peer that is gone.
 //
-// When the server stops, the client of a WebSocket gets a close frame behind the frame that is under
-// way from the upstream. What the upstream sends from then on is dropped. The client's answer goes on
-// to the upstream, which ends the WebSocket as it would for a client that leaves. Both have closeWait
-// for that. Where it is not a WebSocket, or its frame does not end, the grace period ends it.
+// When the server stops, the client of a WebSocket gets a close frame behind the frame that is
+// under way from the upstream. What the upstream sends from then on is dropped. The client's answer
+// goes on to the upstream, which ends the WebSocket as it would for a client that leaves. Both have
+// closeWait for that. Where it is not a WebSocket, or its frame does not end, the grace period ends
+// it.
 //
 // One thread moves both directions: two must not share a TLS connection, and neither would know
 // whether the other direction is idle. It has a buffer or a pipe only while bytes move.

@@ -16,8 +16,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestWebSocketAtStop: a stop closes a WebSocket with 1001, which its client sees, and the upstream by
-// the client's answer. Both have got whole messages before.
+// TestWebSocketAtStop: a stop closes a WebSocket with 1001, which its client sees, and the upstream
+// by the client's answer. Both have got whole messages before.
 func TestWebSocketAtStop(t *testing.T) {
 	for _, m := range []modes.Mode{modes.Direct, modes.OverTLS} {
 		for _, busy := range []bool{false, true} {
