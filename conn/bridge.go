@@ -235,19 +235,6 @@ func eachTrailer(list string, f func(name string)) {
 	})
 }
 
-// tooLate reports a field that must not be in a trailer, where it comes too late (RFC 9110 section
-// 6.5.1), in any case of letters.
-func tooLate[T string | []byte](name T) bool {
-	for _, f := range [...]string{
-		"Content-Length", "Transfer-Encoding", "Trailer", "Host", "Connection",
-	} {
-		if ascii.EqualFold(name, f) {
-			return true
-		}
-	}
-	return false
-}
-
 // requestContext is a request's context with the two values that net/http adds, and the id.
 type requestContext struct {
 	context.Context

@@ -294,7 +294,7 @@ func (x *exchange) precheck() int {
 		return http.StatusMethodNotAllowed
 	case h.Asterisk: // the server as a whole (RFC 9110 section 9.3.7)
 		x.resp.header.Set("Allow", Methods)
-		return http.StatusNoContent
+		return http.StatusOK // and Content-Length: 0, as in net/http
 	case x.set.LargestBodySize >= 0 && h.ContentLength > x.set.LargestBodySize:
 		x.resp.close = true
 		return http.StatusRequestEntityTooLarge

@@ -223,6 +223,14 @@ func (w *Response) decideExtent() {
 	}
 }
 
+// endByClose lets the end of the connection end the body, because the handler has set
+// Transfer-Encoding to identity. As in net/http, a Content-Length of the handler goes before.
+func (w *Response) endByClose() {
+	if _, ok := w.declared(); !ok && w.extent != noBody && w.x.req.head.Method != http1.HEAD {
+		w.extent, w.close = byClose, true
+	}
+}
+
 // noteDate keeps the date of another server's answer, from which clients and caches tell its age; a
 // proxy must not change it (RFC 9110 section 6.6.1).
 func (w *Response) noteDate() {
@@ -231,7 +239,7 @@ func (w *Response) noteDate() {
 
 // appendOwn adds the handler's fields, except those that the server sets itself. It reports whether
 // Content-Type and Upgrade are among them. If Connection is, and says close, the connection ends
-// with this response.
+// with this response; for Transfer-Encoding see endByClose.
 func (w *Response) appendOwn(out []byte) (_ []byte, hasType, upgrade bool) {
 	for i := range w.header.fields {
 		f := &w.header.fields[i]
@@ -258,6 +266,9 @@ func (w *Response) appendOwn(out []byte) (_ []byte, hasType, upgrade bool) {
 			}
 		case len("Transfer-Encoding"):
 			if ascii.EqualFold(f.Name, "Transfer-Encoding") {
+				if f.Value == "identity" {
+					w.endByClose()
+				}
 				continue
 			}
 		}

@@ -35,7 +35,8 @@ func (w *Response) Inform(status int, header *Header) error {
 
 // AddTrailer adds a field that is sent behind the body, if that goes out in chunks: the client
 // speaks HTTP/1.1, the response is streamed, and Content-Length is not set. Otherwise the field is
-// dropped, as one is that is not valid, or that frames a message (RFC 9110 section 6.5.1).
+// dropped, as one is that is not valid, or that a client needs before the body, such as Content-Type
+// or Set-Cookie (RFC 9110 section 6.5.1).
 func (w *Response) AddTrailer(name, value string) {
 	if (w.phase == open || w.phase == streamed) && !tooLate(name) && http1.ValidToken(name) &&
 		http1.ValidFieldValue(value) {
@@ -52,8 +53,8 @@ func (b *Body) KeepTrailer() {
 }
 
 // Trailer calls f for each field behind a chunked body that was read to its end (see KeepTrailer),
-// except those that frame a message, and those that the server has replaced in the header
-// (Request.ReplaceHeader).
+// except those that would be needed before the body, such as Host or Authorization (RFC 9110 section
+// 6.5.1), and those that the server has replaced in the header (Request.ReplaceHeader).
 func (b *Body) Trailer(f func(name, value string)) {
 	if !b.chunked { // chunks is an earlier request's
 		return
