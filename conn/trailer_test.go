@@ -54,9 +54,13 @@ func TestTrailerNames(t *testing.T) {
 		"Proxy-Authorization", "Proxy-Connection", "Range", "Set-Cookie", "TE", "Trailer",
 		"Transfer-Encoding", "WWW-Authenticate"}
 	names := append([]string{"X-First", "ETag", "If"}, bad...)
+	// With these in the field Trailer, the client of net/http refuses the answer.
+	announced := strings.Join(slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return slices.Contains([]string{"content-length", "Trailer", "Transfer-Encoding"}, name)
+	}), ",")
 	echoed := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Trailer", strings.Join(names, ","))
+		w.Header().Set("Trailer", announced)
 		_, _ = fmt.Fprint(w, len(r.Trailer))
 		w.(http.Flusher).Flush()
 		for _, name := range names {
