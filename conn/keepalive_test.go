@@ -3,7 +3,6 @@ package conn_test
 import (
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"

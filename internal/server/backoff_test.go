@@ -15,7 +15,7 @@ func TestACMEBackOffStays(t *testing.T) {
 	ca.Refuse(func(step, name string) *acme.Problem {
 		if step == "newOrder" && name == "a.test" {
 			refused.Add(1)
-			return &acme.Problem{Type: "rejectedIdentifier", Detail: "never"}
+			return &acme.Problem{Status: 400, Type: "rejectedIdentifier", Detail: "never"}
 		}
 		return nil
 	})

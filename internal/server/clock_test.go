@@ -32,7 +32,7 @@ func TestACMEClock(t *testing.T) {
 					close(tried)
 					fallthrough
 				default:
-					return &acme.Problem{Type: "rejectedIdentifier", Detail: "not now"}
+					return &acme.Problem{Status: 400, Type: "rejectedIdentifier", Detail: "not now"}
 				}
 				return nil
 			})
