@@ -93,7 +93,7 @@ func TestSchemeOfTheTarget(t *testing.T) {
 		}{
 			{"GET https://a/x HTTP/1.1\r\nHost: a\r\n\r\n", 421, 200},
 			{"GET HTTPS://a HTTP/1.1\r\nHost: a\r\n\r\n", 421, 200},
-			{"OPTIONS https://a HTTP/1.1\r\nHost: a\r\n\r\n", 421, 204},
+			{"OPTIONS https://a HTTP/1.1\r\nHost: a\r\n\r\n", 421, 200},
 			{"POST https://a/x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", 421, 200},
 			{"GET http://a/x HTTP/1.1\r\nHost: a\r\n\r\n", 200, 200},
 			{"GET /x?https://a/x HTTP/1.1\r\nHost: a\r\n\r\n", 200, 200},

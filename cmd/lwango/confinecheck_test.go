@@ -32,7 +32,7 @@ func TestCheckIsConfined(t *testing.T) {
 		"a key": {closed: "keys/key.pem",
 			want: []string{"a reload would be refused", "key.pem: permission denied"}},
 		"a log": {closed: "log", code: 2,
-			want: []string{"\n/", "lwango.conf:4: access_log.path: ", "log/access.log: permission denied"}},
+			want: []string{"lwango.conf:4: access_log.path: ", "log/access.log: permission denied"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
