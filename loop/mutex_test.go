@@ -287,5 +287,6 @@ func TestMutexAtAStop(t *testing.T) {
 		l.Go(func(*loop.Thread) { l.Stop(0) })
 		mustRun(t, l)
 		want(t, m.Lock(nil, time.Minute), nil)
+		m.Unlock() // for the function beside the loop, which may come last
 	})
 }
