@@ -172,8 +172,8 @@ func (x *exchange) negotiate(
 	}
 	t.Conn = n
 	begin := func() { go n.run(conn) }
-	for {
-		if err := x.compute(n, begin, until); err != nil {
+	for hello := true; ; hello = false {
+		if err := x.compute(n, begin, hello, until); err != nil {
 			return false, err
 		}
 		if len(n.out) > 0 {

@@ -23,7 +23,8 @@ const mayCompute = 50 * time.Millisecond
 func Handshakes() (running, waiting int) { return handshakes.Stats() }
 
 // compute waits for the turn of n, lets it go on by begin, and waits until it pauses, or has ended.
-func (x *exchange) compute(n *negotiation, begin func(), until time.Time) error {
+// hello: it begins with the client's first flight.
+func (x *exchange) compute(n *negotiation, begin func(), hello bool, until time.Time) error {
 	c := x.c
 	var turn loop.Promise[struct{}]
 	place := handshakes.Enter(c.remote.addrPort().Addr(), false, func() { turn.Resolve(struct{}{}) })
@@ -36,9 +37,9 @@ func (x *exchange) compute(n *negotiation, begin func(), until time.Time) error 
 	}
 	defer leave() // also when the thread is killed
 	if !turn.Ready() {
-		// A client that leaves while it waits is not served. Where it has sent its last flight it may
-		// have ended its sending half behind a request.
-		waits := c.KeepWaiting(c.Gone())
+		// A client that leaves behind its hello is not served. Behind its last flight there may be a
+		// request, and the end of its sending half.
+		waits := c.KeepWaiting(!hello || c.Gone())
 		_, err := turn.Await(&c.Thread, max(until.Sub(c.Loop().Time()), 0))
 		c.KeepWaiting(waits)
 		if err != nil {

@@ -78,5 +78,26 @@ func TestHandshakesInTurn(t *testing.T) {
 		if _, left := conn.Handshakes(); left < crowd/2 {
 			t.Errorf("%d of %d handshakes of the crowd came before the other client's", crowd-left, crowd)
 		}
+		wait.Until(t, "the crowd is served", func() bool {
+			running, waiting := conn.Handshakes()
+			return running+waiting == 0
+		})
+
+		// The last flight, with a request and the end of the sending half, is no client that leaves.
+		g := &gathering{Conn: by(t, s, "127.0.0.3")}
+		last := tls.Client(g, &tls.Config{InsecureSkipVerify: true})
+		if err := last.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		free = conn.HoldHandshakes()
+		send(t, last, get)
+		send(t, g.Conn, g.held.String())
+		waiting(1)
+		_ = g.Conn.(*net.TCPConn).CloseWrite()
+		s.Settle()
+		free()
+		if a := answers(t, last, "GET")[0]; a.StatusCode != 200 {
+			t.Error(a.Status)
+		}
 	}, overTLS)
 }
