@@ -39,14 +39,14 @@ func TestWorkersInTurn(t *testing.T) {
 		}})
 		crowd := func(n int) {
 			for range n {
-				send(t, by(t, s, "127.0.0.2"), get)
+				send(t, by(t, s.Addr, "127.0.0.2"), get)
 			}
 		}
 		crowd(loop.DefaultWorkers)
 		wait.Until(t, "all workers are busy", func() bool { return count() == loop.DefaultWorkers })
 		crowd(loop.DefaultWorkers)
 		s.Settle()
-		other := server.NewClient(t, by(t, s, "127.0.0.3"))
+		other := server.NewClient(t, by(t, s.Addr, "127.0.0.3"))
 		other.Send(get)
 		s.Settle()
 		for i := range 2 { // places become free: the first of the crowd has its turn, and then the other

@@ -26,7 +26,7 @@ func TestBurstOfOneTopic(t *testing.T) {
 				return
 			}
 			read.Add(1)
-			if th.Sleep(100*time.Millisecond) != nil {
+			if th.Sleep(300*time.Millisecond) != nil {
 				return
 			}
 		}
