@@ -17,7 +17,8 @@ import (
 // loop, where it may block; so there are no more of these goroutines than connections. The thread
 // stays with the request until the handler returns, and carries body and answer between client and
 // handler, up to 32 KiB at a time, or 64 KiB once one side has filled that, so that neither side
-// gets ahead of the other.
+// gets ahead of the other. In bulk, without TLS and encoders, the handler's goroutine moves the
+// bytes itself.
 //
 // The http.Request is a complete copy; only the http.Server in its context is a stand-in. Its URL
 // is the target as it was sent, not cleaned, and with the route's prefix: http.StripPrefix and

@@ -27,13 +27,14 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 				"request_id", RequestID(c.req.Context()), "target", c.req.RequestURI,
 				"stack", string(e.Stack))
 		}
-		c.left = true
+		c.left, c.resp = true, nil // the handler may go on for hours, with a hijacked connection
 		c.cut(loop.ErrClientGone)
 		release(&c.out)
 		release(&c.outBuf)
 		release(&c.inBuf)
 	}()
 	c.duplex.begin(x)
+	c.resp = resp
 	for {
 		// This comes first: take leaves the handler's output alone while something is held, and
 		// nothing would call take again when that has gone out.
@@ -154,6 +155,7 @@ func (c *crossing) give(b *Body) bool {
 	}
 	n, err := b.Read(c.inBuf)
 	c.filled = n > len(c.inBuf)/2 // framing takes some of it
+	c.more = c.duplex.Unread()
 	if err == stream.ErrWouldBlock {
 		return true
 	}

@@ -25,8 +25,8 @@ const (
 // in AwaitAny, since a crossing is a loop.Source; the handler, and any goroutine that reads the
 // body for it, on cond.
 //
-// The handler has no other access to the connection. When the thread has gone on, all its calls
-// fail.
+// The handler has no other access to the connection, except in bulk: see bridge_direct.go. When the
+// thread has gone on, all its calls fail.
 type crossing struct {
 	thread *loop.Thread
 	req    *http.Request
@@ -37,6 +37,7 @@ type crossing struct {
 	// The handler's.
 	news     bool // since the thread last looked
 	watched  bool // the thread waits, and is to be notified
+	parked   bool // the thread waits, and cannot go on while another goroutine holds the lock
 	interim  []interim
 	status   int
 	header   http.Header
@@ -60,9 +61,11 @@ type crossing struct {
 	outErr    error // the error of every write from now on
 	left      bool  // the thread has gone on
 
-	// The thread's alone, not under the lock.
+	// The thread's alone, not under the lock; while it is parked, everyone's who holds the lock.
+	resp          *Response
 	inBuf, outBuf []byte
 	filled        bool // most of inBuf, by the last read
+	more          bool // there was probably more to read then
 	duplex        Duplex
 	self          [1]loop.Source
 }
@@ -94,7 +97,7 @@ func release(buf *[]byte) {
 func (c *crossing) Watch(*loop.Thread) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.watched = true
+	c.watched, c.parked = true, true
 	return nil
 }
 
@@ -109,7 +112,7 @@ func (c *crossing) Ready() bool {
 func (c *crossing) Unwatch(*loop.Thread) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.watched = false
+	c.watched, c.parked = false, false
 }
 
 // tell makes the thread look. It is called under the lock, as cut is.
@@ -201,11 +204,26 @@ func write[T []byte | string](c *crossing, p T) (n int, err error) {
 	defer c.mu.Unlock()
 	for len(p) > 0 {
 		for len(c.out) == c.room && c.outErr == nil {
+			if c.sendDirect(c.out) {
+				c.out = c.out[:0]
+				break
+			}
 			c.tell()
 			c.cond.Wait()
 		}
 		if c.outErr != nil {
 			return n, c.outErr
+		}
+		if k := min(len(p), c.room); len(c.out) == 0 && k >= leastDirect {
+			if b, ok := any(p).([]byte); ok && c.sendDirect(b[:k]) {
+				p = p[k:]
+				n += k
+				// A mutex goes over to a goroutine that has waited for a millisecond. So however
+				// long p is, it does not keep the thread from what has woken it.
+				c.mu.Unlock()
+				c.mu.Lock()
+				continue
+			}
 		}
 		if len(c.out) == 0 && c.room == widePipe && cap(c.out) < widePipe {
 			c.out = wideBuffers.Get().(*[widePipe]byte)[:0]
@@ -278,6 +296,9 @@ func (b *crossingBody) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		case c.inErr != nil:
 			return 0, c.inErr
+		}
+		if n := c.readDirect(p); n > 0 {
+			return n, nil
 		}
 		if !c.asked {
 			c.asked = true

@@ -51,6 +51,7 @@
 //	bridge_answer.go  how an http.Handler's answer becomes a Response
 //	bridge_pipe.go    a handler off the loop, and the pipes between it and its thread
 //	bridge_carry.go   what the thread does meanwhile
+//	bridge_direct.go  what the handler's goroutine sends and receives itself
 //	tohttp.go         a Handler as an http.Handler: ToHTTP, and the connection to it
 //	tohttp_upload.go  how the request's body gets to it
 //	tohttp_visit.go   how its answer becomes the http.ResponseWriter's, and upgrades

@@ -44,6 +44,34 @@ func (d *Descriptor) Send(p []byte, more bool) (int, syscall.Errno) {
 	return d.sent(sysio.Send(int(d.fd), p, more))
 }
 
+// RecvAside is Recv for another goroutine than the loop's. It leaves alone what the loop knows of
+// the descriptor, so the next Recv finds out anew what is there. The caller sees to it that the
+// thread that owns d does not run until RecvAside returns, and so cannot close d.
+func (d *Descriptor) RecvAside(p []byte) (int, syscall.Errno) {
+	p, again := forceShort(p)
+	if again {
+		return 0, unix.EAGAIN
+	}
+	return sysio.Recv(int(d.fd), p)
+}
+
+// SendAside is Send for another goroutine than the loop's, on RecvAside's terms.
+func (d *Descriptor) SendAside(p []byte) (int, syscall.Errno) {
+	p, again := forceShort(p)
+	if again {
+		return 0, unix.EAGAIN
+	}
+	return sysio.Send(int(d.fd), p, false)
+}
+
+// SendvAside is Sendv for another goroutine than the loop's, on RecvAside's terms.
+func (d *Descriptor) SendvAside(a, b []byte) (int, syscall.Errno) {
+	if invariants.Enabled {
+		return d.SendAside(a)
+	}
+	return sysio.Sendv(int(d.fd), a, b)
+}
+
 // Sendv writes a and then b, neither of them empty, in one call, as sendmsg(2).
 func (d *Descriptor) Sendv(a, b []byte) (int, syscall.Errno) {
 	if invariants.Enabled {

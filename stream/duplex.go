@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/lwango/lwango/loop"
@@ -19,6 +20,7 @@ import (
 type Duplex struct {
 	s                  *Stream
 	held               []byte
+	aside              bool
 	readable, writable *loop.Readiness
 	sources            []loop.Source
 }
@@ -46,6 +48,52 @@ func (d *Duplex) End() error {
 	_, err := d.s.Send(held, nil, false)
 	return err
 }
+
+// Aside says whether the calls of Send and TryRead that follow come from another goroutine than the
+// loop's. The stream's thread must be in Await meanwhile, and must not leave it: the caller holds a
+// lock that Unwatch of one of Await's sources takes. What was held must have gone out, and the
+// stream must have no MaxRate. The stream's deadlines do not count. These calls do not fail: what
+// cannot be sent is held, and a read that cannot go on returns ErrWouldBlock; the thread finds out
+// why.
+func (d *Duplex) Aside(aside bool) { d.aside = aside }
+
+// sendAside is Send on another goroutine.
+func (d *Duplex) sendAside(a, b []byte) int {
+	total := len(a) + len(b)
+	for len(a)+len(b) > 0 {
+		if len(a) == 0 {
+			a, b = b, nil
+		}
+		var n int
+		var errno syscall.Errno
+		if len(b) == 0 {
+			n, errno = d.s.d.SendAside(a)
+		} else {
+			n, errno = d.s.d.SendvAside(a, b)
+		}
+		if errno != 0 {
+			d.hold(a, b)
+			break
+		}
+		d.s.out.moved(d.s.loop, n)
+		k := min(n, len(a))
+		a, b = a[k:], b[n-k:]
+	}
+	return total
+}
+
+// readAside is TryRead on another goroutine.
+func (d *Duplex) readAside(p []byte) (int, error) {
+	n, errno := d.s.d.RecvAside(p)
+	if errno != 0 || n == 0 {
+		return 0, ErrWouldBlock
+	}
+	d.s.in.moved(d.s.loop, n)
+	return n, nil
+}
+
+// Unread reports whether there may be more to read: the last read has not emptied the socket.
+func (d *Duplex) Unread() bool { return d.s.d.Unread() }
 
 // Held returns how many bytes are held.
 func (d *Duplex) Held() int { return len(d.held) }

@@ -178,6 +178,9 @@ func (s *Stream) Read(p []byte) (int, error) {
 // has arrived, the error is ErrWouldBlock, or that of a limit that has passed. Data that has
 // arrived is returned, however late the caller reads it. The error has no net.OpError around it.
 func (s *Stream) TryRead(p []byte) (int, error) {
+	if d := s.duplex; d != nil && d.aside {
+		return d.readAside(p)
+	}
 	s.loop.Check()
 	switch {
 	case s.gone():
@@ -248,6 +251,9 @@ func (s *Stream) Write(p []byte) (int, error) {
 // Send writes a and then b, as Write does, with as few system calls as possible. more says that the
 // caller will write more data at once. The error has no net.OpError around it.
 func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
+	if d := s.duplex; d != nil && d.aside {
+		return d.sendAside(a, b), nil
+	}
 	err = s.beginWrite()
 	if d := s.duplex; err == nil && d != nil && len(d.held) > 0 { // what is held goes out first
 		d.hold(a, b)
