@@ -83,8 +83,12 @@ const (
 	statusClientLeft = 499
 )
 
-// logAccess logs the present request. line is what arrived if it could not be parsed.
-func (x *exchange) logAccess(line []byte) {
+// logAccess logs the present request.
+func (x *exchange) logAccess() { x.logRefused(nil, 0) }
+
+// logRefused is logAccess for a request that could not be parsed. Of it so many bytes have arrived,
+// and line is their beginning.
+func (x *exchange) logRefused(line []byte, arrived int) {
 	log := x.accessLog()
 	if log == nil {
 		return
@@ -95,7 +99,7 @@ func (x *exchange) logAccess(line []byte) {
 	e := x.entry
 	x.describe(e)
 	if x.req.raw == nil {
-		e.Line, e.Received = line, int64(x.w-x.r)
+		e.Line, e.Received = line, int64(arrived)
 	}
 	e.Duration = time.Since(x.began)
 	c := x.c
@@ -127,9 +131,7 @@ type upstream struct {
 // SetUpstream notes, for the access log, which upstream has been asked, and how long it has taken:
 // see AccessEntry. What a handler does that is asked (Ask) is not noted.
 func (r *Request) SetUpstream(name string, first, whole time.Duration) {
-	if !r.x.resp.asked {
-		r.upstream = upstream{name, first, whole}
-	}
+	r.x.upstream = upstream{name, first, whole}
 }
 
 // describe makes e the entry of the present request. (A literal would be made elsewhere and copied.)
@@ -138,7 +140,7 @@ func (x *exchange) describe(e *AccessEntry) {
 	e.Remote, e.Time = x.req.RemoteAddr(), x.began
 	e.Proto, e.User, e.ID = x.req.Proto(), x.req.user, x.req.IDView()
 	e.Status, e.Bytes = x.resp.status, x.sentBody()
-	if u := &x.req.upstream; u.name != "" {
+	if u := &x.upstream; u.name != "" {
 		e.Upstream, e.UpstreamFirst, e.UpstreamTime = u.name, u.first, u.whole
 	}
 	if x.c.tls != nil {
@@ -166,10 +168,7 @@ func (x *exchange) describe(e *AccessEntry) {
 // sentBody returns how many bytes of the answer's body the client has got, as far as the server can
 // tell: if the answer has broken off, not all that was framed has been sent.
 func (x *exchange) sentBody() int64 {
-	if x.writeErr == nil {
-		return x.resp.bytes
-	}
-	return max(min(x.resp.bytes, x.writing.Bytes()-int64(x.unsent)-x.resp.before), 0)
+	return x.via.sent(x.resp.bytes)
 }
 
 func first(n int, b []byte) []byte { return b[:min(n, len(b))] }
@@ -180,7 +179,7 @@ func first(n int, b []byte) []byte { return b[:min(n, len(b))] }
 func (x *exchange) left() bool {
 	switch x.resp.status {
 	case 0:
-		return x.c.Gone() || x.req.body.cut()
+		return x.req.Thread.Gone() || x.req.body.cut()
 	case 400: // which Body.failure gives for a body that was cut
 		return x.unheard || x.req.body.cut()
 	}
@@ -188,8 +187,8 @@ func (x *exchange) left() bool {
 }
 
 // refusedLine returns the beginning of a request line that could not be parsed.
-func (x *exchange) refusedLine() []byte {
-	line := bytes.TrimLeft(x.in[x.r:x.w], "\r\n") // empty lines before it: RFC 9112 section 2.2
+func (t *turn) refusedLine() []byte {
+	line := bytes.TrimLeft(t.in[t.r:t.w], "\r\n") // empty lines before it: RFC 9112 section 2.2
 	if end := bytes.IndexAny(line, "\r\n"); end >= 0 {
 		line = line[:end]
 	}
@@ -224,13 +223,11 @@ func (x *exchange) logLater() func(*takeover) {
 
 // awaitLog waits because the connection has used more than its share of the access log's room: the
 // lines of others would find none. It sends the answers first, and returns the error of that.
-func (x *exchange) awaitLog() error {
-	log := x.crowds
-	x.crowds = nil
-	if err := x.flush(); err != nil {
+func (t *turn) awaitLog(log AccessLog) error {
+	if err := t.flush(); err != nil {
 		return err
 	}
-	c := x.c
+	c := t.c
 	c.KeepWaiting(true) // the client may have sent thousands of requests and then a FIN
 	defer c.KeepWaiting(false)
 	until := c.Loop().Time().Add(maxLogWait)

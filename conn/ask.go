@@ -1,9 +1,11 @@
 package conn
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
 	"io"
+	"net"
 	"slices"
 	"time"
 
@@ -38,47 +40,36 @@ const (
 func (r *Request) Ask(path string, h Handler) (status int, header Header, err error) {
 	x := r.x
 	switch {
-	case x.resp.asked:
+	case x.asks != nil:
 		return 0, header, ErrAsks
 	case x.resp.phase != open:
 		return 0, header, cmp.Or(refusals[x.resp.phase], ErrComplete)
 	}
 	x.settle() // a Duplex of r
-	undo := r.become(path)
-	r.head.Method = http1.GET
-
-	// The response and the body are the exchange's, and all that is about them finds them there. So
-	// these are put aside, and others take their place.
-	resp, body, waiting := x.resp, r.body, r.Thread.KeepWaiting(true)
-	ctx, cancel, lasting := r.ctx, r.cancel, r.lasting
-	r.ctx, r.cancel, r.lasting = nil, nil, nil
-	x.resp = Response{}
-	x.resp.x, x.resp.phase, x.resp.asked, x.resp.asking = x, open, true, x.c.Loop().Time()
-	r.body = Body{x: x, err: io.EOF}
-	mark := r.Thread.Mark()
+	t := r.Thread
+	a := &asking{carrier: x.via, since: t.Loop().Time()}
+	y := &a.x
+	y.c, y.via, y.set, y.asks, y.began, y.task = x.c, a, x.set, a, a.since, x.task
+	y.req.alter(r, path)
+	y.req.x, y.req.head.Method = y, http1.GET
+	y.req.body.none(y)
+	y.resp.begin(y)
+	mark, waiting := t.Mark(), t.KeepWaiting(true)
 	defer func() { // also if h panics, or its thread is killed
-		if r.cancel != nil {
-			r.cancel(nil)
-		}
-		r.ctx, r.cancel, r.lasting = ctx, cancel, lasting
-		x.resp.discard()
-		x.resp, r.body = resp, body
-		r.Thread.KeepWaiting(waiting)
-		if cancel != nil && r.Gone() {
-			cancel(loop.ErrClientGone)
-		}
-		undo()
+		y.canceled(nil)
+		y.resp.discard()
+		y.resp.phase = complete
+		y.req.Thread = nil
+		t.KeepWaiting(waiting)
 	}()
-	err = r.Thread.Scope(func() error {
-		status = h(r, &x.resp)
-		err := r.Thread.Join() // before the deferred calls, which may start threads, too
-		x.settle()
-		r.Thread.RunDeferred(mark)
+	err = t.Scope(func() error {
+		status = h(&y.req, &y.resp)
+		err := t.Join() // before the deferred calls, which may start threads, too
+		y.settle()
+		t.RunDeferred(mark)
 		return err
 	})
-	_ = x.stream.SetReadDeadline(time.Time{})
-	_ = x.stream.SetWriteDeadline(time.Time{})
-	w := &x.resp
+	w := &y.resp
 	switch {
 	case err != nil:
 		return 0, header, err
@@ -90,22 +81,53 @@ func (r *Request) Ask(path string, h Handler) (status int, header Header, err er
 	if w.HeadSent() {
 		status = w.status
 	}
-	if status = cmp.Or(status, w.early); status == 0 && r.Gone() { // it may have given up
+	if status = cmp.Or(status, w.early); status == 0 && t.Gone() { // it may have given up
 		return 0, header, loop.ErrClientGone
 	}
 	return cmp.Or(status, 200), w.header, nil
 }
 
-// dropAsked takes n bytes of the body of a handler that is asked.
-func (w *Response) dropAsked(n int) error {
-	x := w.x
-	w.bytes += int64(n)
-	x.stream.Spend() // let others run meanwhile
-	if w.bytes > askedBody || x.c.Loop().Time().Sub(w.asking) > askedTime {
+// asking is the exchange of a handler that is asked, and its carrier. There is no body to read, and
+// nothing is sent. A Duplex waits for the client of the request.
+type asking struct {
+	carrier // of the request
+	x       exchange
+
+	since   time.Time
+	dropped int64 // bytes of the answer
+}
+
+// drop takes n bytes of the answer's content.
+func (a *asking) drop(n int64) error {
+	a.dropped += n
+	a.carrier.spend(0) // let others run meanwhile
+	if a.dropped > askedBody || a.x.req.Thread.Loop().Time().Sub(a.since) > askedTime {
 		return errAsked
 	}
 	return nil
 }
+
+func (a *asking) readBody([]byte, bool) (int, error)       { return 0, io.EOF }
+func (a *asking) awaitBody(bool) error                     { return io.EOF }
+func (a *asking) arrived() bool                            { return false }
+func (a *asking) readExpired() bool                        { return false }
+func (a *asking) keepTrailer()                             {}
+func (a *asking) trailer(func(name, value []byte))         {}
+func (a *asking) interim(int, []Field)                     {}
+func (a *asking) head(*plan)                               {}
+func (a *asking) data(p []byte) error                      { return a.drop(int64(len(p))) }
+func (a *asking) file(_ File, _, n int64) error            { return a.drop(n) }
+func (a *asking) end([]Field)                              {}
+func (a *asking) flush() error                             { return nil }
+func (a *asking) abort(err error) error                    { return err }
+func (a *asking) writeError() error                        { return nil }
+func (a *asking) setReadDeadline(time.Time)                {}
+func (a *asking) setWriteDeadline(time.Time)               {}
+func (a *asking) setMaxRate(int64) int64                   { return 0 }
+func (a *asking) slim()                                    {}
+func (a *asking) upgrade(*plan)                            {}
+func (a *asking) hijack() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
+func (a *asking) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
 
 // ReplaceHeader gives the request these fields of that name, maybe none, in place of those that the
 // client has sent, for all handlers that get the request from here on. Fields whose names differ

@@ -86,15 +86,16 @@ func (r *Request) contextFor(d time.Duration) (context.Context, context.CancelFu
 // not when the client leaves. All functions of a request share it, and one deferred call: a request
 // that lasts for hours may call thousands.
 func (r *Request) lastingContext() context.Context {
-	if r.lasting == nil {
+	x := r.x
+	if x.lasting == nil {
 		ctx, cancel := context.WithCancel(r.baseContext())
-		r.lasting = ctx
+		x.lasting = ctx
 		r.Defer(func() {
-			r.lasting = nil
+			x.lasting = nil
 			cancel()
 		})
 	}
-	return r.lasting
+	return x.lasting
 }
 
 // ended adds to the error of a function what its context's end is to a wait.

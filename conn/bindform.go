@@ -4,7 +4,6 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -84,7 +83,7 @@ func (r *Request) BindForm(v any) error {
 // badForm makes an error of Form or MultipartForm a BindError if the form itself is malformed, and
 // not the body that it stands in, and if it is not the server that cannot keep it.
 func (r *Request) badForm(err error) error {
-	if err == ErrBodyRead || err != ErrNoForm && (r.body.err != io.EOF || errors.As(err, new(*fs.PathError)) ||
+	if err == ErrBodyRead || err != ErrNoForm && (r.body.state != bodyEnded || errors.As(err, new(*fs.PathError)) ||
 		errors.Is(err, loop.ErrCanceled)) {
 		return err
 	}

@@ -90,7 +90,7 @@ type onLoop struct {
 func (b *onLoop) end(x *exchange) {
 	b.over = true
 	b.body.from = nil
-	_ = x.stream.SetReadDeadline(zeroTime)
+	x.via.setReadDeadline(zeroTime)
 	b.removeForm()
 }
 
@@ -106,7 +106,7 @@ func (b *loopBody) Read(p []byte) (int, error) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	n, err := b.from.Read(p)
-	if err == io.EOF && b.from.chunked {
+	if err == io.EOF && b.from.chunked() {
 		addTrailer(b.req, b.from.trailer())
 	}
 	return n, err
@@ -152,7 +152,7 @@ func (r *Request) standard(body io.ReadCloser) *http.Request {
 	if h.Chunked {
 		std.TransferEncoding = []string{"chunked"}
 		std.Trailer = announced(std.Header)
-		r.body.chunks.KeepTrailer()
+		r.body.KeepTrailer()
 	}
 	ctx := &requestContext{Context: r.Context(), local: r.LocalAddr()}
 	ctx.id = append(ctx.idText[:0], r.IDView()...)

@@ -45,8 +45,8 @@ func (w *Response) open(status int, h http.Header) {
 // returned, too.
 func (w *Response) end(trailer []Field) { w.trailer = trailer }
 
-func (w *Response) setReadDeadline(t time.Time)  { _ = w.x.stream.SetReadDeadline(t) }
-func (w *Response) setWriteDeadline(t time.Time) { _ = w.x.stream.SetWriteDeadline(t) }
+func (w *Response) setReadDeadline(t time.Time)  { w.x.via.setReadDeadline(t) }
+func (w *Response) setWriteDeadline(t time.Time) { w.x.via.setWriteDeadline(t) }
 
 // appendFields appends the fields of h, sorted by name, without what must not be sent.
 func appendFields(fields []Field, h http.Header) []Field {
@@ -125,23 +125,17 @@ func (w *Response) beginStream() error {
 // sendPart sends n bytes of f from off on as part of a streamed body, behind beginStream, as if
 // they were read from src. The body has no encoder.
 func (w *Response) sendPart(f seekable, off, n int64, src io.Reader) (int64, error) {
-	if x := w.x; w.extent != noBody {
-		if w.extent == byLength {
+	if !w.plan.bare {
+		if w.size >= 0 {
 			if n > w.left {
 				return 0, ErrWroteTooMuch
 			}
 			w.left -= n
 		}
-		if w.extent == inChunks {
-			x.out = http1.AppendChunkHeader(x.out, int(n))
-		}
-		if err := x.sendFile(f, off, n); err != nil {
+		if err := w.x.via.file(f, off, n); err != nil {
 			return 0, err // how much of it has gone out is unknown
 		}
 		w.bytes += n
-		if w.extent == inChunks {
-			x.out = append(x.out, http1.ChunkEnd...)
-		}
 	}
 	if limited, ok := src.(*io.LimitedReader); ok {
 		limited.N -= n

@@ -18,7 +18,7 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	told := false  // a panic of the handler was passed on
 	defer func() { // also when the thread is killed
 		c.duplex.drop()
-		_ = x.stream.SetReadDeadline(zeroTime)
+		x.via.setReadDeadline(zeroTime)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if e, ok := c.panicked.(*loop.PanicError); ok && !told {
@@ -49,10 +49,10 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 		}
 		asked := c.give(&req.body)
 		if asked {
-			_ = x.flush() // it may contain 100 (Continue)
+			_ = x.via.flush() // it may contain 100 (Continue)
 		}
-		if x.writeErr != nil { // what was held can no longer be sent
-			c.lost(req, x.writeErr)
+		if err := x.via.writeError(); err != nil { // what was held can no longer be sent
+			c.lost(req, err)
 		}
 		c.wait(asked)
 	}
@@ -101,7 +101,7 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	}
 	c.mu.Unlock()
 
-	_ = x.stream.SetWriteDeadline(limit)
+	x.via.setWriteDeadline(limit)
 	for _, i := range informs {
 		resp.inform(i.status, i.header)
 	}
@@ -143,11 +143,11 @@ func (c *crossing) give(b *Body) bool {
 	if !asked {
 		return false
 	}
-	_ = b.x.stream.SetReadDeadline(limit)
+	b.x.via.setReadDeadline(limit)
 	if c.inBuf == nil {
 		size := int64(pipeSize)
-		if !b.chunked {
-			size = min(size, b.left)
+		if !b.chunked() {
+			size = min(size, b.x.req.ContentLength()-b.read)
 		}
 		c.inBuf = make([]byte, size)
 	} else if c.filled && len(c.inBuf) < widePipe {
@@ -163,7 +163,7 @@ func (c *crossing) give(b *Body) bool {
 		err = b.err // there will be no more
 	}
 	var trailer http.Header
-	if err == io.EOF && b.chunked {
+	if err == io.EOF && b.chunked() {
 		trailer = b.trailer()
 	}
 	c.got(c.inBuf[:n], err, trailer)
@@ -185,7 +185,7 @@ func (c *crossing) lost(req *Request, err error) {
 	if c.outErr == nil {
 		c.outErr = err
 		c.cond.Broadcast()
-		req.cancel(loop.ErrClientGone)
+		req.x.canceled(loop.ErrClientGone)
 	}
 }
 

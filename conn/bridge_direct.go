@@ -5,7 +5,7 @@ import "time"
 // In bulk, the handler's goroutine moves the bytes itself: a change to the thread and back costs
 // more than sending or receiving 32 KiB. It may do so while the thread is parked, that is, between
 // Watch and Unwatch. Both take the crossing's lock. So whatever wakes the thread, a kill included,
-// it cannot go on, touch the exchange or let its descriptor be closed while the handler's goroutine
+// it cannot go on, touch the turn or let its descriptor be closed while the handler's goroutine
 // holds the lock. That goroutine never waits in a system call. It leaves everything else to the
 // thread: the head, a full socket, an error, the end, a deadline that has passed, TLS, an encoder.
 
@@ -23,11 +23,11 @@ func (c *crossing) sendDirect(p []byte) bool {
 		return false
 	}
 	w := c.resp
-	x := w.x
+	t, ok := w.x.via.(*turn)
 	switch {
-	case x.c.tls != nil, x.writeErr != nil, x.writing.MaxRate > 0, c.duplex.Held() > 0:
+	case !ok, t.c.tls != nil, t.writeErr != nil, t.writing.MaxRate > 0, c.duplex.Held() > 0:
 		return false
-	case !w.HeadSent(), w.enc != nil, w.asked, w.extent == noBody:
+	case !w.HeadSent(), w.enc != nil, w.plan.bare:
 		return false
 	case w.size >= 0 && int64(len(p)) > w.left:
 		return false
@@ -48,7 +48,7 @@ func (c *crossing) readDirect(p []byte) int {
 		return 0
 	}
 	b := &c.resp.x.req.body
-	if b.x.c.tls != nil || b.err != nil || b.ask {
+	if t, ok := b.x.via.(*turn); !ok || t.c.tls != nil || b.state != bodyOpen || b.ask {
 		return 0
 	}
 	to := p
@@ -56,7 +56,7 @@ func (c *crossing) readDirect(p []byte) int {
 		to = c.inBuf
 	}
 	c.duplex.Aside(true)
-	n, _ := b.take(to) // if the error is no wait for the client, the thread's next read returns it
+	n, _ := b.take(to, false) // if the error is no wait for the client, the thread's next read returns it
 	c.duplex.Aside(false)
 	if len(p) < leastDirect {
 		c.in = to[:n]

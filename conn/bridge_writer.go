@@ -196,7 +196,7 @@ func (w *httpWriter) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// deadline is t as an exchange has it: there the zero time means that no deadline was set.
+// deadline is t as a carrier has it: there the zero time means that no deadline was set.
 func deadline(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Unix(1<<40, 0)

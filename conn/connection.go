@@ -7,18 +7,16 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
-	"github.com/lwango/lwango/stream"
 )
 
 // connection is the record of one client. An idle client costs nothing else, so every field counts
-// thousands of times: what a request needs belongs to exchange.
+// thousands of times: what it needs while it is served belongs to turn.
 type connection struct {
 	loop.Thread
 	port   *port
-	x      *exchange // nil while idle
+	turn   *turn     // nil while idle, and when a handler has taken the connection over
 	tls    *tls.Conn // nil: plain, or before the handshake
 	remote peer
 
@@ -44,30 +42,38 @@ const (
 // Run is called by the loop. It serves requests until none is left that can be served without
 // waiting.
 func (c *connection) Run(t *loop.Thread) coro.Code {
-	x, _ := loop.Local(t).(*exchange)
-	if x == nil {
-		x = newExchange()
-		loop.SetLocal(t, x)
+	own, _ := loop.Local(t).(*turn)
+	if own == nil {
+		own = newTurn()
+		loop.SetLocal(t, own)
 	}
-	x.attach(c)
+	own.attach(c)
 	defer func() { // also when a handler ends its goroutine, or a reader of its response panics
-		if c.x == nil {
+		if c.turn == nil {
 			c.RunDeferred(0)
 			return
 		}
-		c.x.leave()
+		c.turn.leave()
 	}()
-	code := x.serve()
+	code := own.serve()
 	if c.state&lingers != 0 {
 		return c.linger()
 	}
 	return code
 }
 
+// exchange returns the present one; nil: the connection is idle, or a handler has taken it over.
+func (c *connection) exchange() *exchange {
+	if c.turn == nil {
+		return nil
+	}
+	return c.turn.x
+}
+
 // Client implements loop.Client: it is the client of the request, if there is one.
 func (c *connection) Client() netip.Addr {
-	if c.x != nil && c.x.req.client.IsValid() {
-		return c.x.req.client.Addr()
+	if x := c.exchange(); x != nil && x.req.client.IsValid() {
+		return x.req.client.Addr()
 	}
 	return c.remote.addrPort().Addr()
 }
@@ -76,16 +82,18 @@ func (c *connection) Client() netip.Addr {
 // long as the thread does not wait, the answers to pipelined requests are gathered and go out
 // together.
 func (c *connection) Flush() {
-	if c.x != nil {
-		_ = c.x.flush()
+	if c.turn != nil {
+		_ = c.turn.flush()
 	}
 }
 
 // Left is called by the loop when the client sends no more. The thread calls it as well, if its own
 // read or write finds that before the loop does. Left cancels the request's context.
 func (c *connection) Left() {
-	if c.x != nil && c.x.req.cancel != nil && !c.x.resp.asked {
-		c.x.req.cancel(loop.ErrClientGone)
+	if x := c.exchange(); x != nil {
+		x.canceled(loop.ErrClientGone)
+	} else if h := c.takeover(); h != nil && h.cancel != nil {
+		h.cancel(loop.ErrClientGone)
 	}
 }
 
@@ -129,8 +137,8 @@ func withStack(err error) []any {
 
 // failed logs what went wrong with the present request.
 func (c *connection) failed(what string, args ...any) {
-	if c.x != nil {
-		r := &c.x.req
+	if x := c.exchange(); x != nil {
+		r := &x.req
 		args = append(args, "request_id", r.ID(), "target", r.Target(), "remote", r.RemoteAddr())
 	} else {
 		args = append(args, "remote", c.remote.addrPort())
@@ -145,93 +153,4 @@ func (c *connection) Ended() {
 	}
 	delete(c.port.untaken, c)
 	c.port.server.admission.dismiss(c)
-}
-
-// serve answers requests as long as there are any, and returns what the loop does next.
-func (x *exchange) serve() coro.Code {
-	c := x.c
-	if c.standing == refused {
-		x.reject(errOverload)
-		return coro.Abort
-	}
-	if c.headed && c.state&named == 0 {
-		switch err := x.introduce(); {
-		case err == stream.ErrWouldBlock:
-			return x.idle()
-		case c.standing == refused:
-			x.reject(errOverload)
-			return coro.Abort
-		case err != nil:
-			return coro.Abort
-		case c.port.tls != nil && x.readEmpty(): // the handshake waits with a coroutine
-			return x.idle()
-		}
-	}
-	if c.port.tls != nil && c.tls == nil {
-		if err := x.handshake(); err != nil {
-			return coro.Abort
-		}
-	}
-	for {
-		x.set = c.port.server.settings.Load()
-		if x.readEmpty() {
-			return x.idle()
-		}
-		err := x.readHead()
-		if err == nil {
-			if !x.exchange() {
-				return coro.Abort
-			}
-			x = c.x // another one, if this one was abandoned
-			continue
-		}
-		if err == stream.ErrWouldBlock {
-			return x.idle()
-		}
-		if bad, ok := err.(*http1.Error); ok {
-			x.reject(bad)
-		} else if x.flush() == nil { // the client has left: there is nothing to linger for
-			x.closeTLS()
-		}
-		return coro.Abort
-	}
-}
-
-// readEmpty reports whether readHead would find nothing, without a system call. Most requests come
-// alone, and so it is the answer after most of them.
-func (x *exchange) readEmpty() bool {
-	return x.r == x.w && x.c.tls == nil && !x.stream.Unread() && !x.c.Loop().Stopping() &&
-		!x.c.outdated()
-}
-
-// idle sends the answers, and leaves the connection idle until the next request comes.
-func (x *exchange) idle() coro.Code {
-	c := x.c
-	if x.flush() != nil || c.Loop().Stopping() || c.outdated() {
-		x.close()
-		return coro.Abort
-	}
-	if c.tls != nil {
-		slimTLS(c.tls, heldBuffer)
-	}
-	timeout := x.set.KeepAliveTimeout
-	if c.state&served == 0 {
-		timeout = x.set.HeaderTimeout
-	}
-	loop.Expendable(&c.Thread, c.Loop().Time(), false)
-	loop.IdleTimeout(&c.Thread, timeout)
-	return coro.WantRead
-}
-
-// reject answers a request that cannot be served, and closes the connection: after a framing error
-// the server cannot tell where the next request begins (RFC 9112 section 9.3.1 allows the close,
-// section 11.2 gives the reason).
-func (x *exchange) reject(e *http1.Error) {
-	line := x.refusedLine()
-	x.begin()
-	x.resp.close = true
-	x.resp.finish(e.Status)
-	x.countAnswer()
-	x.logAccess(line)
-	x.lingeringClose()
 }

@@ -26,7 +26,7 @@ import (
 // its answer has the new state, and so sets ETag itself. "" and the zero time stand for none: with
 // both, If-Match fails, since there is nothing. A tag without its quotes is logged, and is none.
 func (w *Response) Precondition(etag string, modified time.Time) int {
-	req := &w.x.req
+	req := w.req
 	if req.over() {
 		return 0
 	}
@@ -62,7 +62,7 @@ func (w *Response) Precondition(etag string, modified time.Time) int {
 func (w *Response) validators(etag string, modified time.Time) http1.Validators {
 	v := http1.Validators{ETag: etag}
 	if !modified.IsZero() && modified.Unix() != 0 {
-		v.Modified, v.Dated = min(modified.Unix(), w.x.c.Loop().Time().Unix()), true
+		v.Modified, v.Dated = min(modified.Unix(), w.x.req.Thread.Loop().Time().Unix()), true
 	}
 	return v
 }
@@ -99,7 +99,7 @@ func (w *Response) ServeContent(name string, modified time.Time, content io.Read
 	}
 	w.implyType(mediatype.Of(name, nil))
 	w.header.Set("Accept-Ranges", "bytes")
-	req := &w.x.req
+	req := w.req
 	// Range is defined for GET alone (RFC 9110 section 14.2).
 	if req.has("Range") && req.Method() == http.MethodGet {
 		if status := w.ranges(modified, content, size); status != 0 {
@@ -113,12 +113,12 @@ func (w *Response) ServeContent(name string, modified time.Time, content io.Read
 // ranges answers a Range field. It returns 0, and content is still open, if the field is to be
 // ignored.
 func (w *Response) ranges(modified time.Time, content io.ReaderAt, size int64) int {
-	h := w.x.req.Header()
+	h := w.req.Header()
 	v := w.validators(w.header.Get("ETag"), modified)
 	// A layer may encode the whole. A date does not tell the codings apart.
 	negotiated := len(w.hooks) > 0
 	values := h.Values("Range")
-	if len(values) != 1 || !http1.RangeApplies(h, v, w.x.c.Loop().Time(), negotiated) {
+	if len(values) != 1 || !http1.RangeApplies(h, v, w.x.req.Thread.Loop().Time(), negotiated) {
 		return 0
 	}
 	ranges, err := http1.ParseRange(values[0], size)

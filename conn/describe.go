@@ -10,7 +10,7 @@ import (
 // while the thread does not run.
 func (c *connection) Describe() string {
 	client := "client " + c.remote.addrPort().String()
-	x, h := c.x, c.takeover()
+	x, h := c.exchange(), c.takeover()
 	switch {
 	case c.state&lingers != 0:
 		return client + ", lingering"
@@ -37,8 +37,8 @@ func (x *exchange) traced() {
 	x.task = ctx
 	trace.Log(ctx, "id", x.req.ID())
 	c.Defer(func() {
-		if c.x != nil {
-			trace.Log(ctx, "route", c.x.req.prefix)
+		if x := c.exchange(); x != nil {
+			trace.Log(ctx, "route", x.req.prefix)
 		} else if h := c.takeover(); h != nil {
 			trace.Log(ctx, "route", h.route)
 		}

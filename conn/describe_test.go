@@ -54,7 +54,7 @@ func TestDescribe(t *testing.T) {
 			"/quick":          "client %s, idle",
 			"/wait/x?q":       `client %s, request %s, GET "/wait/x?q", route "/wait"`,
 			"/hijack/without": `client %s, hijacked by request %s, route "/hijack"`,
-			"/hijack/with":    `client %s, request %s, GET "/hijack/with", route "/hijack"`,
+			"/hijack/with":    `client %s, hijacked by request %s, route "/hijack"`,
 		} {
 			c := s.Dial()
 			at := c.LocalAddr().String()

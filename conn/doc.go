@@ -2,8 +2,9 @@
 // protocols, package stream has a net.Conn on a loop.
 //
 // A connection is a thread of its loop. Its record, connection, is all that an idle client costs.
-// The buffers, the Request and the Response are in an exchange. The exchange stays with the
-// coroutine and serves the next connection that runs on it. Package http1 parses. This package
+// While it is served it has a turn, with the stream and the buffers, which carries one exchange after
+// another: a Request and its Response. Both stay with the coroutine and serve the next connection
+// that runs on it. Package http1 parses. This package
 // reads, hands requests to the Handler in order, frames the handler's answers, and decides whether
 // a connection goes on or ends.
 //
@@ -14,12 +15,16 @@
 // returns; if the head goes out before that, it has the status of Response.SetStatus.
 //
 //	server.go         Server, Config, accepting, limits
-//	connection.go     the record, and the life of a connection from request to request
-//	exchange.go       one request and its answer
+//	connection.go     the record of a connection
+//	turn.go           the life of a connection from request to request
 //	input.go          reading: the buffer, heads, time limits
+//	framing.go        request bodies on the wire: lengths, chunks, what is left unread
+//	head.go           heads and framing of answers
 //	output.go         writing: gathered, in full, in time
+//	exchange.go       one request and its answer
+//	carrier.go        what carries an exchange
 //	duplex.go         Duplex: body and answer at once
-//	tls.go            TLS between stream and exchange
+//	tls.go            TLS between stream and turn
 //	proxies.go        what trusted proxies say of the client
 //	introduce.go      the PROXY protocol
 //	admit.go          which connections may stay, and which are closed to make room
@@ -30,7 +35,7 @@
 //	waits.go          what a handler's thread can wait for
 //	await.go          what runs off the loop for it
 //	kept.go           what becomes of a Request that is kept when it is over
-//	body.go           request bodies: lengths, chunks, limits
+//	body.go           request bodies, as handlers see them
 //	spool.go          bodies in memory or in a temporary file
 //	form.go           forms
 //	response.go       Response, as handlers see it
@@ -39,7 +44,7 @@
 //	bind.go           JSON of a request into a value
 //	bindform.go       parameters and forms into a struct
 //	parts.go          the parts of a multipart body, as they come
-//	finish.go         Response, as it goes out: head and framing
+//	finish.go         Response, as it goes out: the plan of the head, the body
 //	hook.go           what layers around a handler do to the head
 //	encode.go         content codings, between the body and its framing
 //	errorpage.go      error pages that a site or a program makes

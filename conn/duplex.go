@@ -25,19 +25,19 @@ func (r *Request) Duplex() *Duplex {
 }
 
 func (d *Duplex) begin(x *exchange) {
-	x.settle()    // an earlier Duplex writes what it holds
-	_ = x.flush() // answers to earlier requests; what is held from now on is this one's
-	loop.Hold(&x.c.Thread, false)
+	x.settle()        // an earlier Duplex writes what it holds
+	_ = x.via.flush() // answers to earlier requests; what is held from now on is this one's
+	loop.Hold(x.req.Thread, false)
 	d.x = x
 	x.duplex, x.req.body.tryOnly = d, true
-	x.stream.Duplex(&d.Duplex)
+	x.via.duplex(&d.Duplex)
 }
 
 // drop ends the mode without a wait. What is held is not written, so the connection must end.
 func (d *Duplex) drop() {
 	if x := d.x; x != nil && x.duplex == d {
 		x.duplex, x.req.body.tryOnly = nil, false
-		x.stream.Duplex(nil)
+		x.via.duplex(nil)
 	}
 }
 
@@ -45,15 +45,15 @@ func (d *Duplex) drop() {
 // writing.
 func (d *Duplex) End() error {
 	d.x.settle()
-	return d.x.writeErr
+	return d.x.via.writeError()
 }
 
 // SendHeld writes as much of what is held as there is room for, and returns how many bytes are
 // left. The error is that of this write or of an earlier one.
 func (d *Duplex) SendHeld() (left int, err error) {
 	left, err = d.Duplex.SendHeld()
-	if err = d.x.wrote(left, err); err == nil {
-		err = d.x.writeErr
+	if err = d.x.via.wrote(left, err); err == nil {
+		err = d.x.via.writeError()
 	}
 	return left, err
 }

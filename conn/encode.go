@@ -84,7 +84,7 @@ func (w *Response) UseEncoded(coding string) bool {
 // the server does not know it. For HEAD it is that of the body that GET would get; 0 if the handler
 // has not said it.
 func (w *Response) BodySize() int64 {
-	if w.x.req.head.Method == http1.HEAD {
+	if w.req.head.Method == http1.HEAD {
 		if n, ok := w.declared(); ok {
 			return n
 		}
@@ -126,13 +126,13 @@ func (w *Response) piece(p []byte) error {
 		w.left -= int64(len(p))
 	}
 	if w.enc == nil {
-		return w.frame(p)
+		return w.content(p)
 	}
 	return w.encode(p)
 }
 
 // encode sends a piece of the body through the encoder. It stands apart from piece because stacks
-// are small: a handler that writes a body goes deepest in frame.
+// are small: a handler that writes a body goes deepest in content.
 func (w *Response) encode(p []byte) error {
 	for len(p) > 0 {
 		n := min(len(p), encodeAtOnce)
@@ -146,19 +146,19 @@ func (w *Response) encode(p []byte) error {
 				return err
 			}
 		}
-		w.x.stream.SpendOn(n * encodeCost)
+		w.x.via.spend(n * encodeCost)
 	}
-	return w.x.writeErr
+	return w.x.via.writeError()
 }
 
 // sendCoded sends what the encoder has written.
 func (w *Response) sendCoded() error {
 	if len(w.coded) == 0 {
-		return w.x.writeErr
+		return w.x.via.writeError()
 	}
 	p := w.coded
 	w.coded = w.coded[:0]
-	return w.frame(p)
+	return w.content(p)
 }
 
 // push sends all that was written so far. The caller has handed it to piece.
@@ -172,7 +172,7 @@ func (w *Response) push() error {
 			return err
 		}
 	}
-	return w.x.flush()
+	return w.x.via.flush()
 }
 
 // rest gives up what the encoder holds while nothing is written. It is called behind push.
@@ -185,7 +185,7 @@ func (w *Response) rest() {
 
 // endBody ends a body whose end the client cannot tell from its length.
 func (w *Response) endBody() {
-	if w.extent == noBody {
+	if w.plan.bare {
 		return
 	}
 	if w.enc != nil {
@@ -196,9 +196,7 @@ func (w *Response) endBody() {
 		w.unflushed = false
 		_ = w.sendCoded()
 	}
-	if w.extent == inChunks {
-		w.x.out = w.appendEnd(w.x.out)
-	}
+	w.x.via.end(w.trailer)
 }
 
 // encodeBody sends the body that the handler has set through the encoder. n and err are what
@@ -214,7 +212,7 @@ func (w *Response) encodeBody(n int, err error) {
 			w.endBody()
 		}
 	case file:
-		w.from = newFileReader(&w.x.c.Thread, w.file, w.off, w.size)
+		w.from = newFileReader(w.x.req.Thread, w.file, w.off, w.size)
 		w.sendFrom(0, nil)
 	case reader:
 		w.sendFrom(n, err)
@@ -224,7 +222,7 @@ func (w *Response) encodeBody(n int, err error) {
 func (w *Response) encoderFailed(err error) error {
 	w.x.set.Logger.Error("conn: response body cannot be encoded", "error", err,
 		"request_id", w.x.req.ID(), "target", w.x.req.Target())
-	return w.x.cut(err)
+	return w.x.via.abort(err)
 }
 
 // dropEncoder ends the use of the encoder.

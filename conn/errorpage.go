@@ -59,14 +59,15 @@ func (x *exchange) errorPage(status int) int {
 	w.pages = nil
 	for _, p := range slices.Backward(pages) {
 		before, made := slices.Clone(w.header.fields), false
-		hooks, trailer, rate := len(w.hooks), w.trailer, x.writing.MaxRate
+		hooks, trailer, rate := len(w.hooks), w.trailer, x.via.setMaxRate(0)
+		x.via.setMaxRate(rate)
 		w.forced = status
 		x.settle() // of the handler's Duplex: a page is made in the usual way
 		x.call(func(req *Request, resp *Response) int {
 			made = p(req, resp, status)
 			return 0
 		})
-		if x.c == nil || x.c.x != x { // the page's handler has taken the connection over
+		if x.c.exchange() != x { // the page's handler has taken the connection over
 			return status
 		}
 		if w.forced = 0; made || w.phase != open {
@@ -75,7 +76,8 @@ func (x *exchange) errorPage(status int) int {
 		// A page that has failed leaves nothing behind: neither what its handler has set, nor what
 		// the layers around that have.
 		w.header = Header{fields: before}
-		w.trailer, x.writing.MaxRate = trailer, rate
+		w.trailer = trailer
+		x.via.setMaxRate(rate)
 		w.DropHooks(hooks, 0)
 	}
 	return status
@@ -99,47 +101,41 @@ func ofThisAlone[T string | []byte](name T) bool {
 // and what is about the connection; all else is as it was. It is for error pages that a handler
 // makes.
 func (r *Request) Instead(path string, resp *Response, h Handler) int {
-	defer r.become(path)()
-	return h(r, resp)
+	sub, was := new(Request), resp.req
+	sub.alter(r, path)
+	sub.body.none(r.x)
+	resp.req = sub
+	defer func() {
+		resp.req = was
+		sub.Thread = nil
+	}()
+	return h(sub, resp)
 }
 
-// become makes r, for another handler, a request for a clean path: a GET, or still a HEAD, without
-// a query and a body, and without the fields notOfAnother. undo makes it what it was.
-func (r *Request) become(path string) (undo func()) {
-	head, header, listed, old, prefix := r.head, r.header, r.listed, r.path, r.prefix
-	raw, text, user, authType := r.raw, r.text, r.user, r.authType
-	query, form, multipart := r.query, r.form, r.multipart
-	rewritten, rewrites, once, replaced := r.rewritten, r.rewrites, r.once, r.replaced
-	match, place := r.matched, r.place
-	undo = func() {
-		r.head, r.header, r.listed, r.path, r.prefix = head, header, listed, old, prefix
-		r.segments = nil
-		r.raw, r.text, r.user, r.authType = raw, text, user, authType
-		r.query, r.form, r.multipart = query, form, multipart
-		r.rewritten, r.rewrites, r.once, r.replaced = rewritten, rewrites, once, replaced
-		r.matched, r.place = match, place
-	}
-	if head.Method != http1.HEAD {
+// alter makes r, which is new, the request for a clean path that a handler gets in place of of: a
+// GET, or still a HEAD, without a query and a body, and without the fields notOfAnother.
+func (r *Request) alter(of *Request, path string) {
+	r.Thread, r.x, r.head = of.Thread, of.x, of.head
+	if r.head.Method != http1.HEAD {
 		r.head.Method = http1.GET
 	}
 	r.head.Query, r.head.ContentLength, r.head.Chunked = http1.Span{}, -1, false
-	r.head.Fields = slices.DeleteFunc(slices.Clone(head.Fields), func(f http1.Field) bool {
-		return ofThisAlone(f.Name.Of(raw))
+	r.head.Fields = slices.DeleteFunc(slices.Clone(of.head.Fields), func(f http1.Field) bool {
+		return ofThisAlone(f.Name.Of(of.raw))
 	})
-	r.header = Header{}
-	if listed { // what handlers have changed stays changed
-		r.header.fields = slices.DeleteFunc(slices.Clone(header.fields), func(f Field) bool {
+	if r.listed = of.listed; r.listed { // what handlers have changed stays changed
+		r.header.fields = slices.DeleteFunc(slices.Clone(of.header.fields), func(f Field) bool {
 			return ofThisAlone(f.Name)
 		})
 	}
-	r.path, r.segments = []byte(path), nil
-	r.query, r.form, r.multipart, r.once = nil, nil, nil, nil
-	r.matched = matched{} // with memory of its own: what undo restores stays as it is
+	r.path, r.prefix = []byte(path), of.prefix
+	r.user, r.authType, r.replaced = of.user, of.authType, slices.Clip(of.replaced)
+	r.idView = of.IDView()
+	r.place, r.log = of.place, of.log
+	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.
-	from := len(raw)
-	r.raw = http1.AppendPath(slices.Clip(raw), r.path) // a copy: the next request lies behind it
-	r.text, r.rewritten, r.rewrites = "", "", 0
+	from := len(of.raw)
+	r.raw = http1.AppendPath(slices.Clip(of.raw), r.path) // a copy: the next request lies behind it
 	r.head.Target = http1.Span{Start: uint32(from), End: uint32(len(r.raw))}
 	r.head.Path = r.head.Target
-	return undo
 }

@@ -9,50 +9,31 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
-	"github.com/lwango/lwango/stream"
 )
 
-const (
-	firstInput = 2 << 10  // the first input buffer; most heads fit, and a sleeping handler holds it
-	keptBuffer = 64 << 10 // larger buffers are not kept for the next request
-	turnBudget = stream.TurnBudget
-)
-
-// exchange is all that a connection needs while it is being served. It belongs to a coroutine and
-// not to a connection, so that the few exchanges in use stay in the cache.
+// exchange is a request and its answer, between a handler and whatever carries them. Exchanges are
+// used again, for any client.
 type exchange struct {
-	c   *connection
-	set *settings // of the present request
+	c    *connection // that the request has come by
+	via  carrier
+	set  *settings
+	asks *asking // that it is a part of; nil: the request is the client's
 
-	// The connection's bytes; with TLS, the encrypted ones. A handler's deadlines are the stream's.
-	stream stream.Stream
-
-	// The pace that the client must keep during this request, and what it has moved so far.
-	reading, writing stream.Pace
-
-	// Input. in[r:w] was read and is not used yet. in[:base] belongs to the present request's head
-	// and must stay where it is.
-	in   []byte
-	base int
-	r, w int
-
-	// Output.
-	out      []byte // not written yet
-	writeErr error  // sticky
-	severed  bool   // writeErr is that of cut, and the client may still take what came before
-	unsent   int    // bytes that the kernel had not sent when writeErr was set
+	began    time.Time
+	unheard  bool         // the client left before the head went out, which ended a wait of the handler
+	entry    *AccessEntry // that of logAccess, used again; nil before the first
+	crowds   AccessLog    // has too many lines of this connection; nil: none has
+	upstream upstream
 	duplex   *Duplex
 
-	began   time.Time
-	unheard bool         // the client left before the head went out, which ended a wait of the handler
-	entry   *AccessEntry // that of logAccess, used again; nil before the first
-	crowds  AccessLog    // has too many lines of this connection; nil: none has
-
-	task context.Context // of the runtime's trace; nil: there was none when the request began
+	task    context.Context // of the runtime's trace; nil: there was none when the request began
+	ctx     context.Context // of the request; nil: none was needed
+	cancel  context.CancelCauseFunc
+	lasting context.Context // see lastingContext
 
 	counting bool          // the request has begun and is not counted yet
+	called   time.Duration // when its handler was
 	took     time.Duration // by its handler, or untimed
 
 	req  Request
@@ -60,98 +41,19 @@ type exchange struct {
 }
 
 func newExchange() *exchange {
-	return &exchange{in: make([]byte, firstInput)}
+	x := new(exchange)
+	x.rest()
+	return x
 }
 
-func (x *exchange) attach(c *connection) {
-	x.c, c.x = c, x
-	if len(c.port.untaken) > 0 {
-		delete(c.port.untaken, c)
-	}
-	x.set = c.port.server.settings.Load()
-	x.crowds = nil
-	x.stream.Own(&c.Thread, c.remote.addrPort())
-	x.pace(&x.writing, x.set.WriteTimeout)
-	x.stream.SetPace(&x.reading, &x.writing)
-	if c.tls != nil {
-		c.transport().attach(x)
-	}
-}
-
-// pace sets the pace that the client must keep: a byte within each time idle, and min_rate.
-func (x *exchange) pace(p *stream.Pace, idle time.Duration) {
-	*p = stream.Pace{} // a literal with the fields below would be copied
-	p.Idle, p.MinRate, p.Grace, p.Window = idle, x.set.MinRate, graceOfRate, rateWindow
-}
-
-// They are variables only for the tests.
-var (
-	graceOfRate = 10 * time.Second // the time waited for a client before its rate counts
-	rateWindow  = 30 * time.Second // the waited time over which the rate is measured
-)
-
-// leave ends the connection's turn and sends its answers. There is something left to send only if
-// the turn has ended with a panic or runtime.Goexit.
-func (x *exchange) leave() {
-	defer x.detach()
-	defer x.c.RunDeferred(0) // before detach: the functions may use request and response
-	_ = x.flush()
-}
-
-// strand abandons the exchange to a function that still runs off the loop and may hold it. The
-// function may read what has come of the request. It must not reach the connection, which goes on
-// with another exchange or ends; then its descriptor's number may soon be that of another client.
-func (x *exchange) strand() {
-	x.count(0)
-	if x.req.cancel != nil {
-		x.req.cancel(loop.ErrClientGone)
-	}
-	loop.SetLocal(&x.c.Thread, nil)
-	x.c.x, x.out = nil, nil
-	x.resp.discard()
-	x.resp.phase, x.req.body.err, x.writeErr = complete, ErrComplete, ErrComplete
-	x.stream = stream.Stream{}
-}
-
-// detach makes the exchange ready for another connection.
-func (x *exchange) detach() {
-	if loop.Stranded(&x.c.Thread) {
-		x.strand()
-		return
-	}
-	x.end()
-	x.req.head.Reset()
-	x.req.raw = nil
-	// Functions of handlers may hold all of a configuration that is in force no more.
-	clear(x.resp.hooks[:cap(x.resp.hooks)])
-	clear(x.resp.pages[:cap(x.resp.pages)])
-	x.crowds = nil
-	if x.c.tls != nil {
-		x.c.transport().detach()
-	}
-	t := &x.c.Thread
-	x.c.x = nil
-	x.c, x.set, x.writeErr = nil, nil, nil
-	x.r, x.w, x.base = 0, 0, 0
-	x.req.body.err = ErrComplete // the next client must not read this body
-	if x.entry != nil {
-		*x.entry = AccessEntry{}
-	}
-	x.stream = stream.Stream{}
-	x.reading, x.writing, x.unsent, x.severed = stream.Pace{}, stream.Pace{}, 0, false
-	x.duplex, x.req.body.tryOnly = nil, false
-	if len(x.in) > keptBuffer {
-		x.in = make([]byte, firstInput)
-	}
-	if cap(x.out) > keptBuffer {
-		x.out = nil
-	}
-	x.out = x.out[:0]
-	invariants.Mangle(x.in)
-	invariants.Mangle(x.out[:cap(x.out)])
-	if invariants.Enabled && loop.Local(t) == any(x) { // else a hijack has left it to the handler
-		loop.SetLocal(t, restLong(x))
-	}
+// begin makes everything ready for the request whose head was read, on the thread t.
+func (x *exchange) begin(t *loop.Thread) {
+	x.c.port.tally.Requests++
+	x.counting, x.took = true, untimed
+	x.began = t.Loop().Time()
+	x.unheard = false
+	x.req.begin(x, t)
+	x.resp.begin(x)
 }
 
 // end drops what the present request and its answer hold, if there is a request.
@@ -159,120 +61,90 @@ func (x *exchange) end() {
 	if x.req.Thread == nil {
 		return
 	}
-	x.task = nil
 	x.count(0) // the handler has ended its goroutine, or was killed
-	if x.req.cancel != nil {
-		x.req.cancel(loop.ErrClientGone)
+	x.canceled(loop.ErrClientGone)
+	x.task, x.ctx, x.cancel, x.lasting, x.duplex = nil, nil, nil, nil, nil
+	if x.upstream.name != "" {
+		x.upstream = upstream{}
 	}
 	x.req.release()
 	x.resp.reset()
 }
 
-// exchange serves the request whose head was read, and reports whether the connection goes on. If
-// so, c.x is its exchange, which may be another one. If not, all that comes before the close has
-// been done.
-func (x *exchange) exchange() bool {
-	c := x.c
-	c.state |= served
-	x.stream.Spend()
-	x.begin()
-	if p := c.port.proxies(x.set); p != nil {
-		x.req.believe(p)
+// rest makes an exchange, which has ended, hold nothing of its last client.
+func (x *exchange) rest() {
+	x.req.head.Reset()
+	x.req.raw = nil
+	x.req.body.over(ErrComplete) // the next client must not read this body
+	// Functions of handlers may hold all of a configuration that is in force no more.
+	clear(x.resp.hooks[:cap(x.resp.hooks)])
+	clear(x.resp.pages[:cap(x.resp.pages)])
+	x.c, x.via, x.set, x.crowds = nil, noRequest, nil, nil
+	if x.entry != nil {
+		*x.entry = AccessEntry{}
 	}
+}
+
+// strand leaves the exchange to a function that still runs off the loop and may hold it. The
+// function may read what has come of the request. It must not reach the connection, which goes on
+// with another exchange or ends; then its descriptor's number may soon be that of another client.
+func (x *exchange) strand() {
+	x.count(0)
+	x.canceled(loop.ErrClientGone)
+	x.resp.discard()
+	x.resp.phase = complete
+	x.req.body.over(ErrComplete)
+	x.via = noRequest
+}
+
+// canceled ends the request's context, if it has one.
+func (x *exchange) canceled(cause error) {
+	if x.cancel != nil {
+		x.cancel(cause)
+	}
+}
+
+// answer lets the handler answer the request, and sends the answer. If the handler has taken the
+// connection over, the connection has no exchange afterwards.
+func (x *exchange) answer() {
 	status := x.precheck()
-	if status == 0 {
-		mark := c.Mark()
-		if trace.IsEnabled() {
-			x.traced()
-		}
-		var began time.Duration
-		count := x.set.Count
-		if count {
-			began = clock()
-		}
-		status = x.call(x.set.Handler)
-		if count && c.x != nil {
-			c.x.took = clock() - began
-		}
-		if x = c.x; x != nil && !x.unheard {
-			status = x.errorPage(status)
-			x = c.x
-		}
-		if x == nil { // the handler has taken the connection over
-			c.RunDeferred(mark)
-			return false
-		}
+	if status != 0 {
+		x.resp.finish(status)
+		return
+	}
+	c, t := x.c, x.req.Thread
+	mark := t.Mark()
+	if trace.IsEnabled() {
+		x.traced()
+	}
+	if x.set.Count {
+		x.called = clock()
+	}
+	status = x.call(x.set.Handler)
+	x = c.exchange()
+	if x != nil && x.set.Count {
+		x.took = clock() - x.called
+	}
+	if x != nil && !x.unheard {
+		status = x.errorPage(status)
+		x = c.exchange()
+	}
+	if x != nil {
 		x.settle()
 		x.resp.finish(status)
-		loop.Hold(&c.Thread, true)
-		c.RunDeferred(mark)
-		if loop.Stranded(&c.Thread) {
-			return x.abandon()
-		}
-	} else {
-		x.resp.finish(status)
+		loop.Hold(t, true)
 	}
-	x.completed()
-	last := x.writeErr != nil || x.resp.close
-	x.end()
-	full := len(x.out) >= gather // many answers without a body fill it, too
-	if last || full && x.flush() != nil || !x.req.body.drain() || x.crowds != nil && x.awaitLog() != nil {
-		x.closeAfter()
-		return false
-	}
-	return true
+	t.RunDeferred(mark)
 }
 
 // completed is called when the answer has been given.
 func (x *exchange) completed() {
-	if x.req.cancel != nil {
-		x.req.cancel(nil)
-		x.req.cancel = nil
-	}
+	x.canceled(nil)
+	x.cancel = nil
 	if x.resp.phase != hijacked {
 		x.countAnswer()
-		x.logAccess(nil)
+		x.logAccess()
 	}
-}
-
-// abandon leaves the exchange to a function that still runs off the loop and may hold the request.
-// It gives the connection a new exchange, and reports whether the connection goes on.
-func (x *exchange) abandon() bool {
-	c := x.c
-	x.completed()
-	last := x.resp.close
-	y := newExchange()
-	y.out, y.writeErr, y.severed = x.out, x.writeErr, x.severed
-	body := x.req.body
-	x.strand()
-	y.attach(c)
-	loop.SetLocal(&c.Thread, y)
-	if n := x.w - x.r; n > len(y.in) {
-		y.in = make([]byte, n)
-	}
-	y.w = copy(y.in, x.in[x.r:x.w])
-	y.req.body, y.req.body.x = body, y
-	y.reading = x.reading // the client's pace is that of the same body
-	if last || y.writeErr != nil || !y.req.body.drain() {
-		y.lingeringClose()
-		return false
-	}
-	return true
-}
-
-// begin makes everything ready for one answer.
-func (x *exchange) begin() {
-	x.c.port.tally.Requests++
-	x.counting, x.took = true, untimed
-	x.began = x.c.Loop().Time()
-	x.pace(&x.reading, x.set.BodyTimeout)
-	x.pace(&x.writing, x.set.WriteTimeout)
-	_ = x.stream.SetWriteDeadline(time.Time{})
-	x.unheard = false
-	x.req.begin(x)
-	x.resp.begin(x)
-	loop.Hold(&x.c.Thread, len(x.out) > 0)
-	x.c.KeepWaiting(false) // the last handler's choice is not this one's
 }
 
 // precheck returns the status of a request that no handler needs to see; 0: the handler runs.
@@ -312,18 +184,18 @@ const Methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 // call runs a handler, and waits for the threads that the handler has started. A panic ends this
 // connection and nothing else. A panic with http.ErrAbortHandler is not logged and gets no answer.
 //
-// Once the handler runs, call and its callers do not use x any more; they look c.x up anew. A
-// handler that has hijacked the connection may go on for hours, and nothing but the handler may
-// hold what is left of its request.
+// Once the handler runs, call and its callers do not use x any more; they look the connection's
+// exchange up anew. A handler that has hijacked the connection may go on for hours, and nothing but
+// the handler may hold what is left of its request.
 func (x *exchange) call(h Handler) (status int) {
-	c, returned := x.c, false
+	c, t, returned := x.c, x.req.Thread, false
 	defer func() {
 		if returned {
 			return
 		}
 		p := recover()
-		c.Cancel()
-		_ = c.Join()
+		t.Cancel()
+		_ = t.Join()
 		if p == nil { // runtime.Goexit
 			return
 		}
@@ -338,28 +210,42 @@ func (x *exchange) call(h Handler) (status int) {
 		if h := c.takeover(); h != nil {
 			h.panicked = true
 		}
-		if x := c.x; x != nil {
+		if x := c.exchange(); x != nil {
 			x.resp.close = true
 			x.resp.fail(p == http.ErrAbortHandler)
 		}
 		status = http.StatusInternalServerError
 	}()
 	status = h(&x.req, &x.resp)
-	if x := c.x; x != nil {
-		x.unheard = !x.resp.HeadSent() && loop.Forsaken(&c.Thread)
+	if x := c.exchange(); x != nil {
+		x.unheard = !x.resp.HeadSent() && loop.Forsaken(t)
 	}
-	err := c.Join()
+	err := t.Join()
 	returned = true
 	if err != nil {
 		left := errors.Is(err, loop.ErrClientGone)
 		if !left {
 			c.failed("conn: thread of a handler failed", withStack(err)...)
 		}
-		if x := c.x; x != nil {
+		if x := c.exchange(); x != nil {
 			x.unheard = x.unheard || left && !x.resp.HeadSent()
 			x.resp.fail(false)
 		}
 		status = http.StatusInternalServerError
 	}
 	return status
+}
+
+// settle ends the request's Duplex, if there is one, and writes what it holds.
+func (x *exchange) settle() {
+	d := x.duplex
+	if d == nil {
+		return
+	}
+	if x.via.writeError() != nil {
+		d.drop()
+		return
+	}
+	x.duplex, x.req.body.tryOnly = nil, false
+	_ = x.via.wrote(0, d.Duplex.End())
 }

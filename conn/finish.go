@@ -21,7 +21,7 @@ func (w *Response) finish(status int) {
 	case streamed:
 		w.finishStream(status)
 	case aborted:
-		_ = w.x.cut(errAborted)
+		_ = w.x.via.abort(errAborted)
 	}
 	w.discard()
 	if w.phase != hijacked {
@@ -41,13 +41,13 @@ func (w *Response) finishWhole(status int) {
 		w.buf = appendErrorPage(w.buf, status)
 		w.size = int64(len(w.buf))
 	}
-	if body := &w.x.req.body; w.kind != reader {
-		body.skip()
-	} else if body.read == 0 && body.left > drainLimit { // the reader does not lead to it
+	reading := w.kind == reader
+	if body := &w.x.req.body; reading && body.read == 0 && body.state == bodyOpen &&
+		w.x.req.ContentLength() > drainLimit { // the reader does not lead to it
 		w.close = true
 	}
-	w.sendHead(status, w.buf)
-	if w.extent != noBody {
+	w.sendHead(status, w.buf, reading)
+	if !w.plan.bare {
 		w.sendBody(n, err)
 	}
 }
@@ -87,7 +87,6 @@ func (w *Response) decideAnswer(status int) (_, n int, err error) {
 
 // sendBody sends the body that the handler has set. n and err are what readAhead has returned.
 func (w *Response) sendBody(n int, err error) {
-	x := w.x
 	if w.enc != nil {
 		w.encodeBody(n, err)
 		return
@@ -95,13 +94,13 @@ func (w *Response) sendBody(n int, err error) {
 	switch w.kind {
 	case gathered:
 		w.bytes = w.size
-		_ = x.send(w.buf)
+		_ = w.x.via.data(w.buf)
 	case given:
 		w.bytes = w.size
-		_ = x.send(w.body)
+		_ = w.x.via.data(w.body)
 	case file:
 		w.bytes = w.size
-		_ = x.sendFile(w.file, w.off, w.size)
+		_ = w.x.via.file(w.file, w.off, w.size)
 	case reader:
 		w.sendFrom(n, err)
 	}
@@ -127,46 +126,34 @@ func (w *Response) explains(status int) bool {
 // end, because the reader may be reading that. A client that waits for 100 (Continue) then gets it
 // before the head, and a bad request body can still decide the status.
 func (w *Response) readAhead() (int, error) {
-	if w.kind != reader || w.x.req.body.err != nil ||
-		w.x.req.head.Method == http1.HEAD || w.size == 0 {
+	if w.kind != reader || w.x.req.body.state != bodyOpen ||
+		w.req.head.Method == http1.HEAD || w.size == 0 {
 		return 0, nil
 	}
-	return w.readPiece(w.x.copyBuffer(), w.size)
+	return w.readPiece(w.copyBuffer(), w.size)
 }
 
 // finishStream ends a body whose head went out before its end was known.
 func (w *Response) finishStream(status int) {
-	if status != 0 && status != w.status && w.x.writeErr == nil {
+	if status != 0 && status != w.status && w.x.via.writeError() == nil {
 		w.x.set.Logger.Warn("conn: status ignored, the head was sent before the handler returned",
 			"sent", w.status, "returned", status, "request_id", w.x.req.ID(),
 			"target", w.x.req.Target())
 	}
-	if w.stream(w.buf) != nil || w.extent != noBody && w.left > 0 {
-		_ = w.x.cut(errShortBody)
+	if w.stream(w.buf) != nil || !w.plan.bare && w.left > 0 {
+		_ = w.x.via.abort(errShortBody)
 		return
 	}
 	w.buf = w.buf[:0]
 	w.endBody()
 }
 
-// appendEnd ends a chunked body.
-func (w *Response) appendEnd(out []byte) []byte {
-	if len(w.trailer) == 0 {
-		return append(out, http1.LastChunk...)
-	}
-	out = append(out, "0\r\n"...)
-	for _, f := range w.trailer {
-		out = http1.AppendField(out, f.Name, f.Value)
-	}
-	return append(out, "\r\n"...)
-}
-
 // sendHead gathers the head. w.size is the size of the body, -1 if it is not known. first is the
-// beginning of the body, as far as it was gathered.
-func (w *Response) sendHead(status int, first []byte) {
-	x := w.x
-	if w.asked { // the status is all that is wanted of it
-		w.phase, w.status, w.extent = streamed, status, noBody
+// beginning of the body, as far as it was gathered. reading: what makes the answer may still read
+// the request's body.
+func (w *Response) sendHead(status int, first []byte, reading bool) {
+	if w.x.asks != nil { // the status is all that is wanted of it
+		w.phase, w.status, w.plan.bare = streamed, status, true
 		return
 	}
 	if w.forced != 0 {
@@ -175,106 +162,78 @@ func (w *Response) sendHead(status int, first []byte) {
 	if len(w.hooks) > 0 {
 		w.runHooks(status, first)
 	}
+	w.decide(status, first)
+	w.plan.reading = reading
 	w.phase, w.status, w.left = streamed, status, w.size
+	w.x.via.head(&w.plan)
+}
+
+// decide makes the plan of the head.
+func (w *Response) decide(status int, first []byte) {
 	w.noteDate()
-	w.decideExtent()
-	w.decideClose()
-	reason := ""
+	p := &w.plan
+	*p = plan{}
+	p.status, p.fields, p.dated, p.overridden, p.close = status, w.header.fields, w.dated, w.dated, w.close
 	if status == w.early {
-		reason = w.reason
+		p.reason = w.reason
 	}
-	out := appendStatusLine(x.out, status, reason)
-	out = w.appendStanding(out)
-	out, hasType, upgrade := w.appendOwn(out)
+	head := w.req.head.Method == http1.HEAD
+	p.bare = head || status == 204 || status == 304
+	hasType := w.look()
 	if !hasType && status != 204 && status != 304 {
-		if t := w.impliedType(first); t != "" {
-			out = http1.AppendField(out, "Content-Type", t)
+		p.contentType = w.impliedType(first)
+	}
+	switch {
+	case status == 204: // no Content-Length (RFC 9110 section 8.6)
+	case status == 304: // no length of 0: the client would take it for the representation's
+	case w.size < 0 || w.enc != nil:
+		p.extent = byEnd
+	default:
+		p.extent, p.length = byLength, w.size
+		if !head {
+			break
+		}
+		if n, ok := w.declared(); ok { // the handler need not have made the body
+			p.length = n
+		} else if w.manner != native && w.size == 0 {
+			p.extent = unsaid // not made, or empty: the server cannot tell
 		}
 	}
-	out = w.appendExtent(out)
-	if upgrade { // Connection names Upgrade, even for an offer with 426 (RFC 9110 section 7.8)
-		out = append(out, "Connection: Upgrade\r\n"...)
-	}
-	if w.close {
-		out = append(out, "Connection: close\r\n"...)
-	} else if x.req.head.Minor == 0 {
-		out = append(out, "Connection: keep-alive\r\n"...)
-	}
-	x.out = append(out, "\r\n"...)
-	w.before = x.writing.Bytes() + int64(len(x.out))
-	if x.req.head.Method == http1.HEAD {
-		w.extent = noBody // whatever the head says of the body that GET would get
-	}
 }
 
-// decideExtent decides what the head says about the length of the body.
-func (w *Response) decideExtent() {
-	h := &w.x.req.head
-	switch {
-	case w.status == 204: // no Content-Length (RFC 9110 section 8.6)
-	case w.status == 304: // no length of 0: the client would take it for the representation's
-	case w.size >= 0 && w.enc == nil:
-		w.extent = byLength
-	case h.Minor >= 1:
-		w.extent = inChunks
-	case h.Method != http1.HEAD:
-		w.extent = byClose
-		w.close = true
-	}
-}
-
-// endByClose lets the end of the connection end the body, because the handler has set
-// Transfer-Encoding to identity. As in net/http, a Content-Length of the handler goes before.
-func (w *Response) endByClose() {
-	if _, ok := w.declared(); !ok && w.extent != noBody && w.x.req.head.Method != http1.HEAD {
-		w.extent, w.close = byClose, true
-	}
-}
-
-// noteDate keeps the date of another server's answer, from which clients and caches tell its age; a
-// proxy must not change it (RFC 9110 section 6.6.1).
-func (w *Response) noteDate() {
-	w.dated = w.dated || w.manner == relayed && w.header.Has("Date")
-}
-
-// appendOwn adds the handler's fields, except those that the server sets itself. It reports whether
-// Content-Type and Upgrade are among them. If Connection is, and says close, the connection ends
-// with this response; for Transfer-Encoding see endByClose.
-func (w *Response) appendOwn(out []byte) (_ []byte, hasType, upgrade bool) {
+// look looks for the handler's fields that decide something, and reports whether Content-Type is
+// among them.
+func (w *Response) look() (hasType bool) {
+	p := &w.plan
+	configured := w.x.set.Headers
 	for i := range w.header.fields {
 		f := &w.header.fields[i]
 		switch len(f.Name) {
 		case len("Content-Type"):
 			hasType = hasType || ascii.EqualFold(f.Name, "Content-Type")
 		case len("Upgrade"):
-			upgrade = upgrade || ascii.EqualFold(f.Name, "Upgrade")
-		case len("Date"):
-			if !w.dated && ascii.EqualFold(f.Name, "Date") {
-				continue
-			}
-		case len("Connection"): // and Keep-Alive
+			p.upgrade = p.upgrade || ascii.EqualFold(f.Name, "Upgrade")
+		case len("Connection"):
 			if ascii.EqualFold(f.Name, "Connection") {
-				w.close = w.close || ascii.HasToken(f.Value, "close")
-				continue
-			}
-			if ascii.EqualFold(f.Name, "Keep-Alive") {
-				continue
-			}
-		case len("Content-Length"):
-			if ascii.EqualFold(f.Name, "Content-Length") {
-				continue
+				p.close = p.close || ascii.HasToken(f.Value, "close")
 			}
 		case len("Transfer-Encoding"):
-			if ascii.EqualFold(f.Name, "Transfer-Encoding") {
-				if f.Value == "identity" {
-					w.endByClose()
-				}
-				continue
+			if f.Value == "identity" && ascii.EqualFold(f.Name, "Transfer-Encoding") && !p.bare {
+				_, declared := w.declared() // as in net/http, Content-Length goes before
+				p.identity = p.identity || !declared
 			}
 		}
-		out = http1.AppendField(out, f.Name, f.Value)
+		for j := range configured {
+			p.overridden = p.overridden || ascii.EqualFold(f.Name, configured[j].Name)
+		}
 	}
-	return out, hasType, upgrade
+	return hasType
+}
+
+// noteDate keeps the date of another server's answer, from which clients and caches tell its age; a
+// proxy must not change it (RFC 9110 section 6.6.1).
+func (w *Response) noteDate() {
+	w.dated = w.dated || w.manner == relayed && w.header.Has("Date")
 }
 
 // impliedType returns the Content-Type that the server adds where the handler has set none, "" for
@@ -287,66 +246,6 @@ func (w *Response) impliedType(first []byte) string {
 		return "text/plain; charset=utf-8"
 	}
 	return ""
-}
-
-// appendExtent adds the field that frames the body.
-func (w *Response) appendExtent(out []byte) []byte {
-	switch w.extent {
-	case inChunks:
-		return append(out, "Transfer-Encoding: chunked\r\n"...)
-	case byLength:
-		n := w.size
-		if w.x.req.head.Method == http1.HEAD { // the handler need not have made the body
-			if d, ok := w.declared(); ok {
-				n = d
-			} else if w.manner != native && n == 0 {
-				return out // not made, or empty: the server cannot tell
-			}
-		}
-		out = append(out, "Content-Length: "...)
-		out = strconv.AppendInt(out, n, 10)
-		return append(out, "\r\n"...)
-	}
-	return out
-}
-
-// decideClose decides whether the connection ends with this response: because the client wants it
-// (RFC 9112 section 9.3), because the rest of the request's body will not be read, or because the
-// server stops or leaves. (For the handler's wish see appendOwn.)
-func (w *Response) decideClose() {
-	if w.close || w.x.req.raw == nil || w.x.c.outdated() {
-		w.close = true
-		return
-	}
-	h := &w.x.req.head
-	w.x.req.body.look()
-	leaving := w.x.set.Leaving || w.x.c.Loop().Stopping()
-	last := leaving && w.x.r == w.x.w // pipelined requests are in flight, too
-	w.close = !h.Persistent() || w.x.req.body.mustClose() || last
-}
-
-// appendStanding adds the date, and the configured fields that the handler has not set itself.
-func (w *Response) appendStanding(out []byte) []byte {
-	p, set := w.x.c.port, w.x.set
-	p.refresh(set)
-	overridden := w.dated
-	for i := range w.header.fields {
-		for j := range set.Headers {
-			overridden = overridden || ascii.EqualFold(w.header.fields[i].Name, set.Headers[j].Name)
-		}
-	}
-	if !overridden {
-		return append(out, p.fields...)
-	}
-	if !w.dated {
-		out = append(out, p.date...)
-	}
-	for _, f := range set.Headers {
-		if !w.header.Has(f.Name) && http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
-			out = http1.AppendField(out, f.Name, f.Value)
-		}
-	}
-	return out
 }
 
 // declared returns the Content-Length that the handler has set.
@@ -365,8 +264,7 @@ const maxEmptyReads = 100
 // sendFrom sends the body from its reader, beginning with what readAhead has read. What one read
 // returns goes out before the next read, because the reader may have nothing more for a long time.
 func (w *Response) sendFrom(n int, err error) {
-	x := w.x
-	buf := x.copyBuffer()
+	buf := w.copyBuffer()
 	for empty := -1; ; { // -1: readAhead may not have read at all
 		if n > 0 {
 			empty = 0
@@ -391,7 +289,7 @@ func (w *Response) sendFrom(n int, err error) {
 				err = errShortBody
 			}
 			w.logReader("conn: response body cut short", err)
-			_ = w.x.cut(err)
+			_ = w.x.via.abort(err)
 			return
 		}
 		n, err = w.readPiece(buf, w.left)

@@ -38,7 +38,7 @@ func (r *Request) Form() (url.Values, error) {
 			return nil, err
 		}
 		if len(text) > maxFormSize {
-			r.body.err = ErrBodyTooLarge
+			_ = r.body.failed(ErrBodyTooLarge)
 			return nil, ErrBodyTooLarge
 		}
 		if form, err = url.ParseQuery(string(text)); err != nil {

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 
-	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -34,37 +33,38 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	if err := w.clearTheWay(); err != nil {
 		return nil, nil, err
 	}
-	x := w.x
-	s := new(stream.Stream) // a part of the exchange would hold all of it
-	s.Own(&x.c.Thread, x.req.RemoteAddr())
-	c = x.c.over(s)
-	h := &takeover{id: x.req.ID(), route: x.req.prefix}
-	tally := x.c.port.tally
+	return w.x.via.hijack()
+}
+
+// hijack implements carrier. Nothing holds the turn any more, nor does the exchange, which is the
+// handler's as long as the handler wants it: there may be thousands of such connections for hours.
+func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
+	c, x := t.c, t.x
+	s := new(stream.Stream) // a part of the turn would hold all of it
+	s.Own(&c.Thread, x.req.RemoteAddr())
+	over := c.over(s)
+	h := &takeover{id: x.req.ID(), route: x.req.prefix, cancel: x.cancel}
+	tally := c.port.tally
 	tally.Hijacked++
 	var ended func(*takeover)
-	x.c.Defer(func() {
+	c.Defer(func() {
 		if ended != nil {
 			ended(h)
 		}
-		_ = c.Close()
+		_ = over.Close()
 		tally.Hijacked--
+		if h.cancel != nil {
+			h.cancel(nil)
+		}
 	})
-	r = w.giveUp(c)
+	r := t.giveUp(over)
 	ended = x.logLater()
-	loop.SetLocal(&x.c.Thread, h)
-	x.letGo()
-	return c, r, nil
-}
-
-// letGo leaves the exchange to the handler that has hijacked the connection. Most handlers do not
-// use it any more, and there may be thousands of such connections for hours. If the request has a
-// context, the exchange stays, because the context must be canceled when the request ends.
-func (x *exchange) letGo() {
-	if x.req.cancel == nil {
-		x.req.compact()
-		x.in, x.out = nil, nil
-		x.c.x = nil
-	}
+	loop.SetLocal(&c.Thread, h)
+	x.req.compact()
+	x.via = takenOver
+	c.turn = nil
+	*t = turn{}
+	return over, r, nil
 }
 
 // takeover stays with the coroutine of a handler that has hijacked its connection.
@@ -73,7 +73,8 @@ type takeover struct {
 	sent, got int64
 	panicked  bool
 
-	id, route string // of the request, for Describe
+	cancel    context.CancelCauseFunc // of the request's context; nil: there is none
+	id, route string                  // of the request, for Describe
 }
 
 // takeover returns that of the connection; nil: no handler has taken it over.
@@ -111,14 +112,18 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 	if err := w.clearTheWay(); err != nil {
 		return nil, nil, err
 	}
-	x := w.x
-	c, err := x.stream.Detach()
+	return w.x.via.detach()
+}
+
+// detach implements carrier.
+func (t *turn) detach() (net.Conn, *bufio.Reader, error) {
+	c, err := t.stream.Detach()
 	if err != nil {
-		_ = x.fail(err)
+		_ = t.fail(err)
 		return nil, nil, err
 	}
-	c = x.c.over(x.req.behind(c))
-	return c, w.giveUp(c), nil
+	c = t.c.over(t.x.req.behind(c))
+	return c, t.giveUp(c), nil
 }
 
 var errNoConnection = errors.New("conn: a handler that is asked has no connection")
@@ -165,7 +170,7 @@ func (w *Response) clearTheWay() error {
 	switch {
 	case refusals[w.phase] != nil:
 		return refusals[w.phase]
-	case w.asked:
+	case x.asks != nil:
 		return errNoConnection
 	case w.phase == streamed || w.kind == gathered && len(w.buf) > 0:
 		if err := w.Flush(); err != nil {
@@ -174,32 +179,22 @@ func (w *Response) clearTheWay() error {
 	case w.header.firstBad() != nil:
 		return ErrBadField
 	case w.manner != native && w.early != 0:
+		w.decide(w.early, nil)
 		w.phase, w.status = streamed, w.early
-		w.noteDate()
-		x.out = w.appendStanding(appendStatusLine(x.out, w.early, ""))
-		for _, f := range w.header.fields {
-			x.out = http1.AppendField(x.out, f.Name, f.Value)
-		}
-		x.out = append(x.out, "\r\n"...)
+		x.via.upgrade(&w.plan)
 	}
 	x.settle()
-	return x.flush()
+	return x.via.flush()
 }
 
-// giveUp makes the exchange stop using a connection that belongs to c now, and returns the Reader
-// for c.
-func (w *Response) giveUp(c net.Conn) *bufio.Reader {
-	x := w.x
-	rest := bytes.Clone(x.in[x.r:x.w])
-	x.r = x.w
-	x.req.body.err = http.ErrHijacked
-	_ = x.fail(http.ErrHijacked)
-	w.discard()
-	w.phase = hijacked
-	if w.status == 0 {
-		w.status = http.StatusSwitchingProtocols
-	}
-	x.count(w.status)
+// giveUp makes turn and exchange stop using a connection that belongs to c now, and returns the
+// Reader for c.
+func (t *turn) giveUp(c net.Conn) *bufio.Reader {
+	x := t.x
+	rest := bytes.Clone(t.in[t.r:t.w])
+	t.r = t.w
+	_ = t.fail(http.ErrHijacked)
+	x.hijacked()
 	if len(rest) == 0 {
 		return bufio.NewReaderSize(c, hijackedBuffer)
 	}
@@ -207,6 +202,18 @@ func (w *Response) giveUp(c net.Conn) *bufio.Reader {
 		io.MultiReader(bytes.NewReader(rest), c), max(len(rest), hijackedBuffer))
 	_, _ = r.Peek(len(rest)) // users of r ask r.Buffered
 	return r
+}
+
+// hijacked ends the use of body and response.
+func (x *exchange) hijacked() {
+	x.req.body.over(http.ErrHijacked)
+	w := &x.resp
+	w.discard()
+	w.phase = hijacked
+	if w.status == 0 {
+		w.status = http.StatusSwitchingProtocols
+	}
+	x.count(w.status)
 }
 
 // over returns the connection over below, which belongs to a handler from now on: below itself, or
@@ -286,7 +293,7 @@ func (c *crossing) handOver(req *Request, resp *Response) bool {
 		_ = conn.Close()
 		return true
 	}
-	if n := len(c.in); err == nil && n > 0 && !req.body.chunked { // it has been read ahead
+	if n := len(c.in); err == nil && n > 0 && !req.head.Chunked { // it has been read ahead
 		size := max(n+reader.Buffered(), hijackedBuffer)
 		reader = bufio.NewReaderSize(
 			io.MultiReader(bytes.NewReader(bytes.Clone(c.in)), reader), size)
@@ -296,7 +303,7 @@ func (c *crossing) handOver(req *Request, resp *Response) bool {
 	h.wanted, h.done = false, true
 	h.conn, h.reader, h.err = conn, reader, err
 	if err == nil {
-		h.cancel, req.cancel = req.cancel, nil
+		h.cancel, req.x.cancel = req.x.cancel, nil
 	}
 	c.cond.Broadcast()
 	return err == nil

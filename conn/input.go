@@ -18,53 +18,53 @@ const bytesPerField = 64
 // readHead reads until the head of the next request is complete. The error stream.ErrWouldBlock
 // means that nothing of the head has arrived. The caller must answer an *http1.Error. After any
 // other error the client is gone.
-func (x *exchange) readHead() error {
-	h := &x.req.head
+func (t *turn) readHead() error {
+	h := &t.x.req.head
 	h.Reset()
-	h.FieldLimit = x.set.MaxHeaderSize / bytesPerField
-	x.req.raw = nil
-	_ = x.stream.SetReadDeadline(time.Time{}) // was the last handler's
-	x.reading = stream.Pace{}                 // nothing is demanded of an idle client
-	x.base = 0                                // the previous head is not used any more
-	if x.r == x.w {
-		x.r, x.w = 0, 0
+	h.FieldLimit = t.set.MaxHeaderSize / bytesPerField
+	t.x.req.raw = nil
+	_ = t.stream.SetReadDeadline(time.Time{}) // was the last handler's
+	t.reading = stream.Pace{}                 // nothing is demanded of an idle client
+	t.base = 0                                // the previous head is not used any more
+	if t.r == t.w {
+		t.r, t.w = 0, 0
 	}
 	timed := false  // the head has begun, and has its deadline
 	sealed := false // a part of a TLS record has come: for the time limit, the head has begun;
 	// a whole one without data, such as a KeyUpdate, is no part of a head
 	for {
-		if x.r < x.w {
+		if t.r < t.w {
 			// The parser sees nothing beyond the limit, so that the answer does not depend on how
 			// the bytes arrive.
-			n, err := h.Parse(x.in[x.r:min(x.w, x.r+x.set.MaxHeaderSize)])
+			n, err := h.Parse(t.in[t.r:min(t.w, t.r+t.set.MaxHeaderSize)])
 			if err != nil {
 				return err
 			}
-			if n == 0 && x.w-x.r > x.set.MaxHeaderSize {
+			if n == 0 && t.w-t.r > t.set.MaxHeaderSize {
 				if h.InRequestLine() {
 					return errTargetTooLong
 				}
 				return errHeadTooLarge
 			}
 			if n > 0 {
-				x.req.raw = x.in[x.r : x.r+n : x.r+n]
-				x.r += n
-				x.base = x.r
+				t.x.req.raw = t.in[t.r : t.r+n : t.r+n]
+				t.r += n
+				t.base = t.r
 				if timed {
-					_ = x.stream.SetReadDeadline(time.Time{})
+					_ = t.stream.SetReadDeadline(time.Time{})
 				}
 				return nil
 			}
 		}
-		begun := x.r < x.w || sealed
+		begun := t.r < t.w || sealed
 		if begun && !timed {
 			timed = true
-			_ = x.stream.SetReadDeadline(x.c.Loop().Time().Add(x.set.HeaderTimeout))
+			_ = t.stream.SetReadDeadline(t.c.Loop().Time().Add(t.set.HeaderTimeout))
 		}
-		switch err := x.fill(begun); {
+		switch err := t.fill(begun); {
 		case err == nil:
 		case err == stream.ErrWouldBlock:
-			if sealed = x.c.tls != nil && heldTLS(x.c.tls); !sealed {
+			if sealed = t.c.tls != nil && heldTLS(t.c.tls); !sealed {
 				return err
 			}
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -86,22 +86,22 @@ var (
 const leastBody = 512
 
 // fill reads more into the buffer, at least one byte, as read does.
-func (x *exchange) fill(wait bool) error {
-	if x.w == len(x.in) || x.w == x.base && len(x.in)-x.base < leastBody {
-		if x.r > x.base { // move down what is not used; the head before base stays
-			x.w = x.base + copy(x.in[x.base:], x.in[x.r:x.w])
-			x.r = x.base
+func (t *turn) fill(wait bool) error {
+	if t.w == len(t.in) || t.w == t.base && len(t.in)-t.base < leastBody {
+		if t.r > t.base { // move down what is not used; the head before base stays
+			t.w = t.base + copy(t.in[t.base:], t.in[t.r:t.w])
+			t.r = t.base
 		} else {
 			// A new buffer: the present head may point into the old one, which lives on then. Only
 			// a head makes it grow.
-			size := min(max(2*(x.w-x.r), firstInput), x.set.MaxHeaderSize+firstInput)
+			size := min(max(2*(t.w-t.r), firstInput), t.set.MaxHeaderSize+firstInput)
 			grown := make([]byte, size)
-			x.w = copy(grown, x.in[x.r:x.w])
-			x.r, x.base, x.in = 0, 0, grown
+			t.w = copy(grown, t.in[t.r:t.w])
+			t.r, t.base, t.in = 0, 0, grown
 		}
 	}
-	n, err := x.read(x.in[x.w:], wait)
-	x.w += n
+	n, err := t.read(t.in[t.w:], wait)
+	t.w += n
 	return err
 }
 
@@ -111,31 +111,31 @@ func (x *exchange) fill(wait bool) error {
 //
 // Over TLS a wait can be one for the rest of a record, and any byte of the record ends it. So the
 // head needs its absolute limit here, and a body must keep its pace.
-func (x *exchange) read(p []byte, wait bool) (int, error) {
+func (t *turn) read(p []byte, wait bool) (int, error) {
 	for {
-		n, err := x.tryRead(p)
+		n, err := t.tryRead(p)
 		if err != stream.ErrWouldBlock || !wait {
 			return n, err
 		}
-		if err := x.awaitInput(); err != nil {
+		if err := t.awaitInput(); err != nil {
 			return 0, err
 		}
 	}
 }
 
 // awaitInput sends the gathered output, and waits until there may be something to read.
-func (x *exchange) awaitInput() error {
-	if err := x.flush(); err != nil {
+func (t *turn) awaitInput() error {
+	if err := t.flush(); err != nil {
 		return err
 	}
-	return own(x.stream.AwaitInput())
+	return own(t.stream.AwaitInput())
 }
 
-func (x *exchange) tryRead(p []byte) (int, error) {
-	if x.c.tls == nil {
-		return x.stream.TryRead(p)
+func (t *turn) tryRead(p []byte) (int, error) {
+	if t.c.tls == nil {
+		return t.stream.TryRead(p)
 	}
-	n, err := x.c.tls.Read(p)
+	n, err := t.c.tls.Read(p)
 	if n > 0 {
 		return n, nil // the next read returns an error that came with it
 	}

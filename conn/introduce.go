@@ -59,12 +59,12 @@ const httpsPort = 443
 // stream.ErrWouldBlock means that nothing has arrived yet. After any other error, and if the client
 // is refused because it has too many connections, the connection must end. What has arrived behind
 // the header is left in the buffer.
-func (x *exchange) introduce() error {
-	c := x.c
-	h, fields, err := x.readIntroduction()
+func (t *turn) introduce() error {
+	c := t.c
+	h, fields, err := t.readIntroduction()
 	if err != nil {
 		if err != stream.ErrWouldBlock {
-			c.port.server.noteHeader(x, err)
+			c.port.server.noteHeader(t, err)
 		}
 		return err
 	}
@@ -77,56 +77,56 @@ func (x *exchange) introduce() error {
 	if fields.Secure || !fields.Said && h.Destination.Port() == httpsPort {
 		c.state |= secured
 	}
-	return c.port.server.admission.recount(c, x.set)
+	return c.port.server.admission.recount(c, t.set)
 }
 
 // readIntroduction reads the header. Its beginning must come within header_timeout, as that of a
 // request on a new connection, and then the rest within the same time again.
-func (x *exchange) readIntroduction() (h proxyproto.Header, fields proxyproto.TLVs, err error) {
+func (t *turn) readIntroduction() (h proxyproto.Header, fields proxyproto.TLVs, err error) {
 	timed := false
 	fill := func(begun bool) error {
 		if begun && !timed {
 			timed = true
-			_ = x.stream.SetReadDeadline(x.c.Loop().Time().Add(x.set.HeaderTimeout))
+			_ = t.stream.SetReadDeadline(t.c.Loop().Time().Add(t.set.HeaderTimeout))
 		}
-		return x.fill(begun)
+		return t.fill(begun)
 	}
 	size := 0
 	for size == 0 {
-		if x.r < x.w {
-			if h, size, err = proxyproto.Parse(x.in[x.r:x.w]); err != nil {
+		if t.r < t.w {
+			if h, size, err = proxyproto.Parse(t.in[t.r:t.w]); err != nil {
 				return h, fields, err
 			}
 		}
 		if size == 0 {
-			if err := fill(x.r < x.w); err != nil {
+			if err := fill(t.r < t.w); err != nil {
 				return h, fields, err
 			}
 		}
 	}
 	// The rest, up to 64 KiB, comes in pieces. The addresses are all there.
-	x.r, size = x.r+h.Fields, size-h.Fields
+	t.r, size = t.r+h.Fields, size-h.Fields
 	for {
-		n := min(size, x.w-x.r)
+		n := min(size, t.w-t.r)
 		if h.Fields > 0 {
-			fields.Read(x.in[x.r : x.r+n])
+			fields.Read(t.in[t.r : t.r+n])
 		}
-		if x.r += n; n == size {
+		if t.r += n; n == size {
 			break
 		}
 		size -= n
-		x.r, x.w = 0, 0
+		t.r, t.w = 0, 0
 		if err := fill(true); err != nil {
 			return h, fields, err
 		}
 	}
-	_ = x.stream.SetReadDeadline(time.Time{})
+	_ = t.stream.SetReadDeadline(time.Time{})
 	return h, fields, nil
 }
 
 // noteHeader logs why a trusted proxy's connection ends at its header. A proxy that only looks
 // whether the port is open sends none, which is no fault.
-func (s *Server) noteHeader(x *exchange, err error) {
+func (s *Server) noteHeader(t *turn, err error) {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = errHeaderTooSlow
@@ -135,9 +135,9 @@ func (s *Server) noteHeader(x *exchange, err error) {
 			return // the peer has left
 		}
 	}
-	if s.headerNote.now(x.c.Loop()) {
-		x.set.Logger.Warn("conn: connection closed, expected a header of the PROXY protocol",
-			"peer", x.c.remote.addrPort(), "error", err)
+	if s.headerNote.now(t.c.Loop()) {
+		t.set.Logger.Warn("conn: connection closed, expected a header of the PROXY protocol",
+			"peer", t.c.remote.addrPort(), "error", err)
 	}
 }
 

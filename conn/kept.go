@@ -29,7 +29,7 @@ var resting struct {
 
 const restingPlaces = 64
 
-// restLong exchanges x, which has been detached, for another one that has rested long.
+// restLong exchanges x, which rests, for another one that has rested long.
 func restLong(x *exchange) *exchange {
 	resting.Lock()
 	defer resting.Unlock()
@@ -59,7 +59,7 @@ func (r *Request) live() {
 func (w *Response) live() {
 	if invariants.Enabled && w.x != nil {
 		w.x.req.live()
-		if c := w.x.c; c.x == w.x {
+		if c := w.x.c; c != nil && c.exchange() == w.x {
 			c.Loop().Check()
 		}
 	}

@@ -27,36 +27,36 @@ const lingerSpan = 10 * time.Millisecond
 
 // close flushes and leaves the rest to the loop, which closes the socket. If input is known to be
 // unread, close begins a lingering close instead.
-func (x *exchange) close() {
-	if x.flush() != nil && !x.severed {
+func (t *turn) close() {
+	if t.flush() != nil && !t.severed {
 		return
 	}
-	if x.severed || x.r < x.w || x.req.body.unread() {
-		x.lingeringClose()
+	if t.severed || t.r < t.w || t.unread() {
+		t.lingeringClose()
 		return
 	}
-	x.closeTLS()
+	t.closeTLS()
 }
 
 // closeAfter closes the connection behind an answer, complete or cut. A client that did not ask for
-// the end may be sending its next request already.
-func (x *exchange) closeAfter() {
-	if x.req.head.Persistent() {
-		x.lingeringClose()
+// the end (persistent) may be sending its next request already.
+func (t *turn) closeAfter(persistent bool) {
+	if persistent {
+		t.lingeringClose()
 		return
 	}
-	x.close()
+	t.close()
 }
 
 // lingeringClose begins a lingering close. Behind a cut, closeTLS says nothing, so that a TLS client
 // can tell. The caller does nothing more with the connection; Run leaves it to a lingering.
-func (x *exchange) lingeringClose() {
-	c := x.c
-	if x.flush() != nil && !x.severed {
+func (t *turn) lingeringClose() {
+	c := t.c
+	if t.flush() != nil && !t.severed {
 		return
 	}
-	x.closeTLS()
-	if (x.writeErr == nil || x.severed) && unix.Shutdown(c.FD(), unix.SHUT_WR) == nil {
+	t.closeTLS()
+	if (t.writeErr == nil || t.severed) && unix.Shutdown(c.FD(), unix.SHUT_WR) == nil {
 		c.state |= lingers
 		c.countLingering(1)
 	}

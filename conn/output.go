@@ -18,14 +18,14 @@ const (
 	copyBelow = 4 << 10  // smaller pieces are copied to the output, others are not
 )
 
-// flush writes what has been gathered.
-func (x *exchange) flush() error {
-	if len(x.out) == 0 {
-		return x.writeErr
+// flush implements carrier.
+func (t *turn) flush() error {
+	if len(t.out) == 0 {
+		return t.writeErr
 	}
-	out := x.out
-	x.out = x.out[:0]
-	return x.write(out, nil, false)
+	out := t.out
+	t.out = t.out[:0]
+	return t.write(out, nil, false)
 }
 
 // heldBuffer is the largest buffer that a response keeps when its handler has flushed and now
@@ -46,8 +46,8 @@ func (w *Response) reserve(n int) {
 
 // slim gives up buffers that are too large to be held during a wait. Output is gathered from small
 // pieces, and seldom from many.
-func (x *exchange) slim() {
-	switch w := &x.resp; {
+func (w *Response) slim() {
+	switch {
 	case cap(w.buf) == streamAt:
 		b := (*[streamAt]byte)(w.buf[:streamAt])
 		w.buf = nil
@@ -56,107 +56,98 @@ func (x *exchange) slim() {
 	case cap(w.buf) > heldBuffer:
 		w.buf = nil
 	}
-	if cap(x.out) > 2*heldBuffer {
-		x.out = nil
+	w.x.via.slim()
+}
+
+// slim implements carrier.
+func (t *turn) slim() {
+	if cap(t.out) > 2*heldBuffer {
+		t.out = nil
 	}
 }
 
 // send gathers a small p. It writes a large one at once, behind what was gathered.
-func (x *exchange) send(p []byte) error {
+func (t *turn) send(p []byte) error {
 	if len(p) < copyBelow {
-		x.out = append(x.out, p...)
-		if len(x.out) < gather {
-			return x.writeErr
+		t.out = append(t.out, p...)
+		if len(t.out) < gather {
+			return t.writeErr
 		}
-		return x.flush()
+		return t.flush()
 	}
-	out := x.out
-	x.out = x.out[:0]
-	return x.write(out, p, false)
+	out := t.out
+	t.out = t.out[:0]
+	return t.write(out, p, false)
 }
 
 // write writes all of a and then all of b. It waits as long as the client keeps its pace. more says
 // that the next write follows at once.
-func (x *exchange) write(a, b []byte, more bool) error {
+func (t *turn) write(a, b []byte, more bool) error {
 	switch {
-	case x.writeErr != nil:
-		return x.writeErr
-	case x.c.tls == nil:
-		return x.wrote(x.stream.Send(a, b, more))
+	case t.writeErr != nil:
+		return t.writeErr
+	case t.c.tls == nil:
+		return t.wrote(t.stream.Send(a, b, more))
 	}
-	x.writeTLS(a)
-	x.writeTLS(b)
-	return x.writeErr
+	t.writeTLS(a)
+	t.writeTLS(b)
+	return t.writeErr
 }
 
-func (x *exchange) writeTLS(p []byte) {
-	if len(p) > 0 && x.writeErr == nil {
-		_ = x.wrote(x.c.tls.Write(p))
+func (t *turn) writeTLS(p []byte) {
+	if len(p) > 0 && t.writeErr == nil {
+		_ = t.wrote(t.c.tls.Write(p))
 	}
 }
 
-// wrote handles the result of a write. If a limit has passed, the connection ends with a reset:
+// wrote implements carrier. If a limit has passed, the connection ends with a reset:
 // after an orderly close the kernel would hold the data that the client has not read for minutes.
 // After any other error it does not: a TLS alert may be under way, which a reset would take back.
-func (x *exchange) wrote(_ int, err error) error {
+func (t *turn) wrote(_ int, err error) error {
 	if err == nil {
 		return nil
 	}
 	if errors.Is(own(err), os.ErrDeadlineExceeded) {
-		x.c.resetOnClose()
+		t.c.resetOnClose()
 	}
-	return x.lose(err)
-}
-
-// settle ends the request's Duplex, if there is one, and writes what it holds.
-func (x *exchange) settle() {
-	if d := x.duplex; d != nil {
-		if x.writeErr != nil {
-			d.drop()
-			return
-		}
-		x.duplex, x.req.body.tryOnly = nil, false
-		_ = x.wrote(0, d.Duplex.End())
-	}
+	return t.lose(err)
 }
 
 // lose is fail for a client that does not take what is written. It cancels the request's context,
 // and notes how much the kernel has not sent.
-func (x *exchange) lose(err error) error {
-	if x.writeErr == nil {
-		x.unsent = sysio.Unsent(x.c.FD())
+func (t *turn) lose(err error) error {
+	if t.writeErr == nil {
+		t.unsent = sysio.Unsent(t.c.FD())
 	}
-	if x.req.cancel != nil {
-		x.req.cancel(loop.ErrClientGone)
-	}
-	return x.fail(err)
+	t.x.canceled(loop.ErrClientGone)
+	return t.fail(err)
 }
 
-func (x *exchange) fail(err error) error {
-	if x.writeErr == nil {
-		x.writeErr = err
+func (t *turn) fail(err error) error {
+	if t.writeErr == nil {
+		t.writeErr = err
 	}
-	x.out = x.out[:0]
+	t.out = t.out[:0]
 	if errors.As(err, new(*os.SyscallError)) {
-		x.c.Left()
+		t.c.Left()
 	}
-	return x.writeErr
+	return t.writeErr
 }
 
-// cut ends the connection within the answer's body, so that the client can tell. What was gathered
+// abort implements carrier. It ends the connection within the answer's body, so that the client can tell. What was gathered
 // before goes out, the complete answers to earlier requests included, and a lingering close follows:
 // without it the next requests of the client, unread, would make the kernel reset the connection
 // and so take those answers away. If the end of the connection is the end of the body, only a reset
 // tells the client of the cut (RFC 9112 section 8).
-func (x *exchange) cut(err error) error {
-	if x.flush() == nil {
-		if x.resp.extent == byClose {
-			x.c.resetOnClose()
+func (t *turn) abort(err error) error {
+	if t.flush() == nil {
+		if t.delimited == byClose {
+			t.c.resetOnClose()
 		} else {
-			x.severed = true
+			t.severed = true
 		}
 	}
-	return x.fail(err)
+	return t.fail(err)
 }
 
 var (
@@ -165,33 +156,33 @@ var (
 )
 
 // sendFile writes n bytes of f from off on. If the connection is plain, it does not copy them.
-func (x *exchange) sendFile(f File, off, n int64) error {
+func (t *turn) sendFile(f File, off, n int64) error {
 	fd := int(f.Fd())
-	if x.c.tls != nil {
-		return x.sendReader(newFileReader(&x.c.Thread, f, off, n), n)
+	if t.c.tls != nil {
+		return t.sendReader(newFileReader(&t.c.Thread, f, off, n), n)
 	}
-	out := x.out
-	x.out = x.out[:0]
-	if err := x.write(out, nil, n > 0); err != nil {
+	out := t.out
+	t.out = t.out[:0]
+	if err := t.write(out, nil, n > 0); err != nil {
 		return err
 	}
-	sent, err := x.stream.SendFile(fd, off, n)
+	sent, err := t.stream.SendFile(fd, off, n)
 	switch {
 	case err != nil:
-		return x.wrote(0, err)
+		return t.wrote(0, err)
 	case sent < n: // truncated while it was being sent
-		return x.cut(errShortBody)
+		return t.abort(errShortBody)
 	}
 	return nil
 }
 
 // sendReader copies n bytes from r.
-func (x *exchange) sendReader(r io.Reader, n int64) error {
-	buf := x.copyBuffer()
+func (t *turn) sendReader(r io.Reader, n int64) error {
+	buf := t.x.resp.copyBuffer()
 	for n > 0 {
 		k, err := r.Read(buf[:min(n, int64(len(buf)))])
 		if k > 0 {
-			if err := x.send(buf[:k]); err != nil {
+			if err := t.send(buf[:k]); err != nil {
 				return err
 			}
 			n -= int64(k)
@@ -200,15 +191,15 @@ func (x *exchange) sendReader(r io.Reader, n int64) error {
 			if err == io.EOF {
 				err = errShortBody
 			}
-			return x.cut(err)
+			return t.abort(err)
 		}
 	}
 	return nil
 }
 
-func (x *exchange) copyBuffer() []byte {
-	x.resp.reserve(streamAt - len(x.resp.buf))
-	return x.resp.buf[:streamAt]
+func (w *Response) copyBuffer() []byte {
+	w.reserve(streamAt - len(w.buf))
+	return w.buf[:streamAt]
 }
 
 // fileReader reads a part of a file. If that has to come from a disk, the thread waits for it, and

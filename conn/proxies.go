@@ -78,7 +78,7 @@ func (r *Request) PeerAddr() netip.AddrPort {
 		return netip.AddrPort{}
 	}
 	if w := r.x.c.introduced(); w != nil && w.known && w.front == nil {
-		return loop.PeerAddr(r.Thread.FD())
+		return loop.PeerAddr(r.x.c.FD())
 	}
 	return r.x.c.remote.addrPort()
 }

@@ -57,16 +57,12 @@ type Request struct {
 	query     url.Values
 	form      url.Values
 	multipart *multipart.Form
-	ctx       context.Context
-	cancel    context.CancelCauseFunc
-	lasting   context.Context // see lastingContext
 	id        string
 	idView    []byte   // the same: a part of raw, or of idText; nil: not decided
 	idText    [32]byte // of an id that was made
 
-	place    uint32 // see SetPlace
-	upstream upstream
-	log      AccessLog // see LogTo; nil: the server's
+	place uint32    // see SetPlace
+	log   AccessLog // see LogTo; nil: the server's
 
 	// What trusted proxies say of the client, see believe.
 	proxied bool
@@ -75,9 +71,9 @@ type Request struct {
 }
 
 // begin makes r, released, ready for the request whose head was read.
-func (r *Request) begin(x *exchange) {
-	r.x, r.Thread = x, &x.c.Thread
-	r.body.reset(x)
+func (r *Request) begin(x *exchange, t *loop.Thread) {
+	r.x, r.Thread = x, t
+	r.body.begin(x)
 }
 
 // release drops what the last request left. The head and its bytes stay: they belong to readHead.
@@ -92,11 +88,7 @@ func (r *Request) release() {
 	}
 	r.path, r.segments, r.replaced = nil, nil, nil
 	r.query, r.form, r.multipart = nil, nil, nil
-	r.ctx, r.cancel = nil, nil
 	r.id, r.idView, r.place = "", nil, 0
-	if r.upstream.name != "" {
-		r.upstream = upstream{}
-	}
 	if r.log != nil {
 		r.log = nil
 	}
@@ -304,7 +296,7 @@ func (r *Request) LocalAddr() netip.AddrPort {
 	if p := r.x.c.port; p.local.IsValid() {
 		return p.local
 	}
-	return loop.LocalAddr(r.Thread.FD())
+	return loop.LocalAddr(r.x.c.FD())
 }
 
 // Listener returns the name of the listener that accepted the connection (Listener.Name).
@@ -348,15 +340,17 @@ func (r *Request) Context() context.Context {
 		cancel()
 		return ctx
 	}
-	if r.ctx == nil {
-		r.ctx, r.cancel = context.WithCancelCause(r.baseContext())
-		if r.Gone() && !r.x.resp.asked {
-			r.cancel(loop.ErrClientGone)
-		} else if r.x.c.x != r.x { // the connection was hijacked
-			r.Defer(func() { r.cancel(nil) })
+	x := r.x
+	if x.ctx == nil {
+		x.ctx, x.cancel = context.WithCancelCause(r.baseContext())
+		if h := x.c.takeover(); h != nil {
+			h.cancel = x.cancel
+		}
+		if r.Gone() && x.asks == nil {
+			x.cancel(loop.ErrClientGone)
 		}
 	}
-	return r.ctx
+	return x.ctx
 }
 
 // baseContext returns the context to which Context adds an end: this one has none.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
@@ -37,6 +36,7 @@ type File interface {
 // What follows is streamed, in chunks unless Content-Length was set. The two ways do not mix.
 type Response struct {
 	x      *exchange
+	req    *Request // as the handler has it: of an error page, another one than the client's
 	header Header
 	buf    []byte // gathered by Write; elsewhere a buffer to copy through
 
@@ -53,10 +53,6 @@ type Response struct {
 	pages  []ErrorPage
 	forced int // the status while an error page is made, whatever its handler says; 0: none
 
-	// Of a handler that is asked, see Request.Ask: nothing is sent.
-	asked  bool
-	asking time.Time // since when
-
 	// What the hooks see and decide of the body.
 	hooking bool   // they run
 	decided bool   // SetEncoder was called
@@ -71,11 +67,10 @@ type Response struct {
 	size int64 // -1: unknown
 
 	// The body that goes out behind the head.
-	extent  extent
+	plan    plan    // of the head
 	left    int64   // of a body that is sent by its length
-	before  int64   // bytes written for the request when the body began
 	bytes   int64   // of the body sent
-	trailer []Field // behind the last chunk
+	trailer []Field // behind its end
 
 	// The content coding.
 	enc       Encoder // nil: none
@@ -127,18 +122,8 @@ const (
 	file
 )
 
-// extent is how the client finds the end of the body (RFC 9112 section 6.3).
-type extent uint8
-
-const (
-	noBody   extent = iota // HEAD, 204, 304: no body is sent, whatever there is
-	byLength               // Content-Length
-	inChunks               // Transfer-Encoding: chunked
-	byClose                // HTTP/1.0: the end of the connection
-)
-
 func (w *Response) begin(x *exchange) {
-	w.x, w.phase = x, open
+	w.x, w.req, w.phase = x, &x.req, open
 }
 
 // reset drops the whole answer. Buffers stay, for the next one.
@@ -147,12 +132,12 @@ func (w *Response) reset() {
 	if w.header.Len() > 0 {
 		w.header.reset()
 	}
-	x, header, buf, hooks, pages, toJSON := w.x, w.header, w.buf, w.hooks, w.pages, w.toJSON
+	x, req, header, buf, hooks, pages, toJSON := w.x, w.req, w.header, w.buf, w.hooks, w.pages, w.toJSON
 	if cap(buf) > keptBuffer {
 		buf = nil
 	}
 	*w = Response{} // a literal with the fields below would be copied
-	w.x, w.header, w.buf, w.hooks, w.pages, w.toJSON = x, header, buf, hooks[:0], pages[:0], toJSON
+	w.x, w.req, w.header, w.buf, w.hooks, w.pages, w.toJSON = x, req, header, buf, hooks[:0], pages[:0], toJSON
 }
 
 // discard drops the body.
@@ -181,10 +166,8 @@ func (w *Response) discard() {
 // clear makes an open response as it was when the handler began.
 func (w *Response) clear() {
 	last, hooks, pages, forced := w.close, w.hooks, w.pages, w.forced
-	asked, asking := w.asked, w.asking
 	w.reset()
 	w.phase, w.close, w.hooks, w.pages, w.forced = open, last, hooks, pages, forced
-	w.asked, w.asking = asked, asking
 }
 
 // fail ends an answer whose handler has failed. If the head has gone out, the answer is cut. If it
@@ -246,8 +229,8 @@ func (w *Response) Relay(status int, reason string) {
 // on; 0: as fast as the client takes them. The thread sleeps between small writes, and the loop
 // serves others meanwhile.
 func (w *Response) SetMaxRate(n int64) {
-	if (w.phase == open || w.phase == streamed) && !w.asked {
-		w.x.writing.MaxRate = n
+	if w.phase == open || w.phase == streamed {
+		w.x.via.setMaxRate(n)
 	}
 }
 
@@ -286,8 +269,8 @@ func (w *Response) Write(p []byte) (int, error) {
 	if err := w.writable(); err != nil {
 		return 0, err
 	}
-	if w.asked {
-		return len(p), w.dropAsked(len(p))
+	if a := w.x.asks; a != nil {
+		return len(p), a.drop(int64(len(p)))
 	}
 	if len(w.buf)+len(p) <= streamAt && (w.phase == open || len(p) < gather) {
 		w.reserve(len(p))
@@ -312,7 +295,7 @@ func (w *Response) Write(p []byte) (int, error) {
 
 // WriteString is Write of a string.
 func (w *Response) WriteString(s string) (int, error) {
-	if w.writable() == nil && len(w.buf)+len(s) <= streamAt && !w.asked {
+	if w.writable() == nil && len(w.buf)+len(s) <= streamAt && w.x.asks == nil {
 		w.reserve(len(s))
 		w.buf = append(w.buf, s...)
 		return len(s), nil
@@ -389,7 +372,7 @@ func (w *Response) Flush() error {
 	w.buf = w.buf[:0]
 	err := w.push()
 	w.rest()
-	w.x.slim()
+	w.slim()
 	return err
 }
 
@@ -403,35 +386,26 @@ func (w *Response) stream(p []byte) error {
 		if n, ok := w.declared(); ok {
 			w.size = n
 		}
-		w.sendHead(cmp.Or(w.early, 200), p)
+		w.sendHead(cmp.Or(w.early, 200), p, true)
 	}
 	if len(p) == 0 {
-		return w.x.writeErr
+		return w.x.via.writeError()
 	}
-	if w.asked {
-		return w.dropAsked(len(p))
+	if a := w.x.asks; a != nil {
+		return a.drop(int64(len(p)))
 	}
-	if w.extent == noBody {
-		w.x.stream.Spend() // nothing else would end an endless body, or let others run meanwhile
-		if w.x.c.Gone() {
+	if w.plan.bare {
+		w.x.via.spend(0) // nothing else would end an endless body, or let others run meanwhile
+		if w.x.req.Thread.Gone() {
 			return loop.ErrClientGone
 		}
-		return w.x.writeErr
+		return w.x.via.writeError()
 	}
 	return w.piece(p)
 }
 
-// frame sends what was written or encoded within the framing that the head announced.
-func (w *Response) frame(p []byte) error {
-	x := w.x
+// content sends what was written or encoded.
+func (w *Response) content(p []byte) error {
 	w.bytes += int64(len(p))
-	if w.extent != inChunks {
-		return x.send(p)
-	}
-	x.out = http1.AppendChunkHeader(x.out, len(p))
-	if err := x.send(p); err != nil {
-		return err
-	}
-	x.out = append(x.out, "\r\n"...)
-	return nil
+	return w.x.via.data(p)
 }

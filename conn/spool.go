@@ -71,7 +71,7 @@ func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 // noSpool notes that there is no room for the body. Unless the handler answers by itself, the
 // client gets 503.
 func (r *Request) noSpool(err error) {
-	r.body.err = err
+	_ = r.body.failed(err)
 	r.x.c.port.server.noteSpool(r.x, err)
 }
 
@@ -90,7 +90,7 @@ func (r *Request) gather(most int64) (head, next []byte, err error) {
 		if err := b.Await(); err != nil {
 			return head, nil, err
 		}
-		for err = nil; err == nil && b.err == nil; { // the end needs no room
+		for err = nil; err == nil && b.state == bodyOpen; { // the end needs no room
 			if n := int64(cap(head)); len(head) == cap(head) && n < limit {
 				head = append(make([]byte, 0, min(limit, max(2*n, firstSpool))), head...)
 			}

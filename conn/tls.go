@@ -16,8 +16,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// transport is the net.Conn below the connection's tls.Conn: the stream of the exchange that serves
-// the connection, or after a hijack the one that the handler owns.
+// transport is the net.Conn below the connection's tls.Conn: the stream of the turn that serves the
+// connection, or after a hijack the one that the handler owns.
 type transport struct {
 	net.Conn // nil while the connection is idle
 	hijacked bool
@@ -28,12 +28,12 @@ type transport struct {
 // transport returns the net.Conn below c.tls.
 func (c *connection) transport() *transport { return c.tls.NetConn().(*transport) }
 
-// attach puts TLS on the stream of x, whose reads do not wait from now on. exchange.read waits
-// instead, after it has sent what the client may be waiting for.
-func (t *transport) attach(x *exchange) {
+// attach puts TLS on a turn's stream, whose reads do not wait from now on. turn.read waits instead,
+// after it has sent what the client may be waiting for.
+func (t *transport) attach(own *turn) {
 	if !t.hijacked {
-		x.stream.SetNoWait(true)
-		t.Conn = &x.stream
+		own.stream.SetNoWait(true)
+		t.Conn = &own.stream
 	}
 }
 
@@ -43,7 +43,7 @@ func (t *transport) detach() {
 	}
 }
 
-// SetWriteDeadline does not change the limits of an exchange: crypto/tls gives its last record five
+// SetWriteDeadline does not change the limits of a turn: crypto/tls gives its last record five
 // seconds, and a slow client may need longer to make room for it.
 func (t *transport) SetWriteDeadline(by time.Time) error {
 	if !t.hijacked {
@@ -52,7 +52,7 @@ func (t *transport) SetWriteDeadline(by time.Time) error {
 	return t.Conn.SetWriteDeadline(by)
 }
 
-// greeting is the stream of an exchange during the handshake. Its reads wait, because a handshake
+// greeting is the stream of a turn during the handshake. Its reads wait, because a handshake
 // that was interrupted cannot be resumed. They do not hold up a stop: no request is in flight yet.
 type greeting struct {
 	*stream.Stream
@@ -84,16 +84,16 @@ func (g *greeting) Read(p []byte) (int, error) {
 }
 
 // handshake makes the connection a TLS connection.
-func (x *exchange) handshake() error {
-	c := x.c
+func (t *turn) handshake() error {
+	c := t.c
 	c.agree(c.port.terms.current()) // the configuration that the handshake meets is no older
-	until := c.Loop().Time().Add(x.set.HeaderTimeout)
-	_ = x.stream.SetReadDeadline(until)
-	g := &greeting{Stream: &x.stream, loop: c.Loop(), rest: x.in[x.r:x.w]}
-	x.r, x.w = 0, 0
-	t := new(transport)
-	conn := tls.Server(t, c.port.tls)
-	ended, err := x.negotiate(t, conn, g, until)
+	until := c.Loop().Time().Add(t.set.HeaderTimeout)
+	_ = t.stream.SetReadDeadline(until)
+	g := &greeting{Stream: &t.stream, loop: c.Loop(), rest: t.in[t.r:t.w]}
+	t.r, t.w = 0, 0
+	below := new(transport)
+	conn := tls.Server(below, c.port.tls)
+	ended, err := t.negotiate(below, conn, g, until)
 	if err == nil && len(g.rest) > 0 {
 		// A client waits for the server's answer to its first flight (RFC 8446 section 2; there is
 		// no early data here), and that has been read.
@@ -102,82 +102,82 @@ func (x *exchange) handshake() error {
 	if err != nil {
 		// One that has left before its turn may have begun, too: then its hello is still unread.
 		if (g.begun || len(g.rest) > 0 || sysio.Unread(c.FD())) && !c.Loop().Stopping() {
-			c.port.noteHandshake(x, err)
+			c.port.noteHandshake(t, err)
 		}
 		var plain tls.RecordHeaderError
 		var panicked *loop.PanicError
 		var refused *tls.CertificateVerificationError
 		switch {
 		case errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader):
-			_ = x.wrote(x.stream.Send([]byte(plainRefused), nil, false))
+			_ = t.wrote(t.stream.Send([]byte(plainRefused), nil, false))
 		case errors.As(err, &refused):
 			// The client was told; but the reason may be this side's: an authority that has expired.
-			x.set.Logger.Warn("conn: client certificate refused", "remote", c.remote.addrPort(),
+			t.set.Logger.Warn("conn: client certificate refused", "remote", c.remote.addrPort(),
 				"subject", refused.UnverifiedCertificates[0].Subject.String(), "error", refused.Err)
 		case errors.As(err, &panicked):
 			c.port.server.panics.Add(1)
-			x.set.Logger.Error("conn: panic in a tls handshake", "remote", c.remote.addrPort(),
+			t.set.Logger.Error("conn: panic in a tls handshake", "remote", c.remote.addrPort(),
 				"panic", panicked.Value, "stack", string(panicked.Stack))
 		case ended && ofCallback(err):
-			x.set.Logger.Warn("conn: a function of the tls.Config has refused a handshake",
+			t.set.Logger.Warn("conn: a function of the tls.Config has refused a handshake",
 				"remote", c.remote.addrPort(), "error", err)
 		}
 		if ended {
-			x.lingeringClose() // a client that is refused may be sending its request already
+			t.lingeringClose() // a client that is refused may be sending its request already
 		}
-		x.set.Logger.Debug("conn: tls handshake failed", "remote", c.remote.addrPort(), "error", err)
+		t.set.Logger.Debug("conn: tls handshake failed", "remote", c.remote.addrPort(), "error", err)
 		return err
 	}
 	state := conn.ConnectionState()
 	if state.NegotiatedProtocol == challengeProtocol {
-		t.attach(x)
+		below.attach(t)
 		_ = conn.CloseWrite() // the client leaves in any case
 		return errChallenge
 	}
 	slimTLS(conn, 0) // requests are smaller than a ClientHello
 	c.tls = conn
-	t.version, t.cipher = state.Version, state.CipherSuite
-	t.attach(x)
+	below.version, below.cipher = state.Version, state.CipherSuite
+	below.attach(t)
 	return nil
 }
 
 // noteHandshake counts a handshake that has failed, and logs now and then how many have. A client
 // that only looks whether the port is open, or keeps a connection for later, has begun none.
-func (p *port) noteHandshake(x *exchange, err error) {
+func (p *port) noteHandshake(t *turn, err error) {
 	p.tally.FailedHandshakes++
 	s := p.server
 	s.failedHandshakes.Add(1)
 	if s.handshakeNote.now(p.loop) {
-		x.set.Logger.Info("conn: tls handshakes failed", "failed", s.failedHandshakes.Swap(0),
-			"listener", p.name, "last", x.c.remote.addrPort(), "error", err)
+		t.set.Logger.Info("conn: tls handshakes failed", "failed", s.failedHandshakes.Swap(0),
+			"listener", p.name, "last", t.c.remote.addrPort(), "error", err)
 	}
 }
 
-// negotiate runs conn's handshake, over t, on a goroutine of its own, and does the input and output
+// negotiate runs conn's handshake, over below, on a goroutine of its own, and does the input and output
 // for it until it has ended. The thread waits meanwhile, and the loop does not: what a full
 // handshake computes takes as long as 30 requests, and a callback of the configuration may wait
 // for something. It reports whether the handshake has ended by itself; if not, the error is that of
 // the wait.
-func (x *exchange) negotiate(
-	t *transport, conn *tls.Conn, g *greeting, until time.Time,
+func (t *turn) negotiate(
+	below *transport, conn *tls.Conn, g *greeting, until time.Time,
 ) (ended bool, err error) {
-	c := x.c
+	c := t.c
 	// What the client sends right before it closes its sending half may be a request.
 	defer c.KeepWaiting(c.KeepWaiting(true))
 	ctx, leave := context.WithCancel(context.Background())
 	defer leave() // also when the thread is killed
 	n := &negotiation{
-		local: x.stream.LocalAddr(), remote: x.stream.RemoteAddr(),
+		local: t.stream.LocalAddr(), remote: t.stream.RemoteAddr(),
 		left: ctx, filled: make(chan int, 1), pause: new(loop.Promise[struct{}]),
 	}
-	t.Conn = n
+	below.Conn = n
 	begin := func() { go n.run(conn) }
 	for hello := true; ; hello = false {
-		if err := x.compute(n, begin, hello, until); err != nil {
+		if err := t.compute(n, begin, hello, until); err != nil {
 			return false, err
 		}
 		if len(n.out) > 0 {
-			if err := x.wrote(x.stream.Send(n.out, nil, false)); err != nil {
+			if err := t.wrote(t.stream.Send(n.out, nil, false)); err != nil {
 				return false, err
 			}
 			n.out = n.out[:0]
@@ -296,9 +296,9 @@ var errChallenge = errors.New("the handshake was for the proof of a name only")
 
 // closeTLS tells the client that no more will be sent, so that the client can tell an end from a
 // cut (RFC 8446 section 6.1).
-func (x *exchange) closeTLS() {
-	if x.c.tls != nil && x.writeErr == nil {
-		_ = x.wrote(0, x.c.tls.CloseWrite())
+func (t *turn) closeTLS() {
+	if t.c.tls != nil && t.writeErr == nil {
+		_ = t.wrote(0, t.c.tls.CloseWrite())
 	}
 }
 

@@ -24,10 +24,10 @@ func Handshakes() (running, waiting int) { return handshakes.Stats() }
 
 // compute waits for the turn of n, lets it go on by begin, and waits until it pauses, or has ended.
 // hello: it begins with the client's first flight.
-func (x *exchange) compute(n *negotiation, begin func(), hello bool, until time.Time) error {
-	c := x.c
-	var turn loop.Promise[struct{}]
-	place := handshakes.Enter(c.remote.addrPort().Addr(), false, func() { turn.Resolve(struct{}{}) })
+func (t *turn) compute(n *negotiation, begin func(), hello bool, until time.Time) error {
+	c := t.c
+	var called loop.Promise[struct{}]
+	place := handshakes.Enter(c.remote.addrPort().Addr(), false, func() { called.Resolve(struct{}{}) })
 	placed := true
 	leave := func() {
 		if placed && !handshakes.Withdraw(place) {
@@ -36,11 +36,11 @@ func (x *exchange) compute(n *negotiation, begin func(), hello bool, until time.
 		placed = false
 	}
 	defer leave() // also when the thread is killed
-	if !turn.Ready() {
+	if !called.Ready() {
 		// A client that leaves behind its hello is not served. Behind its last flight there may be a
 		// request, and the end of its sending half.
 		waits := c.KeepWaiting(!hello || c.Gone())
-		_, err := turn.Await(&c.Thread, max(until.Sub(c.Loop().Time()), 0))
+		_, err := called.Await(&c.Thread, max(until.Sub(c.Loop().Time()), 0))
 		c.KeepWaiting(waits)
 		if err != nil {
 			return err

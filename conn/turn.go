@@ -1,0 +1,281 @@
+package conn
+
+import (
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+const (
+	firstInput = 2 << 10  // the first input buffer; most heads fit, and a sleeping handler holds it
+	keptBuffer = 64 << 10 // larger buffers are not kept for the next request
+	turnBudget = stream.TurnBudget
+)
+
+// turn is all that a connection of HTTP/1.1 needs while it is being served, and the carrier of its
+// exchanges. It belongs to a coroutine and not to a connection, so that the few turns in use stay
+// in the cache.
+type turn struct {
+	c   *connection
+	set *settings // of the present request
+	x   *exchange // the present one, and used again for the next request
+
+	// The connection's bytes; with TLS, the encrypted ones. A handler's deadlines are the stream's.
+	stream stream.Stream
+
+	// The pace that the client must keep during this request, and what it has moved so far.
+	reading, writing stream.Pace
+
+	// Input. in[r:w] was read and is not used yet. in[:base] belongs to the present request's head
+	// and must stay where it is.
+	in   []byte
+	base int
+	r, w int
+	body framing // of the present request
+
+	// Output.
+	out      []byte // not written yet
+	writeErr error  // sticky
+	severed  bool   // writeErr is that of abort, and the client may still take what came before
+	unsent   int    // bytes that the kernel had not sent when writeErr was set
+
+	// The present answer.
+	delimited delimiter
+	last      bool  // the connection ends with it
+	before    int64 // bytes written for the request when the content began
+}
+
+// delimiter is how the client finds the end of an answer's content (RFC 9112 section 6.3).
+type delimiter uint8
+
+const (
+	plain    delimiter = iota // by its length, or there is none
+	inChunks                  // Transfer-Encoding: chunked
+	byClose                   // the end of the connection
+)
+
+func newTurn() *turn {
+	return &turn{in: make([]byte, firstInput), x: newExchange()}
+}
+
+func (t *turn) attach(c *connection) {
+	t.c, c.turn = c, t
+	if len(c.port.untaken) > 0 {
+		delete(c.port.untaken, c)
+	}
+	t.set = c.port.server.settings.Load()
+	t.stream.Own(&c.Thread, c.remote.addrPort())
+	t.pace(&t.writing, t.set.WriteTimeout)
+	t.stream.SetPace(&t.reading, &t.writing)
+	t.body.state = bodyEnded // there is none yet
+	if c.tls != nil {
+		c.transport().attach(t)
+	}
+}
+
+// pace sets the pace that the client must keep: a byte within each time idle, and min_rate.
+func (t *turn) pace(p *stream.Pace, idle time.Duration) {
+	*p = stream.Pace{} // a literal with the fields below would be copied
+	p.Idle, p.MinRate, p.Grace, p.Window = idle, t.set.MinRate, graceOfRate, rateWindow
+}
+
+// They are variables only for the tests.
+var (
+	graceOfRate = 10 * time.Second // the time waited for a client before its rate counts
+	rateWindow  = 30 * time.Second // the waited time over which the rate is measured
+)
+
+// leave ends the turn and sends its answers. There is something left to send only if the turn has
+// ended with a panic or runtime.Goexit.
+func (t *turn) leave() {
+	defer t.release()
+	defer t.c.RunDeferred(0) // before release: the functions may use request and response
+	_ = t.flush()
+}
+
+// release makes the turn ready for another connection.
+func (t *turn) release() {
+	c := t.c
+	if loop.Stranded(&c.Thread) {
+		t.strand()
+	}
+	t.x.end()
+	t.x.rest()
+	if invariants.Enabled {
+		t.x = restLong(t.x)
+	}
+	if c.tls != nil {
+		c.transport().detach()
+	}
+	c.turn = nil
+	t.c, t.set, t.writeErr = nil, nil, nil
+	t.r, t.w, t.base = 0, 0, 0
+	t.stream = stream.Stream{}
+	t.reading, t.writing, t.unsent, t.severed, t.last = stream.Pace{}, stream.Pace{}, 0, false, false
+	if len(t.in) > keptBuffer {
+		t.in = make([]byte, firstInput)
+	}
+	if cap(t.out) > keptBuffer {
+		t.out = nil
+	}
+	t.out = t.out[:0]
+	invariants.Mangle(t.in)
+	invariants.Mangle(t.out[:cap(t.out)])
+}
+
+// strand leaves the exchange to a function that still runs off the loop and may hold it, and the
+// bytes of its head. The turn goes on with another exchange.
+func (t *turn) strand() {
+	x, y := t.x, newExchange()
+	y.c, y.via, y.set = x.c, t, x.set // what is left of the body is read as that of y
+	y.req.body = x.req.body
+	y.req.body.x = y
+	t.x = y
+	x.strand()
+	rest := t.in[t.r:t.w]
+	t.in = make([]byte, max(firstInput, len(rest)))
+	t.r, t.base, t.w = 0, 0, copy(t.in, rest)
+}
+
+// serve answers requests as long as there are any, and returns what the loop does next.
+func (t *turn) serve() coro.Code {
+	c := t.c
+	if c.standing == refused {
+		t.reject(errOverload)
+		return coro.Abort
+	}
+	if c.headed && c.state&named == 0 {
+		switch err := t.introduce(); {
+		case err == stream.ErrWouldBlock:
+			return t.idle()
+		case c.standing == refused:
+			t.reject(errOverload)
+			return coro.Abort
+		case err != nil:
+			return coro.Abort
+		case c.port.tls != nil && t.readEmpty(): // the handshake waits with a coroutine
+			return t.idle()
+		}
+	}
+	if c.port.tls != nil && c.tls == nil {
+		if err := t.handshake(); err != nil {
+			return coro.Abort
+		}
+	}
+	for {
+		t.set = c.port.server.settings.Load()
+		if t.readEmpty() {
+			return t.idle()
+		}
+		err := t.readHead()
+		if err == nil {
+			if !t.exchange() {
+				return coro.Abort
+			}
+			t = c.turn // the same; see exchange.call
+			continue
+		}
+		if err == stream.ErrWouldBlock {
+			return t.idle()
+		}
+		if bad, ok := err.(*http1.Error); ok {
+			t.reject(bad)
+		} else if t.flush() == nil { // the client has left: there is nothing to linger for
+			t.closeTLS()
+		}
+		return coro.Abort
+	}
+}
+
+// readEmpty reports whether readHead would find nothing, without a system call. Most requests come
+// alone, and so it is the answer after most of them.
+func (t *turn) readEmpty() bool {
+	return t.r == t.w && t.c.tls == nil && !t.stream.Unread() && !t.c.Loop().Stopping() &&
+		!t.c.outdated()
+}
+
+// idle sends the answers, and leaves the connection idle until the next request comes.
+func (t *turn) idle() coro.Code {
+	c := t.c
+	if t.flush() != nil || c.Loop().Stopping() || c.outdated() {
+		t.close()
+		return coro.Abort
+	}
+	if c.tls != nil {
+		slimTLS(c.tls, heldBuffer)
+	}
+	timeout := t.set.KeepAliveTimeout
+	if c.state&served == 0 {
+		timeout = t.set.HeaderTimeout
+	}
+	loop.Expendable(&c.Thread, c.Loop().Time(), false)
+	loop.IdleTimeout(&c.Thread, timeout)
+	return coro.WantRead
+}
+
+// exchange serves the request whose head was read, and reports whether the connection goes on. If
+// not, all that comes before the close has been done.
+func (t *turn) exchange() bool {
+	c := t.c
+	c.state |= served
+	t.stream.Spend()
+	t.begin()
+	if p := c.port.proxies(t.set); p != nil {
+		t.x.req.believe(p)
+	}
+	t.x.answer()
+	return c.turn != nil && c.turn.answered() // nil: the handler has taken the connection over
+}
+
+// answered is exchange, once the answer has been given. It stands apart from exchange because
+// stacks are small, and handlers run on top of exchange.
+func (t *turn) answered() bool {
+	c, x := t.c, t.x
+	x.completed()
+	persistent := x.req.head.Persistent()
+	if loop.Stranded(&c.Thread) {
+		t.strand()
+		x = t.x
+	}
+	x.end()
+	full := len(t.out) >= gather // many answers without a body fill it, too
+	if t.writeErr != nil || t.last || full && t.flush() != nil || !t.drain() ||
+		x.crowds != nil && t.awaitLog(x.crowds) != nil {
+		t.closeAfter(persistent)
+		return false
+	}
+	x.crowds = nil
+	return true
+}
+
+// begin makes everything ready for one answer.
+func (t *turn) begin() {
+	c := t.c
+	t.pace(&t.reading, t.set.BodyTimeout)
+	t.pace(&t.writing, t.set.WriteTimeout)
+	_ = t.stream.SetWriteDeadline(time.Time{})
+	t.x.c, t.x.via, t.x.set = c, t, t.set
+	t.body.begin(&t.x.req.head)
+	t.delimited, t.last, t.before = plain, false, 0
+	t.x.begin(&c.Thread)
+	loop.Hold(&c.Thread, len(t.out) > 0)
+	c.KeepWaiting(false) // the last handler's choice is not this one's
+}
+
+// reject answers a request that cannot be served, and closes the connection: after a framing error
+// the server cannot tell where the next request begins (RFC 9112 section 9.3.1 allows the close,
+// section 11.2 gives the reason).
+func (t *turn) reject(e *http1.Error) {
+	line := t.refusedLine()
+	t.begin()
+	x := t.x
+	x.resp.close = true
+	x.resp.finish(e.Status)
+	x.countAnswer()
+	x.logRefused(line, t.w-t.r)
+	t.lingeringClose()
+}
