@@ -20,11 +20,11 @@ type connection struct {
 	tls    *tls.Conn // nil: plain, or before the handshake
 	remote peer
 
-	standing standing
-	headed   bool // the record is part of a withHeader, see introduced; it never changes
-	state    state
-	logRound uint8 // with logUsed: its Share of the access log
-	logUsed  uint16
+	standing    standing
+	state       state
+	localNumber uint8 // see localAddr; 0: nothing has asked yet
+	logRound    uint8 // with logUsed: its Share of the access log
+	logUsed     uint16
 }
 
 // state is what has become of a connection, in bits.
@@ -35,6 +35,7 @@ const (
 	lingers                   // a lingering close follows, see lingering
 	named                     // the header of the PROXY protocol has come
 	secured                   // and it says that the client uses TLS, which the proxy has ended
+	headed                    // the record is part of a withHeader, see introduced; never changes
 
 	firstAgreed = iota // the bits from here on have the mark of the terms that the client has met
 )

@@ -28,6 +28,7 @@
 //	proxies.go        what trusted proxies say of the client
 //	introduce.go      the PROXY protocol
 //	admit.go          which connections may stay, and which are closed to make room
+//	local.go          the address that a client has connected to
 //	terms.go          connections from before a listener asked for more
 //	linger.go         closing so that the client can read the last answer
 //	request.go        Request; fields.go its header fields

@@ -89,3 +89,9 @@ func HoldHandshakes() (free func()) {
 		}
 	}
 }
+
+// LocalKnown reports whether the connection knows the address that its client has connected to, so
+// that nothing asks the kernel any more.
+func LocalKnown(req *Request) bool {
+	return !req.x.c.port.wildcard || req.x.c.localNumber > 0
+}

@@ -35,7 +35,7 @@ type front struct {
 
 // introduced returns c as what it is a part of; nil: there is no header to come and has been none.
 func (c *connection) introduced() *withHeader {
-	if !c.headed {
+	if c.state&headed == 0 {
 		return nil
 	}
 	return (*withHeader)(unsafe.Pointer(c)) // newConnection has made both in one piece
@@ -47,7 +47,7 @@ func (p *port) newConnection(remote netip.AddrPort, header bool) *connection {
 		return &connection{port: p, remote: peerOf(remote), state: p.terms.first.state()}
 	}
 	w := new(withHeader)
-	w.port, w.remote, w.headed, w.state = p, peerOf(remote), true, p.terms.first.state()
+	w.port, w.remote, w.state = p, peerOf(remote), headed|p.terms.first.state()
 	return &w.connection
 }
 

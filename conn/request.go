@@ -293,10 +293,7 @@ func (r *Request) LocalAddr() netip.AddrPort {
 	if w := r.x.c.introduced(); w != nil && w.known {
 		return w.local.addrPort()
 	}
-	if p := r.x.c.port; p.local.IsValid() {
-		return p.local
-	}
-	return loop.LocalAddr(r.x.c.FD())
+	return r.x.c.localAddr()
 }
 
 // Listener returns the name of the listener that accepted the connection (Listener.Name).

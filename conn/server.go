@@ -200,9 +200,8 @@ type Listener struct {
 func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 	p := &port{server: s, loop: l, tls: ln.TLS, name: ln.Name, terms: newTerms(ln.Terms),
 		untaken: make(map[*connection]int)}
-	if local := loop.LocalAddr(ln.FD); !local.Addr().IsUnspecified() {
-		p.local = local
-	}
+	p.local = loop.LocalAddr(ln.FD)
+	p.wildcard = p.local.Addr().IsUnspecified()
 	s.admission.serves(l)
 	t, _ := s.tallies.LoadOrStore(l, new(tally))
 	p.tally = t.(*tally)
@@ -244,8 +243,11 @@ type port struct {
 	loop   *loop.Loop
 	tls    *tls.Config
 	name   string
-	local  netip.AddrPort // of all connections; invalid: they differ
 	terms  terms
+
+	local    netip.AddrPort // the listener's; invalid: a UNIX socket's, or of no listener
+	wildcard bool           // connections have different ones
+	locals   locals
 
 	tally *tally // the loop's
 

@@ -168,7 +168,7 @@ func introduction(r *http.Request) *withHeader {
 	f := &front{ctx: context.WithoutCancel(r.Context()), tls: r.TLS}
 	f.matched.of(r)
 	w := &withHeader{known: true, front: f}
-	w.headed, w.state = true, named
+	w.state = headed | named
 	if remote, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		w.remote = peerOf(remote)
 	} else if addr, err := netip.ParseAddr(r.RemoteAddr); err == nil { // some middleware sets that

@@ -148,7 +148,7 @@ func (t *turn) serve() coro.Code {
 		t.reject(errOverload)
 		return coro.Abort
 	}
-	if c.headed && c.state&named == 0 {
+	if c.state&(headed|named) == headed {
 		switch err := t.introduce(); {
 		case err == stream.ErrWouldBlock:
 			return t.idle()
