@@ -115,6 +115,7 @@ func (l *Loop) Accept(fd int, accept func(fd int, remote netip.AddrPort)) (*List
 	if err := l.Attach(&ln.Thread, fd, ln, -1); err != nil {
 		return nil, err
 	}
+	ln.own.flags &^= sole // another process may serve the same socket, before and after an upgrade
 	l.keepSpare()
 	return ln, nil
 }

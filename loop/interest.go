@@ -139,9 +139,9 @@ func (l *Loop) modify(d *Descriptor, known uint16) error {
 	return nil
 }
 
-// remove takes d out of epoll. It comes before every close but that of a socket that Open was given
-// (see CloseDescriptor): if the description lives on elsewhere (dup, fork), close does not take it
-// out of epoll, and its events go on.
+// remove takes d out of epoll. It comes before every close but that of a sole socket (see
+// CloseDescriptor): if the description lives on elsewhere (dup, fork), close does not take it out
+// of epoll, and its events go on.
 func (l *Loop) remove(d *Descriptor) {
 	if d.flags&hungUp == 0 {
 		l.stats.Ctls++

@@ -41,9 +41,9 @@ var ErrAwaited = errors.New("descriptor is awaited already")
 // may use from now on. On an error, which is epoll_ctl's, fd is still the caller's. If there are
 // duplicates of fd, the caller closes it by Release and close(2), not by CloseDescriptor.
 func (l *Loop) Open(d *Shared, fd int) error {
-	*d = Shared{Descriptor: Descriptor{fd: int32(fd), flags: shared | mask(in|rdhup)}}
+	*d = Shared{Descriptor: Descriptor{fd: int32(fd), flags: shared | sole | mask(in|rdhup)}}
 	err := l.add(&d.Descriptor)
-	d.flags = shared
+	d.flags = shared | sole
 	if err != nil {
 		d.fd = -1
 	}
@@ -73,11 +73,11 @@ func (l *Loop) drop(d *Descriptor) (fd int) {
 // CloseDescriptor closes d's descriptor, if it has one, and takes it out of the loop as Release
 // does.
 //
-// A socket that Open was given leaves epoll by close(2) itself. Nothing has duplicated it, see
-// Open; at most a child process has it, between fork and exec. Events that come meanwhile are
-// stale, and dispatch drops them.
+// A socket that Open or Attach was given leaves epoll by close(2) itself. Nothing has duplicated
+// it, see there; at most a child process has it, between fork and exec. Events that come meanwhile
+// are stale, and dispatch drops them.
 func (l *Loop) CloseDescriptor(d *Descriptor) {
-	if d.fd >= 0 && d.flags&(shared|borrowed) != shared {
+	if d.fd >= 0 && d.flags&sole == 0 {
 		l.remove(d)
 	}
 	if fd := l.drop(d); fd >= 0 {

@@ -151,12 +151,13 @@ func (r reason) err() error {
 
 // Attach makes t the thread of the socket fd, which must be non-blocking and belongs to t from now
 // on, and calls b.Run when fd can be read. timeout is as for IdleTimeout. With an error fd is still
-// the caller's: epoll_ctl's error, or net.ErrClosed if the loop's threads were killed.
+// the caller's: epoll_ctl's error, or net.ErrClosed if the loop's threads were killed. If there are
+// duplicates of fd when the thread ends, Release must come first.
 func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
 	if l.stop.over {
 		return net.ErrClosed
 	}
-	t.own = Descriptor{thread: t, fd: int32(fd), flags: mask(in | rdhup)}
+	t.own = Descriptor{thread: t, fd: int32(fd), flags: sole | mask(in|rdhup)}
 	t.loop, t.body = l, b
 	if err := l.add(&t.own); err != nil {
 		return err
@@ -495,7 +496,9 @@ func (l *Loop) end(t *Thread) {
 	l.wheel.Cancel(&t.timer)
 	l.threads--
 	if fd := int(t.own.fd); fd >= 0 {
-		l.remove(&t.own)
+		if t.own.flags&sole == 0 {
+			l.remove(&t.own)
+		}
 		l.forget(&t.own)
 		sysio.Close(fd)
 	} else {
