@@ -56,7 +56,7 @@ func (c *crossing) readDirect(p []byte) int {
 		to = c.inBuf
 	}
 	c.duplex.Aside(true)
-	n, _ := b.take(to, false) // if the error is no wait for the client, the thread's next read returns it
+	n, _ := b.take(to, false) // the thread's next read returns an error that is no wait
 	c.duplex.Aside(false)
 	if len(p) < leastDirect {
 		c.in = to[:n]
