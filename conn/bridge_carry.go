@@ -155,7 +155,9 @@ func (c *crossing) give(b *Body) bool {
 	}
 	n, err := b.Read(c.inBuf)
 	c.filled = n > len(c.inBuf)/2 // framing takes some of it
-	c.more = c.duplex.Unread()
+	if t, ok := b.x.via.(*turn); ok {
+		c.more = t.stream.Unread()
+	}
 	if err == stream.ErrWouldBlock {
 		return true
 	}
@@ -192,7 +194,7 @@ func (c *crossing) lost(req *Request, err error) {
 // wait waits for news of the handler, for input if the handler has asked for some, and for room if
 // something is held.
 func (c *crossing) wait(asked bool) {
-	if c.duplex.Await(-1, asked, c.self[:]...) != nil {
+	if c.duplex.x.via.awaitDuplex(-1, asked, c.self[:]) != nil {
 		panic(http.ErrAbortHandler) // the thread's waits are refused
 	}
 }

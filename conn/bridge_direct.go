@@ -32,9 +32,9 @@ func (c *crossing) sendDirect(p []byte) bool {
 	case w.size >= 0 && int64(len(p)) > w.left:
 		return false
 	}
-	c.duplex.Aside(true)
+	t.duplex.Aside(true)
 	_ = w.stream(p) // the conditions above leave no error: what cannot be sent is held
-	c.duplex.Aside(false)
+	t.duplex.Aside(false)
 	if c.duplex.Held() > 0 {
 		c.tell()
 	}
@@ -48,16 +48,17 @@ func (c *crossing) readDirect(p []byte) int {
 		return 0
 	}
 	b := &c.resp.x.req.body
-	if t, ok := b.x.via.(*turn); !ok || t.c.tls != nil || b.state != bodyOpen || b.ask {
+	t, ok := b.x.via.(*turn)
+	if !ok || t.c.tls != nil || b.state != bodyOpen || b.ask {
 		return 0
 	}
 	to := p
 	if len(p) < leastDirect {
 		to = c.inBuf
 	}
-	c.duplex.Aside(true)
+	t.duplex.Aside(true)
 	n, _ := b.take(to, false) // the thread's next read returns an error that is no wait
-	c.duplex.Aside(false)
+	t.duplex.Aside(false)
 	if len(p) < leastDirect {
 		c.in = to[:n]
 		n = copy(p, c.in)

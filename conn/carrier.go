@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lwango/lwango/stream"
+	"github.com/lwango/lwango/loop"
 )
 
 // carrier carries one exchange between its client and its handler: a turn of a connection of
@@ -72,10 +72,13 @@ type carrier interface {
 	// slim gives up large buffers before a wait that may be long.
 	slim()
 
-	// duplex begins the mode of d; nil ends the mode, and drops what is held. wrote handles the
-	// result of a write within it.
-	duplex(d *stream.Duplex)
-	wrote(n int, err error) error
+	// The mode of a Duplex, see its methods. endDuplex writes what is held, dropDuplex does not.
+	beginDuplex()
+	endDuplex()
+	dropDuplex()
+	held() int
+	sendHeld() (left int, err error)
+	awaitDuplex(limit time.Duration, read bool, sources []loop.Source) error
 
 	// upgrade writes a head behind which the connection changes its protocol. Then the handler gets
 	// the connection by hijack, or, to use it off the loop, by detach.
@@ -121,28 +124,32 @@ var (
 // void is the carrier of an exchange that has lost its own. Every call fails with err.
 type void struct{ err error }
 
-func (v void) readBody([]byte, bool) (int, error)       { return 0, v.err }
-func (v void) awaitBody(bool) error                     { return v.err }
-func (v void) arrived() bool                            { return false }
-func (v void) readExpired() bool                        { return false }
-func (v void) keepTrailer()                             {}
-func (v void) trailer(func(name, value []byte))         {}
-func (v void) interim(int, []Field)                     {}
-func (v void) head(*plan)                               {}
-func (v void) data([]byte) error                        { return v.err }
-func (v void) file(File, int64, int64) error            { return v.err }
-func (v void) end([]Field)                              {}
-func (v void) flush() error                             { return v.err }
-func (v void) abort(error) error                        { return v.err }
-func (v void) writeError() error                        { return v.err }
-func (v void) sent(int64) int64                         { return 0 }
-func (v void) setReadDeadline(time.Time)                {}
-func (v void) setWriteDeadline(time.Time)               {}
-func (v void) setMaxRate(int64) int64                   { return 0 }
-func (v void) spend(int)                                {}
-func (v void) slim()                                    {}
-func (v void) duplex(*stream.Duplex)                    {}
-func (v void) wrote(int, error) error                   { return v.err }
-func (v void) upgrade(*plan)                            {}
-func (v void) hijack() (net.Conn, *bufio.Reader, error) { return nil, nil, v.err }
-func (v void) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, v.err }
+func (v void) readBody([]byte, bool) (int, error)                   { return 0, v.err }
+func (v void) awaitBody(bool) error                                 { return v.err }
+func (v void) arrived() bool                                        { return false }
+func (v void) readExpired() bool                                    { return false }
+func (v void) keepTrailer()                                         {}
+func (v void) trailer(func(name, value []byte))                     {}
+func (v void) interim(int, []Field)                                 {}
+func (v void) head(*plan)                                           {}
+func (v void) data([]byte) error                                    { return v.err }
+func (v void) file(File, int64, int64) error                        { return v.err }
+func (v void) end([]Field)                                          {}
+func (v void) flush() error                                         { return v.err }
+func (v void) abort(error) error                                    { return v.err }
+func (v void) writeError() error                                    { return v.err }
+func (v void) sent(int64) int64                                     { return 0 }
+func (v void) setReadDeadline(time.Time)                            {}
+func (v void) setWriteDeadline(time.Time)                           {}
+func (v void) setMaxRate(int64) int64                               { return 0 }
+func (v void) spend(int)                                            {}
+func (v void) slim()                                                {}
+func (v void) beginDuplex()                                         {}
+func (v void) endDuplex()                                           {}
+func (v void) dropDuplex()                                          {}
+func (v void) held() int                                            { return 0 }
+func (v void) sendHeld() (int, error)                               { return 0, v.err }
+func (v void) awaitDuplex(time.Duration, bool, []loop.Source) error { return v.err }
+func (v void) upgrade(*plan)                                        {}
+func (v void) hijack() (net.Conn, *bufio.Reader, error)             { return nil, nil, v.err }
+func (v void) detach() (net.Conn, *bufio.Reader, error)             { return nil, nil, v.err }

@@ -93,7 +93,7 @@ func (c *connection) Flush() {
 func (c *connection) Left() {
 	if x := c.exchange(); x != nil {
 		x.canceled(loop.ErrClientGone)
-	} else if h := c.takeover(); h != nil && h.cancel != nil {
+	} else if h := takeoverOf(&c.Thread); h != nil && h.cancel != nil {
 		h.cancel(loop.ErrClientGone)
 	}
 }
@@ -135,6 +135,8 @@ func withStack(err error) []any {
 	}
 	return attributes
 }
+
+func (c *connection) server() *Server { return c.port.server }
 
 // failed logs what went wrong with the present request.
 func (c *connection) failed(what string, args ...any) {

@@ -10,7 +10,7 @@ import (
 // while the thread does not run.
 func (c *connection) Describe() string {
 	client := "client " + c.remote.addrPort().String()
-	x, h := c.exchange(), c.takeover()
+	x, h := c.exchange(), takeoverOf(&c.Thread)
 	switch {
 	case c.state&lingers != 0:
 		return client + ", lingering"
@@ -39,7 +39,7 @@ func (x *exchange) traced() {
 	c.Defer(func() {
 		if x := c.exchange(); x != nil {
 			trace.Log(ctx, "route", x.req.prefix)
-		} else if h := c.takeover(); h != nil {
+		} else if h := takeoverOf(&c.Thread); h != nil {
 			trace.Log(ctx, "route", h.route)
 		}
 		task.End()

@@ -16,6 +16,7 @@ import (
 // used again, for any client.
 type exchange struct {
 	c    *connection // that the request has come by
+	rec  record      // of what it is served on
 	via  carrier
 	set  *settings
 	asks *asking // that it is a part of; nil: the request is the client's
@@ -44,6 +45,13 @@ func newExchange() *exchange {
 	x := new(exchange)
 	x.rest()
 	return x
+}
+
+// record is what lasts while handlers come and go: a connection of HTTP/1.1.
+type record interface {
+	exchange() *exchange             // the present one; nil: a handler has taken over what it was served on
+	failed(what string, args ...any) // logs
+	server() *Server
 }
 
 // begin makes everything ready for the request whose head was read, on the thread t.
@@ -79,7 +87,7 @@ func (x *exchange) rest() {
 	// Functions of handlers may hold all of a configuration that is in force no more.
 	clear(x.resp.hooks[:cap(x.resp.hooks)])
 	clear(x.resp.pages[:cap(x.resp.pages)])
-	x.c, x.via, x.set, x.crowds = nil, noRequest, nil, nil
+	x.c, x.rec, x.via, x.set, x.crowds = nil, nil, noRequest, nil, nil
 	if x.entry != nil {
 		*x.entry = AccessEntry{}
 	}
@@ -112,7 +120,7 @@ func (x *exchange) answer() {
 		x.resp.finish(status)
 		return
 	}
-	c, t := x.c, x.req.Thread
+	rec, t := x.rec, x.req.Thread
 	mark := t.Mark()
 	if trace.IsEnabled() {
 		x.traced()
@@ -121,13 +129,13 @@ func (x *exchange) answer() {
 		x.called = clock()
 	}
 	status = x.call(x.set.Handler)
-	x = c.exchange()
+	x = rec.exchange()
 	if x != nil && x.set.Count {
 		x.took = clock() - x.called
 	}
 	if x != nil && !x.unheard {
 		status = x.errorPage(status)
-		x = c.exchange()
+		x = rec.exchange()
 	}
 	if x != nil {
 		x.settle()
@@ -184,11 +192,11 @@ const Methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 // call runs a handler, and waits for the threads that the handler has started. A panic ends this
 // connection and nothing else. A panic with http.ErrAbortHandler is not logged and gets no answer.
 //
-// Once the handler runs, call and its callers do not use x any more; they look the connection's
+// Once the handler runs, call and its callers do not use x any more; they look the record's
 // exchange up anew. A handler that has hijacked the connection may go on for hours, and nothing but
 // the handler may hold what is left of its request.
 func (x *exchange) call(h Handler) (status int) {
-	c, t, returned := x.c, x.req.Thread, false
+	rec, t, returned := x.rec, x.req.Thread, false
 	defer func() {
 		if returned {
 			return
@@ -204,20 +212,20 @@ func (x *exchange) call(h Handler) (status int) {
 			p, stack = e.Value, e.Stack
 		}
 		if p != http.ErrAbortHandler {
-			c.port.server.panics.Add(1)
-			c.failed("conn: panic in a handler", "panic", p, "stack", string(stack))
+			rec.server().panics.Add(1)
+			rec.failed("conn: panic in a handler", "panic", p, "stack", string(stack))
 		}
-		if h := c.takeover(); h != nil {
+		if h := takeoverOf(t); h != nil {
 			h.panicked = true
 		}
-		if x := c.exchange(); x != nil {
+		if x := rec.exchange(); x != nil {
 			x.resp.close = true
 			x.resp.fail(p == http.ErrAbortHandler)
 		}
 		status = http.StatusInternalServerError
 	}()
 	status = h(&x.req, &x.resp)
-	if x := c.exchange(); x != nil {
+	if x := rec.exchange(); x != nil {
 		x.unheard = !x.resp.HeadSent() && loop.Forsaken(t)
 	}
 	err := t.Join()
@@ -225,9 +233,9 @@ func (x *exchange) call(h Handler) (status int) {
 	if err != nil {
 		left := errors.Is(err, loop.ErrClientGone)
 		if !left {
-			c.failed("conn: thread of a handler failed", withStack(err)...)
+			rec.failed("conn: thread of a handler failed", withStack(err)...)
 		}
-		if x := c.exchange(); x != nil {
+		if x := rec.exchange(); x != nil {
 			x.unheard = x.unheard || left && !x.resp.HeadSent()
 			x.resp.fail(false)
 		}
@@ -247,5 +255,5 @@ func (x *exchange) settle() {
 		return
 	}
 	x.duplex, x.req.body.tryOnly = nil, false
-	_ = x.via.wrote(0, d.Duplex.End())
+	x.via.endDuplex()
 }

@@ -93,16 +93,18 @@ func (w *Response) sendBody(n int, err error) {
 	}
 	switch w.kind {
 	case gathered:
-		w.bytes = w.size
-		_ = w.x.via.data(w.buf)
+		err = w.content(w.buf)
 	case given:
-		w.bytes = w.size
-		_ = w.x.via.data(w.body)
+		err = w.content(w.body)
 	case file:
 		w.bytes = w.size
-		_ = w.x.via.file(w.file, w.off, w.size)
+		err = w.x.via.file(w.file, w.off, w.size)
 	case reader:
 		w.sendFrom(n, err)
+		return
+	}
+	if err == nil {
+		w.endBody()
 	}
 }
 

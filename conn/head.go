@@ -6,7 +6,7 @@ import (
 
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/stream"
+	"github.com/lwango/lwango/loop"
 )
 
 // This file writes answers in HTTP/1.1 (RFC 9112).
@@ -214,5 +214,28 @@ func (t *turn) setMaxRate(n int64) (was int64) {
 // spend implements carrier.
 func (t *turn) spend(n int) { t.stream.SpendOn(n) }
 
-// duplex implements carrier.
-func (t *turn) duplex(d *stream.Duplex) { t.stream.Duplex(d) }
+// beginDuplex implements carrier.
+func (t *turn) beginDuplex() { t.stream.Duplex(&t.duplex) }
+
+// endDuplex implements carrier.
+func (t *turn) endDuplex() { _ = t.wrote(0, t.duplex.End()) }
+
+// dropDuplex implements carrier.
+func (t *turn) dropDuplex() { t.stream.Duplex(nil) }
+
+// held implements carrier.
+func (t *turn) held() int { return t.duplex.Held() }
+
+// sendHeld implements carrier.
+func (t *turn) sendHeld() (left int, err error) {
+	left, err = t.duplex.SendHeld()
+	if err = t.wrote(left, err); err == nil {
+		err = t.writeErr
+	}
+	return left, err
+}
+
+// awaitDuplex implements carrier.
+func (t *turn) awaitDuplex(limit time.Duration, read bool, sources []loop.Source) error {
+	return t.duplex.Await(limit, read, sources...)
+}

@@ -77,16 +77,16 @@ type takeover struct {
 	id, route string                  // of the request, for Describe
 }
 
-// takeover returns that of the connection; nil: no handler has taken it over.
-func (c *connection) takeover() *takeover {
-	h, _ := loop.Local(&c.Thread).(*takeover)
+// takeoverOf returns that of the request on t; nil: no handler has taken it over.
+func takeoverOf(t *loop.Thread) *takeover {
+	h, _ := loop.Local(t).(*takeover)
 	return h
 }
 
 // SetCloseCode notes, for the access log, the code with which a WebSocket over a hijacked
 // connection has ended. t is the request's thread.
 func SetCloseCode(t *loop.Thread, code int) {
-	if h, ok := loop.Local(t).(*takeover); ok {
+	if h := takeoverOf(t); h != nil {
 		h.closeCode = code
 	}
 }
@@ -94,7 +94,7 @@ func SetCloseCode(t *loop.Thread, code int) {
 // SetMoved notes, for the access log, how many bytes a tunnel over a hijacked connection has sent to
 // the client and got from it. t is the request's thread.
 func SetMoved(t *loop.Thread, sent, got int64) {
-	if h, ok := loop.Local(t).(*takeover); ok {
+	if h := takeoverOf(t); h != nil {
 		h.sent, h.got = sent, got
 	}
 }
@@ -103,8 +103,8 @@ func SetMoved(t *loop.Thread, sent, got int64) {
 // handler has deferred with Request.Defer: if the protocol has a way to tell the peer, the function
 // can do so. t is the request's thread.
 func Panicked(t *loop.Thread) bool {
-	h, ok := loop.Local(t).(*takeover)
-	return ok && h.panicked
+	h := takeoverOf(t)
+	return h != nil && h.panicked
 }
 
 // detach is Hijack for a connection that other goroutines will use.

@@ -59,8 +59,8 @@ func (r *Request) live() {
 func (w *Response) live() {
 	if invariants.Enabled && w.x != nil {
 		w.x.req.live()
-		if c := w.x.c; c != nil && c.exchange() == w.x {
-			c.Loop().Check()
+		if rec := w.x.rec; rec != nil && rec.exchange() == w.x {
+			w.x.req.Thread.Loop().Check()
 		}
 	}
 }

@@ -340,7 +340,7 @@ func (r *Request) Context() context.Context {
 	x := r.x
 	if x.ctx == nil {
 		x.ctx, x.cancel = context.WithCancelCause(r.baseContext())
-		if h := x.c.takeover(); h != nil {
+		if h := takeoverOf(r.Thread); h != nil {
 			h.cancel = x.cancel
 		}
 		if r.Gone() && x.asks == nil {

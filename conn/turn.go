@@ -26,6 +26,7 @@ type turn struct {
 
 	// The connection's bytes; with TLS, the encrypted ones. A handler's deadlines are the stream's.
 	stream stream.Stream
+	duplex stream.Duplex
 
 	// The pace that the client must keep during this request, and what it has moved so far.
 	reading, writing stream.Pace
@@ -114,7 +115,7 @@ func (t *turn) release() {
 	c.turn = nil
 	t.c, t.set, t.writeErr = nil, nil, nil
 	t.r, t.w, t.base = 0, 0, 0
-	t.stream = stream.Stream{}
+	t.stream, t.duplex = stream.Stream{}, stream.Duplex{}
 	t.reading, t.writing, t.unsent, t.severed, t.last = stream.Pace{}, stream.Pace{}, 0, false, false
 	if len(t.in) > keptBuffer {
 		t.in = make([]byte, firstInput)
@@ -131,7 +132,7 @@ func (t *turn) release() {
 // bytes of its head. The turn goes on with another exchange.
 func (t *turn) strand() {
 	x, y := t.x, newExchange()
-	y.c, y.via, y.set = x.c, t, x.set // what is left of the body is read as that of y
+	y.c, y.rec, y.via, y.set = x.c, x.rec, t, x.set // what is left of the body is read as that of y
 	y.req.body = x.req.body
 	y.req.body.x = y
 	t.x = y
@@ -258,7 +259,7 @@ func (t *turn) begin() {
 	t.pace(&t.reading, t.set.BodyTimeout)
 	t.pace(&t.writing, t.set.WriteTimeout)
 	_ = t.stream.SetWriteDeadline(time.Time{})
-	t.x.c, t.x.via, t.x.set = c, t, t.set
+	t.x.c, t.x.rec, t.x.via, t.x.set = c, c, t, t.set
 	t.body.begin(&t.x.req.head)
 	t.delimited, t.last, t.before = plain, false, 0
 	t.x.begin(&c.Thread)
