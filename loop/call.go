@@ -55,7 +55,7 @@ func (t *Thread) submit(c *call) {
 		return
 	}
 	c.queued.Value = c
-	w.queue.Add(t.client(), &c.queued)
+	w.queue.Add(ClientOf(t), &c.queued)
 }
 
 // keepCall sees to it that t's deferred calls withdraw c if it has not begun by then.
@@ -126,9 +126,9 @@ func (l *Loop) withdraw(c *call) {
 	}
 }
 
-// client returns the address of the client for whom t works, as far as its body, or that of a thread
-// that has started it, knows.
-func (t *Thread) client() netip.Addr {
+// ClientOf returns the address of the client for whom t works, as far as its body, or that of a
+// thread that has started it, knows; else the zero Addr. It is called by t.
+func ClientOf(t *Thread) netip.Addr {
 	for {
 		if c, ok := t.body.(Client); ok {
 			return c.Client()

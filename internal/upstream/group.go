@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"container/list"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lwango/lwango/internal/fair"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -36,7 +36,7 @@ type Settings struct {
 	// MaxConns limits the connections to each address, including those that are kept and those of
 	// other routes. 0: any number.
 	MaxConns       int
-	MaxQueue       int           // requests of the route that may wait for a connection
+	MaxQueue       int           // requests of the route that may wait for a connection, in turn
 	QueueTimeout   time.Duration // for how long
 	MaxIdle        int           // connections that are kept, at each address; 0: none is
 	IdleTimeout    time.Duration // for how long
@@ -66,8 +66,8 @@ type Group struct {
 	parts []*part
 	named bool // some of the parts are hosts that have to be looked up
 
-	members []*member // where the parts lead; another slice when that has changed
-	waiting list.List // of *ticket: the requests of the route that wait for a place
+	members []*member           // where the parts lead; another slice when that has changed
+	waiting fair.Queue[*ticket] // for a place: the requests of the route
 }
 
 // member is an address as one route has it.
@@ -84,17 +84,6 @@ type place struct {
 	*member
 	kept
 	others int // how many members the request has not tried, besides this one
-}
-
-// ticket is a request that waits for a place, at all members of its group that it has not tried.
-type ticket struct {
-	promise loop.Promise[place]
-	group   *Group
-	loop    *loop.Loop // of its thread
-	tried   []*peer
-	want    Want
-	own     *list.Element // in the group's list; nil: it waits no more
-	at      []spot
 }
 
 // Group makes a group. An error says which of the addresses is wrong, and what was expected.
@@ -196,21 +185,16 @@ func (g *Group) acquire(t *loop.Thread, until time.Time, tried []*peer, want Wan
 			return p, nil
 		}
 	}
-	tk := &ticket{group: g, loop: t.Loop(), tried: tried, want: want}
-	tk.own = g.waiting.PushBack(tk)
-	for m := range g.untried(tried) {
-		tk.join(m.peer)
-	}
+	tk := g.enter(t, tried, want)
 	for m := range g.untried(tried) {
 		m.serve() // the requests in front may wait for something else
 	}
 	// Only a request that has to wait counts for the length of the queue, and this one may have got
 	// its place by now.
-	full := g.waiting.Len() > g.MaxQueue && tk.withdraw()
-	g.pool.mu.Unlock()
-	if full {
-		return place{}, errQueueFull
+	if g.waiting.Len() > g.MaxQueue && tk.own.Waits() {
+		tk.makeRoom()
 	}
+	g.pool.mu.Unlock()
 	taken := false
 	defer func() { // also when the thread is killed
 		if !taken {
@@ -222,7 +206,7 @@ func (g *Group) acquire(t *loop.Thread, until time.Time, tried []*peer, want Wan
 	case err == nil:
 		taken = true
 		return p, nil
-	case left(err), err == errNowhere:
+	case left(err), err == errNowhere, err == errQueueFull:
 		return place{}, err
 	}
 	return place{}, errNoPlace

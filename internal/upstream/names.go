@@ -165,9 +165,11 @@ func (g *Group) sync() {
 			g.join(p, at, before)
 		}
 	}
-	for e := g.waiting.Front(); e != nil; {
-		tk := e.Value.(*ticket)
-		e = e.Next()
+	var waiting []*ticket
+	for e := range g.waiting.InTurn() {
+		waiting = append(waiting, e.Value)
+	}
+	for _, tk := range waiting {
 		for _, m := range before {
 			if !slices.Contains(g.members, m) {
 				tk.leave(m.peer)

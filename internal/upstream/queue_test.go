@@ -1,0 +1,124 @@
+package upstream_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/loop"
+)
+
+// client is the body of a thread that works for a client.
+type client struct {
+	addr netip.Addr
+	run  func(th *loop.Thread)
+}
+
+// Client implements loop.Client.
+func (c *client) Client() netip.Addr { return c.addr }
+
+// Run implements loop.Body.
+func (c *client) Run(th *loop.Thread) coro.Code { c.run(th); return coro.Abort }
+
+// Left implements loop.Body.
+func (c *client) Left() {}
+
+// Ended implements loop.Body.
+func (c *client) Ended() {}
+
+// askFor sends a request of a client, whose end goes to done.
+func (r *route) askFor(from, line string, done chan<- got) {
+	l := r.loops.All[0]
+	_ = l.Post(func() {
+		l.Start(&client{netip.MustParseAddr(from), func(th *loop.Thread) {
+			text, err := r.request(th, line, false)
+			done <- got{text, err}
+		}})
+	})
+}
+
+// TestQueueInTurn: a client with a crowd of requests delays another one's by one of them, even if
+// each comes from another network of its site.
+func TestQueueInTurn(t *testing.T) {
+	s, goOn := stepwise(t)
+	pool, r := limited(t, s, 0, 1)
+	const crowd = 20
+	done := make(chan got, crowd+3)
+	for i := range crowd {
+		r[0].askFor(fmt.Sprintf("2001:db8:1:%x::1", i), fmt.Sprint("crowd", i), done)
+	}
+	s.requests(t, 1)
+	wait.Until(t, "the others wait", func() bool { return pool.Waiting() == crowd-1 })
+	for i, from := range []string{"192.0.2.1", "2001:db8:2::1", "192.0.2.1"} {
+		r[0].askFor(from, from, done)
+		wait.Until(t, "it waits, too", func() bool { return pool.Waiting() == crowd+i })
+	}
+	for range crowd + 3 {
+		goOn <- true
+		answered(t, done)
+	}
+	// One of the crowd had its place, and the next its turn, before the others came.
+	want := []string{"crowd", "crowd", "192.0.2.1", "2001:db8:2::1", "crowd", "192.0.2.1", "crowd"}
+	for i, line := range s.seen()[:len(want)] {
+		if !strings.HasPrefix(line, want[i]) {
+			t.Errorf("%d: %s, want %s: %q", i, line, want[i], s.seen())
+		}
+	}
+}
+
+// TestCrowdInQueue: where the queue is full, the newest request of the client that has most gives way
+// to one of another client, and to none of its own.
+func TestCrowdInQueue(t *testing.T) {
+	s, goOn := stepwise(t)
+	pool := new(upstream.Pool)
+	const most = 8
+	r := newRoute(t, pool, []string{s.address}, func(s *upstream.Settings) {
+		s.MaxConns, s.MaxQueue = 1, most
+	})
+	crowd, others := make(chan got, most+3), make(chan got, 2)
+	r.askFor("192.0.2.1", "crowd", crowd)
+	s.requests(t, 1)
+	for i := range most {
+		r.askFor("192.0.2.1", fmt.Sprint("crowd", i), crowd)
+		wait.Until(t, "it waits", func() bool { return pool.Waiting() == i+1 })
+	}
+	r.askFor("192.0.2.1", "crowd-too-many", crowd)
+	if g := <-crowd; !upstream.Busy(g.err) {
+		t.Error("its own: ", g)
+	}
+	for _, from := range []string{"192.0.2.2", "192.0.2.3"} {
+		r.askFor(from, from, others)
+		if g := <-crowd; !upstream.Busy(g.err) {
+			t.Error("one of the crowd: ", g)
+		}
+	}
+	if n := pool.Waiting(); n != most {
+		t.Error(n, " wait")
+	}
+	for range most + 1 {
+		goOn <- true
+	}
+	for range 2 {
+		answered(t, others)
+	}
+	for range most - 1 {
+		answered(t, crowd)
+	}
+	seen := s.seen()
+	if i := slices.Index(seen, "192.0.2.3"); i < 0 || i > 3 {
+		t.Errorf("%q", seen)
+	}
+	for _, line := range []string{"crowd6", "crowd7", "crowd-too-many"} {
+		if slices.Contains(seen, line) {
+			t.Error(line, " was not the newest")
+		}
+	}
+	if n := pool.Active(); n != 0 {
+		t.Error(n, " places are taken")
+	}
+}
