@@ -12,8 +12,9 @@ import (
 // carrier carries one exchange between its client and its handler: a turn of a connection of
 // HTTP/1.1. What Request, Response and Body do does not depend on which carrier there is.
 //
-// Only the request's thread calls a carrier; bridge_direct.go has the exception. What writes gathers
-// small pieces, may wait for the client, and fails with the same error again once it has failed.
+// Only the request's thread calls a carrier; bridge_direct.go has the exception. What writes
+// gathers small pieces, may wait for the client, and fails with the same error again once it has
+// failed.
 type carrier interface {
 	// readBody reads a piece of the request's body, decoded, and waits for it if wait is set. The
 	// end is io.EOF, perhaps along with the last piece. After stream.ErrWouldBlock and after

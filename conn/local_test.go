@@ -75,9 +75,10 @@ func TestLocalAddrIsAskedOnce(t *testing.T) {
 
 // TestLocalAddrOfUNIX: there is none, and nobody asks the kernel.
 func TestLocalAddrOfUNIX(t *testing.T) {
-	s := start(t, modes.OverUNIX, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+	h := func(req *conn.Request, resp *conn.Response) int {
 		return resp.Text(200, fmt.Sprint(req.LocalAddr().IsValid(), conn.LocalKnown(req)))
-	}})
+	}
+	s := start(t, modes.OverUNIX, conn.Config{Handler: h})
 	if a := s.Dial().Do("GET", get); a.Text != "false true" {
 		t.Errorf("%q", a.Text)
 	}
