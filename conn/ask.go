@@ -123,6 +123,7 @@ func (a *asking) abort(err error) error                    { return err }
 func (a *asking) writeError() error                        { return nil }
 func (a *asking) setReadDeadline(time.Time)                {}
 func (a *asking) setWriteDeadline(time.Time)               {}
+func (a *asking) setMinRate(int)                           {}
 func (a *asking) setMaxRate(int64) int64                   { return 0 }
 func (a *asking) slim()                                    {}
 func (a *asking) upgrade(*plan)                            {}

@@ -66,6 +66,9 @@ type carrier interface {
 	// setMaxRate is Response.SetMaxRate, and returns what was set before.
 	setMaxRate(n int64) (was int64)
 
+	// setMinRate is Duplex.SetMinRate.
+	setMinRate(n int)
+
 	// spend lets other threads run from time to time. n is how many bytes would take as long to
 	// move as what the caller has done.
 	spend(n int)
@@ -142,6 +145,7 @@ func (v void) writeError() error                                    { return v.e
 func (v void) sent(int64) int64                                     { return 0 }
 func (v void) setReadDeadline(time.Time)                            {}
 func (v void) setWriteDeadline(time.Time)                           {}
+func (v void) setMinRate(int)                                       {}
 func (v void) setMaxRate(int64) int64                               { return 0 }
 func (v void) spend(int)                                            {}
 func (v void) slim()                                                {}

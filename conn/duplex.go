@@ -32,10 +32,20 @@ func (d *Duplex) begin(x *exchange) {
 	x.via.beginDuplex()
 }
 
+// SetMinRate has the client take at least n bytes a second of the answer, where min_rate demands
+// less, until it is called again or the mode ends. What the client has taken before counts, see
+// stream.Pace. 0 sets min_rate back.
+func (d *Duplex) SetMinRate(n int) {
+	if x := d.x; x.duplex == d {
+		x.via.setMinRate(n)
+	}
+}
+
 // drop ends the mode without a wait. What is held is not written, so the connection must end.
 func (d *Duplex) drop() {
 	if x := d.x; x != nil && x.duplex == d {
 		x.duplex, x.req.body.tryOnly = nil, false
+		x.via.setMinRate(0)
 		x.via.dropDuplex()
 	}
 }

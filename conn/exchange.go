@@ -250,6 +250,7 @@ func (x *exchange) settle() {
 	if d == nil {
 		return
 	}
+	x.via.setMinRate(0)
 	if x.via.writeError() != nil {
 		d.drop()
 		return

@@ -211,6 +211,9 @@ func (t *turn) setMaxRate(n int64) (was int64) {
 	return was
 }
 
+// setMinRate implements carrier.
+func (t *turn) setMinRate(n int) { t.writing.MinRate = max(t.set.MinRate, n) }
+
 // spend implements carrier.
 func (t *turn) spend(n int) { t.stream.SpendOn(n) }
 

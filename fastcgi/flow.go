@@ -63,13 +63,12 @@ func (c *call) await() error {
 	if c.buf != nil {
 		limit, sources = c.m.set.SendTimeout, append(sources, f.writable)
 	}
-	if f.Full() {
-		limit = -1 // how long the client may take is for the server to say
-	} else {
-		sources = append(sources, f.readable)
-		if starved {
-			limit = -1
-		}
+	if f.Full() { // how long the client may take is for the server to say
+		return f.AwaitRoom(&c.up, starved, sources...)
+	}
+	sources = append(sources, f.readable)
+	if starved {
+		limit = -1
 	}
 	return f.Await(limit, starved, sources...)
 }

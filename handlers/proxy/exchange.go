@@ -167,7 +167,11 @@ func (c *call) wait() error {
 	var err error
 	if c.flow.Stuck() || c.starved() {
 		var room [2]loop.Source
-		err = c.flow.Await(limit, c.starved(), c.x.Sources(room[:0], !full)...)
+		sources := c.x.Sources(room[:0], !full)
+		if full && limit < 0 {
+			return c.flow.AwaitRoom(&c.up, c.starved(), sources...)
+		}
+		err = c.flow.Await(limit, c.starved(), sources...)
 	} else {
 		err = c.x.Await(limit)
 	}

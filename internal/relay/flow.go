@@ -36,6 +36,9 @@ type Flow struct {
 	spool   spool
 	stuck   bool // the client has no room for all that was written
 	discard bool
+
+	pressed bool          // see AwaitRoom
+	looked  time.Duration // when it was found out whether it has to be, by the loop's clock
 }
 
 // Begin begins the answer. limit is how many bytes the flow may hold. With upload, the request's
@@ -125,6 +128,7 @@ func (f *Flow) pushed(err error) error {
 		f.stuck = left > 0
 	}
 	if err != nil {
+		f.cut(err)
 		return fmt.Errorf("%w: %w", ErrClient, err)
 	}
 	return nil
@@ -167,6 +171,7 @@ func (f *Flow) Drain(flush bool) error {
 	if f.duplex == nil {
 		return nil
 	}
+	f.press(false)
 	for {
 		if err := f.Pour(flush); err != nil {
 			return err
@@ -189,6 +194,7 @@ func (f *Flow) Drain(flush bool) error {
 // conn.Duplex.Await.
 func (f *Flow) Await(limit time.Duration, read bool, sources ...loop.Source) error {
 	f.moveAtOnce()
+	f.press(false)
 	return f.duplex.Await(limit, read, sources...)
 }
 

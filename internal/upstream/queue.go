@@ -3,6 +3,7 @@ package upstream
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/lwango/lwango/internal/fair"
 	"github.com/lwango/lwango/loop"
@@ -14,6 +15,7 @@ type ticket struct {
 	group   *Group
 	loop    *loop.Loop // of its thread
 	client  netip.Addr
+	since   time.Time
 	tried   []*peer
 	want    Want
 	own     entry // in the group's queue
@@ -39,7 +41,8 @@ type queue struct {
 // enter has a request wait, behind the others of its client. The caller holds the pool's lock, here
 // and in the functions below.
 func (g *Group) enter(t *loop.Thread, tried []*peer, want Want) *ticket {
-	tk := &ticket{group: g, loop: t.Loop(), client: loop.ClientOf(t), tried: tried, want: want}
+	tk := &ticket{group: g, loop: t.Loop(), client: loop.ClientOf(t), since: time.Now(),
+		tried: tried, want: want}
 	tk.own.Value = tk
 	g.waiting.Add(tk.client, &tk.own)
 	for m := range g.untried(tried) {
@@ -59,6 +62,21 @@ func (tk *ticket) makeRoom() {
 	}
 	tk.withdraw()
 	tk.promise.Reject(errQueueFull)
+}
+
+// Pressed reports whether a request has waited for that long for a place such as this lease has.
+func (l *Lease) Pressed(long time.Duration) bool {
+	if l.at == nil {
+		return false
+	}
+	l.group.pool.mu.Lock()
+	defer l.group.pool.mu.Unlock()
+	for e := range l.at.waiting.tickets.InTurn() {
+		if time.Since(e.Value.since) >= long {
+			return true
+		}
+	}
+	return false
 }
 
 // join puts the ticket into the queue of p.
