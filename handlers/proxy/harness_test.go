@@ -96,11 +96,20 @@ func (p *peer) say(format string, args ...any) { fmt.Fprintf(p, format, args...)
 // start starts an origin whose connections run script, each to its end.
 func start(t testing.TB, script func(p *peer)) *origin {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	return startAt(t, "tcp", "127.0.0.1:0", script)
+}
+
+// startAt does so at an address of net.Listen.
+func startAt(t testing.TB, network, address string, script func(p *peer)) *origin {
+	t.Helper()
+	ln, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &origin{addr: ln.Addr().String()}
+	if network == "unix" {
+		o.addr = "unix:" + o.addr
+	}
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	all := make(map[net.Conn]bool)

@@ -180,6 +180,9 @@ func hostsOf(addresses []string) map[string]string {
 			place = rest
 		}
 		host, port, err := net.SplitHostPort(place)
+		if before, _, ok := strings.Cut(host, "%"); ok { // a zone is this machine's (RFC 6874)
+			host, place = before, "["+before+"]:"+port
+		}
 		switch {
 		case strings.HasPrefix(place, "unix:"):
 			hosts[name] = "localhost"
