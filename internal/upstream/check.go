@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/sysio"
-	"github.com/lwango/lwango/loop"
 )
 
 // Check says how to find out whether the addresses of a route work, without a request of a client.
@@ -108,7 +107,7 @@ func (g *Group) Watch(ctx context.Context) {
 		}
 	}()
 	for {
-		members, pause := g.lookAgain()
+		members, pause := g.lookAgain(ctx)
 		for m, stop := range stops {
 			if !slices.Contains(members, m) {
 				stop()
@@ -131,18 +130,25 @@ func (g *Group) Watch(ctx context.Context) {
 }
 
 // lookAgain looks the names up that are due, and returns the members, and after how long it is to
-// be called again. It waits for name services.
-func (g *Group) lookAgain() (members []*member, pause time.Duration) {
+// be called again. It waits for name services, until the end of ctx.
+func (g *Group) lookAgain(ctx context.Context) (members []*member, pause time.Duration) {
+	var due []<-chan struct{}
 	g.pool.mu.Lock()
-	defer g.pool.mu.Unlock()
 	for _, p := range g.parts {
-		if h := p.host; h != nil && h.pending == nil && !h.until.After(time.Now()) {
-			h.pending = new(loop.Promise[struct{}])
-			g.pool.mu.Unlock()
-			h.lookUp()
-			g.pool.mu.Lock()
+		if h := p.host; h != nil && !h.until.After(time.Now()) {
+			h.begin()
+			due = append(due, h.ended)
 		}
 	}
+	g.pool.mu.Unlock()
+	for _, ended := range due {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		}
+	}
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
 	g.sync()
 	pause = interval // requests may have found others meanwhile
 	for _, p := range g.parts {

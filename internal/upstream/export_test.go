@@ -49,8 +49,43 @@ func (p *Pool) ForgetNames() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, h := range p.hosts {
-		h.until = time.Time{}
+		h.until, h.asked = time.Time{}, time.Time{}
 	}
+}
+
+// LookUp has all names looked up that the pool knows, and returns when that is done.
+func (p *Pool) LookUp() {
+	p.mu.Lock()
+	for _, h := range p.hosts {
+		h.begin()
+		ended := h.ended
+		p.mu.Unlock()
+		<-ended
+		p.mu.Lock()
+		h.asked = time.Time{} // a request may ask again at once
+	}
+	p.mu.Unlock()
+}
+
+// Version returns how often the addresses of a name have changed.
+func (p *Pool) Version(name string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hosts[name].version
+}
+
+// Pending reports whether a name is being looked up.
+func (p *Pool) Pending(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hosts[name].pending != nil
+}
+
+// Timer returns the timer that closes kept connections.
+func (p *Pool) Timer() *time.Timer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.timer
 }
 
 // Rested has all kept connections have waited for longer.

@@ -175,6 +175,9 @@ func (p *peer) closeOldest() {
 func (p *Pool) closeIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.timer != nil { // keep may have set it anew while this call waited for the lock
+		p.timer.Stop()
+	}
 	p.timer, p.next = nil, time.Time{}
 	now := time.Now()
 	for _, it := range p.peers {

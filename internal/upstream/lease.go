@@ -78,7 +78,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, kept bool,
 		rest = min(rest, l.Limit)
 	}
 	if l.group.named {
-		if err := l.group.find(t, rest/2); err != nil {
+		if err := l.group.find(t, rest/2, false); err != nil {
 			return nil, false, err
 		}
 		rest -= time.Since(now)
@@ -124,7 +124,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, kept bool,
 			again = true
 			p.stale()
 			begin := time.Now()
-			if err := l.group.find(t, max(rest/2, 0)); err != nil && left(err) {
+			if err := l.group.find(t, max(rest/2, 0), true); err != nil && left(err) {
 				return nil, false, err
 			}
 			rest -= time.Since(begin)

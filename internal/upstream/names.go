@@ -31,8 +31,10 @@ type host struct {
 	addresses []netip.Addr
 	version   int                     // grows as addresses changes
 	until     time.Time               // when they are to be looked up again
+	asked     time.Time               // when the last look-up began
 	err       error                   // of the last look-up
 	pending   *loop.Promise[struct{}] // settled at the end of a look-up; nil: there is none
+	ended     chan struct{}           // closed then, for goroutines
 }
 
 // host returns that of a name. The caller holds the lock.
@@ -49,36 +51,52 @@ func (p *Pool) host(name string) *host {
 }
 
 // lookUp asks for the addresses. It may wait for other machines, so no thread calls it; and it is a
-// goroutine of its own rather than the loop's worker, since other loops wait for it, too. The caller
-// has set pending.
+// goroutine of its own rather than the loop's worker, since other loops wait for it, too.
 func (h *host) lookUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), lookUpFor)
 	defer cancel()
 	all, ttl, err := resolve(ctx, h.name)
 	h.pool.mu.Lock()
 	if h.err = err; err == nil {
-		h.lead(all[:min(len(all), maxAddresses)])
+		h.lead(all)
 	} else if ttl = interval; len(h.addresses) == 0 {
 		ttl = leastTTL
 	}
 	h.until = time.Now().Add(ttl)
 	done := h.pending
 	h.pending = nil
+	close(h.ended)
 	h.pool.mu.Unlock()
 	done.Resolve(struct{}{})
 }
 
-// lead notes where the name leads. Connections that are kept elsewhere are closed.
+// begin begins a look-up, if there is none. The caller holds the pool's lock.
+func (h *host) begin() *loop.Promise[struct{}] {
+	if h.pending == nil {
+		h.pending, h.ended = new(loop.Promise[struct{}]), make(chan struct{})
+		h.asked = time.Now()
+		go h.lookUp()
+	}
+	return h.pending
+}
+
+// lead notes where the name leads. Connections that are kept elsewhere are closed, and requests that
+// wait elsewhere are served where it leads. The caller holds the pool's lock.
 func (h *host) lead(all []netip.Addr) {
 	slices.SortFunc(all, netip.Addr.Compare) // services turn them around with each answer
-	if all = slices.Compact(all); slices.Equal(all, h.addresses) {
+	all = slices.Compact(all)
+	if all = all[:min(len(all), maxAddresses)]; slices.Equal(all, h.addresses) {
 		return
 	}
 	h.addresses = all
 	h.version++
+	waiting := make(map[*Group]bool)
 	for _, p := range h.pool.peers {
 		if p.host != h {
 			continue
+		}
+		for g := range p.waiting.groups {
+			waiting[g] = true
 		}
 		if at, err := netip.ParseAddrPort(p.address); err != nil || !slices.Contains(all, at.Addr()) {
 			p.leave()
@@ -86,13 +104,16 @@ func (h *host) lead(all []netip.Addr) {
 			p.gone = false
 		}
 	}
+	for g := range waiting {
+		g.sync()
+	}
 }
 
-// find looks the names of the group up that are due, for a request on t that may take as long as
-// limit for it. Of the requests that come meanwhile, those for which there are addresses go on with
-// these. So a slow name service has one question to answer at a time, and if none answers, the host
-// may still be where it was.
-func (g *Group) find(t *loop.Thread, limit time.Duration) error {
+// find has the names of the group looked up that are due. A request for which there are addresses
+// goes on with these meanwhile: a slow name service holds up nobody, has one question to answer at a
+// time, and if it does not answer, the host may still be where it was. Without addresses, and with
+// stale, if none of them works, find waits on t for as long as limit.
+func (g *Group) find(t *loop.Thread, limit time.Duration, stale bool) error {
 	if !g.named {
 		return nil
 	}
@@ -101,16 +122,12 @@ func (g *Group) find(t *loop.Thread, limit time.Duration) error {
 	g.pool.mu.Lock()
 	g.sync()
 	for _, p := range g.parts {
-		if p.host == nil || p.host.until.After(time.Now()) {
+		if p.host == nil || p.host.until.After(time.Now()) && p.host.pending == nil {
 			continue
 		}
-		begun := p.host.pending == nil
-		if begun {
-			p.host.pending = new(loop.Promise[struct{}])
-			go p.host.lookUp()
-		}
-		if begun || len(g.members) == 0 {
-			due = append(due, p.host.pending)
+		pending := p.host.begin()
+		if stale || len(g.members) == 0 {
+			due = append(due, pending)
 		}
 	}
 	some := len(g.members) > 0
@@ -138,10 +155,13 @@ func (g *Group) find(t *loop.Thread, limit time.Duration) error {
 	return loop.ErrDeadlineExceeded
 }
 
-// stale has the name looked up again that has led to p: its addresses do not work.
+// stale has the name looked up again that has led to p: its addresses do not work. As long as that is
+// so, each request comes here, and a name service is asked once a second.
 func (p *peer) stale() {
 	p.pool.mu.Lock()
-	p.host.until = time.Time{}
+	if time.Since(p.host.asked) >= leastTTL {
+		p.host.until = time.Time{}
+	}
 	p.pool.mu.Unlock()
 }
 
@@ -185,10 +205,10 @@ func (g *Group) sync() {
 			tk.promise.Reject(errNowhere)
 		}
 	}
+	// Not only the new ones: as long as those that have left worked, the requests did not go to
+	// others that do not.
 	for _, m := range g.members {
-		if !slices.Contains(before, m) {
-			m.serve()
-		}
+		m.serve()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -21,6 +22,7 @@ type nameService struct {
 	ttl       atomic.Uint32
 	silent    atomic.Bool // it gives no answer
 	asked     atomic.Int32
+	gate      sync.RWMutex // while it is locked, nobody gets through
 }
 
 // lead has all names lead to the addresses.
@@ -38,7 +40,7 @@ func (n *nameService) reply(q []byte) []byte {
 	reply := append([]byte{q[0], q[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, q[12:end]...)
 	if binary.BigEndian.Uint16(q[end-4:]) == 1 {
 		for _, a := range n.addresses.Load().([]netip.Addr) {
-			reply[7]++
+			binary.BigEndian.PutUint16(reply[6:], binary.BigEndian.Uint16(reply[6:])+1)
 			reply = append(reply, 0xc0, 12, 0, 1, 0, 1)
 			reply = binary.BigEndian.AppendUint32(reply, n.ttl.Load())
 			reply = append(append(reply, 0, 4), a.AsSlice()...)
@@ -56,6 +58,8 @@ func startNames(t *testing.T, n *nameService) {
 	t.Cleanup(func() { net.DefaultResolver = before })
 	dial := func(context.Context, string, string) (net.Conn, error) {
 		n.asked.Add(1)
+		n.gate.RLock()
+		defer n.gate.RUnlock()
 		if n.silent.Load() {
 			return nil, io.ErrClosedPipe
 		}
@@ -107,14 +111,12 @@ func TestHostNames(t *testing.T) {
 	}
 	names.lead("127.0.0.2")
 	ask("one", false)
-	pool.ForgetNames()
-	ask("two", true)
+	pool.LookUp()
 	ask("two", false)
 
 	names.silent.Store(true)
-	pool.ForgetNames()
-	ask("two", true) // what it was
-	ask("two", false)
+	pool.LookUp()
+	ask("two", false) // what it was
 
 	names.silent.Store(false)
 	names.lead("127.0.0.1")
