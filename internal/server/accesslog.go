@@ -147,7 +147,7 @@ func (a *accessLog) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool
 		return instead.log == nil || instead.log.add(l, e, instead.line)
 	}
 	before := len(b.lines)
-	b.lines = line(b.lines, e, &b.clock)
+	b.lines = line.append(b.lines, e, &b.clock)
 	after := len(b.lines)
 	if n := after - before; n > (bufferSize-before)/8 {
 		b.lines = b.lines[:before]

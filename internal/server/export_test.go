@@ -32,7 +32,7 @@ func LogLine(format string, e *conn.AccessEntry) string {
 	if err != nil {
 		panic(err)
 	}
-	return string(line(nil, e, &c))
+	return string(line.append(nil, e, &c))
 }
 
 // SetStandstill changes how long a loop may stand still after the grace period. It returns what
@@ -175,7 +175,7 @@ func LineOf(format string) func(e *conn.AccessEntry) {
 	}
 	var b []byte
 	var c clock
-	return func(e *conn.AccessEntry) { b = line(b[:0], e, &c) }
+	return func(e *conn.AccessEntry) { b = line.append(b[:0], e, &c) }
 }
 
 // SetUpgradeWait sets how long a new process may take.

@@ -19,61 +19,61 @@ type logField func(b []byte, e *conn.AccessEntry, c *clock) []byte
 
 // logFields are the placeholders of formats.
 var logFields = map[string]logField{
-	"remote": func(b []byte, e *conn.AccessEntry, _ *clock) []byte { return appendRemote(b, e.Remote) },
-	"user":   func(b []byte, e *conn.AccessEntry, _ *clock) []byte { return appendUser(b, e.User) },
+	"remote": func(b []byte, e *conn.AccessEntry, c *clock) []byte { return appendRemote(b, e.Remote) },
+	"user":   func(b []byte, e *conn.AccessEntry, c *clock) []byte { return appendUser(b, e.User, c.limit) },
 	"time": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return append(b, c.common(e.Time)...)
 	},
 	"time_iso8601": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return c.appendISO(b, e.Time)
 	},
-	"request": func(b []byte, e *conn.AccessEntry, _ *clock) []byte { return appendRequest(b, e) },
-	"method": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
-		return appendOrDash(b, []byte(e.Method))
+	"request": func(b []byte, e *conn.AccessEntry, c *clock) []byte { return appendRequest(b, e, c.limit) },
+	"method": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, e.Method, c.limit)
 	},
-	"target": func(b []byte, e *conn.AccessEntry, _ *clock) []byte { return appendOrDash(b, e.Target) },
-	"proto": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
-		return appendOrDash(b, []byte(e.Proto))
+	"target": func(b []byte, e *conn.AccessEntry, c *clock) []byte { return appendOrDash(b, e.Target, c.limit) },
+	"proto": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, e.Proto, c.limit)
 	},
-	"scheme": func(b []byte, e *conn.AccessEntry, _ *clock) []byte { return append(b, scheme(e)...) },
-	"host":   func(b []byte, e *conn.AccessEntry, _ *clock) []byte { return appendOrDash(b, e.Host) },
-	"status": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+	"scheme": func(b []byte, e *conn.AccessEntry, c *clock) []byte { return append(b, scheme(e)...) },
+	"host":   func(b []byte, e *conn.AccessEntry, c *clock) []byte { return appendOrDash(b, e.Host, c.limit) },
+	"status": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return strconv.AppendInt(b, int64(e.Status), 10)
 	},
-	"bytes": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+	"bytes": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return strconv.AppendInt(b, e.Bytes, 10)
 	},
-	"duration": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+	"duration": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return appendSeconds(b, e.Duration)
 	},
-	"referer": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
-		return appendOrDash(b, e.Referer)
+	"referer": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, e.Referer, c.limit)
 	},
-	"user_agent": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
-		return appendOrDash(b, e.UserAgent)
+	"user_agent": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, e.UserAgent, c.limit)
 	},
-	"request_id": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
-		return appendOrDash(b, e.ID)
+	"request_id": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, e.ID, c.limit)
 	},
-	"bytes_in": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+	"bytes_in": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return strconv.AppendInt(b, e.Received, 10)
 	},
-	"tls_version": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
-		return appendOrDash(b, []byte(tlsVersion(e.TLSVersion)))
+	"tls_version": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, tlsVersion(e.TLSVersion), c.limit)
 	},
-	"tls_cipher": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
-		return appendOrDash(b, []byte(tlsCipher(e.CipherSuite)))
+	"tls_cipher": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, tlsCipher(e.CipherSuite), c.limit)
 	},
-	"upstream": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
-		return appendOrDash(b, []byte(e.Upstream))
+	"upstream": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, e.Upstream, c.limit)
 	},
-	"upstream_first_byte": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+	"upstream_first_byte": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return appendSecondsOrDash(b, e.UpstreamFirst)
 	},
-	"upstream_time": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+	"upstream_time": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return appendSecondsOrDash(b, e.UpstreamTime)
 	},
-	"close": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+	"close": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		if e.CloseCode == 0 {
 			return append(b, '-')
 		}
@@ -135,24 +135,24 @@ func appendJSON(b []byte, e *conn.AccessEntry, c *clock) []byte {
 	b = append(b, e.ID...) // of letters that need no escape, see conn.Request.ID
 	b = append(b, `","remote":"`...)
 	b = append(appendRemote(b, e.Remote), '"')
-	b = appendMember(b, "user", e.User)
+	b = appendMember(b, "user", e.User, c.limit)
 	if e.Method == "" {
-		b = appendMember(b, "line", e.Line)
+		b = appendMember(b, "line", e.Line, c.limit)
 	} else {
 		b = append(b, `,"method":"`...)
 		b = append(b, e.Method...) // a known one
 		b = append(b, `","scheme":"`...)
 		b = append(b, scheme(e)...)
 		b = append(b, '"')
-		b = appendMember(b, "host", e.Host)
-		b = appendMember(b, "target", e.Target)
+		b = appendMember(b, "host", e.Host, c.limit)
+		b = appendMember(b, "target", e.Target, c.limit)
 		b = append(b, `,"proto":"`...)
 		b = append(b, e.Proto...)
 		b = append(b, '"')
 	}
 	if e.TLSVersion != 0 {
-		b = appendMember(b, "tls_version", tlsVersion(e.TLSVersion))
-		b = appendMember(b, "tls_cipher", tlsCipher(e.CipherSuite))
+		b = appendMember(b, "tls_version", tlsVersion(e.TLSVersion), c.limit)
+		b = appendMember(b, "tls_cipher", tlsCipher(e.CipherSuite), c.limit)
 	}
 	b = append(b, `,"status":`...)
 	b = strconv.AppendInt(b, int64(e.Status), 10)
@@ -163,7 +163,7 @@ func appendJSON(b []byte, e *conn.AccessEntry, c *clock) []byte {
 	b = append(b, `,"duration":`...)
 	b = appendSeconds(b, e.Duration)
 	if e.Upstream != "" {
-		b = appendMember(b, "upstream", e.Upstream)
+		b = appendMember(b, "upstream", e.Upstream, c.limit)
 		if e.UpstreamFirst > 0 {
 			b = append(b, `,"upstream_first_byte":`...)
 			b = appendSeconds(b, e.UpstreamFirst)
@@ -171,8 +171,8 @@ func appendJSON(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		b = append(b, `,"upstream_time":`...)
 		b = appendSeconds(b, e.UpstreamTime)
 	}
-	b = appendMember(b, "referer", e.Referer)
-	b = appendMember(b, "user_agent", e.UserAgent)
+	b = appendMember(b, "referer", e.Referer, c.limit)
+	b = appendMember(b, "user_agent", e.UserAgent, c.limit)
 	if e.CloseCode != 0 {
 		b = append(b, `,"close":`...)
 		b = strconv.AppendInt(b, int64(e.CloseCode), 10)
@@ -181,8 +181,9 @@ func appendJSON(b []byte, e *conn.AccessEntry, c *clock) []byte {
 }
 
 // appendMember appends a member whose value is a string, unless that is empty. Bytes that are not
-// UTF-8 become U+FFFD: JSON has no other way (RFC 8259 section 8.1).
-func appendMember[T string | []byte](b []byte, name string, text T) []byte {
+// UTF-8 become U+FFFD: JSON has no other way (RFC 8259 section 8.1). A value of more than limit
+// bytes, as escaped, ends in cutMark.
+func appendMember[T string | []byte](b []byte, name string, text T, limit int) []byte {
 	if len(text) == 0 {
 		return b
 	}
@@ -190,15 +191,17 @@ func appendMember[T string | []byte](b []byte, name string, text T) []byte {
 	b = append(b, name...)
 	b = append(b, '"', ':', '"')
 	const hex = "0123456789abcdef"
+	cut := newCut(b, limit)
 	for from := 0; ; {
 		i := from
 		for i < len(text) && plainText[text[i]] {
 			i++
 		}
 		b = append(b, text[from:i]...)
-		if i == len(text) {
-			return append(b, '"')
+		if i == len(text) || cut.reached(b) {
+			return append(cut.end(b), '"')
 		}
+		begin := len(b)
 		from = i + 1
 		switch c := text[i]; {
 		case c == '"' || c == '\\':
@@ -214,6 +217,7 @@ func appendMember[T string | []byte](b []byte, name string, text T) []byte {
 			}
 			from = i + n
 		}
+		cut.whole(begin, len(b))
 	}
 }
 
@@ -222,6 +226,13 @@ var plainText = func() (t [256]bool) {
 	for c := ' '; c < 0x7f; c++ {
 		t[c] = c != '"' && c != '\\'
 	}
+	return t
+}()
+
+// plainWord is the same for a word that ends at a space.
+var plainWord = func() [256]bool {
+	t := plainText
+	t[' '] = false
 	return t
 }()
 

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"net/netip"
 	"strconv"
 	"time"
@@ -11,7 +10,7 @@ import (
 
 // lineFormat appends the line of a request. The formats are those of NCSA's and Apache's servers,
 // which every tool reads; like nginx, \xHH stands for what a client could send to forge a line or
-// to confuse a terminal.
+// to confuse a terminal. See append for how long a line may be.
 type lineFormat func(b []byte, e *conn.AccessEntry, c *clock) []byte
 
 // appendCommon appends `remote - user [time] "request line" status bytes`.
@@ -23,9 +22,9 @@ func appendCommon(b []byte, e *conn.AccessEntry, c *clock) []byte {
 func appendCombined(b []byte, e *conn.AccessEntry, c *clock) []byte {
 	b = appendFields(b, e, c)
 	b = append(b, ` "`...)
-	b = appendOrDash(b, e.Referer)
+	b = appendOrDash(b, e.Referer, c.limit)
 	b = append(b, `" "`...)
-	b = appendOrDash(b, e.UserAgent)
+	b = appendOrDash(b, e.UserAgent, c.limit)
 	return appendEnd(append(b, '"'), e)
 }
 
@@ -46,11 +45,11 @@ func appendEnd(b []byte, e *conn.AccessEntry) []byte {
 func appendFields(b []byte, e *conn.AccessEntry, c *clock) []byte {
 	b = appendRemote(b, e.Remote)
 	b = append(b, " - "...)
-	b = appendUser(b, e.User)
+	b = appendUser(b, e.User, c.limit)
 	b = append(b, " ["...)
 	b = append(b, c.common(e.Time)...)
 	b = append(b, `] "`...)
-	b = appendRequest(b, e)
+	b = appendRequest(b, e, c.limit)
 	b = append(b, `" `...)
 	b = strconv.AppendInt(b, int64(e.Status), 10)
 	b = append(b, ' ')
@@ -61,13 +60,13 @@ func appendFields(b []byte, e *conn.AccessEntry, c *clock) []byte {
 }
 
 // appendRequest appends the request line, or what came in its place.
-func appendRequest(b []byte, e *conn.AccessEntry) []byte {
+func appendRequest(b []byte, e *conn.AccessEntry, limit int) []byte {
 	if e.Method == "" {
-		return appendOrDash(b, e.Line)
+		return appendOrDash(b, e.Line, limit)
 	}
 	b = append(b, e.Method...) // a known one: nothing to escape
 	b = append(b, ' ')
-	b = appendEscaped(b, e.Target)
+	b = appendEscaped(b, e.Target, &plainText, limit)
 	b = append(b, ' ')
 	return append(b, e.Proto...)
 }
@@ -80,46 +79,47 @@ func appendRemote(b []byte, remote netip.AddrPort) []byte {
 }
 
 // appendUser appends the user's name. A space would look like the end of the field.
-func appendUser(b []byte, user string) []byte {
+func appendUser(b []byte, user string, limit int) []byte {
 	if user == "" {
 		return append(b, '-')
 	}
-	from := len(b)
-	b = appendEscaped(b, []byte(user))
-	if bytes.IndexByte(b[from:], ' ') < 0 {
-		return b
-	}
-	return append(b[:from], bytes.ReplaceAll(b[from:], []byte(" "), []byte(`\x20`))...)
+	return appendEscaped(b, user, &plainWord, limit)
 }
 
-func appendOrDash(b, text []byte) []byte {
+func appendOrDash[T string | []byte](b []byte, text T, limit int) []byte {
 	if len(text) == 0 {
 		return append(b, '-')
 	}
-	return appendEscaped(b, text)
+	return appendEscaped(b, text, &plainText, limit)
 }
 
-func appendEscaped(b, text []byte) []byte {
+// appendEscaped appends text with \xHH for all bytes but those of plain, at most limit bytes: a
+// longer text ends in cutMark.
+func appendEscaped[T string | []byte](b []byte, text T, plain *[256]bool, limit int) []byte {
 	const hex = "0123456789ABCDEF"
+	cut := newCut(b, limit)
 	for from := 0; ; {
 		i := from
-		for i < len(text) && plainText[text[i]] {
+		for i < len(text) && plain[text[i]] {
 			i++
 		}
 		b = append(b, text[from:i]...)
-		if i == len(text) {
-			return b
+		if i == len(text) || cut.reached(b) {
+			return cut.end(b)
 		}
-		c := text[i]
+		c, begin := text[i], len(b)
 		b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
+		cut.whole(begin, len(b))
 		from = i + 1
 	}
 }
 
 // clock keeps the texts of a second, for the many requests that come in the same one. A format uses
-// one of the two.
+// one of the two. It goes with a line while that is formed, and has what a text of it may take.
 type clock struct {
 	local, utc secondText
+
+	limit int // of a text that a client wrote, in bytes as the line has it
 }
 
 // secondText is the text of a second.
