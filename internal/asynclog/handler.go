@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"unicode/utf8"
 )
 
 const (
-	// maxText is how many bytes of an attribute's text a line shows: enough for any honest path or
-	// error.
+	// maxText is how many bytes of a line the text of an attribute takes, with its escapes: enough
+	// for any honest path or error.
 	maxText = 256
 	// maxLong is the same for the attributes of longNames, and for vital lines.
 	maxLong = 16 << 10
@@ -105,14 +106,14 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{h.log, h.lines.withGroup(name), h.vital.withGroup(name), h.limited}
 }
 
-// cutAttr cuts the text of an attribute to limit bytes, unless it is one of longNames.
+// cutAttr cuts the text of an attribute to limit bytes of a line, unless it is one of longNames.
 func cutAttr(a slog.Attr, limit int) slog.Attr {
 	if longNames[a.Key] {
 		limit = maxLong
 	}
 	switch a.Value.Kind() {
 	case slog.KindString:
-		if s := a.Value.String(); len(s) > limit {
+		if s := a.Value.String(); len(s) > limit/widest {
 			a.Value = slog.StringValue(cut(s, limit))
 		}
 	case slog.KindDuration: // of which JSONHandler makes a number without a unit
@@ -150,14 +151,40 @@ func text(v any) (s string) {
 
 const more = "..."
 
-// cut returns the beginning of s, of at most limit bytes.
+// cut returns the beginning of s that takes at most limit bytes of a line, where escapes take their
+// room.
 func cut(s string, limit int) string {
-	if len(s) <= limit {
+	if len(s) <= limit/widest {
 		return s
 	}
-	n := limit - len(more)
-	for i := 0; i < utf8.UTFMax-1 && !utf8.RuneStart(s[n]); i++ {
-		n--
+	fits, taken := 0, 0 // fits: where to cut, so that more has room
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		taken += width(r, n)
+		if taken > limit {
+			return s[:fits] + more
+		}
+		i += n
+		if taken <= limit-len(more) {
+			fits = i
+		}
 	}
-	return s[:n] + more
+	return s
+}
+
+// widest is how many bytes of a line a byte takes at most: \u0001 in JSON.
+const widest = 6
+
+// width returns how many bytes of a line a character of n bytes takes at most, of whichever format:
+// what strconv.Quote or encoding/json make of it.
+func width(r rune, n int) int {
+	switch {
+	case r == '"' || r == '\\':
+		return 2
+	case r == utf8.RuneError && n == 1, r < ' ', r == 0x7f, r == '<', r == '>', r == '&':
+		return widest
+	case !strconv.IsPrint(r):
+		return max(n, len(`\U0010ffff`))
+	}
+	return n
 }

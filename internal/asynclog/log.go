@@ -3,9 +3,9 @@
 // one goroutine writes; a terminal or a pipe that stalls holds up that goroutine and no loop. Lines
 // that find no room in the queue are dropped and counted.
 //
-// Clients cause much of what is logged. So the text of each attribute is cut, and of lines with the
-// same message only some are logged each second; the rest are counted. This does not hold for lines
-// about the program's own life: see Vital.
+// Clients cause much of what is logged. So the text of each attribute is cut, by the length that it
+// has with its escapes, and of lines with the same message only some are logged each second; the
+// rest are counted. This does not hold for lines about the program's own life: see Vital.
 //
 // Lines are text, or JSON objects: see SetJSON.
 //

@@ -19,24 +19,36 @@ type logField func(b []byte, e *conn.AccessEntry, c *clock) []byte
 
 // logFields are the placeholders of formats.
 var logFields = map[string]logField{
-	"remote": func(b []byte, e *conn.AccessEntry, c *clock) []byte { return appendRemote(b, e.Remote) },
-	"user":   func(b []byte, e *conn.AccessEntry, c *clock) []byte { return appendUser(b, e.User, c.limit) },
+	"remote": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendRemote(b, e.Remote)
+	},
+	"user": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendUser(b, e.User, c.limit)
+	},
 	"time": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return append(b, c.common(e.Time)...)
 	},
 	"time_iso8601": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return c.appendISO(b, e.Time)
 	},
-	"request": func(b []byte, e *conn.AccessEntry, c *clock) []byte { return appendRequest(b, e, c.limit) },
+	"request": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendRequest(b, e, c.limit)
+	},
 	"method": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return appendOrDash(b, e.Method, c.limit)
 	},
-	"target": func(b []byte, e *conn.AccessEntry, c *clock) []byte { return appendOrDash(b, e.Target, c.limit) },
+	"target": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, e.Target, c.limit)
+	},
 	"proto": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return appendOrDash(b, e.Proto, c.limit)
 	},
-	"scheme": func(b []byte, e *conn.AccessEntry, c *clock) []byte { return append(b, scheme(e)...) },
-	"host":   func(b []byte, e *conn.AccessEntry, c *clock) []byte { return appendOrDash(b, e.Host, c.limit) },
+	"scheme": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return append(b, scheme(e)...)
+	},
+	"host": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, e.Host, c.limit)
+	},
 	"status": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return strconv.AppendInt(b, int64(e.Status), 10)
 	},
