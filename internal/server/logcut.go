@@ -3,8 +3,8 @@ package server
 import "github.com/lwango/lwango/conn"
 
 const (
-	// maxLine is how many bytes the line of a request may take: escapes make up to six bytes of one,
-	// and what a client writes into its head would be 40 KiB of the log.
+	// maxLine is how many bytes the line of a request may take. Escapes make up to six bytes of one
+	// that a client writes into its head.
 	maxLine = 2 << 10
 	// leastText is where append stops to cut: a line that is still too long owes that to the text
 	// of its format.
