@@ -1,0 +1,149 @@
+package lwango_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// kept returns the names of the repository's files that fit a pattern, for git.
+func kept(t *testing.T, pattern string) (files []string) {
+	t.Helper()
+	out, err := exec.Command("git", "ls-files", "-co", "--exclude-standard", pattern).Output()
+	if err != nil {
+		t.Skipf("no clone of the repository: %v", err)
+	}
+	for file := range strings.Lines(string(out)) {
+		files = append(files, strings.TrimSpace(file))
+	}
+	return files
+}
+
+// documents returns the repository's files of Markdown, with their texts.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, file := range kept(t, "*.md") {
+		if text, err := os.ReadFile(file); err == nil { // it may be removed, and not yet committed
+			texts[file] = string(text)
+		}
+	}
+	return texts
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	mark    = regexp.MustCompile("[^\\pL\\pN _-]")
+)
+
+// anchors returns the anchors that GitHub makes of a text's headings.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		plain := mark.ReplaceAllString(strings.ToLower(m[1]), "")
+		found[strings.ReplaceAll(plain, " ", "-")] = true
+	}
+	return found
+}
+
+// broken says what is wrong with the links of a text to files, folders and headings of the
+// repository.
+func broken(file, text string, texts map[string]string) (wrong []string) {
+	for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		path, anchor, _ := strings.Cut(m[1], "#")
+		if strings.Contains(path, ":") { // another site
+			continue
+		}
+		to := file
+		if path != "" {
+			to = filepath.Join(filepath.Dir(file), path)
+		}
+		if _, err := os.Stat(to); err != nil && texts[to] == "" {
+			wrong = append(wrong, m[1]+": no such file")
+		} else if anchor != "" && !anchors(texts[to])[anchor] {
+			wrong = append(wrong, m[1]+": no such heading")
+		}
+	}
+	return wrong
+}
+
+// TestLinks: each link of a document to the repository leads somewhere.
+func TestLinks(t *testing.T) {
+	texts := documents(t)
+	for file, text := range texts {
+		for _, wrong := range broken(file, text, texts) {
+			t.Errorf("%s: %s", file, wrong)
+		}
+	}
+	bad := "# A `b` c?\n[x](#a-b-c) [x](nowhere.md) [x](README.md#nowhere) [x](https://example.org/x)"
+	texts["x.md"] = bad
+	if wrong := broken("x.md", bad, texts); len(wrong) != 2 {
+		t.Errorf("of two links that lead nowhere: %q", wrong)
+	}
+}
+
+// TestArchitecture: the files that ARCHITECTURE.md and the decisions name exist, and so do the folders
+// of its table. Each package has a row there, except those that share one.
+func TestArchitecture(t *testing.T) {
+	texts := documents(t)
+	named := regexp.MustCompile("`([a-z0-9_]+/[a-z0-9_/]+\\.go)`")
+	for file, text := range texts {
+		if file != "ARCHITECTURE.md" && !strings.HasPrefix(file, "docs/decisions/") {
+			continue
+		}
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(m[1]); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+	_, table, _ := strings.Cut(texts["ARCHITECTURE.md"], "\n## Folders\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := map[string]bool{}
+	for row := range strings.Lines(table) {
+		first, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
+		parent := ""
+		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(first, -1) {
+			name, sibling := strings.CutPrefix(m[1], "…/")
+			if sibling {
+				name = filepath.Join(parent, name)
+			} else {
+				parent = filepath.Dir(name)
+			}
+			if _, err := os.Stat(name); err != nil {
+				t.Errorf("ARCHITECTURE.md, the table of folders: %v", err)
+			}
+			rows[name] = true
+		}
+	}
+	for _, file := range kept(t, "*.go") {
+		dir := filepath.Dir(file)
+		top, _, _ := strings.Cut(dir, "/")
+		if dir == "." || rows[dir] || slices.Contains([]string{"bench", "contrib", "interop", "samples"}, top) ||
+			strings.HasPrefix(dir, "internal/test/") || strings.Contains(file, "/testdata/") {
+			continue
+		}
+		t.Errorf("ARCHITECTURE.md has no row for %s", dir)
+		rows[dir] = true
+	}
+}
+
+// TestDocumentsAreShort: what a newcomer reads first stays short. A decision goes to docs/decisions,
+// what a handler can do to docs/handlers.md, what a server can do to docs/operate.md.
+func TestDocumentsAreShort(t *testing.T) {
+	for file, most := range map[string]int{"ARCHITECTURE.md": 20 << 10} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(text); n > most {
+			t.Errorf("%s has %d bytes, %d at most", file, n, most)
+		}
+	}
+}
