@@ -68,6 +68,11 @@ func TestSchema(t *testing.T) {
 			}
 		}
 	}
+	for _, m := range regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(read("../docs/operate.md"), -1) {
+		if !strings.HasPrefix(m[1], "[[site.") { // a part
+			good = append(good, m[1])
+		}
+	}
 	if len(good) < 20 {
 		t.Errorf("%d configurations", len(good))
 	}
