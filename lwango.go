@@ -22,8 +22,8 @@
 //
 // A handler runs on a green thread of one of the server's event loops. It is plain sequential code:
 // reading the body, writing the answer and req.Sleep yield to the loop while they wait. What blocks
-// in any other way (a channel, another library's connection) holds up all requests of that loop.
-// HTTP takes handlers of net/http, which may block.
+// in any other way (a channel, another library's connection) holds up all requests of that loop, and
+// belongs in Await, which runs it off the loop. HTTP takes handlers of net/http, which may block.
 //
 // A sync.Mutex must not be held while the handler waits, not even in a write to a client that may
 // not read: the next handler that locks it stops the loop for good. loop.Mutex is for that.

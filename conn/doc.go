@@ -1,18 +1,40 @@
-// Package conn serves HTTP/1.1 (RFC 9110, RFC 9112) on the connections of a loop. For other
+// Package conn serves HTTP/1.1 (RFC 9110, RFC 9112) on the connections of a loop. Programs use it
+// through package lwango, whose Handler, Request and Response are this package's. For other
 // protocols, package stream has a net.Conn on a loop.
 //
-// A connection is a thread of its loop. Its record, connection, is all that an idle client costs.
-// While it is served it has a turn, with the stream and the buffers, which carries one exchange after
-// another: a Request and its Response. Both stay with the coroutine and serve the next connection
-// that runs on it. Package http1 parses. This package
-// reads, hands requests to the Handler in order, frames the handler's answers, and decides whether
-// a connection goes on or ends.
+// A Handler answers one request, in plain sequential code, and returns the status:
 //
-// A Handler runs on its connection's thread. It may read the body, write, sleep and await in plain
-// sequential code; it must not block in any other way, because its whole loop waits with it.
+//	func add(req *conn.Request, resp *conn.Response) int {
+//		var in Item
+//		if err := req.BindJSON(&in); err != nil {
+//			return resp.Error(400, err)
+//		}
+//		resp.Header().Set("Location", "/items/"+in.ID)
+//		return resp.JSON(201, in)
+//	}
+//
+// It runs on its connection's thread. It may read the body, write, sleep and await; it must not
+// block in any other way, because its whole loop waits with it. Await runs what blocks off the
+// loop, and HTTP makes a Handler of an http.Handler, which may block. If the head goes out before
+// the handler returns, it has the status of Response.SetStatus.
+//
 // Request and Response belong to that thread until the Handler returns. The handler may keep
-// strings that it took from them, but no byte views. The status of the answer is what the Handler
-// returns; if the head goes out before that, it has the status of Response.SetStatus.
+// strings that it took from them, but no byte views.
+//
+// A program that makes its own loops serves with a Server:
+//
+//	srv := conn.NewServer(conn.Config{Handler: add})
+//	ln, err := srv.Serve(l, conn.Listener{FD: fd}) // for each loop l; fd is from loop.Listen
+//
+// # Connections
+//
+// A connection is a thread of its loop. Its record, connection, is all that an idle client costs.
+// While it is served it has a turn, with the stream and the buffers, which carries one exchange
+// after another: a Request and its Response. Both stay with the coroutine and serve the next
+// connection that runs on it. Package http1 parses. This package reads, hands requests to the
+// Handler in order, frames the handler's answers, and decides whether a connection goes on or ends.
+//
+// # Files
 //
 //	server.go         Server, Config, accepting, limits
 //	connection.go     the record of a connection

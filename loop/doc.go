@@ -1,6 +1,24 @@
 // Package loop runs green threads over epoll: sequential code that waits for descriptors and timers
 // by yielding to its loop, which resumes it when the kernel says so.
 //
+//	loop.Reserve(1)
+//	l, err := loop.New(loop.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	l.Go(func(t *loop.Thread) {
+//		n, err := t.ReadFD(fd, buf, time.Second) // tries, waits, tries again
+//		...
+//	})
+//	return l.Run() // until all threads have ended
+//
+// A handler of package lwango runs on such a thread already, which is its Request's.
+//
+// A thread waits for a descriptor (AwaitRead, ReadFD), for a function that blocks (Await), for
+// threads that it has started (Go, Join), for a Mutex, for what others provide (Promise, FromChan),
+// or for any mix of these and of other packages' Sources (AwaitAny, AwaitAll). Every wait takes a
+// limit of time, and returns early when the thread's client leaves or its scope is canceled.
+//
 // A Loop has an epoll descriptor, an eventfd, a timer wheel and a table of descriptors, and belongs
 // to the goroutine that calls Run. A Thread is a green thread. Everything that waits is one, the
 // accepting of connections included. Its record stays when its coroutine goes: a thread whose Body
@@ -17,11 +35,6 @@
 // Unless a method says otherwise, methods of a Loop are called on the loop: by its threads, by
 // functions given to Post, or before Run. Methods of a Thread are called by that thread, on its own
 // coroutine. Post and Stop are for any goroutine.
-//
-// A thread waits for a descriptor (AwaitRead, ReadFD), for a function that blocks (Await), for
-// threads that it has started (Go, Join), for a Mutex, for what others provide (Promise, FromChan),
-// or for any mix of these and of other packages' Sources (AwaitAny, AwaitAll). Every wait takes a
-// limit of time, and returns early when the thread's client leaves or its scope is canceled.
 //
 // # States of a thread
 //

@@ -1,9 +1,20 @@
 // Package stream moves bytes on a loop. A Stream is a net.Conn whose calls yield to the loop where
-// they would block. Dial and Listen make streams for threads. Serve calls a handler for connections
-// that cost nothing between messages. HTTP is the business of package conn.
+// they would block, so all that takes a net.Conn, an io.Reader or an io.Writer works on it.
+//
+//	up, err := stream.Dial(t, "tcp", "example.org:80", time.Second) // t: a thread
+//	if err != nil {
+//		return err
+//	}
+//	defer up.Close()
+//	_, err = io.Copy(resp, up)
+//
+// Listen accepts streams for threads. Serve calls a handler for connections that cost nothing
+// between messages. HTTP is the business of package conn.
 //
 // A Stream belongs to its loop: only the loop's threads may call its methods, unless a method says
 // otherwise.
+//
+// # Files
 //
 //	stream.go    Stream: reading, writing, closing
 //	leave.go     what takes the socket out of a Stream, for good or for a rest
