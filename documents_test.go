@@ -1,6 +1,9 @@
 package lwango_test
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango"
 )
 
 // kept returns the names of the repository's files that fit a pattern, for git.
@@ -39,7 +44,7 @@ var (
 	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
-	mark    = regexp.MustCompile("[^\\pL\\pN _-]")
+	mark    = regexp.MustCompile(`[^\pL\pN _-]`)
 )
 
 // anchors returns the anchors that GitHub makes of a text's headings.
@@ -131,6 +136,52 @@ func TestArchitecture(t *testing.T) {
 		}
 		t.Errorf("ARCHITECTURE.md has no row for %s", dir)
 		rows[dir] = true
+	}
+}
+
+// TestConfigurationsOfDocuments: a server starts with each configuration that is shown whole.
+func TestConfigurationsOfDocuments(t *testing.T) {
+	texts := documents(t)
+	indented := regexp.MustCompile(`(?m)(?:^    .*\n|^\n)+`)
+	toml := regexp.MustCompile("(?s)```toml\n(.*?)```")
+	var shown []string
+	for _, m := range indented.FindAllString(texts["README.md"], -1) {
+		shown = append(shown, strings.ReplaceAll(m, "\n    ", "\n"))
+	}
+	for _, m := range toml.FindAllStringSubmatch(texts["docs/operate.md"], -1) {
+		shown = append(shown, m[1])
+	}
+	whole := 0
+	for _, text := range shown {
+		if !strings.Contains(text, "[[listener]]") || !strings.Contains(text, "[[site]]") {
+			continue
+		}
+		whole++
+		dir := t.TempDir()
+		file := filepath.Join(dir, "lwango.conf")
+		if err := os.Mkdir(filepath.Join(dir, "wwwroot"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		sockets := 0
+		text = regexp.MustCompile(`address = ".*"`).ReplaceAllStringFunc(text, func(string) string {
+			sockets++
+			return fmt.Sprintf(`address = "unix:%d"`, sockets)
+		})
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		running, err := lwango.Server{File: file, Threads: 1, Logger: slog.New(slog.DiscardHandler)}.Start(ctx)
+		stop()
+		if err == nil {
+			err = running.Wait()
+		}
+		if err != nil {
+			t.Errorf("%v, of\n%s", err, text)
+		}
+	}
+	if whole != 2 {
+		t.Errorf("%d whole configurations, want that of README.md and that of docs/operate.md", whole)
 	}
 }
 
