@@ -3,6 +3,7 @@
 //
 //	limit.go   settings and handler
 //	rate.go    requests in a time
+//	clients.go whose requests are counted together
 //	atwork.go  requests at a time
 package limit
 
@@ -70,7 +71,7 @@ type limiter struct {
 	methods     []string      // nil: all
 	allowed     string        // methods, for the field Allow
 	maxBody     int64         // 0: none of its own
-	requests    *zone         // nil: any number
+	requests    *clients      // nil: any number
 	atWork      *atWork       // nil: any number
 	bandwidth   int64         // 0: none of its own
 	field       string        // the header field with the key; "": the address is the key
@@ -104,7 +105,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 		if burst == 0 {
 			burst = s.Requests.Count
 		}
-		l.requests = newZone(s.Requests, burst)
+		l.requests = newClients(s.Requests, burst, l.field != "")
 	case s.Burst > 0:
 		return nil, handlers.BadKey("burst", "needs the key requests, such as requests = \"10/s\"")
 	}
@@ -206,14 +207,25 @@ func (l *limiter) refuse(req *conn.Request, resp *conn.Response) int {
 	if l.requests == nil && l.atWork == nil {
 		return 0
 	}
-	key := l.key(req)
+	client := req.RemoteAddr().Addr()
+	key, keyed := l.key(req)
 	if l.requests != nil {
-		if wait := l.requests.take(key, int64(req.Loop().Time().Sub(epoch))); wait > 0 {
+		now, wait := int64(req.Loop().Time().Sub(epoch)), int64(0)
+		if keyed {
+			wait = l.requests.takeKey(key, client, now)
+		} else {
+			wait = l.requests.take(client, now)
+		}
+		if wait > 0 {
 			seconds := (wait + int64(time.Second) - 1) / int64(time.Second)
 			return tooMany(resp, seconds)
 		}
 	}
 	if l.atWork != nil {
+		if !keyed {
+			network := networks.Of(client).As16()
+			key = maphash.Bytes(l.byAddress, network[:])
+		}
 		if !l.atWork.enter(key) {
 			return tooMany(resp, 1)
 		}
@@ -231,22 +243,22 @@ func tooMany(resp *conn.Response, seconds int64) int {
 	return http.StatusTooManyRequests
 }
 
-// key returns by what the client is counted. The seeds are secret, so no client can choose the row
-// of a zone. Several fields of the name count as one, which has all their values (RFC 9110 section
-// 5.3): which of them an application looks at is not known. A request without one counts by its
-// address.
-func (l *limiter) key(req *conn.Request) uint64 {
-	if l.field != "" {
-		if value, next := req.HeaderViewFrom(l.field, 0); next >= 0 {
-			var h maphash.Hash
-			h.SetSeed(l.byField)
-			for ; next >= 0; value, next = req.HeaderViewFrom(l.field, next) {
-				h.Write(value)
-				h.WriteString(", ")
-			}
-			return h.Sum64()
-		}
+// key returns what the header field says of the client. ok is false if the client counts by its
+// address: there is no such field. Several fields of the name count as one, which has all their
+// values (RFC 9110 section 5.3): which of them an application looks at is not known.
+func (l *limiter) key(req *conn.Request) (key uint64, ok bool) {
+	if l.field == "" {
+		return 0, false
 	}
-	network := networks.Of(req.RemoteAddr().Addr()).As16()
-	return maphash.Bytes(l.byAddress, network[:])
+	value, next := req.HeaderViewFrom(l.field, 0)
+	if next < 0 {
+		return 0, false
+	}
+	var h maphash.Hash
+	h.SetSeed(l.byField)
+	for ; next >= 0; value, next = req.HeaderViewFrom(l.field, next) {
+		h.Write(value)
+		h.WriteString(", ")
+	}
+	return h.Sum64(), true
 }

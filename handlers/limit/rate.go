@@ -75,7 +75,25 @@ const (
 
 func newZone(r Rate, burst int) *zone {
 	each := int64(r.Per) / int64(r.Count)
-	return &zone{each: each, burst: each * int64(burst), places: make([]place, rowLength*rowCount)}
+	return makeZone(each, each*int64(burst))
+}
+
+func makeZone(each, burst int64) *zone {
+	return &zone{each: each, burst: burst, places: make([]place, rowLength*rowCount)}
+}
+
+// has reports whether a client has requests that are not paid off.
+func (z *zone) has(key uint64, now int64) bool {
+	row := key % rowCount
+	lock := &z.locks[row%lockCount]
+	lock.Lock()
+	defer lock.Unlock()
+	for _, p := range z.places[row*rowLength:][:rowLength] {
+		if p.key == key {
+			return p.paid > now
+		}
+	}
+	return false
 }
 
 // take counts a request of a client at the time now, in nanoseconds, not before 0. If there were
