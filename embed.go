@@ -65,6 +65,10 @@ type Server struct {
 	// Servers that share the descriptors should each have a part of them.
 	MaxConnections int
 
+	// MaxConnectionsPerAddress is how many of them one IPv4 address, or one IPv6 /64, may have; 0: a
+	// quarter, and 8 at least; -1: any number. UNIX sockets and trusted proxies have no limit.
+	MaxConnectionsPerAddress int
+
 	// Grace is for how long a stop waits for requests in flight; 0: 5 s; negative: not at all.
 	Grace time.Duration
 
@@ -185,6 +189,7 @@ func (s Server) embedding() *server.Embedding {
 		WriteTimeout:     s.WriteTimeout,
 		MinRate:          s.MinRate,
 		MaxConnections:   s.MaxConnections,
+		MaxPerAddress:    s.MaxConnectionsPerAddress,
 		MaxHeaderSize:    s.MaxHeaderSize,
 		MaxBodySize:      s.MaxBodySize,
 		Grace:            s.Grace,

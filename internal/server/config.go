@@ -52,9 +52,9 @@ type config struct {
 	// MaxConnections bounds the connections of the server; beyond it the longest idle ones are
 	// closed, and if there are none, newcomers get 503; 0: a third of the limit of open files.
 	MaxConnections int `toml:"max_connections" min:"0" max:"100000000"`
-	// MaxPerAddress bounds the connections of an IPv4 address or an IPv6 /64; 503 beyond it; 0: no
-	// limit.
-	MaxPerAddress int `toml:"max_connections_per_address" min:"0" max:"100000000"`
+	// MaxPerAddress bounds the connections of an IPv4 address or an IPv6 /64; 503 beyond it; 0: a
+	// quarter of max_connections, and 8 at least; -1: no limit.
+	MaxPerAddress int `toml:"max_connections_per_address" min:"-1" max:"100000000"`
 	// MaxHeaderSize is of a request head, which may have one field for each 64B of it, and 256 in
 	// any case.
 	MaxHeaderSize handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`

@@ -64,9 +64,9 @@ t.conf:6: threads: must be between 0 and 1024, found 5000`},
 		{"spool", "max_body_size = \"1GiB\"\nmax_spool = \"100MiB\"\nspool_dir = \"none\"",
 			`t.conf:2: max_spool: must be at least max_body_size, which is 1GiB, or 0, for no limit; found 100MiB
 t.conf:3: spool_dir: create a file in DIR/none: no such file or directory`},
-		{"spool in a file", "spool_dir = \"/dev/null\"\nmax_connections_per_address = -1",
+		{"spool in a file", "spool_dir = \"/dev/null\"\nmax_connections_per_address = -2",
 			`t.conf:1: spool_dir: create a file in /dev/null: not a directory
-t.conf:2: max_connections_per_address: must be between 0 and 100000000, found -1`},
+t.conf:2: max_connections_per_address: must be between -1 and 100000000, found -2`},
 		{"a hasty watchdog", "watchdog = \"100us\"",
 			`t.conf:1: watchdog: must be at least 1ms, or 0s, which turns it off`},
 		{"handoff", "handoff = \"iter\"", `t.conf:1: handoff: expected "channel" or "direct", found "iter"`},

@@ -36,6 +36,7 @@ type Embedding struct {
 	WriteTimeout     time.Duration
 	MinRate          int
 	MaxConnections   int
+	MaxPerAddress    int
 	MaxHeaderSize    int
 	MaxBodySize      int64
 
@@ -87,6 +88,7 @@ func (e *Embedding) limits(c *config) error {
 	}{
 		{"MinRate", e.MinRate, &c.MinRate, -1, 1e9},
 		{"MaxConnections", e.MaxConnections, &c.MaxConnections, 1, 1e8},
+		{"MaxConnectionsPerAddress", e.MaxPerAddress, &c.MaxPerAddress, -1, 1e8},
 		{"Threads", e.Threads, &c.Threads, 1, 1024},
 		{"Workers", e.Workers, &c.Workers, 1, 1e5},
 	} {
@@ -96,7 +98,10 @@ func (e *Embedding) limits(c *config) error {
 		if n.from < n.low || n.from > n.high {
 			return fmt.Errorf("%s: expected %d to %d, found %d", n.name, n.low, n.high, n.from)
 		}
-		*n.to = max(n.from, 0) // no rate: 0 in a file
+		*n.to = n.from
+		if n.to == &c.MinRate {
+			*n.to = max(n.from, 0) // no rate: 0 in a file
+		}
 	}
 	if n := e.MaxHeaderSize; n != 0 {
 		if n < 1<<10 || n > 16<<20 {

@@ -285,8 +285,6 @@ func (s *server) connConfig() conn.Config {
 		MinRate:          c.MinRate,
 		MaxConnections:   c.MaxConnections,
 
-		MaxConnectionsPerAddress: c.MaxPerAddress,
-
 		MaxHeaderSize: int(c.MaxHeaderSize),
 		MaxBodySize:   int64(c.MaxBodySize),
 
@@ -311,6 +309,7 @@ func (s *server) connConfig() conn.Config {
 			"descriptor_limit", limit, "reserved", own, "of_these_by_routes", held,
 			"left", max(limit-own, 0))
 	}
+	cc.MaxConnectionsPerAddress = perAddress(c.MaxPerAddress, cc.MaxConnections)
 	for _, name := range sortedKeys(c.Headers) {
 		for _, value := range c.Headers[name] {
 			cc.Headers = append(cc.Headers, conn.Field{Name: name, Value: value})
@@ -368,6 +367,19 @@ const perConnection = 3
 // once.
 func connectionsFor(descriptors, own int) int {
 	return max((descriptors-own)/perConnection, descriptors/8, 1)
+}
+
+// perAddress returns how many connections an address may have, 0 for any number, as it is
+// configured, beside so many of all addresses. By default no address can have all of them, and a
+// household, or an office behind one address, does not come near.
+func perAddress(configured, all int) int {
+	switch {
+	case configured < 0:
+		return 0
+	case configured > 0:
+		return configured
+	}
+	return max(all/4, 8)
 }
 
 // ownDescriptors is about how many descriptors the server itself holds: for each loop those of
