@@ -50,7 +50,7 @@ func (r *Request) Ask(path string, h Handler) (status int, header Header, err er
 	a := &asking{carrier: x.via, since: t.Loop().Time()}
 	y := &a.x
 	y.c, y.via, y.set, y.asks, y.began, y.task = x.c, a, x.set, a, a.since, x.task
-	y.req.alter(r, path)
+	y.req.alter(r, path, "", ofThisAlone)
 	y.req.x, y.req.head.Method = y, http1.GET
 	y.req.body.none(y)
 	y.resp.begin(y)

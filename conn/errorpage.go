@@ -91,7 +91,7 @@ var notOfAnother = []string{"If-Match", "If-None-Match", "If-Modified-Since", "I
 	"If-Range", "Range", "Content-Length", "Content-Type", "Content-Encoding", "Transfer-Encoding",
 	"Expect", "Connection", "Proxy-Connection", "Keep-Alive", "TE", "Trailer", "Upgrade"}
 
-func ofThisAlone[T string | []byte](name T) bool {
+func ofThisAlone(name string) bool {
 	return slices.ContainsFunc(notOfAnother,
 		func(s string) bool { return ascii.EqualFold(name, s) })
 }
@@ -101,8 +101,32 @@ func ofThisAlone[T string | []byte](name T) bool {
 // and what is about the connection; all else is as it was. It is for error pages that a handler
 // makes.
 func (r *Request) Instead(path string, resp *Response, h Handler) int {
-	sub, was := new(Request), resp.req
-	sub.alter(r, path)
+	sub := new(Request)
+	sub.alter(r, path, "", ofThisAlone)
+	return r.instead(sub, resp, h)
+}
+
+// Forward calls h for another target, a path and maybe a query as Rewrite takes them, and returns
+// what h returns. To h the request is a GET, or still a HEAD, without a body; its conditions and
+// ranges are those of the client. It is for an application that names what is to be sent in place of
+// its own answer. resp has nothing of that any more. The errors are those of Rewrite, and ErrComplete
+// if the head has gone out. A request that is forwarded counts as rewritten.
+func (r *Request) Forward(target string, resp *Response, h Handler) (status int, err error) {
+	path, query, err := r.target(target)
+	if err != nil {
+		return 0, err
+	}
+	if resp.phase != open {
+		return 0, ErrComplete
+	}
+	sub := new(Request)
+	sub.alter(r, string(path), query, ofBodyOrConnection)
+	sub.rewrites = r.rewrites + 1
+	return r.instead(sub, resp, h), nil
+}
+
+func (r *Request) instead(sub *Request, resp *Response, h Handler) int {
+	was := resp.req
 	sub.body.none(r.x)
 	resp.req = sub
 	defer func() {
@@ -112,20 +136,26 @@ func (r *Request) Instead(path string, resp *Response, h Handler) int {
 	return h(sub, resp)
 }
 
-// alter makes r, which is new, the request for a clean path that a handler gets in place of of: a
-// GET, or still a HEAD, without a query and a body, and without the fields notOfAnother.
-func (r *Request) alter(of *Request, path string) {
+// ofBodyOrConnection is ofThisAlone without conditions and ranges.
+func ofBodyOrConnection(name string) bool {
+	return ofThisAlone(name) && !ascii.HasPrefixFold(name, "If-") && !ascii.EqualFold(name, "Range")
+}
+
+// alter makes r, which is new, the request for a clean path and a query that a handler gets in place
+// of of: a GET, or still a HEAD, without a body, and without the fields that drop tells.
+func (r *Request) alter(of *Request, path, query string, drop func(name string) bool) {
+	r.internal = true
 	r.Thread, r.x, r.head = of.Thread, of.x, of.head
 	if r.head.Method != http1.HEAD {
 		r.head.Method = http1.GET
 	}
 	r.head.Query, r.head.ContentLength, r.head.Chunked = http1.Span{}, -1, false
 	r.head.Fields = slices.DeleteFunc(slices.Clone(of.head.Fields), func(f http1.Field) bool {
-		return ofThisAlone(f.Name.Of(of.raw))
+		return drop(string(f.Name.Of(of.raw)))
 	})
 	if r.listed = of.listed; r.listed { // what handlers have changed stays changed
 		r.header.fields = slices.DeleteFunc(slices.Clone(of.header.fields), func(f Field) bool {
-			return ofThisAlone(f.Name)
+			return drop(f.Name)
 		})
 	}
 	r.path, r.prefix = []byte(path), of.prefix
@@ -136,6 +166,10 @@ func (r *Request) alter(of *Request, path string) {
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.
 	from := len(of.raw)
 	r.raw = http1.AppendPath(slices.Clip(of.raw), r.path) // a copy: the next request lies behind it
+	r.head.Path = http1.Span{Start: uint32(from), End: uint32(len(r.raw))}
+	if query != "" {
+		r.raw = append(append(r.raw, '?'), query...)
+		r.head.Query = http1.Span{Start: r.head.Path.End + 1, End: uint32(len(r.raw))}
+	}
 	r.head.Target = http1.Span{Start: uint32(from), End: uint32(len(r.raw))}
-	r.head.Path = r.head.Target
 }

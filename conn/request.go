@@ -45,6 +45,7 @@ type Request struct {
 	clean     bool   // see SegmentsView
 	rewritten string // the target that takes the place of the head's; see Rewrite
 	rewrites  int
+	internal  bool  // not what the client has asked for; see Internal
 	once      []any // see Once
 	prefix    string
 	matched   matched

@@ -31,30 +31,43 @@ var (
 // that does not begin with a slash, leads above the root, or has a control character, a space or a
 // malformed encoding in it. The request then stays as it was.
 func (r *Request) Rewrite(target string) error {
-	if r.over() {
-		return ErrComplete
-	}
-	if r.rewrites == maxRewrites {
-		return ErrRewrites
-	}
-	raw, _, _ := strings.Cut(target, "?")
-	if raw == "" {
-		return ErrTarget
-	}
-	for i := range len(target) {
-		if target[i] <= ' ' || target[i] == 0x7f {
-			return ErrTarget
-		}
-	}
-	path, err := http1.CleanPath(nil, []byte(raw)) // a new one: views of the old one may be in use
+	path, _, err := r.target(target)
 	if err != nil {
-		return ErrTarget
+		return err
 	}
 	r.path, r.segments, r.rewritten = path, nil, target
 	r.query, r.form = nil, nil
 	r.rewrites++
 	return nil
 }
+
+// target takes a target apart that Rewrite or Forward is given. The path is clean, and a new one:
+// views of the old one may be in use.
+func (r *Request) target(target string) (path []byte, query string, err error) {
+	if r.over() {
+		return nil, "", ErrComplete
+	}
+	if r.rewrites >= maxRewrites {
+		return nil, "", ErrRewrites
+	}
+	raw, query, _ := strings.Cut(target, "?")
+	if raw == "" {
+		return nil, "", ErrTarget
+	}
+	for i := range len(target) {
+		if target[i] <= ' ' || target[i] == 0x7f {
+			return nil, "", ErrTarget
+		}
+	}
+	if path, err = http1.CleanPath(nil, []byte(raw)); err != nil {
+		return nil, "", ErrTarget
+	}
+	return path, query, nil
+}
+
+// Internal reports whether the client has not asked for what r asks for: r was rewritten or
+// forwarded, is about an error page, or a handler asks another one by it (Ask).
+func (r *Request) Internal() bool { return r.internal || r.rewrites > 0 }
 
 // Rewrites returns how often the request was rewritten.
 func (r *Request) Rewrites() int { return r.rewrites }

@@ -89,7 +89,7 @@ next:
 		}
 		out.Add(f.Name, f.Value)
 	}
-	if c.m.accel != nil && (h.Redirect != "" || h.Sendfile != "") {
+	if c.m.accel.Takes(h.Redirect, h.Sendfile) {
 		c.answer.file, c.answer.path = h.Redirect, h.Sendfile
 		c.answer.length = -1
 		c.discard()

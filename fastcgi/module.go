@@ -54,6 +54,7 @@ type Settings struct {
 	MaxBodySize       handlers.Size `toml:"max_body_size" min:"0B"`
 	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
 	AccelRoot         string        `toml:"accel_root"`
+	AccelRedirect     bool          `toml:"accel_redirect"`
 	CacheControl      string        `toml:"cache_control"`
 	InterceptErrors   bool          `toml:"intercept_errors"`
 	HideHeader        []string      `toml:"hide_header"`
@@ -275,6 +276,6 @@ func (m *module) paths() error {
 			"that is missing: it needs cgi.fix_pathinfo = 0, or the default of " +
 			"security.limit_extensions")
 	}
-	m.accel, err = servefiles.OpenAccel(s.AccelRoot, m.env)
+	m.accel, err = servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, m.env)
 	return err
 }

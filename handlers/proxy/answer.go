@@ -77,7 +77,7 @@ func (c *call) open() error {
 		if !ascii.HasToken(c.protocols, out.Get("Upgrade")) {
 			return errUpgrade
 		}
-	case c.m.accel != nil && c.redirect+c.sendfile != "":
+	case c.m.accel.Takes(c.redirect, c.sendfile):
 		c.drop() // finish sends a file in its place
 	case h.Status == http.StatusResetContent:
 		c.drop() // it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)

@@ -53,6 +53,7 @@ type Settings struct {
 	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
 	Lenient           bool          `toml:"lenient"`
 	AccelRoot         string        `toml:"accel_root"`
+	AccelRedirect     bool          `toml:"accel_redirect"`
 	InterceptErrors   bool          `toml:"intercept_errors"`
 }
 
@@ -155,7 +156,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 				name)
 		}
 	}
-	if m.accel, err = servefiles.OpenAccel(s.AccelRoot, env); err != nil {
+	if m.accel, err = servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, env); err != nil {
 		return nil, err
 	}
 	m.hosts = hostsOf(s.Address)

@@ -181,7 +181,7 @@ func (c *call) finish() int {
 	if err := c.flow.Drain(true); err != nil {
 		return c.fail(err)
 	}
-	if c.m.accel != nil && c.redirect+c.sendfile != "" {
+	if c.m.accel.Takes(c.redirect, c.sendfile) {
 		return c.sendAccel()
 	}
 	return c.status
@@ -189,6 +189,7 @@ func (c *call) finish() int {
 
 // sendAccel sends the file that the upstream names, with the upstream's header fields.
 func (c *call) sendAccel() int {
+	c.close() // another route may wait for a connection to the same upstream
 	status, sent := c.m.accel.Send(c.req, c.resp, c.redirect, c.sendfile, c.status)
 	if !sent {
 		c.m.log.Error("proxy: file of X-Accel-Redirect or X-Sendfile not sent",

@@ -2,14 +2,17 @@ package servefiles
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/confpath"
 )
 
@@ -17,33 +20,92 @@ import (
 // X-Sendfile instead of sending a body. It may be used on any number of loops at once.
 type Accel struct {
 	dir    string
-	sender *Sender
+	sender *Sender // nil: there is no folder
+
+	routes *handlers.SiteRoutes // that X-Accel-Redirect leads to; nil: it names a file of the folder
+	log    *slog.Logger
 }
 
-// OpenAccel opens the folder that the key accel_root names, and returns nil if root is "". The error
-// is a *handlers.KeyError.
-func OpenAccel(root string, env handlers.Env) (*Accel, error) {
+// OpenAccel opens the folder that the key accel_root names, if root is not "". With redirect
+// X-Accel-Redirect leads to another route of the site, as the key accel_redirect says. It returns
+// nil if there is neither. The error is a *handlers.KeyError.
+func OpenAccel(root string, redirect bool, env handlers.Env) (*Accel, error) {
+	a := &Accel{log: env.Log()}
+	if redirect {
+		a.routes = env.Routes
+	}
 	if root == "" {
-		return nil, nil
+		if !redirect {
+			return nil, nil
+		}
+		return a, nil
 	}
 	dir := confpath.Join(env.Dir, root)
 	sender, err := NewSender(Settings{Path: dir}, env)
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "accel_root", Err: errors.Unwrap(err)}
 	}
-	return &Accel{filepath.Clean(dir), sender}, nil
+	a.dir, a.sender = filepath.Clean(dir), sender
+	return a, nil
+}
+
+// Takes reports whether a heeds what an application names in X-Accel-Redirect and X-Sendfile; "" is
+// none. a may be nil.
+func (a *Accel) Takes(redirect, sendfile string) bool {
+	return a != nil && (redirect != "" && (a.routes != nil || a.sender != nil) ||
+		sendfile != "" && a.sender != nil)
 }
 
 // Send answers with the file that the application names in the value of X-Accel-Redirect, or of
-// X-Sendfile if redirect is "". Status and results are those of Sender.Send.
+// X-Sendfile if redirect is "", or lets the route answer that X-Accel-Redirect leads to. Status and
+// results are those of Sender.Send.
 func (a *Accel) Send(
 	req *conn.Request, resp *conn.Response, redirect, sendfile string, status int,
 ) (_ int, sent bool) {
+	if redirect != "" && a.routes != nil {
+		return a.forward(req, resp, redirect)
+	}
 	name, ok := a.name(redirect, sendfile)
 	if !ok {
 		return http.StatusNotFound, false
 	}
 	return a.sender.Send(req, resp, name, status)
+}
+
+// kept are the fields of the application's answer that come before those of the route's, as in
+// nginx.
+var kept = []string{"Content-Type", "Content-Disposition", "Accept-Ranges", "Cache-Control",
+	"Expires"}
+
+// forward lets a route of the site answer. What is around that route is asked as for a request of
+// the client's, with its limit and its auth.
+func (a *Accel) forward(req *conn.Request, resp *conn.Response, target string) (int, bool) {
+	var fields []conn.Field
+	for name, value := range resp.Header().All() {
+		if ascii.EqualFold(name, "Set-Cookie") ||
+			slices.ContainsFunc(kept, func(k string) bool { return ascii.EqualFold(name, k) }) {
+			fields = append(fields, conn.Field{Name: name, Value: value})
+		}
+	}
+	resp.Clear()
+	resp.BeforeHead(func(_ *conn.Request, resp *conn.Response, status int) {
+		h := resp.Header()
+		for _, f := range fields {
+			switch {
+			case ascii.EqualFold(f.Name, "Set-Cookie"):
+				h.Add(f.Name, f.Value)
+			case status < 400: // what they say is of the content that the application has meant
+				h.Set(f.Name, f.Value)
+			}
+		}
+	})
+	status, err := req.Forward(target, resp, a.routes.Serve)
+	if err != nil {
+		a.log.Error("X-Accel-Redirect cannot be followed", "target", target, "error", err,
+			"request_id", req.ID())
+		return http.StatusInternalServerError, false
+	}
+	return status, true
 }
 
 // name returns the name of a file below the folder. X-Accel-Redirect has it as a path of a URL,

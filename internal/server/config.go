@@ -235,9 +235,12 @@ type routeConfig struct {
 	// Module is what answers; its keys stand beside this one.
 	Module string `toml:"module"`
 	// Handler is a compiled-in handler that answers, instead of a module.
-	Handler string         `toml:"handler"`
-	Around  around         `toml:",inline"`
-	Rest    settings.Table `toml:",rest"`
+	Handler string `toml:"handler"`
+	// Internal hides the route from clients, which get 404: only an application leads to it, by
+	// accel_redirect, or a rule, an error page, or auth.
+	Internal bool           `toml:"internal"`
+	Around   around         `toml:",inline"`
+	Rest     settings.Table `toml:",rest"`
 }
 
 // defaults returns the configuration of an empty file.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -93,6 +94,9 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			m := r.Around.middleware(env, folder, s.Modules)
 			if m != nil && h != nil {
 				h = m(h)
+			}
+			if r.Internal && h != nil {
+				h = onlyInternal(h)
 			}
 			if h != nil && r.Prefix != "" {
 				b.Routes = append(b.Routes, handlers.Route{Prefix: r.Prefix, Handler: h})
@@ -286,4 +290,14 @@ func (c *config) route(s source, built []builtSite) error {
 	}
 	c.Router = router
 	return nil
+}
+
+// onlyInternal hides a route from clients: it is there for what the server itself asks for.
+func onlyInternal(h conn.Handler) conn.Handler {
+	return func(req *conn.Request, resp *conn.Response) int {
+		if !req.Internal() {
+			return http.StatusNotFound
+		}
+		return h(req, resp)
+	}
 }

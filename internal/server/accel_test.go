@@ -1,0 +1,133 @@
+package server_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// TestAccelRedirect: an application lets another route answer, which clients do not reach.
+func TestAccelRedirect(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", "application/x-own")
+		h.Set("Content-Disposition", "attachment")
+		h.Set("Set-Cookie", "a=b")
+		h.Set("X-Own", "of the application")
+		if to := r.URL.Query().Get("to"); to != "" {
+			h.Set("X-Accel-Redirect", to)
+		}
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s %s", r.Method, r.URL, body)
+	}))
+	defer app.Close()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a b.txt"), []byte("the file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address, log := serveProgram(t, server.NewProgram(server.Builtin()), strings.NewReplacer(
+		"APP", app.Listener.Addr().String(), "DIR", dir).Replace(`
+[[site]]
+[[site.route]]
+prefix = "/"
+module = "proxy"
+address = "APP"
+max_conns = 1
+accel_redirect = true
+[[site.route]]
+prefix = "/plain"
+module = "proxy"
+address = "APP"
+[[site.route]]
+prefix = "/files"
+module = "serve_files"
+path = "DIR"
+internal = true
+[[site.route]]
+prefix = "/closed"
+module = "serve_files"
+path = "DIR"
+limit = { deny = ["127.0.0.0/8"] }
+`))
+	for _, test := range []struct {
+		method, path, ranges string
+		status               int
+		want                 string
+	}{
+		{"GET", "/files/a%20b.txt", "", 404, ""},
+		{"GET", "/?to=/files/a%2520b.txt", "", 200, "the file"},
+		{"POST", "/?to=/files/a%2520b.txt", "", 200, "the file"},
+		{"HEAD", "/?to=/files/a%2520b.txt", "", 200, ""},
+		{"GET", "/?to=/files/a%2520b.txt", "bytes=4-", 206, "file"},
+		{"GET", "/?to=/files/none", "", 404, ""},
+		{"GET", "/?to=/closed/a%2520b.txt", "", 403, ""},
+		{"POST", "/?to=/other%3Fx=1", "", 200, "GET /other?x=1 "}, // by the only connection that there may be
+		{"GET", "/plain?to=/files/a%2520b.txt", "", 200, "GET /plain?to=/files/a%2520b.txt "},
+		{"GET", "/?to=files", "", 500, ""},
+		{"GET", "/?to=/../files", "", 500, ""},
+	} {
+		req, _ := http.NewRequest(test.method, "http://"+address+test.path, strings.NewReader("body"))
+		if test.ranges != "" {
+			req.Header.Set("Range", test.ranges)
+		}
+		if test.method != "POST" {
+			req.Body, req.ContentLength = nil, 0
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != test.status || test.status < 400 && string(body) != test.want {
+			t.Errorf("%s %s: %s, %q", test.method, test.path, resp.Status, body)
+		}
+		own, led := resp.Header.Get("Content-Type") == "application/x-own", strings.HasPrefix(test.path, "/?")
+		if good := test.status < 400; own != (good && test.status != 0) ||
+			led && good != (resp.Header.Get("Content-Disposition") != "") ||
+			led && test.status != 500 && resp.Header.Get("Set-Cookie") != "a=b" ||
+			strings.HasPrefix(test.want, "the file") && resp.Header.Get("X-Own") != "" {
+			t.Errorf("%s %s: %v", test.method, test.path, resp.Header)
+		}
+	}
+	wait.Until(t, "the log says why", func() bool {
+		return strings.Contains(log.String(), "X-Accel-Redirect cannot be followed")
+	})
+}
+
+// TestAccelRedirectInCircles: an application that leads to itself is asked eleven times.
+func TestAccelRedirectInCircles(t *testing.T) {
+	asked := 0
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		w.Header().Set("X-Accel-Redirect", "/again")
+	}))
+	defer app.Close()
+	address, log := serveProgram(t, server.NewProgram(server.Builtin()), `
+[[site]]
+[[site.route]]
+prefix = "/"
+module = "proxy"
+address = "`+app.Listener.Addr().String()+`"
+accel_redirect = true
+`)
+	resp, err := http.Get("http://" + address + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 500 || asked != 11 {
+		t.Errorf("%s, asked %d times", resp.Status, asked)
+	}
+	wait.Until(t, "the log says why", func() bool {
+		return strings.Contains(log.String(), "rewritten 10 times")
+	})
+}
