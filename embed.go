@@ -47,8 +47,8 @@ type Server struct {
 
 	// File is a configuration, as lwango.conf; "": none. Sites and modules (RegisterModule) come
 	// from it. Other fields go before its keys, and if there is an Addr or a Listener, these
-	// stand in the place of the file's listeners. Its [pubsub] holds for the process: url may be in
-	// one File at a time, and max_bytes stays as the last one said.
+	// stand in the place of the file's listeners. Its [pubsub] holds for the process: only one
+	// running Server may set url, and the last max_bytes wins.
 	File string
 
 	// Limits of a connection. Those of time are 1 ms to 24 h.

@@ -71,8 +71,8 @@ func (t *tally) place(n uint32) *PlaceTally {
 	return &t.Places[n]
 }
 
-// SetPlace notes by which number the request is counted, see Tally: those of a router are dense
-// and begin with 1; 0 is for what no route answers. The router calls it.
+// SetPlace sets the route number under which Tally counts the request. The numbers of a router are
+// dense and begin with 1; 0 means that no route answers. The router calls it.
 func (r *Request) SetPlace(n uint32) { r.place = n }
 
 // untimed is the time of a handler that has not run, or has taken its connection over.

@@ -53,7 +53,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	return http.StatusNotFound
 }
 
-// unknown answers a request for a path of which the file system does not tell what it is.
+// unknown answers a request for a path whose stat fails other than by absence.
 func (m *module) unknown(req *conn.Request, resp *conn.Response, err error) int {
 	m.log.Warn("fastcgi: cannot look for the script", "request_id", req.ID(), "path", req.Path(), "error", err)
 	switch {

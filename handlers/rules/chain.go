@@ -208,7 +208,8 @@ func below(q Asked, path []byte) []byte {
 	return []byte("/")
 }
 
-// unknown answers a request of which the file system does not tell whether a rule is for it.
+// unknown answers a request if stat fails other than by absence, so that it is not known whether a
+// rule applies.
 func (c *chain) unknown(r *rule, req *conn.Request, resp *conn.Response, err error) int {
 	c.env.Log().Warn("rules: cannot look for a file", "rule", r.name, "request_id", req.ID(),
 		"path", req.Path(), "error", err)

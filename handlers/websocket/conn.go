@@ -57,7 +57,7 @@ type Conn struct {
 	buf   *[bufferSize]byte
 	r, w  int
 	early *bufio.Reader // what has come with the request
-	// bytes of the present data frame, header included, that gorilla is still to have
+	// bytes of this data frame, header included, that were not yet passed to gorilla
 	pass     int64
 	total    int64   // bytes of the message's frames so far
 	empty    int     // of these frames, those without any

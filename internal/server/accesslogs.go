@@ -30,7 +30,7 @@ type accessLogConfig struct {
 	line lineFormat // of Format
 
 	// Of the server that goes by the configuration, set before a request can come here.
-	log  *accessLog // of Path; nil: lines are let go
+	log  *accessLog // of Path; nil: lines are dropped
 	hook func(*conn.AccessEntry)
 }
 
@@ -47,7 +47,7 @@ func (a *accessLogConfig) HasRoom(_ *loop.Loop, s conn.Share) bool {
 	return a.log == nil || a.log.hasRoom(s)
 }
 
-// check checks an [access_log]. What it does not say is that of the server's, all, which may be nil.
+// check checks an [access_log]. Unset keys come from all, the server-wide log, which may be nil.
 func (a *accessLogConfig) check(dir string, all *accessLogConfig) {
 	var err error
 	if !a.Table.Has("format") && all != nil {

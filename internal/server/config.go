@@ -169,8 +169,8 @@ type listenerConfig struct {
 	// Owner is user, group or both of the file of a UNIX socket: "lwango:www-data", ":www-data".
 	Owner string `toml:"owner"`
 
-	// TrustedProxies are the networks, addresses, and "unix:", that are believed what they say of
-	// the client.
+	// TrustedProxies are peers whose forwarding headers are trusted: networks, addresses, and
+	// "unix:".
 	TrustedProxies []string `toml:"trusted_proxies"`
 	// ProxyFields is which header fields they say it in; empty: x-forwarded.
 	ProxyFields string `toml:"proxy_fields" oneof:"x-forwarded forwarded"`

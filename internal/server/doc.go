@@ -1,12 +1,12 @@
 // Package server is the program around the loops: command line, configuration, listeners, signals,
-// logs. A request does not pass through it: that goes from loop to conn to the handlers, which this
+// logs. A request does not pass through it: it goes from loop to conn to the handlers, which this
 // package only puts together.
 //
 // A Program knows what is compiled in. Its Main reads a source (command line and file) into a
 // config, checks all of it and builds its handlers before it opens anything; start makes a server
 // of it: loops, sockets, access log. From then on the goroutine of Main does nothing but obey
-// signals. The server is that goroutine's; the loops touch it only in the functions that it posts
-// to them.
+// signals. That goroutine owns the server; the loops touch it only in the functions that it posts to
+// them.
 //
 //	main.go       Program, flags, signals, exit codes
 //	embed.go      a server that a program starts in code, without flags and signals

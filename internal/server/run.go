@@ -190,7 +190,7 @@ func (s *server) start() (err error) {
 	return nil
 }
 
-// begin lets the handlers of c begin what they do besides.
+// begin starts the background goroutines of the handlers of c.
 func (c *config) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -449,8 +449,8 @@ func (s *server) serve(l *listener, i int) error {
 }
 
 // limitTopics gives the topics the limits of the present configuration. They belong to the process:
-// a server that was started in code, perhaps beside others, has a say only if its file speaks of
-// it.
+// a server that was started in code, perhaps beside others, changes the limits only if its File sets
+// max_bytes.
 func (s *server) limitTopics() {
 	p := &s.config.Pubsub
 	if s.source.Topics != nil && (s.source.Embedding == nil || p.Table.Has("max_bytes")) {

@@ -38,7 +38,7 @@ type pair struct {
 	ocsp      string // path of an OCSP response, which is stapled; "": none
 	stamp     stamp  // of the files before they were read
 	read      tls.Certificate
-	leaf      *x509.Certificate // of that; nil: there is none yet, which is only for one of a domain
+	leaf      *x509.Certificate // of that; nil until ACME obtains it
 	domain    string            // for which it is obtained; "": it is not
 	unread    error             // why the configuration has no leaf for domain
 	place     string            // in the configuration
