@@ -53,7 +53,7 @@ var allowed = map[string][]string{
 	"handlers/https":            {"conn", "handlers", "handlers/redirect"},
 	"handlers/errorpages":       {"conn", "handlers", "handlers/servefiles", "internal/ascii", "internal/confpath", "internal/http1"},
 	"handlers/proxy":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "client", "internal/ascii", "internal/http1", "internal/relay", "internal/template", "internal/upstream"},
-	"handlers/servefiles":       {"conn", "coro", "loop", "stream", "handlers", "handlers/compress", "internal/ascii", "internal/byteranges", "internal/mediatype", "internal/coding", "internal/confpath", "internal/http1", "internal/names", "internal/sysio"},
+	"handlers/servefiles":       {"conn", "coro", "loop", "stream", "handlers", "handlers/compress", "internal/ascii", "internal/byteranges", "internal/mediatype", "internal/coding", "internal/confpath", "internal/fair", "internal/http1", "internal/names", "internal/sysio"},
 	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/ascii", "internal/confpath", "internal/http1", "internal/names", "internal/relay", "internal/sysio", "internal/template", "internal/upstream"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/glob", "internal/http1", "internal/names", "internal/sysio", "internal/template"},
 	"fastcgi/internal/wire":     {},

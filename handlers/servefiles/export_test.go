@@ -42,8 +42,13 @@ func Load(path string, change func()) (bool, error) {
 // MaxListed is how many entries a listing shows.
 const MaxListed = maxListed
 
-// MaxListings is how many listings a route makes or sends at a time.
-const MaxListings = maxListings
+// SetListings sets for how long a listing is kept, and how many bytes all of a route may take. No
+// server runs meanwhile, until the test's end.
+func SetListings(t testing.TB, kept time.Duration, room int) {
+	oldFor, oldRoom := listingFor, listingRoom
+	listingFor, listingRoom = kept, room
+	t.Cleanup(func() { listingFor, listingRoom = oldFor, oldRoom })
+}
 
 // Href and Text are how a listing writes a name.
 func Href(name string) string { return string(appendHref(nil, &entry{name: name})) }

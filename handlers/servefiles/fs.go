@@ -226,7 +226,7 @@ func (l *listing) readFS(m *module) error {
 		}
 		defer f.Close()
 		text, _ := io.ReadAll(io.LimitReader(f, maxReadme))
-		l.text = string(text)
+		l.text = appendText(nil, string(text))
 	}
 	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,21 +19,24 @@ import (
 )
 
 const (
-	maxListed   = 10_000   // entries of a folder that a listing shows
-	maxReadme   = 64 << 10 // bytes of a readme that it shows
-	maxListings = 16       // that a route makes or sends at a time: each holds a megabyte, or three
+	maxListed = 10_000   // entries of a folder that a listing shows
+	maxReadme = 64 << 10 // bytes of a readme that it shows
 )
 
-// listing is what a client may know of a folder. A worker fills it.
+// listing is what a client may know of a folder. A worker fills it; then it does not change.
 type listing struct {
-	name    string // below the root, with a slash at its end; empty for the root
-	by      order
+	listingKey
 	entries []entry
 	total   int  // as many there are
 	full    bool // what comes behind the last of the first maxListed entries was dropped
 
 	readme string // the name of its readme; empty: none
-	text   string // of that
+	text   []byte // of that, escaped for HTML
+
+	// Under the lock of its listings.
+	bytes int
+	users int  // requests that send it
+	fresh bool // it answers other requests, too
 }
 
 // entry is a file or a folder in a listing.
@@ -88,29 +89,21 @@ func (o order) compare(a, b entry) int {
 // list answers with what lies in a folder, whose path below the route ends with a slash. Status 404
 // means that there is no such folder.
 func (m *module) list(req *conn.Request, resp *conn.Response, path []byte) int {
-	l := &listing{name: string(path[1:]), by: orderOf(req)}
-	if err := m.isFolder(req.Loop(), l.folder()); err != nil {
+	key := listingKey{name: string(path[1:]), by: orderOf(req)}
+	if err := m.isFolder(req.Loop(), key.folder()); err != nil {
 		return m.notListed(path, err)
 	}
-	body := &listingBody{m: m, l: l, path: req.Path(), top: len(path) == 1, json: wantsJSON(req)}
-	if req.Method() == http.MethodHead {
-		body.closed = true // it takes no place, and nothing is read
-	} else {
-		if m.listings.Add(1) > maxListings {
-			m.listings.Add(-1)
+	body := &listingBody{m: m, path: req.Path(), top: len(path) == 1, json: wantsJSON(req)}
+	if req.Method() != http.MethodHead { // for which nothing is read
+		l, err := m.listingOf(req.Thread, req.RemoteAddr().Addr(), key)
+		switch {
+		case err != nil:
+			return m.notListed(path, err)
+		case l == nil:
 			resp.Header().Set("Retry-After", "1")
 			return http.StatusServiceUnavailable
 		}
-		made := false
-		defer func() { // also if the thread is killed
-			if !made {
-				_ = body.Close()
-			}
-		}()
-		if err := m.readInTurn(req.Thread, l); err != nil {
-			return m.notListed(path, err)
-		}
-		made = true
+		body.l = l
 	}
 	h := resp.Header()
 	h.Vary("Accept")
@@ -158,57 +151,8 @@ func (m *module) isFolder(l *loop.Loop, name string) error {
 	return nil
 }
 
-// readInTurn lets a worker read the folder, one at a time for a route: workers that compute hold up
-// the loops. It is the thread that waits for its turn, and no worker.
-func (m *module) readInTurn(t *loop.Thread, l *listing) error {
-	turn := m.reading.join()
-	var taken atomic.Bool // the worker gives the turn to the next, or else the thread does
-	defer func() {        // also if the thread is killed
-		if taken.CompareAndSwap(false, true) {
-			m.reading.leave(turn)
-		}
-	}()
-	defer t.KeepWaiting(t.KeepWaiting(true)) // see elsewhere
-	if _, err := turn.Await(t, -1); err != nil {
-		return err
-	}
-	return t.Await(func() error {
-		if !taken.CompareAndSwap(false, true) {
-			return loop.ErrCanceled
-		}
-		defer m.reading.leave(turn)
-		return l.read(m)
-	}, -1)
-}
-
-// turns is a queue of threads, of which the first has its turn. It is safe for any goroutine.
-type turns struct {
-	mu    sync.Mutex
-	queue []*loop.Promise[struct{}]
-}
-
-// join promises a turn. leave must follow, whether it has come or not.
-func (q *turns) join() *loop.Promise[struct{}] {
-	turn := new(loop.Promise[struct{}])
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.queue = append(q.queue, turn); len(q.queue) == 1 {
-		turn.Resolve(struct{}{})
-	}
-	return turn
-}
-
-func (q *turns) leave(turn *loop.Promise[struct{}]) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	i := slices.Index(q.queue, turn)
-	if q.queue = slices.Delete(q.queue, i, i+1); i == 0 && len(q.queue) > 0 {
-		q.queue[0].Resolve(struct{}{})
-	}
-}
-
 // folder is the name without the slash at its end.
-func (l *listing) folder() string { return cmp.Or(strings.TrimSuffix(l.name, "/"), ".") }
+func (k listingKey) folder() string { return cmp.Or(strings.TrimSuffix(k.name, "/"), ".") }
 
 // read reads the folder, off the loop.
 func (l *listing) read(m *module) error {
@@ -336,7 +280,7 @@ func (l *listing) readText(m *module) {
 		}
 		n += k
 	}
-	l.text = string(text[:n])
+	l.text = appendText(nil, string(text[:n]))
 }
 
 // look returns the state of what a name below the root leads to, as open would open it.

@@ -17,13 +17,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
-	"github.com/lwango/lwango/internal/test/server"
-	"github.com/lwango/lwango/internal/test/wait"
 )
 
 func listing(s *servefiles.Settings) { s.Listing = true }
@@ -239,47 +236,6 @@ func fill(root string, n int) error {
 		}
 	}
 	return nil
-}
-
-// Listings that clients do not read hold memory, so there are only so many of them.
-func TestListingsAreBounded(t *testing.T) {
-	root := t.TempDir()
-	long := strings.Repeat("x", 240)
-	check(t, os.WriteFile(filepath.Join(root, long), nil, 0o644))
-	for i := range 9000 {
-		check(t, os.Link(filepath.Join(root, long), filepath.Join(root, fmt.Sprint(long, i))))
-	}
-	h, err := build(t, handlers.Env{}, func(s *servefiles.Settings) { s.Path, s.Listing = root, true })
-	check(t, err)
-	router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{
-		{Prefix: "/", Handler: h}}}})
-	check(t, err)
-	s := server.Start(t, modes.Direct, conn.Config{Handler: router.Serve,
-		WriteTimeout: time.Hour, MinRate: -1})
-	var clients []*server.Client
-	for range servefiles.MaxListings {
-		c := s.DialSmall()
-		c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-		_, err := c.R.Peek(1)
-		check(t, err)
-		clients = append(clients, c)
-	}
-	got := s.Request("GET /", nil, "")
-	if got.StatusCode != 503 || got.Header.Get("Retry-After") == "" {
-		t.Errorf("one too many: %d", got.StatusCode)
-	}
-	for line, want := range map[string]int{"GET /none/": 404, "GET /x/": 404, "HEAD /": 200} {
-		if got := s.Request(line, nil, ""); got.StatusCode != want {
-			t.Errorf("%s, which needs no place: %d", line, got.StatusCode)
-		}
-	}
-	for _, c := range clients {
-		c.Close()
-	}
-	wait.Until(t, "there is room again", func() bool {
-		return s.Request("GET /", nil, "").StatusCode == 200
-	})
-	s.Stop(0)
 }
 
 func TestSizes(t *testing.T) {

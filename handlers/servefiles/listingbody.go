@@ -15,38 +15,57 @@ import (
 // belongs to one request.
 type listingBody struct {
 	m    *module
-	l    *listing
-	path string // of the folder, as the client sees it
-	top  bool   // it is the route's own folder, whose parent is another route's
+	l    *listing // nil: after Close, and for HEAD
+	path string   // of the folder, as the client sees it
+	top  bool     // it is the route's own folder, whose parent is another route's
 	json bool
 
-	part   int // 0: the beginning is next, 1: entries, 2: the end, 3: nothing
-	next   int // entry
-	buf    []byte
-	rest   []byte // of buf, not read yet
-	closed bool
+	part listingPart // which is next
+	next int         // entry
+	buf  []byte
+	rest []byte // of buf or of the readme, not read yet
 }
 
-// Close lets another listing be made.
+// listingPart is a part of a page, in order. JSON has no readme and no foot.
+type listingPart int
+
+const (
+	listingHead listingPart = iota
+	listingRows
+	listingEnd
+	listingReadme // is shared by all who read the listing
+	listingFoot
+	listingDone
+)
+
+// Close gives the listing up.
 func (b *listingBody) Close() error {
-	if !b.closed {
-		b.closed = true
-		b.m.listings.Add(-1)
+	if b.l != nil {
+		b.m.listings.release(b.l)
+		b.l = nil
 	}
 	return nil
 }
 
-// entriesPerPiece bounds the time that one piece takes: an entry takes a microsecond or two.
-const entriesPerPiece = 64
+// A piece of entries is bounded in time, an entry takes a microsecond or two, and in bytes, because
+// each slow client holds one.
+const (
+	entriesPerPiece = 64
+	bytesPerPiece   = 8 << 10
+)
 
 // Read gives the next bytes.
 func (b *listingBody) Read(p []byte) (int, error) {
 	for len(b.rest) == 0 {
-		if b.part == 3 {
+		switch b.part {
+		case listingDone:
 			return 0, io.EOF
+		case listingReadme:
+			b.rest, b.part = b.l.text, listingFoot
+		default:
+			b.buf = b.piece(b.buf[:0])
+			b.rest = b.buf
 		}
-		b.rest = b.piece(b.buf[:0])
-		b.buf = b.rest
 	}
 	n := copy(p, b.rest)
 	b.rest = b.rest[n:]
@@ -59,21 +78,28 @@ func (b *listingBody) piece(out []byte) []byte {
 		begin, row, end = b.jsonBegin, b.jsonRow, b.jsonEnd
 	}
 	switch b.part {
-	case 0:
-		b.part = 1
+	case listingHead:
+		b.part = listingRows
 		return begin(out)
-	case 1:
-		for n := 0; n < entriesPerPiece && b.next < len(b.l.entries); n++ {
-			out = row(out, &b.l.entries[b.next])
+	case listingRows:
+		rows := b.l.entries[b.next:min(b.next+entriesPerPiece, len(b.l.entries))]
+		for i := 0; i < len(rows) && len(out) < bytesPerPiece; i++ {
+			out = row(out, &rows[i])
 			b.next++
 		}
 		if b.next == len(b.l.entries) {
-			b.part = 2
+			b.part = listingEnd
 		}
 		return out
+	case listingEnd:
+		b.part = listingDone
+		if !b.json && len(b.l.text) > 0 {
+			b.part = listingReadme
+		}
+		return end(out)
 	}
-	b.part = 3
-	return end(out)
+	b.part = listingDone
+	return append(out, "</pre>\n</html>\n"...)
 }
 
 func (b *listingBody) htmlBegin(out []byte) []byte {
@@ -131,12 +157,10 @@ func (b *listingBody) htmlEnd(out []byte) []byte {
 	if n := len(b.l.entries); n < b.l.total {
 		out = fmt.Appendf(out, "<p>Only the first %d of %d entries are shown.</p>\n", n, b.l.total)
 	}
-	if b.l.text != "" {
+	if len(b.l.text) > 0 {
 		out = append(out, "<h2>"...)
 		out = appendText(out, b.l.readme)
-		out = append(out, "</h2>\n<pre>"...)
-		out = appendText(out, b.l.text)
-		out = append(out, "</pre>\n"...)
+		return append(out, "</h2>\n<pre>"...)
 	}
 	return append(out, "</html>\n"...)
 }

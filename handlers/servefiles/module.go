@@ -8,6 +8,7 @@
 //	stepwise.go    the same where the kernel or a container refuses openat2
 //	file.go        an open file
 //	listing.go     what lies in a folder
+//	listings.go    which of them are kept, and who is the next to read one
 //	listingbody.go that as a page or as JSON
 //	accept.go      which of them the client wants
 //	shelf.go       files that are kept open
@@ -100,7 +101,7 @@ func open(s Settings, env handlers.Env) (*module, error) {
 func configure(s Settings, env handlers.Env) (*module, error) {
 	m := &module{log: env.Log(), index: slices.Clone(s.Index), listing: s.Listing,
 		cacheControl: s.CacheControl,
-		openFiles:    s.OpenFiles, loops: env.Loops, facts: newFactsCache()}
+		openFiles:    s.OpenFiles, loops: env.Loops, facts: newFactsCache(), listings: newListings()}
 	if !s.ScriptSources {
 		m.scripts = env.Scripts
 	}
@@ -167,8 +168,7 @@ type module struct {
 	hashed     sync.Map     // name to *facts, of files without a time, which do not change
 	shelves    sync.Map     // *loop.Loop to *shelf, those that are not empty
 	complained atomic.Int64 // Unix second
-	listings   atomic.Int64 // that are being made or sent
-	reading    turns        // of the threads whose folders workers read
+	listings   *listings
 }
 
 // source reports whether a file of that name may hold the source of a script that another route of
