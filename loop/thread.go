@@ -185,6 +185,13 @@ func (l *Loop) Start(b Body) *Thread {
 
 // begin starts a thread without a descriptor.
 func (l *Loop) begin(t *Thread, b Body) {
+	if l.enlist(t, b) {
+		l.ready(t, wokenByEvent)
+	}
+}
+
+// enlist makes t a thread without a descriptor, and reports whether it may run.
+func (l *Loop) enlist(t *Thread, b Body) bool {
 	t.own = Descriptor{thread: t, fd: -1, flags: t.own.flags}
 	t.loop, t.body = l, b
 	t.timer.Init((*alarm)(t))
@@ -193,9 +200,9 @@ func (l *Loop) begin(t *Thread, b Body) {
 	if l.stop.over {
 		t.extra() // has the error
 		l.kill(t)
-		return
+		return false
 	}
-	l.ready(t, wokenByEvent)
+	return true
 }
 
 type funcBody func(t *Thread)
@@ -258,14 +265,16 @@ func (a *alarm) Expire() {
 
 // ready puts a waiting thread into the run queue. A running thread is not waiting, although it may
 // be the thread of a descriptor that it is closing: to wake it would cut its next wait short.
-func (l *Loop) ready(t *Thread, why reason) {
+func (l *Loop) ready(t *Thread, why reason) { l.enqueue(&l.runq, t, why) }
+
+func (l *Loop) enqueue(q *queue, t *Thread, why reason) {
 	if t.own.flags&(queued|ended) != 0 || t == l.current {
 		return
 	}
 	t.own.flags = t.own.flags.next(coro.Resume) | queued
 	t.woken = why
 	t.until = never
-	l.runq.push(t)
+	q.push(t)
 }
 
 // Wake calls an idle thread's body in the next turn, as if its descriptor could be read. It is

@@ -1,0 +1,34 @@
+package loop
+
+// Begin makes t, the zero Thread or one that has ended, a thread without a descriptor, which runs
+// soon (see Soon). t may be a part of a larger record, and be used again when b.Ended was called.
+// b.Run returns Abort. On a loop whose threads were killed it ends without having begun. Begin is
+// called on the loop.
+func (l *Loop) Begin(t *Thread, b Body) {
+	*t = Thread{}
+	if l.enlist(t, b) {
+		l.enqueue(&l.turn, t, wokenByEvent)
+	}
+}
+
+// Soon is Wake that does not wait for the next turn: t runs behind the threads of the present one,
+// without a look for events in between. It is for threads that pass the input of one event on to
+// each other. A thread that calls it for whatever it likes would keep the loop from its other
+// threads.
+func Soon(t *Thread) {
+	if t.co == nil {
+		t.loop.enqueue(&t.loop.turn, t, wokenByEvent)
+	}
+}
+
+// BodyOf returns the body of t.
+func BodyOf(t *Thread) Body { return t.body }
+
+// Leave tells a thread without a descriptor that its client has left, as the loop tells one whose
+// descriptor is the client's: Gone, the end of waits, Left of its body. It is called on the loop.
+func Leave(t *Thread) {
+	if t.own.flags&(finished|ended) == 0 {
+		t.own.flags |= finished
+		t.left()
+	}
+}
