@@ -78,7 +78,7 @@ type attempts struct {
 	*Dialer
 	thread  *loop.Thread
 	network string
-	limit
+	Limit
 	running []attempt
 	next    *loop.Timer // when to try another address; nil: when no attempt is running
 	first   error       // the error of the first attempt that failed
@@ -106,7 +106,7 @@ func (a *attempts) dialTCP(addrs []netip.AddrPort) (*Stream, error) {
 		if len(a.running) == 0 {
 			return nil, a.first
 		}
-		left, err := a.left(a.thread.Loop())
+		left, err := a.Left(a.thread.Loop())
 		if err != nil {
 			return nil, err
 		}
@@ -254,7 +254,7 @@ func (a *attempts) dialUnix(path string) (_ *Stream, err error) {
 		if err != unix.EAGAIN {
 			return nil, os.NewSyscallError("connect", err)
 		}
-		left, err := a.left(a.thread.Loop())
+		left, err := a.Left(a.thread.Loop())
 		if err != nil {
 			return nil, err
 		}

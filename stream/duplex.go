@@ -75,7 +75,7 @@ func (d *Duplex) sendAside(a, b []byte) int {
 			d.hold(a, b)
 			break
 		}
-		d.s.out.moved(d.s.loop, n)
+		d.s.out.Moved(d.s.loop, n)
 		k := min(n, len(a))
 		a, b = a[k:], b[n-k:]
 	}
@@ -88,7 +88,7 @@ func (d *Duplex) readAside(p []byte) (int, error) {
 	if errno != 0 || n == 0 {
 		return 0, ErrWouldBlock
 	}
-	d.s.in.moved(d.s.loop, n)
+	d.s.in.Moved(d.s.loop, n)
 	return n, nil
 }
 
@@ -108,10 +108,10 @@ func (d *Duplex) hold(a, b []byte) { d.held = append(append(d.held, a...), b...)
 // dropped.
 func (d *Duplex) SendHeld() (left int, err error) {
 	s, held := d.s, d.held
-	for len(held) > 0 && err == nil && s.out.pause(s.loop) == 0 {
-		n, errno := s.d.Send(held[:min(len(held), s.out.piece())], false)
+	for len(held) > 0 && err == nil && s.out.Pause(s.loop) == 0 {
+		n, errno := s.d.Send(held[:min(len(held), s.out.Piece())], false)
 		if errno == unix.EAGAIN {
-			_, err = s.out.left(s.loop)
+			_, err = s.out.Left(s.loop)
 			break
 		}
 		err = s.wrote(n, errno)
@@ -144,17 +144,17 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 	least, write := limit, len(d.held) > 0
 	d.sources = append(d.sources[:0], sources...)
 	if read {
-		left, err := s.in.left(s.loop)
+		left, err := s.in.Left(s.loop)
 		if err != nil {
 			return nil
 		}
 		least, d.sources = shorter(least, left), append(d.sources, d.readable)
 	}
-	if pause := s.out.pause(s.loop); write && pause > 0 {
+	if pause := s.out.Pause(s.loop); write && pause > 0 {
 		least, write = shorter(least, pause), false // room is not what it waits for
 	}
 	if write {
-		left, err := s.out.left(s.loop)
+		left, err := s.out.Left(s.loop)
 		if err != nil {
 			return nil
 		}
@@ -165,10 +165,10 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 	s.spent = 0
 	waited := s.loop.Clock(s.loop.Time()) - before
 	if read {
-		s.in.waited(waited)
+		s.in.Waited(waited)
 	}
 	if write {
-		s.out.waited(waited)
+		s.out.Waited(waited)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && least != limit {
 		return nil // the stream's own limit: the next call finds it passed if no byte has moved

@@ -57,15 +57,17 @@ func (p *Pace) left() (time.Duration, error) {
 	return p.Idle - p.quiet, nil
 }
 
-// limit is how long the peer may keep one direction waiting. A deadline takes the place of the
-// pace.
-type limit struct {
+// Limit is how long a peer may keep one direction waiting. A deadline takes the place of the pace. A
+// Stream has two. Code that shares a stream between several peers' messages, as HTTP/2 does, has
+// more; it is for one loop. The zero Limit is none.
+type Limit struct {
 	deadline instant
 	pace     *Pace // nil: none
 }
 
-// left returns how long a wait on lp may take, negative: without limit.
-func (l *limit) left(lp *loop.Loop) (time.Duration, error) {
+// Left returns how long a wait on lp may take, negative: without limit. The error is
+// loop.ErrDeadlineExceeded or ErrTooSlow.
+func (l *Limit) Left(lp *loop.Loop) (time.Duration, error) {
 	switch {
 	case l.deadline.set():
 		if d := l.deadline.left(lp); d > 0 {
@@ -78,8 +80,8 @@ func (l *limit) left(lp *loop.Loop) (time.Duration, error) {
 	return -1, nil
 }
 
-// moved notes that n bytes have moved.
-func (l *limit) moved(lp *loop.Loop, n int) {
+// Moved notes that n bytes have moved.
+func (l *Limit) Moved(lp *loop.Loop, n int) {
 	if p := l.pace; p != nil && n > 0 {
 		p.bytes += int64(n)
 		p.quiet = 0
@@ -96,25 +98,25 @@ const (
 	leastPiece = 1 << 10 // bytes; below that a system call costs more than it moves
 )
 
-// pause returns for how long nothing may move because of MaxRate.
-func (l *limit) pause(lp *loop.Loop) time.Duration {
+// Pause returns for how long nothing may move because of MaxRate.
+func (l *Limit) Pause(lp *loop.Loop) time.Duration {
 	if l.pace == nil || l.pace.MaxRate <= 0 {
 		return 0
 	}
 	return max(l.pace.next.left(lp), 0)
 }
 
-// piece returns how many bytes may move at once: a turn's budget, with MaxRate an eighth of a
+// Piece returns how many bytes may move at once: a turn's budget, with MaxRate an eighth of a
 // second's bytes.
-func (l *limit) piece() int {
+func (l *Limit) Piece() int {
 	if l.pace == nil || l.pace.MaxRate <= 0 {
 		return TurnBudget
 	}
 	return int(min(max(l.pace.MaxRate/8, leastPiece), TurnBudget))
 }
 
-// waited notes that the stream has waited for the peer for d.
-func (l *limit) waited(d time.Duration) {
+// Waited notes that the caller has waited for the peer for d.
+func (l *Limit) Waited(d time.Duration) {
 	p := l.pace
 	if p == nil {
 		return
@@ -127,6 +129,16 @@ func (l *limit) waited(d time.Duration) {
 		p.waited, p.from = 0, p.bytes
 	}
 }
+
+// SetPace sets the pace that the peer must keep; nil: none. The caller may assign a new value to it at
+// any time, which begins its count anew.
+func (l *Limit) SetPace(p *Pace) { l.pace = p }
+
+// SetDeadline sets the time by which the peer must be done; the zero time: none.
+func (l *Limit) SetDeadline(lp *loop.Loop, t time.Time) { l.deadline = instantOf(lp, t) }
+
+// Expired reports whether the deadline has passed.
+func (l *Limit) Expired(lp *loop.Loop) bool { return l.deadline.passed(lp) }
 
 // SetPace sets the pace that the peer must keep in each direction; nil: none. The stream counts in
 // the two Paces. The caller may assign a new value to one of them at any time, which begins its
@@ -151,7 +163,7 @@ func (s *Stream) SetReadDeadline(t time.Time) error { return s.setDeadline(&s.in
 // SetWriteDeadline implements net.Conn.
 func (s *Stream) SetWriteDeadline(t time.Time) error { return s.setDeadline(&s.out, t) }
 
-func (s *Stream) setDeadline(l *limit, t time.Time) error {
+func (s *Stream) setDeadline(l *Limit, t time.Time) error {
 	s.loop.Check()
 	if s.gone() {
 		return s.fail("set", net.ErrClosed)

@@ -43,7 +43,7 @@ func (a *attempts) lookUp(host, service string) (ips []netip.Addr, port uint16, 
 	if portErr == nil && ipErr == nil {
 		return []netip.Addr{ip}, uint16(number), nil
 	}
-	left, err := a.left(a.thread.Loop())
+	left, err := a.Left(a.thread.Loop())
 	if err != nil {
 		return nil, 0, err
 	}

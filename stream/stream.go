@@ -32,7 +32,7 @@ type Stream struct {
 	d    *loop.Descriptor
 	loop *loop.Loop
 
-	in, out limit
+	in, out Limit
 	duplex  *Duplex // nil: writes wait
 
 	remote netip.AddrPort // of TCP
@@ -233,7 +233,7 @@ func (s *Stream) received(n int, errno syscall.Errno) (int, error) {
 		s.ended = true
 		return 0, io.EOF
 	}
-	s.in.moved(s.loop, n)
+	s.in.Moved(s.loop, n)
 	_ = s.spend(n) // if the stream was closed meanwhile, the next call finds out
 	return n, nil
 }
@@ -265,7 +265,7 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 		if len(a) == 0 {
 			a, b = b, nil
 		}
-		if pause := s.out.pause(s.loop); pause > 0 {
+		if pause := s.out.Pause(s.loop); pause > 0 {
 			if s.duplex != nil {
 				s.duplex.hold(a, b)
 				return written + len(a) + len(b), nil
@@ -274,7 +274,7 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 			continue
 		}
 		// The kernel may take megabytes at once, and the loop serves no other connection meanwhile.
-		piece := s.out.piece()
+		piece := s.out.Piece()
 		if len(b) == 0 || len(a) >= piece {
 			n, errno = s.d.Send(a[:min(len(a), piece)], more)
 		} else {
@@ -307,12 +307,12 @@ func (s *Stream) SendFile(fd int, off, n int64) (sent int64, err error) {
 // end, as far as is known. errNoSendfile means that nothing was sent.
 func (s *Stream) sendFile(fd int, off *int64, n, at, end int64) (sent int64, err error) {
 	for sent < n && err == nil {
-		if pause := s.out.pause(s.loop); pause > 0 {
+		if pause := s.out.Pause(s.loop); pause > 0 {
 			err = s.rest(pause)
 			continue
 		}
 		// A piece ends at a multiple of the budget, so that what was read for one is sent with it.
-		part := min(n-sent, TurnBudget-(at+sent)%TurnBudget, int64(s.out.piece()))
+		part := min(n-sent, TurnBudget-(at+sent)%TurnBudget, int64(s.out.Piece()))
 		if known := min(part, end-at-sent); known > 0 {
 			if err := Warm(s.loop.Current(), fd, at+sent, known); err != nil {
 				return sent, err
@@ -353,7 +353,7 @@ func (s *Stream) TryWrite(p []byte) (int, error) {
 func (s *Stream) wrote(n int, errno syscall.Errno) error {
 	switch errno {
 	case 0:
-		s.out.moved(s.loop, n)
+		s.out.Moved(s.loop, n)
 		return s.spend(n)
 	case unix.EAGAIN:
 		return s.wait((*loop.Descriptor).AwaitWrite, &s.out)
@@ -382,7 +382,7 @@ func (s *Stream) rest(d time.Duration) error {
 func (s *Stream) beginRead() error  { return s.begin(&s.in, s.noWait || s.duplex != nil) }
 func (s *Stream) beginWrite() error { return s.begin(&s.out, false) }
 
-func (s *Stream) begin(l *limit, try bool) error {
+func (s *Stream) begin(l *Limit, try bool) error {
 	s.loop.Check()
 	switch {
 	case s.gone():
@@ -395,7 +395,7 @@ func (s *Stream) begin(l *limit, try bool) error {
 
 // blocked returns the error of a read that would have to wait and must not.
 func (s *Stream) blocked() error {
-	if _, err := s.in.left(s.loop); err != nil {
+	if _, err := s.in.Left(s.loop); err != nil {
 		return err
 	}
 	return ErrWouldBlock
@@ -434,20 +434,20 @@ func (s *Stream) waitRead() error {
 }
 
 func (s *Stream) wait(
-	await func(*loop.Descriptor, *loop.Thread, time.Duration) error, l *limit,
+	await func(*loop.Descriptor, *loop.Thread, time.Duration) error, l *Limit,
 ) error {
 	t := s.loop.Current()
 	if t == nil {
 		return errNoThread
 	}
-	left, err := l.left(s.loop)
+	left, err := l.Left(s.loop)
 	if err != nil {
 		return err
 	}
 	before := s.loop.Clock(s.loop.Time())
 	err = await(s.d, t, left)
 	s.spent = 0
-	l.waited(s.loop.Clock(s.loop.Time()) - before)
+	l.Waited(s.loop.Clock(s.loop.Time()) - before)
 	if s.gone() {
 		return net.ErrClosed
 	}
