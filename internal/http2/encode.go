@@ -86,3 +86,18 @@ func staticName(name string) uint8 {
 	}
 	return 0
 }
+
+// AppendLength encodes a Content-Length.
+func AppendLength(b []byte, n int64) []byte {
+	var digits [20]byte
+	i := len(digits)
+	for {
+		i--
+		digits[i] = byte('0' + n%10)
+		if n /= 10; n == 0 {
+			break
+		}
+	}
+	b = appendInteger(b, 0, 4, 28)
+	return append(append(b, byte(len(digits)-i)), digits[i:]...)
+}

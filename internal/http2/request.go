@@ -29,7 +29,7 @@ func (f *Fields) Request(trailer bool) (p Pseudo, ok bool) {
 			return p, false
 		}
 	}
-	f.List = f.List[n:]
+	f.List = f.List[:copy(f.List, f.List[n:])] // the memory in front is kept
 	if trailer {
 		return p, true
 	}
