@@ -149,8 +149,12 @@ func (r *Request) standard(body io.ReadCloser) *http.Request {
 	} else {
 		std.RemoteAddr = "@" // as in net/http, for a client without an address
 	}
-	if h.Chunked {
+	if r.x.protocol != "" {
+		std.ProtoMajor, std.ProtoMinor, std.Close = 2, 0, false
+	} else if h.Chunked {
 		std.TransferEncoding = []string{"chunked"}
+	}
+	if h.Chunked {
 		std.Trailer = announced(std.Header)
 		r.body.KeepTrailer()
 	}

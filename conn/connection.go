@@ -35,6 +35,7 @@ const (
 	lingers                   // a lingering close follows, see lingering
 	named                     // the header of the PROXY protocol has come
 	secured                   // and it says that the client uses TLS, which the proxy has ended
+	speaks2                   // HTTP/2 from here on
 	headed                    // the record is part of a withHeader, see introduced; never changes
 
 	firstAgreed = iota // the bits from here on have the mark of the terms that the client has met
@@ -57,8 +58,11 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 		c.turn.leave()
 	}()
 	code := own.serve()
-	if c.state&lingers != 0 {
+	switch {
+	case c.state&lingers != 0:
 		return c.linger()
+	case c.state&speaks2 != 0:
+		return c.turn.begin2().Run(t)
 	}
 	return code
 }

@@ -1,4 +1,4 @@
-// Package conn serves HTTP/1.1 (RFC 9110, RFC 9112) on the connections of a loop. Programs use it
+// Package conn serves HTTP/1.1 and HTTP/2 (RFC 9110, RFC 9112, RFC 9113) on the connections of a loop. Programs use it
 // through package lwango, whose Handler, Request and Response are this package's. For other
 // protocols, package stream has a net.Conn on a loop.
 //
@@ -45,6 +45,10 @@
 //	output.go         writing: gathered, in full, in time
 //	exchange.go       one request and its answer
 //	carrier.go        what carries an exchange
+//	http2_session.go  a connection of HTTP/2: reading, sending, its end
+//	http2_frames.go   what its client's frames do
+//	http2_stream.go   a stream: thread, exchange and carrier in one
+//	http2_send.go     whose content goes out next, and heads
 //	duplex.go         Duplex: body and answer at once
 //	tls.go            TLS between stream and turn
 //	proxies.go        what trusted proxies say of the client

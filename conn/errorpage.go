@@ -67,7 +67,7 @@ func (x *exchange) errorPage(status int) int {
 			made = p(req, resp, status)
 			return 0
 		})
-		if x.rec.exchange() != x { // the page's handler has taken the connection over
+		if recordOf(x.req.Thread).exchange() != x { // the page's handler has taken the connection over
 			return status
 		}
 		if w.forced = 0; made || w.phase != open {

@@ -15,11 +15,11 @@ import (
 // exchange is a request and its answer, between a handler and whatever carries them. Exchanges are
 // used again, for any client.
 type exchange struct {
-	c    *connection // that the request has come by
-	rec  record      // of what it is served on
-	via  carrier
-	set  *settings
-	asks *asking // that it is a part of; nil: the request is the client's
+	c        *connection // that the request has come by
+	via      carrier
+	set      *settings
+	protocol string  // "HTTP/2.0"; "": as the head says
+	asks     *asking // that it is a part of; nil: the request is the client's
 
 	began    time.Time
 	unheard  bool         // the client left before the head went out, which ended a wait of the handler
@@ -47,12 +47,15 @@ func newExchange() *exchange {
 	return x
 }
 
-// record is what lasts while handlers come and go: a connection of HTTP/1.1.
+// record is the body of a request's thread, which lasts while handlers come and go: a connection of
+// HTTP/1.1, or a stream of HTTP/2.
 type record interface {
 	exchange() *exchange             // the present one; nil: a handler has taken over what it was served on
 	failed(what string, args ...any) // logs
 	server() *Server
 }
+
+func recordOf(t *loop.Thread) record { return loop.BodyOf(t).(record) }
 
 // begin makes everything ready for the request whose head was read, on the thread t.
 func (x *exchange) begin(t *loop.Thread) {
@@ -87,7 +90,7 @@ func (x *exchange) rest() {
 	// Functions of handlers may hold all of a configuration that is in force no more.
 	clear(x.resp.hooks[:cap(x.resp.hooks)])
 	clear(x.resp.pages[:cap(x.resp.pages)])
-	x.c, x.rec, x.via, x.set, x.crowds = nil, nil, noRequest, nil, nil
+	x.c, x.via, x.set, x.crowds = nil, noRequest, nil, nil
 	if x.entry != nil {
 		*x.entry = AccessEntry{}
 	}
@@ -120,7 +123,7 @@ func (x *exchange) answer() {
 		x.resp.finish(status)
 		return
 	}
-	rec, t := x.rec, x.req.Thread
+	t := x.req.Thread
 	mark := t.Mark()
 	if trace.IsEnabled() {
 		x.traced()
@@ -128,8 +131,16 @@ func (x *exchange) answer() {
 	if x.set.Count {
 		x.called = clock()
 	}
-	status = x.call(x.set.Handler)
-	x = rec.exchange()
+	called(t, mark, x.call(x.set.Handler))
+}
+
+// called goes on when the handler has returned. It stands apart from answer because stacks are
+// small, and handlers run on top of answer.
+//
+//go:noinline
+func called(t *loop.Thread, mark, status int) {
+	rec := recordOf(t)
+	x := rec.exchange()
 	if x != nil && x.set.Count {
 		x.took = clock() - x.called
 	}
@@ -196,7 +207,7 @@ const Methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 // exchange up anew. A handler that has hijacked the connection may go on for hours, and nothing but
 // the handler may hold what is left of its request.
 func (x *exchange) call(h Handler) (status int) {
-	rec, t, returned := x.rec, x.req.Thread, false
+	t, returned := x.req.Thread, false
 	defer func() {
 		if returned {
 			return
@@ -207,41 +218,51 @@ func (x *exchange) call(h Handler) (status int) {
 		if p == nil { // runtime.Goexit
 			return
 		}
-		stack := debug.Stack()
-		if e, ok := p.(*loop.PanicError); ok { // a panic of another thread or goroutine
-			p, stack = e.Value, e.Stack
-		}
-		if p != http.ErrAbortHandler {
-			rec.server().panics.Add(1)
-			rec.failed("conn: panic in a handler", "panic", p, "stack", string(stack))
-		}
-		if h := takeoverOf(t); h != nil {
-			h.panicked = true
-		}
-		if x := rec.exchange(); x != nil {
-			x.resp.close = true
-			x.resp.fail(p == http.ErrAbortHandler)
-		}
+		panicked(t, p)
 		status = http.StatusInternalServerError
 	}()
 	status = h(&x.req, &x.resp)
-	if x := rec.exchange(); x != nil {
+	if x := recordOf(t).exchange(); x != nil {
 		x.unheard = !x.resp.HeadSent() && loop.Forsaken(t)
 	}
 	err := t.Join()
 	returned = true
 	if err != nil {
-		left := errors.Is(err, loop.ErrClientGone)
-		if !left {
-			rec.failed("conn: thread of a handler failed", withStack(err)...)
-		}
-		if x := rec.exchange(); x != nil {
-			x.unheard = x.unheard || left && !x.resp.HeadSent()
-			x.resp.fail(false)
-		}
+		threadFailed(t, err)
 		status = http.StatusInternalServerError
 	}
 	return status
+}
+
+// panicked makes a 500 of a panic of the handler on t.
+func panicked(t *loop.Thread, p any) {
+	rec, stack := recordOf(t), debug.Stack()
+	if e, ok := p.(*loop.PanicError); ok { // a panic of another thread or goroutine
+		p, stack = e.Value, e.Stack
+	}
+	if p != http.ErrAbortHandler {
+		rec.server().panics.Add(1)
+		rec.failed("conn: panic in a handler", "panic", p, "stack", string(stack))
+	}
+	if h := takeoverOf(t); h != nil {
+		h.panicked = true
+	}
+	if x := rec.exchange(); x != nil {
+		x.resp.close = true
+		x.resp.fail(p == http.ErrAbortHandler)
+	}
+}
+
+// threadFailed makes a 500 of the error of a thread that the handler on t has started.
+func threadFailed(t *loop.Thread, err error) {
+	rec, left := recordOf(t), errors.Is(err, loop.ErrClientGone)
+	if !left {
+		rec.failed("conn: thread of a handler failed", withStack(err)...)
+	}
+	if x := rec.exchange(); x != nil {
+		x.unheard = x.unheard || left && !x.resp.HeadSent()
+		x.resp.fail(false)
+	}
 }
 
 // settle ends the request's Duplex, if there is one, and writes what it holds.

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -135,7 +136,12 @@ func (t *turn) tryRead(p []byte) (int, error) {
 	if t.c.tls == nil {
 		return t.stream.TryRead(p)
 	}
-	n, err := t.c.tls.Read(p)
+	return readTLS(t.c.tls, p)
+}
+
+// readTLS reads from a connection whose stream does not wait.
+func readTLS(c *tls.Conn, p []byte) (int, error) {
+	n, err := c.Read(p)
 	if n > 0 {
 		return n, nil // the next read returns an error that came with it
 	}

@@ -59,8 +59,8 @@ func (r *Request) live() {
 func (w *Response) live() {
 	if invariants.Enabled && w.x != nil {
 		w.x.req.live()
-		if rec := w.x.rec; rec != nil && rec.exchange() == w.x {
-			w.x.req.Thread.Loop().Check()
+		if t := w.x.req.Thread; t != nil && w.x.asks == nil && recordOf(t).exchange() == w.x {
+			t.Loop().Check()
 		}
 	}
 }

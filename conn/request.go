@@ -218,8 +218,11 @@ func (r *Request) Query() url.Values {
 	return r.query
 }
 
-// Proto returns HTTP/1.0 or HTTP/1.1.
+// Proto returns HTTP/1.0, HTTP/1.1 or HTTP/2.0.
 func (r *Request) Proto() string {
+	if r.x != nil && r.x.protocol != "" {
+		return r.x.protocol
+	}
 	if r.head.Minor == 0 {
 		return "HTTP/1.0"
 	}

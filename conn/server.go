@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 )
@@ -193,12 +194,17 @@ type Listener struct {
 	// Terms, if not nil, counts how often the listener has begun to ask more of its clients than
 	// before, such as a certificate: see Server.Outdate.
 	Terms *atomic.Uint32
+
+	// HTTP2 lets clients speak HTTP/2 as well: over TLS if they agree on "h2" by ALPN, for which it
+	// must be among NextProtos, and otherwise with prior knowledge (RFC 9113 section 3).
+	HTTP2 bool
 }
 
 // Serve accepts connections on l. The caller is on the loop, or the loop does not run yet. To stop
 // accepting, close the returned Listener on the loop. On an error ln.FD is still the caller's.
 func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 	p := &port{server: s, loop: l, tls: ln.TLS, name: ln.Name, terms: newTerms(ln.Terms),
+		http2:   ln.HTTP2,
 		untaken: make(map[*connection]int)}
 	p.local = loop.LocalAddr(ln.FD)
 	p.wildcard = p.local.Addr().IsUnspecified()
@@ -255,11 +261,17 @@ type port struct {
 	// when Overdue last looked. Few connections need it, so their records do not have it.
 	untaken map[*connection]int
 
+	http2   bool        // the listener speaks it, too
+	streams []*h2stream // that no request uses
+
 	// The first fields of all responses of this second.
 	second int64
 	set    *settings
 	date   []byte // the Date field
 	fields []byte // date and the configured fields
+
+	// The same for HTTP/2.
+	encodedDate, encoded []byte
 }
 
 func (p *port) accept(fd int, remote netip.AddrPort) {
@@ -307,5 +319,19 @@ func (p *port) refresh(set *settings) {
 		p.second, p.set = sec, set
 		p.date = append(http1.AppendDate(append(p.date[:0], "Date: "...), now), "\r\n"...)
 		p.fields = append(append(p.fields[:0], p.date...), set.fields...)
+		if p.http2 {
+			p.encode(set)
+		}
+	}
+}
+
+// encode is refresh for HTTP/2.
+func (p *port) encode(set *settings) {
+	p.encodedDate = http2.AppendField(p.encodedDate[:0], "Date", string(p.date[len("Date: "):len(p.date)-2]))
+	p.encoded = append(p.encoded[:0], p.encodedDate...)
+	for _, f := range set.Headers {
+		if http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
+			p.encoded = http2.AppendField(p.encoded, f.Name, f.Value)
+		}
 	}
 }

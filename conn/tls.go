@@ -23,17 +23,18 @@ type transport struct {
 	hijacked bool
 
 	version, cipher uint16 // what was agreed on, for the access log
+	http2           bool   // and that the connection speaks it
 }
 
 // transport returns the net.Conn below c.tls.
 func (c *connection) transport() *transport { return c.tls.NetConn().(*transport) }
 
-// attach puts TLS on a turn's stream, whose reads do not wait from now on. turn.read waits instead,
-// after it has sent what the client may be waiting for.
-func (t *transport) attach(own *turn) {
+// attach puts TLS on the stream of a turn or a session, whose reads do not wait from now on.
+// turn.read waits instead, after it has sent what the client may be waiting for.
+func (t *transport) attach(s *stream.Stream) {
 	if !t.hijacked {
-		own.stream.SetNoWait(true)
-		t.Conn = &own.stream
+		s.SetNoWait(true)
+		t.Conn = s
 	}
 }
 
@@ -130,14 +131,15 @@ func (t *turn) handshake() error {
 	}
 	state := conn.ConnectionState()
 	if state.NegotiatedProtocol == challengeProtocol {
-		below.attach(t)
+		below.attach(&t.stream)
 		_ = conn.CloseWrite() // the client leaves in any case
 		return errChallenge
 	}
 	slimTLS(conn, 0) // requests are smaller than a ClientHello
 	c.tls = conn
 	below.version, below.cipher = state.Version, state.CipherSuite
-	below.attach(t)
+	below.http2 = state.NegotiatedProtocol == "h2"
+	below.attach(&t.stream)
 	return nil
 }
 

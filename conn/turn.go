@@ -74,14 +74,16 @@ func (t *turn) attach(c *connection) {
 	t.stream.SetPace(&t.reading, &t.writing)
 	t.body.state = bodyEnded // there is none yet
 	if c.tls != nil {
-		c.transport().attach(t)
+		c.transport().attach(&t.stream)
 	}
 }
 
 // pace sets the pace that the client must keep: a byte within each time idle, and min_rate.
-func (t *turn) pace(p *stream.Pace, idle time.Duration) {
+func (t *turn) pace(p *stream.Pace, idle time.Duration) { setPace(p, t.set, idle) }
+
+func setPace(p *stream.Pace, set *settings, idle time.Duration) {
 	*p = stream.Pace{} // a literal with the fields below would be copied
-	p.Idle, p.MinRate, p.Grace, p.Window = idle, t.set.MinRate, graceOfRate, rateWindow
+	p.Idle, p.MinRate, p.Grace, p.Window = idle, set.MinRate, graceOfRate, rateWindow
 }
 
 // They are variables only for the tests.
@@ -132,7 +134,7 @@ func (t *turn) release() {
 // bytes of its head. The turn goes on with another exchange.
 func (t *turn) strand() {
 	x, y := t.x, newExchange()
-	y.c, y.rec, y.via, y.set = x.c, x.rec, t, x.set // what is left of the body is read as that of y
+	y.c, y.via, y.set = x.c, t, x.set // what is left of the body is read as that of y
 	y.req.body = x.req.body
 	y.req.body.x = y
 	t.x = y
@@ -167,6 +169,10 @@ func (t *turn) serve() coro.Code {
 			return coro.Abort
 		}
 	}
+	if c.tls != nil && c.state&served == 0 && c.transport().http2 {
+		c.state |= speaks2
+		return coro.WantRead
+	}
 	for {
 		t.set = c.port.server.settings.Load()
 		if t.readEmpty() {
@@ -184,6 +190,10 @@ func (t *turn) serve() coro.Code {
 			return t.idle()
 		}
 		if bad, ok := err.(*http1.Error); ok {
+			if t.serves2(bad) {
+				c.state |= speaks2
+				return coro.WantRead
+			}
 			t.reject(bad)
 		} else if t.flush() == nil { // the client has left: there is nothing to linger for
 			t.closeTLS()
@@ -259,7 +269,7 @@ func (t *turn) begin() {
 	t.pace(&t.reading, t.set.BodyTimeout)
 	t.pace(&t.writing, t.set.WriteTimeout)
 	_ = t.stream.SetWriteDeadline(time.Time{})
-	t.x.c, t.x.rec, t.x.via, t.x.set = c, c, t, t.set
+	t.x.c, t.x.via, t.x.set = c, t, t.set
 	t.body.begin(&t.x.req.head)
 	t.delimited, t.last, t.before = plain, false, 0
 	t.x.begin(&c.Thread)

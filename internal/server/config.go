@@ -164,6 +164,8 @@ type listenerConfig struct {
 	CAs string `toml:"client_ca"`
 	// Strict refuses handshakes for names that no certificate has, and without a name.
 	Strict bool `toml:"strict_sni"`
+	// HTTP2 is whether clients may speak HTTP/2 as well: over TLS by ALPN, else with prior knowledge.
+	HTTP2 bool `toml:"http2"`
 	// Mode is of the file of a UNIX socket, such as "0660"; empty: what the umask leaves.
 	Mode string `toml:"mode"`
 	// Owner is user, group or both of the file of a UNIX socket: "lwango:www-data", ":www-data".

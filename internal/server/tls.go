@@ -165,6 +165,9 @@ func (c *config) checkTLS(l *listenerConfig) {
 		return
 	}
 	t := &tls.Config{NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
+	if l.HTTP2 {
+		t.NextProtos = []string{"h2", "http/1.1"}
+	}
 	if l.MinTLS == "1.3" {
 		t.MinVersion = tls.VersionTLS13
 	}

@@ -24,14 +24,17 @@ type Mode struct {
 	Loops   int
 	TLS     bool
 	UNIX    bool // on a UNIX socket, which has one loop
+	HTTP2   bool // the listener speaks it, too
 }
 
-// The modes there are. Run leaves out the last. The handoff that is not the default has one.
+// The modes there are. Run leaves out the last three. The handoff that is not the default has one.
 var (
 	Plain    = Mode{Name: "channel", Handoff: coro.Channel, Loops: 1}
 	Direct   = Mode{Name: "direct", Handoff: coro.Direct, Loops: 1}
 	Several  = Mode{Name: "3 loops", Handoff: coro.Direct, Loops: 3}
 	OverTLS  = Mode{Name: "tls", Handoff: coro.Direct, Loops: 1, TLS: true}
+	HTTP2    = Mode{Name: "HTTP/2", Handoff: coro.Direct, Loops: 1, HTTP2: true}
+	HTTP2TLS = Mode{Name: "HTTP/2 over TLS", Handoff: coro.Channel, Loops: 2, TLS: true, HTTP2: true}
 	OverUNIX = Mode{Name: "unix", Handoff: coro.Direct, Loops: 1, UNIX: true}
 )
 

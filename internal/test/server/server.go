@@ -49,9 +49,13 @@ func Start(t testing.TB, m modes.Mode, cfg conn.Config) *Server {
 		if !m.UNIX {
 			s.Addr = loop.LocalAddr(fd).String()
 		}
-		ln := conn.Listener{FD: fd}
+		ln := conn.Listener{FD: fd, HTTP2: m.HTTP2}
 		if m.TLS {
 			ln.TLS = modes.ServerTLS()
+		}
+		if m.TLS && m.HTTP2 {
+			ln.TLS = ln.TLS.Clone()
+			ln.TLS.NextProtos = []string{"h2", "http/1.1"}
 		}
 		if _, err := s.Serve(l, ln); err != nil {
 			t.Fatal(err)

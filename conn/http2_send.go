@@ -1,0 +1,179 @@
+package conn
+
+import (
+	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/loop"
+)
+
+// urgencies are how many there are, and defaultUrgency is that of a stream whose client says nothing
+// (RFC 9218 section 4.1).
+const (
+	urgencies      = 8
+	defaultUrgency = 3
+)
+
+// streamQueue is a list of streams with content to be sent, in turn.
+type streamQueue struct{ first, last *h2stream }
+
+func (q *streamQueue) push(st *h2stream) {
+	st.prev, st.next = q.last, nil
+	if q.last == nil {
+		q.first = st
+	} else {
+		q.last.next = st
+	}
+	q.last = st
+}
+
+func (q *streamQueue) remove(st *h2stream) {
+	if st.prev == nil {
+		q.first = st.next
+	} else {
+		st.prev.next = st.next
+	}
+	if st.next == nil {
+		q.last = st.prev
+	} else {
+		st.next.prev = st.prev
+	}
+	st.prev, st.next = nil, nil
+}
+
+// requeue queues the stream, if it has content and its client takes some.
+func (st *h2stream) requeue() {
+	if !st.inQueue && st.allowed > 0 && st.window > 0 {
+		st.inQueue = true
+		st.s.queue[st.urgency].push(st)
+		st.s.queued++
+	}
+}
+
+func (st *h2stream) unqueue() {
+	if st.inQueue {
+		st.inQueue = false
+		st.s.queue[st.urgency].remove(st)
+		st.s.queued--
+	}
+}
+
+// prioritize takes a value of the Priority field (RFC 9218 section 4): u is the urgency. Streams of
+// one urgency take turns, whether they are incremental or not.
+func (st *h2stream) prioritize(value []byte) {
+	u := st.urgency
+	for i := 0; i+2 < len(value)+1 && i+2 < len(value); i++ {
+		if value[i] == 'u' && value[i+1] == '=' && (i == 0 || value[i-1] == ',' || value[i-1] == ' ') {
+			if c := value[i+2]; '0' <= c && c < '0'+urgencies {
+				u = c - '0'
+			}
+			break
+		}
+	}
+	if u != st.urgency {
+		queued := st.inQueue
+		st.unqueue()
+		st.urgency = u
+		if queued {
+			st.requeue()
+		}
+	}
+}
+
+// prioritize acts on a PRIORITY_UPDATE frame.
+func (s *session) prioritize(id uint32, value []byte) {
+	if st := s.find(id); st != nil {
+		st.prioritize(value)
+	}
+}
+
+// quick reports whether a stream may add to the output at once: no other waits for its turn, and
+// there is room.
+func (s *session) quick(st *h2stream) bool {
+	return s.queued == 0 && len(s.out) < maxOutput/2 && st.window > 0 && s.window > 0 &&
+		s.held.Held() == 0
+}
+
+// frameOf gathers a Data frame.
+func (s *session) frameOf(st *h2stream, p []byte) {
+	if len(s.out) == 0 {
+		s.batch++
+	}
+	st.lastFrame, st.lastBatch = len(s.out), s.batch
+	s.out = http2.AppendHeader(s.out, http2.Data, 0, st.id, len(p))
+	s.out = append(s.out, p...)
+	st.window -= int64(len(p))
+	s.window -= int64(len(p))
+	st.out.Moved(s.port.loop, len(p))
+	s.wake()
+}
+
+// fill gathers frames of the streams that wait: the most urgent ones first, and in turn.
+func (s *session) fill() {
+	for u := range s.queue {
+		for q := &s.queue[u]; q.first != nil; {
+			if len(s.out) >= maxOutput || s.window <= 0 {
+				return
+			}
+			st := q.first
+			st.unqueue()
+			n := int(min(int64(st.allowed), int64(s.frame), st.window, s.window))
+			s.frameOf(st, st.pending[:n])
+			st.allowed -= n
+			if st.pending = st.pending[n:]; len(st.pending) == 0 {
+				st.pending = nil
+			}
+			if st.allowed == 0 {
+				loop.Nudge(&st.thread)
+			}
+			st.requeue()
+		}
+	}
+}
+
+// beginHead gathers the beginning of a Headers frame, and returns where it stands.
+func (s *session) beginHead(id uint32, flags uint8, status int) (at int) {
+	at = s.beginBlock(id, flags)
+	s.out = http2.AppendStatus(s.out, status)
+	return at
+}
+
+func (s *session) beginBlock(id uint32, flags uint8) (at int) {
+	if len(s.out) == 0 {
+		s.batch++
+	}
+	at = len(s.out)
+	s.out = http2.AppendHeader(s.out, http2.Headers, flags|http2.EndHeaders, id, 0)
+	if s.flags&tableless == 0 {
+		s.flags |= tableless
+		s.out = append(s.out, http2.NoTable)
+	}
+	return at
+}
+
+// endHead ends the frame that begins at a place of the output. A block that is longer than a frame
+// goes on in Continuation frames.
+func (s *session) endHead(at int) {
+	length := len(s.out) - at - http2.HeaderSize
+	if length > s.frame {
+		s.split(at, length)
+	} else {
+		http2.PutLength(s.out[at:], length)
+	}
+	s.wake()
+}
+
+func (s *session) split(at, length int) {
+	block := append([]byte(nil), s.out[at+http2.HeaderSize:]...)
+	h := http2.ParseHeader(s.out[at:])
+	s.out = s.out[:at]
+	t, flags := http2.Headers, h.Flags&^http2.EndHeaders
+	for len(block) > 0 {
+		n := min(len(block), s.frame)
+		if n == len(block) {
+			flags |= http2.EndHeaders
+		}
+		s.out = http2.AppendHeader(s.out, t, flags, h.Stream, n)
+		s.out = append(s.out, block[:n]...)
+		block = block[n:]
+		t, flags = http2.Continuation, 0
+	}
+}

@@ -1,0 +1,352 @@
+package conn
+
+import (
+	"errors"
+	"os"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+	"golang.org/x/sys/unix"
+)
+
+// session is a connection of HTTP/2 (RFC 9113), and the body of its thread. The thread reads frames,
+// begins a thread for each stream, and sends what these have gathered, all that a turn of the loop
+// has brought in one write. So streams neither read nor write the socket. Between two turns the
+// session holds no coroutine, unless the client does not take what it is sent.
+type session struct {
+	*connection
+	set *settings // of the last request
+
+	stream           stream.Stream
+	held             stream.Duplex // of the stream: writes do not wait
+	reading, writing stream.Pace
+
+	dec     http2.Decoder
+	ids     []uint32    // of the streams that are not closed,
+	streams []*h2stream // and these
+	active  int         // streams whose threads have not ended, closed ones included
+	last    uint32      // the highest that the client has opened
+	recent  [16]uint32  // streams that were closed last
+	closed  uint        // how many
+
+	in    []byte // in[r:w] was read and is not used yet; nil: nothing
+	r, w  int
+	out   []byte // gathered
+	spare []byte // for what is gathered next
+
+	// A field block that goes on in Continuation frames.
+	block       []byte
+	blockStream uint32 // 0: none is under way
+	blockEnds   bool   // the stream ends with it
+	fragments   int
+
+	queue  [urgencies]streamQueue // streams with content to be sent
+	queued int
+	batch  uint // of output: what stands in out is of this one
+
+	window    int64 // how much content the client takes on the connection
+	credit    int64 // how much it may still send there
+	returned  int64 // what was read of that and not announced yet
+	newWindow int64 // the client's window for a new stream
+	frame     int   // the longest frame that the client takes
+
+	flags  sessionFlags
+	idle   int   // frames in a row that were of no use
+	resets int   // streams that the client has reset, or made the server reset, less those answered
+	err    error // why nothing can be read or sent any more
+}
+
+type sessionFlags uint8
+
+const (
+	greeted   sessionFlags = 1 << iota // the client's preface has come
+	settled                            // and its first SETTINGS
+	tableless                          // http2.NoTable was sent
+	leaving                            // GOAWAY was sent: no new streams
+	failing                            // because of an error: nothing more is read
+)
+
+// Limits of a session.
+const (
+	maxStreams   = 128       // at a time
+	inputSize    = 32 << 10  // a frame and more
+	maxOutput    = 64 << 10  // gathered
+	connCredit   = 1 << 20   // window of the connection
+	ownWindow    = 256 << 10 // window of a stream
+	maxIdle      = 1000      // frames of no use in a row
+	maxResets    = 200       // more than streams that were answered
+	maxFragments = 64        // frames of one field block
+)
+
+// begin2 makes the connection one of HTTP/2, with what was read so far, and returns the session. The
+// connection has no turn any more.
+func (t *turn) begin2() *session {
+	c := t.c
+	s := &session{connection: c, set: t.set, window: http2.Window, credit: connCredit,
+		newWindow: http2.Window, frame: http2.FrameSize}
+	if rest := t.in[t.r:t.w]; len(rest) > 0 {
+		s.in = make([]byte, max(inputSize, len(rest)))
+		s.w = copy(s.in, rest)
+	}
+	t.r = t.w
+	t.leave()
+	s.stream.Own(&c.Thread, c.remote.addrPort())
+	s.stream.Duplex(&s.held)
+	setPace(&s.writing, s.set, s.set.WriteTimeout)
+	s.stream.SetPace(&s.reading, &s.writing)
+	if c.tls != nil {
+		c.transport().attach(&s.stream)
+	}
+	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, 0, 0, 3*6)
+	s.out = http2.AppendSetting(s.out, http2.MaxConcurrentStreams, maxStreams)
+	s.out = http2.AppendSetting(s.out, http2.InitialWindowSize, ownWindow)
+	s.out = http2.AppendSetting(s.out, http2.MaxHeaderListSize, uint32(s.set.MaxHeaderSize))
+	s.out = http2.AppendWindowUpdate(s.out, 0, connCredit-http2.Window)
+	loop.Become(&c.Thread, s)
+	c.state |= served
+	return s
+}
+
+// Run is called by the loop when something has come, or a stream has gathered something.
+func (s *session) Run(t *loop.Thread) coro.Code {
+	for {
+		if s.err == nil && s.flags&failing == 0 {
+			s.receive()
+		}
+		if t.Loop().Stopping() || s.set.Leaving || s.outdated() {
+			s.goAway(http2.NoError)
+		}
+		s.transmit()
+		switch {
+		case s.err != nil:
+			s.abandon()
+			if s.active > 0 { // their handlers go on, and count
+				loop.IdleTimeout(t, -1)
+				return coro.Suspend
+			}
+			return coro.Abort
+		case s.held.Held() > 0:
+			if err := s.held.Await(-1, s.flags&failing == 0); err != nil {
+				s.fail(err)
+			} else if _, err := s.held.SendHeld(); err != nil {
+				s.fail(err)
+			}
+		case s.flags&failing != 0, s.flags&leaving != 0 && s.active == 0:
+			s.abandon()
+			if s.active > 0 {
+				loop.IdleTimeout(t, -1)
+				return coro.Suspend
+			}
+			return s.close()
+		default:
+			return s.rest()
+		}
+	}
+}
+
+// rest leaves the session without a coroutine until something comes.
+func (s *session) rest() coro.Code {
+	t := &s.connection.Thread
+	limit := s.set.KeepAliveTimeout
+	switch {
+	case s.active > 0:
+		limit = -1 // they have limits of their own
+	case s.flags&settled == 0, s.blockStream != 0, s.r < s.w:
+		limit = s.set.HeaderTimeout
+	default:
+		loop.Expendable(t, t.Loop().Time(), false)
+	}
+	if s.r == s.w && s.in != nil {
+		if len(s.in) == inputSize {
+			inputs.Put((*[inputSize]byte)(s.in))
+		}
+		s.in, s.r, s.w = nil, 0, 0
+	}
+	if s.active == 0 {
+		s.slim()
+	}
+	loop.IdleTimeout(t, limit)
+	return coro.WantRead
+}
+
+// slim gives up the memory that an idle session does not need.
+func (s *session) slim() {
+	for _, b := range [2][]byte{s.out, s.spare} {
+		if cap(b) == maxOutput {
+			outputs.Put((*[maxOutput]byte)(b[:maxOutput]))
+		}
+	}
+	s.out, s.spare = nil, nil
+	if s.tls != nil {
+		slimTLS(s.tls, heldBuffer)
+	}
+}
+
+// wake lets the session run behind the threads of this turn. It is for its streams.
+func (s *session) wake() { loop.Soon(&s.connection.Thread) }
+
+// fail ends the session: the client is gone, or too slow.
+func (s *session) fail(err error) {
+	if s.err == nil {
+		s.err = err
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			s.resetOnClose()
+		}
+	}
+}
+
+// abandon tells the streams that the client has left.
+func (s *session) abandon() {
+	for len(s.streams) > 0 {
+		st := s.streams[0]
+		s.remove(st)
+		st.left(loop.ErrClientGone)
+	}
+}
+
+// close ends the connection in order: the client gets what was sent.
+func (s *session) close() coro.Code {
+	c := s.connection
+	if c.tls != nil {
+		_ = c.tls.CloseWrite()
+	}
+	if unix.Shutdown(c.FD(), unix.SHUT_WR) != nil {
+		return coro.Abort
+	}
+	c.state |= lingers
+	c.countLingering(1)
+	return c.linger()
+}
+
+// goAway says that no new stream will be served, and why. After an error nothing more is read.
+func (s *session) goAway(code http2.Code) {
+	if s.flags&leaving != 0 && code == http2.NoError || s.flags&failing != 0 {
+		return
+	}
+	s.flags |= leaving
+	if code != http2.NoError {
+		s.flags |= failing
+		s.set.Logger.Debug("conn: http/2 connection ended", "remote", s.remote.addrPort(), "error", code)
+	}
+	s.out = http2.AppendGoAway(s.out, s.last, code, "")
+}
+
+// Flush implements loop.Holder, for what is never held.
+func (s *session) Flush() {}
+
+// Left is called by the loop when the client sends no more. What it has sent is read first.
+func (s *session) Left() {}
+
+// Farewell is called by the loop before it closes the connection, which is idle.
+func (s *session) Farewell() {
+	c := s.connection
+	bye := http2.AppendGoAway(nil, s.last, http2.NoError, "")
+	if c.tls == nil {
+		_, _ = lastWords{fd: c.FD()}.Write(bye)
+		return
+	}
+	t := c.transport()
+	t.Conn = lastWords{fd: c.FD()}
+	_, _ = c.tls.Write(bye)
+	_ = c.tls.CloseWrite()
+	t.Conn = nil
+}
+
+// Describe says what the session does, for a dump of threads.
+func (s *session) Describe() string {
+	d := "client " + s.remote.addrPort().String() + ", HTTP/2"
+	if s.active == 0 {
+		return d + ", idle"
+	}
+	return d
+}
+
+// Ended is called by the loop when the thread has ended.
+func (s *session) Ended() {
+	s.fail(loop.ErrClientGone)
+	s.abandon()
+	s.connection.Ended()
+}
+
+// receive reads what has come, and acts on it.
+func (s *session) receive() {
+	for s.flags&failing == 0 {
+		if s.in == nil {
+			s.in = inputs.Get().(*[inputSize]byte)[:]
+		}
+		if s.out == nil {
+			s.out = outputs.Get().(*[maxOutput]byte)[:0]
+		}
+		if s.r > 0 {
+			s.w = copy(s.in, s.in[s.r:s.w])
+			s.r = 0
+		}
+		err := s.frames() // what came with the preface, or behind a frame
+		if err == nil {
+			var n int
+			n, err = s.read(s.in[s.w:])
+			s.w += n
+		}
+		switch {
+		case err == nil:
+		case err == stream.ErrWouldBlock:
+			return
+		default:
+			if code, ok := err.(http2.Code); ok {
+				s.goAway(code)
+				return
+			}
+			s.fail(err)
+			return
+		}
+		// What the client makes the server say is bounded, whether the client reads it or not.
+		if len(s.out)+s.held.Held() > 4*maxOutput {
+			s.goAway(http2.EnhanceYourCalm)
+		}
+	}
+}
+
+func (s *session) read(p []byte) (int, error) {
+	if s.tls == nil {
+		return s.stream.TryRead(p)
+	}
+	return readTLS(s.tls, p)
+}
+
+// transmit sends what was gathered and what streams have ready, as long as the client takes it.
+func (s *session) transmit() {
+	for s.err == nil && s.held.Held() == 0 {
+		s.fill()
+		if len(s.out) == 0 {
+			return
+		}
+		out := s.out
+		if s.spare == nil {
+			s.spare = outputs.Get().(*[maxOutput]byte)[:0]
+		}
+		s.out, s.spare = s.spare[:0], nil // streams go on gathering while this thread lets others run
+		s.batch++
+		var err error
+		if s.tls == nil {
+			_, err = s.stream.Send(out, nil, false)
+		} else {
+			_, err = s.tls.Write(out)
+		}
+		s.spare = out
+		if err != nil {
+			s.fail(err)
+		}
+	}
+}
+
+// serves2 reports whether err, with which the first head of the connection was refused, is the
+// beginning of the preface of HTTP/2, and the listener speaks that.
+func (t *turn) serves2(err *http1.Error) bool {
+	const first = "PRI * HTTP/2.0\r\n"
+	c := t.c
+	in := t.in[t.r:t.w]
+	return err != nil && c.port.http2 && c.state&served == 0 && len(in) >= len(first) && string(in[:len(first)]) == first
+}
