@@ -93,7 +93,9 @@
 //	stop.go      the orderly stop
 //	stuck.go     a loop that does not end
 //	wait.go      when the loop polls, when it blocks, when it calls the scheduler
+//	runqueue.go  threads that are ready
 //	share.go     how long a turn may take
+//	behind.go    threads that move much data give way to others
 //	cpus.go      a processor more than loops
 //	watchdog.go  what holds a loop for too long is logged
 //	culprit.go   whose stack that is

@@ -77,6 +77,8 @@ type Loop struct {
 	wheel    *timeoutwheel.Wheel
 	runq     queue // for a later turn
 	turn     queue // the rest of the present turn's, or of the one before
+	behind   queue // those that gave way to all of these
+	crowded  bool  // in this turn more threads are ready than it has time for
 	pool     coro.Pool
 	trim     trimmer
 	current  *Thread // the running one; nil: the loop itself runs
@@ -186,7 +188,7 @@ func (l *Loop) Close() {
 
 // timeout returns how long the loop may block; there is no limit if it is negative.
 func (l *Loop) timeout() time.Duration {
-	if l.threads == 0 || !l.runq.empty() || !l.turn.empty() {
+	if l.threads == 0 || !l.runq.empty() || !l.turn.empty() || !l.behind.empty() {
 		return 0
 	}
 	at, ok := l.wheel.Next()
@@ -308,7 +310,11 @@ func (l *Loop) resume(t *Thread) {
 	case code == coro.Yield:
 		l.notFirst(t)
 		t.own.flags = t.own.flags.next(code)
-		l.ready(t, wokenByEvent)
+		if v.FD() == behind {
+			l.enqueue(&l.behind, t, wokenByEvent)
+		} else {
+			l.ready(t, wokenByEvent)
+		}
 	default:
 		l.notFirst(t)
 		t.own.flags = t.own.flags.next(code)
@@ -406,43 +412,5 @@ func (tr *trimmer) Expire() {
 	}
 	if l.pool.Len() > 0 && l.threads > 0 {
 		l.wheel.Add(&tr.timer, l.now+next)
-	}
-}
-
-// queue is a list of threads that are to run, first in, first out.
-type queue struct{ head, tail *Thread }
-
-func (q *queue) empty() bool { return q.head == nil }
-
-func (q *queue) push(t *Thread) {
-	if q.tail == nil {
-		q.head = t
-	} else {
-		q.tail.next = t
-	}
-	q.tail = t
-}
-
-// pop takes the first thread off a queue that is not empty.
-func (q *queue) pop() *Thread {
-	t := q.head
-	if q.head, t.next = t.next, nil; q.head == nil {
-		q.tail = nil
-	}
-	t.own.flags &^= queued
-	return t
-}
-
-// runQueued resumes the threads that are in the run queue now, as far as their share of the turn
-// goes. The rest goes on in the next turn. Threads that are queued meanwhile come after that.
-func (l *Loop) runQueued() {
-	if l.turn.empty() {
-		l.turn, l.runq = l.runq, queue{}
-	}
-	for l.share.begin(); !l.turn.empty() && !l.share.over; {
-		if t := l.turn.pop(); t.own.flags&ended == 0 {
-			l.resume(t)
-		}
-		l.share.spent()
 	}
 }

@@ -263,20 +263,6 @@ func (a *alarm) Expire() {
 	}
 }
 
-// ready puts a waiting thread into the run queue. A running thread is not waiting, although it may
-// be the thread of a descriptor that it is closing: to wake it would cut its next wait short.
-func (l *Loop) ready(t *Thread, why reason) { l.enqueue(&l.runq, t, why) }
-
-func (l *Loop) enqueue(q *queue, t *Thread, why reason) {
-	if t.own.flags&(queued|ended) != 0 || t == l.current {
-		return
-	}
-	t.own.flags = t.own.flags.next(coro.Resume) | queued
-	t.woken = why
-	t.until = never
-	q.push(t)
-}
-
 // Wake calls an idle thread's body in the next turn, as if its descriptor could be read. It is
 // called on the loop.
 func Wake(t *Thread) {

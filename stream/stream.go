@@ -51,11 +51,6 @@ type Stream struct {
 	given  bool // New got the socket, and there may be duplicates of it
 }
 
-// TurnBudget is how many bytes one connection may move before others get their turn.
-const TurnBudget = 256 << 10
-
-const opCost = 4 << 10 // the least that one system call counts
-
 // ErrWouldBlock is the error of a call that would have to wait and must not, such as a read after
 // SetNoWait. It is a temporary net.Error: crypto/tls keeps its state after such an error, and takes
 // any other error for the end of the connection.
@@ -274,7 +269,7 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 			continue
 		}
 		// The kernel may take megabytes at once, and the loop serves no other connection meanwhile.
-		piece := s.out.Piece()
+		piece := min(s.out.Piece(), s.budget())
 		if len(b) == 0 || len(a) >= piece {
 			n, errno = s.d.Send(a[:min(len(a), piece)], more)
 		} else {
@@ -312,7 +307,8 @@ func (s *Stream) sendFile(fd int, off *int64, n, at, end int64) (sent int64, err
 			continue
 		}
 		// A piece ends at a multiple of the budget, so that what was read for one is sent with it.
-		part := min(n-sent, TurnBudget-(at+sent)%TurnBudget, int64(s.out.Piece()))
+		part := min(n-sent, TurnBudget-(at+sent)%TurnBudget, int64(s.out.Piece()),
+			int64(s.budget()))
 		if known := min(part, end-at-sent); known > 0 {
 			if err := Warm(s.loop.Current(), fd, at+sent, known); err != nil {
 				return sent, err
@@ -403,27 +399,6 @@ func (s *Stream) blocked() error {
 
 // gone reports whether the stream has no descriptor any more.
 func (s *Stream) gone() bool { return s.closed || s.d.FD() < 0 }
-
-// Spend charges the turn's budget with one system call, for work that moves no bytes. If the budget
-// is used up, the loop's other threads get their turn.
-func (s *Stream) Spend() { _ = s.spend(0) }
-
-// SpendOn is Spend for work that takes as long as moving n bytes.
-func (s *Stream) SpendOn(n int) { _ = s.spend(n) }
-
-func (s *Stream) spend(n int) error {
-	if s.spent += int32(opCost + n); s.spent < TurnBudget {
-		return nil
-	}
-	s.spent = 0
-	if t := s.loop.Current(); t != nil {
-		t.Yield()
-		if s.gone() {
-			return net.ErrClosed
-		}
-	}
-	return nil
-}
 
 // waitRead waits until there may be something to read, if reads may wait.
 func (s *Stream) waitRead() error {

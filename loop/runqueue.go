@@ -1,0 +1,58 @@
+package loop
+
+import "github.com/lwango/lwango/coro"
+
+// queue is a list of threads that are to run, first in, first out.
+type queue struct{ head, tail *Thread }
+
+func (q *queue) empty() bool { return q.head == nil }
+
+func (q *queue) push(t *Thread) {
+	if q.tail == nil {
+		q.head = t
+	} else {
+		q.tail.next = t
+	}
+	q.tail = t
+}
+
+// pop takes the first thread off a queue that is not empty.
+func (q *queue) pop() *Thread {
+	t := q.head
+	if q.head, t.next = t.next, nil; q.head == nil {
+		q.tail = nil
+	}
+	t.own.flags &^= queued
+	return t
+}
+
+// ready puts a waiting thread into the run queue. A running thread is not waiting, although it may
+// be the thread of a descriptor that it is closing: to wake it would cut its next wait short.
+func (l *Loop) ready(t *Thread, why reason) { l.enqueue(&l.runq, t, why) }
+
+// enqueue is ready for one of the loop's queues.
+func (l *Loop) enqueue(q *queue, t *Thread, why reason) {
+	if t.own.flags&(queued|ended) != 0 || t == l.current {
+		return
+	}
+	t.own.flags = t.own.flags.next(coro.Resume) | queued
+	t.woken = why
+	t.until = never
+	q.push(t)
+}
+
+// runQueued resumes the threads that are in the run queue now, as far as their share of the turn
+// goes. The rest goes on in the next turn. Threads that are queued meanwhile come after that.
+func (l *Loop) runQueued() {
+	if l.turn.empty() {
+		l.turn, l.runq = l.runq, queue{}
+	}
+	for l.share.begin(); !l.turn.empty() && !l.share.over; {
+		if t := l.turn.pop(); t.own.flags&ended == 0 {
+			l.resume(t)
+		}
+		l.share.spent()
+	}
+	l.crowded = !l.turn.empty()
+	l.runBehind()
+}
