@@ -20,7 +20,7 @@ var allowed = map[string][]string{
 	"coro":                      {},
 	"timeoutwheel":              {},
 	"internal/invariants":       {},
-	"internal/sysio":            {"internal/invariants"},
+	"internal/sysio":            {"internal/invariants", "internal/networks"},
 	"internal/asynclog":         {},
 	"internal/metrics":          {},
 	"internal/ascii":            {},

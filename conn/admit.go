@@ -32,7 +32,9 @@ type admission struct {
 	refusing atomic.Int64
 	owed     atomic.Int64 // of the active ones, those that other loops still have to close
 	loops    atomic.Pointer[[]*loop.Loop]
-	networks networkCounts
+
+	mu   sync.Mutex
+	held networks.Counts // connections by where they come from; mu is held
 
 	// Counted since the last line in the log.
 	gaveUp, refused, ofNetwork atomic.Int64
@@ -77,10 +79,7 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	for n := a.active.Add(1); crowded || limit > 0 && n-a.owed.Load() > limit; n = a.active.Load() {
 		if !a.makeRoom(l) {
 			a.active.Add(-1)
-			if c.standing == counted {
-				a.networks.leave(c.remote.network())
-				c.standing = admitted
-			}
+			a.leave(c)
 			a.refused.Add(1)
 			return false
 		}
@@ -89,6 +88,9 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	return true
 }
 
+// siteShare is how many times MaxConnectionsPerAddress the /64s of an IPv6 /48 may have together.
+const siteShare = 16
+
 // enter counts c among those of its network, if there is a limit for these, and reports whether it
 // may stay. A trusted proxy has no limit: its connections are those of many clients.
 func (a *admission) enter(c *connection, set *settings) bool {
@@ -96,12 +98,31 @@ func (a *admission) enter(c *connection, set *settings) bool {
 	if limit <= 0 || !c.remote.valid() || c.port.proxies(set).trusts(c.remote) {
 		return true
 	}
-	if !a.networks.enter(c.remote.network(), limit) {
+	most := siteShare * limit
+	if set.MaxConnections > 0 {
+		most = min(most, max(set.MaxConnections/2, limit))
+	}
+	client := c.remote.addrPort().Addr()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if network, site := a.held.Of(client); network >= int64(limit) || site >= int64(most) {
 		a.ofNetwork.Add(1)
 		return false
 	}
+	a.held.Add(client, 1)
 	c.standing = counted
 	return true
+}
+
+// leave undoes enter.
+func (a *admission) leave(c *connection) {
+	if c.standing != counted {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held.Add(c.remote.addrPort().Addr(), -1)
+	c.standing = admitted
 }
 
 // recount counts c, which was a proxy's, among the connections of the client that it is of. The
@@ -178,9 +199,7 @@ func (a *admission) dismiss(c *connection) {
 		a.refusing.Add(-1)
 		return
 	}
-	if c.standing == counted {
-		a.networks.leave(c.remote.network())
-	}
+	a.leave(c)
 	a.active.Add(-1) // the last: those who wait for it find all of it done
 }
 
@@ -213,37 +232,6 @@ func (p *port) turnAway(fd int, set *settings) {
 	sysio.Close(fd)
 }
 
-// networkCounts counts connections by where they come from. An entry exists as long as it counts a
-// connection.
-type networkCounts struct {
-	mu    sync.Mutex
-	count map[network]int
-}
-
-// network is what networks.Of says of an address.
-type network [16]byte
-
-func (n *networkCounts) enter(from network, limit int) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.count[from] >= limit {
-		return false
-	}
-	if n.count == nil {
-		n.count = make(map[network]int)
-	}
-	n.count[from]++
-	return true
-}
-
-func (n *networkCounts) leave(from network) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.count[from]--; n.count[from] == 0 {
-		delete(n.count, from)
-	}
-}
-
 // peer is where a client comes from. It takes little more than half of the bytes of a
 // netip.AddrPort, since every idle connection pays for it. All zeroes: a UNIX socket.
 type peer struct {
@@ -261,5 +249,3 @@ func (p peer) addrPort() netip.AddrPort {
 	}
 	return netip.AddrPortFrom(netip.AddrFrom16(p.addr).Unmap(), p.port)
 }
-
-func (p peer) network() network { return networks.Of(netip.AddrFrom16(p.addr)).As16() }

@@ -332,25 +332,6 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 	})
 }
 
-// TestNetworks: what counts as one address.
-func TestNetworks(t *testing.T) {
-	for _, row := range []struct {
-		a, b string
-		same bool
-	}{
-		{"192.0.2.1", "192.0.2.1", true},
-		{"192.0.2.1", "192.0.2.2", false},
-		{"192.0.2.1", "::ffff:192.0.2.1", true},
-		{"2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true},
-		{"2001:db8:1:2::1", "2001:db8:1:3::1", false},
-		{"::1", "192.0.2.1", false},
-	} {
-		if same := conn.Network(netip.MustParseAddr(row.a)) == conn.Network(netip.MustParseAddr(row.b)); same != row.same {
-			t.Errorf("%s and %s: one network: %v", row.a, row.b, same)
-		}
-	}
-}
-
 // TestDescriptorsRunOut: without a free descriptor, idle connections are given up for newcomers;
 // where there are none, a newcomer is told 503 at once, and TLS ones are closed.
 func TestDescriptorsRunOut(t *testing.T) {

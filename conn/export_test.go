@@ -42,10 +42,10 @@ const ConnectionSize = unsafe.Sizeof(connection{})
 
 // Networks returns how many networks have connections that are counted.
 func Networks(s *Server) int {
-	n := &s.admission.networks
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.count)
+	a := &s.admission
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.held.Len()
 }
 
 // MaxOwed is by how many connections the limit may be passed while loops ask each other to close
@@ -54,9 +54,6 @@ const MaxOwed = maxOwed
 
 // Refusing returns how many connections are being told 503.
 func Refusing(s *Server) int { return int(s.admission.refusing.Load()) }
-
-// Network is what connections per address are counted by.
-func Network(a netip.Addr) [16]byte { return peerOf(netip.AddrPortFrom(a, 1)).network() }
 
 // FirstBad returns the first field of h that must not be sent.
 func FirstBad(h *Header) *Field { return h.firstBad() }

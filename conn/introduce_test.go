@@ -236,6 +236,40 @@ func TestProxyProtocolLimit(t *testing.T) {
 	})
 }
 
+// The /64s of an IPv6 /48 leave half of all places to others, whatever each of them may have.
+func TestProxyProtocolLimitOfSite(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: ends, MaxConnections: 16, MaxConnectionsPerAddress: 4,
+			HeaderTimeout: wait.Patience, Proxies: only(withProtocol(trusting("127.0.0.0/8")))})
+		enter := func(client string) *client {
+			line := fmt.Sprintf("PROXY TCP6 %s 2001:db8:ffff::1 50000 443\r\n", client)
+			if strings.Contains(client, ".") {
+				line = strings.Replace(line1, "192.0.2.1", client, 1)
+			}
+			return dialHeaded(s, line, false)
+		}
+		for i := range 8 {
+			if got := enter(fmt.Sprintf("2001:db8:0:%d::1", i)).Do("GET", get); got.StatusCode != 200 {
+				t.Errorf("/64 number %d: %s", i, got.Status)
+			}
+		}
+		c := enter("2001:db8:0:99::1")
+		if m.TLS {
+			if _, err := io.WriteString(c, get); err == nil {
+				t.Error("more than half are of one /48")
+			}
+		} else if got := c.Do("GET", get); got.StatusCode != 503 {
+			t.Errorf("more than half are of one /48: got %d", got.StatusCode)
+		}
+		for _, other := range []string{"2001:db8:1::1", "192.0.2.7"} {
+			if got := enter(other).Do("GET", get); got.StatusCode != 200 {
+				t.Errorf("%s: %s", other, got.Status)
+			}
+		}
+	})
+}
+
 // Switching the protocol on or off leaves the connections that there are.
 func TestProxyProtocolReload(t *testing.T) {
 	t.Parallel()

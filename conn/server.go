@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 )
@@ -56,10 +57,11 @@ type Config struct {
 	MinRate int
 
 	MaxConnections int // 0: no limit; beyond it an idle one is closed, or the newcomer refused
-	// MaxConnectionsPerAddress is for one IPv4 address, or the /64 of an IPv6 one; 0: no limit.
-	// UNIX sockets and trusted proxies have no limit; of a connection with a header of the PROXY
-	// protocol, the client's address counts. Connections that were accepted while it was 0 are not
-	// counted.
+	// MaxConnectionsPerAddress is for one IPv4 address, or the /64 of an IPv6 one; not positive: no
+	// limit. The /64s of a /48 may have sixteen times as many together, but no more than half of
+	// MaxConnections, unless one of them may. UNIX sockets and trusted proxies have no limit; of a
+	// connection with a header of the PROXY protocol, the client's address counts. Connections that
+	// were accepted without a limit are not counted.
 	MaxConnectionsPerAddress int
 
 	MaxHeaderSize int   // bytes of a head, which has a field for each 64 of them at most, or 256
@@ -160,7 +162,7 @@ func (s *Server) noteSpool(x *exchange, err error) {
 		x.set.Logger.Error("conn: no room on the disk of spool_dir, requests get 503", "error", err)
 	}
 	if err == ErrSpoolFull && s.spoolNote.now(x.c.Loop()) {
-		client := x.req.holder()
+		client := networks.Of(x.req.RemoteAddr().Addr())
 		x.set.Logger.Warn("conn: temporary files have reached max_spool, requests get 503",
 			"max_spool", x.set.MaxSpool, "used", s.temp.Used(),
 			"client", client, "of_client", s.temp.UsedBy(client))

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net/netip"
 
-	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/stream"
 )
@@ -34,11 +32,8 @@ func (r *Request) TempFile() (*TempFile, error) {
 	if r.over() {
 		return nil, ErrComplete
 	}
-	return r.x.c.port.server.temp.Create(r.holder())
+	return r.x.c.port.server.temp.Create(r.RemoteAddr().Addr())
 }
-
-// holder returns the address by which max_spool counts the client.
-func (r *Request) holder() netip.Addr { return networks.Of(r.RemoteAddr().Addr()) }
 
 // Spool reads what is left of the body. Up to maxMemory bytes stay in memory; a longer body goes to
 // a TempFile, which is closed when the request ends. Spool returns the body, positioned at its
@@ -111,7 +106,7 @@ func (r *Request) gather(most int64) (head, next []byte, err error) {
 // spill writes head, next and what is left of the body to a file, and returns it with its length.
 func (r *Request) spill(head, next []byte) (*TempFile, int64, error) {
 	temp := &r.x.c.port.server.temp
-	file, err := temp.CreateUpload(r.holder())
+	file, err := temp.CreateUpload(r.RemoteAddr().Addr())
 	if err != nil {
 		return nil, 0, err
 	}

@@ -1,5 +1,5 @@
-// Package networks tells clients apart by where they come from. Its functions may be called from
-// any goroutine.
+// Package networks tells clients apart by where they come from, and counts what they hold. Its
+// functions may be called from any goroutine.
 package networks
 
 import (
@@ -17,11 +17,7 @@ const Unix = "unix:"
 // address, since every customer has at least a /64. For a client of a UNIX socket it returns the
 // zero Addr, which all of these share.
 func Of(client netip.Addr) netip.Addr {
-	client = client.Unmap()
-	if client.Is4() || !client.IsValid() {
-		return client
-	}
-	network, _ := client.Prefix(64) // without a zone
+	network, _ := Around(client)
 	return network.Addr()
 }
 
@@ -29,12 +25,21 @@ func Of(client netip.Addr) netip.Addr {
 // told: the client's IPv4 address, or the /48 of its IPv6 address, as no customer needs more than
 // that (RFC 6177). For a client of a UNIX socket it returns the zero Addr.
 func SiteOf(client netip.Addr) netip.Addr {
-	client = client.Unmap()
-	if client.Is4() || !client.IsValid() {
-		return client
-	}
-	site, _ := client.Prefix(48) // without a zone
+	_, site := Around(client)
 	return site.Addr()
+}
+
+// Around returns the networks whose addresses Of and SiteOf return. They are one for IPv4, and not
+// valid for a client of a UNIX socket.
+func Around(client netip.Addr) (network, site netip.Prefix) {
+	client = client.Unmap()
+	if client.Is6() {
+		network, _ = client.Prefix(64) // without a zone
+		site, _ = client.Prefix(48)
+		return network, site
+	}
+	network, _ = client.Prefix(client.BitLen())
+	return network, network
 }
 
 // Set is a set of networks. It does not change once it is made.

@@ -20,7 +20,7 @@ import (
 type TempFile struct {
 	space  *TempSpace
 	file   *os.File
-	client netip.Addr // see TempSpace
+	client netip.Addr // of networks.Of
 	spare  bool
 	at     int64 // of Read and Write
 

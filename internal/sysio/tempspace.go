@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/lwango/lwango/internal/networks"
 )
 
 // ErrTempFull is in the error of a write for which all temporary files together, or those of one
@@ -31,7 +33,7 @@ type TempSpace struct {
 	dir     string                 // "": os.TempDir
 	limit   int64                  // bytes; 0: none
 	used    int64                  // bytes
-	clients map[netip.Prefix]int64 // bytes of each client and of each /48 that hold any
+	clients networks.Counts        // bytes
 	uploads map[*TempFile]struct{} // those that may give way
 }
 
@@ -54,7 +56,8 @@ func (s *TempSpace) Used() int64 {
 func (s *TempSpace) UsedBy(client netip.Addr) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.clients[alone(client)]
+	used, _ := s.clients.Of(client)
+	return used
 }
 
 // Create makes a file for a client.
@@ -67,7 +70,7 @@ func (s *TempSpace) Create(client netip.Addr) (*TempFile, error) {
 		return nil, TempFull(err)
 	}
 	now := time.Now()
-	return &TempFile{space: s, file: f, client: client, begun: now, grown: now}, nil
+	return &TempFile{space: s, file: f, client: networks.Of(client), begun: now, grown: now}, nil
 }
 
 // CreateUpload is Create of a file that may give way until Keep is called. Until then it is only
@@ -153,13 +156,13 @@ func (s *TempSpace) room(f *TempFile, n int64) (within netip.Prefix, ok bool) {
 	if free < 0 || !f.client.IsValid() {
 		return within, free >= 0
 	}
-	if held := s.clients[alone(f.client)]; held > f.size && held+n > free {
-		return alone(f.client), false
-	}
-	if site := around(f.client); site.IsValid() {
-		if held := s.clients[site]; held > f.size && (held+n)/3 > free {
-			return site, false
-		}
+	ofNetwork, ofSite := s.clients.Of(f.client)
+	network, site := networks.Around(f.client)
+	switch {
+	case ofNetwork > f.size && ofNetwork+n > free:
+		return network, false
+	case ofSite > f.size && (ofSite+n)/3 > free: // with IPv4 never: it is the network
+		return site, false
 	}
 	return within, true
 }
@@ -206,28 +209,5 @@ func (s *TempSpace) drop(f *TempFile) {
 // add counts n bytes of a client. The caller holds mu.
 func (s *TempSpace) add(client netip.Addr, n int64) {
 	s.used += n
-	if s.clients == nil {
-		s.clients = make(map[netip.Prefix]int64)
-	}
-	for _, p := range [2]netip.Prefix{alone(client), around(client)} {
-		if left := s.clients[p] + n; left != 0 && p.IsValid() {
-			s.clients[p] = left
-		} else {
-			delete(s.clients, p)
-		}
-	}
-}
-
-// alone returns the network of one client, which is not valid if client is the zero Addr.
-func alone(client netip.Addr) netip.Prefix {
-	return netip.PrefixFrom(client, client.BitLen())
-}
-
-// around returns the /48 of a client with an IPv6 address. For others it is not valid.
-func around(client netip.Addr) netip.Prefix {
-	if !client.Is6() {
-		return netip.Prefix{}
-	}
-	p, _ := client.Prefix(48)
-	return p
+	s.clients.Add(client, n)
 }

@@ -1,0 +1,39 @@
+package networks
+
+import "net/netip"
+
+// Counts say how much clients hold, such as connections or bytes, by where they come from. They have
+// an entry for each network and site that holds anything. The zero Counts are all zero. They have no
+// lock: what a client may hold is decided under one together with what else that depends on.
+type Counts struct {
+	held map[netip.Prefix]int64
+}
+
+// Add counts n more of a client, or less. It does not count what clients without an address hold.
+func (c *Counts) Add(client netip.Addr, n int64) {
+	network, site := Around(client)
+	c.add(network, n)
+	if site != network {
+		c.add(site, n)
+	}
+}
+
+func (c *Counts) add(p netip.Prefix, n int64) {
+	switch left := c.held[p] + n; {
+	case left == 0 || !p.IsValid():
+		delete(c.held, p)
+	case c.held == nil:
+		c.held = map[netip.Prefix]int64{p: left}
+	default:
+		c.held[p] = left
+	}
+}
+
+// Of returns what the network and the site of a client hold, see Around.
+func (c *Counts) Of(client netip.Addr) (network, site int64) {
+	n, s := Around(client)
+	return c.held[n], c.held[s]
+}
+
+// Len returns how many networks and sites hold anything; an IPv4 address is one.
+func (c *Counts) Len() int { return len(c.held) }
