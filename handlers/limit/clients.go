@@ -11,7 +11,7 @@ import (
 // counts as the source itself, so that nobody fills a table for all others.
 const (
 	newNetworks = 64   // /64 networks of one /48
-	newKeys     = 1024 // values of the header field from one address
+	newKeys     = 1024 // values of the header field from one address, or /48
 )
 
 // clients counts the requests of clients, each kind in a table of its own: IPv4 addresses, which
@@ -55,7 +55,7 @@ func (c *clients) take(client netip.Addr, now int64) (wait int64) {
 
 // takeKey counts a request with a key, a value of the header field, from an address.
 func (c *clients) takeKey(key uint64, client netip.Addr, now int64) (wait int64) {
-	return c.keys.take(key, c.hash(networks.Of(client)), now)
+	return c.keys.take(key, c.hash(networks.SiteOf(client)), now)
 }
 
 // hash makes a key of an address. The seed is secret, so no client can choose its row.

@@ -79,6 +79,12 @@ func TestManyOfOneSource(t *testing.T) {
 	if first, again := served(2000, keys), served(2000, keys); first != 1024+2 || again != 1024 {
 		t.Errorf("keys: %d, then %d", first, again)
 	}
+	ofSite := func(i int) time.Duration {
+		return c.TakeKey(uint64(i)*0x9e3779b97f4a7c15+1, v6(7, uint32(i)), 0)
+	}
+	if first := served(2000, ofSite); first != 1024+2 {
+		t.Errorf("keys from the /64s of a /48: %d", first)
+	}
 	if c.TakeKey(1, v4(2), 0) != 0 { // of another address
 		t.Error("another address is refused")
 	}
