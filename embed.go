@@ -66,7 +66,8 @@ type Server struct {
 	MaxConnections int
 
 	// MaxConnectionsPerAddress is how many of them one IPv4 address, or one IPv6 /64, may have; 0: a
-	// quarter, and 8 at least; -1: any number. UNIX sockets and trusted proxies have no limit.
+	// quarter, and 8 at least; -1: any number. The /64s of a /48 have at most sixteen times as many,
+	// and half of all. UNIX sockets and trusted proxies have no limit.
 	MaxConnectionsPerAddress int
 
 	// Grace is for how long a stop waits for requests in flight; 0: 5 s; negative: not at all.

@@ -21,7 +21,6 @@ import (
 	"github.com/lwango/lwango/handlers/https"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/server/settings"
-	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/stream"
@@ -53,7 +52,8 @@ type config struct {
 	// closed, and if there are none, newcomers get 503; 0: a third of the limit of open files.
 	MaxConnections int `toml:"max_connections" min:"0" max:"100000000"`
 	// MaxPerAddress bounds the connections of an IPv4 address or an IPv6 /64; 503 beyond it; 0: a
-	// quarter of max_connections, and 8 at least; -1: no limit.
+	// quarter of max_connections, and 8 at least; -1: no limit. The /64s of a /48 have at most
+	// sixteen times as many, and half of max_connections.
 	MaxPerAddress int `toml:"max_connections_per_address" min:"-1" max:"100000000"`
 	// MaxHeaderSize is of a request head, which may have one field for each 64B of it, and 256 in
 	// any case.
@@ -351,6 +351,7 @@ func (s source) parse(name, text string) (*config, error) {
 	c.checkSites()
 	sites := c.buildSites(s)
 	c.checkSpool()
+	c.showPerAddress()
 	if err := c.text.Err(); err != nil {
 		return nil, err
 	}
@@ -471,30 +472,6 @@ func (c *config) checkListeners(log *slog.Logger) {
 		c.checkTLS(l)
 		l.parseAccess()
 		l.parseProxies()
-	}
-}
-
-// leastSpool is the least that max_spool is by default.
-const leastSpool = 4 << 30
-
-// checkSpool checks that files can be made in spool_dir, and that max_spool has room for a body.
-func (c *config) checkSpool() {
-	largest := max(c.MaxBodySize, handlers.Size(c.largestBody))
-	switch {
-	case !c.Table.Has("max_spool"):
-		c.MaxSpool = max(leastSpool, 4*largest)
-		c.Table.Assume("max_spool", c.MaxSpool)
-	case c.MaxSpool > 0 && c.MaxSpool < largest:
-		c.Table.Errorf("max_spool",
-			"must be at least max_body_size, which is %v, or 0, for no limit; found %v",
-			largest, c.MaxSpool)
-	}
-	if c.SpoolDir == "" {
-		return
-	}
-	c.SpoolDir = confpath.Join(c.Dir, c.SpoolDir)
-	if err := sysio.CheckTempDir(c.SpoolDir); err != nil {
-		c.Table.Errorf("spool_dir", "%v", err)
 	}
 }
 

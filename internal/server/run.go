@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/asynclog"
@@ -347,45 +345,6 @@ func (s *server) notice() {
 	})
 	s.warnOfCerts(time.Now())
 }
-
-// descriptorLimit is RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one at its
-// start.
-func descriptorLimit() int {
-	var lim unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
-		return 1024 // what every system allows
-	}
-	return int(min(lim.Cur, 1<<30))
-}
-
-// perConnection is how many descriptors a connection may hold: its own, that of a file which it
-// downloads or which holds its request's body, and a connection to an upstream.
-const perConnection = 3
-
-// connectionsFor returns how many connections the descriptors suffice for, beside the server's own.
-// An idle connection holds a third of its part; but the clients choose how many of them work at
-// once.
-func connectionsFor(descriptors, own int) int {
-	return max((descriptors-own)/perConnection, descriptors/8, 1)
-}
-
-// perAddress returns how many connections an address may have, 0 for any number, as it is
-// configured, beside so many of all addresses. By default no address can have all of them, and a
-// household, or an office behind one address, does not come near.
-func perAddress(configured, all int) int {
-	switch {
-	case configured < 0:
-		return 0
-	case configured > 0:
-		return configured
-	}
-	return max(all/4, 8)
-}
-
-// ownDescriptors is about how many descriptors the server itself holds: for each loop those of
-// epoll, of its eventfd and the spare one; each listener's sockets and their duplicates; standard
-// streams, logs, a broker, Go's own poller, and what a reload opens beside all that.
-func ownDescriptors(loops, listeners int) int { return 32 + loops*(3+3*listeners) }
 
 // announce logs that clients can connect; scripts wait for this line.
 func (s *server) announce(l *listener) {
