@@ -158,6 +158,9 @@ func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folde
 type negated struct{ condition }
 
 func (c negated) hold(q Asked, path []byte) (bool, error) {
+	if m, ok := c.condition.(methods); ok {
+		return !slices.Contains(m, q.Method()), nil
+	}
 	hold, err := c.condition.hold(q, path)
 	return !hold, err
 }
@@ -165,12 +168,18 @@ func (c negated) hold(q Asked, path []byte) (bool, error) {
 func (c negated) key() string   { return "not." + c.condition.key() }
 func (c negated) wants() string { return "anything but " + c.condition.wants() }
 
+// methods hold for any spelling of them, and their negation for all but the very ones. The case of a
+// method matters (RFC 9110 section 9.1), so `post` is not POST; but there are applications that take
+// it for POST, and one of these must not get what a rule denies.
 type methods []string
 
-func (c methods) hold(q Asked, _ []byte) (bool, error) { return slices.Contains(c, q.Method()), nil }
-func (c methods) key() string                          { return "method" }
-func (c methods) wants() string                        { return strings.Join(c, " or ") }
-func (c methods) found(q Asked, _ []byte) string       { return "it is " + q.Method() }
+func (c methods) hold(q Asked, _ []byte) (bool, error) {
+	return slices.ContainsFunc(c, func(m string) bool { return strings.EqualFold(m, q.Method()) }), nil
+}
+
+func (c methods) key() string                    { return "method" }
+func (c methods) wants() string                  { return strings.Join(c, " or ") }
+func (c methods) found(q Asked, _ []byte) string { return "it is " + q.Method() }
 
 type scheme string
 

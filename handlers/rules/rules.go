@@ -30,7 +30,7 @@ type Conditions struct {
 	Path []string `toml:"path"`
 	// Regexp must match the path; its groups are placeholders.
 	Regexp string `toml:"regexp"`
-	// Method must be one of these.
+	// Method must be one of these, in any case.
 	Method []string `toml:"method"`
 	// Host must be one of these.
 	Host []string `toml:"host"`
