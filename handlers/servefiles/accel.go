@@ -90,15 +90,18 @@ func (a *Accel) forward(req *conn.Request, resp *conn.Response, target string) (
 	resp.Clear()
 	resp.BeforeHead(func(_ *conn.Request, resp *conn.Response, status int) {
 		h := resp.Header()
-		for _, f := range fields {
-			switch {
-			case ascii.EqualFold(f.Name, "Set-Cookie"):
-				h.Add(f.Name, f.Value)
-			case status < 400: // what they say is of the content that the application has meant
-				h.Set(f.Name, f.Value)
+		stays := func(f conn.Field) bool { return fits(f.Name, status, h.Get("Content-Type")) }
+		left := slices.DeleteFunc(fields, func(f conn.Field) bool { return !stays(f) })
+		for _, f := range left {
+			if !ascii.EqualFold(f.Name, "Set-Cookie") {
+				h.Del(f.Name)
 			}
 		}
+		for _, f := range left {
+			h.Add(f.Name, f.Value)
+		}
 	})
+	target = strings.ReplaceAll(target, " ", "%20") // as nginx takes it
 	status, err := req.Forward(target, resp, a.routes.Serve)
 	if err != nil {
 		a.log.Error("X-Accel-Redirect cannot be followed", "target", target, "error", err,
@@ -106,6 +109,22 @@ func (a *Accel) forward(req *conn.Request, resp *conn.Response, target string) (
 		return http.StatusInternalServerError, false
 	}
 	return status, true
+}
+
+// fits reports whether a field of the application's belongs to an answer of the route with that
+// status and type. What the application says of content is true only of the content it has meant.
+func fits(name string, status int, contentType string) bool {
+	switch {
+	case ascii.EqualFold(name, "Set-Cookie"):
+		return true
+	case status == http.StatusNotModified:
+		return ascii.EqualFold(name, "Cache-Control") || ascii.EqualFold(name, "Expires")
+	case status > 299:
+		return false
+	}
+	// This one says where parts end, which have types of their own.
+	return !ascii.EqualFold(name, "Content-Type") ||
+		!strings.HasPrefix(contentType, "multipart/byteranges")
 }
 
 // name returns the name of a file below the folder. X-Accel-Redirect has it as a path of a URL,

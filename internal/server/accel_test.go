@@ -131,3 +131,85 @@ accel_redirect = true
 		return strings.Contains(log.String(), "rewritten 10 times")
 	})
 }
+
+// TestAccelRedirectFields: the application's fields with all their values, in answers that they fit:
+// several ranges have a type of their own, and a 304 has no content. A space in the path is one.
+func TestAccelRedirectFields(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", "application/x-own")
+		h.Set("Content-Disposition", "attachment")
+		h["Cache-Control"] = []string{"private", "no-store"}
+		h.Set("X-Accel-Redirect", r.URL.Query().Get("to"))
+	}))
+	defer app.Close()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a b.txt"), []byte("0123456789"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address, _ := serveProgram(t, server.NewProgram(server.Builtin()), strings.NewReplacer(
+		"APP", app.Listener.Addr().String(), "DIR", dir).Replace(`
+[[site]]
+[[site.route]]
+prefix = "/"
+module = "proxy"
+address = "APP"
+accel_redirect = true
+[[site.route]]
+prefix = "/files"
+module = "serve_files"
+path = "DIR"
+internal = true
+cache_control = "max-age=60"
+`))
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	tag := ""
+	for _, test := range []struct {
+		path, field string
+		status      int
+		want        string // Content-Type, Content-Disposition, Cache-Control
+	}{
+		{"/files/a%20b.txt", "", 200, `["application/x-own"] ["attachment"] ["private" "no-store"]`},
+		{"/files/a%2520b.txt", "", 200, `["application/x-own"] ["attachment"] ["private" "no-store"]`},
+		{"/files/a%20b.txt", "Range", 206, `multipart ["attachment"] ["private" "no-store"]`},
+		{"/files/a%20b.txt", "If-None-Match", 304, `[] [] ["private" "no-store"]`},
+		{"/files/folder", "", 301, `[] [] []`},
+		{"/files/none", "", 404, `html [] []`},
+	} {
+		req, _ := http.NewRequest("GET", "http://"+address+"/?to="+test.path, nil)
+		switch test.field {
+		case "Range":
+			req.Header.Set("Range", "bytes=0-1,4-5")
+		case "If-None-Match":
+			req.Header.Set("If-None-Match", tag)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		h := resp.Header
+		kind := fmt.Sprintf("%q", h["Content-Type"])
+		if strings.Contains(kind, "html") {
+			kind = "html"
+		} else if strings.Contains(kind, "multipart/byteranges; boundary=") {
+			kind = "multipart"
+		}
+		got := fmt.Sprintf("%s %q %q", kind, h["Content-Disposition"], h["Cache-Control"])
+		if resp.StatusCode != test.status || got != test.want {
+			t.Errorf("%s, %s: %s, %s, want %s", test.path, test.field, resp.Status, got, test.want)
+		}
+		if resp.StatusCode == 200 {
+			tag = h.Get("ETag")
+		}
+		if kind == "multipart" && strings.Count(string(body), "Content-Range: bytes ") != 2 {
+			t.Errorf("%q", body)
+		}
+	}
+}

@@ -72,6 +72,11 @@ func (c *config) explain(w io.Writer, request string) error {
 			return nil
 		}
 		r := &site.Routes[at]
+		if r.Internal && rewrites == 0 {
+			fmt.Fprintf(w, "route %s (%s): internal, clients do not reach it: 404\n", r.Prefix,
+				r.Rest.Place(""))
+			return nil
+		}
 		fmt.Fprintf(w, "route %s (%s): %s, for %s\n", r.Prefix, r.Rest.Place(""),
 			orElse(r.Module, r.Handler), pathQuery(q))
 		q.Route = strings.TrimSuffix(r.Prefix, "/")

@@ -85,3 +85,36 @@ route / (line 28): echo, for /
 		}
 	}
 }
+
+// TestExplainInternal: a route that clients do not reach, but rules.
+func TestExplainInternal(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lwango.conf")
+	if err := os.WriteFile(file, []byte(`[[listener]]
+address = "127.0.0.1:80"
+[[site]]
+[[site.rule]]
+path = "/open"
+rewrite = "/in/x"
+[[site.route]]
+prefix = "/in"
+handler = "echo"
+internal = true
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for request, want := range map[string]string{
+		"http://a.test/in/x": `site 1 (line 3): every other host
+  rule 1 (line 4): not for this request: path wants "/open", it is "/in/x"
+route /in (line 7): internal, clients do not reach it: 404
+`,
+		"http://a.test/open": `site 1 (line 3): every other host
+  rule 1 (line 4): rewrites to /in/x (path wants "/open", it is "/open")
+route /in (line 7): echo, for /in/x
+`,
+	} {
+		code, got := explained(t, file, request)
+		if diff := cmp.Diff(want, got); diff != "" || code != 0 {
+			t.Errorf("%s: code %d (-want +got):\n%s", request, code, diff)
+		}
+	}
+}
