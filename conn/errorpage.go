@@ -19,6 +19,7 @@ type ErrorPage func(req *Request, resp *Response, status int) bool
 // error in the making of a page has none. Requests that reach no handler, because they cannot be
 // parsed, have the server's own page.
 func (w *Response) OnError(p ErrorPage) {
+	w.live()
 	if w.phase == open {
 		w.pages = append(w.pages, p)
 	}
@@ -27,6 +28,7 @@ func (w *Response) OnError(p ErrorPage) {
 // DropBody drops the body and the effect of Relay, and keeps the header. Once the head has gone
 // out, it does nothing.
 func (w *Response) DropBody() {
+	w.live()
 	if w.phase == open {
 		w.discard()
 		w.size, w.manner, w.early, w.reason = 0, native, 0, ""

@@ -14,6 +14,7 @@ type HeadHook func(req *Request, resp *Response, status int)
 //
 // A field that a hook has set and that is not valid (see Header.Set) is logged and left out.
 func (w *Response) BeforeHead(h HeadHook) {
+	w.live()
 	if w.phase == open && !w.hooking {
 		w.hooks = append(w.hooks, h)
 	}

@@ -11,6 +11,7 @@ import (
 // has no interim responses (RFC 9110 section 15.2). Fields that are not valid, or that frame a
 // message, are left out. The error is that of writing; header may be nil.
 func (w *Response) Inform(status int, header *Header) error {
+	w.live()
 	if w.phase != open || status < 100 || status > 199 || status == 101 {
 		return nil
 	}
@@ -30,6 +31,7 @@ func (w *Response) Inform(status int, header *Header) error {
 // dropped, as one is that is not valid, or that a client needs before the body, such as Content-Type
 // or Set-Cookie (RFC 9110 section 6.5.1).
 func (w *Response) AddTrailer(name, value string) {
+	w.live()
 	if (w.phase == open || w.phase == streamed) && !tooLate(name) && http1.ValidToken(name) &&
 		http1.ValidFieldValue(value) {
 		w.trailer = append(w.trailer, Field{name, value})

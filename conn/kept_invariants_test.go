@@ -75,6 +75,14 @@ func TestGoroutineWrites(t *testing.T) {
 			"Header":      func() { resp.Header().Set("X-Goroutine", "1") },
 			"SetCookie":   func() { _ = resp.SetCookie(&http.Cookie{Name: "a", Value: "b"}) },
 			"JSON":        func() { resp.JSON(500, 1) },
+			"SetMaxRate":  func() { resp.SetMaxRate(1) },
+			"Clear":       func() { resp.Clear() },
+			"Abort":       func() { resp.Abort() },
+			"AddTrailer":  func() { resp.AddTrailer("X-Goroutine", "1") },
+			"Inform":      func() { _ = resp.Inform(103, nil) },
+			"Relay":       func() { resp.Relay(500, "") },
+			"DropBody":    func() { resp.DropBody() },
+			"BeforeHead":  func() { resp.BeforeHead(func(*conn.Request, *conn.Response, int) {}) },
 		} {
 			p, _ := panics(use).(string)
 			if !strings.Contains(p, "goroutine that is not one of its threads") {

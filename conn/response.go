@@ -216,6 +216,7 @@ func (w *Response) SetStatus(code int) {
 // must return the same status, unless it sets another body after all. A reason that has control
 // characters is not sent.
 func (w *Response) Relay(status int, reason string) {
+	w.live()
 	if w.phase != open {
 		return
 	}
@@ -229,6 +230,7 @@ func (w *Response) Relay(status int, reason string) {
 // on; 0: as fast as the client takes them. The thread sleeps between small writes, and the loop
 // serves others meanwhile.
 func (w *Response) SetMaxRate(n int64) {
+	w.live()
 	if w.phase == open || w.phase == streamed {
 		w.x.via.setMaxRate(n)
 	}
@@ -237,6 +239,7 @@ func (w *Response) SetMaxRate(n int64) {
 // Clear drops the body, the header and the effect of Relay, to make room for another answer. Once
 // the head has gone out, it does nothing.
 func (w *Response) Clear() {
+	w.live()
 	if w.phase == open {
 		w.clear()
 	}
@@ -246,6 +249,7 @@ func (w *Response) Clear() {
 // the connection, so that the client can tell. If the head has gone out, what was written before
 // Abort goes out, too. After Abort nothing can be written.
 func (w *Response) Abort() {
+	w.live()
 	switch w.phase {
 	case streamed:
 		if w.kind == gathered {

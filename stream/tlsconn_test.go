@@ -2,12 +2,7 @@ package stream_test
 
 import (
 	"bytes"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"io"
 	"net"
@@ -17,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/keyupdate"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -144,7 +140,7 @@ func TestTLSConnKeyUpdate(t *testing.T) {
 		if s.tls.ConnectionState().CipherSuite != tls.TLS_AES_128_GCM_SHA256 {
 			t.Skip("the processor has no AES")
 		}
-		_, err := s.peer.Write(keyUpdate(t, s.secrets.String()))
+		_, err := s.peer.Write(keyupdate.First(t, s.secrets.String(), "SERVER", true))
 		must(t, err)
 		s.Settle() // the reader has answered, or the loop is blocked
 		got := make([]byte, len(data))
@@ -161,27 +157,6 @@ func TestTLSConnKeyUpdate(t *testing.T) {
 			t.Errorf("no close_notify with the new keys: %v", err)
 		}
 	})
-}
-
-// keyUpdate is the first record of a server's application data: it asks the client for new keys
-// (RFC 8446 4.6.3).
-func keyUpdate(t *testing.T, secrets string) []byte {
-	_, rest, _ := strings.Cut(secrets, "SERVER_TRAFFIC_SECRET_0 ")
-	secret, err := hex.DecodeString(strings.Fields(rest)[1])
-	must(t, err)
-	expand := func(label string, n int) []byte { // RFC 8446 7.1
-		info := "\x00" + string(rune(n)) + string(rune(len("tls13 "+label))) + "tls13 " + label + "\x00"
-		out, err := hkdf.Expand(sha256.New, secret, info, n)
-		must(t, err)
-		return out
-	}
-	block, err := aes.NewCipher(expand("key", 16))
-	must(t, err)
-	aead, err := cipher.NewGCM(block)
-	must(t, err)
-	message := []byte{24, 0, 0, 1, 1, 22}
-	head := []byte{23, 3, 3, 0, byte(len(message) + aead.Overhead())}
-	return aead.Seal(head, expand("iv", 12), message, head)
 }
 
 // TestTLSConnOneReader: a second reader is refused, and does not block the loop.
