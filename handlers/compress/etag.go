@@ -25,13 +25,13 @@ func tagged(tag string, c coding.Coding) string {
 
 func strong(tag string) bool { return strings.HasPrefix(tag, `"`) && http1.ValidETag(tag) }
 
-var untagged = new(byte) // of Request.Once
+var untagged [2]byte // of Request.Once, for each field
 
 // untag adds the handler's tags to those of encoded bodies, in the conditions of a request. If it
 // asks for what has changed, an encoded body that the client does not accept now is not what it
 // would get, and so not what it may keep: a cache asks with all that it has.
 func (c compressor) untag(req *conn.Request) {
-	for _, name := range [...]string{"If-None-Match", "If-Match"} {
+	for i, name := range [...]string{"If-None-Match", "If-Match"} {
 		if _, there := req.HeaderView(name); !there {
 			continue
 		}
@@ -51,7 +51,7 @@ func (c compressor) untag(req *conn.Request) {
 				own = append(own, text)
 			}
 		}
-		if own != nil && req.Once(untagged) {
+		if own != nil && req.Once(&untagged[i]) {
 			req.ReplaceHeader(name, append(own, lists...)...)
 		}
 	}

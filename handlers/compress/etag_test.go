@@ -44,6 +44,8 @@ func TestTagOfEncoded(t *testing.T) {
 			{"PUT /", "If-Match: \"v6-gzip\"", "412 "},
 			{"PUT /", "If-Match: \"v7-gzip-gzip\"", "412 "},
 			{"PUT /", "If-None-Match: \"v7-br\"", "412 "},
+			{"PUT /", "If-Match: \"v7-br\"|If-None-Match: \"v6-br\"", "200 "},
+			{"GET /", "Accept-Encoding: br|If-Match: \"v7-br\"|If-None-Match: \"v7-br\"", `304 "v7-br"`},
 		} {
 			if name == "net/http" && strings.HasPrefix(c.line, "PUT") {
 				continue // ServeContent sets the tag there, too
