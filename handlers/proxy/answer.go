@@ -150,7 +150,14 @@ func (c *call) fields(text string, out *conn.Header) {
 // returns reports whether a field of the upstream goes on to the client, in a head or behind the
 // body.
 func (c *call) returns(name string) bool {
-	return !http1.HopByHop(name) && !http1.Framing(name) && !c.named.has(name) && !c.hides(name)
+	return !http1.HopByHop(name) && !http1.Framing(name) && !c.named.has(name) && !c.hides(name) &&
+		!ownAffair(name)
+}
+
+// ownAffair reports whether a field is between an application and its server, and so not for the
+// client, whatever it says. Some name a path of the application's machine.
+func ownAffair(name string) bool {
+	return ascii.HasPrefixFold(name, "X-Accel-") || ascii.EqualFold(name, "X-Sendfile")
 }
 
 // hides reports whether hide_header has that name.

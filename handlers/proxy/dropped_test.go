@@ -62,10 +62,11 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestFieldsOfTheConnection: what is about the upstream's connection, or hidden, stays here: in
-// interim responses, the head and the trailer.
+// TestFieldsOfTheConnection: what is about the upstream's connection, hidden, or for the server
+// alone, stays here: in interim responses, the head and the trailer.
 func TestFieldsOfTheConnection(t *testing.T) {
-	const fields = "Connection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nX-Hidden: 1\r\nX-Shown: 1\r\n"
+	const fields = "Connection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nX-Hidden: 1\r\nX-Shown: 1\r\n" +
+		"X-Sendfile: /srv/a\r\nX-Accel-Redirect: /a\r\nX-Accel-Expires: 5\r\n"
 	const answer = "HTTP/1.1 103 Early Hints\r\n" + fields + "\r\n" +
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + fields + "\r\n" +
 		"5\r\nhello\r\n0\r\nProxy-Authenticate: x\r\n" + fields + "\r\n"
@@ -75,7 +76,8 @@ func TestFieldsOfTheConnection(t *testing.T) {
 	c := f.Dial()
 	c.Send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 	got := server.Rest(t, c.R)
-	for _, name := range []string{"X-Hop", "Keep-Alive", "X-Hidden", "Proxy-Authenticate"} {
+	for _, name := range []string{"X-Hop", "Keep-Alive", "X-Hidden", "Proxy-Authenticate",
+		"X-Sendfile", "X-Accel-Redirect", "X-Accel-Expires"} {
 		if strings.Contains(got, name+":") {
 			t.Errorf("%s in %q", name, got)
 		}
