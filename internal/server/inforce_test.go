@@ -122,7 +122,7 @@ ${LWANGO_NAME} and ${file:secret}"""
 	}
 
 	text = inForce(t, all, "-l", "127.0.0.1:1", "-r", dir)
-	if !strings.Contains(text, "\n[[listener]]\naddress = \"127.0.0.1:1\"\nproxy_protocol") || !strings.Contains(text, dir) ||
+	if !strings.Contains(text, "\n[[listener]]\naddress = \"127.0.0.1:1\"\nhttp2 = false\nproxy_protocol") || !strings.Contains(text, dir) ||
 		strings.Contains(text, "two.test") {
 		t.Errorf("with -l and -r:\n%s", text)
 	}
