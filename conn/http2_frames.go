@@ -356,6 +356,9 @@ func (s *session) settings(h http2.Header, payload []byte) http2.Code {
 				if st.window += change; st.window > http2.LargestWindow {
 					return http2.FlowControlError
 				}
+				if st.window <= 0 { // it waited for the connection's window
+					st.unqueue()
+				}
 				st.requeue()
 			}
 		case http2.MaxFrameSize:
