@@ -47,3 +47,23 @@ func TestHTTP2WindowShrinks(t *testing.T) {
 		got += int(h.Length)
 	}
 }
+
+// TestHTTP2LongDownload: the frames with which a client takes a long answer are of use, however many
+// they are.
+func TestHTTP2LongDownload(t *testing.T) {
+	t.Parallel()
+	body := make([]byte, 16<<20)
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(_ *conn.Request, w *conn.Response) int {
+		w.SetBody(body)
+		return 200
+	}})
+	r := dial2(t, s).get(1).flush()
+	for got := 0; got < len(body); {
+		h, p := r.data()
+		if h.Type != http2.Data {
+			t.Fatalf("the connection has ended after %d bytes", got)
+		}
+		got += len(p)
+		r.frame(http2.WindowUpdate, 0, 0, uint32Of(h.Length)).frame(http2.WindowUpdate, 0, 1, uint32Of(h.Length)).flush()
+	}
+}

@@ -102,6 +102,7 @@ func (s *session) frameOf(st *h2stream, p []byte) {
 	s.out = append(s.out, p...)
 	st.window -= int64(len(p))
 	s.window -= int64(len(p))
+	s.idle = max(s.idle-2, 0) // the client announces that it has read this, on both windows
 	st.out.Moved(s.port.loop, len(p))
 	s.wake()
 }
