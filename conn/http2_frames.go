@@ -57,6 +57,9 @@ func (s *session) frames() error {
 			s.resetStream(h.Stream, code)
 			continue
 		}
+		if now := s.Loop().Time().Unix(); now-s.idleFrom >= 60 {
+			s.idle, s.idleFrom = 0, now // a client that pings every second is not a flood
+		}
 		if s.idle++; s.idle > maxIdle {
 			return http2.EnhanceYourCalm
 		}
@@ -77,8 +80,11 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 		st = s.find(h.Stream)
 		out := s.state(st, h.Stream).Accept(h.Type)
 		if out.Code != http2.NoError {
-			if h.Type == http2.Data {
-				s.unread(int(h.Length)) // it counts all the same
+			if h.Type == http2.Data { // it counts all the same
+				if s.credit -= int64(h.Length); s.credit < 0 {
+					return http2.FlowControlError
+				}
+				s.unread(int(h.Length))
 			}
 			if out.Connection {
 				if h.Type == http2.Headers && !s.wasClosed(h.Stream) {
@@ -308,6 +314,7 @@ func (s *session) data(h http2.Header, st *h2stream, content []byte) http2.Code 
 	}
 	b := &st.body
 	if b.credit -= int64(h.Length); b.credit < 0 {
+		s.unread(int(h.Length))
 		s.resetStream(st.id, http2.FlowControlError)
 		return http2.NoError
 	}

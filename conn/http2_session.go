@@ -29,6 +29,7 @@ type session struct {
 	streams []*h2stream // and these
 	active  int         // streams whose threads have not ended, closed ones included
 	last    uint32      // the highest that the client has opened
+	served  uint32      // the same, when GOAWAY was sent
 	recent  [16]uint32  // streams that were closed last
 	closed  uint        // how many
 
@@ -53,10 +54,11 @@ type session struct {
 	newWindow int64 // the client's window for a new stream
 	frame     int   // the longest frame that the client takes
 
-	flags  sessionFlags
-	idle   int   // frames in a row that were of no use
-	resets int   // streams that the client has reset, or made the server reset, less those answered
-	err    error // why nothing can be read or sent any more
+	flags    sessionFlags
+	idle     int   // frames in a row that were of no use
+	idleFrom int64 // the second when their count began
+	resets   int   // streams that the client has reset, or made the server reset, less those answered
+	err      error // why nothing can be read or sent any more
 }
 
 type sessionFlags uint8
@@ -76,7 +78,7 @@ const (
 	maxOutput    = 64 << 10  // gathered
 	connCredit   = 1 << 20   // window of the connection
 	ownWindow    = 256 << 10 // window of a stream
-	maxIdle      = 1000      // frames of no use in a row
+	maxIdle      = 1000      // frames of no use in a row, within a minute
 	maxResets    = 200       // more than streams that were answered
 	maxFragments = 64        // frames of one field block
 )
@@ -152,9 +154,11 @@ func (s *session) rest() coro.Code {
 	t := &s.connection.Thread
 	limit := s.set.KeepAliveTimeout
 	switch {
+	case s.blockStream != 0:
+		limit = s.set.HeaderTimeout // for the rest of the block, whatever other streams do
 	case s.active > 0:
 		limit = -1 // they have limits of their own
-	case s.flags&settled == 0, s.blockStream != 0, s.r < s.w:
+	case s.flags&settled == 0, s.r < s.w:
 		limit = s.set.HeaderTimeout
 	default:
 		loop.Expendable(t, t.Loop().Time(), false)
@@ -226,12 +230,14 @@ func (s *session) goAway(code http2.Code) {
 	if s.flags&leaving != 0 && code == http2.NoError || s.flags&failing != 0 {
 		return
 	}
-	s.flags |= leaving
+	if s.flags&leaving == 0 {
+		s.flags, s.served = s.flags|leaving, s.last // it must not rise any more (section 6.8)
+	}
 	if code != http2.NoError {
 		s.flags |= failing
 		s.set.Logger.Debug("conn: http/2 connection ended", "remote", s.remote.addrPort(), "error", code)
 	}
-	s.out = http2.AppendGoAway(s.out, s.last, code, "")
+	s.out = http2.AppendGoAway(s.out, s.served, code, "")
 }
 
 // Flush implements loop.Holder, for what is never held.

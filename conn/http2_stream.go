@@ -84,11 +84,10 @@ func (p *port) freeStream(st *h2stream) {
 	if st.x.via != nil && st.x.via != noRequest {
 		st.x.rest()
 	}
-	fields, body := st.fields, st.body.buf
+	fields := st.fields
 	if cap(fields.Buf) > keptBuffer {
 		fields = http2.Fields{}
 	}
-	_ = body
 	x := &st.x
 	st.s, st.bad, st.err, st.ended, st.inQueue, st.duplexing = nil, nil, nil, false, false, false
 	st.pending, st.next, st.prev, st.body = nil, nil, nil, received{}
