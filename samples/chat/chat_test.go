@@ -21,6 +21,7 @@ type client struct {
 	*testing.T
 	*websocket.Conn
 	here     map[string]bool // as the server has told it
+	kept     []notice        // to be read again, before what comes
 	patience time.Duration   // with what is to be read next
 }
 
@@ -41,17 +42,23 @@ func connectFrom(t *testing.T, s *program.Server, path string, n int) *client {
 	}
 	t.Cleanup(func() { ws.Close() })
 	ws.SetReadDeadline(time.Now().Add(patience))
-	return &client{t, ws, make(map[string]bool), patience}
+	return &client{T: t, Conn: ws, here: make(map[string]bool), patience: patience}
 }
 
 // join connects, and returns the history, which comes first. When it returns, the client knows who
-// is there.
+// is there. What has come before it knew that is still to be read.
 func join(t *testing.T, s *program.Server, room, name string) (*client, []notice) {
 	t.Helper()
 	c := connect(t, s, "/ws-chat?"+url.Values{"room": {room}, "name": {name}}.Encode())
 	first := c.next("history")
 	messages := c.messages(first)
-	if you := first.Name; you != name || c.next("presence").Name != "" || !c.here[name] {
+	var between []notice
+	list := c.read()
+	for ; list.Type != "presence"; list = c.read() {
+		between = append(between, list)
+	}
+	c.kept = between
+	if you := first.Name; you != name || list.Name != "" || !c.here[name] {
 		t.Fatalf("%s is %q; here: %v", name, you, c.here)
 	}
 	return c, messages
@@ -83,6 +90,10 @@ func (c *client) next(kind string) notice {
 
 func (c *client) read() (n notice) {
 	c.Helper()
+	if len(c.kept) > 0 {
+		n, c.kept = c.kept[0], c.kept[1:]
+		return n
+	}
 	c.SetReadDeadline(time.Now().Add(c.patience))
 	if err := c.ReadJSON(&n); err != nil {
 		c.Fatal(err)
