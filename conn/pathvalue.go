@@ -16,8 +16,7 @@ type matched struct {
 	values  []http1.Span // of theirs, in path
 	path    []byte       // the request's at that time; Rewrite makes a new one
 
-	depth uint32 // see Deepen
-	kept  []byte // see keep
+	kept []byte // see keep
 }
 
 // release drops the match. The memory for values and strings stays, for the next request.
@@ -25,7 +24,6 @@ func (m *matched) release() {
 	if m.pattern != "" {
 		m.pattern, m.names, m.values, m.path = "", nil, m.values[:0], nil
 	}
-	m.depth = 0
 }
 
 // compact gives up what the request does not need.
@@ -111,29 +109,4 @@ func (r *Request) SegmentsView() (path []byte, clean bool) {
 		r.segments, r.clean = http1.SplitPath(r.PathView(), r.RawPathView())
 	}
 	return r.segments, r.clean
-}
-
-// Deepen counts a layer that has called the handler within it, and Depth returns the count. By
-// these the code around a middleware knows whether it has called next.
-func (r *Request) Deepen() { r.matched.depth++ }
-
-// Depth is described at Deepen.
-func (r *Request) Depth() uint32 { return r.matched.depth }
-
-// Begun returns how much of the answer is there, for Forgotten: fields, and bytes of a body that is
-// gathered.
-func (w *Response) Begun() int { return w.header.Len() + len(w.buf) }
-
-// Forgotten reports whether nothing of the answer was set or sent, neither header field, nor
-// status, nor body, since Begun was begun, although the client is there to get it, and logs that.
-// It is for the code around a middleware that has returned 0 and has not called next; place is
-// where the program has set it.
-func (w *Response) Forgotten(begun int, place string) bool {
-	x := w.x
-	if w.phase != open || w.kind != gathered || w.early != 0 || w.Begun() != begun || x.req.Gone() {
-		return false
-	}
-	x.set.Logger.Error("conn: a middleware has neither called next nor answered",
-		"middleware", place, "target", x.req.Target(), "request_id", x.req.ID())
-	return true
 }

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 type Group struct {
 	mux    *Mux
 	prefix string
-	layers []Middleware // Guarded, outermost first
+	layers []Middleware // Checked, outermost first
 	begun  string       // the place of the first handler or group in it; empty: there is none
 }
 
@@ -31,7 +30,7 @@ func (g *Group) Use(layers ...Middleware) {
 
 func (g *Group) add(layers []Middleware) {
 	for _, l := range layers {
-		g.layers = append(g.layers, Guarded(l, Place()))
+		g.layers = append(g.layers, Checked(l, Place()))
 	}
 }
 
@@ -74,38 +73,22 @@ func (g *Group) begin() {
 	}
 }
 
-// layer is what a Middleware is given as next.
+// layer is what a Middleware of a Mux is given as next, which a later Use sets.
 type layer struct{ next conn.Handler }
 
-func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
-	req.Deepen()
-	return l.next(req, resp)
-}
+func (l *layer) serve(req *conn.Request, resp *conn.Response) int { return l.next(req, resp) }
 
-// Guarded makes a Middleware of one of the program, set at that place. Where m returns 0, has not
-// called next and has set nothing of the answer itself, it is an error, which is logged, and not an
-// empty page. Guarded panics if m is nil.
-func Guarded(m Middleware, place string) Middleware {
+// Checked makes a Middleware of one that the program has set at that place. Checked panics if m is
+// nil, and the Middleware panics if m returns no handler: both name the place.
+func Checked(m Middleware, place string) Middleware {
 	if m == nil {
 		panic("lwango: Use (" + place + "): the middleware is nil")
 	}
 	return func(next conn.Handler) conn.Handler {
-		return guard(m, (&layer{next: next}).serve, place)
-	}
-}
-
-// guard is m around next, which is the serve of a layer.
-func guard(m Middleware, next conn.Handler, place string) conn.Handler {
-	h := m(next)
-	if h == nil {
-		panic("lwango: Use (" + place + "): the middleware has returned no handler")
-	}
-	return func(req *conn.Request, resp *conn.Response) int {
-		depth, begun := req.Depth(), resp.Begun()
-		status := h(req, resp)
-		if status == 0 && req.Depth() == depth && resp.Forgotten(begun, place) {
-			return http.StatusInternalServerError
+		h := m(next)
+		if h == nil {
+			panic("lwango: Use (" + place + "): the middleware has returned no handler")
 		}
-		return status
+		return h
 	}
 }

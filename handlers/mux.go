@@ -139,17 +139,10 @@ func (m *Mux) Reserve(prefix string) error {
 // first one is the outermost. Use calls layer once, and comes before the first request. The layer
 // sees PathValue and Pattern of a request when next has returned; a layer of a Group sees them
 // before.
-//
-// If a layer returns 0 and has neither called next nor set anything of the answer, that is a
-// mistake, as it would be an empty page with status 200: it is logged, and the client gets 500. A
-// layer that answers itself returns a status.
 func (m *Mux) Use(layers ...Middleware) {
 	for _, l := range layers {
-		if l == nil {
-			panic("lwango: Use (" + Place() + "): the middleware is nil")
-		}
 		inner := &layer{next: m.route}
-		h := guard(l, inner.serve, Place())
+		h := Checked(l, Place())(inner.serve)
 		if m.inner == nil {
 			m.outer = h
 		} else {

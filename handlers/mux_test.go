@@ -2,14 +2,12 @@ package handlers_test
 
 import (
 	"fmt"
-	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/server"
 )
@@ -184,55 +182,6 @@ func TestLayers(t *testing.T) {
 	} {
 		if a := s.Request(line, nil, ""); a.Status[:4]+a.Text != want {
 			t.Errorf("%s: %s %s, want %s", line, a.Status, a.Text, want)
-		}
-	}
-}
-
-// TestForgottenNext: a layer that does nothing at all is an error, and is named; one that answers
-// is none.
-func TestForgottenNext(t *testing.T) {
-	forgets := func(conn.Handler) conn.Handler {
-		return func(*conn.Request, *conn.Response) int { return 0 }
-	}
-	mux := handlers.NewMux()
-	mux.Use(func(next conn.Handler) conn.Handler {
-		return func(req *conn.Request, resp *conn.Response) int {
-			if req.Path() == "/outside" {
-				return 0
-			}
-			return next(req, resp)
-		}
-	})
-	mux.Group("/inside", forgets).Handle("/", shows())
-	mux.Group("/silent").Handle("/", func(*conn.Request, *conn.Response) int { return 0 })
-	for path, h := range map[string]conn.Handler{
-		"/says": func(*conn.Request, *conn.Response) int { return 200 },
-		"/field": func(_ *conn.Request, resp *conn.Response) int {
-			resp.Header().Set("X", "y")
-			return 0
-		},
-		"/body":    func(_ *conn.Request, resp *conn.Response) int { resp.SetBody(nil); return 0 },
-		"/writes":  func(_ *conn.Request, resp *conn.Response) int { resp.WriteString("x"); return 0 },
-		"/flushes": func(_ *conn.Request, resp *conn.Response) int { _ = resp.Flush(); return 0 },
-	} {
-		mux.Group(path, func(conn.Handler) conn.Handler { return h }).Handle("/", shows())
-	}
-	log := new(logtext.Buffer)
-	s := server.Start(t, modes.Direct, conn.Config{Handler: mux.Serve,
-		Logger: slog.New(slog.NewTextHandler(log, nil))})
-	for _, c := range []struct {
-		path   string
-		status int
-	}{
-		{"/outside", 500}, {"/inside/", 500}, {"/silent/", 200}, {"/says/", 200}, {"/field/", 200},
-		{"/body/", 200}, {"/writes/", 200}, {"/flushes/", 200},
-	} {
-		log.Reset()
-		a := s.Request("GET "+c.path, nil, "")
-		logged := regexp.MustCompile(`msg="conn: a middleware has neither called next nor answered" ` +
-			`middleware=\S*/mux_test.go:\d+ target=` + c.path).MatchString(log.String())
-		if a.StatusCode != c.status || logged != (c.status == 500) {
-			t.Errorf("%s: %s, log %s", c.path, a.Status, log)
 		}
 	}
 }

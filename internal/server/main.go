@@ -83,7 +83,7 @@ func (p *Program) Use(layers ...handlers.Middleware) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range layers {
-		p.layers = append(p.layers, handlers.Guarded(l, place))
+		p.layers = append(p.layers, handlers.Checked(l, place))
 	}
 }
 
@@ -91,10 +91,10 @@ func (p *Program) Use(layers ...handlers.Middleware) {
 // panics if the name is empty or taken. It is safe for any goroutine and has no effect on a server
 // that runs already.
 func (p *Program) RegisterMiddleware(name string, m handlers.Middleware) {
-	guarded := handlers.Guarded(m, handlers.Place())
+	checked := handlers.Checked(m, handlers.Place())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.Modules.RegisterMiddleware(name, guarded)
+	p.Modules.RegisterMiddleware(name, checked)
 }
 
 // Options is a valid command line.
