@@ -80,7 +80,6 @@ var only = map[string][]string{
 	"github.com/chromedp/chromedp":                    {"internal/test/browser"},
 	"golang.org/x/crypto/bcrypt":                      {"handlers/auth"},
 	"golang.org/x/crypto/acme":                        {"internal/server"},
-	"golang.org/x/crypto/ocsp":                        {"internal/server", "internal/test/certs"},
 	"github.com/andybalholm/brotli":                   {"internal/coding"},
 	"github.com/klauspost/compress/flate":             {"internal/coding"},
 	"github.com/klauspost/compress/zstd":              {"internal/coding"},

@@ -616,7 +616,7 @@ func TestACMESettings(t *testing.T) {
 			"t.conf:1: tls.acme: no [[listener]] has tls = { acme = true }, and it takes one to obtain certificates"},
 		{"only a listener", listener, "t.conf:3: listener.tls.acme: needs acme = { domains = [...] } in the table [tls]"},
 		{"a file as well", "[tls.acme]\ndomains = \"a.example\"\n[[listener]]\naddress = \"*:443\"\ntls = { acme = true, key = \"a.key\" }\n",
-			"t.conf:5: listener.tls.acme: stands in the place of cert, key and ocsp"},
+			"t.conf:5: listener.tls.acme: stands in the place of cert and key"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()

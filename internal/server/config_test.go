@@ -199,6 +199,10 @@ t.conf:3: listener.tls: expected a table, found the string "b.pem"`},
 			`t.conf:2: pubsub.url: invalid database number: "chat"; expected something like redis://user:password@host:6379/0`},
 		{"too little for topics", "[pubsub]\nmax_bytes = \"64KiB\"",
 			`t.conf:2: pubsub.max_bytes: must be between 1MiB and 1TiB, found 64KiB`},
+		{"an OCSP response", "[[listener]]\naddress = \"*:443\"\ntls = { ocsp = \"a.ocsp\" }",
+			`t.conf:3: listener.tls: expected both cert and key, paths of PEM files, or acme = true
+t.conf:3: listener.tls.ocsp: there is no such key any more: responses are not stapled any ` +
+				"more, as authorities have ended OCSP; remove it"},
 		{"unknown key of the broker", "[pubsub]\nuri = \"redis://host\"", `t.conf:2: pubsub.uri: unknown key (did you mean url?)`},
 
 		{"route without prefix", route("handler = \"echo\""),

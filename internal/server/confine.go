@@ -311,9 +311,6 @@ func (c *config) files() (read, write []string) {
 	for _, l := range c.Listeners {
 		for _, p := range l.Pairs {
 			single = append(single, p.cert, p.key)
-			if p.ocsp != "" {
-				single = append(single, p.ocsp)
-			}
 		}
 		if l.CAs != "" {
 			single = append(single, confpath.Join(c.Dir, l.CAs))

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/crypto/ocsp"
-
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/server/settings"
@@ -26,16 +24,15 @@ type certConfig struct {
 	Cert string `toml:"cert"`
 	// Key is a PEM file.
 	Key string `toml:"key"`
-	// OCSP is a file with a response in DER that is stapled; empty: none.
-	OCSP string `toml:"ocsp"`
 	// ACME stands for the certificates of [tls] acme, in the place of cert and key.
 	ACME bool `toml:"acme"`
+
+	_ struct{} `gone:"ocsp" why:"responses are not stapled any more, as authorities have ended OCSP"`
 }
 
 // pair is a certificate that was read, with its key.
 type pair struct {
 	cert, key string // paths
-	ocsp      string // path of an OCSP response, which is stapled; "": none
 	stamp     stamp  // of the files before they were read
 	read      tls.Certificate
 	leaf      *x509.Certificate // of that; nil until ACME obtains it
@@ -43,20 +40,18 @@ type pair struct {
 	unread    error             // why the configuration has no leaf for domain
 	place     string            // in the configuration
 	strict    bool              // the listener has strict_sni
-
-	unstapled error     // why the certificate is served without its response
-	again     time.Time // the response, or a file of acme, is to be read then; zero: when it changes
+	again     time.Time         // a file of acme is to be read then; zero: when it changes
 }
 
 // stamp changes when one of a pair's files does.
-type stamp [3]struct {
+type stamp [2]struct {
 	inode             uint64
 	size              int64
 	modified, changed syscall.Timespec
 }
 
 func (p *pair) look() (s stamp) {
-	for i, path := range []string{p.cert, p.key, p.ocsp} {
+	for i, path := range []string{p.cert, p.key} {
 		var st syscall.Stat_t
 		if syscall.Stat(path, &st) == nil { // of one that is missing, reading it tells why
 			s[i].inode, s[i].size, s[i].modified, s[i].changed = st.Ino, st.Size, st.Mtim, st.Ctim
@@ -65,29 +60,23 @@ func (p *pair) look() (s stamp) {
 	return s
 }
 
-// changed reports whether the files are to be read again: one of them is another, or the response
-// is due.
-func (p *pair) changed(now time.Time) bool { return p.look() != p.stamp || p.due(now) }
-
-// due reports whether the response is to be looked at again.
-func (p *pair) due(now time.Time) bool { return !p.again.IsZero() && now.After(p.again) }
+// changed reports whether the files are to be read again: one of them is another, or it is time to.
+func (p *pair) changed(now time.Time) bool {
+	return p.look() != p.stamp || !p.again.IsZero() && now.After(p.again)
+}
 
 // load reads the files, and notes what it has read. If it fails, the pair that it has read before
-// stays, with a response that is still good. Files that could not be read count as changed.
+// stays. Files that could not be read count as changed.
 func (p *pair) load(now time.Time) error {
-	p.stamp = p.look()
+	p.stamp, p.again = p.look(), time.Time{}
 	cert, err := confpath.KeyPair(p.cert, p.key)
 	if err == nil && p.domain != "" && p.precedes(cert.Leaf, now) {
 		p.again = cert.Leaf.NotBefore
 		return fmt.Errorf("the new one is not valid before %s", p.again.Format(day))
 	}
 	if err == nil {
-		p.staple(&cert, now)
 		p.read, p.leaf = cert, cert.Leaf
 		return nil
-	}
-	if p.unstapled != nil || p.due(now) {
-		p.staple(&p.read, now)
 	}
 	if errors.As(err, new(*fs.PathError)) {
 		p.stamp = stamp{} // what is in the files is not known, such as for want of a descriptor
@@ -100,53 +89,6 @@ func (p *pair) load(now time.Time) error {
 func (p *pair) precedes(next *x509.Certificate, now time.Time) bool {
 	return now.Before(next.NotBefore) && p.leaf != nil && !now.Before(p.leaf.NotBefore) &&
 		!now.After(p.leaf.NotAfter)
-}
-
-// stapleEvery is how often a response that was not believed is looked at again: perhaps the clock
-// was wrong, or no descriptor was left.
-const stapleEvery = time.Hour
-
-// staple gives cert its OCSP response. One that clients would not believe is left out: most of them
-// break the connection for it (RFC 6066 section 8), and without any they do not.
-func (p *pair) staple(cert *tls.Certificate, now time.Time) {
-	p.unstapled, p.again, cert.OCSPStaple = nil, time.Time{}, nil
-	if p.ocsp == "" {
-		return
-	}
-	der, err := confpath.Read(p.ocsp, confpath.MaxFile)
-	if err == nil {
-		p.again, err = believable(der, cert, now)
-	}
-	if err != nil {
-		p.unstapled, p.again = fmt.Errorf("%s: %w", p.ocsp, err), now.Add(stapleEvery)
-		return
-	}
-	cert.OCSPStaple = der
-}
-
-// believable returns until when clients believe that response for cert; zero: it does not say. The
-// response must be signed by the certificate's issuer, or for it, if cert has the issuer's.
-func believable(der []byte, cert *tls.Certificate, now time.Time) (until time.Time, err error) {
-	var issuer *x509.Certificate
-	if len(cert.Certificate) > 1 {
-		if issuer, err = x509.ParseCertificate(cert.Certificate[1]); err != nil {
-			return until, err
-		}
-	}
-	r, err := ocsp.ParseResponseForCert(der, cert.Leaf, issuer)
-	switch {
-	case err != nil:
-		return until, fmt.Errorf("not a response for this certificate: %w", err)
-	case r.Status == ocsp.Revoked:
-		return until, fmt.Errorf("says that the certificate was revoked on %s", r.RevokedAt.Format(day))
-	case r.Status != ocsp.Good:
-		return until, errors.New("does not say whether the certificate is good")
-	case now.Before(r.ThisUpdate):
-		return until, fmt.Errorf("is not valid before %s", r.ThisUpdate.Format(day))
-	case !r.NextUpdate.IsZero() && now.After(r.NextUpdate):
-		return until, fmt.Errorf("has expired on %s", r.NextUpdate.Format(day))
-	}
-	return r.NextUpdate, nil
 }
 
 // checkTLS makes the listener's TLS configuration. A client gets a certificate whose names fit its
@@ -173,8 +115,8 @@ func (c *config) checkTLS(l *listenerConfig) {
 	}
 	for _, cc := range l.Certs {
 		switch {
-		case cc.ACME && (cc.Cert != "" || cc.Key != "" || cc.OCSP != ""):
-			cc.Table.Errorf("acme", "stands in the place of cert, key and ocsp")
+		case cc.ACME && (cc.Cert != "" || cc.Key != ""):
+			cc.Table.Errorf("acme", "stands in the place of cert and key")
 			continue
 		case cc.ACME && c.TLS.ACME == nil:
 			cc.Table.Errorf("acme", "needs acme = { domains = [...] } in the table [tls]")
@@ -188,9 +130,6 @@ func (c *config) checkTLS(l *listenerConfig) {
 		}
 		p := pair{cert: confpath.Join(c.Dir, cc.Cert), key: confpath.Join(c.Dir, cc.Key),
 			place: cc.Table.Place(""), strict: l.Strict}
-		if cc.OCSP != "" {
-			p.ocsp = confpath.Join(c.Dir, cc.OCSP)
-		}
 		if err := p.load(time.Now()); err != nil {
 			cc.Table.Errorf("", "%v", err)
 			continue
@@ -335,19 +274,9 @@ func (p *pair) nameConcern() string {
 	return ""
 }
 
-// unstapledConcern says that p's certificate is served without the OCSP response that it should
-// have; "" if it has one, or needs none.
-func (p *pair) unstapledConcern() string {
-	if p.unstapled == nil {
-		return ""
-	}
-	return "is served without an OCSP response: " + p.unstapled.Error()
-}
-
 // concerns says why clients refuse p's certificate, or will soon, and what it lacks.
 func (p *pair) concerns(now time.Time) []string {
-	return slices.DeleteFunc([]string{p.concern(now), p.chainConcern(), p.nameConcern(),
-		p.unstapledConcern()},
+	return slices.DeleteFunc([]string{p.concern(now), p.chainConcern(), p.nameConcern()},
 		func(what string) bool { return what == "" })
 }
 
@@ -423,7 +352,7 @@ func (s *server) renewCerts(now time.Time) {
 				s.warnOfCert(p, what)
 			}
 			switch {
-			case err != nil, p.unstapled != nil: // perhaps only the response was read
+			case err != nil:
 			case p.domain != "":
 				s.own.Info("certificate obtained", "domain", p.domain, "expires", p.leaf.NotAfter)
 			default:
@@ -443,16 +372,16 @@ func (s *server) renewCerts(now time.Time) {
 }
 
 // renew reads the pairs whose files have changed, and reports whether there is a new TLS. It calls
-// say for each of them. What is as it was before another look at a response has been said.
+// say for each of them, but not again for files that still cannot be read.
 func (l *listenerConfig) renew(now time.Time, say func(p *pair, err error)) (renewed bool) {
 	for i := range l.Pairs {
 		p := &l.Pairs[i]
 		if !p.changed(now) {
 			continue
 		}
-		stamp, unstapled, leaf := p.stamp, p.unstapledConcern(), p.leaf
+		stamp, leaf := p.stamp, p.leaf
 		err := p.load(now)
-		if p.stamp == stamp && p.unstapledConcern() == unstapled && p.leaf.Equal(leaf) {
+		if p.stamp == stamp && p.leaf.Equal(leaf) {
 			continue
 		}
 		say(p, err)

@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -22,8 +21,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/ocsp"
 
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/server"
@@ -621,133 +618,6 @@ func TestSessionsStay(t *testing.T) {
 				t.Errorf("%s: no session after a reload", tls.VersionName(version))
 			}
 		}
-	}
-}
-
-// TestOCSP: a response is stapled while clients would believe it, renewed with its file, and its
-// absence is warned of.
-func TestOCSP(t *testing.T) {
-	now := time.Now()
-	s := startOCSP(t, ocsp.Response{Status: ocsp.Good, NextUpdate: now.Add(time.Hour)})
-	s.stapled("at first", true)
-	s.renewed(59*time.Minute, "")
-	s.renewed(61*time.Minute, "has expired on")
-	s.stapled("when it is too old", false)
-	s.renewed(62*time.Minute, "")
-	s.response(ocsp.Response{Status: ocsp.Good, NextUpdate: now.Add(3 * time.Hour)})
-	s.renewed(63*time.Minute, `msg="certificate renewed"`)
-	s.stapled("a newer one", true)
-	for want, r := range map[string]ocsp.Response{
-		"was revoked on":       {Status: ocsp.Revoked, RevokedAt: now, NextUpdate: now.Add(9 * time.Hour)},
-		"does not say whether": {Status: ocsp.Unknown, NextUpdate: now.Add(9 * time.Hour)},
-		"is not valid before":  {Status: ocsp.Good, ThisUpdate: now.Add(8 * time.Hour), NextUpdate: now.Add(9 * time.Hour)},
-		"not a response for this certificate": {Status: ocsp.Good, SerialNumber: big.NewInt(1),
-			NextUpdate: now.Add(9 * time.Hour)},
-	} {
-		s.response(r)
-		s.renewed(64*time.Minute, want)
-		s.stapled(want, false)
-	}
-	s.write("a.ocsp", string(certs.New(t).OCSP(s.leaf("a"), ocsp.Response{Status: ocsp.Good}, now)))
-	s.renewed(64*time.Minute, "not a response for this certificate")
-	s.stapled("of another authority", false)
-	s.write("a.ocsp", "no response")
-	s.renewed(64*time.Minute, "served without an OCSP response")
-	s.stapled("no response at all", false)
-	if err := os.Remove(filepath.Join(s.dir, "a.ocsp")); err != nil {
-		t.Fatal(err)
-	}
-	s.renewed(64*time.Minute, "no such file")
-	s.stapled("without a file", false)
-
-	s.put("a", "a.test", 80*24*time.Hour) // its response comes a little later
-	s.renewed(64*time.Minute, "no such file")
-	s.response(ocsp.Response{Status: ocsp.Good})
-	s.renewed(64*time.Minute, `msg="certificate renewed"`)
-	s.stapled("without an end", true)
-	s.renewed(64*time.Hour, "")
-}
-
-// TestOCSPClock: a response that was not believed, perhaps only because of the clock, is looked at
-// again, and one that has ended is not stapled beside a new pair that cannot be used.
-func TestOCSPClock(t *testing.T) {
-	now := time.Now()
-	s := startOCSP(t, ocsp.Response{Status: ocsp.Good, ThisUpdate: now.Add(30 * time.Minute),
-		NextUpdate: now.Add(3 * time.Hour)})
-	s.stapled("before its time", false)
-	s.renewed(59*time.Minute, "")
-	s.renewed(61*time.Minute, `msg="certificate renewed"`)
-	s.stapled("in its time", true)
-
-	s.write("a.key", "no key")
-	s.renewed(62*time.Minute, "the old one stays")
-	s.renewed(179*time.Minute, "")
-	s.stapled("beside a key that is of no use", true)
-	s.renewed(181*time.Minute, "has expired on")
-	s.stapled("when it is too old", false)
-	for after := 182 * time.Minute; after < 6*time.Hour; after += time.Minute {
-		s.renewed(after, "") // once is enough
-	}
-	s.response(ocsp.Response{Status: ocsp.Good, NextUpdate: now.Add(9 * time.Hour)})
-	s.renewed(6*time.Hour, "the old one stays")
-	s.stapled("a new one for the old certificate", true)
-}
-
-// startOCSP starts a server with a certificate and its OCSP response.
-func startOCSP(t *testing.T, r ocsp.Response) *ocspServer {
-	t.Helper()
-	s := &ocspServer{now: time.Now()}
-	startTLS(t, func(made *tlsServer) {
-		s.tlsServer = made
-		s.put("a", "a.test", 90*24*time.Hour)
-		var chain []byte
-		for _, path := range []string{filepath.Join(s.dir, "a.pem"), s.ca.File} {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			chain = append(chain, text...)
-		}
-		s.write("a.pem", string(chain)) // with that of the authority, signatures are checked
-		s.response(r)
-	}, `tls = {cert = "a.pem", key = "a.key", ocsp = "a.ocsp"}`)
-	return s
-}
-
-// ocspServer is a tlsServer with a response. Its times are from now.
-type ocspServer struct {
-	*tlsServer
-	now time.Time
-}
-
-// response writes a response.
-func (s *ocspServer) response(r ocsp.Response) {
-	s.t.Helper()
-	s.write("a.ocsp", string(s.ca.OCSP(s.leaf("a"), r, s.now)))
-}
-
-// stapled checks that the response is stapled, or that none is.
-func (s *ocspServer) stapled(when string, want bool) {
-	s.t.Helper()
-	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", s.Addresses()[0],
-		&tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer conn.Close()
-	file, err := os.ReadFile(filepath.Join(s.dir, "a.ocsp"))
-	if got := conn.OCSPResponse(); want && (err != nil || string(got) != string(file)) || !want && got != nil {
-		s.t.Errorf("%s: a response of %d bytes, want one: %v", when, len(got), want)
-	}
-}
-
-// renewed lets the server look at its files, and checks that a text is logged, or nothing at all.
-func (s *ocspServer) renewed(after time.Duration, logged string) {
-	s.t.Helper()
-	s.log.Reset()
-	s.RenewCerts(s.now.Add(after))
-	if got := s.log.String(); logged == "" && got != "" || !strings.Contains(got, logged) {
-		s.t.Errorf("after %v: want %q, logged: %s", after, logged, got)
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 // `toml:",switch"` takes true and false as well, for that field. `toml:",inline"` at a struct adds
 // its keys to those of the table; `,table` and `,rest` are for fields of type Table: the table
 // itself, and the keys that no other field has. Further tags: `min` and `max`, inclusive, for
-// numbers, durations and sizes; `oneof`, words separated by spaces, for strings.
+// numbers, durations and sizes; `oneof`, words separated by spaces, for strings. A blank field with the
+// tags `gone` and `why` is a key that was removed: its error says why.
 //
 // Decode reports whether all was right. A struct that these rules do not cover is a mistake of the
 // program, not of the file: Decode panics.
@@ -45,9 +46,23 @@ func (t Table) decode(v reflect.Value) {
 		return
 	}
 	for key := range others {
+		if why := gone(v.Type(), key); why != "" {
+			t.file.errorAt(t.at.child(key), "there is no such key any more: %s; remove it", why)
+			continue
+		}
 		t.file.errorAt(t.at.child(key), "unknown key%s",
 			t.hint(key, others[key], slices.Concat(known, t.beside)))
 	}
+}
+
+// gone returns why structs of type t have a key no more; "": they had none of that name.
+func gone(t reflect.Type, key string) string {
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag; tag.Get("gone") == key {
+			return tag.Get("why")
+		}
+	}
+	return ""
 }
 
 // fields fills the fields of v, and returns their keys and the field for the rest, if there is one.

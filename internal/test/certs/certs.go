@@ -15,8 +15,6 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/ocsp"
 )
 
 // Authority signs certificates. Its own is in the PEM file File until the test ends.
@@ -111,23 +109,6 @@ func (a *Authority) Sign(r *x509.CertificateRequest, from, to time.Time) ([]byte
 		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	}
 	return chain, nil
-}
-
-// OCSP makes a response about cert, of which r says the rest. What r leaves out is cert's serial
-// number, and at for the time of the update.
-func (a *Authority) OCSP(cert *x509.Certificate, r ocsp.Response, at time.Time) []byte {
-	a.t.Helper()
-	if r.SerialNumber == nil {
-		r.SerialNumber = cert.SerialNumber
-	}
-	if r.ThisUpdate.IsZero() {
-		r.ThisUpdate = at.Add(-time.Hour)
-	}
-	der, err := ocsp.CreateResponse(a.cert, a.cert, r, a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return der
 }
 
 // Files writes a certificate and its key into PEM files, which are there until the test ends.
