@@ -110,9 +110,9 @@ func testStricter(t *testing.T, before, after string, stays bool) {
 		return c
 	}
 	idle, busy, late := dial(), dial(), dial()
+	late.send("GET / HTTP/1.1\r\n") // first: when the other's handler has begun, this has been read
 	busy.send("GET /wait HTTP/1.1\r\nHost: a.test\r\n\r\n")
 	<-begun
-	late.send("GET / HTTP/1.1\r\n")
 	write(after, "new")
 	if err := s.Reload(); err != nil {
 		t.Fatal(err)
