@@ -47,7 +47,8 @@
 //	carrier.go        what carries an exchange
 //	http2_session.go  a connection of HTTP/2: reading, sending, its end
 //	http2_frames.go   what its client's frames do
-//	http2_stream.go   a stream: thread, exchange and carrier in one
+//	http2_stream.go   a stream: thread, exchange and carrier in one, and its request
+//	http2_answer.go   its answer
 //	http2_send.go     whose content goes out next, and heads
 //	duplex.go         Duplex: body and answer at once
 //	tls.go            TLS between stream and turn

@@ -186,7 +186,7 @@ func TestHTTP2Rude(t *testing.T) {
 			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/", ":authority", "b@a")
 		}, "HEADERS 1 400"},
 		{"CONNECT", func(r *raw2) { r.head(1, http2.EndStream, ":method", "CONNECT", ":authority", "a:80") }, "HEADERS 1 405"},
-		{"fields of 100 KB", bad("x", strings.Repeat("v", 15<<10), "y", strings.Repeat("v", 900)), "HEADERS 1 431"},
+		{"fields beyond max_header_size", bad("x", strings.Repeat("v", 15<<10), "y", strings.Repeat("v", 900)), "HEADERS 1 431"},
 		{"content-length twice", bad("content-length", "0", "content-length", "1"), "HEADERS 1 400"},
 		{"less than content-length", func(r *raw2) {
 			r.head(1, 0, append(post, "content-length", "5")...).frame(http2.Data, http2.EndStream, 1, "four")

@@ -60,7 +60,7 @@ func (st *h2stream) unqueue() {
 // one urgency take turns, whether they are incremental or not.
 func (st *h2stream) prioritize(value []byte) {
 	u := st.urgency
-	for i := 0; i+2 < len(value)+1 && i+2 < len(value); i++ {
+	for i := 0; i+2 < len(value); i++ {
 		if value[i] == 'u' && value[i+1] == '=' && (i == 0 || value[i-1] == ',' || value[i-1] == ' ') {
 			if c := value[i+2]; '0' <= c && c < '0'+urgencies {
 				u = c - '0'

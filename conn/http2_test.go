@@ -383,10 +383,10 @@ func TestHTTP2Bridge(t *testing.T) {
 func TestHTTP2Stop(t *testing.T) {
 	t.Parallel()
 	run2(t, func(t *testing.T, m mode) {
-		begun, release := make(chan bool), make(chan struct{})
+		begun := make(chan bool)
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 			begun <- true
-			_, _ = req.AwaitAny(-1, loop.FromChan(release))
+			_, _ = req.AwaitAny(-1, req.Loop().Stopped())
 			return w.Text(200, "complete")
 		}})
 		c := client2(t, s)
@@ -402,10 +402,6 @@ func TestHTTP2Stop(t *testing.T) {
 			got <- string(body)
 		}()
 		<-begun
-		go func() {
-			time.Sleep(20 * time.Millisecond) // the stop has begun, as a rule
-			close(release)
-		}()
 		s.Stop(5 * time.Second)
 		if body := <-got; body != "complete" {
 			t.Error(body)

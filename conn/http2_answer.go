@@ -1,0 +1,344 @@
+package conn
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// interim implements carrier.
+func (st *h2stream) interim(status int, fields []Field) {
+	if st.err != nil {
+		return
+	}
+	s := st.s
+	at := s.beginHead(st.id, 0, status)
+	for _, f := range fields {
+		if !http1.Framing(f.Name) && http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
+			s.out = http2.AppendField(s.out, f.Name, f.Value)
+		}
+	}
+	s.endHead(at)
+}
+
+// head implements carrier.
+func (st *h2stream) head(p *plan) {
+	if st.err != nil {
+		return
+	}
+	s := st.s
+	flags := uint8(0)
+	if p.bare || p.extent == byLength && p.length == 0 {
+		flags, st.ended = http2.EndStream, true
+	}
+	at := s.beginHead(st.id, flags, p.status)
+	port, set := s.port, s.set
+	port.refresh(set)
+	if !p.overridden {
+		s.out = append(s.out, port.encoded...)
+	} else {
+		if !p.dated {
+			s.out = append(s.out, port.encodedDate...)
+		}
+		for _, f := range set.Headers {
+			if !has(p.fields, f.Name) && http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
+				s.out = http2.AppendField(s.out, f.Name, f.Value)
+			}
+		}
+	}
+	for i := range p.fields {
+		f := &p.fields[i]
+		if ofServer(f.Name) || ascii.EqualFold(f.Name, "Upgrade") || ascii.EqualFold(f.Name, "Proxy-Connection") ||
+			!p.dated && ascii.EqualFold(f.Name, "Date") {
+			continue
+		}
+		s.out = http2.AppendField(s.out, f.Name, f.Value)
+	}
+	if p.contentType != "" {
+		s.out = http2.AppendField(s.out, "Content-Type", p.contentType)
+	}
+	if p.extent == byLength {
+		s.out = http2.AppendLength(s.out, p.length)
+	}
+	s.endHead(at)
+}
+
+// data implements carrier.
+func (st *h2stream) data(p []byte) error {
+	s := st.s
+	if st.ended || st.err != nil {
+		return st.err
+	}
+	if st.duplexing {
+		if len(st.pending) == 0 && st.writing.MaxRate <= 0 {
+			p = st.sendNow(p)
+		}
+		st.pending = append(st.pending, p...)
+		st.allow()
+		return nil
+	}
+	for len(p) > 0 && st.err == nil {
+		piece := p
+		if st.writing.MaxRate > 0 {
+			if pause := st.out.Pause(s.port.loop); pause > 0 {
+				st.sleep(pause)
+				continue
+			}
+			piece = p[:min(len(p), st.out.Piece())]
+		}
+		p = p[len(piece):]
+		if piece = st.sendNow(piece); len(piece) > 0 {
+			st.pending = piece
+			st.allow()
+			if err := st.awaitSent(); err != nil {
+				return err
+			}
+		}
+	}
+	return st.err
+}
+
+// sendNow gathers what can go out before all else, and returns the rest.
+func (st *h2stream) sendNow(p []byte) []byte {
+	for s := st.s; len(p) > 0 && s.quick(st); {
+		n := int(min(int64(len(p)), int64(s.frame), st.window, s.window))
+		s.frameOf(st, p[:n])
+		p = p[n:]
+	}
+	return p
+}
+
+// allow queues what is pending, as far as MaxRate lets it.
+func (st *h2stream) allow() {
+	st.allowed = len(st.pending)
+	if st.duplexing && st.writing.MaxRate > 0 {
+		if st.allowed = 0; st.out.Pause(st.s.port.loop) == 0 {
+			st.allowed = min(len(st.pending), st.out.Piece())
+		}
+	}
+	st.requeue()
+	st.s.wake()
+}
+
+// sleep lets the thread sleep because of MaxRate. If the client resets the stream meanwhile, the
+// next write returns the error.
+func (st *h2stream) sleep(d time.Duration) {
+	was := st.thread.KeepWaiting(true)
+	_ = st.thread.Sleep(d)
+	st.thread.KeepWaiting(was)
+}
+
+// awaitSent waits until the session has taken what is pending.
+func (st *h2stream) awaitSent() error {
+	for len(st.pending) > 0 && st.err == nil {
+		if pause := st.out.Pause(st.s.port.loop); st.allowed == 0 && pause > 0 {
+			st.sleep(pause)
+		} else if err := st.wait(&st.out, false, true); err != nil {
+			st.tooSlow(err)
+		}
+		if st.allowed == 0 && len(st.pending) > 0 {
+			st.allow()
+		}
+	}
+	return st.err
+}
+
+// tooSlow ends the stream of a client that does not take what is sent.
+func (st *h2stream) tooSlow(err error) {
+	st.unqueue()
+	st.pending, st.allowed = nil, 0
+	st.reset(http2.Cancel)
+	st.err = err
+	st.x.canceled(loop.ErrClientGone)
+}
+
+// file implements carrier.
+func (st *h2stream) file(f File, off, n int64) error {
+	r := newFileReader(&st.thread, f, off, n)
+	buf := buffers.Get().(*[streamAt]byte)
+	defer buffers.Put(buf)
+	for n > 0 {
+		k, err := r.Read(buf[:min(n, int64(len(buf)))])
+		if k > 0 {
+			if err := st.data(buf[:k]); err != nil {
+				return err
+			}
+			n -= int64(k)
+			st.spend(k)
+		}
+		if err != nil && n > 0 {
+			if err == io.EOF {
+				err = errShortBody
+			}
+			return st.abort(err)
+		}
+	}
+	return nil
+}
+
+// end implements carrier.
+func (st *h2stream) end(trailer []Field) {
+	if st.ended || st.err != nil {
+		return
+	}
+	s := st.s
+	if len(st.pending) > 0 { // a Duplex that ends writes it
+		return
+	}
+	st.ended = true
+	if len(trailer) > 0 {
+		at := s.beginBlock(st.id, http2.EndStream)
+		for _, f := range trailer {
+			s.out = http2.AppendField(s.out, f.Name, f.Value)
+		}
+		s.endHead(at)
+		return
+	}
+	if st.lastBatch == s.batch && st.lastBatch != 0 { // its last frame has not gone out
+		s.out[st.lastFrame+4] |= http2.EndStream
+		return
+	}
+	s.out = http2.AppendHeader(s.out, http2.Data, http2.EndStream, st.id, 0)
+	s.wake()
+}
+
+// flush implements carrier.
+func (st *h2stream) flush() error {
+	st.s.wake()
+	return st.err
+}
+
+// abort implements carrier.
+func (st *h2stream) abort(err error) error {
+	if st.err == nil {
+		st.reset(http2.InternalError)
+		st.err = err
+	}
+	return st.err
+}
+
+// writeError implements carrier.
+func (st *h2stream) writeError() error { return st.err }
+
+// sent implements carrier.
+func (st *h2stream) sent(n int64) int64 { return max(n-int64(len(st.pending)), 0) }
+
+// setReadDeadline implements carrier.
+func (st *h2stream) setReadDeadline(by time.Time) { st.in.SetDeadline(st.thread.Loop(), by) }
+
+// setWriteDeadline implements carrier.
+func (st *h2stream) setWriteDeadline(by time.Time) { st.out.SetDeadline(st.thread.Loop(), by) }
+
+// setMinRate implements carrier.
+func (st *h2stream) setMinRate(n int) { st.writing.MinRate = max(st.s.set.MinRate, n) }
+
+// setMaxRate implements carrier.
+func (st *h2stream) setMaxRate(n int64) (was int64) {
+	was, st.writing.MaxRate = st.writing.MaxRate, n
+	return was
+}
+
+// spend implements carrier.
+func (st *h2stream) spend(n int) { st.s.stream.SpendOn(n) }
+
+// slim implements carrier.
+func (st *h2stream) slim() {}
+
+// beginDuplex implements carrier.
+func (st *h2stream) beginDuplex() { st.duplexing = true }
+
+// endDuplex implements carrier.
+func (st *h2stream) endDuplex() {
+	st.duplexing = false
+	_ = st.awaitSent()
+}
+
+// dropDuplex implements carrier.
+func (st *h2stream) dropDuplex() {
+	st.duplexing = false
+	if len(st.pending) > 0 {
+		st.unqueue()
+		st.pending = nil
+		st.reset(http2.InternalError)
+	}
+}
+
+// held implements carrier.
+func (st *h2stream) held() int { return len(st.pending) }
+
+// sendHeld implements carrier. The session sends what is held by itself.
+func (st *h2stream) sendHeld() (int, error) {
+	if st.err == nil && len(st.pending) > 0 {
+		if _, err := st.out.Left(st.s.port.loop); err != nil {
+			st.tooSlow(err)
+		} else if st.allowed == 0 {
+			st.allow()
+		}
+	}
+	return len(st.pending), st.err
+}
+
+// awaitDuplex implements carrier.
+func (st *h2stream) awaitDuplex(limit time.Duration, read bool, sources []loop.Source) error {
+	lp := st.thread.Loop()
+	least, room := limit, len(st.pending) > 0
+	if pause := st.out.Pause(lp); room && st.allowed == 0 && pause > 0 {
+		least, room = shorter(least, pause), false // room is not what it waits for
+	}
+	for _, w := range []struct {
+		wanted bool
+		l      *stream.Limit
+	}{{read, &st.in}, {room, &st.out}} {
+		if !w.wanted {
+			continue
+		}
+		left, err := w.l.Left(lp)
+		if err != nil {
+			return nil
+		}
+		least = shorter(least, left)
+	}
+	st.wantsInput, st.wantsRoom = read, room
+	defer func() { st.wantsInput, st.wantsRoom = false, false }()
+	st.sources = append(append(st.sources[:0], sources...), st.self[0])
+	before := lp.Clock(time.Now())
+	_, err := st.thread.AwaitAny(least, st.sources...)
+	waited := lp.Clock(time.Now()) - before
+	if read {
+		st.in.Waited(waited)
+	}
+	if room {
+		st.out.Waited(waited)
+	}
+	if errors.Is(err, loop.ErrDeadlineExceeded) && least != limit {
+		return nil
+	}
+	return err
+}
+
+// shorter returns the shorter of two limits; negative: none.
+func shorter(a, b time.Duration) time.Duration {
+	if a < 0 || 0 <= b && b < a {
+		return b
+	}
+	return a
+}
+
+// upgrade implements carrier.
+func (st *h2stream) upgrade(*plan) {}
+
+// hijack implements carrier.
+func (st *h2stream) hijack() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoHijack }
+
+// detach implements carrier.
+func (st *h2stream) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoHijack }
+
+var errNoHijack = errors.New("conn: a stream of HTTP/2 has no connection to take over")
