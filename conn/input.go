@@ -62,12 +62,17 @@ func (t *turn) readHead() error {
 			timed = true
 			_ = t.stream.SetReadDeadline(t.c.Loop().Time().Add(t.set.HeaderTimeout))
 		}
-		switch err := t.fill(begun); {
-		case err == nil:
-		case err == stream.ErrWouldBlock:
+		err := t.fill(t.r < t.w)
+		if err == stream.ErrWouldBlock {
 			if sealed = t.c.tls != nil && heldTLS(t.c.tls); !sealed {
 				return err
 			}
+			if timed { // else the deadline comes first
+				err = t.awaitInput()
+			}
+		}
+		switch {
+		case err == nil || err == stream.ErrWouldBlock:
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return errHeadTooSlow
 		default:
