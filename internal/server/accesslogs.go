@@ -13,7 +13,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/confpath"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )

@@ -18,7 +18,7 @@ import (
 
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/confpath"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/internal/sysio"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/lwango/lwango/handlers/errorpages"
 	"github.com/lwango/lwango/handlers/limit"
 	"github.com/lwango/lwango/handlers/rules"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 )
 
 // around is the keys that a site and a route have in common: what happens to a request before it is

@@ -6,7 +6,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/internal/coding"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 )
 
 // compressionConfig is the value of `compression`, at the top of the file, in a site or in a route:

@@ -20,7 +20,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/https"
 	"github.com/lwango/lwango/internal/confpath"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/stream"

@@ -15,7 +15,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/pubsub/redis"
 )

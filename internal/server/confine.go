@@ -16,7 +16,7 @@ import (
 
 	"github.com/lwango/lwango/internal/confine"
 	"github.com/lwango/lwango/internal/confpath"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 )
 
 // confineConfig is [confine].

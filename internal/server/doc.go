@@ -54,6 +54,5 @@
 // The log names its package in each line; lines about the life of the server itself, which scripts
 // wait for, have no such prefix.
 //
-// The package settings below it reads TOML into structs; nothing outside these two imports a TOML
-// package.
+// The package settings reads TOML into structs; no other one imports a TOML package.
 package server

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/internal/confpath"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 )
 
 // include reads the files that the key include names, in the order of the key, and of their names

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lwango/lwango/internal/server"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 )
 
 // TestManualsOfModules: the table of settings in a module's README.md has each key of its settings

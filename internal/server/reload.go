@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/asynclog"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 )
 
 // reload reads the configuration again and puts it in force: the new sites, limits and log hold

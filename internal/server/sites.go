@@ -14,7 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers/errorpages"
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/metrics"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 )
 
 // values are one of each type that TOML has, and lists and tables of them.

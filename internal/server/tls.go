@@ -14,7 +14,7 @@ import (
 
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/metrics"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 )
 
 // certConfig is one certificate with its key, both PEM files.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 )
 
 // TestInclude: lists of tables go on in the next file, and each error has its own file and line.

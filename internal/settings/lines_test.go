@@ -9,7 +9,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 )
 
 func TestLines(t *testing.T) {

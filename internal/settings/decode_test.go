@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/settings"
 )
 
 type listener struct {
