@@ -24,11 +24,9 @@ func TestCheckIsConfined(t *testing.T) {
 		want   []string // in the lines that warn, or in the error
 	}{
 		"nothing":     {},
-		"chroot":      {extra: "chroot = \"..\"\nseccomp = true\n"},
+		"seccomp":     {extra: "seccomp = true\n"},
 		"no landlock": {extra: "landlock = false\n"},
 		"a folder":    {closed: "www", want: []string{"a handler cannot read", "/www"}},
-		"a folder of the chroot": {closed: "www", extra: "chroot = \"..\"\n",
-			want: []string{"a handler cannot read", "path=/www"}},
 		"a key": {closed: "keys/key.pem",
 			want: []string{"a reload would be refused", "key.pem: permission denied"}},
 		"a log": {closed: "log", code: 2,

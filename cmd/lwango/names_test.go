@@ -56,6 +56,7 @@ func TestConfinedFindsNames(t *testing.T) {
 			defer upstream.Close()
 			port := upstream.Listener.Addr().(*net.TCPAddr).Port
 			j := newJail(t)
+			j.root = true // with an etc of its own
 			if test.file != "etc/resolv.conf" {
 				if err := os.Mkdir(j.in("run/resolver"), 0o755); err != nil {
 					t.Fatal(err)
@@ -65,7 +66,7 @@ func TestConfinedFindsNames(t *testing.T) {
 				}
 			}
 			j.write(test.file, "nameserver "+test.net+"1\n")
-			text := "[confine]\nuser = \"65534\"\ngroup = \"65534\"\nchroot = \"..\"\n" +
+			text := "[confine]\nuser = \"65534\"\ngroup = \"65534\"\n" +
 				"[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\n" +
 				"[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\n" +
 				fmt.Sprintf("address = \"one.test:%d\"\n", port)

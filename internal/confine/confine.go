@@ -29,17 +29,6 @@ func allThreads(name string, trap, a1, a2, a3 uintptr) error {
 	return nil
 }
 
-// Enter makes root the root folder, and the working directory. Threads of Go share both (CLONE_FS).
-func Enter(root string) error {
-	if err := os.Chdir(root); err != nil {
-		return err
-	}
-	if err := unix.Chroot("."); err != nil {
-		return os.NewSyscallError("chroot", err)
-	}
-	return nil
-}
-
 // User is what a process runs as.
 type User struct {
 	ID, Group int

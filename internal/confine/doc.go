@@ -5,7 +5,7 @@
 // is for all of them, with syscall.AllThreadsSyscall. That cannot be had in a program with cgo; see
 // Supported. The functions may be called from any goroutine, one at a time, in this order:
 //
-//	confine.go    Enter, Become, DropCapabilities: another root folder, another user
+//	confine.go    Become, DropCapabilities: another user
 //	landlock.go   Files: only these folders (landlock(7))
 //	seccomp.go    FilterCalls: only these system calls (seccomp(2))
 //	calls.go      the list of them

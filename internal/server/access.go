@@ -49,7 +49,7 @@ func (a access) set(path string, made *unix.Stat_t) error {
 		}
 	}
 	if a.chmod && has.Mode&0o777 != uint32(a.mode) {
-		if err := chmod(fd, path, uint32(a.mode)); err != nil {
+		if err := chmod(fd, uint32(a.mode)); err != nil {
 			return &fs.PathError{Op: "chmod", Path: path, Err: err}
 		}
 	}
@@ -57,17 +57,13 @@ func (a access) set(path string, made *unix.Stat_t) error {
 }
 
 // chmod changes the mode of a file that was opened with O_PATH. Linux before 6.6 has no call for
-// that, and takes it by the name in /proc. Where that is not mounted, as in most root folders of
-// [confine], path has to do; there no link leads out.
-func chmod(fd int, path string, mode uint32) error {
+// that, and takes it by the name in /proc.
+func chmod(fd int, mode uint32) error {
 	err := unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH)
 	if err != unix.ENOSYS && err != unix.EOPNOTSUPP && err != unix.EINVAL {
 		return err
 	}
-	if err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode); err == unix.ENOENT {
-		err = unix.Chmod(path, mode)
-	}
-	return err
+	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
 }
 
 // parseAccess reads a listener's mode and owner.

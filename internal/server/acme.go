@@ -191,16 +191,6 @@ func (s *server) checkObtaining() {
 	if err := a.checkFolder(s.source.jail); err != nil {
 		s.own.Warn("confine: no certificate can be obtained or renewed", "error", err)
 	}
-	if s.source.jail.file == "" {
-		return
-	}
-	if at, err := url.Parse(a.Directory); err == nil {
-		_, name := netip.ParseAddr(at.Hostname())
-		if _, err := os.Stat("/etc/resolv.conf"); name != nil && err != nil {
-			s.own.Warn("confine: no certificate can be obtained, because names are not found",
-				"directory", a.Directory, "error", err)
-		}
-	}
 }
 
 // file is where the certificate of a domain is, with its key.

@@ -306,11 +306,7 @@ func (s source) load() (c *config, err error) {
 	if s.File == "" {
 		return s.parse("", "")
 	}
-	file := s.File
-	if s.jail != nil && s.jail.file != "" {
-		file = s.jail.file
-	}
-	text, err := confpath.ReadOnce(file, confpath.MaxFile)
+	text, err := confpath.ReadOnce(s.File, confpath.MaxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -331,9 +327,7 @@ func (s source) parse(name, text string) (*config, error) {
 	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
 		c.Table.Errorf("watchdog", "must be at least 1ms, or 0s, which turns it off")
 	}
-	if c.checkConfine(s) {
-		return s.load() // now from within
-	}
+	c.checkConfine(s)
 	if err := s.Embedding.limits(c); err != nil {
 		return nil, err
 	}
@@ -385,9 +379,6 @@ func (s source) decode(wd, name, text string) (*config, error) {
 	c.Dir = wd
 	if name != "" {
 		c.File = confpath.Join(wd, name)
-		if s.jail != nil && s.jail.file != "" {
-			c.File = s.jail.file
-		}
 		c.Dir = filepath.Dir(c.File)
 	}
 	f := settings.Parse(name, c.Dir, text)

@@ -203,6 +203,10 @@ t.conf:3: listener.tls: expected a table, found the string "b.pem"`},
 			`t.conf:3: listener.tls: expected both cert and key, paths of PEM files, or acme = true
 t.conf:3: listener.tls.ocsp: there is no such key any more: responses are not stapled any ` +
 				"more, as authorities have ended OCSP; remove it"},
+		{"another root folder", "[confine]\nuser = \"65534\"\ngroup = \"65534\"\nchroot = \"/srv\"",
+			`t.conf:4: confine.chroot: there is no such key any more: landlock leaves the files that ` +
+				"the configuration names, and RootDirectory= of a systemd unit or a container gives a " +
+				"process another root folder; remove it"},
 		{"unknown key of the broker", "[pubsub]\nuri = \"redis://host\"", `t.conf:2: pubsub.uri: unknown key (did you mean url?)`},
 
 		{"route without prefix", route("handler = \"echo\""),

@@ -2,7 +2,6 @@ package server
 
 import (
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -26,8 +25,6 @@ type confineConfig struct {
 	User string `toml:"user"`
 	// Group is the process's, by name or number; without it, that of the user.
 	Group string `toml:"group"`
-	// Chroot becomes the root folder, before the rest of the configuration is read.
-	Chroot string `toml:"chroot"`
 	// Landlock leaves the files that the configuration names, where the kernel has it; true without
 	// the key.
 	Landlock bool `toml:"landlock"`
@@ -37,6 +34,8 @@ type confineConfig struct {
 	Read []string `toml:"read"`
 	// Write has more files and folders to write to.
 	Write []string `toml:"write"`
+
+	_ struct{} `gone:"chroot" why:"landlock leaves the files that the configuration names, and RootDirectory= of a systemd unit or a container gives a process another root folder"`
 }
 
 // same reports whether both ask for the same.
@@ -44,37 +43,32 @@ func (c *confineConfig) same(o *confineConfig) bool {
 	if c == nil || o == nil {
 		return c == o
 	}
-	return c.User == o.User && c.Group == o.Group && c.Chroot == o.Chroot &&
-		c.Landlock == o.Landlock && c.Seccomp == o.Seccomp && slices.Equal(c.Read, o.Read) &&
-		slices.Equal(c.Write, o.Write)
+	return c.User == o.User && c.Group == o.Group && c.Landlock == o.Landlock &&
+		c.Seccomp == o.Seccomp && slices.Equal(c.Read, o.Read) && slices.Equal(c.Write, o.Write)
 }
 
 // executes reports whether a server that has been confined so may still execute programs.
 func (c *confineConfig) executes() bool {
-	return c == nil || c.Chroot == "" && !c.Seccomp && (!c.Landlock || confine.Landlock() == 0)
+	return c == nil || !c.Seccomp && (!c.Landlock || confine.Landlock() == 0)
 }
 
 // jail is what [confine] has done to the process, or will do. Its process has one.
 //
-// A chroot comes first, when the configuration is read for the first time: so all paths of it mean
-// the same at the start and after a reload, and -t finds what a start would find. The rest comes
-// when the sockets listen (server.confine), since a port below 1024 takes root; for -t, when the
-// configuration has been read.
+// The process is confined when the sockets listen (server.confine), since a port below 1024 takes
+// root; for -t, when the configuration has been read.
 type jail struct {
 	check    bool          // for -t: nothing is made, and nothing will be served
-	file     string        // the configuration below the new root; empty: there has been no chroot
 	user     *confine.User // nil: the one that the process has
-	done     bool          // all else is done, too
+	done     bool          // the process is confined
 	kept     []string      // files and folders that Landlock has left; nil: all
 	filtered bool          // system calls are
 }
 
-// checkConfine checks [confine] and, if it asks for another root folder, changes to it; then all
-// has to be read again, from there.
-func (c *config) checkConfine(s source) (entered bool) {
+// checkConfine checks [confine], and looks up its user while the files for that can be read.
+func (c *config) checkConfine(s source) {
 	t := c.Confine
 	if t == nil {
-		return false
+		return
 	}
 	for _, list := range []*[]string{&t.Read, &t.Write} {
 		for i, path := range *list {
@@ -84,25 +78,15 @@ func (c *config) checkConfine(s source) (entered bool) {
 	if s.Embedding != nil {
 		t.Table.Errorf("", "is for a server that is its process; a program that starts a server "+
 			"in code confines itself")
-		return false
+		return
 	}
-	if s.jail == nil || s.jail.done || s.jail.file != "" {
-		return false // restartNeeded says what has changed
+	if s.jail == nil || s.jail.done {
+		return // restartNeeded says what has changed
 	}
 	if err := confine.Supported(); err != nil {
 		t.Table.Errorf("", "%v", err)
-		return false
+		return
 	}
-	ok := c.checkUser(s.jail)
-	if t.Chroot != "" && ok {
-		return c.enter(s.jail)
-	}
-	return false
-}
-
-// checkUser looks up the user and the group, while their files can be read.
-func (c *config) checkUser(j *jail) (ok bool) {
-	t := c.Confine
 	if t.User == "" {
 		switch {
 		case t.Group != "":
@@ -110,10 +94,8 @@ func (c *config) checkUser(j *jail) (ok bool) {
 		case os.Geteuid() == 0:
 			t.Table.Errorf("user", "missing; expected the user that a server which root has "+
 				"started becomes")
-		default:
-			return true
 		}
-		return false
+		return
 	}
 	u, key, err := lookUser(t.User, t.Group)
 	switch {
@@ -122,18 +104,14 @@ func (c *config) checkUser(j *jail) (ok bool) {
 	case u.ID == 0:
 		t.Table.Errorf("user", "expected one that is not root")
 	case os.Geteuid() == 0:
-		j.user = u
-		return true
+		s.jail.user = u
 	case u.ID != os.Geteuid():
 		t.Table.Errorf("user", "only root becomes another user; this is started by user %d",
 			os.Geteuid())
 	case u.Group != os.Getegid():
 		t.Table.Errorf(key, "only root becomes a member of group %d; this is started with group "+
 			"%d", u.Group, os.Getegid())
-	default:
-		return true
 	}
-	return false
 }
 
 // lookUser finds a user with all groups, by names or numbers. group is its own one if that is not to
@@ -172,49 +150,6 @@ func lookUser(name, group string) (_ *confine.User, key string, _ error) {
 		return nil, "group", err
 	}
 	return u, "group", nil
-}
-
-// enter changes the root folder. The configuration has to be inside, for reloads.
-func (c *config) enter(j *jail) (entered bool) {
-	t := c.Confine.Table
-	root := confpath.Join(c.Dir, c.Confine.Chroot)
-	if info, err := os.Stat(root); err != nil || !info.IsDir() {
-		t.Errorf("chroot", "there is no folder %s", root)
-		return false
-	}
-	inside, err := below(root, c.File)
-	if err != nil {
-		t.Errorf("chroot", "%v", err)
-		return false
-	}
-	prepare()
-	if err := confine.Enter(root); err != nil {
-		if errors.Is(err, unix.EPERM) {
-			err = fmt.Errorf("only root enters another root folder: %w", err)
-		}
-		t.Errorf("chroot", "%v", err)
-		return false
-	}
-	j.file = inside
-	return true
-}
-
-// below returns the path that file has if root is the root folder.
-func below(root, file string) (string, error) {
-	outer, err := filepath.EvalSymlinks(root)
-	if err != nil {
-		return "", err
-	}
-	inner, err := filepath.EvalSymlinks(file)
-	if err != nil {
-		return "", err
-	}
-	rel, err := filepath.Rel(outer, inner)
-	if err != nil || !filepath.IsLocal(rel) {
-		return "", fmt.Errorf("the configuration, %s, is not in %s, where a reload could read it",
-			file, root)
-	}
-	return "/" + rel, nil
 }
 
 // prepare reads what the standard library reads once, on demand.
@@ -278,8 +213,8 @@ func (s *server) confine() error {
 		j.filtered = true
 	}
 	j.done = true
-	s.own.Info("confined", "user", os.Geteuid(), "group", os.Getegid(), "chroot", t.Chroot,
-		"landlock", abi, "seccomp", t.Seccomp)
+	s.own.Info("confined", "user", os.Geteuid(), "group", os.Getegid(), "landlock", abi, "seccomp",
+		t.Seccomp)
 	s.checkJail()
 	s.checkObtaining()
 	return nil
@@ -358,23 +293,8 @@ func (c *config) logFiles() (paths []string) {
 	return paths
 }
 
-// shutOut calls say for each access log that goes to a daemon whose socket is not in the root
-// folder of [confine]. That is no error: the daemon may make it later.
-func (c *config) shutOut(say func(log string, err error)) {
-	if c.Confine == nil || c.Confine.Chroot == "" {
-		return
-	}
-	for _, a := range c.accessLogs() {
-		if d := newDatagrams(a.Path); d != nil && d.network == "unixgram" {
-			if _, err := os.Stat(d.address); err != nil {
-				say(a.Path, err)
-			}
-		}
-	}
-}
-
 // executes reports whether the process may still execute programs.
-func (j *jail) executes() bool { return j == nil || j.file == "" && j.kept == nil && !j.filtered }
+func (j *jail) executes() bool { return j == nil || j.kept == nil && !j.filtered }
 
 // resolved follows the links in a path, if it can.
 func resolved(path string) string {

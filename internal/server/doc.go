@@ -34,7 +34,7 @@
 //	reload.go     SIGHUP
 //	stricter.go   listeners that ask for more than before
 //	onloop.go     calls that must not be made on a loop
-//	confine.go    another user and root folder, files and system calls out of reach
+//	confine.go    another user, files and system calls out of reach
 //	confinecheck.go  what will not work then, at the start and for -t
 //	upgrade.go    SIGUSR2: a new process in the place of this one
 //	handover.go   what the new process gets, and what it says

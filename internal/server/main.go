@@ -236,10 +236,6 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		c.concerns(time.Now(), func(p *pair, what string) {
 			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", p.cert, p.place, what)
 		})
-		c.shutOut(func(log string, err error) {
-			fmt.Fprintf(stderr, "lwango: warning: the access log %s: no socket in the chroot of "+
-				"[confine]: %v\n", log, err)
-		})
 		if o.asked != "" {
 			if err := c.explain(stdout, o.asked); err != nil {
 				fmt.Fprintf(stderr, "lwango: -u: %v\n", err)

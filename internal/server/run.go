@@ -339,10 +339,6 @@ func (s *server) notice() {
 				"set spool_dir", "error", err)
 		}
 	}
-	s.config.shutOut(func(log string, err error) {
-		s.own.Warn("access log: no socket in the chroot of [confine], lines are lost until there is one",
-			"path", log, "error", err)
-	})
 	s.warnOfCerts(time.Now())
 }
 
