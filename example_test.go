@@ -1,18 +1,29 @@
 package lwango_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/signal"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/stream"
 )
 
 // A whole program. It has the command line of lwango itself: -l sets the address.
@@ -61,6 +72,106 @@ func ExampleHandler() {
 	// Output:
 	// 200 OK
 	// 3 left, 7 each
+}
+
+// A service with patterns, middleware for all of it and for a part of it, and JSON both ways.
+func ExampleNewMux() {
+	type item struct {
+		Name  string `json:"name"`
+		Price int    `json:"price"`
+	}
+	items := map[string]item{"7": {"lamp", 30}} // of this example's one loop: no lock
+
+	mux := lwango.NewMux()
+	mux.Use(func(next lwango.Handler) lwango.Handler {
+		return func(req *lwango.Request, resp *lwango.Response) int {
+			status := next(req, resp)
+			fmt.Println(req.Pattern(), status)
+			return status
+		}
+	})
+	mux.Handle("GET /items/{id}", func(req *lwango.Request, resp *lwango.Response) int {
+		found, ok := items[req.PathValue("id")]
+		if !ok {
+			return resp.Error(404, errors.New("there is no such item"))
+		}
+		return resp.JSON(200, found)
+	})
+	staffOnly := func(next lwango.Handler) lwango.Handler {
+		return func(req *lwango.Request, resp *lwango.Response) int {
+			if req.Header().Get("X-Staff") == "" {
+				return 403
+			}
+			return next(req, resp)
+		}
+	}
+	mux.Group("/admin", staffOnly).Handle("PUT /items/{id}",
+		func(req *lwango.Request, resp *lwango.Response) int {
+			var in item
+			if err := req.BindJSON(&in); err != nil {
+				return resp.Error(400, err)
+			}
+			items[req.PathValue("id")] = in
+			return 204
+		})
+
+	url, stop := server.Serve(mux.Serve) // in a program: lwango.ListenAndServe(ctx, address, mux)
+	defer stop()
+	put := func(body string) {
+		req, _ := http.NewRequest("PUT", url+"/admin/items/8", strings.NewReader(body))
+		req.Header.Set("X-Staff", "Ann")
+		req.Header.Set("Content-Type", "application/json")
+		server.Show(http.DefaultClient.Do(req))
+	}
+	server.Show(http.Get(url + "/items/7"))
+	put(`{"name": "chair", "price": "cheap"}`)
+	put(`{"name": "chair", "price": 45}`)
+	server.Show(http.Get(url + "/items/8"))
+	// Output:
+	// GET /items/{id} 200
+	// 200 OK
+	// {"name":"lamp","price":30}
+	//
+	// PUT /admin/items/{id} 400
+	// 400 Bad Request
+	// JSON, line 1, column 34: field "price": expected an integer, not string
+	//
+	// PUT /admin/items/{id} 204
+	// 204 No Content
+	//
+	// GET /items/{id} 200
+	// 200 OK
+	// {"name":"chair","price":45}
+}
+
+// A handler that asks another server, and passes its answer on as it comes.
+func ExampleGet() {
+	weather := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "rain")
+	}))
+	defer weather.Close()
+
+	h := func(req *lwango.Request, resp *lwango.Response) int {
+		answer, err := lwango.Get(req, weather.URL, 10*time.Second)
+		switch {
+		case errors.Is(err, client.ErrConnect):
+			return resp.Error(502, err)
+		case err != nil:
+			return resp.Error(504, err)
+		}
+		resp.WriteString("Today: ")
+		if _, err := io.Copy(resp, answer.Body); err != nil {
+			resp.Abort()
+		}
+		return 200
+	}
+
+	url, stop := server.Serve(h)
+	defer stop()
+	server.Show(http.Get(url))
+	// Output:
+	// 200 OK
+	// Today: rain
 }
 
 // What blocks runs off the loop, here a library that takes a context. That ends after a second, and
@@ -120,6 +231,32 @@ func ExampleHTTPOnLoop() {
 	// Hello, Lwan!
 }
 
+// Some paths of a server of net/http are served on loops.
+func ExampleToHTTP() {
+	native := lwango.NewMux()
+	native.Handle("GET /items/{id}", func(req *lwango.Request, resp *lwango.Response) int {
+		if err := req.Sleep(time.Millisecond); err != nil { // thousands of requests can wait
+			return 500
+		}
+		return resp.JSON(200, req.PathValue("id"))
+	})
+	mux := http.NewServeMux()
+	mux.Handle("/items/", lwango.ToHTTP(native))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "as before")
+	})
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	server.Show(http.Get(s.URL + "/items/5"))
+	server.Show(http.Get(s.URL + "/"))
+	// Output:
+	// 200 OK
+	// "5"
+	//
+	// 200 OK
+	// as before
+}
+
 // A program with a flag and a configuration file of its own, which stops after a day.
 func ExampleRun() {
 	greeting := flag.String("greeting", "Hello", "what clients are told")
@@ -131,6 +268,158 @@ func ExampleRun() {
 	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
 	defer cancel()
 	os.Exit(lwango.Run(ctx, "greeter.conf"))
+}
+
+// A server that a signal stops.
+func ExampleListenAndServe() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	hello := lwango.Handler(func(req *lwango.Request, resp *lwango.Response) int {
+		resp.WriteString("Hello, " + req.Path())
+		return 200
+	})
+	if err := lwango.ListenAndServe(ctx, "127.0.0.1:8080", hello); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A server beside other work: it gets another handler, and stops.
+func ExampleServer_Start() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	say := func(text string) lwango.Handler {
+		return func(_ *lwango.Request, resp *lwango.Response) int {
+			resp.WriteString(text)
+			return 200
+		}
+	}
+	s := lwango.Server{Addr: "127.0.0.1:0", Handler: say("before"),
+		Logger: slog.New(slog.DiscardHandler)}
+	running, err := s.Start(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	url := "http://" + running.Addrs()[0]
+	server.Show(http.Get(url))
+	s.Handler = say("after")
+	if err := running.Reload(s); err != nil {
+		log.Fatal(err)
+	}
+	server.Show(http.Get(url))
+	http.DefaultClient.CloseIdleConnections()
+	stop()
+	fmt.Println(running.Wait())
+	// Output:
+	// 200 OK
+	// before
+	// 200 OK
+	// after
+	// <nil>
+}
+
+// Connections of another protocol, on the loops of a server; ServeStreams serves nothing else.
+func ExampleListener() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	echo := func(_ *loop.Thread, s *stream.Stream) error {
+		s.SetNoWait(true)
+		_, err := io.Copy(s, s)
+		return err
+	}
+	running, err := lwango.Server{Logger: slog.New(slog.DiscardHandler),
+		Listeners: []lwango.Listener{{Addr: "127.0.0.1:0", Streams: echo}}}.Start(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	c, err := net.Dial("tcp", running.Addrs()[0])
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Fprintln(c, "to and fro")
+	line, err := bufio.NewReader(c).ReadString('\n')
+	fmt.Print(line)
+	c.Close()
+	stop()
+	fmt.Println(err, running.Wait())
+	// Output:
+	// to and fro
+	// <nil> <nil>
+}
+
+// untilStop reads from a stream. When the server stops, and nothing that has come is unread, the
+// input ends, even within a line. It also ends if the client has been silent for a minute.
+type untilStop struct {
+	t *loop.Thread
+	s *stream.Stream
+}
+
+func (r untilStop) Read(p []byte) (int, error) {
+	i, err := r.t.AwaitAny(time.Minute, r.s.Readable(), r.t.Loop().Stopped())
+	if err != nil {
+		return 0, err
+	}
+	if i != 0 {
+		return 0, io.EOF
+	}
+	return r.s.Read(p)
+}
+
+// session answers line after line, and returns when the client has left, or the server stops.
+func session(t *loop.Thread, s *stream.Stream) error {
+	lines := bufio.NewScanner(untilStop{t, s})
+	for lines.Scan() {
+		if _, err := fmt.Fprintln(s, strings.ToUpper(lines.Text())); err != nil {
+			return err
+		}
+	}
+	if lines.Err() != nil {
+		return lines.Err()
+	}
+	return io.EOF // the connection is closed
+}
+
+// A protocol of lines, on all CPUs. A stop does not wait for the clients.
+func ExampleServeStreams() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := lwango.ServeStreams(ctx, "127.0.0.1:7000", 0, session); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// timed is middleware that logs how long requests take.
+func timed(next lwango.Handler) lwango.Handler {
+	return func(req *lwango.Request, resp *lwango.Response) int {
+		start := time.Now()
+		status := next(req, resp)
+		slog.Info("answered", "target", req.Target(), "status", status, "in", time.Since(start))
+		return status
+	}
+}
+
+// Middleware around all that is served, by handlers of the program and by the configuration.
+func ExampleUse() {
+	lwango.Use(timed)
+	lwango.Main()
+}
+
+// Middleware for what the configuration names:
+//
+//	[[site.route]]
+//	prefix = "/files"
+//	module = "serve_files"
+//	path = "/srv/files"
+//	use = ["members"]
+func ExampleRegisterMiddleware() {
+	lwango.RegisterMiddleware("members", func(next lwango.Handler) lwango.Handler {
+		return func(req *lwango.Request, resp *lwango.Response) int {
+			if _, ok := req.Cookie("member"); !ok {
+				return resp.Redirect(303, "/login")
+			}
+			return next(req, resp)
+		}
+	})
+	lwango.Main()
 }
 
 // A handler that answers with the next message of a topic, to which others post.

@@ -16,19 +16,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
 const variable = "LWANGO_SAMPLE"
 
-// Main is for TestMain; main is the program's.
+// Main is for TestMain; main is the program's. Tests that leave something behind fail (leak.Main).
 func Main(m *testing.M, main func()) {
 	if os.Getenv(variable) != "" {
 		main()
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	leak.Main(m)
 }
 
 // Command is the program with these arguments, in a folder of its own.

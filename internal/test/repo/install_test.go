@@ -1,4 +1,4 @@
-package lwango_test
+package repo_test
 
 import (
 	"archive/zip"

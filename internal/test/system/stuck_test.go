@@ -1,4 +1,4 @@
-package lwango_test
+package system_test
 
 import (
 	"regexp"

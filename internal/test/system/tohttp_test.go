@@ -1,4 +1,4 @@
-package lwango_test
+package system_test
 
 import (
 	"fmt"
@@ -8,47 +8,19 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	gorilla "github.com/gorilla/websocket"
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/handlers/sse"
 	"github.com/lwango/lwango/handlers/websocket"
-	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/embedded"
 	"github.com/lwango/lwango/internal/test/wait"
 )
-
-// Some paths of a server of net/http are served on loops.
-func ExampleToHTTP() {
-	native := lwango.NewMux()
-	native.Handle("GET /items/{id}", func(req *lwango.Request, resp *lwango.Response) int {
-		if err := req.Sleep(time.Millisecond); err != nil { // thousands of requests can wait
-			return 500
-		}
-		return resp.JSON(200, req.PathValue("id"))
-	})
-	mux := http.NewServeMux()
-	mux.Handle("/items/", lwango.ToHTTP(native))
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, "as before")
-	})
-	s := httptest.NewServer(mux)
-	defer s.Close()
-	server.Show(http.Get(s.URL + "/items/5"))
-	server.Show(http.Get(s.URL + "/"))
-	// Output:
-	// 200 OK
-	// "5"
-	//
-	// 200 OK
-	// as before
-}
 
 // TestToHTTP: a Mux under net/http waits for functions off the loop, speaks WebSocket, streams
 // events and passes requests on to net/http's own handlers.
 func TestToHTTP(t *testing.T) {
-	leavesNothing(t)
 	native := lwango.NewMux()
 	native.Handle("GET /await", func(req *lwango.Request, resp *lwango.Response) int {
 		if err := req.Await(func() error { return nil }, wait.Patience); err != nil {
@@ -91,7 +63,7 @@ func TestToHTTP(t *testing.T) {
 	for path, want := range map[string]string{
 		"/await": "awaited", "/std": "there and back", "/events": "data: 0\n\ndata: 1\n\ndata: 2\n\n",
 	} {
-		if got := get(t, s.URL+path); string(got) != want {
+		if got := embedded.Get(t, s.URL+path); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 	}

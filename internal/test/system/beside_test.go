@@ -1,4 +1,4 @@
-package lwango_test
+package system_test
 
 import (
 	"context"
@@ -25,23 +25,6 @@ import (
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/loop"
 )
-
-func TestMain(m *testing.M) {
-	program.Main(m, func() {
-		switch {
-		case os.Getenv(refused) != "":
-			restricted()
-		case os.Getenv(strained) != "":
-			strain()
-		case os.Getenv(mixed) == "origin":
-			origin()
-		case os.Getenv(mixed) != "":
-			os.Exit(lwango.Run(context.Background(), ""))
-		default:
-			neighbours()
-		}
-	})
-}
 
 // neighbours is a program that does other things beside serving: a goroutine for each connection of
 // another listener, functions that compute off the loops, and a reverse proxy. With -std it is

@@ -1,4 +1,4 @@
-package lwango_test
+package repo_test
 
 import (
 	"go/parser"
@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 	"internal/byteranges":       {"internal/http1"},
 	"internal/mediatype":        {},
 	"internal/template":         {"internal/http1"},
+	"internal/test/embedded":    {"", "internal/test/*"},
 	"internal/test/*":           {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
 	"loop":                      {"coro", "timeoutwheel", "internal/fair", "internal/sysio", "internal/invariants"},
 	"stream":                    {"coro", "loop", "internal/sysio"},

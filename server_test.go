@@ -1,0 +1,413 @@
+package lwango_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/embedded"
+	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/stream"
+)
+
+// TestMain: no test leaves goroutines or descriptors behind.
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// TestServe: Serve returns nil after the end of its context, once the request in flight has its
+// answer.
+func TestServe(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := make(chan struct{})
+	h := func(req *lwango.Request, resp *lwango.Response) int {
+		addr := req.LocalAddr()
+		close(asked)
+		if err := req.Sleep(50 * time.Millisecond); err != nil {
+			t.Error(err)
+		}
+		resp.WriteString(addr.String())
+		return 200
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- lwango.Server{Handler: lwango.Handler(h), Logger: logtext.Quiet,
+			Grace: wait.Patience, Listeners: []lwango.Listener{{Socket: ln}}}.Serve(ctx)
+	}()
+	at := ln.Addr().String()
+	go func() { <-asked; cancel() }()
+	if got := embedded.Get(t, "http://"+at); got != at {
+		t.Errorf("got %q, want %q", got, at)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	if _, err := ln.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the listener afterwards: %v, want it closed", err)
+	}
+}
+
+// TestListeners: one server serves HTTP and streams, with TLS and without, at addresses and at
+// sockets that the program has made.
+func TestListeners(t *testing.T) {
+	dir, err := os.MkdirTemp("", "embed") // names of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	unixLn, err := net.Listen("unix", filepath.Join(dir, "own"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcpLn, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := tcpLn.(*net.TCPListener).File() // a descriptor, as another program would pass it
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcpLn.Close()
+	fromFD, err := net.FileListener(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	upper := func(_ *loop.Thread, s *stream.Stream) error {
+		var p [100]byte
+		n, err := s.Read(p[:])
+		if err != nil {
+			return err
+		}
+		_, err = s.Write([]byte(strings.ToUpper(string(p[:n]))))
+		return err
+	}
+	secure := modes.ServerTLS().Clone()
+	secure.NextProtos = []string{"h2"}
+	chosen := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return secure, nil
+	}}
+
+	r, stop := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", TLS: secure, Handler: embedded.Says("here"),
+		Listeners: []lwango.Listener{{Addr: "127.0.0.1:0"}, {Addr: "unix:" + dir + "/new"},
+			{Socket: unixLn}, {Socket: fromFD}, {Addr: "127.0.0.1:0", TLS: chosen},
+			{Addr: "127.0.0.1:0", Streams: upper}}})
+	at := r.Addrs()
+	if len(at) != 7 {
+		t.Fatalf("addresses %q", at)
+	}
+	for i, address := range at[:6] {
+		url := "http://x/"
+		if i == 0 || i == 5 {
+			url = "https://x/"
+		}
+		if got := embedded.GetAt(t, url, address); got != "here" {
+			t.Errorf("%s: got %q", address, got)
+		}
+	}
+	c, err := net.Dial("tcp", at[6])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "echo\n"); err != nil {
+		t.Error(err)
+	}
+	if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != "ECHO\n" {
+		t.Errorf("streams: %q, %v", line, err)
+	}
+	c.Close()
+	stop()
+	for _, name := range []string{"own", "new"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !os.IsNotExist(err) {
+			t.Errorf("the socket %s is left: %v", name, err)
+		}
+	}
+	if at := r.Addrs(); at != nil {
+		t.Errorf("addresses of a server that has stopped: %q", at)
+	}
+}
+
+// TestStartFails: what a server cannot do it says at once, and it leaves nothing.
+func TestStartFails(t *testing.T) {
+	_, stop := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", Handler: embedded.Says("")})
+	r, _ := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", Handler: embedded.Says("")})
+	taken := r.Addrs()[0]
+	stop()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	file := filepath.Join(t.TempDir(), "wrong.conf")
+	if err := os.WriteFile(file, []byte("thread = 1\n[error_log]\nformat = \"json\"\n"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, s := range map[string]lwango.Server{
+		"listen tcp " + taken + ": bind: address already in use": {Addr: taken},
+		"listen example.org:80: host":                            {Addr: "example.org:80"},
+		"TLS has no certificate":                                 {Addr: "127.0.0.1:0", TLS: new(tls.Config)},
+		"HeaderTimeout: expected 1ms to 24h, found -1s":          {HeaderTimeout: -time.Second},
+		"Threads: expected 1 to 1024, found -1":                  {Threads: -1},
+		"MaxHeaderSize: expected 1 KiB to 16 MiB, found 3 bytes": {MaxHeaderSize: 3},
+		"use of closed network connection":                       {Listeners: []lwango.Listener{{Socket: closed}}},
+		"localhost:9: the address is listened to twice": {Listeners: []lwango.Listener{{Addr: "127.0.0.1:9"},
+			{Addr: "localhost:9"}}},
+		"a *tls.listener has no descriptor": {Listeners: []lwango.Listener{
+			{Socket: tls.NewListener(closed, modes.ServerTLS())}}},
+		"an Addr or a Socket, not both":                             {Listeners: []lwango.Listener{{Addr: "*:1", Socket: closed}}},
+		"wrong.conf:1: thread: unknown key (did you mean threads?)": {File: file},
+		"wrong.conf:3: error_log.format: is for a server that":      {File: file},
+		"no such file": {File: file + "x"},
+	} {
+		s.Logger, s.Handler = logtext.Quiet, embedded.Says("")
+		if err := s.Serve(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if err := lwango.ListenAndServe(t.Context(), taken, embedded.Says("")); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("got %v, want EADDRINUSE", err)
+	}
+}
+
+// TestSeveralServers: servers that start at the same time, on one port and on others, do not get
+// into each other's way: each port has one server, and stops with it alone.
+func TestSeveralServers(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := ln.Addr().String()
+	ln.Close()
+	var got, refused atomic.Int32
+	var all sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	running := make(chan *lwango.Running, 4)
+	for range 4 {
+		all.Go(func() {
+			r, err := lwango.Server{Addr: port, Threads: 2, Handler: embedded.Says(""),
+				Logger: logtext.Quiet}.Start(ctx)
+			switch {
+			case err == nil:
+				got.Add(1)
+				running <- r
+			case errors.Is(err, syscall.EADDRINUSE):
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got.Load() != 1 || refused.Load() != 3 {
+		t.Fatalf("%d servers have the port, and %d were refused", got.Load(), refused.Load())
+	}
+	a, stopA := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", Threads: 3, Handler: embedded.Says("a")})
+	b, _ := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", Threads: 3, Handler: embedded.Says("b")})
+	if n := runtime.GOMAXPROCS(0); n < 2+3+3+1 {
+		t.Errorf("%d processors for eight loops", n)
+	}
+	for text, r := range map[string]*lwango.Running{"a": a, "b": b} {
+		if got := embedded.Get(t, "http://"+r.Addrs()[0]); got != text {
+			t.Errorf("got %q, want %q", got, text)
+		}
+	}
+	stopA()
+	if got := embedded.Get(t, "http://"+b.Addrs()[0]); got != "b" {
+		t.Errorf("after the other one has stopped: %q", got)
+	}
+	cancel()
+	if err := (<-running).Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCounters: the access-log hook is told of each request, and Stats counts them.
+func TestCounters(t *testing.T) {
+	var mu sync.Mutex
+	var lines []string
+	r, stop := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", Handler: embedded.Says("12345"),
+		AccessLog: func(e *lwango.AccessEntry) {
+			mu.Lock()
+			defer mu.Unlock()
+			lines = append(lines, e.Method+" "+string(e.Target))
+			if e.Status != 200 || e.Bytes != 5 || e.Remote.Addr() != netip.MustParseAddr("127.0.0.1") {
+				t.Errorf("%+v", *e)
+			}
+		}})
+	for range 3 {
+		embedded.Get(t, "http://"+r.Addrs()[0]+"/path")
+	}
+	idle, err := net.Dial("tcp", r.Addrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	wait.Until(t, "one connection is open", func() bool {
+		s, err := r.Stats(t.Context())
+		return err != nil || s.Connections == 1
+	})
+	s, err := r.Stats(t.Context())
+	if err != nil || s.Requests != 3 || len(s.Loops) == 0 || s.Loops[0].Waits == 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	stop()
+	if want := "GET /path GET /path GET /path"; strings.Join(lines, " ") != want {
+		t.Errorf("lines %q", lines)
+	}
+	if _, err := r.Stats(t.Context()); !errors.Is(err, lwango.ErrStopped) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// brokerOfTests is a broker that carries nothing.
+type brokerOfTests struct{ connected, closed atomic.Int32 }
+
+func (b *brokerOfTests) Check(string) error { return nil }
+
+func (b *brokerOfTests) Start(*pubsub.Hub, string, *slog.Logger) (func(time.Duration) int, error) {
+	b.connected.Add(1)
+	return func(time.Duration) int { b.closed.Add(1); return 0 }, nil
+}
+
+// TestOneBroker: the topics belong to the process, so one server at a time connects them; the
+// others have them as well.
+func TestOneBroker(t *testing.T) {
+	b := new(brokerOfTests)
+	lwango.UseBroker(b)
+	defer lwango.UseBroker(nil)
+	file := filepath.Join(t.TempDir(), "x.conf")
+	err := os.WriteFile(file, []byte("[pubsub]\nurl = \"redis://127.0.0.1:1/0\"\n"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := lwango.Server{Addr: "127.0.0.1:0", File: file, Handler: embedded.Says(""), Logger: logtext.Quiet}
+	_, stop := embedded.Start(t, s)
+	embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", Handler: embedded.Says("")})
+	if _, err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "pubsub.url: ") {
+		t.Errorf("a second one: %v", err)
+	}
+	stop()
+	_, stop = embedded.Start(t, s)
+	stop()
+	if n, m := b.connected.Load(), b.closed.Load(); n != 2 || m != 2 {
+		t.Errorf("connected %d times, disconnected %d times", n, m)
+	}
+}
+
+// TestZeroServer: a Server needs nothing but its port and something that answers.
+func TestZeroServer(t *testing.T) {
+	ci.Only(t, "listens on port 8080 of all addresses")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := lwango.Server{Handler: embedded.Says("")}.Start(ctx)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		t.Skip("another program has port 8080")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := r.Addrs(); len(at) != 1 || at[0] != "*:8080" && at[0] != "[::]:8080" {
+		t.Errorf("addresses %q", at)
+	}
+	cancel()
+	if err := r.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStopCountsSessions: the line of the log that says how many connections are open at a stop
+// counts those of Streams.
+func TestStopCountsSessions(t *testing.T) {
+	log := new(logtext.Buffer)
+	met := make(chan bool)
+	_, stop := embedded.Start(t, lwango.Server{Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Listeners: []lwango.Listener{{Addr: "127.0.0.1:0",
+			Streams: func(th *loop.Thread, s *stream.Stream) error {
+				_, err := io.CopyN(io.Discard, s, 1)
+				met <- true
+				return err
+			}}}})
+	at := regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(log.String())
+	for range 3 {
+		c, err := new(net.Dialer).DialContext(context.Background(), "tcp", at[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "x"); err != nil {
+			t.Fatal(err)
+		}
+		<-met
+	}
+	stop()
+	if !strings.Contains(log.String(), "connections=3") {
+		t.Errorf("logged: %s", log)
+	}
+}
+
+// A session that waits for a line, or for the rest of one, does not hold up a stop, and answers what
+// has come before.
+func TestSessionEndsAtStop(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	running, err := lwango.Server{
+		Listeners: []lwango.Listener{{Addr: "127.0.0.1:0", Streams: session}},
+		Grace:     time.Hour,
+		Logger:    slog.New(slog.DiscardHandler),
+	}.Start(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns []net.Conn
+	for _, rest := range []string{"", "half a li"} {
+		c, err := net.Dial("tcp", running.Addrs()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
+		fmt.Fprint(c, "one\n")
+		if line, err := bufio.NewReader(c).ReadString('\n'); line != "ONE\n" || err != nil {
+			t.Fatalf("%q, %v", line, err)
+		}
+		fmt.Fprint(c, rest)
+		conns = append(conns, c)
+	}
+	stop()
+	if err := running.Wait(); err != nil {
+		t.Error(err)
+	}
+	for i, want := range []string{"", "HALF A LI\n"} {
+		if got, err := io.ReadAll(conns[i]); string(got) != want || err != nil {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+}
