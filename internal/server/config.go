@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/https"
+	"github.com/lwango/lwango/internal/accesslog"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/loop"
@@ -90,7 +91,7 @@ type config struct {
 	// Listeners are the addresses to listen at; without any, *:8080.
 	Listeners []listenerConfig `toml:"listener"`
 	// AccessLog has a line for each request.
-	AccessLog *accessLogConfig `toml:"access_log"`
+	AccessLog *accesslog.Config `toml:"access_log"`
 	// ErrorLog is the log of the server itself, which goes to stderr.
 	ErrorLog errorLogConfig `toml:"error_log"`
 	// Confine is what the process gives up when its sockets listen: rights, files, system calls.
@@ -223,9 +224,9 @@ type siteConfig struct {
 	// Routes are the routes; the longest prefix wins.
 	Routes []routeConfig `toml:"route"`
 	// AccessLog is for the site's requests, instead of the server's.
-	AccessLog *accessLogConfig `toml:"access_log"`
-	HTTPS     https.Settings   `toml:",inline"`
-	Around    around           `toml:",inline"`
+	AccessLog *accesslog.Config `toml:"access_log"`
+	HTTPS     https.Settings    `toml:",inline"`
+	Around    around            `toml:",inline"`
 
 	Listeners []string // of Names, as conn.Listener has them
 }
@@ -477,6 +478,33 @@ func (c *config) checkPubsub(broker pubsub.Broker) {
 	} else if err := broker.Check(p.URL); err != nil {
 		p.Table.Errorf("url", "%v", err)
 	}
+}
+
+func (c *config) checkAccessLogs() {
+	if c.AccessLog != nil {
+		c.AccessLog.Check(c.Dir, nil)
+	}
+	for _, s := range c.Sites {
+		if s.AccessLog != nil {
+			s.AccessLog.Check(c.Dir, c.AccessLog)
+		}
+	}
+}
+
+// accessLogs returns the tables [access_log] that are in force.
+func (c *config) accessLogs() (all []*accesslog.Config) {
+	if c.AccessLog != nil {
+		all = append(all, c.AccessLog)
+	}
+	if c.rooted {
+		return all
+	}
+	for _, s := range c.Sites {
+		if s.AccessLog != nil {
+			all = append(all, s.AccessLog)
+		}
+	}
+	return all
 }
 
 func (c *config) checkHeaders() {

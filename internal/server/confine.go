@@ -286,7 +286,7 @@ func (c *config) files() (read, write []string) {
 // logFiles returns the paths of the access logs that are files.
 func (c *config) logFiles() (paths []string) {
 	for _, a := range c.accessLogs() {
-		if filepath.IsAbs(a.Path) { // otherwise it names a stream or a socket
+		if a.IsFile() {
 			paths = append(paths, a.Path)
 		}
 	}

@@ -18,10 +18,8 @@ func (c *config) tryConfined(from source) error {
 		return err
 	}
 	for _, a := range c.accessLogs() {
-		if filepath.IsAbs(a.Path) {
-			if err := canLogTo(a.Path); err != nil {
-				return a.Table.Wrong("path", err)
-			}
+		if err := a.Writable(); err != nil {
+			return err
 		}
 	}
 	return nil

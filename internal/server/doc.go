@@ -1,6 +1,6 @@
-// Package server is the program around the loops: command line, configuration, listeners, signals,
-// logs. A request does not pass through it: it goes from loop to conn to the handlers, which this
-// package only puts together.
+// Package server is the program around the loops: command line, configuration, listeners, signals. A
+// request does not pass through it: it goes from loop to conn to the handlers, which this package
+// only puts together.
 //
 // A Program knows what is compiled in. Its Main reads a source (command line and file) into a
 // config, checks all of it and builds its handlers before it opens anything; start makes a server
@@ -43,13 +43,6 @@
 //	pidfile.go    the file with the number of the process, and its lock
 //	sdnotify.go   what a service manager is told
 //	access.go     which users may connect to a UNIX socket
-//	links.go      files that root opens in folders of others
-//	accesslog.go  an access log: buffers and the goroutine that writes them
-//	accesslogs.go which of them a configuration has
-//	logsink.go    where its lines go: files
-//	logsocket.go  syslog and journald
-//	logline.go    its lines in NCSA's formats
-//	logformat.go  JSON, and formats of one's own
 //
 // The log names its package in each line; lines about the life of the server itself, which scripts
 // wait for, have no such prefix.

@@ -1,13 +1,9 @@
 package server
 
 import (
-	"log/slog"
 	"os"
 	"slices"
-	"sync/atomic"
 	"time"
-
-	"github.com/lwango/lwango/conn"
 )
 
 type (
@@ -24,83 +20,12 @@ var (
 	VersionOf    = versionOf
 )
 
-const LogBufferSize = bufferSize
-
-func LogLine(format string, e *conn.AccessEntry) string {
-	var c clock
-	line, err := parseFormat(format)
-	if err != nil {
-		panic(err)
-	}
-	return string(line.append(nil, e, &c))
-}
-
 // SetStandstill changes how long a loop may stand still after the grace period. It returns what
 // undoes that.
 func SetStandstill(d time.Duration) (undo func()) {
 	was := standstill
 	standstill = d
 	return func() { standstill = was }
-}
-
-// SetLogStuck changes how long a write of an access log takes until no connection waits for it, and
-// until the log says so. It returns what undoes that.
-func SetLogStuck(after, said time.Duration) (undo func()) {
-	wasAfter, wasSaid := stuckAfter, saidAfter
-	stuckAfter, saidAfter = after, said
-	return func() { stuckAfter, saidAfter = wasAfter, wasSaid }
-}
-
-// Room returns how many bytes the buffers of a log take.
-func (a AccessLog) Room() (n int) {
-	a.log.buffers.Range(func(_, v any) bool {
-		b := v.(*lineBuffer)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		n += cap(b.lines) + cap(b.spare)
-		return true
-	})
-	return n
-}
-
-// AccessLog makes the log's methods visible.
-type AccessLog struct{ *accessLogConfig }
-
-func OpenAccessLog(path string, log *slog.Logger) (AccessLog, error) {
-	to, err := openSink(path, log)
-	if err != nil {
-		return AccessLog{}, err
-	}
-	a := newAccessLog(path, to, new(atomic.Uint32), log)
-	return AccessLog{&accessLogConfig{Path: path, line: appendCombined, log: a}}, nil
-}
-
-// Format gives the lines another format.
-func (a AccessLog) Format(format string) {
-	var err error
-	if a.line, err = parseFormat(format); err != nil {
-		panic(err)
-	}
-}
-
-func (a AccessLog) Reopen(path string) error {
-	to, err := openSink(path, a.log.log)
-	if err == nil {
-		<-a.log.reopen(to)
-	}
-	return err
-}
-
-// Flush writes what has been logged so far, and returns when that is done.
-func (a AccessLog) Flush() {
-	for range 3 { // one waits in the channel: the writer has done what the first one asked for
-		a.log.full <- struct{}{}
-	}
-}
-
-func (a AccessLog) Close() {
-	a.log.end(nil)
-	<-a.log.done
 }
 
 // ReloadAndLog is what a SIGHUP does.
@@ -160,23 +85,6 @@ func SetObtainPauses(least, most time.Duration) { leastPause, mostPause = least,
 
 // SetFinishLimit sets how long a server that stops waits for a certificate.
 func SetFinishLimit(d time.Duration) { finishLimit = d }
-
-// ParseFormat says what is wrong with a format of the access log.
-func ParseFormat(format string) error {
-	_, err := parseFormat(format)
-	return err
-}
-
-// LineOf makes lines of a format, in a buffer of its own.
-func LineOf(format string) func(e *conn.AccessEntry) {
-	line, err := parseFormat(format)
-	if err != nil {
-		panic(err)
-	}
-	var b []byte
-	var c clock
-	return func(e *conn.AccessEntry) { b = line.append(b[:0], e, &c) }
-}
 
 // SetUpgradeWait sets how long a new process may take.
 func SetUpgradeWait(d time.Duration) { upgradeWait = d }

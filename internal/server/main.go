@@ -317,7 +317,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			case stopped == nil && sig == syscall.SIGHUP:
 				s.hup()
 			case sig == syscall.SIGUSR1:
-				s.reopenLogs()
+				s.access.Reopen()
 			case sig == syscall.SIGUSR2:
 				s.beginUpgrade(stopped != nil)
 			case stopped == nil:

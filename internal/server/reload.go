@@ -31,7 +31,7 @@ func (s *server) reload() error {
 			return err
 		}
 	}
-	sinks, err := s.openSinks(next)
+	sinks, err := s.access.Open(next.accessLogs())
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *server) reload() error {
 		}
 	}
 	if err != nil {
-		closeSinks(sinks)
+		sinks.Close()
 		return err
 	}
 
@@ -54,7 +54,7 @@ func (s *server) reload() error {
 	next.loops = s.loops
 	s.notePorts(next, added)
 	s.restartNeeded(next)
-	s.logTo(next, sinks)
+	s.access.Use(next.accessLogs(), sinks)
 	if logs := asynclog.Of(s.log); logs != nil && s.source.Embedding == nil {
 		logs.SetJSON(next.ErrorLog.Format == "json")
 	}
@@ -63,7 +63,7 @@ func (s *server) reload() error {
 	s.config = next
 	s.observe(next)
 	s.conn.Configure(s.connConfig())
-	s.dropLogs()
+	s.access.Retire(next.accessLogs(), next.AccessLog)
 	next.begin()
 	s.obtain()
 	s.limitTopics()

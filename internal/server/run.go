@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/accesslog"
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
@@ -32,7 +33,7 @@ type server struct {
 	watchdog  *loop.Watchdog
 	inherited map[string][]int
 	listeners map[address]*listener
-	access    accessLogs
+	access    *accesslog.Logs
 
 	// disconnect ends the work of the broker; nil if the topics are this process's own.
 	disconnect func(grace time.Duration) (unsent int)
@@ -65,6 +66,11 @@ type server struct {
 func start(src source, c *config) (*server, error) {
 	s := &server{source: src, log: src.Logger, own: asynclog.Vital(src.Logger), config: c,
 		listeners: map[address]*listener{}, obtained: make(chan struct{}, 1)}
+	var hook func(*conn.AccessEntry)
+	if e := src.Embedding; e != nil {
+		hook = e.AccessLog
+	}
+	s.access = accesslog.New(s.log, s.own, hook)
 	if err := s.start(); err != nil {
 		for _, l := range s.listeners {
 			l.socket.remove()
@@ -82,7 +88,7 @@ func start(src source, c *config) (*server, error) {
 		if s.watchdog != nil {
 			s.watchdog.Close()
 		}
-		s.closeLogs()
+		s.access.Close()
 		if s.disconnect != nil {
 			s.disconnect(0)
 		}
@@ -146,11 +152,11 @@ func (s *server) start() (err error) {
 	if err := s.confine(); err != nil {
 		return err
 	}
-	sinks, err := s.openSinks(s.config)
+	sinks, err := s.access.Open(s.config.accessLogs())
 	if err != nil {
 		return err
 	}
-	s.logTo(s.config, sinks)
+	s.access.Use(s.config.accessLogs(), sinks)
 	s.limitTopics()
 	if err := s.connectTopics(); err != nil {
 		return err
@@ -262,7 +268,7 @@ func (s *server) wait() error {
 			s.own.Warn("messages have not reached the broker", "messages", unsent)
 		}
 	}
-	s.closeLogs()
+	s.access.Close()
 	if s.replaced() && s.upgrade.pidFile || s.gaveBack && s.before.has(s.pid) {
 		s.pid.close()
 	} else {
@@ -290,6 +296,7 @@ func (s *server) connConfig() conn.Config {
 		SpoolDir:        c.SpoolDir,
 		MaxSpool:        int64(c.MaxSpool),
 		Count:           c.counted,
+		AccessLog:       s.access.Default(c.AccessLog),
 		Logger:          s.log,
 	}
 	if c.MinRate == 0 {
@@ -318,11 +325,6 @@ func (s *server) connConfig() conn.Config {
 		if l.Proxies != nil {
 			cc.Proxies[l.Address.String()] = l.Proxies
 		}
-	}
-	if c.AccessLog != nil {
-		cc.AccessLog = c.AccessLog
-	} else if e := s.source.Embedding; e != nil && e.AccessLog != nil {
-		cc.AccessLog = &accessLogConfig{hook: e.AccessLog}
 	}
 	return cc
 }

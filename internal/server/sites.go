@@ -112,7 +112,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 		report := func(err error) { reportAt(site.Table, "", err) }
 		var logs handlers.Middleware // outermost: what is refused further in has its line there, too
 		if site.AccessLog != nil {
-			logs = site.AccessLog.around
+			logs = site.AccessLog.Middleware
 		}
 		b.Around = handlers.Chain(logs, c.https(*site, s.Logger, report),
 			site.Around.middleware(env, "", s.Modules), s.Around, env.Routes.Inner)

@@ -1,4 +1,4 @@
-package server
+package accesslog
 
 import (
 	"log/slog"
@@ -11,9 +11,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// accessLog is what the lines for one path go through, of all tables [access_log] that name it. A
-// loop only forms lines, in a buffer of its own; one ordinary goroutine writes them, because a write
-// to a file can wait for a disk and a loop must not.
+// writer is what the lines for one path go through, of all tables [access_log] that name it. A loop
+// only forms lines, in a buffer of its own; one ordinary goroutine writes them, because a write to a
+// file can wait for a disk and a loop must not.
 //
 // A client can send requests faster than a disk takes their lines. So a connection has a share of
 // the buffer: an eighth of what is free, so that many of them cannot fill it either. A connection
@@ -22,7 +22,7 @@ import (
 // lines that find no room are dropped and counted. A line finds room if it takes an eighth of what
 // is free at most: so the longest are dropped first, those of a client that tries to fill the log,
 // and not the usual ones.
-type accessLog struct {
+type writer struct {
 	path   string
 	log    *slog.Logger
 	rounds *atomic.Uint32 // how often lines were taken out, of all logs of a server: see conn.Share
@@ -34,7 +34,7 @@ type accessLog struct {
 	said  atomic.Int64 // when the log last said that a write is stuck, likewise; 0: never
 
 	// instead is the log for lines that come after the end, of requests that were under way.
-	instead atomic.Pointer[accessLogConfig]
+	instead atomic.Pointer[Config]
 
 	// Signals to the writer, of which one outstanding is enough.
 	some chan struct{} // a buffer got its first line
@@ -43,6 +43,11 @@ type accessLog struct {
 
 	stop chan struct{}
 	done chan struct{}
+
+	// The writer's goroutine alone has these.
+	to        sink
+	unwritten int       // lines since writing began to fail; 0: all is well
+	failed    time.Time // the last time
 }
 
 const (
@@ -80,9 +85,9 @@ type lineBuffer struct {
 // shareUnit is the unit of conn.Share, in bytes: 16 bits of these reach as far as bufferSize.
 const shareUnit = 16
 
-// newAccessLog starts the writer. Any loop may call add; the other methods are for one goroutine.
-func newAccessLog(path string, to sink, rounds *atomic.Uint32, log *slog.Logger) *accessLog {
-	a := &accessLog{
+// newWriter starts the goroutine. Any loop may call add; the other methods are for one goroutine.
+func newWriter(path string, to sink, rounds *atomic.Uint32, log *slog.Logger) *writer {
+	w := &writer{
 		path:   path,
 		log:    log,
 		rounds: rounds,
@@ -91,9 +96,10 @@ func newAccessLog(path string, to sink, rounds *atomic.Uint32, log *slog.Logger)
 		next:   make(chan nextSink, 1),
 		stop:   make(chan struct{}),
 		done:   make(chan struct{}),
+		to:     to,
 	}
-	go a.write(to)
-	return a
+	go w.run()
+	return w
 }
 
 // nextSink is where all further lines go.
@@ -102,49 +108,46 @@ type nextSink struct {
 	taken chan struct{} // closed when the old one has all its lines and is closed
 }
 
-// stuckWait is how long reopen and close wait for what does not take the last lines.
-const stuckWait = 2 * time.Second
-
 // reopen writes what was logged before to the old file, as a log rotation needs it, and goes on with
 // another sink. It does not wait; taken is closed when the old file has all.
-func (a *accessLog) reopen(to sink) (taken <-chan struct{}) {
+func (w *writer) reopen(to sink) (taken <-chan struct{}) {
 	next := nextSink{to, make(chan struct{})}
 	select {
-	case unused := <-a.next: // the writer has been stuck since the last time
+	case unused := <-w.next: // the writer has been stuck since the last time
 		_ = unused.to.close()
 	default:
 	}
-	a.next <- next
+	w.next <- next
 	return next.taken
 }
 
 // end writes what is left and ends the writer; done is closed then. Lines that come later go to
 // another log, or are lost if there is none.
-func (a *accessLog) end(instead *accessLogConfig) {
+func (w *writer) end(instead *Config) {
 	if instead == nil {
-		instead = new(accessLogConfig)
+		instead = new(Config)
 	}
-	a.instead.Store(instead)
-	close(a.stop)
+	w.instead.Store(instead)
+	close(w.stop)
 }
 
 // buffer returns the buffer of a loop.
-func (a *accessLog) buffer(l *loop.Loop) *lineBuffer {
-	v, ok := a.buffers.Load(l)
+func (w *writer) buffer(l *loop.Loop) *lineBuffer {
+	v, ok := w.buffers.Load(l)
 	if !ok {
-		v, _ = a.buffers.LoadOrStore(l, &lineBuffer{lines: make([]byte, 0, 4096)})
+		v, _ = w.buffers.LoadOrStore(l, &lineBuffer{lines: make([]byte, 0, 4096)})
 	}
 	return v.(*lineBuffer)
 }
 
 // add forms the line of one request, and does not wait for the file. It reports whether there is
 // room for more of the connection: see conn.AccessLog.
-func (a *accessLog) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool {
-	b := a.buffer(l)
+func (w *writer) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool {
+	b := w.buffer(l)
 	b.mu.Lock()
-	if instead := a.instead.Load(); instead != nil {
+	if instead := w.instead.Load(); instead != nil {
 		b.mu.Unlock()
-		return instead.log == nil || instead.log.add(l, e, instead.line)
+		return instead.to == nil || instead.to.add(l, e, instead.line)
 	}
 	before := len(b.lines)
 	b.lines = line.append(b.lines, e, &b.clock)
@@ -155,37 +158,37 @@ func (a *accessLog) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool
 		after = before
 	}
 	b.mu.Unlock()
-	if round := uint8(a.rounds.Load()); e.Share.Round != round {
+	if round := uint8(w.rounds.Load()); e.Share.Round != round {
 		e.Share = conn.Share{Round: round}
 	}
 	used := min(int(e.Share.Used)+(after-before+shareUnit-1)/shareUnit, math.MaxUint16)
 	e.Share.Used = uint16(used)
-	room := used*shareUnit <= (bufferSize-after)/8 || a.stuckFor() >= stuckAfter
+	room := used*shareUnit <= (bufferSize-after)/8 || w.stuckFor() >= stuckAfter
 	switch {
 	case !room || before < bufferSize/2 && after >= bufferSize/2:
-		notify(a.full)
+		notify(w.full)
 	case before == 0:
-		notify(a.some)
+		notify(w.some)
 	}
 	return room
 }
 
 // hasRoom reports whether a connection with that share may have more requests.
-func (a *accessLog) hasRoom(s conn.Share) bool {
-	return s.Round != uint8(a.rounds.Load()) || a.stuckFor() >= stuckAfter
+func (w *writer) hasRoom(s conn.Share) bool {
+	return s.Round != uint8(w.rounds.Load()) || w.stuckFor() >= stuckAfter
 }
 
 // stuckFor returns for how long the writer has been writing, 0 if it does not write.
-func (a *accessLog) stuckFor() time.Duration {
-	if began := a.began.Load(); began != 0 {
+func (w *writer) stuckFor() time.Duration {
+	if began := w.began.Load(); began != 0 {
 		return time.Since(epoch) - time.Duration(began)
 	}
 	return 0
 }
 
 // lost returns how many lines have been dropped since the last write.
-func (a *accessLog) lost() (n int64) {
-	a.buffers.Range(func(_, v any) bool {
+func (w *writer) lost() (n int64) {
+	w.buffers.Range(func(_, v any) bool {
 		b := v.(*lineBuffer)
 		b.mu.Lock()
 		n += b.dropped
@@ -202,60 +205,61 @@ func notify(c chan struct{}) {
 	}
 }
 
-// write is the writer's goroutine. It sleeps while there is nothing to write: an idle server has no
+// run is the writer's goroutine. It sleeps while there is nothing to write: an idle server has no
 // ticker.
-func (a *accessLog) write(to sink) {
-	defer close(a.done)
-	w := &logWriter{to: to, log: a.log, path: a.path}
+func (w *writer) run() {
+	defer close(w.done)
 	var due <-chan time.Time
 	for {
 		select {
-		case <-a.some:
+		case <-w.some:
 			if due == nil {
 				due = time.After(flushAfter)
 			}
 			continue
 		case <-due:
 			due = nil
-		case <-a.full:
-		case next := <-a.next:
-			a.handOver(w, next)
+		case <-w.full:
+		case next := <-w.next:
+			w.handOver(next)
 			continue
-		case <-a.stop:
+		case <-w.stop:
 			select {
-			case next := <-a.next:
-				a.handOver(w, next)
+			case next := <-w.next:
+				w.handOver(next)
 			default:
 			}
-			a.flush(w, false)
-			w.end()
+			w.flush(false)
+			w.close()
 			return
 		}
-		a.flush(w, false)
+		w.flush(false)
 	}
 }
 
-func (a *accessLog) handOver(w *logWriter, next nextSink) {
-	a.flush(w, true)
-	w.replace(next.to)
+// handOver goes on with another sink. What was lost is told when that takes lines.
+func (w *writer) handOver(next nextSink) {
+	w.flush(true)
+	w.closeSink()
+	w.to = next.to
 	close(next.taken)
 }
 
 // flush writes what all loops have formed so far. See sink for last.
-func (a *accessLog) flush(w *logWriter, last bool) {
-	a.buffers.Range(func(_, v any) bool {
+func (w *writer) flush(last bool) {
+	w.buffers.Range(func(_, v any) bool {
 		b := v.(*lineBuffer)
 		b.mu.Lock()
 		lines, dropped := b.lines, b.dropped
 		b.lines, b.dropped = b.spare[:0], 0
 		b.mu.Unlock()
 		if len(lines) > 0 {
-			a.rounds.Add(1)
-			a.watched(func() { w.write(lines, last) })
+			w.rounds.Add(1)
+			w.watched(func() { w.write(lines, last) })
 		}
 		if dropped > 0 {
-			a.log.Warn("access log: lines dropped, no room while the file was written",
-				"path", a.path, "lines", dropped)
+			w.log.Warn("access log: lines dropped, no room while the file was written",
+				"path", w.path, "lines", dropped)
 		}
 
 		if cap(lines) > keptLines && len(lines) < keptLines {
@@ -269,68 +273,53 @@ func (a *accessLog) flush(w *logWriter, last bool) {
 }
 
 // watched writes, and has it said when that takes long.
-func (a *accessLog) watched(write func()) {
+func (w *writer) watched(write func()) {
 	began := max(int64(time.Since(epoch)), 1)
-	a.began.Store(began)
-	say := time.AfterFunc(saidAfter, func() { a.sayStuck(began) })
+	w.began.Store(began)
+	say := time.AfterFunc(saidAfter, func() { w.sayStuck(began) })
 	write()
-	a.began.Store(0)
+	w.began.Store(0)
 	say.Stop()
 }
 
 // sayStuck logs, once a minute at most, that the write that began then is still under way.
-func (a *accessLog) sayStuck(began int64) {
-	if a.began.Load() != began {
+func (w *writer) sayStuck(began int64) {
+	if w.began.Load() != began {
 		return
 	}
 	now := int64(time.Since(epoch))
-	if said := a.said.Load(); said == 0 || now-said >= int64(time.Minute) {
-		a.said.Store(now)
-		a.log.Error("access log: a write is stuck, lines that find no room are dropped",
-			"path", a.path, "for", a.stuckFor().Round(time.Second), "dropped", a.lost())
+	if said := w.said.Load(); said == 0 || now-said >= int64(time.Minute) {
+		w.said.Store(now)
+		w.log.Error("access log: a write is stuck, lines that find no room are dropped",
+			"path", w.path, "for", w.stuckFor().Round(time.Second), "dropped", w.lost())
 	}
-	time.AfterFunc(time.Minute, func() { a.sayStuck(began) })
+	time.AfterFunc(time.Minute, func() { w.sayStuck(began) })
 }
 
-// logWriter is where the lines go, and whether writes fail. It logs the first failure and the
-// recovery, not each line.
-type logWriter struct {
-	to   sink
-	log  *slog.Logger
-	path string
-
-	lost   int       // lines since writing began to fail; 0: all is well
-	failed time.Time // the last time
-}
-
-func (w *logWriter) write(lines []byte, last bool) {
+// write writes lines. It logs the first failure and the recovery, not each line.
+func (w *writer) write(lines []byte, last bool) {
 	lost, err := w.to.write(lines, last)
 	if err != nil {
-		if w.lost == 0 {
+		if w.unwritten == 0 {
 			w.log.Error("access log: cannot be written", "path", w.path, "error", err)
 		}
-		w.lost, w.failed = w.lost+max(lost, 1), time.Now()
-	} else if w.lost > 0 && time.Since(w.failed) >= w.to.calm() {
-		w.log.Warn("access log: written again", "path", w.path, "lost", w.lost)
-		w.lost = 0
+		w.unwritten, w.failed = w.unwritten+max(lost, 1), time.Now()
+	} else if w.unwritten > 0 && time.Since(w.failed) >= w.to.calm() {
+		w.log.Warn("access log: written again", "path", w.path, "lost", w.unwritten)
+		w.unwritten = 0
 	}
 }
 
-// replace goes on with another sink. What was lost is told when that takes lines.
-func (w *logWriter) replace(to sink) {
-	w.close()
-	w.to = to
-}
-
-func (w *logWriter) end() {
-	if w.lost > 0 {
-		w.log.Warn("access log: lines lost, it could not be written", "path", w.path, "lost", w.lost)
+func (w *writer) close() {
+	if w.unwritten > 0 {
+		w.log.Warn("access log: lines lost, it could not be written", "path", w.path, "lost",
+			w.unwritten)
 	}
-	w.close()
+	w.closeSink()
 }
 
-func (w *logWriter) close() {
-	if err := w.to.close(); err != nil && w.lost == 0 {
+func (w *writer) closeSink() {
+	if err := w.to.close(); err != nil && w.unwritten == 0 {
 		w.log.Error("access log: cannot be closed", "path", w.path, "error", err)
 	}
 }

@@ -1,4 +1,4 @@
-package server_test
+package accesslog_test
 
 import (
 	"bytes"
@@ -39,8 +39,8 @@ func receive(t *testing.T, c net.PacketConn) string {
 
 const combinedEntry = `192\.0\.2\.7 - - \[[^]]*\] "GET /a\?b HTTP/1\.1" 200 12 "-" "-"`
 
-// TestAccessLogDatagrams: a line is one datagram, in the form that the daemon reads.
-func TestAccessLogDatagrams(t *testing.T) {
+// TestDatagrams: a line is one datagram, in the form that the daemon reads.
+func TestDatagrams(t *testing.T) {
 	dir := t.TempDir()
 	pid := fmt.Sprint(os.Getpid())
 	udp := daemon(t, "udp", "127.0.0.1:0")
@@ -53,10 +53,10 @@ func TestAccessLogDatagrams(t *testing.T) {
 			`^<190>[A-Z][a-z]{2} [ 1-3][0-9] [0-9:]{8} lwango\[` + pid + `\]: ` + combinedEntry + `$`},
 		{"syslog:" + udp.LocalAddr().String(), udp,
 			`^<190>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z [!-~]+ lwango ` + pid + ` access - ` + combinedEntry + `$`},
-		{"journald:" + dir + "/journal", daemon(t, "unixgram", dir+"/journal"),
+		{"journald:unix:" + dir + "/journal", daemon(t, "unixgram", dir+"/journal"),
 			"^PRIORITY=6\nSYSLOG_IDENTIFIER=lwango\nMESSAGE=" + combinedEntry + "\n$"},
 	} {
-		a, text := logTo(t, row.path)
+		a, text := open(t, row.path)
 		lp := new(loop.Loop)
 		for range 3 {
 			a.LogRequest(lp, entry())
@@ -74,11 +74,11 @@ func TestAccessLogDatagrams(t *testing.T) {
 	}
 }
 
-// TestAccessLogDaemonLeaves: a daemon that is not there costs lines, which are counted, and gets the
+// TestDaemonLeaves: a daemon that is not there costs lines, which are counted, and gets the
 // next ones when it is there again.
-func TestAccessLogDaemonLeaves(t *testing.T) {
+func TestDaemonLeaves(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	a, text := logTo(t, "syslog:unix:"+path)
+	a, text := open(t, "syslog:unix:"+path)
 	defer a.Close()
 	lp := new(loop.Loop)
 	say := func(n int) {
@@ -109,13 +109,13 @@ func TestAccessLogDaemonLeaves(t *testing.T) {
 	}
 }
 
-// TestAccessLogDaemonStalls: a daemon that does not read holds up neither the loops, nor the writer
+// TestDaemonStalls: a daemon that does not read holds up neither the loops, nor the writer
 // for long; what it does not take is counted.
-func TestAccessLogDaemonStalls(t *testing.T) {
+func TestDaemonStalls(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "log")
 	c := daemon(t, "unixgram", path)
-	a, text := logTo(t, "journald:"+path)
+	a, text := open(t, "journald:unix:"+path)
 	lp := new(loop.Loop)
 	total := 0
 	for range 3 {
@@ -156,16 +156,16 @@ func TestAccessLogDaemonStalls(t *testing.T) {
 	}
 }
 
-// TestAccessLogLongDatagram: a line that is too long for a datagram, as only a format makes it, costs
+// TestLongDatagram: a line that is too long for a datagram, as only a format makes it, costs
 // no other one.
-func TestAccessLogLongDatagram(t *testing.T) {
+func TestLongDatagram(t *testing.T) {
 	c := daemon(t, "udp", "127.0.0.1:0")
-	a, text := logTo(t, "syslog:"+c.LocalAddr().String())
+	a, text := open(t, "syslog:"+c.LocalAddr().String())
 	lp := new(loop.Loop)
 	a.LogRequest(lp, entry())
-	a.Format("{target} " + strings.Repeat("x", 70_000))
+	a.format("{target} " + strings.Repeat("x", 70_000))
 	a.LogRequest(lp, entry())
-	a.Format("combined")
+	a.format("combined")
 	a.LogRequest(lp, entry())
 	a.Close()
 	receive(t, c)
@@ -175,12 +175,12 @@ func TestAccessLogLongDatagram(t *testing.T) {
 	}
 }
 
-// TestAccessLogUDPRefused: where nothing receives, that is said once, and not for every other line.
-func TestAccessLogUDPRefused(t *testing.T) {
+// TestUDPRefused: where nothing receives, that is said once, and not for every other line.
+func TestUDPRefused(t *testing.T) {
 	c := daemon(t, "udp", "127.0.0.1:0")
 	at := c.LocalAddr().String()
 	c.Close()
-	a, text := logTo(t, "syslog:"+at)
+	a, text := open(t, "syslog:"+at)
 	lp := new(loop.Loop)
 	for range 200 {
 		a.LogRequest(lp, entry())

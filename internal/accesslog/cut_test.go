@@ -1,4 +1,4 @@
-package server_test
+package accesslog_test
 
 import (
 	"bytes"
@@ -7,12 +7,10 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/lwango/lwango/internal/server"
 )
 
-// TestLogLineIsCut: what a client writes into its head does not make a line of more than 2 KiB.
-func TestLogLineIsCut(t *testing.T) {
+// TestLineIsCut: what a client writes into its head does not make a line of more than 2 KiB.
+func TestLineIsCut(t *testing.T) {
 	t.Parallel()
 	escapes := regexp.MustCompile(`\\x[0-9A-F]{2}`)
 	formats := []string{"combined", "common", "json", "{target} {referer} {user_agent} {host} {user}"}
@@ -23,7 +21,7 @@ func TestLogLineIsCut(t *testing.T) {
 			e.Target, e.Referer, e.UserAgent, e.Host = hostile, hostile, hostile, hostile
 			e.User = strings.Repeat(" ", 300)
 			for _, format := range formats {
-				line := server.LogLine(format, e)
+				line := lineOf(t, format, e)
 				if len(line) > 2<<10 || len(line) < 500 {
 					t.Fatalf("%s, %q: a line of %d bytes", format, text, len(line))
 				}
@@ -45,7 +43,7 @@ func TestLogLineIsCut(t *testing.T) {
 	}
 	e := entry()
 	e.Target = []byte("/" + strings.Repeat("a", 1500))
-	if line := server.LogLine("combined", e); !strings.Contains(line, string(e.Target)) {
+	if line := lineOf(t, "combined", e); !strings.Contains(line, string(e.Target)) {
 		t.Errorf("a line that fits is cut: %q", line)
 	}
 }

@@ -1,9 +1,10 @@
-package server
+package accesslog
 
 import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -96,6 +97,7 @@ var logFields = map[string]logField{
 // parseFormat returns what `format` of [access_log] stands for: a name, or a text with
 // placeholders.
 func parseFormat(format string) (lineFormat, error) {
+	known := slices.Sorted(maps.Keys(logFields))
 	switch format {
 	case "combined", "":
 		return appendCombined, nil
@@ -104,17 +106,17 @@ func parseFormat(format string) (lineFormat, error) {
 	case "json":
 		return appendJSON, nil
 	}
-	text, err := template.Parse(format, sortedKeys(logFields))
+	text, err := template.Parse(format, known)
 	if err != nil {
 		return nil, err
 	}
 	if text.Literal() {
 		return nil, fmt.Errorf(`expected "combined", "common", "json" or a text with placeholders `+
-			"(known: %s), found %q", template.List(sortedKeys(logFields)), format)
+			"(known: %s), found %q", template.List(known), format)
 	}
 	if foreign := template.Foreign(format); foreign != "" {
 		return nil, fmt.Errorf("%s: placeholders are written in braces (known: %s)", foreign,
-			template.List(sortedKeys(logFields)))
+			template.List(known))
 	}
 	for _, p := range text {
 		for _, c := range p.Text {

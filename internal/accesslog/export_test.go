@@ -1,0 +1,46 @@
+package accesslog
+
+import (
+	"time"
+
+	"github.com/lwango/lwango/conn"
+)
+
+const BufferSize = bufferSize
+
+var OpenFile = openLogFile
+
+// SetStuck changes how long a write takes until no connection waits for it, and until the log says
+// so. It returns what undoes that.
+func SetStuck(after, said time.Duration) (undo func()) {
+	wasAfter, wasSaid := stuckAfter, saidAfter
+	stuckAfter, saidAfter = after, said
+	return func() { stuckAfter, saidAfter = wasAfter, wasSaid }
+}
+
+// LineOf makes lines of a format, in a buffer of its own.
+func LineOf(format string) (func(*conn.AccessEntry) []byte, error) {
+	line, err := parseFormat(format)
+	var b []byte
+	var c clock
+	return func(e *conn.AccessEntry) []byte { b = line.append(b[:0], e, &c); return b }, err
+}
+
+// Room returns how many bytes the buffers of a log take.
+func (c *Config) Room() (n int) {
+	c.to.buffers.Range(func(_, v any) bool {
+		b := v.(*lineBuffer)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		n += cap(b.lines) + cap(b.spare)
+		return true
+	})
+	return n
+}
+
+// Flush writes what has been logged so far, and returns when that is done.
+func (c *Config) Flush() {
+	for range 3 { // one waits in the channel: the writer has done what the first one asked for
+		c.to.full <- struct{}{}
+	}
+}
