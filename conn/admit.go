@@ -22,7 +22,7 @@ import (
 // is closed: a handshake costs more than an overloaded server can spare.
 
 const (
-	maxRefusing = 128 // connections that get 503, beyond MaxConnections
+	maxRefusing = 128 // connections that linger behind a 503, beyond MaxConnections
 	maxOwed     = 64  // connections that other loops still have to close
 )
 
@@ -65,7 +65,7 @@ type standing uint8
 const (
 	admitted standing = iota // among the active ones
 	counted                  // among these, and among those of its network
-	refused                  // among those that get 503: it is one too many
+	refused                  // among those that linger behind a 503, see turnAway
 )
 
 // admit counts c, which l has accepted, and reports whether it may stay.
@@ -126,21 +126,13 @@ func (a *admission) leave(c *connection) {
 }
 
 // recount counts c, which was a proxy's, among the connections of the client that it is of. The
-// error means that it must end: if c is refused now, with 503, otherwise at once.
+// error means that it must end.
 func (a *admission) recount(c *connection, set *settings) error {
 	defer a.note(c.Loop(), set)
-	if a.enter(c, set) { // as a trusted proxy's, it was not counted before
-		return nil
+	if !a.enter(c, set) { // as a trusted proxy's, it was not counted before
+		return errOverload
 	}
-	if c.port.tls == nil {
-		if a.refusing.Add(1) <= maxRefusing {
-			a.active.Add(-1)
-			c.standing = refused
-		} else {
-			a.refusing.Add(-1)
-		}
-	}
-	return errOverload
+	return nil
 }
 
 // makeRoom closes the connection that has been idle longest, or asks its loop to close it, and
@@ -215,21 +207,31 @@ func (a *admission) note(l *loop.Loop, set *settings) {
 		"out_of_descriptors", l.Scarce())
 }
 
-// turnAway answers 503 and closes fd at once, without a thread for it. If the request arrives after
-// that, the kernel's reset may overtake the answer.
-func (p *port) turnAway(fd int, set *settings) {
-	if p.tls == nil {
-		p.refresh(set)
-		body := appendErrorPage(nil, http.StatusServiceUnavailable)
-		out := append(appendStatusLine(nil, http.StatusServiceUnavailable, ""), p.fields...)
-		out = append(out, "Content-Type: text/html; charset=utf-8\r\n"...)
-		out = append(out, "Connection: close\r\nContent-Length: "...)
-		out = append(strconv.AppendInt(out, int64(len(body)), 10), "\r\n\r\n"...)
-		_, _ = sysio.Send(fd, append(out, body...), false)
-		_ = unix.Shutdown(fd, unix.SHUT_WR)
-		_, _ = sysio.Recv(fd, out[:cap(out)]) // the request: unread, it would cause a reset at once
+// turnAway answers 503 on fd, for which there is no place. No turn serves c: it lingers, because a
+// socket that is closed before the request arrives is reset then, and the reset may overtake the
+// answer. Without a place for that either, turnAway closes fd at once.
+func (p *port) turnAway(fd int, c *connection, set *settings) {
+	if p.tls != nil {
+		sysio.Close(fd)
+		return
 	}
-	sysio.Close(fd)
+	c.standing = refused
+	crowded := p.server.admission.refusing.Add(1) > maxRefusing || p.loop.Scarce()
+	p.refresh(set)
+	body := appendErrorPage(nil, http.StatusServiceUnavailable)
+	out := append(appendStatusLine(nil, http.StatusServiceUnavailable, ""), p.fields...)
+	out = append(out, "Content-Type: text/html; charset=utf-8\r\n"...)
+	out = append(out, "Connection: close\r\nContent-Length: "...)
+	out = append(strconv.AppendInt(out, int64(len(body)), 10), "\r\n\r\n"...)
+	_, _ = sysio.Send(fd, append(out, body...), false)
+	_ = unix.Shutdown(fd, unix.SHUT_WR)
+	if crowded || p.attach(c, fd, c.newLingering(p.loop.Time()), lingerSilence) != nil {
+		_, _ = sysio.Recv(fd, out[:cap(out)]) // the request: unread, it would cause a reset at once
+		sysio.Close(fd)
+		c.Ended()
+		return
+	}
+	c.KeepWaiting(true)
 }
 
 // peer is where a client comes from. It takes little more than half of the bytes of a

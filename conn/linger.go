@@ -62,12 +62,8 @@ func (t *turn) lingeringClose() {
 	}
 }
 
-// countLingering counts a connection that lingers, unless it counts among the refused ones.
-func (c *connection) countLingering(n int64) {
-	if c.standing != refused {
-		c.port.tally.Lingering += n
-	}
-}
+// countLingering counts a connection that lingers.
+func (c *connection) countLingering(n int64) { c.port.tally.Lingering += n }
 
 // lingering is the body of a connection that is being closed.
 type lingering struct {
@@ -80,14 +76,18 @@ type lingering struct {
 	dropped int       // bytes in it
 }
 
+func (c *connection) newLingering(now time.Time) *lingering {
+	l := &lingering{connection: c, began: now, end: now.Add(lingerTime)}
+	if c.standing == refused {
+		l.end = now.Add(lingerSilence) // other refused connections need its place
+	}
+	return l
+}
+
 // linger makes a lingering the body of c's thread, runs it, and returns its code to the loop.
 func (c *connection) linger() coro.Code {
 	c.tls = nil
-	l := &lingering{connection: c, began: c.Loop().Time()}
-	l.end = l.began.Add(lingerTime)
-	if c.standing == refused {
-		l.end = l.began.Add(lingerSilence) // other refused connections need its place
-	}
+	l := c.newLingering(c.Loop().Time())
 	loop.Become(&c.Thread, l)
 	c.KeepWaiting(true) // the client's end comes behind input that is still unread
 	return l.Run(&c.Thread)

@@ -242,7 +242,7 @@ func (s *Server) Detached() int { return int(s.detached.Load()) }
 // loop.Loop.Panicked.
 func (s *Server) Panicked() int64 { return s.panics.Load() }
 
-// Refusing returns how many connections are open only to get 503.
+// Refusing returns how many connections linger behind a 503, beyond MaxConnections.
 func (s *Server) Refusing() int { return int(s.admission.refusing.Load()) }
 
 // port is what the connections of one listener on one loop share.
@@ -286,31 +286,26 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		p.refuseStranger(fd, c.remote, cfg)
 		return
 	}
-	timeout := cfg.HeaderTimeout
 	if !a.admit(c, p.loop, cfg) {
-		if p.tls != nil || p.loop.Scarce() {
-			p.turnAway(fd, cfg)
-			return
-		}
-		if a.refusing.Add(1) > maxRefusing {
-			a.refusing.Add(-1)
-			p.turnAway(fd, cfg)
-			return
-		}
-		c.standing = refused
-		timeout = lingerSilence
+		p.turnAway(fd, c, cfg)
+		return
 	}
-	if err := p.loop.Attach(&c.Thread, fd, c, timeout); err != nil {
+	if err := p.attach(c, fd, c, cfg.HeaderTimeout); err != nil {
 		cfg.Logger.Error("conn: connection not accepted", "error", err)
 		sysio.Close(fd)
 		c.Ended()
 		return
 	}
-	if c.standing == refused || p.loop.Stopping() { // a stop has woken only the threads before this
-		loop.Wake(&c.Thread)
-		return
-	}
 	loop.Expendable(&c.Thread, p.loop.Time(), false)
+}
+
+// attach makes c the thread of fd.
+func (p *port) attach(c *connection, fd int, b loop.Body, timeout time.Duration) error {
+	err := p.loop.Attach(&c.Thread, fd, b, timeout)
+	if err == nil && p.loop.Stopping() { // the stop has woken only the threads before this
+		loop.Wake(&c.Thread)
+	}
+	return err
 }
 
 // refresh sets date and fields for this second. The loop's time is that of its turn, so the text is

@@ -147,15 +147,11 @@ func (t *turn) strand() {
 // serve answers requests as long as there are any, and returns what the loop does next.
 func (t *turn) serve() coro.Code {
 	c := t.c
-	if c.standing == refused {
-		t.reject(errOverload)
-		return coro.Abort
-	}
 	if c.state&(headed|named) == headed {
 		switch err := t.introduce(); {
 		case err == stream.ErrWouldBlock:
 			return t.idle()
-		case c.standing == refused:
+		case err == errOverload && c.port.tls == nil:
 			t.reject(errOverload)
 			return coro.Abort
 		case err != nil:
