@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -22,6 +21,7 @@ import (
 	"github.com/lwango/lwango/internal/accesslog"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/settings"
+	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/stream"
@@ -146,16 +146,15 @@ type config struct {
 
 	// ports are those of its listeners, by their addresses. Until there is a server, and for UNIX
 	// sockets, there is none.
-	ports map[address]int
+	ports map[sockets.Address]int
 }
 
 // listenerConfig is a [[listener]].
 type listenerConfig struct {
 	Table settings.Table `toml:",table"`
 	// Name is what sites choose the listener by.
-	Name string `toml:"name"`
-	// Listen is host:port, *:port, [v6]:port, unix:/path or systemd:name.
-	Listen string `toml:"address"`
+	Name             string `toml:"name"`
+	sockets.Endpoint `toml:",inline"`
 	// Certs is one certificate with its key, or a list of them, of which the SNI chooses; the
 	// first one is for other names.
 	Certs []certConfig `toml:"tls"`
@@ -167,10 +166,6 @@ type listenerConfig struct {
 	Strict bool `toml:"strict_sni"`
 	// HTTP2 is whether clients may speak HTTP/2 as well: over TLS by ALPN, else with prior knowledge.
 	HTTP2 bool `toml:"http2"`
-	// Mode is of the file of a UNIX socket, such as "0660"; empty: what the umask leaves.
-	Mode string `toml:"mode"`
-	// Owner is user, group or both of the file of a UNIX socket: "lwango:www-data", ":www-data".
-	Owner string `toml:"owner"`
 
 	// TrustedProxies are peers whose forwarding headers are trusted: networks, addresses, and
 	// "unix:".
@@ -180,16 +175,13 @@ type listenerConfig struct {
 	// ProxyProtocol is whether connections begin with a header of the PROXY protocol.
 	ProxyProtocol bool `toml:"proxy_protocol"`
 
-	Address address       // of Listen
 	TLS     *tls.Config   // of the keys above, or of an Embedding; nil without any
 	Pairs   []pair        // of Certs
 	Trusted []pair        // the authorities of CAs, without keys
 	log     *slog.Logger  // for what clients cause
-	Access  access        // of Mode and Owner
 	Proxies *conn.Proxies // of the keys above; nil without any that is trusted
 
 	// Of an Embedding.
-	socket  net.Listener // listens already; nil: the server makes the sockets
 	streams func(*loop.Thread, *stream.Stream) error
 	idle    time.Duration // of streams
 }
@@ -287,7 +279,7 @@ type source struct {
 	// Authorities are those that an ACME server is verified by; nil: the system's.
 	Authorities *x509.CertPool
 
-	open map[string]address // see Embedding.listeners; of a reload
+	open map[string]sockets.Address // see Embedding.listeners; of a reload
 
 	handed *handover // of the process before, at the start of the one behind it; nil: none
 }
@@ -353,7 +345,7 @@ func (s source) parse(name, text string) (*config, error) {
 	if len(s.Listen) > 0 {
 		c.Listeners = nil
 		for _, l := range s.Listen {
-			addr, err := parseAddress(l, wd)
+			addr, err := sockets.ParseAddress(l, wd)
 			if err != nil {
 				return nil, fmt.Errorf("-l: %w", err)
 			}
@@ -361,7 +353,8 @@ func (s source) parse(name, text string) (*config, error) {
 				func(o listenerConfig) bool { return o.Address == addr }) {
 				return nil, fmt.Errorf("-l: %s is listened to twice", l)
 			}
-			c.Listeners = append(c.Listeners, listenerConfig{Listen: l, Address: addr})
+			c.Listeners = append(c.Listeners, listenerConfig{
+				Endpoint: sockets.Endpoint{Listen: l, Address: addr}})
 		}
 	}
 	if err := s.Embedding.listeners(c, wd, s.open); err != nil {
@@ -430,12 +423,12 @@ const defaultListen = "*:8080"
 
 func (c *config) checkListeners(log *slog.Logger) {
 	if len(c.Listeners) == 0 {
-		addr, _ := parseAddress(defaultListen, c.Dir)
-		c.Listeners = []listenerConfig{{Listen: defaultListen, Address: addr}}
+		addr, _ := sockets.ParseAddress(defaultListen, c.Dir)
+		c.Listeners = []listenerConfig{{Endpoint: sockets.Endpoint{Listen: defaultListen, Address: addr}}}
 		c.Table.Assume("listener", c.Listeners)
 		return
 	}
-	seen, names := map[address]bool{}, map[string]bool{}
+	seen, names := map[sockets.Address]bool{}, map[string]bool{}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
 		l.log = log
@@ -446,23 +439,15 @@ func (c *config) checkListeners(log *slog.Logger) {
 			l.Table.Errorf("name", "%q: another listener has that name", l.Name)
 		}
 		names[l.Name] = l.Name != ""
-		if l.Listen == "" {
-			l.Table.Errorf("address", `missing; expected something like "*:8080"`)
+		if !l.Check(c.Dir) {
 			continue
 		}
-		addr, err := parseAddress(l.Listen, c.Dir)
-		if err != nil {
-			l.Table.Errorf("address", "%v", err)
-			continue
-		}
-		if seen[addr] {
+		if seen[l.Address] {
 			l.Table.Errorf("address", "%s is listened to twice", l.Listen)
 			continue
 		}
-		seen[addr] = true
-		l.Address = addr
+		seen[l.Address] = true
 		c.checkTLS(l)
-		l.parseAccess()
 		l.parseProxies()
 	}
 }

@@ -120,7 +120,7 @@ func (c *config) checkConfine(s source) {
 func lookUser(name, group string) (_ *confine.User, key string, _ error) {
 	u := new(confine.User)
 	var err error
-	if u.ID, err = number(name, userID); err != nil {
+	if u.ID, err = confpath.UserID(name); err != nil {
 		return nil, "user", err
 	}
 	gid := ""
@@ -146,7 +146,7 @@ func lookUser(name, group string) (_ *confine.User, key string, _ error) {
 		return nil, "group", fmt.Errorf("missing: user %s is not in /etc/passwd, which would say "+
 			"its group", name)
 	}
-	if u.Group, err = number(gid, groupID); err != nil {
+	if u.Group, err = confpath.GroupID(gid); err != nil {
 		return nil, "group", err
 	}
 	return u, "group", nil

@@ -25,6 +25,7 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/settings"
+	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -37,7 +38,7 @@ type debugConfig struct {
 	// Remote lets the address be one that other machines reach.
 	Remote bool `toml:"allow_remote"`
 
-	at address // of Address; its Network is "" if there is none
+	at sockets.Address // of Address; its Network is "" if there is none
 }
 
 // checkDebug reads the address. Profiles and traces show what clients send, and let their reader
@@ -51,7 +52,7 @@ func (c *config) checkDebug() {
 		}
 		return
 	}
-	at, err := parseAddress(d.Address, c.Dir)
+	at, err := sockets.ParseAddress(d.Address, c.Dir)
 	switch {
 	case err != nil:
 		d.Table.Errorf("address", "%v", err)
@@ -59,7 +60,7 @@ func (c *config) checkDebug() {
 	case at.Network == "systemd":
 		d.Table.Errorf("address", "expected unix:path or host:port, found %q", d.Address)
 		return
-	case at.Network == "tcp" && !d.Remote && !loopback(at.Name):
+	case at.Network == "tcp" && !d.Remote && !at.Loopback():
 		d.Table.Errorf("address", "other machines could read what clients send: expected unix:path "+
 			"or an address such as 127.0.0.1:6060, or allow_remote = true")
 		return
@@ -71,7 +72,7 @@ func (c *config) checkDebug() {
 // other's connections. The listeners are those that are used, with those of the command line.
 func (c *config) checkApart() error {
 	for _, l := range c.Listeners {
-		if c.Debug.at.meets(l.Address) {
+		if c.Debug.at.Meets(l.Address) {
 			return c.Debug.Table.Wrong("address", fmt.Errorf("clients connect to that one: there is a "+
 				"listener at %s", l.Address))
 		}
@@ -79,19 +80,10 @@ func (c *config) checkApart() error {
 	return nil
 }
 
-func loopback(name string) bool {
-	host, _, err := net.SplitHostPort(name)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
-}
-
 // debugger answers at [debug] address. It runs beside the loops, on net/http, so that it answers
 // while they are held up.
 type debugger struct {
-	at     address
+	at     sockets.Address
 	server http.Server
 	done   chan struct{}
 	left   bool // it does not listen any more
@@ -99,11 +91,11 @@ type debugger struct {
 
 // openDebug begins to answer at an address. shared says that this process, or the one that this one
 // takes the place of, may listen there already; nobody else may.
-func (s *server) openDebug(at address, shared bool) (*debugger, error) {
+func (s *server) openDebug(at sockets.Address, shared bool) (*debugger, error) {
 	var ln net.Listener
 	var err error
 	if at.Network == "tcp" && !shared {
-		err = probe(at.Name)
+		err = sockets.Probe(at.Name)
 	}
 	if err == nil {
 		ln, err = listenDebug(at)
@@ -113,7 +105,7 @@ func (s *server) openDebug(at address, shared bool) (*debugger, error) {
 	}
 	d := &debugger{at: at, done: make(chan struct{})}
 	h := s.debugHandler()
-	if at.Network == "tcp" && loopback(at.Name) {
+	if at.Network == "tcp" && at.Loopback() {
 		h = onlyByAddress(h)
 	}
 	d.server = http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second,
@@ -128,7 +120,7 @@ func (s *server) openDebug(at address, shared bool) (*debugger, error) {
 
 // listenDebug lets a server that takes the place of another one, in an upgrade, have the address
 // while the other one still answers there, until that leaves it.
-func listenDebug(at address) (net.Listener, error) {
+func listenDebug(at sockets.Address) (net.Listener, error) {
 	if at.Network != "unix" {
 		shared := listenAfter(func(fd int) error {
 			return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
@@ -232,7 +224,7 @@ func (s *server) nextDebug(next *config) (*debugger, error) {
 	case next.Debug.at.Network == "":
 		return nil, nil
 	}
-	shared := s.source.handed != nil || s.debug != nil && s.debug.at.meets(next.Debug.at)
+	shared := s.source.handed != nil || s.debug != nil && s.debug.at.Meets(next.Debug.at)
 	return s.openDebug(next.Debug.at, shared)
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -254,7 +255,7 @@ func TestDebugByAddress(t *testing.T) {
 func TestDebugSocketIsMoved(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "socket")
-	at, err := server.ParseAddress("unix:"+path, "/")
+	at, err := sockets.ParseAddress("unix:"+path, "/")
 	if err != nil {
 		t.Fatal(err)
 	}

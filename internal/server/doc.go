@@ -21,14 +21,11 @@
 //	explain.go    -u: the way of a request that is only thought of
 //	builtin.go    the modules and handlers that come with lwango
 //	welcome.go    the page of a server that has nothing to serve
-//	address.go    what `address` may say
 //	tls.go        certificates: reading, renewing, warning
 //	certnames.go  which of them are for a name
 //	authorities.go  client_ca: the file of authorities
 //	acme.go       [tls] acme: what is to be obtained, and handshakes that prove a name
 //	obtain.go     the goroutine that obtains it
-//	socket.go     listening sockets of all kinds
-//	inherited.go  sockets that a service manager passes
 //	listener.go   a socket handed out to the loops
 //	run.go        start, stop
 //	reload.go     SIGHUP
@@ -42,7 +39,6 @@
 //	upgradecommand.go  -upgrade
 //	pidfile.go    the file with the number of the process, and its lock
 //	sdnotify.go   what a service manager is told
-//	access.go     which users may connect to a UNIX socket
 //
 // The log names its package in each line; lines about the life of the server itself, which scripts
 // wait for, have no such prefix.

@@ -63,10 +63,10 @@ func (s *server) leaveListeners(m message) {
 	for a, l := range s.listeners {
 		all = append(all, l)
 		if !slices.Contains(m.Serves, a.String()) {
-			l.socket.remove()
-			l.socket.close()
+			l.socket.Remove()
+			l.socket.Close()
 			delete(s.listeners, a)
-			s.own.Info("no longer listening", "address", l.socket.shown)
+			s.own.Info("no longer listening", "address", l.socket.Shown)
 		}
 	}
 	first := !s.kept
@@ -90,7 +90,7 @@ func (s *server) leaveListeners(m message) {
 func (s *server) retain(serves []string) {
 	for a, l := range s.listeners {
 		if !slices.Contains(serves, a.String()) {
-			l.socket.close()
+			l.socket.Close()
 			delete(s.listeners, a)
 		}
 	}
@@ -133,13 +133,13 @@ func (s *server) takeBack(how string) {
 		}
 		l, err := s.reuse(old, lc)
 		if err != nil {
-			s.own.Error("an address is not served any more", "address", old.socket.shown,
+			s.own.Error("an address is not served any more", "address", old.socket.Shown,
 				"error", err)
 			delete(s.listeners, a)
 		} else {
 			s.listeners[a] = l
 		}
-		old.socket.close()
+		old.socket.Close()
 	}
 	all := slices.Collect(maps.Values(s.listeners))
 	s.onLoops(func(i int) {

@@ -10,14 +10,12 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -127,24 +125,25 @@ func (e *Embedding) limits(c *config) error {
 // listeners puts the listeners of e, which may be nil, into c, in the place of those of the file.
 // A relative path begins in dir. open are the addresses of sockets with ports that the kernel has
 // chosen, by host and that port.
-func (e *Embedding) listeners(c *config, dir string, open map[string]address) error {
+func (e *Embedding) listeners(c *config, dir string, open map[string]sockets.Address) error {
 	if e == nil || len(e.Listeners) == 0 {
 		return nil
 	}
 	c.Listeners = nil
-	used := map[address]bool{}
+	used := map[sockets.Address]bool{}
 	var free []int // listeners with a port that the kernel chooses, or has chosen
 	for _, l := range e.Listeners {
-		lc := listenerConfig{Listen: l.Addr, socket: l.Socket, streams: l.Streams, idle: l.Idle}
+		lc := listenerConfig{Endpoint: sockets.Endpoint{Listen: l.Addr, Given: l.Socket},
+			streams: l.Streams, idle: l.Idle}
 		switch {
 		case l.Socket != nil && l.Addr != "":
 			return fmt.Errorf("listen %s: a Listener has an Addr or a Socket, not both", l.Addr)
 		case l.Socket != nil:
-			lc.Address = givenAddress(l.Socket)
+			lc.Address = sockets.GivenAddress(l.Socket)
 			lc.Listen = lc.Address.String()
 		default:
 			var err error
-			if lc.Address, err = parseAddress(l.Addr, dir); err != nil {
+			if lc.Address, err = sockets.ParseAddress(l.Addr, dir); err != nil {
 				return fmt.Errorf("listen %s: %w", l.Addr, err)
 			}
 		}
@@ -158,7 +157,7 @@ func (e *Embedding) listeners(c *config, dir string, open map[string]address) er
 		case l.TLS != nil:
 			lc.TLS = onlyHTTP1(l.TLS)
 		}
-		if lc.Address.port() == 0 {
+		if lc.Address.Port() == 0 {
 			free = append(free, len(c.Listeners))
 		} else {
 			if chosen, ok := open[lc.Address.Name]; ok && lc.Address.Network == chosen.Network {
@@ -171,18 +170,18 @@ func (e *Embedding) listeners(c *config, dir string, open map[string]address) er
 		}
 		c.Listeners = append(c.Listeners, lc)
 	}
-	before := slices.SortedFunc(maps.Values(open), func(a, b address) int {
-		return cmp.Compare(a.number, b.number)
+	before := slices.SortedFunc(maps.Values(open), func(a, b sockets.Address) int {
+		return cmp.Compare(a.Number, b.Number)
 	})
 	for _, i := range free {
 		a := &c.Listeners[i].Address
-		if at := slices.IndexFunc(before, func(b address) bool {
+		if at := slices.IndexFunc(before, func(b sockets.Address) bool {
 			return b.Name == a.Name && !used[b]
 		}); at >= 0 {
 			*a = before[at]
 		}
 		for used[*a] {
-			a.number++
+			a.Number++
 		}
 		used[*a] = true
 	}
@@ -201,65 +200,6 @@ func onlyHTTP1(c *tls.Config) *tls.Config {
 		func(p string) bool { return p == h1 || p == h2 })
 	c.NextProtos = append(c.NextProtos, h1)
 	return c
-}
-
-// given is the network of an address that a net.Listener of the program listens to.
-const given = "given"
-
-func givenAddress(ln net.Listener) address {
-	name := ln.Addr().String()
-	if ln.Addr().Network() == "unix" {
-		name = "unix:" + name
-	}
-	return address{Network: given, Name: name}
-}
-
-// openGiven duplicates the socket of a net.Listener for n loops.
-func openGiven(lc listenerConfig, n int) (*socket, error) {
-	s := &socket{shown: lc.Address.String(), given: lc.socket}
-	err := control(lc.socket, func(fd int) error {
-		if err := adopt(fd); err != nil {
-			return err
-		}
-		return s.duplicate(fd, n)
-	})
-	if err != nil {
-		s.close()
-		return nil, fmt.Errorf("listen %s: %w", s.shown, err)
-	}
-	return s, nil
-}
-
-// control calls f with the descriptor of ln.
-func control(ln net.Listener, f func(fd int) error) error {
-	sc, ok := ln.(syscall.Conn)
-	if !ok {
-		return fmt.Errorf("a %T has no descriptor; expected the net.Listener of a socket, and TLS "+
-			"in a field of its own", ln)
-	}
-	raw, err := sc.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var inner error
-	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
-		return err
-	}
-	return inner
-}
-
-// same reports whether two net.Listeners have the same socket, or are not there.
-func same(a, b net.Listener) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	var of [2]unix.Stat_t
-	for i, ln := range []net.Listener{a, b} {
-		if control(ln, func(fd int) error { return unix.Fstat(fd, &of[i]) }) != nil {
-			return false
-		}
-	}
-	return of[0].Dev == of[1].Dev && of[0].Ino == of[1].Ino
 }
 
 // ErrStopped is the error of a call that needs a server that runs.
@@ -321,11 +261,11 @@ func (p *Program) embedded(e *Embedding, log *slog.Logger) source {
 }
 
 // chosenPorts returns the addresses for which the kernel has chosen a port, by host and that port.
-func (s *server) chosenPorts() map[string]address {
-	open := map[string]address{}
+func (s *server) chosenPorts() map[string]sockets.Address {
+	open := map[string]sockets.Address{}
 	for a, l := range s.listeners {
-		if a.port() == 0 {
-			open[l.socket.shown] = a
+		if a.Port() == 0 {
+			open[l.socket.Shown] = a
 		}
 	}
 	return open
@@ -338,8 +278,8 @@ func (e *Embedding) closeGiven(s *server) {
 			continue
 		}
 		if s != nil {
-			if old := s.listeners[givenAddress(l.Socket)]; old != nil &&
-				same(l.Socket, old.config.socket) {
+			if old := s.listeners[sockets.GivenAddress(l.Socket)]; old != nil &&
+				sockets.Same(l.Socket, old.config.Given) {
 				continue
 			}
 		}
@@ -419,7 +359,7 @@ func (e *Embedding) closeDoubles(s *server) {
 		if l.Socket == nil {
 			continue
 		}
-		if has := s.listeners[givenAddress(l.Socket)]; has == nil || has.socket.given == l.Socket {
+		if has := s.listeners[sockets.GivenAddress(l.Socket)]; has == nil || has.socket.Given == l.Socket {
 			continue
 		}
 		if u, ok := l.Socket.(*net.UnixListener); ok {
@@ -434,7 +374,7 @@ func (e *Embedding) closeDoubles(s *server) {
 func (r *Running) Addrs() (all []string) {
 	_ = r.call(func(s *server) {
 		for _, lc := range s.config.Listeners {
-			all = append(all, s.listeners[lc.Address].socket.shown)
+			all = append(all, s.listeners[lc.Address].socket.Shown)
 		}
 	})
 	return all

@@ -14,10 +14,9 @@ type (
 )
 
 var (
-	ParseAddress = parseAddress
-	ListenDebug  = listenDebug
-	Start        = start
-	VersionOf    = versionOf
+	ListenDebug = listenDebug
+	Start       = start
+	VersionOf   = versionOf
 )
 
 // SetStandstill changes how long a loop may stand still after the grace period. It returns what
@@ -46,7 +45,7 @@ func (s *server) Wait() error   { return s.wait() }
 func (s *server) Addresses() []string {
 	var all []string
 	for _, l := range s.listeners {
-		all = append(all, l.socket.shown)
+		all = append(all, l.socket.Shown)
 	}
 	slices.Sort(all)
 	return all

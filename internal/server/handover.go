@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/lwango/lwango/internal/sockets"
 	"golang.org/x/sys/unix"
 )
 
 // handover is what a process leaves to the one behind it: the variable upgradeVariable has it, in
 // JSON. The numbers are those of descriptors that the new process inherits.
 type handover struct {
-	News    int               `json:"news"` // a socket; see message
-	PID     int               `json:"pid"`  // of the old process
-	Sockets map[string]handed `json:"sockets"`
+	News    int                        `json:"news"`    // a socket; see message
+	PID     int                        `json:"pid"`     // of the old process
+	Sockets map[string]*sockets.Socket `json:"sockets"` // by address.String
 
 	PIDFile   string `json:"pid_file,omitempty"`
 	PIDFileFD int    `json:"pid_file_fd,omitempty"`
@@ -26,16 +26,6 @@ type handover struct {
 	used map[string]bool // of Sockets
 	pid  bool            // the file of PIDFile is used
 	left bool            // the old process does not take this one's place any more, see over
-}
-
-// handed is the sockets of an address, by address.String.
-type handed struct {
-	FDs   []int  `json:"fds"`
-	Shown string `json:"shown"`
-
-	// Of the file of a UNIX socket.
-	Dev uint64 `json:"dev,omitempty"`
-	Ino uint64 `json:"ino,omitempty"`
 }
 
 // message is what the new process tells the old one, one JSON value after the other.
@@ -75,24 +65,17 @@ func takeHandover() (*handover, error) {
 		fds = append(fds, s.FDs...)
 	}
 	for _, fd := range fds {
-		if fd < firstInherited {
+		if fd < sockets.FirstInherited {
 			return nil, fmt.Errorf("%s: descriptor %d", upgradeVariable, fd)
 		}
 		unix.CloseOnExec(fd)
 	}
 	for address, s := range h.Sockets {
-		for _, fd := range s.FDs {
-			if err := adopt(fd); err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", upgradeVariable, address, err)
-			}
+		if err := s.Adopt(); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", upgradeVariable, address, err)
 		}
 		if name, ok := strings.CutPrefix(address, "systemd:"); ok {
-			passed.Lock()
-			if passed.sockets == nil {
-				passed.sockets = map[string][]int{}
-			}
-			passed.sockets[name] = s.FDs
-			passed.Unlock()
+			sockets.Inherit(name, s.FDs)
 			h.used[address] = true
 		}
 	}
@@ -100,31 +83,18 @@ func takeHandover() (*handover, error) {
 	return h, nil
 }
 
-// open returns the sockets of an address, for n loops; nil if the process before has had none. That
-// process may have had fewer loops: then some share a socket, since one that were added could get
-// connections before it is sure that this process goes on. It may have had more: then some loops
-// accept from several, since the connections that wait at a closed one would be lost.
-func (h *handover) open(lc listenerConfig, n int) (*socket, error) {
-	if h == nil || lc.Address.Network == "systemd" || lc.Address.Network == given {
+// open returns the sockets of an address, for n loops; nil if the process before has had none.
+func (h *handover) open(lc *listenerConfig, n int) (*sockets.Socket, error) {
+	if h == nil || lc.Address.Network == "systemd" || lc.Given != nil {
 		return nil, nil
 	}
 	name := lc.Address.String()
-	from, ok := h.Sockets[name]
-	if !ok || len(from.FDs) == 0 || h.used[name] {
+	s := h.Sockets[name]
+	if s == nil || len(s.FDs) == 0 || h.used[name] {
 		return nil, nil
 	}
 	h.used[name] = true
-	if err := lc.Access.set(lc.Address.Name, &unix.Stat_t{Dev: from.Dev, Ino: from.Ino}); err != nil {
-		return nil, err
-	}
-	s := &socket{fds: slices.Clone(from.FDs), own: len(from.FDs), shown: from.Shown}
-	for i := s.own; i < n; i++ {
-		if err := s.duplicate(s.fds[i%s.own], 1); err != nil {
-			s.close()
-			return nil, err
-		}
-	}
-	return s, nil
+	return s, s.Spread(&lc.Endpoint, n)
 }
 
 // ports adds those of the handed sockets to ours.
@@ -133,8 +103,8 @@ func (h *handover) ports(ours map[int]bool) {
 		return
 	}
 	for name := range h.Sockets {
-		if a, err := parseAddress(name, "/"); err == nil {
-			ours[a.port()] = true
+		if a, err := sockets.ParseAddress(name, "/"); err == nil {
+			ours[a.Port()] = true
 		}
 	}
 }
@@ -157,7 +127,7 @@ func (s *server) takeOver(h *handover) {
 	m := message{Ready: true, PIDFile: h.pid}
 	for name, from := range h.Sockets {
 		if !h.used[name] {
-			closeAll(from.FDs)
+			from.Close()
 			continue
 		}
 		m.Serves = append(m.Serves, name)
@@ -168,9 +138,8 @@ func (s *server) takeOver(h *handover) {
 	// From now on the files of UNIX sockets are this process's; before, an end would have taken them
 	// away from the old one.
 	for a, l := range s.listeners {
-		if from := h.Sockets[a.String()]; a.Network == "unix" && from.Ino != 0 && h.used[a.String()] {
-			l.socket.path = a.Name
-			l.socket.file.Dev, l.socket.file.Ino = from.Dev, from.Ino
+		if l.socket == h.Sockets[a.String()] {
+			l.socket.Own(a)
 		}
 	}
 	if err := h.tell(m); err != nil {
@@ -195,7 +164,7 @@ func (h *handover) tell(m message) error {
 }
 
 // serves tells the old process what a reload has left. The old one may have gone.
-func (h *handover) serves(listeners map[address]*listener) {
+func (h *handover) serves(listeners map[sockets.Address]*listener) {
 	if h == nil {
 		return
 	}
@@ -216,9 +185,9 @@ func (h *handover) over() {
 }
 
 // shares reports whether the old process has the socket of an address, too.
-func (h *handover) shares(a address, s *socket) bool {
-	from, ok := h.Sockets[a.String()]
-	return ok && from.Ino == s.file.Ino && from.Dev == s.file.Dev
+func (h *handover) shares(a sockets.Address, s *sockets.Socket) bool {
+	from := h.Sockets[a.String()]
+	return from != nil && from.SameFile(s)
 }
 
 // giveBack leaves everything to the process before this one, if that still drains: this one fails.

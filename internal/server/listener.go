@@ -4,15 +4,14 @@ import (
 	"crypto/tls"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/loop"
 )
 
 // listener is one address that is listened to.
 type listener struct {
 	name   string // its address, which a reload does not change
-	socket *socket
+	socket *sockets.Socket
 	config listenerConfig
 	tls    *tls.Config                 // of conn, which asks certs; nil without TLS
 	certs  *atomic.Pointer[tls.Config] // exchanged by a reload; nil without TLS
@@ -24,7 +23,7 @@ type listener struct {
 }
 
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
-func newListener(sock *socket, lc listenerConfig, n int, ch *challenges) (*listener, error) {
+func newListener(sock *sockets.Socket, lc listenerConfig, n int, ch *challenges) (*listener, error) {
 	l := &listener{name: lc.Address.String(), socket: sock, config: lc, terms: new(atomic.Uint32),
 		given: make([][]int, n), handles: make([][]*loop.Listener, n)}
 	if lc.TLS != nil {
@@ -50,13 +49,10 @@ func newListener(sock *socket, lc listenerConfig, n int, ch *challenges) (*liste
 		l.tls = &tls.Config{GetConfigForClient: current}
 	}
 	for i := range n {
-		for _, fd := range sock.forLoop(i, n) {
-			d, err := dup(fd)
-			if err != nil {
-				l.discard()
-				return nil, err
-			}
-			l.given[i] = append(l.given[i], d)
+		var err error
+		if l.given[i], err = sock.ForLoop(i, n); err != nil {
+			l.discard()
+			return nil, err
 		}
 	}
 	return l, nil
@@ -65,13 +61,7 @@ func newListener(sock *socket, lc listenerConfig, n int, ch *challenges) (*liste
 // discard closes the descriptors that no loop has taken over.
 func (l *listener) discard() {
 	for _, fds := range l.given {
-		closeAll(fds)
+		sockets.CloseAll(fds)
 	}
-	l.socket.close()
-}
-
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		unix.Close(fd)
-	}
+	l.socket.Close()
 }

@@ -2,13 +2,12 @@ package server
 
 import (
 	"log/slog"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/https"
-	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/internal/sockets"
 )
 
 // checkSites finds the listeners that sites name. It refuses a site that no request could reach.
@@ -130,7 +129,7 @@ func (c *config) httpsPort(site siteConfig) (port func() int, ok bool) {
 		if site.at(l) {
 			worth += 2
 		}
-		if l.Address.port() == usual {
+		if l.Address.Port() == usual {
 			worth++
 		}
 		if worth > best {
@@ -142,7 +141,7 @@ func (c *config) httpsPort(site siteConfig) (port func() int, ok bool) {
 	}
 	addr := c.Listeners[found].Address
 	return func() int {
-		if port := addr.port(); port > 0 {
+		if port := addr.Port(); port > 0 {
 			return port
 		}
 		if port := c.ports[addr]; port > 0 {
@@ -152,26 +151,17 @@ func (c *config) httpsPort(site siteConfig) (port func() int, ok bool) {
 	}, true
 }
 
-// port returns the port to which the socket is bound; 0: it has none.
-func (s *socket) port() int {
-	var local netip.AddrPort
-	if len(s.fds) > 0 {
-		local = loop.LocalAddr(s.fds[0])
-	}
-	return int(local.Port())
-}
-
 // notePorts tells c the ports of its listeners; added are those that s.listeners lacks or has with
 // older sockets.
-func (s *server) notePorts(c *config, added map[address]*listener) {
-	c.ports = map[address]int{}
+func (s *server) notePorts(c *config, added map[sockets.Address]*listener) {
+	c.ports = map[sockets.Address]int{}
 	for _, lc := range c.Listeners {
 		l := added[lc.Address]
 		if l == nil {
 			l = s.listeners[lc.Address]
 		}
 		if l != nil {
-			c.ports[lc.Address] = l.socket.port()
+			c.ports[lc.Address] = l.socket.Port()
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/settings"
+	"github.com/lwango/lwango/internal/sockets"
 )
 
 // reload reads the configuration again and puts it in force: the new sites, limits and log hold
@@ -36,7 +37,7 @@ func (s *server) reload() error {
 		return err
 	}
 	debug, err := s.nextDebug(next)
-	var added map[address]*listener
+	var added map[sockets.Address]*listener
 	if err == nil {
 		if added, err = s.openAdded(next); err != nil && debug != s.debug {
 			debug.close()
@@ -79,15 +80,15 @@ func (s *server) reload() error {
 // openAdded makes the listeners that next has and the running configuration does not have. A
 // listener that begins or ceases to speak TLS is added with duplicates of its sockets, so the
 // address is listened to all the time.
-func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
-	added := map[address]*listener{}
+func (s *server) openAdded(next *config) (_ map[sockets.Address]*listener, err error) {
+	added := map[sockets.Address]*listener{}
 	defer func() {
 		if err == nil {
 			return
 		}
 		for addr, l := range added {
 			if s.listeners[addr] == nil {
-				l.socket.remove()
+				l.socket.Remove()
 			}
 			l.discard()
 		}
@@ -115,11 +116,11 @@ func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
 		if old == nil {
 			continue
 		}
-		if lc.socket != nil && !same(lc.socket, old.config.socket) {
-			return nil, fmt.Errorf("listen %s: another socket of that address is served already",
-				old.socket.shown)
+		if lc.Given != nil && !sockets.Same(lc.Given, old.config.Given) {
+			return nil, fmt.Errorf("listen %s: another socket of that sockets.Address is served already",
+				old.socket.Shown)
 		}
-		if err = lc.Access.set(lc.Address.Name, &old.socket.file); err != nil {
+		if err = old.socket.SetAccess(&lc.Endpoint); err != nil {
 			return nil, err
 		}
 	}
@@ -128,13 +129,9 @@ func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
 
 // reuse makes a listener on the sockets of old.
 func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
-	sock := &socket{own: old.socket.own, shown: old.socket.shown, path: old.socket.path,
-		file: old.socket.file, given: old.socket.given}
-	for _, fd := range old.socket.fds {
-		if err := sock.duplicate(fd, 1); err != nil {
-			sock.close()
-			return nil, err
-		}
+	sock, err := old.socket.Duplicate()
+	if err != nil {
+		return nil, err
 	}
 	l, err := newListener(sock, lc, len(s.loops), &s.challenges)
 	if err == nil {
@@ -145,8 +142,8 @@ func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
 
 // exchange puts the added listeners to work and closes those that next does not have. Clients that
 // have already connected to a closed one are still accepted.
-func (s *server) exchange(next *config, added map[address]*listener) {
-	keep := map[address]bool{}
+func (s *server) exchange(next *config, added map[sockets.Address]*listener) {
+	keep := map[sockets.Address]bool{}
 	for _, lc := range next.Listeners {
 		keep[lc.Address] = true
 	}
@@ -157,7 +154,7 @@ func (s *server) exchange(next *config, added map[address]*listener) {
 		}
 		closing = append(closing, l)
 		if !keep[addr] {
-			l.socket.remove()
+			l.socket.Remove()
 			delete(s.listeners, addr)
 			gone = append(gone, l)
 		}
@@ -171,7 +168,7 @@ func (s *server) exchange(next *config, added map[address]*listener) {
 		}
 	}
 	for _, l := range closing {
-		l.socket.close()
+		l.socket.Close()
 	}
 	s.onLoops(func(i int) {
 		// New listeners come first: a loop without any listener or connection would end.
@@ -192,7 +189,7 @@ func (s *server) exchange(next *config, added map[address]*listener) {
 		s.before.serves(s.listeners)
 	}
 	for _, l := range gone {
-		s.own.Info("no longer listening", "address", l.socket.shown)
+		s.own.Info("no longer listening", "address", l.socket.Shown)
 	}
 	for _, lc := range next.Listeners {
 		if l := added[lc.Address]; l != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/accesslog"
 	"github.com/lwango/lwango/internal/asynclog"
+	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
@@ -31,8 +32,7 @@ type server struct {
 	sessions  atomic.Int64 // connections that do not speak HTTP
 	loops     []*loop.Loop
 	watchdog  *loop.Watchdog
-	inherited map[string][]int
-	listeners map[address]*listener
+	listeners map[sockets.Address]*listener
 	access    *accesslog.Logs
 
 	// disconnect ends the work of the broker; nil if the topics are this process's own.
@@ -65,7 +65,7 @@ type server struct {
 // goroutine of its own which is not locked to a thread. When it returns, clients can connect.
 func start(src source, c *config) (*server, error) {
 	s := &server{source: src, log: src.Logger, own: asynclog.Vital(src.Logger), config: c,
-		listeners: map[address]*listener{}, obtained: make(chan struct{}, 1)}
+		listeners: map[sockets.Address]*listener{}, obtained: make(chan struct{}, 1)}
 	var hook func(*conn.AccessEntry)
 	if e := src.Embedding; e != nil {
 		hook = e.AccessLog
@@ -73,7 +73,7 @@ func start(src source, c *config) (*server, error) {
 	s.access = accesslog.New(s.log, s.own, hook)
 	if err := s.start(); err != nil {
 		for _, l := range s.listeners {
-			l.socket.remove()
+			l.socket.Remove()
 			l.discard()
 		}
 		if src.handed.has(s.pid) {
@@ -124,7 +124,7 @@ func (s *server) makeLoops() error {
 
 func (s *server) start() (err error) {
 	if s.source.Embedding == nil { // of another program they may be its own: see open
-		if err := s.inherit(); err != nil {
+		if _, err := sockets.Inherited(); err != nil {
 			return err
 		}
 	}
@@ -223,9 +223,9 @@ func (s *server) stop() {
 func (s *server) closeListeners() {
 	for a, l := range s.listeners {
 		if !s.replaced() && !(s.gaveBack && s.before.shares(a, l.socket)) {
-			l.socket.remove()
+			l.socket.Remove()
 		}
-		l.socket.close()
+		l.socket.Close()
 	}
 }
 
@@ -346,37 +346,24 @@ func (s *server) notice() {
 
 // announce logs that clients can connect; scripts wait for this line.
 func (s *server) announce(l *listener) {
-	s.own.Info("listening", "address", l.socket.shown, "tls", l.tls != nil)
-}
-
-// inherit takes the sockets that the service manager has passed.
-func (s *server) inherit() (err error) {
-	if s.inherited == nil {
-		s.inherited, err = inheritedSockets()
-	}
-	return err
+	s.own.Info("listening", "address", l.socket.Shown, "tls", l.tls != nil)
 }
 
 // open makes the sockets of a listener.
 func (s *server) open(lc listenerConfig) (*listener, error) {
-	if lc.Address.Network == "systemd" {
-		if err := s.inherit(); err != nil {
-			return nil, err
-		}
-	}
 	opening.Lock()
 	defer opening.Unlock()
 	ours := map[int]bool{}
 	for addr := range s.listeners {
-		ours[addr.port()] = true
+		ours[addr.Port()] = true
 	}
-	sock, err := s.source.handed.open(lc, len(s.loops))
+	sock, err := s.source.handed.open(&lc, len(s.loops))
 	if err != nil {
 		return nil, err
 	}
 	if sock == nil {
 		s.source.handed.ports(ours)
-		if sock, err = openSocket(lc, len(s.loops), s.inherited, ours); err != nil {
+		if sock, err = sockets.Open(&lc.Endpoint, len(s.loops), ours); err != nil {
 			return nil, err
 		}
 	}
@@ -397,8 +384,8 @@ func (s *server) serve(l *listener, i int) error {
 				Terms: l.terms, HTTP2: l.config.HTTP2})
 		}
 		if err != nil {
-			closeAll(fds[j:])
-			return fmt.Errorf("listen %s: %w", l.socket.shown, err)
+			sockets.CloseAll(fds[j:])
+			return fmt.Errorf("listen %s: %w", l.socket.Shown, err)
 		}
 		l.handles[i] = append(l.handles[i], h)
 	}

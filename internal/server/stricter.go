@@ -38,7 +38,7 @@ func (s *server) tighten(next *config) (any bool) {
 		l.terms.Add(1)
 		any = true
 		s.own.Info("a listener asks for more than before, its connections end with the answers that "+
-			"are under way", "address", l.socket.shown)
+			"are under way", "address", l.socket.Shown)
 	}
 	return any
 }

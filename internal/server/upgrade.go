@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lwango/lwango/internal/sockets"
 	"golang.org/x/sys/unix"
 )
 
@@ -218,26 +219,20 @@ func (s *server) launch() (*upgrade, error) {
 		files = append(files, uintptr(fd))
 		return len(files) - 1
 	}
-	h := handover{PID: os.Getpid(), Sockets: map[string]handed{}, News: give(pair[1])}
+	h := handover{PID: os.Getpid(), Sockets: map[string]*sockets.Socket{}, News: give(pair[1])}
 	for a, l := range s.listeners {
 		if a.Network == "systemd" {
 			continue
 		}
-		from := handed{Shown: l.socket.shown}
-		for _, fd := range l.socket.fds[:l.socket.own] {
-			from.FDs = append(from.FDs, give(fd))
-		}
-		if l.socket.path != "" {
-			from.Dev, from.Ino = l.socket.file.Dev, l.socket.file.Ino
-		}
-		h.Sockets[a.String()] = from
+		h.Sockets[a.String()] = l.socket.Handed(give)
 	}
-	for name, fds := range s.inherited { // all of them: the configuration may name others by now
-		from := handed{Shown: "systemd:" + name}
+	inherited, _ := sockets.Inherited() // all of them: the configuration may name others by now
+	for name, fds := range inherited {
+		s := &sockets.Socket{Shown: "systemd:" + name}
 		for _, fd := range fds {
-			from.FDs = append(from.FDs, give(fd))
+			s.FDs = append(s.FDs, give(fd))
 		}
-		h.Sockets["systemd:"+name] = from
+		h.Sockets[s.Shown] = s
 	}
 	if s.pid != nil {
 		h.PIDFile, h.PIDFileFD = s.pid.path, give(int(s.pid.file.Fd()))

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -99,10 +100,13 @@ func assumed(v reflect.Value, tag reflect.StructTag) any {
 		all := map[string]any{}
 		for i := range t.NumField() {
 			key, ok := t.Field(i).Tag.Lookup("toml")
-			if !ok || key == "-" || key != "" && key[0] == ',' {
+			if !ok || key == "-" || key != ",inline" && strings.HasPrefix(key, ",") {
 				continue
 			}
-			if value := assumed(v.Field(i), t.Field(i).Tag); value != nil {
+			value := assumed(v.Field(i), t.Field(i).Tag)
+			if inner, ok := value.(map[string]any); ok && key == ",inline" {
+				maps.Copy(all, inner)
+			} else if value != nil {
 				all[key] = value
 			}
 		}

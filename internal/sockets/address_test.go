@@ -1,11 +1,11 @@
-package server_test
+package sockets_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/sockets"
 )
 
 func TestParseAddress(t *testing.T) {
@@ -40,7 +40,7 @@ func TestParseAddress(t *testing.T) {
 		{"systemd:", `error: expected the name of a socket behind systemd:`},
 	}
 	for _, test := range tests {
-		addr, err := server.ParseAddress(test.in, "/etc")
+		addr, err := sockets.ParseAddress(test.in, "/etc")
 		got := addr.String()
 		if err != nil {
 			got = "error: " + err.Error()
@@ -49,7 +49,7 @@ func TestParseAddress(t *testing.T) {
 			t.Errorf("ParseAddress(%q):\n got %s\nwant %s", test.in, got, test.want)
 		}
 		if err == nil {
-			if again, err := server.ParseAddress(got, "/"); err != nil || again != addr {
+			if again, err := sockets.ParseAddress(got, "/"); err != nil || again != addr {
 				t.Errorf("ParseAddress(%q) = %v, %v, want what its String came from", got, again, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package server
+package sockets_test
 
 import (
 	"net"
@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/lwango/lwango/internal/sockets"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,33 +18,34 @@ func TestAccessOfOwnSocket(t *testing.T) {
 	if err := os.WriteFile(in("file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var socket, other unix.Stat_t
-	for name, st := range map[string]*unix.Stat_t{"socket": &socket, "other": &other} {
+	var socket, other sockets.Socket
+	for name, made := range map[string]*sockets.Socket{"socket": &socket, "other": &other} {
 		l, err := net.Listen("unix", in(name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		if err := unix.Lstat(in(name), st); err != nil {
+		var st unix.Stat_t
+		if err := unix.Lstat(in(name), &st); err != nil {
 			t.Fatal(err)
 		}
+		made.Dev, made.Ino = st.Dev, st.Ino
 	}
 	for name, to := range map[string]string{"to file": "file", "to socket": "socket"} {
 		if err := os.Symlink(to, in(name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a := access{mode: 0o666, chmod: true}
 	for _, row := range []struct {
 		path string
-		made *unix.Stat_t
+		made *sockets.Socket
 		ok   bool
 	}{
 		{"file", nil, false}, {"to file", nil, false}, {"to socket", nil, false},
 		{"to socket", &socket, false}, {"socket", &other, false},
 		{"socket", &socket, true}, {"other", nil, true},
 	} {
-		err := a.set(in(row.path), row.made)
+		err := sockets.Chmod(in(row.path), row.made, 0o666)
 		info, err2 := os.Stat(in(row.path))
 		if err2 != nil {
 			t.Fatal(err2)

@@ -1,13 +1,13 @@
-package server
+package sockets
 
 import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/user"
 	"strconv"
 	"strings"
 
+	"github.com/lwango/lwango/internal/confpath"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,7 +24,7 @@ type access struct {
 // made, or if made is nil, one that its user owns. In a folder of others, a link may have come into
 // its place. What the file has already is left alone: a process that has given up root may not
 // change the sockets that root has made, and a reload need not.
-func (a access) set(path string, made *unix.Stat_t) error {
+func (a access) set(path string, made *Socket) error {
 	if !a.chown && !a.chmod {
 		return nil
 	}
@@ -66,75 +66,39 @@ func chmod(fd int, mode uint32) error {
 	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
 }
 
-// parseAccess reads a listener's mode and owner.
-func (l *listenerConfig) parseAccess() {
-	if l.Address.Network != "unix" {
+// checkAccess reads the keys mode and owner.
+func (e *Endpoint) checkAccess() {
+	if e.Address.Network != "unix" {
 		for _, key := range []string{"mode", "owner"} {
-			if l.Table.Has(key) {
-				l.Table.Errorf(key, "is for the file of a unix: address")
+			if e.Table.Has(key) {
+				e.Table.Errorf(key, "is for the file of a unix: address")
 			}
 		}
 		return
 	}
-	if l.Table.Has("mode") {
-		n, err := strconv.ParseUint(l.Mode, 8, 16)
+	a := &e.access
+	if e.Table.Has("mode") {
+		n, err := strconv.ParseUint(e.Mode, 8, 16)
 		if err != nil || n > 0o777 {
-			l.Table.Errorf("mode", "expected permissions in octal, such as \"0660\", found %q",
-				l.Mode)
+			e.Table.Errorf("mode", "expected permissions in octal, such as \"0660\", found %q",
+				e.Mode)
 		}
-		l.Access.mode, l.Access.chmod = fs.FileMode(n), true
+		a.mode, a.chmod = fs.FileMode(n), true
 	}
-	if l.Table.Has("owner") {
-		name, group, _ := strings.Cut(l.Owner, ":")
+	if e.Table.Has("owner") {
+		name, group, _ := strings.Cut(e.Owner, ":")
 		if name == "" && group == "" {
-			l.Table.Errorf("owner", "expected \"user:group\", \"user\" or \":group\", found %q",
-				l.Owner)
+			e.Table.Errorf("owner", "expected \"user:group\", \"user\" or \":group\", found %q",
+				e.Owner)
 			return
 		}
-		a := &l.Access
 		a.chown = true
 		var err error
-		if a.user, err = number(name, userID); err != nil {
-			l.Table.Errorf("owner", "%v", err)
-		} else if a.group, err = number(group, groupID); err != nil {
-			l.Table.Errorf("owner", "%v", err)
+		if a.user, err = confpath.UserID(name); err == nil {
+			a.group, err = confpath.GroupID(group)
+		}
+		if err != nil {
+			e.Table.Errorf("owner", "%v", err)
 		}
 	}
-}
-
-// number returns the number of a user or a group, given by name or by number; -1 for an empty name.
-func number(name string, lookUp func(string) (string, error)) (int, error) {
-	if name == "" {
-		return -1, nil
-	}
-	if n, err := strconv.ParseUint(name, 10, 31); err == nil {
-		return int(n), nil
-	}
-	id, err := lookUp(name)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(id)
-}
-
-func userID(name string) (string, error) {
-	u, err := user.Lookup(name)
-	switch {
-	case errors.As(err, new(user.UnknownUserError)):
-		return "", errors.New("there is no user " + strconv.Quote(name))
-	case err != nil:
-		return "", err
-	}
-	return u.Uid, nil
-}
-
-func groupID(name string) (string, error) {
-	g, err := user.LookupGroup(name)
-	switch {
-	case errors.As(err, new(user.UnknownGroupError)):
-		return "", errors.New("there is no group " + strconv.Quote(name))
-	case err != nil:
-		return "", err
-	}
-	return g.Gid, nil
 }

@@ -1,4 +1,4 @@
-package server
+package sockets_test
 
 import (
 	"errors"
@@ -9,18 +9,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/loop"
 )
 
-func openTest(t *testing.T, address string, n int) (*socket, error) {
+func openTest(t *testing.T, address string, n int) (*sockets.Socket, error) {
 	t.Helper()
-	addr, err := parseAddress(address, t.TempDir())
+	addr, err := sockets.ParseAddress(address, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := openSocket(listenerConfig{Address: addr}, n, nil, nil)
+	s, err := sockets.Open(&sockets.Endpoint{Address: addr}, n, nil)
 	if err == nil {
-		t.Cleanup(s.close)
+		t.Cleanup(s.Close)
 	}
 	return s, err
 }
@@ -36,21 +37,21 @@ func TestTCPSockets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(s.fds) != 3 {
-			t.Errorf("%s: %d sockets, want 3", address, len(s.fds))
+		if len(s.FDs) != 3 {
+			t.Errorf("%s: %d sockets, want 3", address, len(s.FDs))
 		}
-		_, port, _ := net.SplitHostPort(s.shown)
+		_, port, _ := net.SplitHostPort(s.Shown)
 		for _, other := range []string{"127.0.0.1:" + port, "*:" + port} {
 			if address == "[::1]:0" && other[0] == '1' {
 				continue // the same port of another family
 			}
 			if _, err := openTest(t, other, 1); !errors.Is(err, unix.EADDRINUSE) {
-				t.Errorf("%s beside %s: %v, want EADDRINUSE", other, s.shown, err)
+				t.Errorf("%s beside %s: %v, want EADDRINUSE", other, s.Shown, err)
 			}
 		}
-		s.close()
-		if _, err := openTest(t, s.shown, 1); err != nil {
-			t.Errorf("%s again: %v", s.shown, err)
+		s.Close()
+		if _, err := openTest(t, s.Shown, 1); err != nil {
+			t.Errorf("%s again: %v", s.Shown, err)
 		}
 	}
 }
@@ -64,8 +65,8 @@ func TestPortInUseWithoutIPv6(t *testing.T) {
 	}
 	t.Cleanup(func() { unix.Close(other) })
 	const none = 63 // no family of sockets
-	inet6 = none
-	defer func() { inet6 = unix.AF_INET6 }()
+	*sockets.INET6 = none
+	defer func() { *sockets.INET6 = unix.AF_INET6 }()
 	_, port, _ := net.SplitHostPort(loop.LocalAddr(other).String())
 	for _, host := range []string{"*:", "127.0.0.1:"} {
 		if _, err := openTest(t, host+port, 1); !errors.Is(err, unix.EADDRINUSE) {
@@ -87,7 +88,7 @@ func TestUnixSocketFile(t *testing.T) {
 	}
 
 	// There is a file and no listener, as after a kill.
-	s.close()
+	s.Close()
 	next, err := openTest(t, "unix:"+path, 2)
 	if err != nil {
 		t.Fatalf("over a stale file: %v", err)
@@ -101,15 +102,15 @@ func TestUnixSocketFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next.remove()
+	next.Remove()
 	if !exists() {
 		t.Error("a server has removed the file of another one")
 	}
-	third.remove()
+	third.Remove()
 	if exists() {
 		t.Error("the file is still there")
 	}
-	third.remove() // twice is no harm
+	third.Remove() // twice is no harm
 }
 
 // Only a socket may be taken for stale; a connection to anything else is refused as well.
@@ -137,23 +138,10 @@ func TestInheritedNotForUs(t *testing.T) {
 	t.Setenv("LISTEN_FDS", "1")
 	t.Setenv("LISTEN_PID", "1")
 	t.Setenv("LISTEN_FDNAMES", "web")
-	if got, err := inheritedSockets(); err != nil || got != nil {
+	if got, err := sockets.Inherited(); err != nil || got != nil {
 		t.Errorf("took the sockets of another process: %v, %v", got, err)
 	}
 	if os.Getenv("LISTEN_FDS") != "" {
 		t.Error("LISTEN_FDS is left for children")
-	}
-}
-
-func TestConnectionsFor(t *testing.T) {
-	own := ownDescriptors(2, 2)
-	for descriptors, want := range map[int]int{4: 1, 20: 2, 128: 26, 1024: 324, 20000: 6650, 1 << 20: 349508} {
-		got := connectionsFor(descriptors, own)
-		if got != want {
-			t.Errorf("connectionsFor(%d, %d) = %d, want %d", descriptors, own, got, want)
-		}
-		if descriptors > 100 && got*perConnection+own > descriptors {
-			t.Errorf("%d connections may need more than %d descriptors", got, descriptors)
-		}
 	}
 }

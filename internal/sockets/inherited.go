@@ -1,4 +1,4 @@
-package server
+package sockets
 
 import (
 	"errors"
@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inherited sockets begin with this descriptor (sd_listen_fds(3)).
-const firstInherited = 3
+// FirstInherited is the descriptor with which inherited ones begin (sd_listen_fds(3)).
+const FirstInherited = 3
 
-// inheritedSockets takes over the sockets that a service manager passed: LISTEN_FDS of them, if
+// Inherited takes over the sockets that a service manager passed: LISTEN_FDS of them, if
 // LISTEN_PID is this process, by the names in LISTEN_FDNAMES. It removes the variables, so that a
 // child process does not take them for its own. Sockets without a name are called "unknown", as
 // systemd's own library does. The sockets belong to the process: later calls return them again, for
 // its other servers.
-func inheritedSockets() (map[string][]int, error) {
+func Inherited() (map[string][]int, error) {
 	passed.Lock()
 	defer passed.Unlock()
 	sockets, err := readInherited()
@@ -31,10 +31,20 @@ func inheritedSockets() (map[string][]int, error) {
 	return passed.sockets, err
 }
 
-// passed is what inheritedSockets has taken over.
+// passed is what Inherited has taken over.
 var passed struct {
 	sync.Mutex
 	sockets map[string][]int // does not change
+}
+
+// Inherit adds sockets of the service manager that the process before this one has had.
+func Inherit(name string, fds []int) {
+	passed.Lock()
+	defer passed.Unlock()
+	if passed.sockets == nil {
+		passed.sockets = map[string][]int{}
+	}
+	passed.sockets[name] = fds
 }
 
 func readInherited() (map[string][]int, error) {
@@ -53,7 +63,7 @@ func readInherited() (map[string][]int, error) {
 	names := strings.Split(nameList, ":")
 	sockets := map[string][]int{}
 	for i := range int(n) {
-		fd := firstInherited + i
+		fd := FirstInherited + i
 		unix.CloseOnExec(fd)
 		if err := adopt(fd); err != nil {
 			return nil, fmt.Errorf("descriptor %d of LISTEN_FDS=%s: %w", fd, count, err)

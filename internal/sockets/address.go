@@ -1,4 +1,4 @@
-package server
+package sockets
 
 import (
 	"errors"
@@ -12,53 +12,54 @@ import (
 	"github.com/lwango/lwango/internal/confpath"
 )
 
-// address is where a listener listens. Equal addresses are the same socket.
-type address struct {
-	Network string // "tcp", "unix", "systemd" or given
+// Address is where a listener listens. Equal addresses are the same socket.
+type Address struct {
+	Network string // "tcp", "unix", "systemd", or "given" for a net.Listener
 	// Name is host:port in one spelling, an absolute path, or a socket unit's FileDescriptorName.
 	Name string
 
-	number int // tells addresses apart that have the same host, and a port that the kernel chooses
+	// Number tells addresses apart that have the same host, and a port that the kernel chooses.
+	Number int
 }
 
-// parseAddress reads "host:port", "*:port", "[v6]:port", "unix:path" and "systemd:name". A host is
+// ParseAddress reads "host:port", "*:port", "[v6]:port", "unix:path" and "systemd:name". A host is
 // an IP address, "*" or nothing for all of them, or localhost: a name that needs DNS could mean
 // another address at each start. A relative path begins in dir.
-func parseAddress(s, dir string) (address, error) {
+func ParseAddress(s, dir string) (Address, error) {
 	if path, ok, err := confpath.Socket(dir, s); ok {
 		switch {
 		case err != nil:
-			return address{}, err
+			return Address{}, err
 		case path[0] == '@':
-			return address{}, fmt.Errorf(
+			return Address{}, fmt.Errorf(
 				"expected the path of a file, found the abstract socket %s", path)
 		}
-		return address{Network: "unix", Name: path}, nil
+		return Address{Network: "unix", Name: path}, nil
 	}
 	if name, ok := strings.CutPrefix(s, "systemd:"); ok {
 		if name == "" {
-			return address{}, errors.New("expected the name of a socket behind systemd:")
+			return Address{}, errors.New("expected the name of a socket behind systemd:")
 		}
-		return address{Network: "systemd", Name: name}, nil
+		return Address{Network: "systemd", Name: name}, nil
 	}
 	return parseTCP(s)
 }
 
-func parseTCP(s string) (address, error) {
+func parseTCP(s string) (Address, error) {
 	if _, err := strconv.ParseUint(s, 10, 16); err == nil {
-		return address{}, fmt.Errorf("expected host:port, found %q "+
+		return Address{}, fmt.Errorf("expected host:port, found %q "+
 			"(for port %s of all addresses write \"*:%s\")", s, s, s)
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
 		if _, v6 := netip.ParseAddr(s); v6 == nil && strings.Contains(s, ":") {
-			return address{}, fmt.Errorf("expected [address]:port, found %q", s)
+			return Address{}, fmt.Errorf("expected [address]:port, found %q", s)
 		}
-		return address{}, fmt.Errorf("expected host:port, unix:path or systemd:name, found %q", s)
+		return Address{}, fmt.Errorf("expected host:port, unix:path or systemd:name, found %q", s)
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return address{}, fmt.Errorf("port %q: expected a number from 0 to 65535", port)
+		return Address{}, fmt.Errorf("port %q: expected a number from 0 to 65535", port)
 	}
 	switch host {
 	case "", "*":
@@ -68,16 +69,16 @@ func parseTCP(s string) (address, error) {
 	default:
 		addr, err := netip.ParseAddr(host)
 		if err != nil {
-			return address{}, fmt.Errorf("host %q: expected an IP address, "+
+			return Address{}, fmt.Errorf("host %q: expected an IP address, "+
 				"* for all of them, or localhost", host)
 		}
 		host = addr.String()
 	}
-	return address{Network: "tcp", Name: net.JoinHostPort(host, strconv.FormatUint(n, 10))}, nil
+	return Address{Network: "tcp", Name: net.JoinHostPort(host, strconv.FormatUint(n, 10))}, nil
 }
 
-// port returns the port of a TCP address, 0 if the kernel chooses it, and -1 for other addresses.
-func (a address) port() int {
+// Port returns the port of a TCP address, 0 if the kernel chooses it, and -1 for other addresses.
+func (a Address) Port() int {
 	if a.Network != "tcp" {
 		return -1
 	}
@@ -86,21 +87,21 @@ func (a address) port() int {
 	return n
 }
 
-// meets reports whether the same connection could be accepted at both addresses. What the service
+// Meets reports whether the same connection could be accepted at both addresses. What the service
 // manager or the kernel chooses is not known yet, and meets nothing.
-func (a address) meets(b address) bool {
+func (a Address) Meets(b Address) bool {
 	if a.Network == given {
-		a, _ = parseAddress(a.Name, "/")
+		a, _ = ParseAddress(a.Name, "/")
 	}
 	if b.Network == given {
-		b, _ = parseAddress(b.Name, "/")
+		b, _ = ParseAddress(b.Name, "/")
 	}
 	switch {
 	case a.Network != b.Network:
 		return false
 	case a.Network == "unix":
 		return filepath.Clean(a.Name) == filepath.Clean(b.Name)
-	case a.Network != "tcp" || a.port() == 0 || a.port() != b.port():
+	case a.Network != "tcp" || a.Port() == 0 || a.Port() != b.Port():
 		return false
 	}
 	one, other := a.host(), b.host()
@@ -108,7 +109,7 @@ func (a address) meets(b address) bool {
 }
 
 // host returns the address of a TCP address, :: for all of them.
-func (a address) host() netip.Addr {
+func (a Address) host() netip.Addr {
 	host, _, _ := net.SplitHostPort(a.Name)
 	ip, err := netip.ParseAddr(host)
 	if err != nil { // *
@@ -117,8 +118,11 @@ func (a address) host() netip.Addr {
 	return ip.Unmap()
 }
 
-// String gives the form that parseAddress reads.
-func (a address) String() string {
+// Loopback reports whether this machine alone reaches a TCP address.
+func (a Address) Loopback() bool { return a.host().IsLoopback() }
+
+// String gives the form that ParseAddress reads.
+func (a Address) String() string {
 	if a.Network == "tcp" || a.Network == given {
 		return a.Name
 	}
