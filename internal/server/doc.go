@@ -35,7 +35,7 @@
 //	confinecheck.go  what will not work then, at the start and for -t
 //	upgrade.go    SIGUSR2: a new process in the place of this one
 //	handover.go   what the new process gets, and what it says
-//	drain.go      the old one until its end, or until it takes its place again
+//	drain.go      the old one until its end
 //	upgradecommand.go  -upgrade
 //	pidfile.go    the file with the number of the process, and its lock
 //	sdnotify.go   what a service manager is told

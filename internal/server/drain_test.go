@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,9 +13,7 @@ import (
 	"time"
 
 	gorilla "github.com/gorilla/websocket"
-	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/wait"
-	"golang.org/x/sys/unix"
 )
 
 // TestUpgradedServerLeavesAddress: what the new process closes is closed, though the old one drains.
@@ -69,7 +66,8 @@ func TestUpgradedServerLeavesAddress(t *testing.T) {
 	}
 }
 
-// TestUpgradeKilled: kill -9 of either process, at any time, leaves the other one serving.
+// TestUpgradeKilled: kill -9 of the old process at any time leaves the new one serving, and that of the
+// new one before it is ready the old one.
 func TestUpgradeKilled(t *testing.T) {
 	t.Parallel()
 	begin := func(t *testing.T) (u *upgraded, old, next int, release func()) {
@@ -129,27 +127,6 @@ func TestUpgradeKilled(t *testing.T) {
 		u.write("gate", "")
 		u.logged("the process before has ended already")
 	})
-	t.Run("new one while the old one drains", func(t *testing.T) {
-		u, old, next, release := begin(t)
-		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer socket.Close() // it keeps the old one
-		release()
-		u.logged("replaced by a new process")
-		u.servedOnlyBy(next)
-		kill(t, next)
-		u.logged("upgrade failed, this process goes on.*signal: killed")
-		u.servedOnlyBy(old)
-		if got := u.mustPID(); got != old {
-			t.Errorf("the pid file has %d, want %d", got, old)
-		}
-		if out, code := u.command(); code != 0 {
-			t.Fatal(out, code)
-		}
-		u.servedOnlyBy(u.mustPID())
-	})
 	t.Run("middle one of three", func(t *testing.T) {
 		u, old, middle, release := begin(t)
 		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
@@ -202,53 +179,9 @@ func TestUpgradeKilled(t *testing.T) {
 	})
 }
 
-// TestUpgradedServerFails: if a loop of the new process fails while the old one drains, the old one
-// takes its place, with all files. If the old one has gone, the new one leaves none behind.
+// TestUpgradedServerFails: a new process that fails while the old one drains ends as any server that
+// fails, with all files, so that the manager starts another one. The old one goes on with what it has.
 func TestUpgradedServerFails(t *testing.T) {
-	m := listenAsManager(t)
-	u := startUpgraded(t, "threads = 2")
-	m.told("READY=1")
-	old := u.mustPID()
-	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close() // it keeps the old one
-	if out, code := u.command(); code != 0 {
-		t.Fatal(out, code)
-	}
-	next := u.mustPID()
-	m.told(fmt.Sprintf("MAINPID=%d", next))
-	u.servedOnlyBy(next)
-	u.fail()
-	u.logged("upgrade failed, this process goes on.*it fails")
-	m.told(fmt.Sprintf("MAINPID=%d", old))
-	wait.Until(t, "the end of the new process", func() bool {
-		return errors.Is(syscall.Kill(next, 0), syscall.ESRCH) || zombie(next) // the manager is this process
-	})
-	u.servedOnlyBy(old)
-	if got := u.mustPID(); got != old {
-		t.Errorf("the pid file has %d, want %d", got, old)
-	}
-
-	if out, code := u.command(); code != 0 { // the pid file is still the server's
-		t.Fatal(out, code)
-	}
-	u.servedOnlyBy(u.mustPID())
-	socket.Close()
-	<-u.gone
-	u.fail()
-	for _, name := range []string{"pid", "socket"} {
-		wait.Until(t, "the end of "+name, func() bool {
-			_, err := os.Lstat(filepath.Join(u.dir, name))
-			return errors.Is(err, os.ErrNotExist)
-		})
-	}
-}
-
-// TestUpgradedServerFailsAlone: a new process that fails while the old one stops does not give back,
-// but ends as any server that fails, so that the manager starts another one.
-func TestUpgradedServerFailsAlone(t *testing.T) {
 	m := listenAsManager(t)
 	u := startUpgraded(t, "threads = 2\ngrace = \"1m\"")
 	m.told("READY=1")
@@ -267,58 +200,20 @@ func TestUpgradedServerFailsAlone(t *testing.T) {
 	}
 	next := u.mustPID()
 	m.told(fmt.Sprintf("MAINPID=%d", next))
-	if err := syscall.Kill(old, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	u.logged("msg=stopping signal=terminated")
 	u.fail()
 	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+`)
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(next, &status, 0, nil); err != nil || status.ExitStatus() != 1 {
 		t.Errorf("the new process ends with %d, %v, want 1", status.ExitStatus(), err)
 	}
-	if pid, last, err := c.ask("dy"); pid != old || !last || err != nil {
-		t.Errorf("the request in flight: %d, last %v, %v", pid, last, err)
+	if pid, _, err := c.ask("dy"); pid != old || err != nil {
+		t.Errorf("the request in flight: %d, %v", pid, err)
 	}
+	c.close()
 	<-u.gone
 	for _, name := range []string{"pid", "socket"} {
 		if _, err := os.Lstat(filepath.Join(u.dir, name)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is left: %v", name, err)
 		}
-	}
-}
-
-// TestLastWords: an old process that stops knows what the new one has said until then, and what that
-// says later is refused.
-func TestLastWords(t *testing.T) {
-	for _, test := range []struct {
-		said string
-		back bool
-	}{
-		{``, false},
-		{`{"ready":true}{"serves":[]}{"ba`, false},
-		{`{"ready":true}{"serves":[]}{"back":true}`, true},
-	} {
-		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		news, next := os.NewFile(uintptr(pair[0]), "old"), os.NewFile(uintptr(pair[1]), "new")
-		cmd := exec.Command("true") // it stands for the new process
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := next.WriteString(test.said); err != nil {
-			t.Fatal(err)
-		}
-		u := server.Watched(cmd.Process, news)
-		if got := u.HearOut(); got != test.back {
-			t.Errorf("after %q: %v, want %v", test.said, got, test.back)
-		}
-		if _, err := next.WriteString(`{"back":true}`); !errors.Is(err, syscall.EPIPE) {
-			t.Errorf("what comes later: %v", err)
-		}
-		u.GiveUp()
-		next.Close()
 	}
 }

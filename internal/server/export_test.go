@@ -69,15 +69,16 @@ func (s *source) Replace(news *os.File) {
 }
 
 func (s *server) TakeOver() {
-	s.before, s.source.handed = s.source.handed, nil
-	s.takeOver(s.before)
+	handed := s.source.handed
+	s.source.handed = nil
+	s.takeOver(handed)
 }
 
 // Obtaining reports whether the server obtains certificates.
 func (s *server) Obtaining() bool { return s.obtainer != nil }
 
-// Retain is what an old process does when the new one serves these addresses only.
-func (s *server) Retain(serves []string) { s.retain(serves) }
+// LeaveListeners is what an old process does when the new one serves none of its addresses.
+func (s *server) LeaveListeners() { s.leaveListeners(message{}) }
 
 // SetObtainPauses sets the pauses between attempts to obtain a certificate.
 func SetObtainPauses(least, most time.Duration) { leastPause, mostPause = least, most }
@@ -87,10 +88,3 @@ func SetFinishLimit(d time.Duration) { finishLimit = d }
 
 // SetUpgradeWait sets how long a new process may take.
 func SetUpgradeWait(d time.Duration) { upgradeWait = d }
-
-type Upgrade = upgrade
-
-var Watched = watched
-
-func (u *upgrade) HearOut() bool { return u.hearOut() }
-func (u *upgrade) GiveUp() bool  { return u.giveUp() }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/lwango/lwango/internal/sockets"
 	"golang.org/x/sys/unix"
@@ -15,7 +14,7 @@ import (
 // handover is what a process leaves to the one behind it: the variable upgradeVariable has it, in
 // JSON. The numbers are those of descriptors that the new process inherits.
 type handover struct {
-	News    int                        `json:"news"`    // a socket; see message
+	News    int                        `json:"news"`    // a pipe; see message
 	PID     int                        `json:"pid"`     // of the old process
 	Sockets map[string]*sockets.Socket `json:"sockets"` // by address.String
 
@@ -25,22 +24,14 @@ type handover struct {
 	news *os.File
 	used map[string]bool // of Sockets
 	pid  bool            // the file of PIDFile is used
-	left bool            // the old process does not take this one's place any more, see over
 }
 
-// message is what the new process tells the old one, one JSON value after the other.
+// message is what the new process tells the old one, a JSON value. An old process leaves out values
+// that it does not know.
 type message struct {
-	// Serves has the addresses that the new process serves from now on, after its start or a reload.
-	Serves  []string `json:"serves"`
+	Ready   bool     `json:"ready"`
+	Serves  []string `json:"serves"`             // addresses of the old process
 	PIDFile bool     `json:"pid_file,omitempty"` // it has the file as well
-	Ready   bool     `json:"ready,omitempty"`
-
-	// Over: its end, which follows, is in order, or another process may take its place from now on.
-	// The old process must not.
-	Over bool `json:"over,omitempty"`
-
-	// Back: it fails, and serves no longer. The old process takes its place.
-	Back bool `json:"back,omitempty"`
 }
 
 const upgradeVariable = "LWANGO_UPGRADE"
@@ -118,9 +109,6 @@ func (h *handover) pidFile(path string) *pidFile {
 	return &pidFile{path, os.NewFile(uintptr(h.PIDFileFD), path)}
 }
 
-// has reports whether p is what pidFile has returned.
-func (h *handover) has(p *pidFile) bool { return h != nil && p != nil && h.pid }
-
 // takeOver tells the old process that this one serves, and closes what it does not need. The old
 // process may have gone meanwhile, which changes nothing.
 func (s *server) takeOver(h *handover) {
@@ -142,65 +130,14 @@ func (s *server) takeOver(h *handover) {
 			l.socket.Own(a)
 		}
 	}
-	if err := h.tell(m); err != nil {
+	if err := json.NewEncoder(h.news).Encode(m); err != nil {
 		s.own.Warn("the process before has ended already", "pid", h.PID, "error", err)
 	} else {
 		s.own.Info("took over", "from", h.PID)
 	}
+	h.news.Close()
 	if err := s.pid.write(os.Getpid()); err != nil {
 		s.own.Error("the number of the process cannot be written", "error", err)
 	}
 	s.obtain() // from now on, the old process does not
-}
-
-// tell sends a message to the old process.
-func (h *handover) tell(m message) error {
-	text, err := json.Marshal(m)
-	if err == nil {
-		_ = h.news.SetWriteDeadline(time.Now().Add(sendLimit)) // the old process may be stopped
-		_, err = h.news.Write(text)
-	}
-	return err
-}
-
-// serves tells the old process what a reload has left. The old one may have gone.
-func (h *handover) serves(listeners map[sockets.Address]*listener) {
-	if h == nil {
-		return
-	}
-	m := message{Serves: []string{}}
-	for a := range listeners {
-		m.Serves = append(m.Serves, a.String())
-	}
-	_ = h.tell(m)
-}
-
-// over tells the old process that this one ends in order, or begins an upgrade of its own. The old
-// one may have gone.
-func (h *handover) over() {
-	if h != nil {
-		h.left = true
-		_ = h.tell(message{Over: true})
-	}
-}
-
-// shares reports whether the old process has the socket of an address, too.
-func (h *handover) shares(a sockets.Address, s *sockets.Socket) bool {
-	from := h.Sockets[a.String()]
-	return from != nil && from.SameFile(s)
-}
-
-// giveBack leaves everything to the process before this one, if that still drains: this one fails.
-// If that stops, the message cannot be sent (see hearOut), and this process ends as any that fails.
-// Sockets that both have, and the pid file, are not this one's to remove from then on. If the old
-// process ends just now, they stay behind, as after a kill, and the next start takes them.
-func (s *server) giveBack() {
-	h := s.before
-	if h == nil || h.left || s.replaced() || h.tell(message{Back: true}) != nil {
-		return
-	}
-	h.left, s.gaveBack = true, true
-	s.manager.replaced(h.PID)
-	s.manager = nil // that it stops is not for the manager, which would wait for the end of all
-	s.own.Info("gave back", "to", h.PID)
 }

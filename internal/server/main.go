@@ -263,7 +263,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	s.program = program
 	s.manager = manager
 	if handed != nil {
-		s.before, s.source.handed = handed, nil // a reload opens sockets of its own
+		s.source.handed = nil // a reload opens sockets of its own
 		s.takeOver(handed)
 	} else {
 		s.manager.ready()
@@ -300,10 +300,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 	beat, endBeat := s.manager.heartbeat()
 	defer endBeat()
 	stop := func() {
-		if s.upgrade.giveUp() {
-			s.own.Error("the new process fails, and this one stops")
-			failure = errors.Join(failure, errGivenBack)
-		}
+		s.upgrade.giveUp()
 		s.manager.stopping(s.config.Grace)
 		s.stop()
 		ended = nil // from here on, wait returns the errors
@@ -322,7 +319,6 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 				s.beginUpgrade(stopped != nil)
 			case stopped == nil:
 				active := s.opened()
-				s.before.over()
 				stop()
 				s.own.Info("stopping", "signal", sig.String(), "grace", s.config.Grace,
 					"connections", active)
@@ -353,7 +349,6 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			done = nil
 			if stopped == nil {
 				active := s.opened()
-				s.before.over()
 				stop()
 				spared = true
 				s.own.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace,
@@ -362,7 +357,6 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 		case err := <-ended:
 			s.own.Error("a loop has ended, stopping", "error", err)
 			failure = fmt.Errorf("a loop has ended: %w", cmp.Or(err, errNoReason))
-			s.giveBack()
 			stop()
 		case err := <-stopped:
 			if err != nil {
@@ -398,8 +392,6 @@ func (s *server) hup() {
 var (
 	errCutShort = errors.New("stopped at once by a second signal")
 	errNoReason = errors.New("without an error")
-
-	errGivenBack = errors.New("the new process has failed while this one stopped")
 )
 
 // logReload logs what a reload has come to; before is the configuration until then.

@@ -185,9 +185,6 @@ func (s *server) exchange(next *config, added map[sockets.Address]*listener) {
 	})
 	// Close takes effect within a turn of the loop. After another one, what is announced is true.
 	s.onLoops(func(int) {})
-	if len(gone) > 0 {
-		s.before.serves(s.listeners)
-	}
 	for _, l := range gone {
 		s.own.Info("no longer listening", "address", l.socket.Shown)
 	}

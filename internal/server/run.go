@@ -39,13 +39,9 @@ type server struct {
 	disconnect func(grace time.Duration) (unsent int)
 
 	manager *manager
-	pid     *pidFile  // nil: none
-	program program   // what an upgrade starts
-	upgrade *upgrade  // that has begun, or has been; nil: none
-	before  *handover // the process that this one has replaced; nil: none
-	kept    bool      // a thread of its own keeps each loop running, see handOver
-
-	gaveBack bool // before takes the place of this one
+	pid     *pidFile // nil: none
+	program program  // what an upgrade starts
+	upgrade *upgrade // that has begun, or has been; nil: none
 
 	debug    *debugger   // nil: [debug] has no address
 	observed *observed   // what handlers see of s
@@ -76,7 +72,7 @@ func start(src source, c *config) (*server, error) {
 			l.socket.Remove()
 			l.discard()
 		}
-		if src.handed.has(s.pid) {
+		if h := src.handed; h != nil && h.pid {
 			s.pid.close()
 		} else {
 			s.pid.remove()
@@ -221,10 +217,8 @@ func (s *server) stop() {
 // closeListeners closes this goroutine's part of the listening sockets; the loops accept what has
 // come and then close theirs.
 func (s *server) closeListeners() {
-	for a, l := range s.listeners {
-		if !s.replaced() && !(s.gaveBack && s.before.shares(a, l.socket)) {
-			l.socket.Remove()
-		}
+	for _, l := range s.listeners {
+		l.socket.Remove()
 		l.socket.Close()
 	}
 }
@@ -269,7 +263,7 @@ func (s *server) wait() error {
 		}
 	}
 	s.access.Close()
-	if s.replaced() && s.upgrade.pidFile || s.gaveBack && s.before.has(s.pid) {
+	if s.replaced() && s.upgrade.pidFile {
 		s.pid.close()
 	} else {
 		s.pid.remove()

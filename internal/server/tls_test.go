@@ -625,7 +625,7 @@ func TestSessionsStay(t *testing.T) {
 // drains.
 func TestRenewAway(t *testing.T) {
 	s := startTLS(t, func(s *tlsServer) { s.put("a", "a.test", 90*24*time.Hour) }, `tls = {cert = "a.pem", key = "a.key"}`)
-	s.Retain(nil)
+	s.LeaveListeners()
 	s.put("a", "a.test", 80*24*time.Hour)
 	s.RenewCerts(time.Now())
 	if !strings.Contains(s.log.String(), "certificate renewed") {

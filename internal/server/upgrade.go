@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,14 +21,10 @@ import (
 // The old process starts the file that is now at its own path, and hands down its listening sockets
 // (handover.go). The new one reads the configuration, serves the sockets beside the old one, and
 // says so. Only then the old one ceases to accept; it answers what its connections still ask, until
-// none is left or drain has passed. Whatever the new one does instead, the old one goes on. As long
-// as the old one drains, it also takes its place again if the new one ends in disorder, or says that
-// it fails.
+// none is left or drain has passed. Whatever the new one does instead, the old one goes on.
 type upgrade struct {
 	process  *os.Process
-	news     *os.File      // what the new process says
-	heard    chan struct{} // closed when all of that has been told as events
-	refuses  atomic.Bool   // hearOut was called: the end of news is not that of the process
+	news     *os.File // what the new process says
 	happened chan event
 	done     chan struct{} // closed when no event matters any more
 	limit    *time.Timer   // for the new process to be ready, and then for drain
@@ -39,8 +34,6 @@ type upgrade struct {
 	hung   bool // the process has not become ready in time
 
 	pidFile bool // the new process has it
-
-	manager *manager // until the new process had it
 }
 
 type upgradeState uint8
@@ -48,7 +41,6 @@ type upgradeState uint8
 const (
 	starting upgradeState = iota
 	draining
-	settled // draining, and the new process need not be watched any more
 	failed
 )
 
@@ -112,37 +104,15 @@ func (u *upgrade) tell(e event) {
 	}
 }
 
-// giveUp is called when this process stops. It ends a new process that is not ready. It reports
-// whether a new process that was ready has given everything back; this one can take nothing.
-func (u *upgrade) giveUp() (back bool) {
+// giveUp is called when this process stops. It ends a new process that is not ready.
+func (u *upgrade) giveUp() {
 	if !u.underWay() {
-		return false
+		return
 	}
 	if u.state == starting {
 		_ = u.process.Kill() // it may have ended
-	} else if back = u.hearOut(); back {
-		u.state = failed
 	}
 	u.end()
-	return back
-}
-
-// hearOut ends the listening to the new process. It reports whether that has given everything back
-// before. If it tries to from here on, its write fails (EPIPE, unix(7)), and so it knows that this
-// process does not take its place.
-func (u *upgrade) hearOut() (back bool) {
-	u.refuses.Store(true)
-	if c, err := u.news.SyscallConn(); err == nil { // otherwise it is closed: all has been heard
-		_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) })
-	}
-	for {
-		select {
-		case e := <-u.happened:
-			back = back || e.Back
-		case <-u.heard:
-			return back
-		}
-	}
 }
 
 // end ends the goroutines of the upgrade. That of watch waits for the new process.
@@ -153,7 +123,7 @@ func (u *upgrade) end() {
 
 // replaced reports whether a new process has taken the place of this one.
 func (s *server) replaced() bool {
-	return s.upgrade != nil && (s.upgrade.state == draining || s.upgrade.state == settled)
+	return s.upgrade != nil && s.upgrade.state == draining
 }
 
 // beginUpgrade starts the new process.
@@ -189,8 +159,6 @@ func (s *server) beginUpgrade(stopping bool) {
 			"restart")
 		return
 	}
-	// Otherwise, if this process were killed now, both the process before and the new one would go on.
-	s.before.over()
 	u, err := s.launch()
 	if err != nil {
 		s.failedUpgrade(err.Error())
@@ -202,15 +170,11 @@ func (s *server) beginUpgrade(stopping bool) {
 
 // launch starts the program with the sockets.
 func (s *server) launch() (*upgrade, error) {
-	// Only a socket lets its reader refuse what is written later, and yet read what was written
-	// before.
-	pair, err := unix.Socketpair(unix.AF_UNIX,
-		unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	news, said, err := os.Pipe()
 	if err != nil {
-		return nil, os.NewSyscallError("socketpair", err)
+		return nil, err
 	}
-	news := os.NewFile(uintptr(pair[0]), "upgrade")
-	defer unix.Close(pair[1])
+	defer said.Close()
 
 	// Numbers of descriptors and not *os.File: the latter, once asked for its number, lets reads and
 	// writes wait in the kernel, and the loops share that state.
@@ -219,7 +183,7 @@ func (s *server) launch() (*upgrade, error) {
 		files = append(files, uintptr(fd))
 		return len(files) - 1
 	}
-	h := handover{PID: os.Getpid(), Sockets: map[string]*sockets.Socket{}, News: give(pair[1])}
+	h := handover{PID: os.Getpid(), Sockets: map[string]*sockets.Socket{}, News: give(int(said.Fd()))}
 	for a, l := range s.listeners {
 		if a.Network == "systemd" {
 			continue
@@ -265,22 +229,17 @@ func (s *server) launch() (*upgrade, error) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return nil, err
 	}
-	return watched(process, news), nil
-}
-
-// watched begins to watch a new process, which writes what it says to the other end of news.
-func watched(process *os.Process, news *os.File) *upgrade {
-	u := &upgrade{process: process, news: news, heard: make(chan struct{}),
-		happened: make(chan event), done: make(chan struct{})}
+	u := &upgrade{process: process, news: news, happened: make(chan event),
+		done: make(chan struct{})}
 	u.limit = time.AfterFunc(upgradeWait, func() { u.tell(event{late: true}) })
 	go u.watch()
-	return u
+	return u, nil
 }
 
 // watch reports what the new process says, and how it ends.
 func (u *upgrade) watch() {
 	defer u.news.Close()
-	over := false
+	ready := false
 	read := json.NewDecoder(u.news)
 	for {
 		var m message
@@ -295,15 +254,14 @@ func (u *upgrade) watch() {
 			}
 			break
 		}
-		over = over || m.Over
+		ready = ready || m.Ready
 		u.tell(event{message: m})
 	}
-	close(u.heard)
 	state, err := u.process.Wait()
 	e := event{}
 	switch {
 	case errors.Is(err, unix.ECHILD): // it is the manager's: the end of what it says is its end
-		if !over && !u.refuses.Load() {
+		if !ready {
 			_ = u.process.Kill()
 		}
 		e.ended = "it has ended: see its own lines"
@@ -318,8 +276,6 @@ func (u *upgrade) watch() {
 	u.tell(e)
 }
 
-const itFails = "it fails: see its own lines"
-
 // upgraded acts on an event, and reports whether this process has nothing more to do.
 func (s *server) upgraded(e event) (over bool) {
 	u := s.upgrade
@@ -329,32 +285,16 @@ func (s *server) upgraded(e event) (over bool) {
 		if u.state == starting {
 			s.handOver(e.message)
 		}
-	case e.Over:
-		if u.state == draining {
-			u.state = settled
-			s.retain(nil)
-		}
-	case e.Back:
-		if u.state == draining {
-			s.takeBack(itFails)
-		}
-	case e.Serves != nil:
-		s.retain(e.Serves)
 	case e.late:
 		if u.state == starting {
 			u.hung = true
 			_ = u.process.Kill()
 		}
-	case e.expired, e.idle:
-		if u.hearOut() {
-			s.takeBack(itFails)
-			return false
-		}
-		if e.idle {
-			s.own.Info("drained")
-		} else {
-			s.own.Info("drain is over", "connections", s.conn.Active())
-		}
+	case e.idle:
+		s.own.Info("drained")
+		return true
+	case e.expired:
+		s.own.Info("drain is over", "connections", s.conn.Active())
 		return true
 	case e.look:
 		s.lookIdle()
@@ -369,8 +309,6 @@ func (s *server) upgraded(e event) (over bool) {
 		if u.reload {
 			s.hup()
 		}
-	case e.ended != "" && u.state == draining:
-		s.takeBack(e.ended)
 	}
 	return false
 }

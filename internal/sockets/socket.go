@@ -190,9 +190,6 @@ func (s *Socket) Spread(e *Endpoint, n int) error {
 // SetAccess gives the file of a UNIX socket the mode and the owner that e has.
 func (s *Socket) SetAccess(e *Endpoint) error { return e.access.set(e.Address.Name, s) }
 
-// SameFile reports whether s and other have the same file, or none.
-func (s *Socket) SameFile(other *Socket) bool { return s.Dev == other.Dev && s.Ino == other.Ino }
-
 // Port returns the port to which the socket is bound; 0: it has none.
 func (s *Socket) Port() int {
 	if len(s.FDs) == 0 {
