@@ -2,57 +2,42 @@ package confine
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"unsafe"
 
+	"github.com/landlock-lsm/go-landlock/landlock"
+	rights "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
 // Landlock's rights to files, as far as rules here give them.
 const (
-	readRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	reading = rights.AccessFSReadFile | rights.AccessFSReadDir
 
-	// fileRights are those that a rule about a file, and not a folder, may have.
-	fileRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
-		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	// ofFiles are those that a rule about a file, and not a folder, may have.
+	ofFiles = rights.AccessFSReadFile | rights.AccessFSWriteFile | rights.AccessFSTruncate |
+		rights.AccessFSIoctlDev
 
 	// A server makes files, folders, links and sockets, and no devices; it executes nothing.
-	writeRights = readRights | fileRights | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
-		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
-		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
-		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM |
-		unix.LANDLOCK_ACCESS_FS_REFER
+	writing = reading | ofFiles | rights.AccessFSRemoveDir | rights.AccessFSRemoveFile |
+		rights.AccessFSMakeDir | rights.AccessFSMakeReg | rights.AccessFSMakeSock |
+		rights.AccessFSMakeFifo | rights.AccessFSMakeSym | rights.AccessFSRefer
 )
 
-// rightsOf returns the rights to files that a version of Landlock's interface knows. What a ruleset
-// handles, it denies wherever no rule gives it.
-func rightsOf(abi int) uint64 {
-	known := uint64(unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1) // version 1: EXECUTE to MAKE_SYM
-	if abi >= 2 {
-		known |= unix.LANDLOCK_ACCESS_FS_REFER
-	}
-	if abi >= 3 {
-		known |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	}
-	if abi >= 5 {
-		known |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	}
-	return known
-}
+// handled are the rights that nothing has without a rule, as far as the kernel knows them. The newer
+// one to connect to a UNIX socket is not among them: see NewFiles.
+var handled = landlock.Config{HandledAccessFS: landlock.V5.HandledAccessFS}.BestEffort()
 
 // Landlock returns the version of the kernel's interface, 0 if there is none: the kernel is older
 // than Linux 5.13, or was built or started without it.
 func Landlock() int {
-	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0,
-		unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
+	abi, err := rights.LandlockGetABIVersion()
+	if err != nil {
 		return 0
 	}
-	return int(abi)
+	return abi
 }
 
 // Files are files and folders that a process keeps. Close it.
@@ -74,23 +59,32 @@ func NewFiles(read, write []string) (*Files, error) {
 	if abi == 0 {
 		return nil, errors.New("the kernel has no Landlock")
 	}
-	handled := rightsOf(abi)
-	attr := unix.LandlockRulesetAttr{Handled_access_fs: handled}
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
-		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Handled_access_fs), 0)
-	if errno != 0 {
-		return nil, os.NewSyscallError("landlock_create_ruleset", errno)
-	}
-	f := &Files{int(fd)}
-	for rights, paths := range map[uint64][]string{readRights: read, writeRights: write} {
+	var rules []landlock.Rule
+	for access, paths := range map[landlock.AccessFSSet][]string{reading: read, writing: write} {
+		if abi < 2 { // otherwise the library would do nothing at all
+			access &^= rights.AccessFSRefer
+		}
 		for _, path := range paths {
-			if err := f.permit(path, handled&rights); err != nil {
-				f.Close()
-				return nil, err
+			var st unix.Stat_t
+			switch err := unix.Stat(path, &st); err {
+			case nil:
+			case unix.ENOENT, unix.ENOTDIR, unix.EACCES:
+				continue
+			default:
+				return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
+			}
+			if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+				rules = append(rules, landlock.PathAccess(access&ofFiles, path).IgnoreIfMissing())
+			} else {
+				rules = append(rules, landlock.PathAccess(access, path).IgnoreIfMissing())
 			}
 		}
 	}
-	return f, nil
+	ruleset, _, err := handled.NewRulesetFD(rules...)
+	if err != nil {
+		return nil, err
+	}
+	return &Files{ruleset}, nil
 }
 
 // Close closes what Restrict needs.
@@ -101,33 +95,6 @@ func (f *Files) Close() { unix.Close(f.ruleset) }
 func (f *Files) Restrict() error {
 	return allThreads("landlock_restrict_self", unix.SYS_LANDLOCK_RESTRICT_SELF,
 		uintptr(f.ruleset), 0, 0)
-}
-
-// permit adds a rule.
-func (f *Files) permit(path string, rights uint64) error {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	switch err {
-	case nil:
-	case unix.ENOENT, unix.ENOTDIR, unix.EACCES:
-		return nil
-	default:
-		return &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return &fs.PathError{Op: "stat", Path: path, Err: err}
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		rights &= fileRights
-	}
-	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
-	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(f.ruleset),
-		unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
-	if errno != 0 {
-		return fmt.Errorf("%s: %w", path, os.NewSyscallError("landlock_add_rule", errno))
-	}
-	return nil
 }
 
 // Folders returns the folder of a file, and that of the file to which it is a link, also if there

@@ -87,9 +87,13 @@ var only = map[string][]string{
 	"github.com/klauspost/compress/flate":             {"internal/coding"},
 	"github.com/klauspost/compress/zstd":              {"internal/coding"},
 	"github.com/BurntSushi/toml":                      {"internal/settings"},
-	"golang.org/x/sys/unix":                           {"loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/top", "internal/accesslog", "internal/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/confine"},
-	"golang.org/x/text/unicode/norm":                  {"samples/chat"},
-	"net/http":                                        {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/relay", "internal/server", "internal/top", "internal/test/*", "samples/fanout"},
+	"github.com/landlock-lsm/go-landlock/landlock":    {"internal/confine"},
+
+	"github.com/landlock-lsm/go-landlock/landlock/syscall": {"internal/confine"},
+
+	"golang.org/x/sys/unix":          {"loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/top", "internal/accesslog", "internal/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/confine"},
+	"golang.org/x/text/unicode/norm": {"samples/chat"},
+	"net/http":                       {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/relay", "internal/server", "internal/top", "internal/test/*", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

@@ -54,9 +54,11 @@ var linked = []string{
 	"github.com/BurntSushi/toml",
 	"github.com/andybalholm/brotli",
 	"github.com/klauspost/compress",
+	"github.com/landlock-lsm/go-landlock",
 	"github.com/lwango/lwango",
 	"golang.org/x/crypto",
 	"golang.org/x/sys",
+	"kernel.org/pub/linux/libs/security/libcap/psx", // of go-landlock
 }
 
 // named are the modules that the go command knows of beside those, because a go.mod names them:
