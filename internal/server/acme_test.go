@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/acme"
 	"github.com/lwango/lwango/internal/test/leak"
@@ -30,13 +31,17 @@ func startACME(t *testing.T, ca *acme.Server, dir, keys, more string) *acmeServe
 	return startACMEFrom(t, source(), ca, dir, keys, more)
 }
 
+// obtain is for the servers that startACME starts.
+var obtain certs.Options
+
 func startACMEFrom(t *testing.T, src server.Source, ca *acme.Server, dir, keys,
 	more string) *acmeServer {
 	t.Helper()
 	s := &acmeServer{&tlsServer{t: t, dir: dir, log: new(logtext.Buffer), ca: ca.CA}, ca}
 	s.configure(keys, more)
 	src.File, src.Logger = filepath.Join(dir, "lwango.conf"), logtext.Logger(t, s.log)
-	src.Authorities = ca.CA.Pool
+	src.Obtain = obtain
+	src.Obtain.Authorities = ca.CA.Pool
 	ca.Verify("")
 	c, err := src.Load()
 	if err == nil {
@@ -274,8 +279,8 @@ func TestACMERenewal(t *testing.T) {
 // pauses that grow, or as long as the authority says.
 func TestACMERefused(t *testing.T) {
 	defer leak.Goroutines(t)()
-	server.SetObtainPauses(time.Millisecond, 50*time.Millisecond)
-	defer server.SetObtainPauses(time.Minute, time.Hour)
+	obtain = certs.Options{LeastPause: time.Millisecond, MostPause: 50 * time.Millisecond}
+	defer func() { obtain = certs.Options{} }()
 	reason := &acme.Problem{Status: 403, Type: "unauthorized", Detail: "because we say so"}
 	limited := &acme.Problem{Status: 429, Type: "rateLimited", Detail: "too many", RetryAfter: "3600"}
 	down := &acme.Problem{Status: 503, Type: "serverInternal", Detail: "maintenance", RetryAfter: "3600"}
@@ -325,8 +330,8 @@ func TestACMERefused(t *testing.T) {
 
 // TestACMEUnwritten: what cannot be written at first is not ordered again.
 func TestACMEUnwritten(t *testing.T) {
-	server.SetObtainPauses(time.Millisecond, 50*time.Millisecond)
-	defer server.SetObtainPauses(time.Minute, time.Hour)
+	obtain = certs.Options{LeastPause: time.Millisecond, MostPause: 50 * time.Millisecond}
+	defer func() { obtain = certs.Options{} }()
 	ca := acme.New(t)
 	dir := t.TempDir()
 	file := acmeFile(ca, dir, "a.test")
@@ -509,8 +514,8 @@ func TestACMEStop(t *testing.T) {
 		ca.Close()
 	}
 
-	server.SetFinishLimit(time.Millisecond)
-	defer server.SetFinishLimit(10 * time.Second)
+	obtain = certs.Options{FinishLimit: time.Millisecond}
+	defer func() { obtain = certs.Options{} }()
 	ca := acme.New(t)
 	defer ca.Close()
 	asked, over := make(chan struct{}), make(chan struct{})

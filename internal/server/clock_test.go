@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/test/acme"
 )
 
 // TestACMEClock: a certificate that is not valid yet, or not any more, by this computer's clock is
 // kept and served, and no other one is ordered in its place.
 func TestACMEClock(t *testing.T) {
-	server.SetObtainPauses(time.Millisecond, 5*time.Millisecond)
-	defer server.SetObtainPauses(time.Minute, time.Hour)
+	obtain = certs.Options{LeastPause: time.Millisecond, MostPause: 5 * time.Millisecond}
+	defer func() { obtain = certs.Options{} }()
 	for name, valid := range map[string][2]time.Duration{
 		"behind": {2 * time.Hour, 90 * 24 * time.Hour}, "ahead": {-2 * time.Hour, -time.Hour}} {
 		t.Run(name, func(t *testing.T) {

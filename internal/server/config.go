@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +17,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/https"
 	"github.com/lwango/lwango/internal/accesslog"
+	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/internal/sockets"
@@ -155,15 +154,7 @@ type listenerConfig struct {
 	// Name is what sites choose the listener by.
 	Name             string `toml:"name"`
 	sockets.Endpoint `toml:",inline"`
-	// Certs is one certificate with its key, or a list of them, of which the SNI chooses; the
-	// first one is for other names.
-	Certs []certConfig `toml:"tls"`
-	// MinTLS is the least version of TLS; empty: 1.2.
-	MinTLS string `toml:"min_version" oneof:"1.2 1.3"`
-	// CAs is a file of authorities; clients need a certificate of one of them.
-	CAs string `toml:"client_ca"`
-	// Strict refuses handshakes for names that no certificate has, and without a name.
-	Strict bool `toml:"strict_sni"`
+	TLS              certs.TLS `toml:",inline"`
 	// HTTP2 is whether clients may speak HTTP/2 as well: over TLS by ALPN, else with prior knowledge.
 	HTTP2 bool `toml:"http2"`
 
@@ -175,15 +166,18 @@ type listenerConfig struct {
 	// ProxyProtocol is whether connections begin with a header of the PROXY protocol.
 	ProxyProtocol bool `toml:"proxy_protocol"`
 
-	TLS     *tls.Config   // of the keys above, or of an Embedding; nil without any
-	Pairs   []pair        // of Certs
-	Trusted []pair        // the authorities of CAs, without keys
-	log     *slog.Logger  // for what clients cause
 	Proxies *conn.Proxies // of the keys above; nil without any that is trusted
 
 	// Of an Embedding.
 	streams func(*loop.Thread, *stream.Stream) error
 	idle    time.Duration // of streams
+}
+
+// tlsConfig is [tls].
+type tlsConfig struct {
+	// ACME gets certificates from an authority and renews them, for listeners with tls = { acme =
+	// true }.
+	ACME *certs.ACME `toml:"acme"`
 }
 
 // pubsubConfig is [pubsub].
@@ -276,8 +270,7 @@ type source struct {
 
 	jail *jail // of the process, for [confine]; nil: that is only checked
 
-	// Authorities are those that an ACME server is verified by; nil: the system's.
-	Authorities *x509.CertPool
+	Obtain certs.Options // for tests
 
 	open map[string]sockets.Address // see Embedding.listeners; of a reload
 
@@ -332,9 +325,14 @@ func (s source) parse(name, text string) (*config, error) {
 	}
 	c.checkPubsub(s.Broker)
 	c.checkDebug()
-	c.checkACME(s.jail)
+	if c.TLS.ACME != nil {
+		c.TLS.ACME.Check(c.Dir, s.jail.makesNothing())
+	}
 	c.checkListeners(s.Logger)
-	c.checkObtained()
+	if a := c.TLS.ACME; a != nil && len(a.Domains) > 0 && c.acme() == nil {
+		a.Table.Errorf("", "no [[listener]] has tls = { acme = true }, and it takes one to obtain "+
+			"certificates")
+	}
 	c.checkSites()
 	sites := c.buildSites(s)
 	c.checkSpool()
@@ -431,7 +429,6 @@ func (c *config) checkListeners(log *slog.Logger) {
 	seen, names := map[sockets.Address]bool{}, map[string]bool{}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
-		l.log = log
 		switch {
 		case l.Name == "" && l.Table.Has("name"):
 			l.Table.Errorf("name", "expected a name, by which sites can choose the listener")
@@ -447,9 +444,29 @@ func (c *config) checkListeners(log *slog.Logger) {
 			continue
 		}
 		seen[l.Address] = true
-		c.checkTLS(l)
+		protocols := []string{"http/1.1"}
+		if l.HTTP2 {
+			protocols = []string{"h2", "http/1.1"}
+		}
+		l.TLS.Check(c.Dir, c.TLS.ACME, protocols, log)
 		l.parseProxies()
 	}
+}
+
+// certs returns the TLS of all listeners.
+func (c *config) certs() (all certs.Set) {
+	for i := range c.Listeners {
+		all = append(all, &c.Listeners[i].TLS)
+	}
+	return all
+}
+
+// acme returns what certificates are to be obtained for; nil: no listener needs any.
+func (c *config) acme() *certs.ACME {
+	if c.certs().Obtains() {
+		return c.TLS.ACME
+	}
+	return nil
 }
 
 func (c *config) checkPubsub(broker pubsub.Broker) {

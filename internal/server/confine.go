@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/confine"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/settings"
@@ -62,6 +63,20 @@ type jail struct {
 	done     bool          // the process is confined
 	kept     []string      // files and folders that Landlock has left; nil: all
 	filtered bool          // system calls are
+}
+
+// makesNothing reports whether this is -t, confined already as a start that has made all its files.
+func (j *jail) makesNothing() bool { return j != nil && j.check && j.done }
+
+// makeFolder makes the folder of a, which may be nil, for the user that the process is to become.
+func (j *jail) makeFolder(a *certs.ACME) error {
+	switch {
+	case a == nil:
+		return nil
+	case j != nil && j.user != nil && !j.done:
+		return a.MakeFolder(j.user.ID, j.user.Group)
+	}
+	return a.MakeFolder(-1, -1)
 }
 
 // checkConfine checks [confine], and looks up its user while the files for that can be read.
@@ -216,7 +231,11 @@ func (s *server) confine() error {
 	s.own.Info("confined", "user", os.Geteuid(), "group", os.Getegid(), "landlock", abi, "seccomp",
 		t.Seccomp)
 	s.checkJail()
-	s.checkObtaining()
+	if a := s.config.acme(); a != nil {
+		if err := a.CheckFolder(s.source.jail.makesNothing()); err != nil {
+			s.own.Warn("confine: no certificate can be obtained or renewed", "error", err)
+		}
+	}
 	return nil
 }
 
@@ -243,12 +262,10 @@ func (c *config) files() (read, write []string) {
 	for _, pattern := range c.Include {
 		single = append(single, confpath.Join(c.Dir, pattern))
 	}
+	single = append(single, c.certs().Paths()...)
 	for _, l := range c.Listeners {
-		for _, p := range l.Pairs {
-			single = append(single, p.cert, p.key)
-		}
-		if l.CAs != "" {
-			single = append(single, confpath.Join(c.Dir, l.CAs))
+		if l.TLS.CAs != "" {
+			single = append(single, confpath.Join(c.Dir, l.TLS.CAs))
 		}
 		if l.Address.Network == "unix" && !strings.HasPrefix(l.Address.Name, "@") {
 			write = append(write, filepath.Dir(l.Address.Name))
@@ -267,7 +284,7 @@ func (c *config) files() (read, write []string) {
 		write = append(write, filepath.Dir(c.PIDFile))
 	}
 	if a := c.acme(); a != nil {
-		write = append(write, a.folder)
+		write = append(write, a.Folder)
 	}
 	for _, path := range c.logFiles() {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {

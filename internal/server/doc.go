@@ -21,15 +21,9 @@
 //	explain.go    -u: the way of a request that is only thought of
 //	builtin.go    the modules and handlers that come with lwango
 //	welcome.go    the page of a server that has nothing to serve
-//	tls.go        certificates: reading, renewing, warning
-//	certnames.go  which of them are for a name
-//	authorities.go  client_ca: the file of authorities
-//	acme.go       [tls] acme: what is to be obtained, and handshakes that prove a name
-//	obtain.go     the goroutine that obtains it
-//	listener.go   a socket handed out to the loops
+//	listener.go   a socket handed out to the loops, and its certificates
 //	run.go        start, stop
 //	reload.go     SIGHUP
-//	stricter.go   listeners that ask for more than before
 //	onloop.go     calls that must not be made on a loop
 //	confine.go    another user, files and system calls out of reach
 //	confinecheck.go  what will not work then, at the start and for -t

@@ -31,7 +31,7 @@ func (s *server) handOver(m message) {
 	s.conn.Configure(cc)
 	s.leaveListeners(m)
 	s.debug.leave()
-	s.obtainer.leave()
+	s.obtainer.Leave()
 
 	u.limit.Stop()
 	u.limit = time.AfterFunc(s.config.Drain, func() { u.tell(event{expired: true}) })

@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -155,7 +156,7 @@ func (e *Embedding) listeners(c *config, dir string, open map[string]sockets.Add
 			l.TLS.GetConfigForClient == nil:
 			return fmt.Errorf("listen %s: TLS has no certificate", lc.Listen)
 		case l.TLS != nil:
-			lc.TLS = onlyHTTP1(l.TLS)
+			lc.TLS.Config = certs.OnlyHTTP1(l.TLS)
 		}
 		if lc.Address.Port() == 0 {
 			free = append(free, len(c.Listeners))
@@ -186,20 +187,6 @@ func (e *Embedding) listeners(c *config, dir string, open map[string]sockets.Add
 		used[*a] = true
 	}
 	return nil
-}
-
-// onlyHTTP1 returns c, or a copy of it that offers HTTP/1.1 and not HTTP/2, which the server does
-// not speak. What else there is, such as the protocol by which a certificate is asked for, stays.
-func onlyHTTP1(c *tls.Config) *tls.Config {
-	const h1, h2 = "http/1.1", "h2"
-	if c == nil || slices.Contains(c.NextProtos, h1) && !slices.Contains(c.NextProtos, h2) {
-		return c
-	}
-	c = c.Clone()
-	c.NextProtos = slices.DeleteFunc(slices.Clone(c.NextProtos),
-		func(p string) bool { return p == h1 || p == h2 })
-	c.NextProtos = append(c.NextProtos, h1)
-	return c
 }
 
 // ErrStopped is the error of a call that needs a server that runs.

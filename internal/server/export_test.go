@@ -61,7 +61,7 @@ func (c *config) Background() int { return len(c.background) }
 func (s *server) RenewCerts(now time.Time) { s.renewCerts(now) }
 
 // Obtained has a value after certificates were obtained; then a server calls RenewCerts.
-func (s *server) Obtained() <-chan struct{} { return s.obtained }
+func (s *server) Obtained() <-chan struct{} { return s.obtainer.News }
 
 // Replace lets a server start as the new process of an upgrade does, and TakeOver says that it serves.
 func (s *source) Replace(news *os.File) {
@@ -75,16 +75,10 @@ func (s *server) TakeOver() {
 }
 
 // Obtaining reports whether the server obtains certificates.
-func (s *server) Obtaining() bool { return s.obtainer != nil }
+func (s *server) Obtaining() bool { return s.obtainer.Busy() }
 
 // LeaveListeners is what an old process does when the new one serves none of its addresses.
 func (s *server) LeaveListeners() { s.leaveListeners(message{}) }
-
-// SetObtainPauses sets the pauses between attempts to obtain a certificate.
-func SetObtainPauses(least, most time.Duration) { leastPause, mostPause = least, most }
-
-// SetFinishLimit sets how long a server that stops waits for a certificate.
-func SetFinishLimit(d time.Duration) { finishLimit = d }
 
 // SetUpgradeWait sets how long a new process may take.
 func SetUpgradeWait(d time.Duration) { upgradeWait = d }

@@ -139,5 +139,5 @@ func (s *server) takeOver(h *handover) {
 	if err := s.pid.write(os.Getpid()); err != nil {
 		s.own.Error("the number of the process cannot be written", "error", err)
 	}
-	s.obtain() // from now on, the old process does not
+	s.obtainer.Obtain(s.config.acme()) // from now on, the old process does not
 }

@@ -3,7 +3,9 @@ package server
 import (
 	"crypto/tls"
 	"sync/atomic"
+	"time"
 
+	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/loop"
 )
@@ -23,30 +25,14 @@ type listener struct {
 }
 
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
-func newListener(sock *sockets.Socket, lc listenerConfig, n int, ch *challenges) (*listener, error) {
+func newListener(sock *sockets.Socket, lc listenerConfig, n int,
+	obtainer *certs.Obtainer) (*listener, error) {
 	l := &listener{name: lc.Address.String(), socket: sock, config: lc, terms: new(atomic.Uint32),
 		given: make([][]int, n), handles: make([][]*loop.Listener, n)}
-	if lc.TLS != nil {
-		certs := new(atomic.Pointer[tls.Config])
-		certs.Store(lc.TLS)
-		l.certs = certs
-		// The outer configuration stays, and with it the keys of session tickets: a reload costs no
-		// client its session.
-		current := func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if answer := ch.config(hello); answer != nil {
-				return answer, nil
-			}
-			c := certs.Load()
-			if c.GetConfigForClient == nil {
-				return c, nil
-			}
-			own, err := c.GetConfigForClient(hello)
-			if own == nil && err == nil {
-				own = c
-			}
-			return onlyHTTP1(own), err
-		}
-		l.tls = &tls.Config{GetConfigForClient: current}
+	if lc.TLS.Config != nil {
+		l.certs = new(atomic.Pointer[tls.Config])
+		l.certs.Store(lc.TLS.Config)
+		l.tls = obtainer.Live(l.certs)
 	}
 	for i := range n {
 		var err error
@@ -64,4 +50,34 @@ func (l *listener) discard() {
 		sockets.CloseAll(fds)
 	}
 	l.socket.Close()
+}
+
+// certsEvery is how often a server looks at the files of its certificates, and warnEvery how often
+// it says which of them expire.
+const (
+	certsEvery = time.Minute
+	warnEvery  = 24 * time.Hour
+)
+
+// warnOfCerts logs the concerns of all certificates.
+func (s *server) warnOfCerts(now time.Time) {
+	s.warned = now
+	for _, c := range s.config.certs().Concerns(now) {
+		c.Warn(s.own)
+	}
+}
+
+// renewCerts puts certificates whose files have changed into force, for the next handshakes.
+func (s *server) renewCerts(now time.Time) {
+	for i := range s.config.Listeners {
+		if lc := &s.config.Listeners[i]; lc.TLS.Renew(now, s.own) {
+			if l := s.listeners[lc.Address]; l != nil { // otherwise a new process has it
+				l.certs.Store(lc.TLS.Config)
+			}
+			s.observed.certify(s.config)
+		}
+	}
+	if now.Sub(s.warned) >= warnEvery {
+		s.warnOfCerts(now)
+	}
 }

@@ -233,9 +233,9 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 			}
 		}
 		fmt.Fprintf(stdout, "%s: ok\n", orElse(src.File, "built-in defaults"))
-		c.concerns(time.Now(), func(p *pair, what string) {
-			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", p.cert, p.place, what)
-		})
+		for _, w := range c.certs().Concerns(time.Now()) {
+			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", w.Cert, w.Place, w.What)
+		}
 		if o.asked != "" {
 			if err := c.explain(stdout, o.asked); err != nil {
 				fmt.Fprintf(stderr, "lwango: -u: %v\n", err)
@@ -341,7 +341,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			if stopped == nil {
 				s.renewCerts(now)
 			}
-		case <-s.obtained:
+		case <-s.obtainer.News:
 			if stopped == nil {
 				s.renewCerts(time.Now())
 			}

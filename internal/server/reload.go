@@ -26,11 +26,9 @@ func (s *server) reload() error {
 	if err := s.source.jail.reaches(next); err != nil {
 		return err
 	}
-	s.keepObtained(next)
-	if a := next.acme(); a != nil {
-		if err := a.makeFolder(s.source.jail); err != nil {
-			return err
-		}
+	next.certs().Keep(s.config.certs(), s.own)
+	if err := s.source.jail.makeFolder(next.acme()); err != nil {
+		return err
 	}
 	sinks, err := s.access.Open(next.accessLogs())
 	if err != nil {
@@ -66,7 +64,7 @@ func (s *server) reload() error {
 	s.conn.Configure(s.connConfig())
 	s.access.Retire(next.accessLogs(), next.AccessLog)
 	next.begin()
-	s.obtain()
+	s.obtainer.Obtain(next.acme())
 	s.limitTopics()
 	s.watchdog.SetLimit(next.Watchdog)
 	s.exchange(next, added)
@@ -99,7 +97,7 @@ func (s *server) openAdded(next *config) (_ map[sockets.Address]*listener, err e
 		switch {
 		case old == nil:
 			l, err = s.open(lc)
-		case (old.certs == nil) != (lc.TLS == nil), old.config.streams != nil, lc.streams != nil:
+		case (old.certs == nil) != (lc.TLS.Config == nil), old.config.streams != nil, lc.streams != nil:
 			l, err = s.reuse(old, lc)
 		default:
 			continue
@@ -133,11 +131,35 @@ func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newListener(sock, lc, len(s.loops), &s.challenges)
+	l, err := newListener(sock, lc, len(s.loops), s.obtainer)
 	if err == nil {
 		l.terms = old.terms
 	}
 	return l, err
+}
+
+// tighten lets the listeners of next that ask for more than before do so from now on. It comes
+// before all else of next, so that no client gets anything of that without what next asks for. It
+// reports whether there are any; then conn.Server.Outdate has to be called.
+func (s *server) tighten(next *config) (any bool) {
+	for i := range next.Listeners {
+		lc := &next.Listeners[i]
+		l := s.listeners[lc.Address]
+		at := slices.IndexFunc(s.config.Listeners, func(old listenerConfig) bool {
+			return old.Address == lc.Address
+		})
+		if l == nil || at < 0 || !lc.TLS.Stricter(&s.config.Listeners[at].TLS) {
+			continue
+		}
+		if l.certs != nil {
+			l.certs.Store(lc.TLS.Config)
+		}
+		l.terms.Add(1)
+		any = true
+		s.own.Info("a listener asks for more than before, its connections end with the answers that "+
+			"are under way", "address", l.socket.Shown)
+	}
+	return any
 }
 
 // exchange puts the added listeners to work and closes those that next does not have. Clients that
@@ -164,7 +186,7 @@ func (s *server) exchange(next *config, added map[sockets.Address]*listener) {
 	}
 	for _, lc := range next.Listeners {
 		if l := s.listeners[lc.Address]; added[lc.Address] == nil && l.certs != nil {
-			l.certs.Store(lc.TLS)
+			l.certs.Store(lc.TLS.Config)
 		}
 	}
 	for _, l := range closing {

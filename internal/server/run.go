@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/accesslog"
 	"github.com/lwango/lwango/internal/asynclog"
+	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
@@ -47,21 +48,19 @@ type server struct {
 	observed *observed   // what handlers see of s
 	topics   *pubsub.Hub // as source.Topics was at the start
 
-	obtainer   *obtainer  // nil: no listener has needed one yet
-	challenges challenges // of the obtainer, and for handshakes
-	obtained   chan struct{}
-
-	warned  time.Time      // when warnOfCerts was called
-	until   time.Time      // the end of the grace period, set by stop
-	running sync.WaitGroup // loops
-	ended   chan error     // each loop's error, or nil, when it ends; before stop, none should end
+	obtainer *certs.Obtainer
+	warned   time.Time      // when warnOfCerts was called
+	until    time.Time      // the end of the grace period, set by stop
+	running  sync.WaitGroup // loops
+	ended    chan error     // each loop's error, or nil, when it ends; before stop, none should end
 }
 
 // start makes the loops and listeners of a configuration and lets them run, each loop on a
 // goroutine of its own which is not locked to a thread. When it returns, clients can connect.
 func start(src source, c *config) (*server, error) {
 	s := &server{source: src, log: src.Logger, own: asynclog.Vital(src.Logger), config: c,
-		listeners: map[sockets.Address]*listener{}, obtained: make(chan struct{}, 1)}
+		listeners: map[sockets.Address]*listener{}}
+	s.obtainer = certs.NewObtainer(src.Obtain, s.own)
 	var hook func(*conn.AccessEntry)
 	if e := src.Embedding; e != nil {
 		hook = e.AccessLog
@@ -140,10 +139,8 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
-	if a := s.config.acme(); a != nil {
-		if err := a.makeFolder(s.source.jail); err != nil {
-			return err
-		}
+	if err := s.source.jail.makeFolder(s.config.acme()); err != nil {
+		return err
 	}
 	if err := s.confine(); err != nil {
 		return err
@@ -181,7 +178,7 @@ func (s *server) start() (err error) {
 	}
 	s.config.begin()
 	if s.source.handed == nil { // otherwise see takeOver
-		s.obtain()
+		s.obtainer.Obtain(s.config.acme())
 	}
 	for _, lc := range s.config.Listeners {
 		s.announce(s.listeners[lc.Address])
@@ -207,7 +204,7 @@ func (s *server) stopping() bool { return !s.until.IsZero() }
 func (s *server) stop() {
 	s.until = time.Now().Add(s.config.Grace)
 	s.config.endBackground()
-	s.obtainer.leave()
+	s.obtainer.Leave()
 	s.closeListeners()
 	for _, l := range s.loops {
 		l.Stop(s.config.Grace)
@@ -253,7 +250,7 @@ func (s *server) awaitLoops() error {
 // failed since, or that do not end.
 func (s *server) wait() error {
 	failed := s.awaitLoops()
-	s.obtainer.wait()
+	s.obtainer.Wait()
 	s.watchdog.Close()
 	s.debug.close()
 	if s.disconnect != nil {
@@ -361,7 +358,7 @@ func (s *server) open(lc listenerConfig) (*listener, error) {
 			return nil, err
 		}
 	}
-	return newListener(sock, lc, len(s.loops), &s.challenges)
+	return newListener(sock, lc, len(s.loops), s.obtainer)
 }
 
 // serve lets the i-th loop accept from l. It is called on that loop, or before it runs.

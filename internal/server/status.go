@@ -118,7 +118,12 @@ func (s *server) observe(c *config) {
 	}
 	c.observer.of.Store(s.observed)
 	s.observed.upstreams.Store(&c.upstreams)
-	s.observed.certificates.Store(c.certificates())
+	s.observed.certify(c)
+}
+
+func (o *observed) certify(c *config) {
+	all := c.certs().Certificates()
+	o.certificates.Store(&all)
 }
 
 // answerWait is how long a look at the server waits for its loops.

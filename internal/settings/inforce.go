@@ -98,18 +98,7 @@ func assumed(v reflect.Value, tag reflect.StructTag) any {
 		return assumed(v.Elem(), tag)
 	case reflect.Struct:
 		all := map[string]any{}
-		for i := range t.NumField() {
-			key, ok := t.Field(i).Tag.Lookup("toml")
-			if !ok || key == "-" || key != ",inline" && strings.HasPrefix(key, ",") {
-				continue
-			}
-			value := assumed(v.Field(i), t.Field(i).Tag)
-			if inner, ok := value.(map[string]any); ok && key == ",inline" {
-				maps.Copy(all, inner)
-			} else if value != nil {
-				all[key] = value
-			}
-		}
+		assumedFields(v, all)
 		if len(all) == 0 {
 			return nil
 		}
@@ -128,6 +117,22 @@ func assumed(v reflect.Value, tag reflect.StructTag) any {
 		return all
 	}
 	return v.Interface()
+}
+
+func assumedFields(v reflect.Value, all map[string]any) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		key, ok := f.Tag.Lookup("toml")
+		switch {
+		case key == ",inline":
+			assumedFields(v.Field(i), all)
+		case !ok || key == "-" || strings.HasPrefix(key, ","):
+		default:
+			if value := assumed(v.Field(i), f.Tag); value != nil {
+				all[key] = value
+			}
+		}
+	}
 }
 
 // Literal returns s as a text has to have it so that nothing in it is a reference.

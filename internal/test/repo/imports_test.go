@@ -59,8 +59,9 @@ var allowed = map[string][]string{
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/glob", "internal/http1", "internal/names", "internal/sysio", "internal/template"},
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
-	"internal/server":           {"internal/accesslog", "internal/ascii", "internal/asynclog", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "stream", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/metrics", "internal/settings", "internal/sockets", "internal/sysio", "internal/confine"},
+	"internal/server":           {"internal/accesslog", "internal/asynclog", "internal/certs", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "stream", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/metrics", "internal/settings", "internal/sockets", "internal/sysio", "internal/confine"},
 	"internal/settings":         {"handlers", "internal/confpath"},
+	"internal/certs":            {"internal/ascii", "internal/confpath", "internal/metrics", "internal/settings", "internal/sysio"},
 	"internal/sockets":          {"loop", "internal/confpath", "internal/settings"},
 	"internal/accesslog":        {"conn", "loop", "internal/confpath", "internal/settings", "internal/template"},
 	"internal/reference":        {"handlers", "internal/server"},
@@ -82,7 +83,7 @@ var only = map[string][]string{
 	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},
 	"github.com/chromedp/chromedp":                    {"internal/test/browser"},
 	"golang.org/x/crypto/bcrypt":                      {"handlers/auth"},
-	"golang.org/x/crypto/acme":                        {"internal/server"},
+	"golang.org/x/crypto/acme":                        {"internal/certs"},
 	"github.com/andybalholm/brotli":                   {"internal/coding"},
 	"github.com/klauspost/compress/flate":             {"internal/coding"},
 	"github.com/klauspost/compress/zstd":              {"internal/coding"},
@@ -93,7 +94,7 @@ var only = map[string][]string{
 
 	"golang.org/x/sys/unix":          {"loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/top", "internal/accesslog", "internal/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/confine"},
 	"golang.org/x/text/unicode/norm": {"samples/chat"},
-	"net/http":                       {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/relay", "internal/server", "internal/top", "internal/test/*", "samples/fanout"},
+	"net/http":                       {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/relay", "internal/server", "internal/certs", "internal/top", "internal/test/*", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {
