@@ -286,7 +286,7 @@ func TestAccessLogOfHijacked(t *testing.T) {
 				t.Errorf("%s: %d before the end, %+v", path, early, e)
 			}
 		}
-	})
+	}, http1...)
 }
 
 // TestAccessLogFull: a connection that has used up its share waits, with its answers sent, and no
@@ -355,5 +355,5 @@ func TestAccessLogOfUnread(t *testing.T) {
 		if e := log.one(t); e.Status != 400 || a.StatusCode != 400 || !a.Close {
 			t.Errorf("%d logged of %v", e.Status, a.Response)
 		}
-	})
+	}, http1...)
 }

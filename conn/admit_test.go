@@ -329,7 +329,7 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 		if n := conn.Networks(s.Server); n != 0 {
 			t.Errorf("%d networks are left", n)
 		}
-	})
+	}, http1...)
 }
 
 // TestDescriptorsRunOut: without a free descriptor, idle connections are given up for newcomers;

@@ -115,6 +115,9 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 	}
 	run(t, func(t *testing.T, m mode) {
 		for name, way := range ways {
+			if m.HTTP2 && strings.Contains(name, "deferred") {
+				continue // the next request does not wait for it
+			}
 			t.Run(name, func(t *testing.T) {
 				st := &stray{release: make(chan struct{})}
 				s := start(t, m, conn.Config{Handler: func(req *conn.Request,
@@ -131,6 +134,9 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 				}})
 				if strings.HasPrefix(name, "panic") {
 					s.Panics.Expect()
+				}
+				if m.HTTP2 && way.status != 0 {
+					way.ends = false // a stream that was answered has ended anyway
 				}
 				const next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"
 				const ask = "GET /early HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -391,6 +397,9 @@ func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
 			},
 		})
 		for path := range handlers {
+			if path == "/own" && m.HTTP2 {
+				continue // a stream's thread has no descriptor
+			}
 			began := time.Now()
 			if a := s.Dial().Do("GET",
 				"GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 200 {

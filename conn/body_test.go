@@ -209,7 +209,7 @@ func TestExpectContinue(t *testing.T) {
 		if a := parse(t, s.Exchange(long), "PUT")[0]; a.StatusCode != 413 {
 			t.Errorf("too large: %v", a.Response)
 		}
-	})
+	}, http1...)
 }
 
 func TestUnreadBodies(t *testing.T) {
@@ -316,7 +316,7 @@ func TestBodyAwait(t *testing.T) {
 			}
 			c.Close()
 		}
-	})
+	}, http1...)
 }
 
 func TestBodyCutByTheClient(t *testing.T) {
@@ -357,7 +357,7 @@ func TestBodyCutByTheClient(t *testing.T) {
 			}
 		}
 		s.Idle()
-	})
+	}, http1...)
 }
 
 // TestBodyErrorsDecideTheStatus, as long as it has not been sent; the handler returns 200 in every

@@ -84,7 +84,7 @@ func TestHijackAfterFlush(t *testing.T) {
 			strings.Contains(head, "Content-Length") || body != "raw bytes" {
 			t.Errorf("%q", got)
 		}
-	})
+	}, http1...)
 }
 
 // TestSwitchWithoutHijack: a handler that answers 101 and returns ends the connection; what the
@@ -104,7 +104,7 @@ func TestSwitchWithoutHijack(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		s.Idle()
-	})
+	}, http1...)
 }
 
 // TestBridgeHeadKeepsTheDeclaredLength: whatever part of the body the handler makes.

@@ -72,7 +72,7 @@ func TestBridgeRequest(t *testing.T) {
 				Trailer: a.Trailer, Close: a.Close}
 			sameAsReference(t, raw, ask(t, s.Dial(), "GET", raw), a)
 		}
-	})
+	}, http1...)
 }
 
 // TestBridgeRequestConnection: what a request tells of its connection.

@@ -203,7 +203,7 @@ func TestBridgeResponse(t *testing.T) {
 				sameAsReference(t, line, got, want)
 			}
 		}
-	})
+	}, http1...)
 }
 
 // TestBridgeKnownLength: a body that fits the buffers is not chunked, and HEAD tells the same.

@@ -103,7 +103,7 @@ func TestBridgeFileServer(t *testing.T) {
 				t.Errorf("part %q", got)
 			}
 		}
-	})
+	}, http1...)
 }
 
 // TestBridgeSendsFiles: on the loop what is copied from a file is sent, and nothing is lost or
@@ -187,7 +187,7 @@ func TestBridgeSendsWholeFiles(t *testing.T) {
 		if a := parse(t, got, "GET")[0]; a.Text != string(chacha(size)) {
 			t.Errorf("%d bytes, or others", len(a.Text))
 		}
-	})
+	}, http1...)
 }
 
 // proxy makes a reverse proxy; its own connections end with the test.

@@ -131,7 +131,7 @@ func TestBridgePanics(t *testing.T) {
 				t.Errorf("%s: logged %v\n%s", path, logged, s.Log)
 			}
 		}
-	})
+	}, http1...)
 }
 
 func bridgePanics() { panic("for the test") }

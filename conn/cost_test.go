@@ -95,5 +95,5 @@ func TestIdleConnectionsHoldNoCoroutine(t *testing.T) {
 		if more := runtime.NumGoroutine() - before; more > 5 {
 			t.Errorf("%d goroutines for %d idle connections", more, n)
 		}
-	})
+	}, http1...)
 }

@@ -119,7 +119,7 @@ func TestFailingHandlersCloseTheirConnectionAlone(t *testing.T) {
 				}
 			}
 		}
-	})
+	}, http1...)
 }
 
 // TestClientLeaves: a waiting handler and its context are told, whichever way the client went.

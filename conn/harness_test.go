@@ -35,6 +35,8 @@ var start, send, rest = server.Start, server.Send, server.Rest
 
 var parse, answers, clip = server.Parse, server.Answers, server.Clip
 
+var http1 = modes.HTTP1
+
 var plain, direct, several, overTLS = modes.Plain, modes.Direct, modes.Several, modes.OverTLS
 
 func hello(req *conn.Request, resp *conn.Response) int {

@@ -184,7 +184,7 @@ func TestRequestFields(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
-	})
+	}, http1...)
 }
 
 // TestEachFieldIsLookedAt: a Header remembers which fields it has looked at, and finds each one

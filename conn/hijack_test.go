@@ -100,7 +100,7 @@ func TestHijack(t *testing.T) {
 			c.Close()
 		}
 		s.Idle()
-	})
+	}, http1...)
 }
 
 // TestHijackEarlyInLargePieces: what was read ahead may be more than a Reader's usual buffer holds.
@@ -128,7 +128,7 @@ func TestHijackEarlyInLargePieces(t *testing.T) {
 			t.Error(n)
 		}
 		_, _ = io.ReadAll(c)
-	})
+	}, http1...)
 }
 
 // TestHijackAfterAPartOfTheBody: what the handler has not read of it comes first, and then what
@@ -164,7 +164,7 @@ func TestHijackAfterAPartOfTheBody(t *testing.T) {
 				t.Errorf("of %d bytes: %d, or others", n, len(got))
 			}
 		}
-	})
+	}, http1...)
 }
 
 // TestHijackOutlivesTheLoop: off the loop, the connection has nothing to do with it any more; and
@@ -209,7 +209,7 @@ func TestHijackOutlivesTheLoop(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		<-done
-	})
+	}, http1...)
 }
 
 // TestHijackOnTheLoopEndsWithTheHandler, which need not close the connection, and with the loop.
@@ -275,7 +275,7 @@ func TestHijackOnTheLoopEndsWithTheHandler(t *testing.T) {
 		if _, err := c.R.ReadByte(); err == nil {
 			t.Error("the connection goes on")
 		}
-	})
+	}, http1...)
 }
 
 // TestHijackedStream: the stream is there for those who wait for several things at once.
@@ -341,7 +341,7 @@ func TestHijackedStream(t *testing.T) {
 		if conn.StreamOf(c.Conn) != nil {
 			t.Error("a stream where there is none")
 		}
-	})
+	}, http1...)
 }
 
 // TestHijackOfTheGone: a client that has left cannot be hijacked, or is found to have left; the
@@ -396,7 +396,7 @@ func TestHijackPanics(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		logged(s, "panic in a handler", "bridgePanics")
-	})
+	}, http1...)
 }
 
 // TestHijackLetsGo: a handler that has taken its connection over can still ask its request, whose
@@ -471,7 +471,7 @@ func TestHijackLetsGo(t *testing.T) {
 				t.Errorf("access log: %q", got)
 			}
 		}
-	})
+	}, http1...)
 }
 
 // recorder is an access log.

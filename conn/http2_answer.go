@@ -31,7 +31,7 @@ func (st *h2stream) interim(status int, fields []Field) {
 
 // head implements carrier.
 func (st *h2stream) head(p *plan) {
-	if st.err != nil {
+	if st.err != nil || st.expired() {
 		return
 	}
 	s := st.s
@@ -74,7 +74,7 @@ func (st *h2stream) head(p *plan) {
 // data implements carrier.
 func (st *h2stream) data(p []byte) error {
 	s := st.s
-	if st.ended || st.err != nil {
+	if st.ended || st.err != nil || st.expired() {
 		return st.err
 	}
 	if st.duplexing {
@@ -149,6 +149,16 @@ func (st *h2stream) awaitSent() error {
 		}
 	}
 	return st.err
+}
+
+// expired ends the stream if the handler's deadline for writes has passed, whether or not a write
+// would have to wait.
+func (st *h2stream) expired() bool {
+	if !st.out.Expired(st.s.port.loop) {
+		return false
+	}
+	st.tooSlow(loop.ErrDeadlineExceeded)
+	return true
 }
 
 // tooSlow ends the stream of a client that does not take what is sent.
@@ -257,8 +267,8 @@ func (st *h2stream) beginDuplex() { st.duplexing = true }
 
 // endDuplex implements carrier.
 func (st *h2stream) endDuplex() {
-	st.duplexing = false
 	_ = st.awaitSent()
+	st.duplexing = false
 }
 
 // dropDuplex implements carrier.
@@ -272,7 +282,12 @@ func (st *h2stream) dropDuplex() {
 }
 
 // held implements carrier.
-func (st *h2stream) held() int { return len(st.pending) }
+func (st *h2stream) held() int {
+	if st.err != nil {
+		return 0
+	}
+	return len(st.pending)
+}
 
 // sendHeld implements carrier. The session sends what is held by itself.
 func (st *h2stream) sendHeld() (int, error) {
@@ -283,13 +298,20 @@ func (st *h2stream) sendHeld() (int, error) {
 			st.allow()
 		}
 	}
-	return len(st.pending), st.err
+	return st.held(), st.err
 }
 
 // awaitDuplex implements carrier.
 func (st *h2stream) awaitDuplex(limit time.Duration, read bool, sources []loop.Source) error {
 	lp := st.thread.Loop()
-	least, room := limit, len(st.pending) > 0
+	least, room := limit, st.held() > 0
+	if st.err != nil {
+		if read {
+			return nil // the next read returns it
+		}
+		_, err := st.thread.AwaitAny(limit, sources...)
+		return err
+	}
 	if pause := st.out.Pause(lp); room && st.allowed == 0 && pause > 0 {
 		least, room = shorter(least, pause), false // room is not what it waits for
 	}

@@ -92,11 +92,20 @@ func (s *session) quick(st *h2stream) bool {
 		s.held.Held() == 0
 }
 
+// gather makes ready for frames of a stream.
+func (s *session) gather() {
+	if len(s.out) > 0 {
+		return
+	}
+	s.batch++
+	if s.out == nil {
+		s.out = outputs.Get().(*[maxOutput]byte)[:0]
+	}
+}
+
 // frameOf gathers a Data frame.
 func (s *session) frameOf(st *h2stream, p []byte) {
-	if len(s.out) == 0 {
-		s.batch++
-	}
+	s.gather()
 	st.lastFrame, st.lastBatch = len(s.out), s.batch
 	s.out = http2.AppendHeader(s.out, http2.Data, 0, st.id, len(p))
 	s.out = append(s.out, p...)
@@ -138,9 +147,7 @@ func (s *session) beginHead(id uint32, flags uint8, status int) (at int) {
 }
 
 func (s *session) beginBlock(id uint32, flags uint8) (at int) {
-	if len(s.out) == 0 {
-		s.batch++
-	}
+	s.gather()
 	at = len(s.out)
 	s.out = http2.AppendHeader(s.out, http2.Headers, flags|http2.EndHeaders, id, 0)
 	if s.flags&tableless == 0 {

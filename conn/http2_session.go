@@ -125,9 +125,8 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 		switch {
 		case s.err != nil:
 			s.abandon()
-			if s.active > 0 { // their handlers go on, and count
-				loop.IdleTimeout(t, -1)
-				return coro.Suspend
+			if s.active > 0 {
+				return s.outlast()
 			}
 			return coro.Abort
 		case s.held.Held() > 0:
@@ -139,8 +138,7 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 		case s.flags&failing != 0, s.flags&leaving != 0 && s.active == 0:
 			s.abandon()
 			if s.active > 0 {
-				loop.IdleTimeout(t, -1)
-				return coro.Suspend
+				return s.outlast()
 			}
 			return s.close()
 		default:
@@ -149,10 +147,21 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 	}
 }
 
+// outlast keeps the connection for the handlers of streams that have no client any more. They go
+// on, and count.
+func (s *session) outlast() coro.Code {
+	loop.Indispensable(&s.connection.Thread)
+	loop.IdleTimeout(&s.connection.Thread, -1)
+	return coro.Suspend
+}
+
 // rest leaves the session without a coroutine until something comes.
 func (s *session) rest() coro.Code {
 	t := &s.connection.Thread
 	limit := s.set.KeepAliveTimeout
+	if s.active > 0 {
+		loop.Indispensable(t)
+	}
 	switch {
 	case s.blockStream != 0:
 		limit = s.set.HeaderTimeout // for the rest of the block, whatever other streams do
@@ -169,22 +178,23 @@ func (s *session) rest() coro.Code {
 		}
 		s.in, s.r, s.w = nil, 0, 0
 	}
-	if s.active == 0 {
-		s.slim()
-	}
+	s.slim()
 	loop.IdleTimeout(t, limit)
 	return coro.WantRead
 }
 
-// slim gives up the memory that an idle session does not need.
+// slim gives up the memory that a session does not need while nothing comes and nothing is sent.
 func (s *session) slim() {
-	for _, b := range [2][]byte{s.out, s.spare} {
-		if cap(b) == maxOutput {
-			outputs.Put((*[maxOutput]byte)(b[:maxOutput]))
+	for _, b := range [2]*[]byte{&s.out, &s.spare} {
+		if len(*b) > 0 {
+			continue // gathered while the last batch was sent
 		}
+		if cap(*b) == maxOutput {
+			outputs.Put((*[maxOutput]byte)((*b)[:maxOutput]))
+		}
+		*b = nil
 	}
-	s.out, s.spare = nil, nil
-	if s.tls != nil {
+	if s.tls != nil && s.active == 0 {
 		slimTLS(s.tls, heldBuffer)
 	}
 }

@@ -310,7 +310,7 @@ func (st *h2stream) readBody(p []byte, wait bool) (int, error) {
 		case st.err != nil:
 			return 0, io.ErrUnexpectedEOF
 		case !wait:
-			return 0, stream.ErrWouldBlock
+			return 0, st.wouldBlock()
 		}
 		if err := st.awaitBody(true); err != nil {
 			return 0, err
@@ -342,20 +342,33 @@ func (st *h2stream) awaitBody(wait bool) error {
 	case st.err != nil:
 		return io.ErrUnexpectedEOF
 	case !wait:
-		return stream.ErrWouldBlock
+		return st.wouldBlock()
 	}
 	err := st.wait(&st.in, true, false)
 	switch {
-	case err == stream.ErrTooSlow:
-		return ErrBodyTimeout
 	case err != nil:
-		return err
+		return tooSlowBody(err)
 	case st.err != nil && st.body.r == len(st.body.buf):
 		return io.ErrUnexpectedEOF
 	case st.body.r == len(st.body.buf) && st.body.ended:
 		return io.EOF
 	}
 	return nil
+}
+
+// wouldBlock returns the error of a read that does not wait, and finds nothing.
+func (st *h2stream) wouldBlock() error {
+	if _, err := st.in.Left(st.thread.Loop()); err != nil {
+		return tooSlowBody(err)
+	}
+	return stream.ErrWouldBlock
+}
+
+func tooSlowBody(err error) error {
+	if err == stream.ErrTooSlow {
+		return ErrBodyTimeout
+	}
+	return err
 }
 
 // arrived implements carrier.

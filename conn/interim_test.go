@@ -64,5 +64,5 @@ func TestInterim(t *testing.T) {
 		if !strings.HasPrefix(old, "HTTP/1.1 200 OK\r\n") || !strings.HasSuffix(old, "\r\n\r\nhi") {
 			t.Errorf("1.0: %q", old)
 		}
-	})
+	}, http1...)
 }

@@ -64,7 +64,7 @@ func TestPersistence(t *testing.T) {
 			c.Ends()
 			c.Close()
 		}
-	})
+	}, http1...)
 }
 
 func TestEmptyLinesBeforeARequest(t *testing.T) {
@@ -78,7 +78,7 @@ func TestEmptyLinesBeforeARequest(t *testing.T) {
 		post := "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello\r\n"
 		send(t, c, post+post+post)
 		answers(t, c.R, "POST", "POST", "POST")
-	})
+	}, http1...)
 }
 
 func TestPipelineIsAnsweredInOrderWithFewWrites(t *testing.T) {

@@ -182,7 +182,7 @@ func TestRejectsWholeAndPipelined(t *testing.T) {
 			}
 		}
 		s.Idle()
-	})
+	}, http1...)
 }
 
 // TestRejectsSplit sends every row in two pieces, split at every byte, behind a good request and in

@@ -124,7 +124,7 @@ func TestEveryBodyOfEverySize(t *testing.T) {
 				}
 			}
 		}
-	})
+	}, http1...)
 }
 
 // TestSlowReadersLoseNothing: a tiny receive buffer makes the server wait in every write, while

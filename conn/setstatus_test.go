@@ -170,5 +170,5 @@ func TestOwnErrorOfABadBody(t *testing.T) {
 				t.Errorf("%s: %s %q", row.request[:7], a.Status, a.Text)
 			}
 		}
-	})
+	}, http1...)
 }

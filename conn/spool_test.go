@@ -102,7 +102,7 @@ func TestMaxSpool(t *testing.T) {
 		s.Settled("a body is held", func(*loop.Loop) bool { return s.Server.Spooled() == size })
 
 		c := s.Dial()
-		if a := c.Do("POST", post("/spool")); a.StatusCode != 503 || !a.Close {
+		if a := c.Do("POST", post("/spool")); a.StatusCode != 503 || a.Close == m.HTTP2 {
 			t.Errorf("%v", a.Response)
 		}
 		c.Close()

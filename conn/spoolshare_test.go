@@ -49,5 +49,5 @@ func TestMaxSpoolIsShared(t *testing.T) {
 		if a := other.Do("POST", post(20_000)); a.StatusCode != 200 {
 			t.Errorf("another client: %v", a.Status)
 		}
-	})
+	}, http1...)
 }

@@ -503,5 +503,5 @@ func TestLargeBodyThatIsRefused(t *testing.T) {
 			c.Close()
 		}
 		s.Idle()
-	})
+	}, http1...)
 }

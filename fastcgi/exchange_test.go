@@ -9,6 +9,8 @@ import (
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
 )
 
 // An exchange is a request, and what its client has to see of an application that makes no
@@ -152,12 +154,24 @@ func TestExchanges(t *testing.T) {
 						tt.change(s)
 					}
 				})
-			g := p.request(tt.line, tt.fields, tt.body)
-			if g.err != nil || g.status != tt.status || g.status < 400 && g.body != tt.want ||
-				g.status >= 400 && !strings.Contains(g.body, tt.want) {
-				t.Errorf("%d %q, %v; log %s", g.status, g.body, g.err, p.log)
+			for _, m := range []modes.Mode{modes.Direct, modes.HTTP2} {
+				if m.HTTP2 {
+					if strings.Contains(strings.Join(tt.fields, "\n"), "Connection:") || strings.Contains(tt.name, "chunked, bad") {
+						continue // it is not to be said there
+					}
+					p.Server = module.Start(t, m, "/", p.handler)
+				}
+				tt.ask(t, p)
 			}
-			fcgitest.CheckFields(t, textproto.MIMEHeader(g.header), tt.have)
 		})
 	}
+}
+
+func (tt *exchange) ask(t *testing.T, p *proxy) {
+	g := p.request(tt.line, tt.fields, tt.body)
+	if g.err != nil || g.status != tt.status || g.status < 400 && g.body != tt.want ||
+		g.status >= 400 && !strings.Contains(g.body, tt.want) {
+		t.Errorf("%d %q, %v; log %s", g.status, g.body, g.err, p.log)
+	}
+	fcgitest.CheckFields(t, textproto.MIMEHeader(g.header), tt.have)
 }

@@ -60,6 +60,14 @@ func Expendable(t *Thread, since time.Time, forfeit bool) {
 	l.idle.last = t.own.fd
 }
 
+// Indispensable takes t out of that list: t is at work although it holds no coroutine, because other
+// threads work for its client. A body calls it before it returns.
+func Indispensable(t *Thread) {
+	if t.own.flags&listed != 0 {
+		t.loop.unlist(t)
+	}
+}
+
 // unlist takes t out of the list. If t is the first, it takes out the running ones directly behind
 // it as well.
 func (l *Loop) unlist(t *Thread) {

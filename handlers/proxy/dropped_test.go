@@ -12,7 +12,9 @@ import (
 
 // TestDropped: a body that the client does not get is not waited for, however long it is or takes.
 // A short one leaves the connection of use.
-func TestDropped(t *testing.T) {
+func TestDropped(t *testing.T) { modes.Run(t, testDropped, modes.Direct, modes.HTTP2) }
+
+func testDropped(t *testing.T, m modes.Mode) {
 	endless := func(head string) func(*peer) {
 		return func(p *peer) {
 			p.request()
@@ -39,7 +41,7 @@ func TestDropped(t *testing.T) {
 			"malformed":       cut(line + "Transfer-Encoding: chunked\r\n\r\nx\r\n"),
 		} {
 			o := start(t, script)
-			f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+			f := serve(t, m, "/", []string{o.addr}, func(s *proxy.Settings) {
 				s.InterceptErrors, s.ReadTimeout = true, wait.Patience
 			})
 			g := f.get("/")
@@ -50,7 +52,7 @@ func TestDropped(t *testing.T) {
 			wait.Until(t, "the connection is closed", func() bool { return o.open.Load() == 0 })
 		}
 		o := start(t, always(line+"Content-Length: 5\r\n\r\nhello"))
-		f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		f := serve(t, m, "/", []string{o.addr}, func(s *proxy.Settings) {
 			s.InterceptErrors, s.IdleTimeout = true, wait.Patience
 		})
 		f.get("/")
@@ -89,7 +91,9 @@ func TestFieldsOfTheConnection(t *testing.T) {
 
 // TestEndlessAnswer: an upstream that always has more to say does not keep the rest of the request
 // from being sent to it.
-func TestEndlessAnswer(t *testing.T) {
+func TestEndlessAnswer(t *testing.T) { modes.Run(t, testEndlessAnswer, modes.Direct, modes.HTTP2) }
+
+func testEndlessAnswer(t *testing.T, m modes.Mode) {
 	const size = 1 << 30
 	o := start(t, func(p *peer) {
 		p.head()
@@ -118,7 +122,7 @@ func TestEndlessAnswer(t *testing.T) {
 			}
 		}
 	})
-	f := serve(t, modes.Direct, "/", []string{o.addr},
+	f := serve(t, m, "/", []string{o.addr},
 		func(s *proxy.Settings) { s.RequestBuffering, s.ResponseBuffering = false, 0 })
 	c := f.Dial()
 	c.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\nConnection: close\r\n\r\n0123456789")

@@ -39,7 +39,9 @@ func impatient(s *proxy.Settings) {
 
 // TestFaults: an upstream that fails behind any byte of its answer. The client gets 502 or 504, or
 // an answer that it can tell is cut. The upstream's connection is closed.
-func TestFaults(t *testing.T) {
+func TestFaults(t *testing.T) { modes.Run(t, testFaults, modes.Direct, modes.HTTP2) }
+
+func testFaults(t *testing.T, m modes.Mode) {
 	answers := map[string]string{
 		"length": "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + hello,
 		"chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n" +
@@ -61,7 +63,7 @@ func TestFaults(t *testing.T) {
 				if fault != "stall" {
 					change = nil
 				}
-				f := serve(t, modes.Direct, "/", []string{o.addr}, change)
+				f := serve(t, m, "/", []string{o.addr}, change)
 				head := strings.LastIndex(answer, "\r\n\r\n") + 4
 				if framing == "chunks" {
 					head = strings.Index(answer, "\r\n\r\n") + 4
@@ -104,6 +106,10 @@ func TestFaults(t *testing.T) {
 
 // TestFaultsWhileSending: an upstream that fails behind any byte of the request.
 func TestFaultsWhileSending(t *testing.T) {
+	modes.Run(t, testFaultsWhileSending, modes.Direct, modes.HTTP2)
+}
+
+func testFaultsWhileSending(t *testing.T, m modes.Mode) {
 	const body = "4\r\nbody\r\n0\r\n\r\n"
 	for fault, fail := range faults {
 		for _, buffered := range []bool{true, false} {
@@ -122,7 +128,7 @@ func TestFaultsWhileSending(t *testing.T) {
 						fail(p)
 					}
 				})
-				f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+				f := serve(t, m, "/", []string{o.addr}, func(s *proxy.Settings) {
 					s.RequestBuffering = buffered
 					if fault == "stall" {
 						impatient(s)
@@ -149,7 +155,9 @@ func TestFaultsWhileSending(t *testing.T) {
 
 // TestHalfOpen: an upstream that ends its side behind an answer gets no other request there, though
 // it has not said so.
-func TestHalfOpen(t *testing.T) {
+func TestHalfOpen(t *testing.T) { modes.Run(t, testHalfOpen, modes.Direct, modes.HTTP2) }
+
+func testHalfOpen(t *testing.T, m modes.Mode) {
 	said := make(chan bool, 1)
 	o := start(t, func(p *peer) {
 		if p.request().URL.Path == last {
@@ -160,7 +168,7 @@ func TestHalfOpen(t *testing.T) {
 		said <- true
 		p.drain()
 	})
-	f := serve(t, modes.Direct, "/", []string{o.addr},
+	f := serve(t, m, "/", []string{o.addr},
 		func(s *proxy.Settings) { s.IdleTimeout = wait.Patience })
 	for i := range int32(10) {
 		if g := f.ask("POST /", "", ""); g.body != "hello" { // which is never sent twice
@@ -176,7 +184,9 @@ func TestHalfOpen(t *testing.T) {
 
 // TestAmbiguous: an answer that could be read in two ways is refused, and nothing of it comes into
 // the next one on the client's connection.
-func TestAmbiguous(t *testing.T) {
+func TestAmbiguous(t *testing.T) { modes.Run(t, testAmbiguous, modes.Direct, modes.HTTP2) }
+
+func testAmbiguous(t *testing.T, m modes.Mode) {
 	heads := []string{
 		"Content-Length: 5\r\nContent-Length: 6", "Content-Length: 5, 5", "Content-Length: +5",
 		"Content-Length: -1", "Content-Length: 0x5", "Content-Length:", "Content-Length : 5",
@@ -195,7 +205,7 @@ func TestAmbiguous(t *testing.T) {
 				heads[len(req.URL.Path)-2])
 		}
 	})
-	f := serve(t, modes.Direct, "/", []string{o.addr}, nil)
+	f := serve(t, m, "/", []string{o.addr}, nil)
 	c := f.Dial()
 	for i, head := range heads {
 		c.Send("GET /" + strings.Repeat("x", i+1) + " HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -243,7 +253,9 @@ func TestUnaskedUpgrade(t *testing.T) {
 
 // TestSlowInterim: a client that is slow to take interim responses does not get the head of the
 // answer before there is one.
-func TestSlowInterim(t *testing.T) {
+func TestSlowInterim(t *testing.T) { modes.Run(t, testSlowInterim, modes.Direct, modes.HTTP2) }
+
+func testSlowInterim(t *testing.T, m modes.Mode) {
 	const many = 20
 	said, taken := make(chan bool, 1), make(chan bool, 1)
 	o := start(t, func(p *peer) {
@@ -256,7 +268,7 @@ func TestSlowInterim(t *testing.T) {
 		<-taken
 		p.say("HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
 	})
-	f := serve(t, modes.Direct, "/", []string{o.addr},
+	f := serve(t, m, "/", []string{o.addr},
 		func(s *proxy.Settings) { s.MaxHeaderSize = 1 << 20 })
 	c := f.DialBuffer(server.SlowReader)
 	c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -134,14 +134,16 @@ var requestID = regexp.MustCompile("X-Request-ID: [0-9a-f]{32}\r\n")
 
 // TestRequestID: the upstream is told the id that the server's logs have, and not that of a client,
 // unless the configuration says something else.
-func TestRequestID(t *testing.T) {
+func TestRequestID(t *testing.T) { modes.Run(t, testRequestID, modes.Direct, modes.HTTP2) }
+
+func testRequestID(t *testing.T, m modes.Mode) {
 	o := start(t, func(p *peer) {
 		for head := p.head(); head != ""; head = p.head() {
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(head), head)
 		}
 	})
 	const claim = "X-Request-ID: theirs\r\nX-REQUEST-id: other\r\nX_Request_ID: third\r\n"
-	f := serve(t, modes.Direct, "/", []string{o.addr}, nil)
+	f := serve(t, m, "/", []string{o.addr}, nil)
 	seen := map[string]bool{}
 	for range 3 {
 		head := f.ask("GET /", claim, "").body
@@ -153,7 +155,7 @@ func TestRequestID(t *testing.T) {
 		seen[id] = true
 	}
 	for value, want := range map[string]string{"": "", "fixed": "x-request-id: fixed\r\n"} {
-		f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		f := serve(t, m, "/", []string{o.addr}, func(s *proxy.Settings) {
 			s.RequestHeaders = map[string]string{"x-request-id": value}
 		})
 		head := f.ask("GET /", claim, "").body
@@ -165,7 +167,9 @@ func TestRequestID(t *testing.T) {
 }
 
 // TestAnswer: what the client gets.
-func TestAnswer(t *testing.T) {
+func TestAnswer(t *testing.T) { modes.Run(t, testAnswer, modes.Direct, modes.HTTP2) }
+
+func testAnswer(t *testing.T, m modes.Mode) {
 	for _, tt := range []struct {
 		method, answer string
 		status         int
@@ -204,7 +208,7 @@ func TestAnswer(t *testing.T) {
 		{"GET", "", 502, "closed the connection", "", ""},
 	} {
 		o := start(t, func(p *peer) { p.request(); p.say("%s", tt.answer) })
-		f := serve(t, modes.Direct, "/", []string{o.addr}, nil)
+		f := serve(t, m, "/", []string{o.addr}, nil)
 		g := f.ask(tt.method+" /", "", "")
 		if g.err != nil || g.status != tt.status {
 			t.Errorf("%q: %d %v; log %s", tt.answer, g.status, g.err, f.log)
@@ -226,10 +230,12 @@ func TestAnswer(t *testing.T) {
 
 // TestKept: connections are kept and used again, for all methods; a request that may be repeated is
 // sent again if a kept connection ends without an answer.
-func TestKept(t *testing.T) {
+func TestKept(t *testing.T) { modes.Run(t, testKept, modes.Direct, modes.HTTP2) }
+
+func testKept(t *testing.T, m modes.Mode) {
 	o := start(t, always(hello))
 	keep := func(s *proxy.Settings) { s.IdleTimeout = wait.Patience }
-	f := serve(t, modes.Direct, "/", []string{o.addr}, keep)
+	f := serve(t, m, "/", []string{o.addr}, keep)
 	for range 3 {
 		for _, method := range []string{"GET", "POST", "DELETE"} {
 			if g := f.ask(method+" /", "Content-Length: 1\r\n", "x"); g.body != "hello" {
@@ -242,7 +248,7 @@ func TestKept(t *testing.T) {
 		t.Error(n, " connections")
 	}
 	o = start(t, func(p *peer) { p.request(); p.say(hello); p.request() })
-	f = serve(t, modes.Direct, "/", []string{o.addr}, keep)
+	f = serve(t, m, "/", []string{o.addr}, keep)
 	for i := range 4 {
 		if g := f.ask("PUT /", "Content-Length: 1\r\n", "x"); g.body != "hello" {
 			t.Error(i, g, f.log)
@@ -257,14 +263,16 @@ func TestKept(t *testing.T) {
 		"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello",
 	} {
 		o := start(t, func(p *peer) { p.request(); p.say("%s", answer); p.request() })
-		f := serve(t, modes.Direct, "/", []string{o.addr}, nil)
+		f := serve(t, m, "/", []string{o.addr}, nil)
 		f.get("/")
 		wait.Until(t, "the connection is closed", func() bool { return o.open.Load() == 0 })
 	}
 }
 
 // TestPieces: an answer that comes byte by byte, and a request that is sent so.
-func TestPieces(t *testing.T) {
+func TestPieces(t *testing.T) { modes.Run(t, testPieces, modes.Direct, modes.HTTP2) }
+
+func testPieces(t *testing.T, m modes.Mode) {
 	const answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n" +
 		"2\r\nhe\r\n3\r\nllo\r\n0\r\nA: b\r\n\r\n"
 	o := start(t, func(p *peer) {
@@ -274,7 +282,7 @@ func TestPieces(t *testing.T) {
 			}
 		}
 	})
-	f := serve(t, modes.Direct, "/", []string{o.addr},
+	f := serve(t, m, "/", []string{o.addr},
 		func(s *proxy.Settings) { s.IdleTimeout = wait.Patience })
 	c := f.Dial()
 	for range 3 {
@@ -295,7 +303,9 @@ func TestPieces(t *testing.T) {
 }
 
 // TestTimeouts: each wait has its own limit.
-func TestTimeouts(t *testing.T) {
+func TestTimeouts(t *testing.T) { modes.Run(t, testTimeouts, modes.Direct, modes.HTTP2) }
+
+func testTimeouts(t *testing.T, m modes.Mode) {
 	end := make(chan bool)
 	hang := func(p *peer) { p.request(); io.Copy(io.Discard, p.r) }
 	for name, tt := range map[string]struct {
@@ -322,7 +332,7 @@ func TestTimeouts(t *testing.T) {
 			strings.Repeat("x", 16<<20), 504},
 	} {
 		o := start(t, tt.script)
-		f := serve(t, modes.Direct, "/", []string{o.addr}, tt.change)
+		f := serve(t, m, "/", []string{o.addr}, tt.change)
 		g := f.ask("PUT /", fmt.Sprintf("Content-Length: %d\r\n", len(tt.body)), tt.body)
 		if g.status != tt.status || (g.err != nil) != (tt.status == 200) {
 			t.Errorf("%s: %d %v", name, g.status, g.err)
@@ -352,7 +362,7 @@ func TestBothWays(t *testing.T) {
 			}
 		}
 	})
-	for _, m := range []modes.Mode{modes.Direct, modes.OverTLS} {
+	for _, m := range []modes.Mode{modes.Direct, modes.OverTLS, modes.HTTP2} {
 		f := serve(t, m, "/", []string{o.addr}, func(s *proxy.Settings) {
 			s.RequestBuffering, s.ResponseBuffering = false, 64<<10
 		})
@@ -378,7 +388,9 @@ func TestBothWays(t *testing.T) {
 }
 
 // TestExpect: the client is asked for its body when the upstream is ready for it.
-func TestExpect(t *testing.T) {
+func TestExpect(t *testing.T) { modes.Run(t, testExpect, modes.Direct, modes.HTTP2) }
+
+func testExpect(t *testing.T, m modes.Mode) {
 	for name, script := range map[string]func(p *peer){
 		"100": func(p *peer) {
 			if !strings.Contains(p.head(), "Expect: 100-continue\r\n") {
@@ -408,7 +420,7 @@ func TestExpect(t *testing.T) {
 			}
 			proxy.SetExpectFor(t, held)
 			o := start(t, script)
-			f := serve(t, modes.Direct, "/", []string{o.addr},
+			f := serve(t, m, "/", []string{o.addr},
 				func(s *proxy.Settings) { s.RequestBuffering = false })
 			c := f.Dial()
 			c.Send("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
@@ -436,7 +448,9 @@ func TestExpect(t *testing.T) {
 
 // TestInterimHeld: interim responses for which the client has no room at first do not let the
 // answer begin before the upstream says how.
-func TestInterimHeld(t *testing.T) {
+func TestInterimHeld(t *testing.T) { modes.Run(t, testInterimHeld, modes.Direct, modes.HTTP2) }
+
+func testInterimHeld(t *testing.T, m modes.Mode) {
 	const interim = 20
 	said, taken := make(chan struct{}), make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(taken) })
@@ -450,7 +464,7 @@ func TestInterimHeld(t *testing.T) {
 		<-taken
 		p.say("HTTP/1.1 200 OK\r\nX-Id: 7\r\nContent-Length: 5\r\n\r\nhello")
 	})
-	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+	f := serve(t, m, "/", []string{o.addr}, func(s *proxy.Settings) {
 		s.MaxHeaderSize = 1 << 20
 	})
 	c := f.DialBuffer(server.SlowReader)
@@ -470,7 +484,9 @@ func TestInterimHeld(t *testing.T) {
 
 // TestEarly: an answer that comes before the request's body is read, from an upstream that reads no
 // more.
-func TestEarly(t *testing.T) {
+func TestEarly(t *testing.T) { modes.Run(t, testEarly, modes.Direct, modes.HTTP2) }
+
+func testEarly(t *testing.T, m modes.Mode) {
 	o := start(t, func(p *peer) {
 		p.head()
 		p.say("HTTP/1.1 413 Too much\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno")
@@ -478,7 +494,7 @@ func TestEarly(t *testing.T) {
 		io.Copy(io.Discard, p.r)
 	})
 	for _, buffered := range []bool{true, false} {
-		f := serve(t, modes.Direct, "/", []string{o.addr},
+		f := serve(t, m, "/", []string{o.addr},
 			func(s *proxy.Settings) { s.RequestBuffering = buffered })
 		g := f.ask("POST /", "Content-Length: 3000000\r\n", strings.Repeat("x", 3000000))
 		if g.status != 413 || g.body != "no" {
@@ -488,14 +504,16 @@ func TestEarly(t *testing.T) {
 }
 
 // TestSlowClient: a client that does not read does not hold the upstream, up to response_buffering.
-func TestSlowClient(t *testing.T) {
+func TestSlowClient(t *testing.T) { modes.Run(t, testSlowClient, modes.Direct, modes.HTTP2) }
+
+func testSlowClient(t *testing.T, m modes.Mode) {
 	body := strings.Repeat("0123456789abcdef", 1<<18) // 4 MiB
 	o := start(t, func(p *peer) {
 		for p.request() != nil {
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		}
 	})
-	f := serve(t, modes.Direct, "/", []string{o.addr}, nil)
+	f := serve(t, m, "/", []string{o.addr}, nil)
 	c := f.DialBuffer(server.SlowReader)
 	c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	wait.Until(t, "the upstream is free", func() bool {
@@ -507,10 +525,12 @@ func TestSlowClient(t *testing.T) {
 }
 
 // TestClientLeaves: the connection with the upstream is closed at once.
-func TestClientLeaves(t *testing.T) {
+func TestClientLeaves(t *testing.T) { modes.Run(t, testClientLeaves, modes.Direct, modes.HTTP2) }
+
+func testClientLeaves(t *testing.T, m modes.Mode) {
 	asked := make(chan bool, 1)
 	o := start(t, func(p *peer) { p.request(); asked <- true; io.Copy(io.Discard, p.r) })
-	f := serve(t, modes.Direct, "/", []string{o.addr}, nil)
+	f := serve(t, m, "/", []string{o.addr}, nil)
 	c := f.Dial()
 	c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	<-asked
@@ -586,10 +606,12 @@ func start30(b []byte) []byte { return b[:min(len(b), 30)] }
 
 // TestTwoUpstreams: what does not work is passed over, and a request that may be repeated goes to
 // the other one.
-func TestTwoUpstreams(t *testing.T) {
+func TestTwoUpstreams(t *testing.T) { modes.Run(t, testTwoUpstreams, modes.Direct, modes.HTTP2) }
+
+func testTwoUpstreams(t *testing.T, m modes.Mode) {
 	bad := start(t, func(p *peer) { p.request() })
 	good := start(t, always(hello))
-	f := serve(t, modes.Direct, "/", []string{bad.addr, good.addr}, nil)
+	f := serve(t, m, "/", []string{bad.addr, good.addr}, nil)
 	for range 8 {
 		if g := f.get("/"); g.body != "hello" {
 			t.Error(g, f.log)

@@ -37,7 +37,9 @@ var bare = func(p *peer) {
 
 // TestRetry: a request goes to another upstream for the causes of `retry` alone, with its body, if
 // its method may be repeated.
-func TestRetry(t *testing.T) {
+func TestRetry(t *testing.T) { modes.Run(t, testRetry, modes.Direct, modes.HTTP2) }
+
+func testRetry(t *testing.T, m modes.Mode) {
 	plain := map[string]int{"cut": 502, "timeout": 504, "502": 502, "503": 503, "504": 504}
 	for cause, script := range fails {
 		for _, tt := range []struct {
@@ -55,7 +57,7 @@ func TestRetry(t *testing.T) {
 			t.Run(fmt.Sprint(cause, " ", tt.line, " ", tt.retry), func(t *testing.T) {
 				t.Parallel()
 				bad, good := start(t, script), start(t, bare)
-				f := serve(t, modes.Direct, "/", []string{bad.addr, good.addr}, func(s *proxy.Settings) {
+				f := serve(t, m, "/", []string{bad.addr, good.addr}, func(s *proxy.Settings) {
 					s.Retry, s.FirstByteTimeout = tt.retry, 50*time.Millisecond
 					if cause != "timeout" {
 						s.FirstByteTimeout = wait.Patience
@@ -97,10 +99,12 @@ func others(cause string) (all []string) {
 }
 
 // TestRetryConnect: without that cause, an address that cannot be reached is an error.
-func TestRetryConnect(t *testing.T) {
+func TestRetryConnect(t *testing.T) { modes.Run(t, testRetryConnect, modes.Direct, modes.HTTP2) }
+
+func testRetryConnect(t *testing.T, m modes.Mode) {
 	good := start(t, bare)
 	for _, retry := range [][]string{{"connect"}, {"cut"}} {
-		f := serve(t, modes.Direct, "/", []string{refusing(t), good.addr},
+		f := serve(t, m, "/", []string{refusing(t), good.addr},
 			func(s *proxy.Settings) { s.Retry = retry })
 		want := map[string]int{"connect": 200, "cut": 502}[retry[0]]
 		if g := f.ask("POST /", "", ""); g.status != want {
@@ -116,7 +120,9 @@ func refusing(t *testing.T) string {
 }
 
 // TestRetryLimits: the tries and the time are limited, and the last answer is the client's.
-func TestRetryLimits(t *testing.T) {
+func TestRetryLimits(t *testing.T) { modes.Run(t, testRetryLimits, modes.Direct, modes.HTTP2) }
+
+func testRetryLimits(t *testing.T, m modes.Mode) {
 	var asked atomic.Int32
 	refuses := func(p *peer) {
 		p.request()
@@ -134,7 +140,7 @@ func TestRetryLimits(t *testing.T) {
 		"all": {0, 0, 4}, "two": {2, 0, 2}, "one": {1, 0, 1}, "no time": {0, 1, 1},
 	} {
 		asked.Store(0)
-		f := serve(t, modes.Direct, "/", all, func(s *proxy.Settings) {
+		f := serve(t, m, "/", all, func(s *proxy.Settings) {
 			s.Retry, s.RetryTries, s.RetryTime = []string{"503"}, tt.tries, tt.time
 		})
 		g := f.get("/")
@@ -147,8 +153,12 @@ func TestRetryLimits(t *testing.T) {
 
 // TestRetryStatusCounts: an upstream that refuses three times in a row is passed over.
 func TestRetryStatusCounts(t *testing.T) {
+	modes.Run(t, testRetryStatusCounts, modes.Direct, modes.HTTP2)
+}
+
+func testRetryStatusCounts(t *testing.T, m modes.Mode) {
 	bad, good := start(t, fails["503"]), start(t, bare)
-	f := serve(t, modes.Direct, "/", []string{bad.addr, good.addr},
+	f := serve(t, m, "/", []string{bad.addr, good.addr},
 		func(s *proxy.Settings) { s.Retry = []string{"503"} })
 	for range 12 {
 		if g := f.get("/"); g.status != 200 {
@@ -163,12 +173,16 @@ func TestRetryStatusCounts(t *testing.T) {
 // TestRetryAfterInterim: a client that has got an interim response of one upstream gets the final
 // one of the same.
 func TestRetryAfterInterim(t *testing.T) {
+	modes.Run(t, testRetryAfterInterim, modes.Direct, modes.HTTP2)
+}
+
+func testRetryAfterInterim(t *testing.T, m modes.Mode) {
 	bad := start(t, func(p *peer) {
 		p.request()
 		p.say("HTTP/1.1 103 x\r\nLink: a\r\n\r\nHTTP/1.1 503 x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 	})
 	good := start(t, bare)
-	f := serve(t, modes.Direct, "/", []string{bad.addr, good.addr},
+	f := serve(t, m, "/", []string{bad.addr, good.addr},
 		func(s *proxy.Settings) { s.Retry = []string{"503"} })
 	c := f.Dial()
 	c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -183,9 +197,13 @@ func TestRetryAfterInterim(t *testing.T) {
 // TestHungKeptConnections: an upstream that hangs is passed over in time, though it has answered on
 // the connections before.
 func TestHungKeptConnections(t *testing.T) {
+	modes.Run(t, testHungKeptConnections, modes.Direct, modes.HTTP2)
+}
+
+func testHungKeptConnections(t *testing.T, m modes.Mode) {
 	bad := start(t, func(p *peer) { p.request(); p.say("%s", hello); p.request(); p.drain() })
 	good := start(t, bare)
-	f := serve(t, modes.Direct, "/", []string{bad.addr, good.addr}, func(s *proxy.Settings) {
+	f := serve(t, m, "/", []string{bad.addr, good.addr}, func(s *proxy.Settings) {
 		s.FirstByteTimeout, s.IdleTimeout = 50*time.Millisecond, wait.Patience
 	})
 	for range 4 {
@@ -197,12 +215,16 @@ func TestHungKeptConnections(t *testing.T) {
 
 // TestKeepAliveIsHeeded: what the answer says of the time for which the connection is kept counts.
 func TestKeepAliveIsHeeded(t *testing.T) {
+	modes.Run(t, testKeepAliveIsHeeded, modes.Direct, modes.HTTP2)
+}
+
+func testKeepAliveIsHeeded(t *testing.T, m modes.Mode) {
 	for field, kept := range map[string]bool{
 		"timeout=0, max=5": false, `max=5, Timeout="0"`: false, "max=5": true, "timeout=x": true,
 		"timeout=60": true,
 	} {
 		o := start(t, always("HTTP/1.1 200 OK\r\nKeep-Alive: "+field+"\r\nContent-Length: 0\r\n\r\n"))
-		f := serve(t, modes.Direct, "/", []string{o.addr},
+		f := serve(t, m, "/", []string{o.addr},
 			func(s *proxy.Settings) { s.IdleTimeout = wait.Patience })
 		f.get("/")
 		if kept {

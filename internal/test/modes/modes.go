@@ -27,7 +27,7 @@ type Mode struct {
 	HTTP2   bool // the listener speaks it, too
 }
 
-// The modes there are. Run leaves out the last three. The handoff that is not the default has one.
+// The modes there are. Run leaves out the last two. The handoff that is not the default has one.
 var (
 	Plain    = Mode{Name: "channel", Handoff: coro.Channel, Loops: 1}
 	Direct   = Mode{Name: "direct", Handoff: coro.Direct, Loops: 1}
@@ -46,10 +46,14 @@ func (m Mode) Network() string {
 	return "tcp"
 }
 
-// Run gives each mode the same test; without modes, each of the first four.
+// HTTP1 are the modes for a test of what HTTP/1.1 alone has: framing, pipelines, connections that end
+// with an answer, Hijack.
+var HTTP1 = []Mode{Plain, Direct, Several, OverTLS}
+
+// Run gives each mode the same test; without modes, each of HTTP1 and HTTP/2.
 func Run(t *testing.T, f func(t *testing.T, m Mode), modes ...Mode) {
 	if len(modes) == 0 {
-		modes = []Mode{Plain, Direct, Several, OverTLS}
+		modes = append(HTTP1[:len(HTTP1):len(HTTP1)], HTTP2)
 	}
 	for _, m := range modes {
 		t.Run(m.Name, func(t *testing.T) { f(t, m) })

@@ -32,7 +32,8 @@ func NewClient(t testing.TB, c net.Conn) *Client {
 	return &Client{c, bufio.NewReaderSize(c, 512), t}
 }
 
-// Dial connects until the test ends, with TLS where the mode says so.
+// Dial connects until the test ends, with TLS where the mode says so. Where the mode is HTTP/2, the
+// client still writes and reads in the form of HTTP/1.1: see over2.
 func (s *Server) Dial() *Client {
 	s.T.Helper()
 	return s.DialBy(new(net.Dialer))
@@ -70,10 +71,18 @@ func (s *Server) DialBy(d *net.Dialer) *Client {
 		s.T.Fatal(err)
 	}
 	if s.Mode.TLS {
-		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+		cfg := &tls.Config{InsecureSkipVerify: true}
+		if s.Mode.HTTP2 {
+			cfg.NextProtos = []string{"h2"}
+		}
+		c = tls.Client(c, cfg)
 	}
 	s.T.Cleanup(func() { c.Close() })
 	_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	if s.Mode.HTTP2 {
+		c = newOver2(s.T, c)
+		_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	}
 	return NewClient(s.T, c)
 }
 
@@ -135,19 +144,23 @@ func (c *Client) CloseWrite() {
 	}
 }
 
-// TCP is the connection below TLS, if there is that.
+// TCP is the connection below TLS and HTTP/2, if there is that.
 func (c *Client) TCP() *net.TCPConn {
-	if tls, ok := c.Conn.(*tls.Conn); ok {
-		return tls.NetConn().(*net.TCPConn)
+	below := c.Conn
+	for {
+		over, ok := below.(interface{ NetConn() net.Conn })
+		if !ok {
+			return below.(*net.TCPConn)
+		}
+		below = over.NetConn()
 	}
-	return c.Conn.(*net.TCPConn)
 }
 
 // Reset closes the connection with a RST.
 func (c *Client) Reset() {
 	c.T.Helper()
 	tcp := c.TCP()
-	if err := tcp.SetLinger(0); err != nil {
+	if err := tcp.SetLinger(0); err != nil && !errors.Is(err, net.ErrClosed) {
 		c.T.Fatal(err)
 	}
 	tcp.Close()
