@@ -222,17 +222,16 @@ func (x *exchange) logLater() func(*takeover) {
 }
 
 // awaitLog waits because the connection has used more than its share of the access log's room: the
-// lines of others would find none. It sends the answers first, and returns the error of that.
-func (t *turn) awaitLog(log AccessLog) error {
-	if err := t.flush(); err != nil {
-		return err
-	}
-	c := t.c
+// lines of others would find none. Meanwhile it sends answers, and returns the error of that.
+func (c *connection) awaitLog(log AccessLog, send func() error) error {
 	c.KeepWaiting(true) // the client may have sent thousands of requests and then a FIN
 	defer c.KeepWaiting(false)
 	until := c.Loop().Time().Add(maxLogWait)
 	pause := time.Millisecond
 	for !log.HasRoom(c.Loop(), Share{c.logUsed, c.logRound}) {
+		if err := send(); err != nil {
+			return err
+		}
 		if c.Loop().Stopping() || !c.Loop().Time().Before(until) || c.Sleep(pause) != nil {
 			break
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -112,11 +113,14 @@ func TestLogTo(t *testing.T) {
 		c.Answer("GET")
 		own.one(t)
 		all.one(t)
+		if m.HTTP2 {
+			return
+		}
 		c.Do("GET", "GET /hijack HTTP/1.1\r\nHost: a\r\n\r\n")
 		if e := own.one(t); !e.Hijacked {
 			t.Errorf("%+v", e)
 		}
-	}, plain, direct)
+	}, plain, direct, modes.HTTP2)
 }
 
 // nowhere is an access log that reads every entry and keeps none.

@@ -55,10 +55,11 @@ type session struct {
 	frame     int   // the longest frame that the client takes
 
 	flags    sessionFlags
-	idle     int   // frames in a row that were of no use
-	idleFrom int64 // the second when their count began
-	resets   int   // streams that the client has reset, or made the server reset, less those answered
-	err      error // why nothing can be read or sent any more
+	idle     int       // frames in a row that were of no use
+	idleFrom int64     // the second when their count began
+	resets   int       // streams that the client has reset, or made the server reset, less those answered
+	err      error     // why nothing can be read or sent any more
+	crowds   AccessLog // has too many lines of this connection; nil: none has
 }
 
 type sessionFlags uint8
@@ -115,6 +116,12 @@ func (t *turn) begin2() *session {
 // Run is called by the loop when something has come, or a stream has gathered something.
 func (s *session) Run(t *loop.Thread) coro.Code {
 	for {
+		if s.crowds != nil { // what the client asks next is left unread
+			if err := s.awaitLog(s.crowds, s.send); err != nil {
+				s.fail(err)
+			}
+			s.crowds = nil
+		}
 		if s.err == nil && s.flags&failing == 0 {
 			s.receive()
 		}
@@ -356,6 +363,17 @@ func (s *session) transmit() {
 			s.fail(err)
 		}
 	}
+}
+
+// send is transmit while the session does not read.
+func (s *session) send() error {
+	if s.held.Held() > 0 {
+		if _, err := s.held.SendHeld(); err != nil {
+			s.fail(err)
+		}
+	}
+	s.transmit()
+	return s.err
 }
 
 // serves2 reports whether err, with which the first head of the connection was refused, is the

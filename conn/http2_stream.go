@@ -145,6 +145,9 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 		x.answer()
 	}
 	x.completed()
+	if x.crowds != nil {
+		s.crowds, x.crowds = x.crowds, nil
+	}
 	if st.err == nil && st.at >= 0 && !st.body.ended {
 		// The rest of the body is not wanted (RFC 9113 section 8.1).
 		st.unqueue()

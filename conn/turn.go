@@ -251,7 +251,7 @@ func (t *turn) answered() bool {
 	x.end()
 	full := len(t.out) >= gather // many answers without a body fill it, too
 	if t.writeErr != nil || t.last || full && t.flush() != nil || !t.drain() ||
-		x.crowds != nil && t.awaitLog(x.crowds) != nil {
+		x.crowds != nil && c.awaitLog(x.crowds, t.flush) != nil {
 		t.closeAfter(persistent)
 		return false
 	}
