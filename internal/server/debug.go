@@ -6,22 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"runtime/pprof"
 	"runtime/trace"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/settings"
@@ -84,26 +77,38 @@ func (c *config) checkApart() error {
 // while they are held up.
 type debugger struct {
 	at     sockets.Address
+	socket *sockets.Socket // nil: it does not listen any more
 	server http.Server
 	done   chan struct{}
-	left   bool // it does not listen any more
 }
 
-// openDebug begins to answer at an address. shared says that this process, or the one that this one
-// takes the place of, may listen there already; nobody else may.
-func (s *server) openDebug(at sockets.Address, shared bool) (*debugger, error) {
-	var ln net.Listener
-	var err error
-	if at.Network == "tcp" && !shared {
-		err = sockets.Probe(at.Name)
+// debugName is the name of a debugger's socket in a handover.
+func debugName(at sockets.Address) string { return "debug " + at.String() }
+
+// openDebug begins to answer at an address. Only the debugger before, and that of the process before,
+// may listen there already.
+func (s *server) openDebug(at sockets.Address) (*debugger, error) {
+	e := &sockets.Endpoint{Address: at}
+	if at.Network == "unix" {
+		e.Chmod(0o600)
 	}
+	opening.Lock()
+	defer opening.Unlock()
+	socket, err := s.source.handed.open(debugName(at), e, 1)
+	if socket == nil && err == nil {
+		socket, err = sockets.Open(e, 1, map[int]bool{s.debug.port(): true})
+	}
+	var ln net.Listener
 	if err == nil {
-		ln, err = listenDebug(at)
+		if ln, err = socket.Listener(); err != nil {
+			socket.Remove()
+			socket.Close()
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("debug.address: %w", err)
 	}
-	d := &debugger{at: at, done: make(chan struct{})}
+	d := &debugger{at: at, socket: socket, done: make(chan struct{})}
 	h := s.debugHandler()
 	if at.Network == "tcp" && at.Loopback() {
 		h = onlyByAddress(h)
@@ -117,66 +122,6 @@ func (s *server) openDebug(at sockets.Address, shared bool) (*debugger, error) {
 	s.own.Info("debug: listening", "network", ln.Addr().Network(), "address", ln.Addr().String())
 	return d, nil
 }
-
-// listenDebug lets a server that takes the place of another one, in an upgrade, have the address
-// while the other one still answers there, until that leaves it.
-func listenDebug(at sockets.Address) (net.Listener, error) {
-	if at.Network != "unix" {
-		shared := listenAfter(func(fd int) error {
-			return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
-		})
-		return shared.Listen(context.Background(), "tcp", strings.TrimPrefix(at.Name, "*"))
-	}
-	if info, err := os.Lstat(at.Name); err == nil && info.Mode().Type() != fs.ModeSocket {
-		return nil, fmt.Errorf("%s: there is a file that is no socket", at.Name)
-	}
-	// Between bind and chmod another user could connect. So the socket has its mode before: bind(2)
-	// gives that to the file. It is moved to its place within the folder, since Landlock refuses any
-	// other move before Linux 5.19 (LANDLOCK_ACCESS_FS_REFER, landlock(7)).
-	made := filepath.Join(filepath.Dir(at.Name), fmt.Sprintf(".lwango-debug-%08x", rand.Uint32()))
-	own := listenAfter(func(fd int) error { return unix.Fchmod(fd, 0o600) })
-	ln, err := own.Listen(context.Background(), "unix", made)
-	if err != nil {
-		return nil, err
-	}
-	l := unixListener{UnixListener: ln.(*net.UnixListener), path: at.Name}
-	l.SetUnlinkOnClose(false) // by a name that is gone
-	if l.file, err = os.Lstat(made); err == nil {
-		err = os.Rename(made, at.Name)
-	}
-	if err != nil {
-		_ = os.Remove(made)
-		l.UnixListener.Close()
-		return nil, err
-	}
-	return l, nil
-}
-
-// listenAfter listens with sockets to which set was applied before bind(2).
-func listenAfter(set func(fd int) error) net.ListenConfig {
-	return net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		cerr := c.Control(func(fd uintptr) { err = set(int(fd)) })
-		return errors.Join(cerr, err)
-	}}
-}
-
-// unixListener removes its file at its end, unless another server has put its own there.
-type unixListener struct {
-	*net.UnixListener
-	path string
-	file fs.FileInfo
-}
-
-// Close implements net.Listener.
-func (l unixListener) Close() error {
-	if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.file) {
-		_ = os.Remove(l.path)
-	}
-	return l.UnixListener.Close()
-}
-
-// Addr returns the address that clients use.
-func (l unixListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
 // onlyByAddress refuses requests that name a host. A page in a browser on this machine, whose own
 // name leads to 127.0.0.1 a moment later, could read the answers otherwise.
@@ -194,16 +139,28 @@ func onlyByAddress(h http.Handler) http.Handler {
 	})
 }
 
-// leave ends the listening. What is being answered, such as a profile, goes on. A nil d does
-// nothing.
-func (d *debugger) leave() {
+// port returns the port at which d listens; -1: none.
+func (d *debugger) port() int {
+	if d == nil {
+		return -1
+	}
+	return d.at.Port()
+}
+
+// leave ends the listening; serves has the names of what a new process serves. What is being answered,
+// such as a profile, goes on. A nil d does nothing.
+func (d *debugger) leave(serves []string) {
 	if d == nil {
 		return
 	}
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = d.server.Shutdown(over) // it does not wait
-	d.left = true
+	if !slices.Contains(serves, debugName(d.at)) {
+		d.socket.Remove()
+	}
+	d.socket.Close()
+	d.socket = nil
 }
 
 // close ends all answers. A nil d does nothing.
@@ -213,6 +170,10 @@ func (d *debugger) close() {
 	}
 	_ = d.server.Close()
 	<-d.done
+	if d.socket != nil {
+		d.socket.Remove()
+		d.socket.Close()
+	}
 }
 
 // nextDebug opens the address of next, if that is another one than before; the one before stays
@@ -224,22 +185,7 @@ func (s *server) nextDebug(next *config) (*debugger, error) {
 	case next.Debug.at.Network == "":
 		return nil, nil
 	}
-	shared := s.source.handed != nil || s.debug != nil && s.debug.at.Meets(next.Debug.at)
-	return s.openDebug(next.Debug.at, shared)
-}
-
-// renewDebug listens anew after an upgrade that has failed: this process may have left the address
-// to the new one, which may also have replaced the file of a UNIX socket before it was ready.
-func (s *server) renewDebug() {
-	if s.debug == nil || s.debug.at.Network != "unix" && !s.debug.left {
-		return
-	}
-	at := s.debug.at
-	s.debug.close()
-	var err error
-	if s.debug, err = s.openDebug(at, true); err != nil {
-		s.own.Error("debug: no longer listening", "error", err)
-	}
+	return s.openDebug(next.Debug.at)
 }
 
 // debugHandler has the paths of net/http/pprof. Importing that package would put its handlers into

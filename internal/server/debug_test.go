@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -14,15 +15,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
-	"github.com/lwango/lwango/internal/sockets"
-	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -138,7 +136,7 @@ func TestDebug(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("[debug]\naddress = \"unix:a file\"\n")
-	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), "there is a file that is no socket") {
+	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), "a file: bind: address already in use: there is a file that is no socket") {
 		t.Error(err)
 	}
 	s.Stop()
@@ -249,75 +247,44 @@ func TestDebugByAddress(t *testing.T) {
 	}
 }
 
-// TestDebugSocketIsMoved: the file of the socket has its mode, takes the place of one that is there, and
-// leaves nothing beside it, also where Landlock refuses moves from folder to folder, as its first
-// version does.
-func TestDebugSocketIsMoved(t *testing.T) {
+// TestDebugSocketFile: the file of the socket is for the server's user, leaves nothing beside it, and
+// is not taken away from a server that runs.
+func TestDebugSocketFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "socket")
-	at, err := sockets.ParseAddress("unix:"+path, "/")
+	begin := func() (*server.Server, error) {
+		src := source()
+		src.Listen = []string{"127.0.0.1:0"}
+		config, err := src.Parse("", "threads = 1\n[debug]\naddress = \"unix:"+path+"\"")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return server.Start(src, config)
+	}
+	s, err := begin()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		var ln net.Listener
-		done := make(chan error)
-		go func() { // without the thread's lock being undone: the thread ends with the goroutine
-			runtime.LockOSThread()
-			err := restrictAsVersion1(dir)
-			if err == nil {
-				ln, err = server.ListenDebug(at)
-			}
-			done <- err
-		}()
-		err := <-done
-		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {
-			ci.Lacks(t, "Landlock in the kernel")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ln.Close()
-		c, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Close()
-		info, err := os.Lstat(path)
-		if err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%v, %v", info, err)
-		}
-		if entries, err := os.ReadDir(dir); len(entries) != 1 {
-			t.Errorf("%v, %v", entries, err)
-		}
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
 	}
-}
-
-// restrictAsVersion1 leaves the thread one folder, with the rights that Landlock's first version has.
-func restrictAsVersion1(dir string) error {
-	const all = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1
-	attr := unix.LandlockRulesetAttr{Handled_access_fs: all}
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)),
-		unsafe.Sizeof(attr.Handled_access_fs), 0)
-	if errno != 0 {
-		return errno
+	if entries, err := os.ReadDir(dir); len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
 	}
-	defer unix.Close(int(fd))
-	folder, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if _, err := begin(); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("another server: %v, want EADDRINUSE", err)
+	}
+	c, err := net.Dial("unix", path)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	defer unix.Close(folder)
-	rule := unix.LandlockPathBeneathAttr{Allowed_access: all, Parent_fd: int32(folder)}
-	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, fd, unix.LANDLOCK_RULE_PATH_BENEATH,
-		uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
-		return errno
+	c.Close()
+	s.Stop()
+	if err := s.Wait(); err != nil {
+		t.Error(err)
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is left: %v", err)
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
-		return errno
-	}
-	return nil
 }

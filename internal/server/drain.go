@@ -30,7 +30,7 @@ func (s *server) handOver(m message) {
 	cc.Leaving = true
 	s.conn.Configure(cc)
 	s.leaveListeners(m)
-	s.debug.leave()
+	s.debug.leave(m.Serves)
 	s.obtainer.Leave()
 
 	u.limit.Stop()

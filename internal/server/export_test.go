@@ -14,9 +14,8 @@ type (
 )
 
 var (
-	ListenDebug = listenDebug
-	Start       = start
-	VersionOf   = versionOf
+	Start     = start
+	VersionOf = versionOf
 )
 
 // SetStandstill changes how long a loop may stand still after the grace period. It returns what

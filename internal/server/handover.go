@@ -16,7 +16,7 @@ import (
 type handover struct {
 	News    int                        `json:"news"`    // a pipe; see message
 	PID     int                        `json:"pid"`     // of the old process
-	Sockets map[string]*sockets.Socket `json:"sockets"` // by address.String
+	Sockets map[string]*sockets.Socket `json:"sockets"` // by address.String, or debugName
 
 	PIDFile   string `json:"pid_file,omitempty"`
 	PIDFileFD int    `json:"pid_file_fd,omitempty"`
@@ -74,18 +74,18 @@ func takeHandover() (*handover, error) {
 	return h, nil
 }
 
-// open returns the sockets of an address, for n loops; nil if the process before has had none.
-func (h *handover) open(lc *listenerConfig, n int) (*sockets.Socket, error) {
-	if h == nil || lc.Address.Network == "systemd" || lc.Given != nil {
+// open returns the sockets of that name for e and n loops; nil if the process before has had none, or
+// they are a service manager's.
+func (h *handover) open(name string, e *sockets.Endpoint, n int) (*sockets.Socket, error) {
+	if h == nil {
 		return nil, nil
 	}
-	name := lc.Address.String()
 	s := h.Sockets[name]
 	if s == nil || len(s.FDs) == 0 || h.used[name] {
 		return nil, nil
 	}
 	h.used[name] = true
-	return s, s.Spread(&lc.Endpoint, n)
+	return s, s.Spread(e, n)
 }
 
 // ports adds those of the handed sockets to ours.
@@ -129,6 +129,9 @@ func (s *server) takeOver(h *handover) {
 		if l.socket == h.Sockets[a.String()] {
 			l.socket.Own(a)
 		}
+	}
+	if d := s.debug; d != nil && d.socket == h.Sockets[debugName(d.at)] {
+		d.socket.Own(d.at)
 	}
 	if err := json.NewEncoder(h.news).Encode(m); err != nil {
 		s.own.Warn("the process before has ended already", "pid", h.PID, "error", err)

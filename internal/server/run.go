@@ -348,7 +348,7 @@ func (s *server) open(lc listenerConfig) (*listener, error) {
 	for addr := range s.listeners {
 		ours[addr.Port()] = true
 	}
-	sock, err := s.source.handed.open(&lc, len(s.loops))
+	sock, err := s.source.handed.open(lc.Address.String(), &lc.Endpoint, len(s.loops))
 	if err != nil {
 		return nil, err
 	}

@@ -190,6 +190,9 @@ func (s *server) launch() (*upgrade, error) {
 		}
 		h.Sockets[a.String()] = l.socket.Handed(give)
 	}
+	if s.debug != nil {
+		h.Sockets[debugName(s.debug.at)] = s.debug.socket.Handed(give)
+	}
 	inherited, _ := sockets.Inherited() // all of them: the configuration may name others by now
 	for name, fds := range inherited {
 		s := &sockets.Socket{Shown: "systemd:" + name}
@@ -305,7 +308,6 @@ func (s *server) upgraded(e event) (over bool) {
 			e.ended = fmt.Sprintf("it was not ready within %v", upgradeWait)
 		}
 		s.failedUpgrade(e.ended)
-		s.renewDebug()
 		if u.reload {
 			s.hup()
 		}

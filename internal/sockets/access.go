@@ -66,6 +66,9 @@ func chmod(fd int, mode uint32) error {
 	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
 }
 
+// Chmod lets the file of a UNIX socket have a mode, whatever the keys say.
+func (e *Endpoint) Chmod(mode fs.FileMode) { e.access.mode, e.access.chmod = mode, true }
+
 // checkAccess reads the keys mode and owner.
 func (e *Endpoint) checkAccess() {
 	if e.Address.Network != "unix" {
@@ -83,7 +86,7 @@ func (e *Endpoint) checkAccess() {
 			e.Table.Errorf("mode", "expected permissions in octal, such as \"0660\", found %q",
 				e.Mode)
 		}
-		a.mode, a.chmod = fs.FileMode(n), true
+		e.Chmod(fs.FileMode(n))
 	}
 	if e.Table.Has("owner") {
 		name, group, _ := strings.Cut(e.Owner, ":")

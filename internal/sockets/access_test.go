@@ -45,7 +45,9 @@ func TestAccessOfOwnSocket(t *testing.T) {
 		{"to socket", &socket, false}, {"socket", &other, false},
 		{"socket", &socket, true}, {"other", nil, true},
 	} {
-		err := sockets.Chmod(in(row.path), row.made, 0o666)
+		e := sockets.Endpoint{Address: sockets.Address{Network: "unix", Name: in(row.path)}}
+		e.Chmod(0o666)
+		err := row.made.SetAccess(&e)
 		info, err2 := os.Stat(in(row.path))
 		if err2 != nil {
 			t.Fatal(err2)

@@ -16,14 +16,14 @@ import (
 
 // openTCP makes n sockets that share a port. With SO_REUSEPORT, a second server of the same user
 // could bind the port as well and would silently take half of the connections, instead of failing
-// with "address already in use". So Probe binds the port without the option first, which fails if
+// with "address already in use". So probe binds the port without the option first, which fails if
 // any process has it. openTCP does without it if this process has the port itself: a reload may
 // move from one address to another with the same port.
 func openTCP(name string, n int, ours bool) (*Socket, error) {
 	s := &Socket{}
 	for range n {
 		if len(s.FDs) == 0 && !ours {
-			if err := Probe(name); err != nil {
+			if err := probe(name); err != nil {
 				return nil, err
 			}
 		}
@@ -48,8 +48,8 @@ func openTCP(name string, n int, ours bool) (*Socket, error) {
 	return s, nil
 }
 
-// Probe binds without listening, so no client can be accepted and lost.
-func Probe(name string) error {
+// probe binds without listening, so no client can be accepted and lost.
+func probe(name string) error {
 	host, port, err := net.SplitHostPort(name)
 	if err != nil || port == "0" {
 		return err
@@ -116,6 +116,9 @@ func openUnix(path string, a access, n int) (*Socket, error) {
 			return nil, err
 		}
 		fd, err = loop.ListenUnix(path, bound)
+	}
+	if info, e := os.Lstat(path); err != nil && e == nil && info.Mode().Type() != fs.ModeSocket {
+		err = fmt.Errorf("%w: there is a file that is no socket", err)
 	}
 	if err != nil {
 		return nil, err

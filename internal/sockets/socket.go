@@ -137,6 +137,18 @@ func (s *Socket) ForLoop(i, n int) (fds []int, err error) {
 	return fds, nil
 }
 
+// Listener returns a net.Listener of the first descriptor, for Go's own poller. Its Close leaves the
+// Socket as it is.
+func (s *Socket) Listener() (net.Listener, error) {
+	fd, err := dup(s.FDs[0])
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), s.Shown)
+	defer f.Close()
+	return net.FileListener(f)
+}
+
 // Duplicate returns another Socket that listens to the same address.
 func (s *Socket) Duplicate() (*Socket, error) {
 	other := *s
