@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -19,7 +20,7 @@ import (
 // Errors of an Exchange.
 var (
 	// ErrCut is in the error of a connection that has ended, or failed, before the answer has.
-	ErrCut = errors.New("the server has closed the connection")
+	ErrCut = upstream.ErrCut
 	// ErrHeadSize says that a head is longer than HeadLimit.
 	ErrHeadSize = errors.New("the head of the answer is too large")
 	// ErrInterim says that the server sends one interim response after another.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
-	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/relay"
 )
 
 var errShort = errors.New("response body is shorter than its Content-Length")
@@ -14,15 +14,12 @@ var errShort = errors.New("response body is shorter than its Content-Length")
 // answer is what is known of a response once its header is complete.
 type answer struct {
 	begun    bool
-	buffered bool // a pause of the application does not flush it
-	discard  bool // the client does not get the body
-	gone     bool // the client takes no more, and the script runs on
-	bodiless bool // a response of its status, or to this method, has no body
-	status   int
-	length   int64  // of the body, as it was announced; -1: it was not
-	got      int64  // bytes of the body that have come
-	file     string // X-Accel-Redirect
-	path     string // X-Sendfile
+	buffered bool  // a pause of the application does not flush it
+	discard  bool  // the client does not get the body
+	gone     bool  // the client takes no more, and the script runs on
+	bodiless bool  // a response of its status, or to this method, has no body
+	length   int64 // of the body, as it was announced; -1: it was not
+	got      int64 // bytes of the body that have come
 }
 
 // stdout takes a piece of what the script writes.
@@ -53,55 +50,47 @@ func (c *call) dropHeader() {
 
 // open makes the head of the answer from the response's header.
 func (c *call) open(h *cgi.Header) {
-	c.answer.begun, c.answer.status, c.answer.length = true, h.Status, h.Length
+	c.answer.begun, c.Status, c.answer.length = true, h.Status, h.Length
 	c.answer.buffered = h.Buffering == cgi.Buffered
 	if h.Buffering == cgi.Unbuffered {
-		c.flow.Unbuffered()
+		c.Flow.Unbuffered()
 	}
-	c.answer.bodiless = c.req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
+	c.answer.bodiless = c.Req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
 	// it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
 	if h.Status == http.StatusResetContent {
 		c.answer.length, h.Length = -1, -1
 		c.discard()
 	}
-	out := c.resp.Header()
-	if c.m.set.InterceptErrors && c.m.env.Intercepts(h.Status) {
+	out := c.Resp.Header()
+	if c.Intercepts(h.Status) {
 		c.answer.length = -1
 		c.discard()
 		for _, f := range h.Fields {
-			// The client needs these to understand the status (RFC 9110 sections 15.5.2, 15.5.6,
-			// 10.2.3).
-			switch {
-			case ascii.EqualFold(f.Name, "WWW-Authenticate"), ascii.EqualFold(f.Name, "Allow"),
-				ascii.EqualFold(f.Name, "Retry-After"):
+			if relay.Explains(f.Name) {
 				out.Add(f.Name, f.Value)
 			}
 		}
 		return
 	}
-	c.resp.Relay(h.Status, h.Reason)
-next:
+	c.Resp.Relay(h.Status, h.Reason)
 	for _, f := range h.Fields {
-		for _, hidden := range c.m.set.HideHeader {
-			if ascii.EqualFold(f.Name, hidden) {
-				continue next
-			}
+		if !c.Hides(f.Name) {
+			out.Add(f.Name, f.Value)
 		}
-		out.Add(f.Name, f.Value)
 	}
-	if c.m.accel.Takes(h.Redirect, h.Sendfile) {
-		c.answer.file, c.answer.path = h.Redirect, h.Sendfile
+	if c.Accel.Takes(h.Redirect, h.Sendfile) {
+		c.Redirect, c.Sendfile = h.Redirect, h.Sendfile
 		c.answer.length = -1
 		c.discard()
 		return
 	}
 	if h.Coding != "" {
-		c.m.log.Warn("fastcgi: Transfer-Encoding of an application is dropped",
-			"request_id", c.req.ID(), "script", c.target.Name, "coding", h.Coding)
+		c.Log.Warn("fastcgi: Transfer-Encoding of an application is dropped",
+			"request_id", c.Req.ID(), "script", c.target.Name, "coding", h.Coding)
 	}
 	if h.SecondType != "" {
-		c.m.log.Warn("fastcgi: a second Content-Type of an application is dropped",
-			"request_id", c.req.ID(), "script", c.target.Name, "type", h.SecondType)
+		c.Log.Warn("fastcgi: a second Content-Type of an application is dropped",
+			"request_id", c.Req.ID(), "script", c.target.Name, "type", h.SecondType)
 	}
 	if h.Length >= 0 {
 		out.Set("Content-Length", strconv.FormatInt(h.Length, 10))
@@ -124,12 +113,12 @@ func (c *call) content(p []byte) error {
 	if c.answer.discard || len(p) == 0 {
 		return nil
 	}
-	return c.unwritable(c.flow.Write(p))
+	return c.unwritable(c.Flow.Write(p))
 }
 
 func (c *call) tooLong() {
-	c.m.log.Warn("fastcgi: response body is longer than its Content-Length",
-		"request_id", c.req.ID(), "script", c.target.Name, "length", c.answer.length)
+	c.Log.Warn("fastcgi: response body is longer than its Content-Length",
+		"request_id", c.Req.ID(), "script", c.target.Name, "length", c.answer.length)
 }
 
 // pause is called when the upstream has sent all for the moment. What has come goes out, as the
@@ -139,7 +128,7 @@ func (c *call) pause() error {
 	if !c.answer.begun || c.answer.discard || c.answer.buffered {
 		return nil
 	}
-	return c.unwritable(c.flow.Flush())
+	return c.unwritable(c.Flow.Flush())
 }
 
 // short reports that the body was shorter than announced.
@@ -148,16 +137,16 @@ func (c *call) short() bool {
 		c.answer.got < c.answer.length
 }
 
-// finish ends the handler after a complete response.
-func (c *call) finish() int {
-	if err := c.drain(); err != nil {
-		return c.fail(err)
+// Finish implements relay.Talk.
+func (c *call) Finish() int {
+	if err := c.unwritable(c.Flow.Drain(!c.answer.buffered)); err != nil {
+		return c.Fail(err)
 	}
 	switch {
-	case c.answer.file != "" || c.answer.path != "":
-		return c.sendAccel()
+	case c.Redirect != "" || c.Sendfile != "":
+		return c.SendAccel()
 	case c.answer.gone:
-		c.resp.Abort()
+		c.Resp.Abort()
 	}
-	return c.answer.status
+	return c.Status
 }

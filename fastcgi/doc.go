@@ -3,16 +3,16 @@
 //
 //	module.go    settings, start
 //	tree.go      the folder with the scripts, and what symbolic links mean there
-//	serve.go     the way of one request: what its path means, its body, its upstream, its failure
+//	serve.go     what a request's path means, and the way of one that a script answers
 //	params.go    what the application is told
 //	exchange.go  one connection: sending and receiving at once
 //	answer.go    the response, on its way to the client
 //	flow.go      a client that is slower than the application
-//	static.go    files that are sent instead of a response
 //	stderr.go    what the application logs
 //	buffers.go   memory that a call holds only for a while
 //
 // Below internal are the parts without I/O: wire (records) and cgi (parameters, paths, headers).
 // Package internal/upstream chooses an address, and has the connections;
-// internal/relay holds what a slow client has no room for.
+// internal/relay has what this module shares with proxy: the body, attempts, failures, and what a slow
+// client has no room for.
 package fastcgi

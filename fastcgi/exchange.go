@@ -13,28 +13,6 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-var errCut = errors.New("the upstream has closed the connection")
-
-// connect gets a connection: one that is kept for methods that may be repeated, or else a new one.
-func (c *call) connect() (err error) {
-	want := upstream.Kept
-	if c.retried || !repeatable(c.req.Method()) {
-		want = upstream.Fresh
-	}
-	c.stream, c.old, err = c.up.Connect(c.req.Thread, want)
-	if err == nil {
-		c.stream.SetNoWait(true)
-	}
-	return err
-}
-
-// repeatable reports whether a request of that method may be sent on a kept connection. The
-// application may end that at the same moment. Then the proxy cannot tell whether the script has
-// run, and sends the request again.
-func repeatable(method string) bool {
-	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
-}
-
 // begin fills the buffer with the parameters and the first bytes of the body, as far as these are
 // there.
 func (c *call) begin() error {
@@ -43,7 +21,6 @@ func (c *call) begin() error {
 	if err != nil {
 		return err
 	}
-	c.left = c.length
 	if c.out, err = c.appendBody(out); err == stream.ErrWouldBlock {
 		c.out, err = out, nil // none of an unspooled body has come, and the application may not wait
 	}
@@ -55,43 +32,35 @@ func (c *call) begin() error {
 func (c *call) appendBody(out []byte) ([]byte, error) {
 	const around = 2 * wire.HeaderLen // the headers of the piece and of the end
 	room := cap(out) - len(out) - around
-	if c.left > 0 && room > 0 {
-		n := int(min(c.left, int64(room), wire.StdinContent))
+	if c.Left > 0 && room > 0 {
+		n := int(min(c.Left, int64(room), wire.StdinContent))
 		at := len(out) + wire.HeaderLen
-		n, err := c.readBody(out[at : at+n])
+		n, err := c.ReadBody(out[at : at+n])
 		if err != nil {
-			return nil, err
+			return nil, relay.BodyError(err)
 		}
 		out = wire.AppendHeader(out, wire.Stdin, n)
 		out = out[:len(out)+n]
-		c.left -= int64(n)
 	}
-	if c.left == 0 && cap(out)-len(out) >= wire.HeaderLen {
+	if c.Left == 0 && cap(out)-len(out) >= wire.HeaderLen {
 		out = wire.AppendStdinEnd(out)
 		c.end = true
 	}
 	return out, nil
 }
 
-// readBody reads what has come of a body that is not spooled, and as much as fits of one that is.
-func (c *call) readBody(p []byte) (n int, err error) {
-	if c.unspooled {
-		n, err = c.body.Read(p)
-	} else {
-		n, err = io.ReadFull(c.body, p)
-	}
-	if n > 0 {
-		return n, nil
-	}
-	return 0, relay.BodyError(err)
+// safe reports whether a request of that method may be sent twice, and so on a kept connection, which
+// the application may end at the same moment. Of others nothing tells whether the script has run.
+func safe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
 // dropBody lets go of the body, and of the file that may hold it.
 func (c *call) dropBody() {
-	if f, ok := c.body.(io.Closer); ok {
+	if f, ok := c.Body.(io.Closer); ok {
 		_ = f.Close()
 	}
-	c.body = nil
+	c.Body = nil
 }
 
 // free lets go of the buffer.
@@ -102,10 +71,19 @@ func (c *call) free() {
 	}
 }
 
-// exchange sends the request and takes the response, both at once: an application may write before
-// it has read all. A peer that first wrote all and only then read would wait for ever, as would the
-// application.
-func (c *call) exchange() error {
+// Exchange implements relay.Talk. It sends the request and takes the response, both at once: an
+// application may write before it has read all. A peer that first wrote all and only then read would
+// wait for ever, as would the application.
+func (c *call) Exchange() error {
+	defer c.logStderr()
+	c.Stream.SetNoWait(true)
+	c.dec.Reset()
+	c.lost, c.end, c.extra, c.readable, c.writable = false, false, false, nil, nil
+	// Parameters that cannot be sent are found out only here, with a connection at hand. If they
+	// were written earlier, the call would hold their buffer while it connects.
+	if err := c.begin(); err != nil {
+		return err
+	}
 	for {
 		sent := false
 		if c.buf != nil || c.starved() {
@@ -117,12 +95,12 @@ func (c *call) exchange() error {
 		if err := c.pour(); err != nil {
 			return err
 		}
-		if c.stream.Unread() && !c.flow.Full() {
+		if c.Stream.Unread() && !c.Flow.Full() {
 			if err := c.receive(); err != nil || c.dec.Done() {
 				return err
 			}
 		}
-		if sent && c.buf != nil || c.stream.Unread() && !c.flow.Full() {
+		if sent && c.buf != nil || c.Stream.Unread() && !c.Flow.Full() {
 			continue
 		}
 		if err := c.wait(); err != nil {
@@ -135,12 +113,12 @@ func (c *call) exchange() error {
 // no byte moves.
 func (c *call) wait() error {
 	switch {
-	case c.flow.Stuck() || c.starved():
+	case c.Flow.Stuck() || c.starved():
 		return c.await()
 	case c.buf != nil:
-		return c.stream.AwaitReadWrite(c.m.set.SendTimeout)
+		return c.Stream.AwaitReadWrite(c.m.set.SendTimeout)
 	}
-	return c.stream.AwaitRead(c.m.set.ReadTimeout)
+	return c.Stream.AwaitRead(c.m.set.ReadTimeout)
 }
 
 // send sends as much of the buffer as the socket has room for, and fills an empty buffer first. It
@@ -160,7 +138,7 @@ func (c *call) send() (sent bool, err error) {
 			return false, err
 		}
 	}
-	n, err := c.stream.TryWrite(c.out)
+	n, err := c.Stream.TryWrite(c.out)
 	switch {
 	case err == nil:
 	case errors.Is(err, stream.ErrWouldBlock):
@@ -172,7 +150,7 @@ func (c *call) send() (sent bool, err error) {
 	}
 	if c.out = c.out[n:]; len(c.out) == 0 && c.end {
 		c.free()
-		if !repeatable(c.req.Method()) {
+		if !safe(c.Req.Method()) {
 			c.dropBody() // the call does not send it again, and its file may be large
 		}
 	}
@@ -184,19 +162,19 @@ func (c *call) receive() error {
 	buf := relay.TakeBuffer()
 	defer relay.PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; {
-		n, err := c.stream.Read(buf[:])
+		n, err := c.Stream.Read(buf[:])
 		switch {
 		case errors.Is(err, stream.ErrWouldBlock):
 			return c.pause()
 		case err == io.EOF:
-			return errCut
+			return upstream.ErrCut
 		case err != nil:
-			return fmt.Errorf("%w: %w", errCut, err)
+			return fmt.Errorf("%w: %w", upstream.ErrCut, err)
 		}
-		if !c.heard {
-			c.heard = true
-			c.up.Spoke()
-			c.up.Works()
+		if !c.Heard {
+			c.Heard = true
+			c.Up.Spoke()
+			c.Up.Works()
 		}
 		if err := c.take(buf[:n]); err != nil {
 			return err
@@ -204,13 +182,13 @@ func (c *call) receive() error {
 		if c.dec.Done() {
 			return nil
 		}
-		if got += n; c.flow.Full() || got >= relay.AtOnce {
-			if !c.stream.Unread() {
+		if got += n; c.Flow.Full() || got >= relay.AtOnce {
+			if !c.Stream.Unread() {
 				return c.pause() // the call may wait now, and what has come must not
 			}
 			return nil
 		}
-		if c.buf != nil && !c.stream.Unread() {
+		if c.buf != nil && !c.Stream.Unread() {
 			return c.pause()
 		}
 	}
@@ -254,18 +232,18 @@ func (c *call) ended() error {
 		return cgi.ErrIncomplete
 	}
 	if end.AppStatus != 0 {
-		c.m.log.Info("fastcgi: application ended with an exit code", "request_id", c.req.ID(),
+		c.Log.Info("fastcgi: application ended with an exit code", "request_id", c.Req.ID(),
 			"script", c.target.Name, "code", end.AppStatus)
 	}
 	if n := c.dec.Skipped(); n > 0 {
-		c.m.log.Warn("fastcgi: records that have no place in a response", "request_id", c.req.ID(),
-			"upstream", c.up.Name(), "number", n, "last", c.dec.Record().Type)
+		c.Log.Warn("fastcgi: records that have no place in a response", "request_id", c.Req.ID(),
+			"upstream", c.Up.Name(), "number", n, "last", c.dec.Record().Type)
 	}
 	if c.m.set.KeepConn && c.dec.Reusable() && c.end && c.buf == nil && !c.lost && !c.extra {
-		c.up.Keep(c.stream, 0)
-		c.stream = nil
+		c.Up.Keep(c.Stream, 0)
+		c.Stream = nil
 	}
-	c.close()
+	c.Close()
 	if c.short() {
 		return errShort
 	}

@@ -2,7 +2,6 @@ package fastcgi
 
 import (
 	"errors"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -33,36 +33,21 @@ type Settings struct {
 	FrontMissing   bool `toml:"front_missing"`
 	FollowSymlinks bool `toml:"follow_symlinks"`
 	ResolveRoot    bool `toml:"resolve_root"`
-	Underscores    bool `toml:"underscores"`
 
 	TrustedFields []string `toml:"trusted_fields"`
 
-	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
-	MaxConns    int           `toml:"max_conns" min:"0"`
-	MaxQueue    int           `toml:"max_queue" min:"0"`
-	KeepConn    bool          `toml:"keep_conn"`
-	MaxIdle     int           `toml:"max_idle" min:"0"`
-	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
+	relay.Settings `toml:",inline"`
 
-	QueueTimeout   time.Duration `toml:"queue_timeout" min:"1ms"`
-	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms"`
-	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms"`
-	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms"`
-
-	RequestBuffering  bool          `toml:"request_buffering"`
-	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
+	KeepConn          bool          `toml:"keep_conn"`
 	MaxBodySize       handlers.Size `toml:"max_body_size" min:"0B"`
-	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
-	AccelRoot         string        `toml:"accel_root"`
-	AccelRedirect     bool          `toml:"accel_redirect"`
 	CacheControl      string        `toml:"cache_control"`
-	InterceptErrors   bool          `toml:"intercept_errors"`
-	HideHeader        []string      `toml:"hide_header"`
 	IgnoreClientAbort bool          `toml:"ignore_client_abort"`
 }
 
 // Defaults are the settings of a route that gives only address and script_path.
 var Defaults = Settings{
+	Settings: defaults(),
+
 	Index:     []string{"index.php"},
 	SplitPath: []string{".php"},
 	TryFiles:  "404",
@@ -72,19 +57,12 @@ var Defaults = Settings{
 
 	TrustedFields: []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port",
 		"X-Forwarded-Proto", "X-Real-IP"},
+}
 
-	Balance:     "round_robin",
-	MaxQueue:    1024,
-	IdleTimeout: 3 * time.Second,
-
-	QueueTimeout:   60 * time.Second,
-	ConnectTimeout: 5 * time.Second,
-	SendTimeout:    60 * time.Second,
-	ReadTimeout:    60 * time.Second,
-
-	RequestBuffering:  true,
-	ResponseBuffering: 64 << 20,
-	MaxHeaderSize:     cgi.HeaderLimit,
+func defaults() relay.Settings {
+	s := relay.Defaults
+	s.IdleTimeout, s.MaxHeaderSize = 3*time.Second, cgi.HeaderLimit
+	return s
 }
 
 // ScriptEndings implements handlers.ScriptRunner. A route that runs no scripts does not send their
@@ -113,14 +91,12 @@ func Register(r *handlers.Registry) {
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
 // once.
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
-	m := &module{
-		set:    s,
-		env:    env,
-		log:    env.Log().With("route", env.Prefix),
-		params: make([]cgi.Field, 0, len(s.Params)),
-	}
-	if err := m.upstreams(p); err != nil {
-		return nil, &handlers.KeyError{Key: "address", Err: err}
+	m := &module{set: s, params: make([]cgi.Field, 0, len(s.Params))}
+	m.Route = relay.Route{Settings: &m.set.Settings, Module: "fastcgi", Env: env,
+		Log: env.Log().With("route", env.Prefix), Repeats: safe, Alone: upstream.Fresh,
+		Retry: relay.OnConnect | relay.OnCut, Once: true, Sized: true}
+	if err := m.open(p); err != nil {
+		return nil, err
 	}
 	for name, value := range s.Params {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
@@ -141,71 +117,40 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err := m.paths(); err != nil {
 		return nil, err
 	}
-	if err := fieldNames("hide_header", s.HideHeader); err != nil {
+	if err := relay.FieldNames("trusted_fields", s.TrustedFields); err != nil {
 		return nil, err
-	}
-	if err := fieldNames("trusted_fields", s.TrustedFields); err != nil {
-		return nil, err
-	}
-	if env.Upstreams != nil {
-		env.Upstreams(m.group.Report)
 	}
 	return m.serve, nil
 }
 
-// fieldNames checks the header fields that a key names.
-func fieldNames(key string, names []string) error {
-	for _, name := range names {
-		if !http1.ValidToken(name) {
-			return handlers.BadKey(key, "expected the name of a header field, not %q", name)
-		}
-	}
-	return nil
-}
-
 // module is a route's state. Only the tree changes, and what the pool's lock guards in the group.
 type module struct {
+	relay.Route
 	set    Settings
-	log    *slog.Logger
-	group  *upstream.Group
 	params []cgi.Field
 
 	rules cgi.Rules
 	dir   string // script_path, absolute
-	env   handlers.Env
 	tree  atomic.Pointer[tree]
-	accel *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
 }
 
-// upstreams makes the route's group of the pool that all routes share.
-func (m *module) upstreams(p *upstream.Pool) (err error) {
-	s := upstream.Settings{
-		Addresses: m.set.Address, Dir: m.env.Dir,
-		LeastConn: m.set.Balance == "least_conn",
-		MaxConns:  m.set.MaxConns, MaxQueue: m.set.MaxQueue, QueueTimeout: m.set.QueueTimeout,
-		IdleTimeout: m.set.IdleTimeout, ConnectTimeout: m.set.ConnectTimeout,
-		Unreached: func(name string, err error) {
-			m.log.Warn("fastcgi: upstream not reached", "upstream", name, "error", err)
-		},
-	}
+// open opens the route's upstreams.
+func (m *module) open(p *upstream.Pool) error {
+	s := upstream.Settings{Addresses: m.set.Address}
 	if m.set.KeepConn {
 		switch s.MaxIdle = m.set.MaxIdle; {
 		case s.MaxIdle > 0:
-		case s.MaxConns > 0: // the workers, as it seems
-			s.MaxIdle = s.MaxConns
+		case m.set.MaxConns > 0: // the workers, as it seems
+			s.MaxIdle = m.set.MaxConns
 		default:
 			s.MaxIdle = 2
 		}
 	}
-	switch m.group, err = p.Group(s); {
-	case err != nil || len(m.set.Scripts) == 0:
-		return err
-	case len(m.set.Address) == 0:
-		return errors.New(`missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`)
-	case m.group.Primaries() == 0:
-		return errors.New("every address is a backup")
+	var missing error
+	if len(m.set.Scripts) > 0 {
+		missing = errors.New(`missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`)
 	}
-	return nil
+	return m.Open(p, s, missing)
 }
 
 // paths sets the rules for scripts and files.
@@ -214,7 +159,7 @@ func (m *module) paths() error {
 	if s.ScriptPath == "" {
 		return handlers.BadKey("script_path", "missing: the folder with the scripts")
 	}
-	m.dir = m.env.Path(s.ScriptPath)
+	m.dir = m.Env.Path(s.ScriptPath)
 	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index,
 		Unchecked: !s.CheckFile, FrontMissing: s.FrontMissing, NoScripts: len(s.Scripts) == 0}
 	switch {
@@ -266,16 +211,15 @@ func (m *module) paths() error {
 	default:
 		return handlers.BadKey("try_files", `expected "off", "404" or "front", not %q`, s.TryFiles)
 	}
-	t, err := m.open()
+	t, err := m.openTree()
 	if err != nil {
 		return &handlers.KeyError{Key: "script_path", Err: err}
 	}
 	m.tree.Store(t)
 	if !s.CheckFile {
-		m.log.Info("fastcgi: check_file is off, so PHP must not run another file for a script " +
+		m.Log.Info("fastcgi: check_file is off, so PHP must not run another file for a script " +
 			"that is missing: it needs cgi.fix_pathinfo = 0, or the default of " +
 			"security.limit_extensions")
 	}
-	m.accel, err = servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, m.env)
-	return err
+	return nil
 }

@@ -23,8 +23,8 @@ type tree struct {
 // software is what scripts hear of this server.
 const software = "lwango"
 
-// open opens the folder at m.dir.
-func (m *module) open() (*tree, error) {
+// openTree opens the folder at m.dir.
+func (m *module) openTree() (*tree, error) {
 	s := &m.set
 	t := &tree{root: m.dir}
 	real, err := filepath.EvalSymlinks(m.dir)
@@ -65,9 +65,9 @@ func (m *module) current() *tree {
 	if real, err := filepath.EvalSymlinks(m.dir); err != nil || real == t.root {
 		return t // a link that is removed and made anew is missing for a moment
 	}
-	next, err := m.open()
+	next, err := m.openTree()
 	if err != nil {
-		m.log.Error("fastcgi: script_path leads to another folder, which cannot be used", "error",
+		m.Log.Error("fastcgi: script_path leads to another folder, which cannot be used", "error",
 			err)
 		return t
 	}
@@ -83,11 +83,11 @@ func (m *module) sender(dir string) (conn.Handler, error) {
 	set.Path, set.Index, set.FollowSymlinks = dir, nil, m.set.FollowSymlinks
 	set.CacheControl = m.set.CacheControl
 	for _, name := range m.set.Index {
-		if !names.Source(name, m.set.SplitPath) && !names.Source(name, m.env.Scripts) {
+		if !names.Source(name, m.set.SplitPath) && !names.Source(name, m.Env.Scripts) {
 			set.Index = append(set.Index, name)
 		}
 	}
-	return servefiles.New(set, m.env)
+	return servefiles.New(set, m.Env)
 }
 
 // nothing is the file system of a folder that is not on this machine.

@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/relay"
 )
 
 // inform passes on an interim response. 100 (Continue) answers the proxy's own expectation, if it
@@ -19,8 +20,8 @@ func (c *call) inform() error {
 	c.begun = time.Time{} // what was said of the first byte is true of the next head
 	var h conn.Header
 	c.fields(c.x.Text(), &h)
-	c.informed = true
-	return c.flow.Inform(c.x.Head.Status, &h)
+	c.Informed = true
+	return c.Flow.Inform(c.x.Head.Status, &h)
 }
 
 // proceed lets the client send the body for which it expects 100 (Continue).
@@ -29,22 +30,22 @@ func (c *call) proceed() error {
 		return nil
 	}
 	c.expects = false
-	return c.flow.Inform(http.StatusContinue, nil)
+	return c.Flow.Inform(http.StatusContinue, nil)
 }
 
 // open makes the head of the client's answer.
 func (c *call) open() error {
 	h := &c.x.Head
-	if c.m.retry.status(h.Status) {
-		c.up.Broke()
-		if c.repeatable() && c.up.Exclude() {
-			return errNext
+	if c.m.retries(h.Status) {
+		c.Up.Broke()
+		if c.Repeatable() && c.Up.Exclude() {
+			return relay.Next(h.Status)
 		}
 	} else {
-		c.up.Works()
+		c.Up.Works()
 	}
 	text := c.x.Text()
-	c.headed, c.status = true, h.Status
+	c.headed, c.Status = true, h.Status
 	if c.expects { // the client gets no 100 any more, so it may keep its body
 		c.expects, c.lost = false, true
 	}
@@ -52,24 +53,20 @@ func (c *call) open() error {
 		if !h.Upgrade || c.protocols == "" {
 			return errUpgrade
 		}
-		c.resp.Header().Set("Connection", "Upgrade")
+		c.Resp.Header().Set("Connection", "Upgrade")
 	}
-	out := c.resp.Header()
-	if c.m.set.InterceptErrors && c.m.env.Intercepts(h.Status) {
+	out := c.Resp.Header()
+	if c.Intercepts(h.Status) {
 		c.drop()
 		for _, f := range h.Fields {
-			// The client needs these to understand the status (RFC 9110 sections 15.5.2, 15.5.6,
-			// 10.2.3).
-			switch name := text[f.Name.Start:f.Name.End]; {
-			case ascii.EqualFold(name, "WWW-Authenticate"), ascii.EqualFold(name, "Allow"),
-				ascii.EqualFold(name, "Retry-After"):
+			if name := text[f.Name.Start:f.Name.End]; relay.Explains(name) {
 				out.Add(name, text[f.Value.Start:f.Value.End])
 			}
 		}
 		return nil
 	}
-	c.resp.Relay(h.Status, text[h.Reason.Start:h.Reason.End])
-	c.redirect, c.sendfile = "", "" // those of an interim response do not count
+	c.Resp.Relay(h.Status, text[h.Reason.Start:h.Reason.End])
+	c.Redirect, c.Sendfile = "", "" // those of an interim response do not count
 	c.fields(text, out)
 	switch {
 	case h.Status == http.StatusSwitchingProtocols:
@@ -77,14 +74,14 @@ func (c *call) open() error {
 		if !ascii.HasToken(c.protocols, out.Get("Upgrade")) {
 			return errUpgrade
 		}
-	case c.m.accel.Takes(c.redirect, c.sendfile):
+	case c.Accel.Takes(c.Redirect, c.Sendfile):
 		c.drop() // finish sends a file in its place
 	case h.Status == http.StatusResetContent:
 		c.drop() // it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
 	case h.ContentLength >= 0:
 		out.Set("Content-Length", strconv.FormatInt(h.ContentLength, 10))
 	}
-	if h.Close && !c.sent && c.unspooled {
+	if h.Close && !c.sent && c.Unspooled {
 		// The upstream will not read the rest, as when it refuses a large upload. So the client
 		// need not send it either.
 		out.Set("Connection", "close")
@@ -103,7 +100,7 @@ const (
 // drop drops the body of the answer.
 func (c *call) drop() {
 	c.discard, c.dropped, c.dropUntil = true, 0, time.Now().Add(dropTime)
-	c.flow.Discard()
+	c.Flow.Discard()
 }
 
 // fields adds the fields of the head to out, except those of the connection with the upstream.
@@ -122,21 +119,21 @@ func (c *call) fields(text string, out *conn.Header) {
 		case len(name) == len("Upgrade") && ascii.EqualFold(name, "Upgrade"):
 			// An offer with 426 stays (RFC 9110 section 15.5.22).
 			if h.Status != http.StatusSwitchingProtocols &&
-				h.Status != http.StatusUpgradeRequired || c.hides(name) {
+				h.Status != http.StatusUpgradeRequired || c.Hides(name) {
 				continue
 			}
 		case len(name) == len("X-Accel-Buffering") && ascii.EqualFold(name, "X-Accel-Buffering"):
 			if ascii.EqualFold(value, "no") {
-				c.flow.Unbuffered()
+				c.Flow.Unbuffered()
 			}
 			continue
 		case len(name) > len("X-Accel-") && ascii.HasPrefixFold(name, "X-Accel-"):
 			if len(name) == len("X-Accel-Redirect") && ascii.EqualFold(name, "X-Accel-Redirect") {
-				c.redirect = value
+				c.Redirect = value
 			}
 			continue // what else it says is for a server of another kind, and not for the client
 		case len(name) == len("X-Sendfile") && ascii.EqualFold(name, "X-Sendfile"):
-			c.sendfile = value
+			c.Sendfile = value
 			continue
 		case !c.returns(name):
 			continue
@@ -150,7 +147,7 @@ func (c *call) fields(text string, out *conn.Header) {
 // returns reports whether a field of the upstream goes on to the client, in a head or behind the
 // body.
 func (c *call) returns(name string) bool {
-	return !http1.HopByHop(name) && !http1.Framing(name) && !c.named.has(name) && !c.hides(name) &&
+	return !http1.HopByHop(name) && !http1.Framing(name) && !c.named.has(name) && !c.Hides(name) &&
 		!ownAffair(name)
 }
 
@@ -158,14 +155,4 @@ func (c *call) returns(name string) bool {
 // client, whatever it says. Some name a path of the application's machine.
 func ownAffair(name string) bool {
 	return ascii.HasPrefixFold(name, "X-Accel-") || ascii.EqualFold(name, "X-Sendfile")
-}
-
-// hides reports whether hide_header has that name.
-func (c *call) hides(name string) bool {
-	for _, hidden := range c.m.set.HideHeader {
-		if ascii.EqualFold(name, hidden) {
-			return true
-		}
-	}
-	return false
 }

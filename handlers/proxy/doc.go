@@ -4,12 +4,14 @@
 //	health.go    requests of the server's own
 //	request.go   the head that an upstream gets
 //	fields.go    request_headers, in that head
-//	serve.go     the way of one request: its body, its upstream, its failure
+//	serve.go     the way of one request
+//	retry.go     which failures have another upstream asked
 //	exchange.go  one connection: sending and receiving at once
 //	answer.go    the answer, on its way to the client
 //	tunnel.go    what follows an upgrade
 //	frames.go    where a WebSocket can be closed
 //
 // Package client speaks HTTP, internal/upstream chooses an address and has the connections, and
-// internal/relay holds what a slow client has no room for.
+// internal/relay has what this module shares with fastcgi: the body, attempts, failures, and what a
+// slow client has no room for.
 package proxy

@@ -16,11 +16,12 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// exchange sends the request and takes the answer, both at once: an upstream may answer before it
-// has read all, and may read no more until its answer is read.
-func (c *call) exchange() error {
-	c.flow.Begin(c.req, c.resp, int64(c.m.set.ResponseBuffering), c.m.log, c.unspooled)
-	c.left = c.length
+// Exchange implements relay.Talk. It sends the request and takes the answer, both at once: an
+// upstream may answer before it has read all, and may read no more until its answer is read.
+func (c *call) Exchange() error {
+	c.x.HeadLimit, c.x.KeepTrailer, c.x.Lenient = int(c.MaxHeaderSize), true, c.m.set.Lenient
+	c.x.Begin(c.Stream, c.Up.Over(c.Stream), c.Req.Method())
+	c.sent, c.lost, c.begun, c.pushed = false, false, time.Time{}, false
 	if err := c.sendHead(); err != nil {
 		return err
 	}
@@ -29,16 +30,16 @@ func (c *call) exchange() error {
 		if err != nil {
 			return err
 		}
-		if err := c.flow.Pour(c.headed); err != nil {
+		if err := c.Flow.Pour(c.headed); err != nil {
 			return err
 		}
 		empty, expected := false, c.expects
-		if !c.flow.Full() {
+		if !c.Flow.Full() {
 			if empty, err = c.receive(); err != nil || c.done {
 				return err
 			}
 		}
-		if moved || !empty && !c.flow.Full() || expected && !c.expects {
+		if moved || !empty && !c.Flow.Full() || expected && !c.expects {
 			continue
 		}
 		if err := c.wait(); err != nil || c.done {
@@ -105,17 +106,13 @@ func (c *call) write(p []byte) {
 // stream.ErrWouldBlock if the client has to send more first.
 func (c *call) appendBody(out []byte) ([]byte, error) {
 	var err error
-	if c.left != 0 {
-		before := len(out)
-		out, err = client.AppendPiece(out, c.readBody, c.chunked())
-		if len(out) > before {
-			c.taken = true
-		}
+	if c.Left != 0 {
+		out, err = client.AppendPiece(out, c.ReadBody, c.chunked())
 	}
 	switch {
-	case c.left < 0 && err == io.EOF:
+	case c.Left < 0 && err == io.EOF:
 		var fields func(func(name, value string))
-		if b, ok := c.body.(*conn.Body); ok {
+		if b, ok := c.Body.(*conn.Body); ok {
 			fields = func(add func(name, value string)) {
 				b.Trailer(func(name, value string) {
 					if c.passes(name) {
@@ -124,54 +121,35 @@ func (c *call) appendBody(out []byte) ([]byte, error) {
 				})
 			}
 		}
-		out, c.left, err = client.AppendEnd(out, fields), 0, nil
+		out, c.Left, err = client.AppendEnd(out, fields), 0, nil
 	case err == io.EOF:
 		err = io.ErrUnexpectedEOF
 	}
-	c.sent = c.left == 0
+	c.sent = c.Left == 0
 	if err != nil {
 		err = relay.BodyError(err)
 	}
 	return out, err
 }
 
-// readBody reads what has come of a body that is not spooled, and as much as fits of one that is.
-func (c *call) readBody(p []byte) (n int, err error) {
-	if c.left >= 0 {
-		p = p[:min(int64(len(p)), c.left)]
-	}
-	if c.unspooled {
-		n, err = c.body.Read(p)
-	} else {
-		n, err = io.ReadFull(c.body, p)
-	}
-	if c.left > 0 {
-		c.left -= int64(n)
-	}
-	if n > 0 && c.left >= 0 {
-		err = nil // it comes again if more is wanted
-	}
-	return n, err
-}
-
 // starved reports that the call has nothing to send until the client's next bytes come.
 func (c *call) starved() bool {
-	return c.unspooled && !c.sent && !c.lost && !c.expects && c.x.Held() == 0
+	return c.Unspooled && !c.sent && !c.lost && !c.expects && c.x.Held() == 0
 }
 
 // wait waits until bytes can move in one of the directions. The limits are for connections on which
 // no byte moves.
 func (c *call) wait() error {
-	limit, full := c.limit(), c.flow.Full()
+	limit, full := c.limit(), c.Flow.Full()
 	expects := c.expects && c.x.Held() == 0 // otherwise the limit is that of sending
 	var err error
-	if c.flow.Stuck() || c.starved() {
+	if c.Flow.Stuck() || c.starved() {
 		var room [2]loop.Source
 		sources := c.x.Sources(room[:0], !full)
 		if full && limit < 0 {
-			return c.flow.AwaitRoom(&c.up, c.starved(), sources...)
+			return c.Flow.AwaitRoom(&c.Up, c.starved(), sources...)
 		}
-		err = c.flow.Await(limit, c.starved(), sources...)
+		err = c.Flow.Await(limit, c.starved(), sources...)
 	} else {
 		err = c.x.Await(limit)
 	}
@@ -193,7 +171,7 @@ func (c *call) limit() time.Duration {
 		return max(time.Until(c.dropUntil), 0)
 	case c.x.Held() > 0:
 		return set.SendTimeout
-	case c.flow.Full(), c.starved():
+	case c.Flow.Full(), c.starved():
 		return -1 // how long the client may take is for the server to say
 	case c.expects:
 		return max(time.Until(c.expired), 0)
@@ -212,7 +190,7 @@ func (c *call) receive() (empty bool, err error) {
 	buf := relay.TakeBuffer()
 	defer relay.PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; got += len(buf) {
-		if got >= relay.AtOnce || c.flow.Full() {
+		if got >= relay.AtOnce || c.Flow.Full() {
 			return false, nil
 		}
 		switch err := c.x.Receive(buf[:]); {
@@ -224,8 +202,8 @@ func (c *call) receive() (empty bool, err error) {
 			return false, err
 		}
 		if c.begun.IsZero() {
-			c.begun = c.req.Thread.Loop().Time()
-			c.up.Spoke()
+			c.begun, c.Heard = c.Req.Thread.Loop().Time(), true
+			c.Up.Spoke()
 		}
 		if err := c.take(); err != nil || c.done {
 			return false, err
@@ -260,7 +238,7 @@ func (c *call) take() error {
 			}
 		case e == client.Data:
 			c.pushed = false
-			err = c.flow.Write(data)
+			err = c.Flow.Write(data)
 		case e == client.Done:
 			return c.ended()
 		}
@@ -277,29 +255,29 @@ func (c *call) pause() error {
 		return nil
 	}
 	c.pushed = true
-	return c.flow.Flush()
+	return c.Flow.Flush()
 }
 
 // ended is called at the end of the answer, or when the rest is of no interest. It lets go of the
 // connection at once: another request may wait for it.
 func (c *call) ended() error {
 	c.done = true
-	if c.status == 101 {
+	if c.Status == 101 {
 		c.rest = bytes.Clone(c.x.Rest())
 		return nil
 	}
 	if c.trailer() {
 		// They go out behind chunks only, so the head has to go out first.
-		if err := c.flow.Flush(); err != nil {
+		if err := c.Flow.Flush(); err != nil {
 			return err
 		}
 	}
 	if c.sent && !c.lost && c.m.set.MaxIdle > 0 && c.x.Reusable() {
 		c.x.End()
-		c.up.Keep(c.stream, c.x.KeepFor())
-		c.stream = nil
+		c.Up.Keep(c.Stream, c.x.KeepFor())
+		c.Stream = nil
 	}
-	c.close()
+	c.Close()
 	return nil
 }
 
@@ -311,7 +289,7 @@ func (c *call) trailer() (any bool) {
 	c.x.Trailer(func(name, value []byte) {
 		if name := string(name); c.returns(name) {
 			any = true
-			c.resp.AddTrailer(name, string(value))
+			c.Resp.AddTrailer(name, string(value))
 		}
 	})
 	return any

@@ -66,7 +66,7 @@ func (m *module) configures(name string) bool {
 // appendFields appends the fields of request_headers. A path is encoded as in a target, since a
 // decoded one may have any octets.
 func (c *call) appendFields(out []byte) []byte {
-	req := c.req
+	req := c.Req
 	for i := range c.m.fields {
 		f := &c.m.fields[i]
 		if f.value.Literal() && f.value[0].Text == "" {

@@ -90,9 +90,9 @@ func (m *module) check() (*upstream.Check, error) {
 		Ask: ask,
 		Changed: func(name string, out bool, err error) {
 			if out {
-				m.log.Warn("proxy: upstream taken out", "upstream", name, "error", err)
+				m.Log.Warn("proxy: upstream taken out", "upstream", name, "error", err)
 			} else {
-				m.log.Info("proxy: upstream works again", "upstream", name)
+				m.Log.Info("proxy: upstream works again", "upstream", name)
 			}
 		},
 	}, nil

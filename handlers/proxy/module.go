@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/upstream"
@@ -18,21 +16,14 @@ import (
 
 // Settings are the module's keys.
 type Settings struct {
-	Address []string     `toml:"address"`
-	TLS     upstream.TLS `toml:"tls"`
-
+	Address        []string          `toml:"address"`
+	TLS            upstream.TLS      `toml:"tls"`
 	Host           string            `toml:"host"`
 	StripPrefix    bool              `toml:"strip_prefix"`
 	RequestHeaders map[string]string `toml:"request_headers"`
-	Underscores    bool              `toml:"underscores"`
-	HideHeader     []string          `toml:"hide_header"`
+	Health         Health            `toml:"health"`
 
-	Health      Health        `toml:"health"`
-	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
-	MaxConns    int           `toml:"max_conns" min:"0"`
-	MaxQueue    int           `toml:"max_queue" min:"0"`
-	MaxIdle     int           `toml:"max_idle" min:"0"`
-	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
+	relay.Settings `toml:",inline"`
 
 	KeepaliveTime     time.Duration `toml:"keepalive_time" min:"0s"`
 	KeepaliveRequests int           `toml:"keepalive_requests" min:"0"`
@@ -41,31 +32,16 @@ type Settings struct {
 	RetryTries int           `toml:"retry_tries" min:"0"`
 	RetryTime  time.Duration `toml:"retry_time" min:"0s"`
 
-	QueueTimeout     time.Duration `toml:"queue_timeout" min:"1ms"`
-	ConnectTimeout   time.Duration `toml:"connect_timeout" min:"1ms"`
-	SendTimeout      time.Duration `toml:"send_timeout" min:"1ms"`
 	FirstByteTimeout time.Duration `toml:"first_byte_timeout" min:"1ms"`
-	ReadTimeout      time.Duration `toml:"read_timeout" min:"1ms"`
 	TunnelTimeout    time.Duration `toml:"tunnel_timeout" min:"1ms"`
-
-	RequestBuffering  bool          `toml:"request_buffering"`
-	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
-	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
-	Lenient           bool          `toml:"lenient"`
-	AccelRoot         string        `toml:"accel_root"`
-	AccelRedirect     bool          `toml:"accel_redirect"`
-	InterceptErrors   bool          `toml:"intercept_errors"`
+	Lenient          bool          `toml:"lenient"`
 }
 
 // Defaults are the settings of a route that gives only address.
 var Defaults = Settings{
-	Host:    "client",
-	Health:  Health{Status: "200-399", Interval: 5 * time.Second, Timeout: time.Second, Rises: 2, Falls: 3},
-	Balance: "round_robin",
-
-	MaxQueue:    1024,
-	MaxIdle:     1024,
-	IdleTimeout: time.Minute,
+	Settings: defaults(),
+	Host:     "client",
+	Health:   Health{Status: "200-399", Interval: 5 * time.Second, Timeout: time.Second, Rises: 2, Falls: 3},
 
 	KeepaliveTime:     time.Hour,
 	KeepaliveRequests: 10000,
@@ -73,16 +49,14 @@ var Defaults = Settings{
 	Retry:      []string{"connect", "cut", "timeout"},
 	RetryTries: 3,
 
-	QueueTimeout:     60 * time.Second,
-	ConnectTimeout:   5 * time.Second,
-	SendTimeout:      60 * time.Second,
 	FirstByteTimeout: 60 * time.Second,
-	ReadTimeout:      60 * time.Second,
 	TunnelTimeout:    time.Hour,
+}
 
-	RequestBuffering:  true,
-	ResponseBuffering: 64 << 20,
-	MaxHeaderSize:     64 << 10,
+func defaults() relay.Settings {
+	s := relay.Defaults
+	s.MaxIdle, s.IdleTimeout, s.MaxHeaderSize = 1024, time.Minute, 64<<10
+	return s
 }
 
 // Register puts the module into r. All routes that are ever built from r share one pool of
@@ -95,20 +69,18 @@ func Register(r *handlers.Registry) {
 
 // module is a route's state. Only what the pool's lock guards in the group changes.
 type module struct {
+	relay.Route
 	set    Settings
-	env    handlers.Env
-	log    *slog.Logger
-	group  *upstream.Group
-	fields []field           // request_headers
-	accel  *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
+	fields []field // request_headers
 	hosts  map[string]string
-	retry  retries
 }
 
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
 // once.
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
-	m := &module{set: s, env: env, log: env.Log().With("route", env.Prefix)}
+	m := &module{set: s}
+	m.Route = relay.Route{Settings: &m.set.Settings, Module: "proxy", Env: env,
+		Log: env.Log().With("route", env.Prefix), Repeats: idempotent, Alone: upstream.JustUsed}
 	security, err := s.TLS.Load(env.Path)
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "tls", Err: err}
@@ -117,30 +89,16 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err != nil {
 		return nil, err
 	}
-	if m.retry, err = retriesOf(s.Retry); err != nil {
+	if m.Retry, err = causesOf(s.Retry); err != nil {
 		return nil, err
 	}
-	m.group, err = p.Group(upstream.Settings{
-		Addresses: s.Address, Dir: env.Dir, TLS: security, Check: check,
-		LeastConn: s.Balance == "least_conn",
-		MaxConns:  s.MaxConns, MaxQueue: s.MaxQueue, QueueTimeout: s.QueueTimeout,
-		MaxIdle: s.MaxIdle, IdleTimeout: s.IdleTimeout, ConnectTimeout: s.ConnectTimeout,
+	if err := m.Open(p, upstream.Settings{
+		Addresses: s.Address, TLS: security, Check: check, MaxIdle: s.MaxIdle,
 		KeepaliveTime: s.KeepaliveTime, KeepaliveRequests: s.KeepaliveRequests, Newest: true,
-		Unreached: func(name string, err error) {
-			m.log.Warn("proxy: upstream not reached", "upstream", name, "error", err)
-		},
-	})
-	switch {
-	case err != nil:
-	case len(s.Address) == 0:
-		err = errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`)
-	case m.group.Primaries() == 0:
-		err = errors.New("every address is a backup")
+	}, errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`)); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, &handlers.KeyError{Key: "address", Err: err}
-	}
-	if s.TLS != (upstream.TLS{}) && !m.group.Secure() {
+	if s.TLS != (upstream.TLS{}) && !m.Group.Secure() {
 		return nil, handlers.BadKey("tls", `no address begins with "https://"`)
 	}
 	if !http1.ValidAuthority(s.Host) {
@@ -150,21 +108,9 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err := m.readFields(); err != nil {
 		return nil, err
 	}
-	for _, name := range s.HideHeader {
-		if !http1.ValidToken(name) {
-			return nil, handlers.BadKey("hide_header", "expected the name of a header field, not %q",
-				name)
-		}
-	}
-	if m.accel, err = servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, env); err != nil {
-		return nil, err
-	}
 	m.hosts = hostsOf(s.Address)
 	if check != nil && env.Background != nil {
-		env.Background(m.group.Watch)
-	}
-	if env.Upstreams != nil {
-		env.Upstreams(m.group.Report)
+		env.Background(m.Group.Watch)
 	}
 	return m.serve, nil
 }

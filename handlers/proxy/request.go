@@ -104,7 +104,7 @@ func (c *call) passes(name string) bool {
 		return false // the id is the one in this server's logs; see appendHead
 	case http1.SameVariable(name, "Proxy"):
 		return false // as HTTP_PROXY it would choose the application's own proxy
-	case c.req.Replaced(name):
+	case c.Req.Replaced(name):
 		// It says what the server has found out, and not what the client says; nor is it the
 		// client's to remove, by a Connection field that names it.
 	case c.options.has(name), claims(name):
@@ -117,7 +117,7 @@ func (c *call) passes(name string) bool {
 
 // appendHead appends the head of the request for the upstream.
 func (c *call) appendHead(out []byte) []byte {
-	req, set := c.req, &c.m.set
+	req, set := c.Req, &c.m.set
 	out = append(append(out, req.Method()...), ' ')
 	out = appendTarget(out, req, set.StripPrefix)
 	out = append(out, " HTTP/1.1\r\nHost: "...)
@@ -163,9 +163,9 @@ func (c *call) appendHead(out []byte) []byte {
 	switch {
 	case c.chunked():
 		out = append(out, "Transfer-Encoding: chunked\r\n"...)
-	case c.length > 0 || expectsBody(req.Method()):
+	case c.Length > 0 || expectsBody(req.Method()):
 		out = append(out, "Content-Length: "...)
-		out = append(strconv.AppendInt(out, c.length, 10), "\r\n"...)
+		out = append(strconv.AppendInt(out, c.Length, 10), "\r\n"...)
 	}
 	if c.expects {
 		out = append(out, "Expect: 100-continue\r\n"...)
@@ -193,23 +193,23 @@ func expectsBody(method string) bool {
 func (c *call) host() string {
 	switch c.m.set.Host {
 	case "client":
-		if host := c.req.Host(); host != "" {
+		if host := c.Req.Host(); host != "" {
 			return host
 		}
 	case "upstream":
 	default:
 		return c.m.set.Host
 	}
-	return c.m.hosts[c.up.Name()]
+	return c.m.hosts[c.Up.Name()]
 }
 
 // appendForwarded says who the client is, as far as this server knows: in the fields that most
 // applications read, and in that of RFC 7239. Where the configuration has one of these fields, the
 // server says nothing in it: an upstream would find two values, and take either for true.
 func (c *call) appendForwarded(out []byte) []byte {
-	remote := c.req.RemoteAddr().Addr().Unmap().WithZone("")
-	proto := scheme(c.req)
-	host := c.req.Host()
+	remote := c.Req.RemoteAddr().Addr().Unmap().WithZone("")
+	proto := scheme(c.Req)
+	host := c.Req.Host()
 	if remote.IsValid() && !c.m.configures("X-Forwarded-For") {
 		out = append(out, "X-Forwarded-For: "...)
 		out = append(remote.AppendTo(out), "\r\n"...)

@@ -66,20 +66,20 @@ func (e *end) plain() bool { return net.Conn(e.s) == e.over }
 // One thread moves both directions: two must not share a TLS connection, and neither would know
 // whether the other direction is idle. It has a buffer or a pipe only while bytes move.
 func (c *call) tunnel(rest []byte) int {
-	thread, set := c.req.Thread, &c.m.set
-	c.req.KeepWaiting(true) // the loop sees the client's end before the tunnel has read all
+	thread, set := c.Req.Thread, &c.m.set
+	c.Req.KeepWaiting(true) // the loop sees the client's end before the tunnel has read all
 	up := new(end)          // not on the stack, which there may be thousands of
 	from := new(end)
-	up.frames = framesOf(c.resp)
-	s, over := c.stream, c.up.Over(c.stream)
+	up.frames = framesOf(c.Resp)
+	s, over := c.Stream, c.Up.Over(c.Stream)
 	c.x.Reset()
-	nc, r, err := c.resp.Hijack()
+	nc, r, err := c.Resp.Hijack()
 	if err != nil {
-		c.resp.Abort()
-		return c.status
+		c.Resp.Abort()
+		return c.Status
 	}
 	// Nothing holds the request any more, which conn has given up, nor the heads.
-	c.flow, c.req, c.resp, c.body, c.rest = relay.Flow{}, nil, nil, nil, nil
+	c.Flow, c.Req, c.Resp, c.Body, c.rest = relay.Flow{}, nil, nil, nil, nil
 	c.options, c.named, c.protocols = options{}, options{}, ""
 	from.begin(conn.StreamOf(nc), nc)
 	up.begin(s, over)

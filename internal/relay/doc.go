@@ -1,9 +1,13 @@
-// Package relay takes another server's answer to a client. The other server does not wait for the
-// client as long as there is room: fastcgi and proxy pass answers on.
+// Package relay is what the modules fastcgi and proxy have in common: it takes a request to another
+// server and its answer to the client. The module itself speaks the protocol, as a Talk. The other
+// server does not wait for the client as long as there is room.
 //
+//	settings.go Settings, the common keys; Route, what the requests of a route have in common
+//	call.go     Call: one request, from its body to what the client is told if all fails
+//	retry.go    when another attempt is made
 //	flow.go     an answer on its way
 //	press.go    the pace of a client whose answer holds up the upstream
 //	spool.go    what a slow client has no room for yet
-//	fault.go    what the client is told if that fails
+//	fault.go    the status for a failure
 //	buffers.go  memory that is held while bytes move, and not while a thread waits
 package relay

@@ -13,7 +13,12 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-var errBacklog = errors.New("the upstream accepts no connection")
+var (
+	// ErrCut is in the error of a connection that has ended, or failed, before the answer has.
+	ErrCut = errors.New("the upstream has closed the connection")
+
+	errBacklog = errors.New("the upstream accepts no connection")
+)
 
 // Want is which connection a request wants.
 type Want uint8

@@ -13,6 +13,9 @@ type Error struct {
 // Error returns status and reason, for logs.
 func (e *Error) Error() string { return strconv.Itoa(e.Status) + ": " + e.Reason }
 
+// ClientStatus returns the status.
+func (e *Error) ClientStatus() int { return e.Status }
+
 // Faults of what the application sends. After each of them it is unknown where the next record
 // begins, or what it belongs to, so the connection has to be closed.
 var (

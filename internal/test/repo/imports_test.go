@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"internal/fair":             {"internal/networks"},
 	"internal/glob":             {},
 	"internal/networks":         {},
-	"internal/relay":            {"conn", "stream", "loop", "internal/upstream"},
+	"internal/relay":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/ascii", "internal/http1", "internal/upstream"},
 	"internal/coding":           {"loop", "internal/ascii"},
 	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/fair", "internal/metrics", "internal/sysio"},
 	"internal/http1":            {"internal/ascii"},

@@ -1,0 +1,82 @@
+package relay
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/lwango/lwango/internal/upstream"
+)
+
+// Causes is a set of what has a request sent once more.
+type Causes uint8
+
+const (
+	OnConnect Causes = 1 << iota // no connection
+	OnCut                        // it has ended before a byte of the answer
+	OnTimeout                    // no such byte in time
+	On502
+	On503
+	On504
+)
+
+// Next is the error of an exchange whose answer has this status, for which another upstream is
+// asked. The lease may try one.
+type Next int
+
+func (n Next) Error() string { return "the answer has status " + strconv.Itoa(int(n)) }
+
+// Repeatable reports whether the request can be sent once more, though an upstream may have acted on
+// it: its method says that this makes no difference, its body is still there, and the client has got
+// no byte.
+func (c *Call) Repeatable() bool {
+	return c.Repeats(c.Req.Method()) && !(c.taken && c.Unspooled) && !c.Informed
+}
+
+// silent reports that the upstream has caused err: it has closed the connection, or no byte has
+// moved there for too long.
+func silent(err error) bool {
+	return errors.Is(err, upstream.ErrCut) ||
+		errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody)
+}
+
+// outlived reports that a kept connection has ended without an answer: the upstream may have closed
+// it before the request was there, so it speaks against nobody.
+func (c *Call) outlived(err error) bool { return c.old && errors.Is(err, upstream.ErrCut) }
+
+// again reports whether the call can make another attempt after that error, and gets ready for it.
+//
+// Once bytes were sent, nothing tells whether the upstream has acted on them. So only requests that
+// are repeatable are sent again, and only if no byte has come back, but for a status that has the
+// upstream refuse: on a new connection if the first one was a kept one, and else to another
+// upstream, if the configuration lets that be.
+func (c *Call) again(err error) bool {
+	cut := errors.Is(err, upstream.ErrCut)
+	_, next := err.(Next)
+	switch {
+	case c.Stream == nil, !c.Repeatable(): // Connect tries others itself
+		return false
+	case c.Once && c.repeated:
+		return false
+	case next:
+	case c.Heard || !silent(err):
+		return false
+	case c.outlived(err):
+		c.renewed = true
+	case cut && c.Retry&OnCut == 0, !cut && c.Retry&OnTimeout == 0, !c.Up.Exclude():
+		return false
+	}
+	if seeker, ok := c.Body.(io.Seeker); ok {
+		if _, err := seeker.Seek(0, io.SeekStart); err != nil {
+			return false
+		}
+	}
+	if !c.outlived(err) {
+		c.Log.Warn(c.Module+": another upstream is asked", "request_id", c.Req.ID(), "target",
+			c.Req.Target(), "upstream", c.Up.Name(), "error", err)
+	}
+	c.Close()
+	c.repeated, c.renewed, c.Heard = true, c.renewed || c.Once, false
+	return true
+}

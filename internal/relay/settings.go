@@ -1,0 +1,148 @@
+package relay
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/upstream"
+)
+
+// Settings are the keys that fastcgi and proxy have in common.
+type Settings struct {
+	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
+	MaxConns    int           `toml:"max_conns" min:"0"`
+	MaxQueue    int           `toml:"max_queue" min:"0"`
+	MaxIdle     int           `toml:"max_idle" min:"0"`
+	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
+
+	QueueTimeout   time.Duration `toml:"queue_timeout" min:"1ms"`
+	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms"`
+	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms"`
+	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms"`
+
+	Underscores       bool          `toml:"underscores"`
+	RequestBuffering  bool          `toml:"request_buffering"`
+	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
+	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
+	HideHeader        []string      `toml:"hide_header"`
+	AccelRoot         string        `toml:"accel_root"`
+	AccelRedirect     bool          `toml:"accel_redirect"`
+	InterceptErrors   bool          `toml:"intercept_errors"`
+}
+
+// Defaults are what the modules have where a route says nothing, as far as they agree.
+var Defaults = Settings{
+	Balance:  "round_robin",
+	MaxQueue: 1024,
+
+	QueueTimeout:   60 * time.Second,
+	ConnectTimeout: 5 * time.Second,
+	SendTimeout:    60 * time.Second,
+	ReadTimeout:    60 * time.Second,
+
+	RequestBuffering:  true,
+	ResponseBuffering: 64 << 20,
+}
+
+// Hides reports whether hide_header has that name.
+func (s *Settings) Hides(name string) bool {
+	for _, hidden := range s.HideHeader {
+		if ascii.EqualFold(name, hidden) {
+			return true
+		}
+	}
+	return false
+}
+
+// Route is what the requests of a route have in common. It does not change once it is open.
+type Route struct {
+	*Settings
+	Module string // its name, at the beginning of lines of the log
+	Env    handlers.Env
+	Log    *slog.Logger
+
+	// Repeats reports whether a request of that method may be sent twice (RFC 9110 section 9.2.2).
+	// One that may not wants an Alone connection.
+	Repeats func(method string) bool
+	Alone   upstream.Want
+	Retry   Causes
+	Once    bool // a request is sent once more, and not as often as there are upstreams
+	Sized   bool // a body's length must be known before an upstream is asked
+
+	// Set by Open.
+	Group *upstream.Group
+	Accel *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
+}
+
+// Open makes the route's group of the pool that all routes share. more has the settings that only
+// the module knows. missing is the error of a route without an address, nil if it needs none.
+// Errors are *handlers.KeyError.
+func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (err error) {
+	s := r.Settings
+	more.Dir, more.LeastConn = r.Env.Dir, s.Balance == "least_conn"
+	more.MaxConns, more.MaxQueue, more.QueueTimeout = s.MaxConns, s.MaxQueue, s.QueueTimeout
+	more.IdleTimeout, more.ConnectTimeout = s.IdleTimeout, s.ConnectTimeout
+	more.Unreached = func(name string, err error) {
+		r.Log.Warn(r.Module+": upstream not reached", "upstream", name, "error", err)
+	}
+	switch r.Group, err = p.Group(more); {
+	case err != nil || missing == nil:
+	case len(more.Addresses) == 0:
+		err = missing
+	case r.Group.Primaries() == 0:
+		err = errors.New("every address is a backup")
+	}
+	if err != nil {
+		return &handlers.KeyError{Key: "address", Err: err}
+	}
+	if err := FieldNames("hide_header", s.HideHeader); err != nil {
+		return err
+	}
+	if r.Accel, err = servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, r.Env); err != nil {
+		return err
+	}
+	if r.Env.Upstreams != nil {
+		r.Env.Upstreams(r.Group.Report)
+	}
+	return nil
+}
+
+// FieldNames checks the header fields that a key names. The error is a *handlers.KeyError.
+func FieldNames(key string, names []string) error {
+	for _, name := range names {
+		if !http1.ValidToken(name) {
+			return handlers.BadKey(key, "expected the name of a header field, not %q", name)
+		}
+	}
+	return nil
+}
+
+// Intercepts reports whether a page of the site takes the place of an answer with that status. Of
+// the answer's fields, the client then gets those that Explains reports.
+func (r *Route) Intercepts(status int) bool {
+	return r.InterceptErrors && r.Env.Intercepts(status)
+}
+
+// Explains reports the fields that a client needs to understand a status (RFC 9110 sections 15.5.2,
+// 15.5.6, 10.2.3).
+func Explains(name string) bool {
+	return ascii.EqualFold(name, "WWW-Authenticate") || ascii.EqualFold(name, "Allow") ||
+		ascii.EqualFold(name, "Retry-After")
+}
+
+// Traces reports whether the method is TRACE, which is refused with status 405: from the answer a
+// page's script could read what the browser hides from it (RFC 9110 section 9.3.8).
+func Traces(req *conn.Request, resp *conn.Response) bool {
+	if req.Method() != http.MethodTrace {
+		return false
+	}
+	resp.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+	return true
+}
