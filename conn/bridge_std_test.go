@@ -314,6 +314,7 @@ func throughProxy(t *testing.T, s *site) {
 	if got, err := io.ReadAll(resp.Body); err == nil {
 		t.Errorf("cut: %d bytes without an error", len(got))
 	}
+	c.Close() // a stop waits for it
 }
 
 // TestBridgeBehindHTTPClient: net/http's own client finds nothing to complain about.

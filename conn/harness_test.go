@@ -39,6 +39,16 @@ var http1 = modes.HTTP1
 
 var plain, direct, several, overTLS = modes.Plain, modes.Direct, modes.Several, modes.OverTLS
 
+// atOnce gives all modes the same test at the same time. It returns when they have ended.
+func atOnce(t *testing.T, f func(t *testing.T, m mode), modes ...mode) {
+	t.Run("at once", func(t *testing.T) {
+		run(t, func(t *testing.T, m mode) {
+			t.Parallel()
+			f(t, m)
+		}, modes...)
+	})
+}
+
 func hello(req *conn.Request, resp *conn.Response) int {
 	resp.Header().Set("Content-Type", "text/plain")
 	resp.WriteString("Hello, world!")

@@ -162,7 +162,7 @@ func closed(t *testing.T, c net.Conn) bool {
 func TestProxyProtocolRefused(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: ends, HeaderTimeout: time.Second,
+		s := start(t, m, conn.Config{Handler: ends, HeaderTimeout: time.Hour,
 			Proxies: only(withProtocol(trusting("127.0.0.1/32")))})
 		for _, x := range []struct{ from, sent, why string }{
 			{"127.0.0.1", get, "no header"},
@@ -181,6 +181,9 @@ func TestProxyProtocolRefused(t *testing.T) {
 			}
 			_ = c.SetDeadline(time.Now().Add(wait.Patience))
 			_, _ = io.WriteString(c, x.sent) // it may be closed already
+			if strings.Contains(x.why, "in time") {
+				s.Skip(time.Hour)
+			}
 			if !closed(t, c) {
 				t.Errorf("%s: got an answer, or none in time", x.why)
 			}

@@ -150,33 +150,37 @@ func TestToHTTPUpgradeBehindBody(t *testing.T) {
 // that came with the request does not get for that what the client sends next.
 func TestToHTTPUpgradeWithoutBody(t *testing.T) {
 	t.Parallel()
-	release, got := make(chan struct{}, 1), make(chan []byte, 1)
-	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
-		c, r, err := resp.Hijack()
-		if err != nil {
-			return 500
-		}
-		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
-		req.KeepWaiting(true) // although the client is cut
-		_, _ = req.AwaitAny(-1, loop.FromChan(release))
-		all, _ := io.ReadAll(r)
-		got <- all
-		return 0
-	})))
 	for size := 208 << 10; size <= 320<<10; size += 16 << 10 { // the kernel takes some of these whole
-		c := dialHTTP(t, s)
-		go io.WriteString(c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n"+
-			"Content-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size)))
-		a, err := http.ReadResponse(c.R, nil)
-		if err == nil {
-			_, _ = io.WriteString(c, "next")
-			_ = c.Conn.(*net.TCPConn).CloseWrite()
-		}
-		release <- struct{}{}
-		if all := string(<-got); err == nil && all != strings.Repeat("x", size)+"next" {
-			t.Errorf("%d bytes: %s, and the handler gets %d bytes", size, a.Status, len(all))
-		}
-		c.Close()
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			release, got := make(chan struct{}, 1), make(chan []byte, 1)
+			s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+				c, r, err := resp.Hijack()
+				if err != nil {
+					return 500
+				}
+				_, _ = io.WriteString(c,
+					"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
+				req.KeepWaiting(true) // although the client is cut
+				_, _ = req.AwaitAny(-1, loop.FromChan(release))
+				all, _ := io.ReadAll(r)
+				got <- all
+				return 0
+			})))
+			c := dialHTTP(t, s)
+			go io.WriteString(c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\n"+
+				"Upgrade: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size)))
+			a, err := http.ReadResponse(c.R, nil)
+			if err == nil {
+				_, _ = io.WriteString(c, "next")
+				_ = c.Conn.(*net.TCPConn).CloseWrite()
+			}
+			release <- struct{}{}
+			if all := string(<-got); err == nil && all != strings.Repeat("x", size)+"next" {
+				t.Errorf("%s, and the handler gets %d bytes", a.Status, len(all))
+			}
+			c.Close()
+		})
 	}
 }
 
