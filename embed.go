@@ -51,24 +51,9 @@ type Server struct {
 	// running Server may set url, and the last max_bytes wins.
 	File string
 
-	// Limits of a connection. Those of time are 1 ms to 24 h.
-	KeepAliveTimeout time.Duration // between requests; 0: 15 s
-	HeaderTimeout    time.Duration // for a whole head, from its first byte; 0: 10 s
-	BodyTimeout      time.Duration // between two reads of a body; 0: 30 s
-	WriteTimeout     time.Duration // between two writes that move bytes; 0: 30 s
-	MinRate          int           // bytes a second that a client must move; 0: 500; -1: none
-	MaxHeaderSize    int           // bytes of a head, 1 KiB to 16 MiB; 0: 16 KiB, and 256 fields
-	MaxBodySize      int64         // bytes of a request's body; 0: 40 MiB; negative: no limit
-
-	// MaxConnections is how many connections may be open; 0: a third of the descriptors that the
-	// process may open. A newcomer beyond it takes the place of an idle one, or gets 503. Several
-	// Servers that share the descriptors should each have a part of them.
-	MaxConnections int
-
-	// MaxConnectionsPerAddress is how many of them one IPv4 address, or one IPv6 /64, may have; 0: a
-	// quarter, and 8 at least; -1: any number. The /64s of a /48 have at most sixteen times as many,
-	// and half of all. UNIX sockets and trusted proxies have no limit.
-	MaxConnectionsPerAddress int
+	// Limits of connections and requests, such as MaxBodySize: the keys of those names in
+	// lwango.conf.
+	Limits
 
 	// Grace is for how long a stop waits for requests in flight; 0: 5 s; negative: not at all.
 	Grace time.Duration
@@ -112,6 +97,9 @@ type Listener struct {
 type (
 	// Service answers requests. A Handler is one, and so is a router of package handlers.
 	Service = conn.Service
+
+	// Limits are the limits of a Server. See conn.Limits.
+	Limits = conn.Limits
 
 	// AccessEntry describes an answered request, for Server.AccessLog.
 	AccessEntry = conn.AccessEntry
@@ -182,22 +170,14 @@ func (s Server) Start(ctx context.Context) (*Running, error) {
 
 func (s Server) embedding() *server.Embedding {
 	e := &server.Embedding{
-		File:             s.File,
-		NoCompression:    s.NoCompression,
-		KeepAliveTimeout: s.KeepAliveTimeout,
-		HeaderTimeout:    s.HeaderTimeout,
-		BodyTimeout:      s.BodyTimeout,
-		WriteTimeout:     s.WriteTimeout,
-		MinRate:          s.MinRate,
-		MaxConnections:   s.MaxConnections,
-		MaxPerAddress:    s.MaxConnectionsPerAddress,
-		MaxHeaderSize:    s.MaxHeaderSize,
-		MaxBodySize:      s.MaxBodySize,
-		Grace:            s.Grace,
-		Threads:          s.Threads,
-		Workers:          s.Workers,
-		Handoff:          s.Handoff,
-		AccessLog:        s.AccessLog,
+		File:          s.File,
+		NoCompression: s.NoCompression,
+		Limits:        s.Limits,
+		Grace:         s.Grace,
+		Threads:       s.Threads,
+		Workers:       s.Workers,
+		Handoff:       s.Handoff,
+		AccessLog:     s.AccessLog,
 	}
 	switch h := s.Handler.(type) {
 	case nil:

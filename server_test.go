@@ -170,13 +170,13 @@ func TestStartFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, s := range map[string]lwango.Server{
-		"listen tcp " + taken + ": bind: address already in use": {Addr: taken},
-		"listen example.org:80: host":                            {Addr: "example.org:80"},
-		"TLS has no certificate":                                 {Addr: "127.0.0.1:0", TLS: new(tls.Config)},
-		"HeaderTimeout: expected 1ms to 24h, found -1s":          {HeaderTimeout: -time.Second},
-		"Threads: expected 1 to 1024, found -1":                  {Threads: -1},
-		"MaxHeaderSize: expected 1 KiB to 16 MiB, found 3 bytes": {MaxHeaderSize: 3},
-		"use of closed network connection":                       {Listeners: []lwango.Listener{{Socket: closed}}},
+		"listen tcp " + taken + ": bind: address already in use":  {Addr: taken},
+		"listen example.org:80: host":                             {Addr: "example.org:80"},
+		"TLS has no certificate":                                  {Addr: "127.0.0.1:0", TLS: new(tls.Config)},
+		"HeaderTimeout: must be between 1ms and 24h, found -1s":   {Limits: lwango.Limits{HeaderTimeout: -time.Second}},
+		"Threads: must be between 1 and 1024, found -1":           {Threads: -1},
+		"MaxHeaderSize: must be between 1KiB and 16MiB, found 3B": {Limits: lwango.Limits{MaxHeaderSize: 3}},
+		"use of closed network connection":                        {Listeners: []lwango.Listener{{Socket: closed}}},
 		"localhost:9: the address is listened to twice": {Listeners: []lwango.Listener{{Addr: "127.0.0.1:9"},
 			{Addr: "localhost:9"}}},
 		"a *tls.listener has no descriptor": {Listeners: []lwango.Listener{

@@ -93,8 +93,7 @@ func TestAccessLogOfRefused(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		log := new(entries)
-		s := start(t, m, conn.Config{Handler: hello, AccessLog: log, MaxHeaderSize: 4 << 10,
-			HeaderTimeout: time.Hour})
+		s := start(t, m, conn.Config{Handler: hello, AccessLog: log, Limits: conn.Limits{MaxHeaderSize: 4 << 10, HeaderTimeout: time.Hour}})
 		for _, row := range []struct {
 			raw, line string
 			status    int

@@ -35,8 +35,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		const limit, probes = 100, 38
-		s := start(t, m, conn.Config{Handler: hello, MaxConnections: limit,
-			KeepAliveTimeout: time.Minute, HeaderTimeout: time.Minute})
+		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{MaxConnections: limit, KeepAliveTimeout: time.Minute, HeaderTimeout: time.Minute}})
 		var idle []*client
 		for i := range limit {
 			c := from(s, "127.0.0.1")
@@ -90,7 +89,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 func TestAtWorkIsNotGivenUp(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		release := new(loop.Promise[int])
-		s := start(t, m, conn.Config{MaxConnections: 3,
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxConnections: 3},
 			Handler: func(req *conn.Request, w *conn.Response) int {
 				_, _ = req.AwaitAny(-1, release)
 				return hello(req, w)
@@ -139,7 +138,7 @@ func TestAtWorkIsNotGivenUp(t *testing.T) {
 func TestLingeringGivesWay(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		const limit = 20
-		s := start(t, m, conn.Config{Handler: hello, MaxConnections: limit})
+		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{MaxConnections: limit}})
 		for range limit {
 			c := s.Dial()
 			if a := c.Do("GET", "BAD\r\n"); a.StatusCode != 400 {
@@ -170,7 +169,7 @@ func TestCrowd(t *testing.T) {
 	defer conn.SetLingerTime(50*time.Millisecond, 50*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {
 		const limit, workers, each = 20, 16, 150
-		s := start(t, m, conn.Config{MaxConnections: limit, MaxConnectionsPerAddress: 1000,
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxConnections: limit, MaxConnectionsPerAddress: 1000},
 			Handler: hello})
 		var wg sync.WaitGroup
 		var served, most atomic.Int64
@@ -254,7 +253,7 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 		const limit = 3
 		block := make(chan struct{})
 		defer close(block)
-		s := start(t, m, conn.Config{MaxConnectionsPerAddress: limit,
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxConnectionsPerAddress: limit},
 			Handler: byPath(map[string]conn.Handler{
 				"/":      hello,
 				"/panic": func(*conn.Request, *conn.Response) int { panic("on purpose") },

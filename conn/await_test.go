@@ -391,7 +391,7 @@ func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
 			write = wait.Patience // a forced EAGAIN makes a write wait
 		}
 		s := start(t, m, conn.Config{
-			KeepAliveTimeout: limit, BodyTimeout: limit, WriteTimeout: write,
+			Limits: conn.Limits{KeepAliveTimeout: limit, BodyTimeout: limit, WriteTimeout: write},
 			Handler: func(req *conn.Request, resp *conn.Response) int {
 				return handlers[req.Path()](req, resp)
 			},
@@ -466,7 +466,7 @@ func TestAbandonedBodyHasItsLimits(t *testing.T) {
 				_ = req.Await(func() error { <-block; return nil }, time.Millisecond)
 				return 200
 			}
-			c := start(t, m, conn.Config{BodyTimeout: timeout, Handler: handler}).Dial()
+			c := start(t, m, conn.Config{Limits: conn.Limits{BodyTimeout: timeout}, Handler: handler}).Dial()
 			if a := c.Do("POST", post); a.StatusCode != 200 || a.Close {
 				t.Errorf("%d, close: %v", a.StatusCode, a.Close)
 			}

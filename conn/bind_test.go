@@ -154,7 +154,7 @@ func TestBindJSONOfAnotherType(t *testing.T) {
 func TestBindJSONOfSize(t *testing.T) {
 	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{MaxBodySize: -1, LargestBodySize: -1,
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: -1}, LargestBodySize: -1,
 			Handler: func(req *conn.Request, resp *conn.Response) int {
 				if req.RawQuery() == "small" {
 					req.Body().SetLimit(10)
@@ -242,7 +242,7 @@ func TestBodiesThatEnd(t *testing.T) {
 				return nil
 			}},
 		} {
-			s := start(t, m, conn.Config{BodyTimeout: time.Hour,
+			s := start(t, m, conn.Config{Limits: conn.Limits{BodyTimeout: time.Hour},
 				Handler: func(req *conn.Request, resp *conn.Response) int {
 					err := row.read(req)
 					got <- err

@@ -36,7 +36,7 @@ type Body struct {
 
 func (b *Body) begin(x *exchange) {
 	h := &x.req.head
-	*b = Body{x: x, state: bodyOpen, limit: x.set.MaxBodySize, ask: h.Expect100}
+	*b = Body{x: x, state: bodyOpen, limit: int64(x.set.MaxBodySize), ask: h.Expect100}
 	if !h.HasBody() {
 		b.state, b.err = bodyEnded, io.EOF
 	}

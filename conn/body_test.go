@@ -154,7 +154,7 @@ func TestExpectContinue(t *testing.T) {
 	})
 	const expect = " HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: h, MaxBodySize: 100})
+		s := start(t, m, conn.Config{Handler: h, Limits: conn.Limits{MaxBodySize: 100}})
 
 		c := s.Dial()
 		for range 2 {
@@ -237,7 +237,7 @@ func TestUnreadBodies(t *testing.T) {
 			return 200
 		}})
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: h, KeepAliveTimeout: time.Minute})
+		s := start(t, m, conn.Config{Handler: h, Limits: conn.Limits{KeepAliveTimeout: time.Minute}})
 		s.Panics.Expect()
 		for i, row := range rows {
 			c := s.Dial()
@@ -282,9 +282,9 @@ func TestBodyAwait(t *testing.T) {
 				}
 			}
 		}
-		patient := start(t, m, conn.Config{MaxBodySize: 20, BodyTimeout: wait.Patience,
+		patient := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: 20, BodyTimeout: wait.Patience},
 			Handler: handler})
-		hasty := start(t, m, conn.Config{MaxBodySize: 20, BodyTimeout: 50 * time.Millisecond,
+		hasty := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: 20, BodyTimeout: 50 * time.Millisecond},
 			Handler: handler})
 		for _, row := range []struct {
 			pieces []string
@@ -372,7 +372,7 @@ func TestBodyErrorsDecideTheStatus(t *testing.T) {
 			got <- err
 			return 200
 		}
-		s := start(t, m, conn.Config{MaxBodySize: 10, BodyTimeout: 30 * time.Millisecond,
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: 10, BodyTimeout: 30 * time.Millisecond},
 			Handler: byPath(map[string]conn.Handler{
 				"/bad": read,
 				"/sent": func(req *conn.Request, w *conn.Response) int {

@@ -13,8 +13,8 @@ func TestNegativeLimit(t *testing.T) {
 		"/set":     func(b *conn.Body) { b.SetLimit(-5) },
 		"/replace": func(b *conn.Body) { b.ReplaceLimit(-5) },
 	}
-	for _, most := range []int64{10, -1} {
-		s := start(t, plain, conn.Config{MaxBodySize: most,
+	for _, most := range []conn.Size{10, -1} {
+		s := start(t, plain, conn.Config{Limits: conn.Limits{MaxBodySize: most},
 			Handler: func(req *conn.Request, resp *conn.Response) int {
 				limits[req.Path()](req.Body())
 				if _, err := io.Copy(resp, req.Body()); err != nil && err != conn.ErrBodyTooLarge {

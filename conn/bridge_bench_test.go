@@ -56,7 +56,7 @@ func benchServe(kind string) {
 			panic(err)
 		}
 		fmt.Println(loop.LocalAddr(fd))
-		if _, err := conn.NewServer(conn.Config{Handler: handlers[kind], MaxBodySize: -1}).Serve(l, conn.Listener{FD: fd}); err != nil {
+		if _, err := conn.NewServer(conn.Config{Handler: handlers[kind], Limits: conn.Limits{MaxBodySize: -1}}).Serve(l, conn.Listener{FD: fd}); err != nil {
 			panic(err)
 		}
 		go l.Run()

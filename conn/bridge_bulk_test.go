@@ -22,7 +22,7 @@ func TestBridgeBulkEnds(t *testing.T) {
 		for _, end := range []string{"reset", "stop"} {
 			contexts, log := make(chan context.Context, 1), new(entries)
 			ended, errs := make(chan moved, 1), make(chan error, 2)
-			s := start(t, m, conn.Config{MaxBodySize: -1, AccessLog: log,
+			s := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: -1}, AccessLog: log,
 				Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					contexts <- r.Context()
 					var n moved

@@ -45,7 +45,7 @@ func TestBridgeClientLeaves(t *testing.T) {
 			ended <- err
 			<-r.Context().Done()
 		})
-		s := start(t, m, conn.Config{MaxBodySize: -1, Handler: conn.HTTP(h)})
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: -1}, Handler: conn.HTTP(h)})
 		for _, path := range []string{"/waiting", "/reading", "/writing", "/flushing"} {
 			for _, way := range []string{"FIN", "RST"} {
 				c := s.Dial()
@@ -244,7 +244,7 @@ func TestBridgeStress(t *testing.T) {
 			}
 			io.Copy(w, r.Body)
 		})
-		s := start(t, m, conn.Config{MaxBodySize: -1, Handler: mount(h)})
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: -1}, Handler: mount(h)})
 		var clients sync.WaitGroup
 		for i := range 12 {
 			rnd := rand.New(rand.NewPCG(uint64(i), 1))

@@ -36,7 +36,7 @@ func TestBridgeMemoryIsBounded(t *testing.T) {
 				}
 			}
 		}
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(h)), MaxBodySize: -1})
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(h)), Limits: conn.Limits{MaxBodySize: -1}})
 		for _, raw := range []string{get,
 			"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"} {
 			before := heap()
@@ -106,7 +106,7 @@ func TestBridgeSlowClient(t *testing.T) {
 			last time.Time // when the last write has begun
 		}
 		ended := make(chan end, 1)
-		s := start(t, m, conn.Config{WriteTimeout: limit, BodyTimeout: limit,
+		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: limit, BodyTimeout: limit},
 			Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, err := io.ReadAll(r.Body)
 				last := time.Now()
@@ -151,7 +151,7 @@ func TestBridgeDeadlines(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		ended := make(chan error, 1)
-		s := start(t, m, conn.Config{WriteTimeout: 2 * limit, BodyTimeout: 2 * limit,
+		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: 2 * limit, BodyTimeout: 2 * limit},
 			Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				rc := http.NewResponseController(w)
 				check := func(err error) {
@@ -275,7 +275,7 @@ func TestBridgeBodyTooLarge(t *testing.T) {
 			_, err := io.ReadAll(r.Body)
 			http.Error(w, fmt.Sprint(err == conn.ErrBodyTooLarge), http.StatusTeapot)
 		})
-		s := start(t, m, conn.Config{MaxBodySize: 100, Handler: mount(h)})
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: 100}, Handler: mount(h)})
 		c := s.Dial()
 		const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 		a := c.Do("POST", head+"c8\r\n"+strings.Repeat("x", 200)+"\r\n0\r\n\r\n")

@@ -51,7 +51,7 @@ func TestCrowdsLeaveInShortTurns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			server := conn.NewServer(conn.Config{Handler: hello, KeepAliveTimeout: time.Minute,
+			server := conn.NewServer(conn.Config{Handler: hello, Limits: conn.Limits{KeepAliveTimeout: time.Minute, MaxConnections: -1},
 				Logger: logtext.Quiet})
 			if _, err := server.Serve(l, conn.Listener{FD: fd}); err != nil {
 				t.Fatal(err)

@@ -36,7 +36,8 @@
 //
 // # Files
 //
-//	server.go         Server, Config, accepting, limits
+//	server.go         Server, Config, accepting
+//	limits.go         Limits: their keys, ranges and defaults; Size
 //	connection.go     the record of a connection
 //	turn.go           the life of a connection from request to request
 //	input.go          reading: the buffer, heads, time limits

@@ -60,7 +60,7 @@ func echoDuplex(req *conn.Request, w *conn.Response) int {
 // before it reads gets all.
 func TestDuplex(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: echoDuplex, MaxBodySize: -1})
+		s := start(t, m, conn.Config{Handler: echoDuplex, Limits: conn.Limits{MaxBodySize: -1}})
 		c := s.Dial()
 		const n = 20
 		send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", n*5))
@@ -133,7 +133,7 @@ func TestDuplexLimits(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, told := make(chan struct{}, 1), make(chan error, 1)
 		// The clock is put forward: real limits that are worth waiting for would end handshakes, too.
-		s := start(t, m, conn.Config{BodyTimeout: time.Hour, WriteTimeout: time.Hour,
+		s := start(t, m, conn.Config{Limits: conn.Limits{BodyTimeout: time.Hour, WriteTimeout: time.Hour},
 			Handler: byPath(map[string]conn.Handler{
 				"/body": func(req *conn.Request, w *conn.Response) int {
 					d := req.Duplex()

@@ -34,7 +34,7 @@ func Example() {
 			fmt.Fprintf(resp, "You asked for %s.", req.Path())
 			return 200
 		},
-		MaxBodySize: 1 << 20,
+		Limits: conn.Limits{MaxBodySize: 1 << 20},
 	})
 	if _, err := server.Serve(l, conn.Listener{FD: fd}); err != nil {
 		log.Fatal(err)

@@ -92,3 +92,8 @@ func HoldHandshakes() (free func()) {
 func LocalKnown(req *Request) bool {
 	return !req.x.c.port.wildcard || req.x.c.localNumber > 0
 }
+
+// ConnectionsFor and PerConnection are of Limits.Complete.
+var ConnectionsFor = connectionsFor
+
+const PerConnection = perConnection

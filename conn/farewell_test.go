@@ -34,8 +34,8 @@ func TestFarewell(t *testing.T) {
 		config conn.Config
 		then   func(s *site)
 	}{
-		{"idle for long", conn.Config{KeepAliveTimeout: 50 * time.Millisecond}, func(*site) {}},
-		{"room for another one", conn.Config{MaxConnections: 1}, func(s *site) { s.Dial().Do("GET", get) }},
+		{"idle for long", conn.Config{Limits: conn.Limits{KeepAliveTimeout: 50 * time.Millisecond}}, func(*site) {}},
+		{"room for another one", conn.Config{Limits: conn.Limits{MaxConnections: 1}}, func(s *site) { s.Dial().Do("GET", get) }},
 		// Without a grace, the alert might be cut where the invariants tag has shortened its write.
 		{"stop", conn.Config{}, func(s *site) { s.Stop(wait.Patience) }},
 	} {

@@ -21,7 +21,7 @@ func TestBeyondMaxConnections(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		release := new(loop.Promise[int])
 		var waiting atomic.Int32
-		s := start(t, m, conn.Config{MaxConnections: 3,
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxConnections: 3},
 			Handler: func(req *conn.Request, resp *conn.Response) int {
 				waiting.Add(1)
 				_, _ = req.AwaitAny(-1, release)
@@ -236,7 +236,7 @@ func TestNothingSpins(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		var waiting atomic.Int32
-		s := start(t, m, conn.Config{WriteTimeout: time.Minute,
+		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: time.Minute},
 			Handler: byPath(map[string]conn.Handler{
 				"/": hello,
 				"/sleep": func(req *conn.Request, w *conn.Response) int {

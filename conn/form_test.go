@@ -56,7 +56,7 @@ func TestUrlencodedForm(t *testing.T) {
 }
 
 func TestFormOfAnUnboundedBody(t *testing.T) {
-	s := start(t, plain, conn.Config{MaxBodySize: -1,
+	s := start(t, plain, conn.Config{Limits: conn.Limits{MaxBodySize: -1},
 		Handler: func(req *conn.Request, w *conn.Response) int {
 			if _, err := req.Form(); !errors.Is(err, conn.ErrBodyTooLarge) {
 				t.Errorf("Form: %v", err)
@@ -213,7 +213,7 @@ func TestCookies(t *testing.T) {
 func TestMultipartFormOffTheLoop(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{MaxBodySize: -1,
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: -1},
 			Handler: func(req *conn.Request, w *conn.Response) int {
 				if req.Method() == "GET" {
 					return hello(req, w)
@@ -266,7 +266,7 @@ func TestMultipartFormWithinMaxSpool(t *testing.T) {
 	}
 	run(t, func(t *testing.T, m mode) {
 		for limit, want := range map[int64]int{150_000: 503, 250_000: 200} {
-			s := start(t, m, conn.Config{MaxSpool: limit, Handler: handler})
+			s := start(t, m, conn.Config{Limits: conn.Limits{MaxSpool: conn.Size(limit)}, Handler: handler})
 			c := s.Dial()
 			if a := c.Do("POST", raw); a.StatusCode != want {
 				t.Errorf("limit %d: %s", limit, a.Status)

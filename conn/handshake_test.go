@@ -126,7 +126,7 @@ func (g *gathering) Read(p []byte) (int, error) {
 func TestHandshakeInPieces(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: wait.Patience})
+		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: wait.Patience}})
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			config := &tls.Config{InsecureSkipVerify: true, MaxVersion: version}
 			slow := tls.Client(&dripping{dial(t, s.Addr), time.Microsecond}, config)
@@ -226,7 +226,7 @@ func TestHandshakeFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, direct, conn.Config{Handler: hello, HeaderTimeout: row.timeout})
+			s := start(t, direct, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: row.timeout}})
 			if name == "a callback panics" {
 				s.Panics.Expect()
 			}

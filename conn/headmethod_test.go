@@ -66,7 +66,7 @@ func TestHeadInVain(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		// It also limits the wait for the first byte, and a TLS handshake.
-		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: time.Hour})
+		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: time.Hour}})
 		clients := make(map[string]*client)
 		for _, raw := range []string{"HEAD /x", "HEAD /x HTTP/1.1\r\nHost", "\r\nHEAD "} {
 			clients[raw] = s.Dial()

@@ -120,7 +120,7 @@ func TestHijackEarlyInLargePieces(t *testing.T) {
 			}
 			entered <- int(n)
 		})
-		s := start(t, m, conn.Config{MaxHeaderSize: 64 << 10, Handler: mount(h)})
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxHeaderSize: 64 << 10}, Handler: mount(h)})
 		c := s.Dial()
 		send(t, c, "GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("x", 20000)+"\r\n\r\n"+
 			strings.Repeat("y", 30000))

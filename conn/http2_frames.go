@@ -241,7 +241,7 @@ func (s *session) headers(h http2.Header, payload []byte) http2.Code {
 // comes in too many frames, ends the connection: the table cannot be kept without reading it.
 func (s *session) continuation(h http2.Header, payload []byte) http2.Code {
 	s.fragments++
-	if len(s.block)+len(payload) > 2*s.set.MaxHeaderSize+http2.FrameSize || s.fragments > maxFragments {
+	if len(s.block)+len(payload) > 2*int(s.set.MaxHeaderSize)+http2.FrameSize || s.fragments > maxFragments {
 		return http2.EnhanceYourCalm
 	}
 	s.block = append(s.block, payload...)
@@ -273,7 +273,7 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 		return http2.NoError
 	}
 	st := s.port.newStream(s, id)
-	st.fields.Reset(s.set.MaxHeaderSize)
+	st.fields.Reset(int(s.set.MaxHeaderSize))
 	if s.dec.Decode(block, &st.fields) != nil {
 		return http2.CompressionError
 	}

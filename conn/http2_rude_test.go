@@ -386,7 +386,7 @@ func (r *raw2) data() (http2.Header, []byte) {
 func TestHTTP2NeverReads(t *testing.T) {
 	t.Parallel()
 	body := make([]byte, 1<<20)
-	s := start(t, modes.HTTP2, conn.Config{WriteTimeout: 100 * time.Millisecond, KeepAliveTimeout: 100 * time.Millisecond, Handler: func(_ *conn.Request, w *conn.Response) int {
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: 100 * time.Millisecond, KeepAliveTimeout: 100 * time.Millisecond}, Handler: func(_ *conn.Request, w *conn.Response) int {
 		w.SetBody(body)
 		return 200
 	}})
@@ -402,7 +402,7 @@ func TestHTTP2NeverReads(t *testing.T) {
 // TestHTTP2SlowBody: a client that does not send its body gets 408, and its other streams go on.
 func TestHTTP2SlowBody(t *testing.T) {
 	t.Parallel()
-	s := start(t, modes.HTTP2, conn.Config{BodyTimeout: 50 * time.Millisecond, Handler: func(req *conn.Request, w *conn.Response) int {
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{BodyTimeout: 50 * time.Millisecond}, Handler: func(req *conn.Request, w *conn.Response) int {
 		if _, err := io.Copy(io.Discard, req.Body()); err != nil {
 			return w.Error(400, err)
 		}
@@ -422,7 +422,7 @@ func TestHTTP2SlowBody(t *testing.T) {
 // TestHTTP2Idle: a session without streams ends after keep_alive_timeout, with a GOAWAY.
 func TestHTTP2Idle(t *testing.T) {
 	t.Parallel()
-	s := start(t, modes.HTTP2, conn.Config{KeepAliveTimeout: 50 * time.Millisecond, Handler: hello})
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{KeepAliveTimeout: 50 * time.Millisecond}, Handler: hello})
 	r := dial2(t, s)
 	r.get(1).flush()
 	if got := r.until(http2.GoAway); got != "GOAWAY NO_ERROR" {

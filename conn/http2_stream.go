@@ -111,7 +111,7 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	st.out.SetPace(&st.writing)
 	h := &st.x.req.head
 	h.Reset()
-	h.FieldLimit = s.set.MaxHeaderSize / bytesPerField
+	h.FieldLimit = int(s.set.MaxHeaderSize) / bytesPerField
 	if st.bad = errHeadTooLarge; !st.fields.Over {
 		st.bad = st.fields.Head(h, p, size, !ends)
 	}

@@ -139,7 +139,7 @@ func TestHTTP2Answers(t *testing.T) {
 		},
 	}
 	run2(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: byPath(handlers), MaxHeaderSize: 64 << 10})
+		s := start(t, m, conn.Config{Handler: byPath(handlers), Limits: conn.Limits{MaxHeaderSize: 64 << 10}})
 		c := client2(t, s)
 		for _, test := range []struct {
 			method, path string
@@ -243,7 +243,7 @@ func TestHTTP2Bodies(t *testing.T) {
 		"/ignore": func(req *conn.Request, w *conn.Response) int { return w.Text(200, "ignored") },
 	}
 	run2(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: byPath(handlers), MaxBodySize: 8 << 20})
+		s := start(t, m, conn.Config{Handler: byPath(handlers), Limits: conn.Limits{MaxBodySize: 8 << 20}})
 		c := client2(t, s)
 		for _, n := range []int{0, 1, 70_000, 3 << 20} {
 			body := chacha(n)

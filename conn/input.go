@@ -22,7 +22,7 @@ const bytesPerField = 64
 func (t *turn) readHead() error {
 	h := &t.x.req.head
 	h.Reset()
-	h.FieldLimit = t.set.MaxHeaderSize / bytesPerField
+	h.FieldLimit = int(t.set.MaxHeaderSize) / bytesPerField
 	t.x.req.raw = nil
 	_ = t.stream.SetReadDeadline(time.Time{}) // was the last handler's
 	t.reading = stream.Pace{}                 // nothing is demanded of an idle client
@@ -37,11 +37,11 @@ func (t *turn) readHead() error {
 		if t.r < t.w {
 			// The parser sees nothing beyond the limit, so that the answer does not depend on how
 			// the bytes arrive.
-			n, err := h.Parse(t.in[t.r:min(t.w, t.r+t.set.MaxHeaderSize)])
+			n, err := h.Parse(t.in[t.r:min(t.w, t.r+int(t.set.MaxHeaderSize))])
 			if err != nil {
 				return err
 			}
-			if n == 0 && t.w-t.r > t.set.MaxHeaderSize {
+			if n == 0 && t.w-t.r > int(t.set.MaxHeaderSize) {
 				if h.InRequestLine() {
 					return errTargetTooLong
 				}
@@ -100,7 +100,7 @@ func (t *turn) fill(wait bool) error {
 		} else {
 			// A new buffer: the present head may point into the old one, which lives on then. Only
 			// a head makes it grow.
-			size := min(max(2*(t.w-t.r), firstInput), t.set.MaxHeaderSize+firstInput)
+			size := min(max(2*(t.w-t.r), firstInput), int(t.set.MaxHeaderSize)+firstInput)
 			grown := make([]byte, size)
 			t.w = copy(grown, t.in[t.r:t.w])
 			t.r, t.base, t.in = 0, 0, grown

@@ -162,7 +162,7 @@ func closed(t *testing.T, c net.Conn) bool {
 func TestProxyProtocolRefused(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: ends, HeaderTimeout: time.Hour,
+		s := start(t, m, conn.Config{Handler: ends, Limits: conn.Limits{HeaderTimeout: time.Hour},
 			Proxies: only(withProtocol(trusting("127.0.0.1/32")))})
 		for _, x := range []struct{ from, sent, why string }{
 			{"127.0.0.1", get, "no header"},
@@ -203,8 +203,7 @@ func TestProxyProtocolRefused(t *testing.T) {
 func TestProxyProtocolLimit(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: ends, MaxConnectionsPerAddress: 2,
-			HeaderTimeout: wait.Patience, Proxies: only(withProtocol(trusting("127.0.0.0/8")))})
+		s := start(t, m, conn.Config{Handler: ends, Limits: conn.Limits{MaxConnectionsPerAddress: 2, HeaderTimeout: wait.Patience}, Proxies: only(withProtocol(trusting("127.0.0.0/8")))})
 		header := func(ip string) string {
 			return strings.Replace(line1, "192.0.2.1", ip, 1)
 		}
@@ -243,8 +242,7 @@ func TestProxyProtocolLimit(t *testing.T) {
 func TestProxyProtocolLimitOfSite(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: ends, MaxConnections: 16, MaxConnectionsPerAddress: 4,
-			HeaderTimeout: wait.Patience, Proxies: only(withProtocol(trusting("127.0.0.0/8")))})
+		s := start(t, m, conn.Config{Handler: ends, Limits: conn.Limits{MaxConnections: 16, MaxConnectionsPerAddress: 4, HeaderTimeout: wait.Patience}, Proxies: only(withProtocol(trusting("127.0.0.0/8")))})
 		enter := func(client string) *client {
 			line := fmt.Sprintf("PROXY TCP6 %s 2001:db8:ffff::1 50000 443\r\n", client)
 			if strings.Contains(client, ".") {

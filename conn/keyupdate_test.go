@@ -18,7 +18,7 @@ import (
 // parts.
 func TestKeyUpdateIsNoRequest(t *testing.T) {
 	t.Parallel()
-	s := start(t, overTLS, conn.Config{Handler: hello, HeaderTimeout: time.Minute})
+	s := start(t, overTLS, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: time.Minute}})
 	raw, err := net.Dial("tcp", s.Addr)
 	if err != nil {
 		t.Fatal(err)

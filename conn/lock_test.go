@@ -17,7 +17,7 @@ func TestLockHeldOverAWrite(t *testing.T) {
 		var mu loop.Mutex
 		asked := make(chan string, 2)
 		piece := strings.Repeat("x", 40<<10)
-		s := start(t, m, conn.Config{WriteTimeout: time.Minute, MinRate: -1,
+		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: time.Minute, MinRate: -1},
 			Handler: func(req *conn.Request, resp *conn.Response) int {
 				if req.Path() == "/free" {
 					return hello(req, resp)

@@ -42,7 +42,7 @@ func TestSmallRequestBehindLongAnswers(t *testing.T) {
 			}
 			return http.StatusOK
 		},
-		WriteTimeout: time.Hour, MinRate: -1})
+		Limits: conn.Limits{WriteTimeout: time.Hour, MinRate: -1}})
 	var clients []*server.Client
 	for range crowd {
 		clients = append(clients, s.Dial())

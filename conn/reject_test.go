@@ -134,7 +134,7 @@ var rejects = []struct {
 }
 
 func rejectConfig(seen *paths) conn.Config {
-	return conn.Config{MaxHeaderSize: 256, MaxBodySize: 64,
+	return conn.Config{Limits: conn.Limits{MaxHeaderSize: 256, MaxBodySize: 64},
 		Handler: func(req *conn.Request, resp *conn.Response) int {
 			seen.add(req.Path())
 			// the server finds the status for a bad body by itself

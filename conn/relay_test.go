@@ -90,7 +90,7 @@ func TestRelay(t *testing.T) {
 // TestBodyLimit: a handler's own limit is told as the server's is, and does not raise it.
 func TestBodyLimit(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{MaxBodySize: 10,
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: 10},
 			Handler: func(req *conn.Request, w *conn.Response) int {
 				limit := int64(5)
 				if req.Path() == "/more" {

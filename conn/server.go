@@ -30,42 +30,15 @@ type Service interface {
 	Serve(req *Request, resp *Response) int
 }
 
-// Defaults of a Server, where a Config has zero and where a configuration file says nothing.
-const (
-	DefaultKeepAliveTimeout = 15 * time.Second
-	DefaultHeaderTimeout    = 10 * time.Second
-	DefaultBodyTimeout      = 30 * time.Second
-	DefaultWriteTimeout     = 30 * time.Second
-	DefaultMinRate          = 500      // bytes per second
-	DefaultMaxHeaderSize    = 16 << 10 // bytes
-	DefaultMaxBodySize      = 40 << 20 // bytes
-)
-
-// Config is the configuration of a Server. Zero stands for the default where there is a constant of
-// that name, such as DefaultKeepAliveTimeout.
+// Config is the configuration of a Server.
 type Config struct {
+	Limits
+
 	Handler Handler // nil: every answer is a 404
 
-	KeepAliveTimeout time.Duration // between requests
-	HeaderTimeout    time.Duration // for a whole head, from its first byte
-	BodyTimeout      time.Duration // between two reads of a body
-	WriteTimeout     time.Duration // between two writes that move bytes
-
-	// MinRate is how many bytes a second a client must move, in each direction, while the server
-	// waits for it: on average over the last 30 s of waiting, once the server has waited for 10 s.
-	// Negative: none.
-	MinRate int
-
-	MaxConnections int // 0: no limit; beyond it an idle one is closed, or the newcomer refused
-	// MaxConnectionsPerAddress is for one IPv4 address, or the /64 of an IPv6 one; not positive: no
-	// limit. The /64s of a /48 may have sixteen times as many together, but no more than half of
-	// MaxConnections, unless one of them may. UNIX sockets and trusted proxies have no limit; of a
-	// connection with a header of the PROXY protocol, the client's address counts. Connections that
-	// were accepted without a limit are not counted.
-	MaxConnectionsPerAddress int
-
-	MaxHeaderSize int   // bytes of a head, which has a field for each 64 of them at most, or 256
-	MaxBodySize   int64 // bytes of a request body; negative: no limit
+	// Reserved is how many descriptors the process needs for other things than connections. By
+	// default MaxConnections leaves as many.
+	Reserved int
 
 	// Proxies says, by the name of a Listener, which of its peers are proxies; absent: none.
 	Proxies map[string]*Proxies
@@ -73,9 +46,6 @@ type Config struct {
 	// LargestBodySize is how far Body.ReplaceLimit can raise MaxBodySize for a request. Beyond it no
 	// handler runs. 0: not at all.
 	LargestBodySize int64
-
-	SpoolDir string // for temporary files; "": os.TempDir
-	MaxSpool int64  // bytes of all of them together, see TempFile; 0: no limit
 
 	// Leaving ends each connection behind its next answer, which says so. An idle one waits for that
 	// request, or for the end of KeepAliveTimeout: to close it at once could lose a request that is
@@ -126,14 +96,8 @@ func NewServer(cfg Config) *Server {
 
 // Configure replaces the configuration, from each connection's next request on.
 func (s *Server) Configure(cfg Config) {
-	cfg.KeepAliveTimeout = cmp.Or(cfg.KeepAliveTimeout, DefaultKeepAliveTimeout)
-	cfg.HeaderTimeout = cmp.Or(cfg.HeaderTimeout, DefaultHeaderTimeout)
-	cfg.BodyTimeout = cmp.Or(cfg.BodyTimeout, DefaultBodyTimeout)
-	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
-	cfg.MinRate = cmp.Or(cfg.MinRate, DefaultMinRate)
-	cfg.MaxHeaderSize = cmp.Or(cfg.MaxHeaderSize, DefaultMaxHeaderSize)
-	cfg.MaxBodySize = cmp.Or(cfg.MaxBodySize, DefaultMaxBodySize)
-	if cfg.LargestBodySize = max(cfg.LargestBodySize, cfg.MaxBodySize); cfg.MaxBodySize < 0 {
+	cfg.Limits = cfg.Complete(cfg.LargestBodySize, cfg.Reserved)
+	if cfg.LargestBodySize = max(cfg.LargestBodySize, int64(cfg.MaxBodySize)); cfg.MaxBodySize < 0 {
 		cfg.LargestBodySize = -1
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
@@ -149,7 +113,7 @@ func (s *Server) Configure(cfg Config) {
 				"name", f.Name, "value", f.Value)
 		}
 	}
-	s.temp.Configure(cfg.SpoolDir, cfg.MaxSpool)
+	s.temp.Configure(cfg.SpoolDir, int64(cfg.MaxSpool))
 	s.settings.Store(ready)
 }
 
@@ -164,7 +128,7 @@ func (s *Server) noteSpool(x *exchange, err error) {
 	if err == ErrSpoolFull && s.spoolNote.now(x.c.Loop()) {
 		client := networks.Of(x.req.RemoteAddr().Addr())
 		x.set.Logger.Warn("conn: temporary files have reached max_spool, requests get 503",
-			"max_spool", x.set.MaxSpool, "used", s.temp.Used(),
+			"max_spool", int64(x.set.MaxSpool), "used", s.temp.Used(),
 			"client", client, "of_client", s.temp.UsedBy(client))
 	}
 }

@@ -147,7 +147,7 @@ func TestOwnErrorOfABadBody(t *testing.T) {
 		strings.Repeat("b", 64) + "\r\n0\r\n\r\n"
 	bad := " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nwhat\r\n"
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: h, MaxBodySize: 20})
+		s := start(t, m, conn.Config{Handler: h, Limits: conn.Limits{MaxBodySize: 20}})
 		for _, row := range []struct {
 			request string
 			status  int

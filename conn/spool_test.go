@@ -71,7 +71,7 @@ func TestMaxSpool(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		const limit, size = 100_000, 60_000
 		release := new(loop.Promise[int])
-		s := start(t, m, conn.Config{MaxSpool: limit, Handler: byPath(map[string]conn.Handler{
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxSpool: limit}, Handler: byPath(map[string]conn.Handler{
 			"/": hello,
 			"/spool": func(req *conn.Request, resp *conn.Response) int {
 				body, n, err := req.Spool(1000)

@@ -24,7 +24,7 @@ func TestDiskOfSpoolFull(t *testing.T) {
 	}()
 	defer conn.SetLingerTime(time.Minute, time.Minute)()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{SpoolDir: dir, Handler: func(req *conn.Request, resp *conn.Response) int {
+		s := start(t, m, conn.Config{Limits: conn.Limits{SpoolDir: dir}, Handler: func(req *conn.Request, resp *conn.Response) int {
 			if _, _, err := req.Spool(1000); err != nil {
 				return resp.Error(500, err)
 			}

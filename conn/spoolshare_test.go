@@ -17,7 +17,7 @@ func TestMaxSpoolIsShared(t *testing.T) {
 	defer conn.SetLingerTime(time.Minute, time.Minute)()
 	run(t, func(t *testing.T, m mode) {
 		const limit, each, uploads = 1_000_000, 10_000, 103
-		s := start(t, m, conn.Config{MaxSpool: limit, Handler: func(
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxSpool: limit}, Handler: func(
 			req *conn.Request, resp *conn.Response,
 		) int {
 			body, n, err := req.Spool(1000)

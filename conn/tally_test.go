@@ -34,7 +34,7 @@ func tallied(s *site) (sum conn.Tally) {
 func TestRefusedCountOnce(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, release := make(chan struct{}), new(loop.Promise[int])
-		s := start(t, m, conn.Config{MaxConnections: 1,
+		s := start(t, m, conn.Config{Limits: conn.Limits{MaxConnections: 1},
 			Handler: func(req *conn.Request, w *conn.Response) int {
 				close(entered)
 				_, _ = req.AwaitAny(-1, release)

@@ -43,7 +43,7 @@ func drip(c net.Conn, raw string, every time.Duration) {
 func dialPatiently(s *site, limit time.Duration) *client {
 	s.T.Helper()
 	cfg := conn.Config{Handler: hello, Logger: logtext.Quiet,
-		HeaderTimeout: wait.Patience, KeepAliveTimeout: wait.Patience}
+		Limits: conn.Limits{HeaderTimeout: wait.Patience, KeepAliveTimeout: wait.Patience}}
 	s.Configure(cfg)
 	c := s.Dial()
 	if tc, ok := c.Conn.(*tls.Conn); ok {
@@ -114,8 +114,8 @@ func TestSlowRecords(t *testing.T) {
 	const limit = 600 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
 		for what, cfg := range map[string]conn.Config{
-			"head": {HeaderTimeout: wait.Patience, KeepAliveTimeout: wait.Patience, Handler: hello},
-			"body": {MinRate: 1 << 30, Handler: echoes["/collect"]},
+			"head": {Limits: conn.Limits{HeaderTimeout: wait.Patience, KeepAliveTimeout: wait.Patience}, Handler: hello},
+			"body": {Limits: conn.Limits{MinRate: 1 << 30}, Handler: echoes["/collect"]},
 		} {
 			s := start(t, m, cfg)
 			raw, err := net.Dial("tcp", s.Addr)
@@ -164,7 +164,7 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 				return s.Active() == 0
 			})
 		}
-		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit, KeepAliveTimeout: never})
+		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: limit, KeepAliveTimeout: never}})
 		c := s.Dial()
 		if m.TLS { // not even a handshake
 			raw, err := net.Dial("tcp", s.Addr)
@@ -183,7 +183,7 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 			c.Ends()
 		}
 
-		s = start(t, m, conn.Config{Handler: hello, HeaderTimeout: never, KeepAliveTimeout: limit})
+		s = start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: never, KeepAliveTimeout: limit}})
 		c = s.Dial()
 		c.Do("GET", get)
 		skip(s)
@@ -198,7 +198,7 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 	defer conn.SetGraceOfRate(60 * time.Millisecond)()
 	atOnce(t, func(t *testing.T, m mode) {
 		got := make(chan error, 1)
-		s := start(t, m, conn.Config{MinRate: 1 << 30, Handler: byPath(map[string]conn.Handler{
+		s := start(t, m, conn.Config{Limits: conn.Limits{MinRate: 1 << 30}, Handler: byPath(map[string]conn.Handler{
 			"/read": func(req *conn.Request, w *conn.Response) int {
 				_, err := io.Copy(io.Discard, req.Body())
 				got <- err
@@ -254,7 +254,7 @@ func TestBurstIsNoCredit(t *testing.T) {
 	atOnce(t, func(t *testing.T, m mode) {
 		const rate = 20_000 // by the average over the whole, a megabyte would be good for 50 s
 		over := make(chan error, 1)
-		s := start(t, m, conn.Config{MinRate: rate, Handler: byPath(map[string]conn.Handler{
+		s := start(t, m, conn.Config{Limits: conn.Limits{MinRate: rate}, Handler: byPath(map[string]conn.Handler{
 			"/read": func(req *conn.Request, w *conn.Response) int {
 				_, err := io.Copy(io.Discard, req.Body())
 				over <- err
@@ -315,7 +315,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 			given.Add(int64(len(p)))
 			return len(p), nil
 		})
-		s := start(t, m, conn.Config{WriteTimeout: limit, KeepAliveTimeout: time.Minute,
+		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: limit, KeepAliveTimeout: time.Minute},
 			Handler: byPath(map[string]conn.Handler{
 				"/source": func(_ *conn.Request, w *conn.Response) int {
 					w.SetBodyReader(endless, 1<<40)
@@ -377,8 +377,7 @@ func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 		// A loop that waits for a slow client does so until its limit. On a busy machine a good
 		// client may wait for seconds, too, but not as long as that.
 		const limit = wait.Patience / 2
-		s := start(t, m, conn.Config{HeaderTimeout: limit, BodyTimeout: limit, WriteTimeout: limit,
-			KeepAliveTimeout: 1000 * time.Hour,
+		s := start(t, m, conn.Config{Limits: conn.Limits{HeaderTimeout: limit, BodyTimeout: limit, WriteTimeout: limit, KeepAliveTimeout: 1000 * time.Hour},
 			Handler: byPath(map[string]conn.Handler{
 				"/":    hello,
 				"/bad": echoes["/collect"],
@@ -481,7 +480,7 @@ func TestLingeringCloseIsBounded(t *testing.T) {
 func TestLargeBodyThatIsRefused(t *testing.T) {
 	defer conn.SetLingerTime(time.Minute, time.Minute)() // they linger until they are counted
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, MaxBodySize: 1000})
+		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{MaxBodySize: 1000}})
 		const size = 12 << 20 // more than the kernels on both sides hold
 		c := s.Dial()
 		send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", size))

@@ -43,7 +43,7 @@ func by(t *testing.T, addr, address string) net.Conn {
 // one of them. The test has the process's places, so it is alone.
 func TestHandshakesInTurn(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: wait.Patience})
+		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: wait.Patience}})
 		var mu sync.Mutex
 		var order []string // of those whose hellos were looked at
 		addr := addTLS(s, func(hello *tls.ClientHelloInfo) {

@@ -49,7 +49,7 @@ import (
 // one for each CPU at most, and end a second or two after the last one. A handler that holds up its
 // loop for more than 100 ms is logged with its stack.
 func ToHTTP(h Service) http.Handler {
-	return &mounted{NewServer(Config{MaxHeaderSize: 1 << 30,
+	return &mounted{NewServer(Config{Limits: Limits{MaxHeaderSize: 1 << 30},
 		Handler: func(req *Request, resp *Response) int {
 			if front := req.x.c.introduced().front; front.matched.pattern != "" {
 				req.matched = front.matched

@@ -188,7 +188,7 @@ func (v *visit) upgrade(resp *http.Response) bool {
 // tell writes to a client that has been upgraded. Nothing else limits it: when the handler has
 // closed its end of the connection, there is no other sign of that while a write waits.
 func tell(client net.Conn, p []byte) bool {
-	_ = client.SetWriteDeadline(time.Now().Add(DefaultWriteTimeout))
+	_ = client.SetWriteDeadline(time.Now().Add(defaultLimits.WriteTimeout))
 	_, err := client.Write(p)
 	return err == nil
 }

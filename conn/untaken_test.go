@@ -19,7 +19,7 @@ func TestIdleUntaken(t *testing.T) {
 	body := string(noise()[:40_000]) // more than a small window, and no more than the kernel takes
 	run(t, func(t *testing.T, m mode) {
 		var answered atomic.Int32
-		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: wait.Patience / 6,
+		s := start(t, m, conn.Config{Limits: conn.Limits{KeepAliveTimeout: limit, WriteTimeout: wait.Patience / 6},
 			Handler: func(_ *conn.Request, w *conn.Response) int {
 				w.SetBody([]byte(body))
 				answered.Add(1)
@@ -47,7 +47,7 @@ func TestIdleUntaken(t *testing.T) {
 func TestIdleNeverTaken(t *testing.T) {
 	const limit = 40 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: limit,
+		s := start(t, m, conn.Config{Limits: conn.Limits{KeepAliveTimeout: limit, WriteTimeout: limit},
 			Handler: func(_ *conn.Request, w *conn.Response) int {
 				w.SetBody(noise()[:200_000])
 				return 200
@@ -81,7 +81,7 @@ func TestLoggedBytes(t *testing.T) {
 		logged := make(sizes, 1)
 		s := start(t, m, conn.Config{AccessLog: logged, Count: true, Handler: byPath(ways)})
 		impatient := start(t, m,
-			conn.Config{WriteTimeout: 100 * time.Millisecond, AccessLog: logged, Count: true,
+			conn.Config{Limits: conn.Limits{WriteTimeout: 100 * time.Millisecond}, AccessLog: logged, Count: true,
 				Handler: byPath(ways)})
 		of := map[*site]int64{}
 		next := func(s *site) int64 {

@@ -37,7 +37,7 @@ func TestSlowReaderGivesWay(t *testing.T) {
 		s.MaxConns, s.QueueTimeout, s.ResponseBuffering = 1, time.Hour, 64<<10
 	})
 	p.Server = server.Start(t, modes.Direct,
-		conn.Config{Handler: p.handler, MinRate: -1, WriteTimeout: time.Hour})
+		conn.Config{Handler: p.handler, Limits: conn.Limits{MinRate: -1, WriteTimeout: time.Hour}})
 	slow := p.DialSmall()
 	slow.Send("GET /x.php?long HTTP/1.1\r\nHost: test.example\r\n\r\n")
 	if _, err := slow.R.ReadByte(); err != nil {

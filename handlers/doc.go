@@ -36,7 +36,6 @@
 //
 //	registry.go  Registry, RegisterModule, Module, Env, Middleware, KeyError
 //	field.go     CheckField: header fields in settings
-//	size.go      Size: "16KiB" in settings
 //	router.go    Site, Route, Router: the way from a request to its handler
 //	tables.go    which sites answer at which listener and for which scheme
 //	hosts.go     which site answers for which host

@@ -109,21 +109,6 @@ func ExampleNewRouter() {
 	// example: /docs/a
 }
 
-func ExampleParseSize() {
-	for _, text := range []string{"16KiB", "16kB", "16k"} {
-		n, err := handlers.ParseSize(text)
-		if err != nil {
-			fmt.Println(err)
-			continue
-		}
-		fmt.Println(int64(n))
-	}
-	// Output:
-	// 16384
-	// 16000
-	// unknown unit "k": write one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB
-}
-
 var place = regexp.MustCompile(`[^( ]+/(\w+\.go):\d+`) // the file and the line of a registration
 
 // Patterns are those of net/http.ServeMux: the most specific one answers, whatever the order.

@@ -102,6 +102,9 @@ func (e Env) Log() *slog.Logger {
 	return e.Logger
 }
 
+// Size is a number of bytes in settings.
+type Size = conn.Size
+
 // ScriptRunner is implemented by the settings of modules that run scripts.
 type ScriptRunner interface {
 	// ScriptEndings returns how their names end. It may be called before a handler is built, from

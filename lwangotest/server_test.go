@@ -133,7 +133,7 @@ func TestSkip(t *testing.T) {
 		}
 	})
 	t.Run("header", func(t *testing.T) {
-		s := lwangotest.StartConfig(t, conn.Config{HeaderTimeout: time.Hour})
+		s := lwangotest.StartConfig(t, conn.Config{Limits: conn.Limits{HeaderTimeout: time.Hour}})
 		c := s.Dial()
 		c.Send("GET / HT")
 		s.Skip(time.Hour - time.Minute)
@@ -146,8 +146,7 @@ func TestSkip(t *testing.T) {
 	})
 	t.Run("body", func(t *testing.T) {
 		s := lwangotest.StartConfig(t, conn.Config{
-			BodyTimeout: time.Hour,
-			MinRate:     -1,
+			Limits: conn.Limits{BodyTimeout: time.Hour, MinRate: -1},
 			Handler: func(req *lwango.Request, resp *lwango.Response) int {
 				if _, err := io.ReadAll(req.Body()); err != nil {
 					return 500 // the client gets the server's answer
@@ -168,8 +167,7 @@ func TestSkip(t *testing.T) {
 	})
 	t.Run("least rate", func(t *testing.T) {
 		s := lwangotest.StartConfig(t, conn.Config{
-			BodyTimeout: 24 * time.Hour,
-			MinRate:     1,
+			Limits: conn.Limits{BodyTimeout: 24 * time.Hour, MinRate: 1},
 			Handler: func(req *lwango.Request, resp *lwango.Response) int {
 				if _, err := io.ReadAll(req.Body()); err != nil {
 					return 500
@@ -208,7 +206,7 @@ func TestSkip(t *testing.T) {
 		}
 	})
 	t.Run("idle", func(t *testing.T) {
-		s := lwangotest.StartConfig(t, conn.Config{KeepAliveTimeout: time.Hour})
+		s := lwangotest.StartConfig(t, conn.Config{Limits: conn.Limits{KeepAliveTimeout: time.Hour}})
 		c := s.Dial()
 		c.Send(get)
 		c.Answer("GET")

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/internal/sysio"
 )
 
 // Pipe holds bytes on their way from one stream to another, in the kernel: splice(2) moves their
@@ -116,11 +118,7 @@ var made atomic.Int64
 // A peer that stops reading makes a Pipe keep its two, for as long as it likes. The server does not
 // count them among the descriptors of a connection, and bytes can go through memory as well.
 func maxPipes() int64 {
-	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
-		return 0
-	}
-	return int64(min(limit.Cur, 1<<30) / 16 / 2)
+	return int64(sysio.DescriptorLimit() / 16 / 2)
 }
 
 // newPipe makes a pipe. Its size is 0 if there are no descriptors left for pipes. It is large

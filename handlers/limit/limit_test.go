@@ -107,7 +107,7 @@ func TestMaxBodySize(t *testing.T) {
 		return hello(req, w)
 	})
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
-		s := server.Start(t, m, conn.Config{MaxBodySize: 10, LargestBodySize: 25,
+		s := server.Start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: 10}, LargestBodySize: 25,
 			Handler: func(req *conn.Request, w *conn.Response) int {
 				if req.Path() == "/server" {
 					return hello(req, w)

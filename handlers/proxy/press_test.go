@@ -40,7 +40,7 @@ func TestSlowReaderGivesWay(t *testing.T) {
 	})
 	f.Server.Stop(0)
 	f.Server = server.Start(t, modes.Direct,
-		conn.Config{Handler: f.handler, MinRate: -1, WriteTimeout: time.Hour})
+		conn.Config{Handler: f.handler, Limits: conn.Limits{MinRate: -1, WriteTimeout: time.Hour}})
 	slow := f.DialSmall()
 	slow.Send("GET /long HTTP/1.1\r\nHost: test.example\r\n\r\n")
 	if _, err := slow.R.ReadByte(); err != nil {

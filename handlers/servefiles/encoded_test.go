@@ -242,7 +242,7 @@ func TestEncodedForMany(t *testing.T) {
 			{Prefix: "/", Handler: compress.Middleware(p)(h)}}}})
 		check(t, err)
 		s := server.Start(t, m, conn.Config{Handler: router.Serve, AccessLog: log,
-			KeepAliveTimeout: 2 * wait.Patience})
+			Limits: conn.Limits{KeepAliveTimeout: 2 * wait.Patience}})
 		key := keyOf(t, path, coding.Gzip)
 		if _, mine := p.Cache.Get(key); !mine {
 			t.Fatal("it is there")

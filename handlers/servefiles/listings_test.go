@@ -36,7 +36,7 @@ func TestSlowReadersOfListings(t *testing.T) {
 		{Prefix: "/", Handler: h}}}})
 	check(t, err)
 	s := server.Start(t, modes.Direct, conn.Config{Handler: router.Serve,
-		WriteTimeout: time.Hour, MinRate: -1})
+		Limits: conn.Limits{WriteTimeout: time.Hour, MinRate: -1}})
 	defer s.Stop(0)
 	var clients []*server.Client
 	begin := func(by string) (status string) {

@@ -250,7 +250,7 @@ func TestOldClient(t *testing.T) {
 func TestNeverReads(t *testing.T) {
 	ended := make(chan error, 1)
 	s := server.Start(t, modes.Plain,
-		conn.Config{WriteTimeout: 50 * time.Millisecond,
+		conn.Config{Limits: conn.Limits{WriteTimeout: 50 * time.Millisecond},
 			Handler: func(req *conn.Request, resp *conn.Response) int {
 				stream, err := sse.Open(req, resp)
 				data := make([]byte, 100<<10)

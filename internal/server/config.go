@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/https"
 	"github.com/lwango/lwango/internal/accesslog"
@@ -21,6 +20,7 @@ import (
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/internal/sockets"
+	"github.com/lwango/lwango/internal/tags"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/stream"
@@ -34,56 +34,25 @@ type config struct {
 	// Include names further files, see lwango.conf.
 	Include []string `toml:"include"`
 
-	// Limits of a connection and of the whole server. The upper ends of the ranges only catch
-	// typing errors.
-
-	// KeepAliveTimeout is how long a connection may stay idle between two requests.
-	KeepAliveTimeout time.Duration `toml:"keep_alive_timeout" min:"1ms" max:"24h"`
-	// HeaderTimeout is for a whole request head, from its first byte.
-	HeaderTimeout time.Duration `toml:"header_timeout" min:"1ms" max:"24h"`
-	// BodyTimeout is between two reads of a request body.
-	BodyTimeout time.Duration `toml:"body_timeout" min:"1ms" max:"24h"`
-	// WriteTimeout is between two writes to a client that reads slowly.
-	WriteTimeout time.Duration `toml:"write_timeout" min:"1ms" max:"24h"`
-	// MinRate is the bytes a second that a client must move while the server waits for it, over
-	// the last 30 s, after 10 s; 0: any rate will do.
-	MinRate int `toml:"min_rate" min:"0" max:"1000000000"`
-	// MaxConnections bounds the connections of the server; beyond it the longest idle ones are
-	// closed, and if there are none, newcomers get 503; 0: a third of the limit of open files.
-	MaxConnections int `toml:"max_connections" min:"0" max:"100000000"`
-	// MaxPerAddress bounds the connections of an IPv4 address or an IPv6 /64; 503 beyond it; 0: a
-	// quarter of max_connections, and 8 at least; -1: no limit. The /64s of a /48 have at most
-	// sixteen times as many, and half of max_connections.
-	MaxPerAddress int `toml:"max_connections_per_address" min:"-1" max:"100000000"`
-	// MaxHeaderSize is of a request head, which may have one field for each 64B of it, and 256 in
-	// any case.
-	MaxHeaderSize handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
-	// MaxBodySize is of a request body.
-	MaxBodySize handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
-	// MaxSpool bounds all temporary files together; 0: no limit. It is at least max_body_size, and
-	// by default 4GiB, or four times max_body_size, if that is more. One client address has at most
-	// as much of it as is free, and the slowest upload gives way when there is no room.
-	MaxSpool handlers.Size `toml:"max_spool" min:"0B" max:"1024TiB"`
-	// SpoolDir is the folder of temporary files; empty: what TMPDIR says, or else /tmp.
-	SpoolDir string `toml:"spool_dir"`
+	conn.Limits `toml:",inline"`
 
 	// Process.
 
 	// Grace is for requests in flight when the server is stopped.
-	Grace time.Duration `toml:"grace" min:"0s" max:"24h"`
+	Grace time.Duration `toml:"grace" min:"0s" max:"24h" default:"5s"`
 	// Drain is for the requests, streams and WebSockets of a server that another one has replaced.
-	Drain time.Duration `toml:"drain" min:"0s" max:"24h"`
+	Drain time.Duration `toml:"drain" min:"0s" max:"24h" default:"1m"`
 	// PIDFile has the number of the process, for -upgrade; empty: there is none.
 	PIDFile string `toml:"pid_file"`
 	// Watchdog reports a handler that blocks its loop for longer; 0s: never.
-	Watchdog time.Duration `toml:"watchdog" min:"0s" max:"1h"`
+	Watchdog time.Duration `toml:"watchdog" min:"0s" max:"1h" default:"100ms"`
 	// Threads is the number of event loops; 0: one for each CPU.
 	Threads int `toml:"threads" min:"0" max:"1024"`
 	// Workers is how many functions of Await run at a time, for each loop.
-	Workers int `toml:"workers" min:"1" max:"100000"`
+	Workers int `toml:"workers" min:"1" max:"100000" default:"64"`
 	// Handoff is how requests and loops switch; with "direct" a handler must not wait with its OS
 	// thread locked.
-	Handoff string `toml:"handoff" oneof:"channel direct"`
+	Handoff string `toml:"handoff" oneof:"channel direct" default:"direct"`
 
 	// Headers are fields that every response gets that does not have them.
 	Headers map[string][]string `toml:"headers"`
@@ -194,7 +163,7 @@ type pubsubConfig struct {
 type errorLogConfig struct {
 	Table settings.Table `toml:",table"`
 	// Format is "text", or "json", an object a line.
-	Format string `toml:"format" oneof:"text json"`
+	Format string `toml:"format" oneof:"text json" default:"text"`
 }
 
 // siteConfig is a [[site]].
@@ -233,23 +202,7 @@ type routeConfig struct {
 }
 
 // defaults returns the configuration of an empty file.
-func defaults() *config {
-	return &config{
-		KeepAliveTimeout: conn.DefaultKeepAliveTimeout,
-		HeaderTimeout:    conn.DefaultHeaderTimeout,
-		BodyTimeout:      conn.DefaultBodyTimeout,
-		WriteTimeout:     conn.DefaultWriteTimeout,
-		MinRate:          conn.DefaultMinRate,
-		MaxHeaderSize:    conn.DefaultMaxHeaderSize,
-		MaxBodySize:      conn.DefaultMaxBodySize,
-		Grace:            5 * time.Second,
-		Drain:            time.Minute,
-		Watchdog:         100 * time.Millisecond,
-		Workers:          loop.DefaultWorkers,
-		Handoff:          coro.Direct.String(),
-		ErrorLog:         errorLogConfig{Format: "text"},
-	}
-}
+func defaults() *config { return new(tags.Defaults[config]()) }
 
 // source is where a configuration comes from.
 type source struct {
@@ -336,7 +289,6 @@ func (s source) parse(name, text string) (*config, error) {
 	c.checkSites()
 	sites := c.buildSites(s)
 	c.checkSpool()
-	c.showPerAddress()
 	if err := c.text.Err(); err != nil {
 		return nil, err
 	}
@@ -381,8 +333,10 @@ func (s source) decode(wd, name, text string) (*config, error) {
 	c.text = f
 	f.Top(settings.Keys(c))
 	f.Root().Decode(c)
-	if c.PIDFile != "" {
-		c.PIDFile = confpath.Join(c.Dir, c.PIDFile)
+	for _, path := range []*string{&c.PIDFile, &c.SpoolDir} {
+		if *path != "" {
+			*path = confpath.Join(c.Dir, *path)
+		}
 	}
 	if t := c.Confine; t != nil && !t.Table.Has("landlock") {
 		t.Landlock = true

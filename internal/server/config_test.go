@@ -54,15 +54,15 @@ t.conf:3: body_timeout: must be between 1ms and 24h, found 0s
 t.conf:4: write_timeout: must be between 1ms and 24h, found 0s`},
 		{"seconds as a number", "grace = 5",
 			`t.conf:1: grace: expected a duration such as "15s", found the integer 5 (for seconds write "5s")`},
-		{"ranges", "min_rate = -1\nmax_connections = -1\nmax_header_size = 100\nmax_body_size = 0\nwatchdog = \"-1s\"\nthreads = 5000",
-			`t.conf:1: min_rate: must be between 0 and 1000000000, found -1
-t.conf:2: max_connections: must be between 0 and 100000000, found -1
+		{"ranges", "min_rate = -2\nmax_connections = -2\nmax_header_size = 100\nmax_body_size = -2\nwatchdog = \"-1s\"\nthreads = 5000",
+			`t.conf:1: min_rate: must be between -1 and 1000000000, found -2
+t.conf:2: max_connections: must be between -1 and 100000000, found -2
 t.conf:3: max_header_size: must be between 1KiB and 16MiB, found 100B
-t.conf:4: max_body_size: must be between 1B and 1TiB, found 0B
+t.conf:4: max_body_size: must be between -1 and 1TiB, found -2B
 t.conf:5: watchdog: must be between 0s and 1h, found -1s
 t.conf:6: threads: must be between 0 and 1024, found 5000`},
 		{"spool", "max_body_size = \"1GiB\"\nmax_spool = \"100MiB\"\nspool_dir = \"none\"",
-			`t.conf:2: max_spool: must be at least max_body_size, which is 1GiB, or 0, for no limit; found 100MiB
+			`t.conf:2: max_spool: must be at least max_body_size, which is 1GiB, or -1, for no limit; found 100MiB
 t.conf:3: spool_dir: create a file in DIR/none: no such file or directory`},
 		{"spool in a file", "spool_dir = \"/dev/null\"\nmax_connections_per_address = -2",
 			`t.conf:1: spool_dir: create a file in /dev/null: not a directory
@@ -250,7 +250,7 @@ t.conf:12: site.route.limit.max_body_size: unknown unit "k": write one of B, KiB
 			`t.conf:2: site.limit.requests: missing; expected at least one limit, such as requests = "10/s"
 t.conf:5: site.limit.allow: expected at least one network`},
 		{"a limit that max_spool has no room for", "max_spool = \"1GiB\"\n[[site]]\nlimit = { max_body_size = \"2GiB\" }",
-			`t.conf:1: max_spool: must be at least max_body_size, which is 2GiB, or 0, for no limit; found 1GiB`},
+			`t.conf:1: max_spool: must be at least max_body_size, which is 2GiB, or -1, for no limit; found 1GiB`},
 		{"prefixes", route("prefix = \"x\"\nhandler = \"echo\"") +
 			"\n[[site.route]]\nprefix = \"/a//b\"\nhandler = \"echo\"\n[[site.route]]\nprefix = \"/a\"\nhandler = \"echo\"\n" +
 			"[[site.route]]\nprefix = \"/a/\"\nhandler = \"echo\"",

@@ -11,7 +11,7 @@
 //	main.go       Program, flags, signals, exit codes
 //	embed.go      a server that a program starts in code, without flags and signals
 //	config.go     config: the keys of lwango.conf, their defaults and ranges; source
-//	limits.go     max_connections, max_spool: what they are by default
+//	limits.go     descriptors of the server itself; room for temporary files
 //	sites.go      from [[site]] tables to a router
 //	around.go     what sites and routes have in common: the layers around modules
 //	compression.go  the key compression, from the file's to the route's

@@ -17,6 +17,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/sockets"
+	"github.com/lwango/lwango/internal/tags"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -29,15 +30,7 @@ type Embedding struct {
 	Handler       conn.Handler // nil: the routes of the Program
 	NoCompression bool
 
-	KeepAliveTimeout time.Duration
-	HeaderTimeout    time.Duration
-	BodyTimeout      time.Duration
-	WriteTimeout     time.Duration
-	MinRate          int
-	MaxConnections   int
-	MaxPerAddress    int
-	MaxHeaderSize    int
-	MaxBodySize      int64
+	conn.Limits
 
 	Grace   time.Duration
 	Threads int
@@ -61,55 +54,26 @@ func (e *Embedding) limits(c *config) error {
 	if e == nil {
 		return nil
 	}
-	for _, d := range []struct {
-		name string
-		from time.Duration
-		to   *time.Duration
-	}{
-		{"KeepAliveTimeout", e.KeepAliveTimeout, &c.KeepAliveTimeout},
-		{"HeaderTimeout", e.HeaderTimeout, &c.HeaderTimeout},
-		{"BodyTimeout", e.BodyTimeout, &c.BodyTimeout},
-		{"WriteTimeout", e.WriteTimeout, &c.WriteTimeout},
-	} {
-		if d.from == 0 {
-			continue
-		}
-		if d.from < time.Millisecond || d.from > 24*time.Hour {
-			return fmt.Errorf("%s: expected 1ms to 24h, found %v", d.name, d.from)
-		}
-		*d.to = d.from
+	if err := tags.Check(e.Limits); err != nil {
+		return err
 	}
+	c.Limits = tags.Or(e.Limits, c.Limits)
 	for _, n := range []struct {
-		name      string
-		from      int
-		to        *int
-		low, high int
+		name string
+		from int
+		to   *int
+		high int
 	}{
-		{"MinRate", e.MinRate, &c.MinRate, -1, 1e9},
-		{"MaxConnections", e.MaxConnections, &c.MaxConnections, 1, 1e8},
-		{"MaxConnectionsPerAddress", e.MaxPerAddress, &c.MaxPerAddress, -1, 1e8},
-		{"Threads", e.Threads, &c.Threads, 1, 1024},
-		{"Workers", e.Workers, &c.Workers, 1, 1e5},
+		{"Threads", e.Threads, &c.Threads, 1024},
+		{"Workers", e.Workers, &c.Workers, 1e5},
 	} {
 		if n.from == 0 {
 			continue
 		}
-		if n.from < n.low || n.from > n.high {
-			return fmt.Errorf("%s: expected %d to %d, found %d", n.name, n.low, n.high, n.from)
+		if n.from < 1 || n.from > n.high {
+			return fmt.Errorf("%s: must be between 1 and %d, found %d", n.name, n.high, n.from)
 		}
 		*n.to = n.from
-		if n.to == &c.MinRate {
-			*n.to = max(n.from, 0) // no rate: 0 in a file
-		}
-	}
-	if n := e.MaxHeaderSize; n != 0 {
-		if n < 1<<10 || n > 16<<20 {
-			return fmt.Errorf("MaxHeaderSize: expected 1 KiB to 16 MiB, found %d bytes", n)
-		}
-		c.MaxHeaderSize = handlers.Size(n)
-	}
-	if e.MaxBodySize != 0 {
-		c.MaxBodySize = handlers.Size(max(e.MaxBodySize, -1))
 	}
 	if e.Grace != 0 {
 		c.Grace = max(e.Grace, 0)

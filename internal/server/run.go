@@ -272,40 +272,23 @@ func (s *server) wait() error {
 func (s *server) connConfig() conn.Config {
 	c := s.config
 	cc := conn.Config{
-		Handler:          c.Router.Serve,
-		KeepAliveTimeout: c.KeepAliveTimeout,
-		HeaderTimeout:    c.HeaderTimeout,
-		BodyTimeout:      c.BodyTimeout,
-		WriteTimeout:     c.WriteTimeout,
-		MinRate:          c.MinRate,
-		MaxConnections:   c.MaxConnections,
-
-		MaxHeaderSize: int(c.MaxHeaderSize),
-		MaxBodySize:   int64(c.MaxBodySize),
-
+		Limits:          c.Limits,
+		Handler:         c.Router.Serve,
 		LargestBodySize: c.largestBody,
-		SpoolDir:        c.SpoolDir,
-		MaxSpool:        int64(c.MaxSpool),
 		Count:           c.counted,
 		AccessLog:       s.access.Default(c.AccessLog),
 		Logger:          s.log,
 	}
-	if c.MinRate == 0 {
-		cc.MinRate = -1 // conn's word for none; its 0 is the default
-	}
 	held := c.held + c.heldByLoop*len(s.loops)
-	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))+
-		2*len(c.accessLogs())+held // a reload has the new ones beside the old ones
-	if c.MaxConnections == 0 {
-		cc.MaxConnections = connectionsFor(limit, own)
-	} else if c.MaxConnections > limit-own {
+	cc.Reserved = ownDescriptors(len(s.loops), len(c.Listeners)) +
+		2*len(c.accessLogs()) + held // a reload has the new ones beside the old ones
+	if limit := sysio.DescriptorLimit(); c.MaxConnections > limit-cc.Reserved {
 		// Where the reserve is large, the routes have it, such as serve_files with open_files.
 		s.own.Warn("max_connections is more than the descriptor limit allows",
 			"max_connections", c.MaxConnections,
-			"descriptor_limit", limit, "reserved", own, "of_these_by_routes", held,
-			"left", max(limit-own, 0))
+			"descriptor_limit", limit, "reserved", cc.Reserved, "of_these_by_routes", held,
+			"left", max(limit-cc.Reserved, 0))
 	}
-	cc.MaxConnectionsPerAddress = perAddress(c.MaxPerAddress, cc.MaxConnections)
 	for _, name := range sortedKeys(c.Headers) {
 		for _, value := range c.Headers[name] {
 			cc.Headers = append(cc.Headers, conn.Field{Name: name, Value: value})

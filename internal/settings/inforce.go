@@ -5,13 +5,13 @@ import (
 	"io"
 	"maps"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/tags"
 )
 
 // Assume notes the value that is in force for a key that the table does not have, of a type that
@@ -87,7 +87,7 @@ func assumed(v reflect.Value, tag reflect.StructTag) any {
 	case t == durationType:
 		return time.Duration(v.Int()).String()
 	case t == sizeType:
-		return handlers.Size(v.Int()).String()
+		return conn.Size(v.Int()).String()
 	case reflect.PointerTo(t).Implements(textType):
 		return nil
 	}
@@ -140,14 +140,9 @@ func Literal(s string) string { return reference.ReplaceAllString(s, "$$$0") }
 
 // zeroAllowed reports whether a zero is a number of the range that the tag min begins.
 func zeroAllowed(t reflect.Type, tag reflect.StructTag) bool {
-	low, ok := tag.Lookup("min")
-	switch {
-	case !ok || t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map:
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
 		return false
-	case t == durationType:
-		return must(time.ParseDuration(low)) <= 0
-	case t == sizeType:
-		return must(handlers.ParseSize(low)) <= 0
 	}
-	return must(strconv.ParseFloat(low, 64)) <= 0
+	return tags.ZeroAllowed(t, tag)
 }

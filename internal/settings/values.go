@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"cmp"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -9,12 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/tags"
 )
 
 var (
 	durationType = reflect.TypeFor[time.Duration]()
-	sizeType     = reflect.TypeFor[handlers.Size]()
+	sizeType     = reflect.TypeFor[conn.Size]()
 	textType     = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
@@ -105,15 +105,7 @@ func (f *File) integer(value any, at place, v reflect.Value, tag reflect.StructT
 		f.wrongType(value, at, v.Type())
 		return
 	}
-	low, high := kindRange(v.Type())
-	if s, ok := tag.Lookup("min"); ok {
-		low = must(strconv.ParseInt(s, 10, 64))
-	}
-	if s, ok := tag.Lookup("max"); ok {
-		high = must(strconv.ParseInt(s, 10, 64))
-	}
-	if n < low || n > high {
-		f.errorAt(at, "must be between %d and %d, found %d", low, high, n)
+	if !f.inRange(n, n, at, v.Type(), tag) {
 		return
 	}
 	if v.CanInt() {
@@ -121,16 +113,6 @@ func (f *File) integer(value any, at place, v reflect.Value, tag reflect.StructT
 	} else {
 		v.SetUint(uint64(n))
 	}
-}
-
-// kindRange is what fits into the type; TOML's own integers end at 63 bits.
-func kindRange(t reflect.Type) (low, high int64) {
-	bits := t.Bits()
-	switch t.Kind() {
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return 0, 1<<min(bits, 63) - 1
-	}
-	return -1 << (bits - 1), 1<<(bits-1) - 1
 }
 
 // duration takes strings only. A bare number would be seconds to one reader and milliseconds to
@@ -151,21 +133,19 @@ func (f *File) duration(value any, at place, v reflect.Value, tag reflect.Struct
 		f.errorAt(at, "expected %s, found %q (units are ms, s, m, h)", expected(v.Type()), s)
 		return
 	}
-	if limits, ok := inRange(d, tag, time.ParseDuration); !ok {
-		f.errorAt(at, "must be %s, found %s", limits, s)
-		return
+	if f.inRange(int64(d), s, at, v.Type(), tag) {
+		v.SetInt(int64(d))
 	}
-	v.SetInt(int64(d))
 }
 
 func (f *File) size(value any, at place, v reflect.Value, tag reflect.StructTag) {
-	var n handlers.Size
+	var n conn.Size
 	switch value := value.(type) {
 	case int64:
-		n = handlers.Size(value)
+		n = conn.Size(value)
 	case string:
 		var err error
-		if n, err = handlers.ParseSize(value); err != nil {
+		if n, err = conn.ParseSize(value); err != nil {
 			f.errorAt(at, "%v", err)
 			return
 		}
@@ -173,30 +153,18 @@ func (f *File) size(value any, at place, v reflect.Value, tag reflect.StructTag)
 		f.wrongType(value, at, v.Type())
 		return
 	}
-	if limits, ok := inRange(n, tag, handlers.ParseSize); !ok {
-		f.errorAt(at, "must be %s, found %s", limits, n)
-		return
+	if f.inRange(int64(n), n, at, v.Type(), tag) {
+		v.SetInt(int64(n))
 	}
-	v.SetInt(int64(n))
 }
 
-// inRange reports whether n is in the range of the tags min and max, either of which may be
-// missing, and puts the range into words.
-func inRange[T cmp.Ordered](n T, tag reflect.StructTag,
-	parse func(string) (T, error)) (limits string, ok bool) {
-	low, high := tag.Get("min"), tag.Get("max")
-	ok = (low == "" || n >= must(parse(low))) && (high == "" || n <= must(parse(high)))
-	return between(low, high), ok
-}
-
-func between(low, high string) string {
-	switch {
-	case high == "":
-		return "at least " + low
-	case low == "":
-		return "at most " + high
+// inRange reports whether n, which messages show as found, is in the range of the tags min and max.
+func (f *File) inRange(n int64, found any, at place, t reflect.Type, tag reflect.StructTag) bool {
+	span, ok := tags.InRange(n, t, tag)
+	if !ok {
+		f.errorAt(at, "must be %s, found %v", span, found)
 	}
-	return "between " + low + " and " + high
+	return ok
 }
 
 func (f *File) oneOf(s string, at place, tag reflect.StructTag) bool {

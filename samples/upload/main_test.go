@@ -287,7 +287,7 @@ func TestSlowClient(t *testing.T) {
 	head := fmt.Sprintf("POST /uploads/a-slow-upload HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %d\r\n\r\n",
 		field, len(text))
 	t.Run("in time", func(t *testing.T) {
-		s, dir := serve(t, conn.Config{MinRate: -1, BodyTimeout: time.Hour}, 1)
+		s, dir := serve(t, conn.Config{Limits: conn.Limits{MinRate: -1, BodyTimeout: time.Hour}}, 1)
 		states := watch(t, s.URL, "a-slow-upload")
 		c := s.Dial()
 		c.Send(head)
@@ -304,7 +304,7 @@ func TestSlowClient(t *testing.T) {
 		has(t, dir, map[string][]byte{"slow": []byte("0123456789")})
 	})
 	t.Run("too slow", func(t *testing.T) {
-		s, dir := serve(t, conn.Config{MinRate: -1, BodyTimeout: time.Hour}, 1)
+		s, dir := serve(t, conn.Config{Limits: conn.Limits{MinRate: -1, BodyTimeout: time.Hour}}, 1)
 		states := watch(t, s.URL, "too-slow-upload")
 		c := s.Dial()
 		c.Send(strings.Replace(head, "a-slow", "too-slow", 1) + text[:at+5])

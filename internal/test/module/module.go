@@ -38,5 +38,5 @@ func Start(t testing.TB, m modes.Mode, prefix string, h conn.Handler) *server.Se
 	if err != nil {
 		t.Fatal(err)
 	}
-	return server.Start(t, m, conn.Config{Handler: router.Serve, KeepAliveTimeout: 2 * wait.Patience})
+	return server.Start(t, m, conn.Config{Handler: router.Serve, Limits: conn.Limits{KeepAliveTimeout: 2 * wait.Patience}})
 }

@@ -2,6 +2,7 @@
 package server
 
 import (
+	"cmp"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -72,8 +73,9 @@ func (s *Server) Configure(cfg conn.Config) {
 	s.Server.Configure(cfg)
 }
 
-// watch sets the logger.
+// watch sets the logger, and lets all clients of a test come from one address.
 func (s *Server) watch(cfg *conn.Config) {
+	cfg.MaxConnectionsPerAddress = cmp.Or(cfg.MaxConnectionsPerAddress, -1)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(s.Log, nil))
 	}

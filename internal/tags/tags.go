@@ -1,0 +1,128 @@
+// Package tags reads what the tags of a struct's fields say of their values: `min` and `max`, both
+// inclusive, and `default`. Fields with a range are integers, durations, and integers with a method
+// UnmarshalText, such as conn.Size; strings and bools have defaults only.
+//
+// A mistake in a tag is one of the program: these functions panic.
+package tags
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+)
+
+// Defaults returns a T whose fields have the values of their tags. It goes into structs that are
+// keys of a configuration (`toml`) themselves.
+func Defaults[T any]() (v T) {
+	setDefaults(reflect.ValueOf(&v).Elem())
+	return v
+}
+
+func setDefaults(v reflect.Value) {
+	for i := range v.NumField() {
+		f, tag := v.Field(i), v.Type().Field(i).Tag
+		text, ok := tag.Lookup("default")
+		_, key := tag.Lookup("toml")
+		switch {
+		case !ok && key && f.Kind() == reflect.Struct:
+			setDefaults(f)
+		case !ok:
+		case f.Kind() == reflect.String:
+			f.SetString(text)
+		case f.Kind() == reflect.Bool:
+			f.SetBool(must(strconv.ParseBool(text)))
+		default:
+			f.SetInt(parse(f.Type(), text))
+		}
+	}
+}
+
+// Or returns v with the fields of others where v has zero.
+func Or[T any](v, others T) T {
+	to, from := reflect.ValueOf(&v).Elem(), reflect.ValueOf(&others).Elem()
+	for i := range to.NumField() {
+		if f := to.Field(i); f.IsZero() {
+			f.Set(from.Field(i))
+		}
+	}
+	return v
+}
+
+// Check returns an error that names the first field of the struct v that is out of its range. A
+// zero never is: it stands for the default.
+func Check(v any) error {
+	s := reflect.ValueOf(v)
+	for i := range s.NumField() {
+		f, field := s.Field(i), s.Type().Field(i)
+		if !f.CanInt() || f.IsZero() {
+			continue
+		}
+		if span, ok := InRange(f.Int(), field.Type, field.Tag); !ok {
+			return fmt.Errorf("%s: must be %s, found %v", field.Name, span, f)
+		}
+	}
+	return nil
+}
+
+// InRange reports whether n, of type t, is in the range of a tag, and puts that into words. Without
+// a bound an integer has that of its type.
+func InRange(n int64, t reflect.Type, tag reflect.StructTag) (span string, ok bool) {
+	least, most := bounds(t)
+	low, hasLow := tag.Lookup("min")
+	if hasLow {
+		least = parse(t, low)
+	}
+	high, hasHigh := tag.Lookup("max")
+	if hasHigh {
+		most = parse(t, high)
+	}
+	if t.Name() == t.Kind().String() { // a plain integer
+		low, hasLow, high, hasHigh = strconv.FormatInt(least, 10), true, strconv.FormatInt(most, 10), true
+	}
+	switch {
+	case !hasHigh:
+		span = "at least " + low
+	case !hasLow:
+		span = "at most " + high
+	default:
+		span = "between " + low + " and " + high
+	}
+	return span, least <= n && n <= most
+}
+
+// ZeroAllowed reports whether a tag has a range that includes zero.
+func ZeroAllowed(t reflect.Type, tag reflect.StructTag) bool {
+	low, ok := tag.Lookup("min")
+	return ok && parse(t, low) <= 0
+}
+
+// bounds are those of a type of integers; those of TOML end at 63 bits.
+func bounds(t reflect.Type) (least, most int64) {
+	bits := t.Bits()
+	switch t.Kind() {
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return 0, 1<<min(bits, 63) - 1
+	}
+	return -1 << (bits - 1), 1<<(bits-1) - 1
+}
+
+func parse(t reflect.Type, text string) int64 {
+	if t == reflect.TypeFor[time.Duration]() {
+		return int64(must(time.ParseDuration(text)))
+	}
+	v := reflect.New(t)
+	if u, ok := v.Interface().(encoding.TextUnmarshaler); ok {
+		must(0, u.UnmarshalText([]byte(text)))
+		return v.Elem().Int()
+	}
+	return must(strconv.ParseInt(text, 10, 64))
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic("tags: " + err.Error())
+	}
+	return v
+}
