@@ -12,6 +12,7 @@
 //	chars.go     character classes: tables, word-at-a-time scans, ValidToken, ValidFieldValue
 //	span.go      Span and Field: positions in the caller's buffer
 //	method.go    Method
+//	message.go   what the heads of requests and responses have in common
 //	head.go      Head: the resumable parser of a request head, line by line
 //	target.go    request line and the four forms of a request target
 //	names.go     hop-by-hop fields, field lines as they are written

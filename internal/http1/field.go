@@ -8,38 +8,23 @@ import (
 
 // field parses the field line buf[start:end], without its CRLF.
 func (h *Head) field(buf []byte, start, end int) *Error {
-	line := buf[start:end]
-	i := tokenLen(line)
-	if i == 0 || i == len(line) || line[i] != ':' {
-		return badName(line)
+	at, e := colon(buf, start, end)
+	if e != nil {
+		return e
 	}
-	if value := line[i+1:]; valueLen(value) != len(value) {
-		return ErrFieldValue
-	}
-	return h.take(buf, start, start+i, end)
+	return h.take(buf, start, at, end)
 }
 
 // take takes the valid field line buf[start:end], whose colon is at the given position.
 func (h *Head) take(buf []byte, start, colon, end int) *Error {
-	line := buf[:end]
-	from, to := colon+1, len(line)
-	for from < to && (line[from] == ' ' || line[from] == '\t') {
-		from++
-	}
-	for to > from && (line[to-1] == ' ' || line[to-1] == '\t') {
-		to--
-	}
 	if len(h.Fields) == max(h.FieldLimit, MaxFields) {
 		return ErrFieldCount
 	}
-	h.Fields = append(h.Fields, Field{
-		Name:  Span{uint32(start), uint32(colon)},
-		Value: Span{uint32(from), uint32(to)},
-	})
-
+	from, to := trim(buf[:end], colon+1, end)
+	h.add(start, colon, from, to)
+	value := buf[from:to]
 	// The length tells most names apart from those that matter here.
-	value := line[from:to]
-	switch name := line[start:colon]; len(name) {
+	switch name := buf[start:colon]; len(name) {
 	case len("host"):
 		if ascii.EqualFold(name, "host") {
 			return h.host(value, from)
@@ -62,18 +47,6 @@ func (h *Head) take(buf []byte, start, colon, end int) *Error {
 		}
 	}
 	return nil
-}
-
-// badName tells why a line has no field name. White space at its beginning is obs-fold, which RFC
-// 9112 section 5.2 lets a server refuse, or, behind the request line, white space that section 2.2
-// says to refuse or to skip: a parser that joins the line to the one before and one that does not
-// see different fields. White space before the colon must be refused (section 5.1), for the same
-// reason.
-func badName(line []byte) *Error {
-	if c := line[0]; c == ' ' || c == '\t' {
-		return ErrFold
-	}
-	return ErrFieldName
 }
 
 // host takes the Host field, from position from of the buffer. RFC 9112 section 3.2 has an empty
@@ -106,29 +79,6 @@ func (h *Head) expect(value []byte) (e *Error) {
 		return true
 	})
 	return e
-}
-
-// connection takes the options of a Connection field (RFC 9110 section 7.6.1); there may be several
-// such fields. Options we do not know name fields of this hop, and ask nothing of a server that
-// forwards none.
-func (h *Head) connection(value []byte) {
-	switch { // the whole value is one option nearly always
-	case ascii.EqualFold(value, "keep-alive"):
-		h.KeepAlive = true
-		return
-	case ascii.EqualFold(value, "close"):
-		h.Close = true
-		return
-	}
-	ascii.EachElement(value, func(m []byte) bool {
-		switch {
-		case ascii.EqualFold(m, "close"):
-			h.Close = true
-		case ascii.EqualFold(m, "keep-alive"):
-			h.KeepAlive = true
-		}
-		return true
-	})
 }
 
 // contentLength takes the Content-Length field: digits, no sign, no list (RFC 9112 section 6.3 (5);

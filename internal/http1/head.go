@@ -1,7 +1,6 @@
 package http1
 
 import (
-	"bytes"
 	"math"
 
 	"github.com/lwango/lwango/internal/ascii"
@@ -24,11 +23,12 @@ const MaxFields = 256
 // incomplete or invalid: the answer to HEAD has no content, whatever it is (RFC 9110 section
 // 9.3.2). Not safe for use by several goroutines at once.
 type Head struct {
+	message
+
 	Method   Method
-	Minor    uint8 // of the version: 0, or 1 for HTTP/1.1 and any later 1.x (RFC 9110 section 6.2)
-	Asterisk bool  // "OPTIONS *": the server as a whole (RFC 9112 section 3.2.4)
-	Absolute bool  // the target has a scheme and an authority
-	Secure   bool  // and the scheme is https
+	Asterisk bool // "OPTIONS *": the server as a whole (RFC 9112 section 3.2.4)
+	Absolute bool // the target has a scheme and an authority
+	Secure   bool // and the scheme is https
 
 	Name   Span // of the method
 	Target Span // as sent
@@ -40,32 +40,13 @@ type Head struct {
 	// none
 	Host Span
 
-	Fields     []Field // in the order sent; the array is used again after Reset
-	FieldLimit int     // the caller's, after Reset: how many Fields there may be; at least MaxFields
-
-	ContentLength int64 // -1: no such field
-	Chunked       bool  // the body comes in the chunked coding
-	Close         bool  // Connection: close
-	KeepAlive     bool  // Connection: keep-alive
-	Expect100     bool  // the client waits for 100 (Continue) before it sends the body there is
+	FieldLimit int  // the caller's, after Reset: how many Fields there may be; at least MaxFields
+	Expect100  bool // the client waits for 100 (Continue) before it sends the body there is
 
 	// Progress of Parse.
-	stage      stage
 	noted      notes
 	emptyLines uint8
-	line       int // where the first line not yet parsed begins
-	searched   int // no LF between line and here
-	failed     *Error
 }
-
-type stage uint8
-
-const (
-	inRequestLine stage = iota
-	inFields
-	complete
-	broken
-)
 
 // notes are what field lines leave for the check at the end of the head.
 type notes uint8
@@ -91,7 +72,7 @@ func (h *Head) Reset() {
 // see InRequestLine. Parse allocates only to let Fields grow.
 func (h *Head) Parse(buf []byte) (n int, err error) {
 	switch h.stage {
-	case inRequestLine:
+	case inFirstLine:
 		if len(buf) > math.MaxUint32 { // spans could not point there
 			return h.fail(ErrHeadSize)
 		}
@@ -122,25 +103,19 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 				continue
 			}
 		}
-		if h.stage == inRequestLine && longMethod(buf[start:]) {
+		if h.stage == inFirstLine && longMethod(buf[start:]) {
 			return h.fail(ErrMethod)
 		}
-		i := bytes.IndexByte(buf[h.searched:], '\n')
-		if i < 0 {
-			return h.incomplete(buf)
-		}
-		end := h.searched + i - 1 // of the line, where its CR should be
-		h.line = end + 2
-		h.searched = h.line
-		if end < start || buf[end] != '\r' {
+		_, end, e := h.cut(buf, false)
+		if e != nil || end < 0 {
 			h.noteMethod(buf[start:])
-			// RFC 9112 section 2.2 lets a recipient take a lone LF for a line end. One parser that
-			// does so before or behind one that does not is how a field is hidden from the other.
-			return h.fail(orBareCR(ErrBareLF, buf[start:end+1]))
 		}
-		var e *Error
 		switch {
-		case h.stage == inRequestLine:
+		case e != nil:
+			return h.fail(e)
+		case end < 0:
+			return 0, nil
+		case h.stage == inFirstLine:
 			e = h.requestLine(buf, start, end)
 			h.stage = inFields
 		case start == end:
@@ -163,7 +138,7 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 // is, or what is wrong.
 func (h *Head) straight(buf []byte, start int) (end int, e *Error) {
 	rest := buf[start:]
-	if h.stage == inRequestLine {
+	if h.stage == inFirstLine {
 		method := tokenLen(rest)
 		if method >= len(rest) || rest[method] != ' ' {
 			return 0, nil
@@ -198,26 +173,9 @@ func (h *Head) straight(buf []byte, start int) (end int, e *Error) {
 // startsWith is bytes.HasPrefix with a constant.
 func startsWith(b []byte, s string) bool { return len(b) >= len(s) && string(b[:len(s)]) == s }
 
-// orBareCR is e, or ErrBareCR if there is a CR in the line. A line with one is always wrong; that
-// it is called wrong for this reason makes the answer the same whether the line was complete or, as
-// in incomplete, not yet.
-func orBareCR(e *Error, line []byte) *Error {
-	if bytes.IndexByte(line, '\r') >= 0 {
-		return ErrBareCR
-	}
-	return e
-}
-
 // InRequestLine reports whether the request line is still incomplete: a head that grows too large
 // is then answered with 414 (URI Too Long), afterwards with 431 (Request Header Fields Too Large).
-func (h *Head) InRequestLine() bool { return h.stage == inRequestLine }
-
-// Persistent reports whether the client lets the connection go on after this request (RFC 9112
-// section 9.3): close outweighs keep-alive, and an HTTP/1.0 client must ask for it.
-func (h *Head) Persistent() bool { return !h.Close && (h.Minor == 1 || h.KeepAlive) }
-
-// Len returns the length of the head once Parse has returned it.
-func (h *Head) Len() int { return h.line }
+func (h *Head) InRequestLine() bool { return h.stage == inFirstLine }
 
 // HasBody reports whether bytes of a body follow the head. Without a framing field there is none
 // (RFC 9112 section 6.3 (7)).
@@ -266,7 +224,7 @@ func (h *Head) begin(buf []byte) (more bool, e *Error) {
 // the answer. It looks at no more of that than the longest method has, as it is called for each
 // piece of a line that comes in many.
 func (h *Head) noteMethod(line []byte) {
-	if h.stage == inRequestLine {
+	if h.stage == inFirstLine {
 		line = line[:min(len(line), maxMethod)]
 		h.Method = knownMethod(line[:tokenLen(line)])
 	}
@@ -276,23 +234,6 @@ func (h *Head) noteMethod(line []byte) {
 // that could be wrong with the line, so that the answer does not depend on how the line comes.
 func longMethod(line []byte) bool {
 	return len(line) > maxMethod && tokenLen(line[:maxMethod+1]) > maxMethod
-}
-
-// incomplete is called when the last line lacks its LF. A CR in it that is not the last byte will
-// never have one, and need not wait for a timeout.
-func (h *Head) incomplete(buf []byte) (int, error) {
-	h.noteMethod(buf[h.line:])
-	from := max(h.searched-1, h.line) // a CR that was last then may not be now
-	if i := bytes.IndexByte(buf[from:], '\r'); i >= 0 && from+i+1 < len(buf) {
-		return h.fail(ErrBareCR)
-	}
-	h.searched = len(buf)
-	return 0, nil
-}
-
-func (h *Head) fail(e *Error) (int, error) {
-	h.stage, h.failed = broken, e
-	return 0, e
 }
 
 // finish checks what only the whole head shows.

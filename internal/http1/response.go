@@ -1,7 +1,6 @@
 package http1
 
 import (
-	"bytes"
 	"math"
 
 	"github.com/lwango/lwango/internal/ascii"
@@ -12,36 +11,23 @@ import (
 // to Parse. The fields mean something once Parse has returned the length of the head. Not safe for
 // use by several goroutines at once.
 type ResponseHead struct {
-	Minor  uint8 // of the version: 0, or 1 for HTTP/1.1 and any later 1.x
-	Status int   // 100 to 999
-	Reason Span  // may be empty
+	message
 
-	Fields []Field // in the order sent; the array is used again after Reset
-
-	ContentLength int64 // -1: no such field
-	Chunked       bool  // Transfer-Encoding: chunked
-	Close         bool  // Connection: close
-	KeepAlive     bool  // Connection: keep-alive
-	Upgrade       bool  // Connection: upgrade
+	Status int  // 100 to 999
+	Reason Span // may be empty
 
 	// Lenient lets lines end in a LF alone, which RFC 9112 section 2.2 allows, in the head and in the
 	// chunked coding of the body. It stays after Reset. Whoever takes such lines reads some answers
 	// otherwise than strict recipients do, so it is for servers that are known.
 	Lenient bool
 
-	stage    stage
-	line     int // where the first line not yet parsed begins
-	searched int // no LF between line and here
-	failed   *Error
-	at       int // where it failed
+	at int // where Parse has failed
 }
 
 // Reset makes h ready for the next head. It keeps the array of Fields.
-func (h *ResponseHead) Reset() { *h = ResponseHead{Fields: h.Fields[:0], Lenient: h.Lenient} }
-
-// Persistent reports whether the server lets the connection go on after this response (RFC 9112
-// section 9.3).
-func (h *ResponseHead) Persistent() bool { return !h.Close && (h.Minor == 1 || h.KeepAlive) }
+func (h *ResponseHead) Reset() {
+	*h = ResponseHead{message: message{Fields: h.Fields[:0]}, Lenient: h.Lenient}
+}
 
 // Interim reports whether another head follows: a status of 1xx other than 101 (Switching
 // Protocols), which is the last response in HTTP (RFC 9110 section 15.2).
@@ -63,32 +49,17 @@ func (h *ResponseHead) Parse(buf []byte) (n int, err error) {
 		return h.fail(0, ErrHeadSize)
 	}
 	// What does not begin like a response may never end its line: a server of another protocol.
-	if h.stage == inRequestLine && !begins(buf, "HTTP/1.") {
+	if h.stage == inFirstLine && !begins(buf, "HTTP/1.") {
 		return h.fail(0, ErrStatusLine)
 	}
 	for {
-		start := h.line
-		i := bytes.IndexByte(buf[h.searched:], '\n')
-		if i < 0 {
-			from := max(h.searched-1, start)
-			if i := bytes.IndexByte(buf[from:], '\r'); i >= 0 && from+i+1 < len(buf) {
-				return h.fail(from+i, ErrBareCR)
-			}
-			h.searched = len(buf)
-			return 0, nil
-		}
-		end := h.searched + i - 1 // of the line, where its CR should be
-		h.line = end + 2
-		h.searched = h.line
-		if end < start || buf[end] != '\r' {
-			end++
-			if !h.Lenient {
-				return h.fail(end, orBareCR(ErrBareLF, buf[start:end])) // see Head.Parse
-			}
-		}
-		var e *Error
+		start, end, e := h.cut(buf, h.Lenient)
 		switch {
-		case h.stage == inRequestLine:
+		case e != nil:
+			return h.fail(end, e)
+		case end < 0:
+			return 0, nil
+		case h.stage == inFirstLine:
 			e = h.statusLine(buf, start, end)
 			h.stage = inFields
 		case start == end:
@@ -112,8 +83,8 @@ func begins(b []byte, s string) bool {
 }
 
 func (h *ResponseHead) fail(at int, e *Error) (int, error) {
-	h.stage, h.failed, h.at = broken, e, at
-	return 0, e
+	h.at = at
+	return h.message.fail(e)
 }
 
 // Offending returns some octets of buf, which Parse has refused, around the place of the mistake.
@@ -152,41 +123,20 @@ func (h *ResponseHead) statusLine(buf []byte, start, end int) *Error {
 
 // field parses the field line buf[start:end], without its CRLF.
 func (h *ResponseHead) field(buf []byte, start, end int) *Error {
-	line := buf[start:end]
-	i := tokenLen(line)
-	if i == 0 || i == len(line) || line[i] != ':' {
-		// A fold could be joined to the line before it (RFC 9112 section 5.2), and that is what it
-		// is refused for here: no server in use sends one.
-		return badName(line)
-	}
-	value := line[i+1:]
-	if valueLen(value) != len(value) {
-		return ErrFieldValue
+	at, e := colon(buf, start, end)
+	if e != nil {
+		return e
 	}
 	if len(h.Fields) == MaxFields {
 		return ErrFieldCount
 	}
-	from, to := i+1, len(line)
-	for from < to && (line[from] == ' ' || line[from] == '\t') {
-		from++
-	}
-	for to > from && (line[to-1] == ' ' || line[to-1] == '\t') {
-		to--
-	}
-	h.Fields = append(h.Fields, Field{
-		Name:  Span{uint32(start), uint32(start + i)},
-		Value: Span{uint32(start + from), uint32(start + to)},
-	})
-	value = line[from:to]
-	switch name := line[:i]; len(name) {
+	from, to := trim(buf, at+1, end)
+	h.add(start, at, from, to)
+	value := buf[from:to]
+	switch name := buf[start:at]; len(name) {
 	case len("connection"):
 		if ascii.EqualFold(name, "connection") {
-			ascii.EachElement(value, func(m []byte) bool {
-				h.Close = h.Close || ascii.EqualFold(m, "close")
-				h.KeepAlive = h.KeepAlive || ascii.EqualFold(m, "keep-alive")
-				h.Upgrade = h.Upgrade || ascii.EqualFold(m, "upgrade")
-				return true
-			})
+			h.connection(value)
 		}
 	case len("content-length"):
 		if ascii.EqualFold(name, "content-length") {
