@@ -28,24 +28,25 @@ type acmeServer struct {
 // startACME starts a server in a folder; keys are those of [tls] acme, and more is for its listener.
 func startACME(t *testing.T, ca *acme.Server, dir, keys, more string) *acmeServer {
 	t.Helper()
-	return startACMEFrom(t, source(), ca, dir, keys, more)
+	return startACMEBy(t, server.Start, ca, dir, keys, more)
 }
 
 // obtain is for the servers that startACME starts.
 var obtain certs.Options
 
-func startACMEFrom(t *testing.T, src server.Source, ca *acme.Server, dir, keys,
-	more string) *acmeServer {
+func startACMEBy(t *testing.T, start func(server.Source, *server.Config) (*server.Server, error),
+	ca *acme.Server, dir, keys, more string) *acmeServer {
 	t.Helper()
 	s := &acmeServer{&tlsServer{t: t, dir: dir, log: new(logtext.Buffer), ca: ca.CA}, ca}
 	s.configure(keys, more)
+	src := source()
 	src.File, src.Logger = filepath.Join(dir, "lwango.conf"), logtext.Logger(t, s.log)
 	src.Obtain = obtain
 	src.Obtain.Authorities = ca.CA.Pool
 	ca.Verify("")
 	c, err := src.Load()
 	if err == nil {
-		s.Server, err = server.Start(src, c)
+		s.Server, err = start(src, c)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -578,9 +579,9 @@ func TestACMEUpgrade(t *testing.T) {
 	}
 	defer told.Close()
 	defer news.Close()
-	src := source()
-	src.Replace(news)
-	s := startACMEFrom(t, src, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
+	s := startACMEBy(t, func(src server.Source, c *server.Config) (*server.Server, error) {
+		return server.StartBehind(news, src, c)
+	}, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
 	defer s.close()
 	if s.Obtaining() {
 		t.Error("obtains before it takes over")

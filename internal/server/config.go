@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -18,6 +19,7 @@ import (
 	"github.com/lwango/lwango/internal/accesslog"
 	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/internal/tags"
@@ -103,9 +105,9 @@ type config struct {
 	background    []func(context.Context)
 	endBackground func()
 
-	// observer is what handlers see of the server. counted says that one of them wants requests to be
-	// counted by route, and upstreams are those of all handlers.
-	observer  observer
+	// observer tells handlers of the server, once that runs. counted says that one of them wants
+	// requests to be counted by route, and upstreams are those of all handlers.
+	observer  atomic.Pointer[func() (*metrics.Snapshot, error)]
 	counted   bool
 	upstreams []reporter
 
@@ -221,13 +223,13 @@ type source struct {
 
 	Embedding *Embedding // what the program says in code; nil: nothing
 
-	jail *jail // of the process, for [confine]; nil: that is only checked
+	// Confining says that the process is to be confined, as [confine] says. Made says that a start has
+	// made all folders: for -t, when the process is confined.
+	Confining, Made bool
 
 	Obtain certs.Options // for tests
 
 	open map[string]sockets.Address // see Embedding.listeners; of a reload
-
-	handed *handover // of the process before, at the start of the one behind it; nil: none
 }
 
 // load reads and checks a whole configuration and builds its handlers. An error in the file is a
@@ -279,7 +281,7 @@ func (s source) parse(name, text string) (*config, error) {
 	c.checkPubsub(s.Broker)
 	c.checkDebug()
 	if c.TLS.ACME != nil {
-		c.TLS.ACME.Check(c.Dir, s.jail.makesNothing())
+		c.TLS.ACME.Check(c.Dir, s.Made)
 	}
 	c.checkListeners(s.Logger)
 	if a := c.TLS.ACME; a != nil && len(a.Domains) > 0 && c.acme() == nil {

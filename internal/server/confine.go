@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/confine"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/settings"
@@ -36,6 +35,8 @@ type confineConfig struct {
 	// Write has more files and folders to write to.
 	Write []string `toml:"write"`
 
+	become *confine.User // nil: the one that the process has, or it is confined already
+
 	_ struct{} `gone:"chroot" why:"landlock leaves the files that the configuration names, and RootDirectory= of a systemd unit or a container gives a process another root folder"`
 }
 
@@ -53,28 +54,22 @@ func (c *confineConfig) executes() bool {
 	return c == nil || !c.Seccomp && (!c.Landlock || confine.Landlock() == 0)
 }
 
-// jail is what [confine] has done to the process, or will do. Its process has one.
-//
-// The process is confined when the sockets listen (server.confine), since a port below 1024 takes
-// root; for -t, when the configuration has been read.
+// jail is what [confine] has done to the process. It is confined when the sockets listen
+// (server.confine), since a port below 1024 takes root; for -t, when the configuration has been read.
 type jail struct {
-	check    bool          // for -t: nothing is made, and nothing will be served
-	user     *confine.User // nil: the one that the process has
-	done     bool          // the process is confined
-	kept     []string      // files and folders that Landlock has left; nil: all
-	filtered bool          // system calls are
+	done     bool     // the process is confined
+	kept     []string // files and folders that Landlock has left; nil: all
+	filtered bool     // system calls are
 }
 
-// makesNothing reports whether this is -t, confined already as a start that has made all its files.
-func (j *jail) makesNothing() bool { return j != nil && j.check && j.done }
-
-// makeFolder makes the folder of a, which may be nil, for the user that the process is to become.
-func (j *jail) makeFolder(a *certs.ACME) error {
+// makeFolder makes the folder of acme, if c has that, for the user that the process is to become.
+func (c *config) makeFolder() error {
+	a := c.acme()
 	switch {
 	case a == nil:
 		return nil
-	case j != nil && j.user != nil && !j.done:
-		return a.MakeFolder(j.user.ID, j.user.Group)
+	case c.Confine != nil && c.Confine.become != nil:
+		return a.MakeFolder(c.Confine.become.ID, c.Confine.become.Group)
 	}
 	return a.MakeFolder(-1, -1)
 }
@@ -95,7 +90,7 @@ func (c *config) checkConfine(s source) {
 			"in code confines itself")
 		return
 	}
-	if s.jail == nil || s.jail.done {
+	if !s.Confining {
 		return // restartNeeded says what has changed
 	}
 	if err := confine.Supported(); err != nil {
@@ -119,7 +114,7 @@ func (c *config) checkConfine(s source) {
 	case u.ID == 0:
 		t.Table.Errorf("user", "expected one that is not root")
 	case os.Geteuid() == 0:
-		s.jail.user = u
+		t.become = u
 	case u.ID != os.Geteuid():
 		t.Table.Errorf("user", "only root becomes another user; this is started by user %d",
 			os.Geteuid())
@@ -175,8 +170,8 @@ func prepare() {
 
 // confine does the rest of what [confine] asks for. The sockets listen, and nothing is served yet.
 func (s *server) confine() error {
-	t, j := s.config.Confine, s.source.jail
-	if t == nil || j == nil {
+	t, j := s.config.Confine, &s.jail
+	if t == nil || !s.source.Confining {
 		if t == nil && s.source.Embedding == nil && os.Geteuid() == 0 {
 			s.own.Warn("running as root without [confine]: a fault of the server or of a handler " +
 				"is one of root")
@@ -202,11 +197,11 @@ func (s *server) confine() error {
 			defer files.Close()
 		}
 	}
-	if j.user != nil {
+	if t.become != nil {
 		if err := confine.LimitCapabilities(); err != nil {
 			return t.Table.Wrong("user", err)
 		}
-		if err := j.user.Become(); err != nil {
+		if err := t.become.Become(); err != nil {
 			return t.Table.Wrong("user", err)
 		}
 	}
@@ -227,12 +222,12 @@ func (s *server) confine() error {
 		}
 		j.filtered = true
 	}
-	j.done = true
+	j.done, s.source.Confining = true, false
 	s.own.Info("confined", "user", os.Geteuid(), "group", os.Getegid(), "landlock", abi, "seccomp",
 		t.Seccomp)
 	s.checkJail()
 	if a := s.config.acme(); a != nil {
-		if err := a.CheckFolder(s.source.jail.makesNothing()); err != nil {
+		if err := a.CheckFolder(s.source.Made); err != nil {
 			s.own.Warn("confine: no certificate can be obtained or renewed", "error", err)
 		}
 	}
@@ -311,7 +306,7 @@ func (c *config) logFiles() (paths []string) {
 }
 
 // executes reports whether the process may still execute programs.
-func (j *jail) executes() bool { return j == nil || j.kept == nil && !j.filtered }
+func (j *jail) executes() bool { return j.kept == nil && !j.filtered }
 
 // resolved follows the links in a path, if it can.
 func resolved(path string) string {
@@ -325,7 +320,7 @@ func resolved(path string) string {
 // not notice that: Landlock lets a folder be opened to look for names in it (O_PATH). All else that a
 // configuration names is read, or written to, by the reload itself.
 func (j *jail) reaches(c *config) error {
-	if j == nil || j.kept == nil {
+	if j.kept == nil {
 		return nil
 	}
 	for _, path := range c.names {
@@ -343,8 +338,7 @@ func (j *jail) reaches(c *config) error {
 
 // sayJail logs, after a reload that was refused, why a file may be out of reach.
 func (s *server) sayJail(err error) {
-	j := s.source.jail
-	if j == nil || !j.done || err == nil {
+	if !s.jail.done || err == nil {
 		return
 	}
 	text := err.Error()

@@ -13,6 +13,7 @@ import (
 // tryConfined is for -t, which would find too much as root: it confines the process as a start
 // does. So it warns of the same, and returns an error where a start would fail.
 func (c *config) tryConfined(from source) error {
+	from.Made = true
 	s := &server{source: from, own: asynclog.Vital(from.Logger), config: c}
 	if err := s.confine(); err != nil {
 		return err

@@ -94,7 +94,7 @@ func (s *server) openDebug(at sockets.Address) (*debugger, error) {
 	}
 	opening.Lock()
 	defer opening.Unlock()
-	socket, err := s.source.handed.open(debugName(at), e, 1)
+	socket, err := s.handed.open(debugName(at), e, 1)
 	if socket == nil && err == nil {
 		socket, err = sockets.Open(e, 1, map[int]bool{s.debug.port(): true})
 	}

@@ -179,7 +179,7 @@ func (p *Program) Start(ctx context.Context, e *Embedding, log *slog.Logger,
 	if err != nil {
 		return nil, err
 	}
-	s, err := start(src, c)
+	s, err := start(src, c, nil)
 	if err != nil {
 		return nil, err
 	}

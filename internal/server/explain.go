@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,7 @@ func (c *config) explain(w io.Writer, request string) error {
 	if !c.rooted && at >= 0 && at < len(c.Sites) {
 		site = &c.Sites[at]
 		fmt.Fprintf(w, "site %d (%s): %s\n", at+1, site.Table.Place(""),
-			orElse(strings.Join(site.Hosts, ", "), "every other host"))
+			cmp.Or(strings.Join(site.Hosts, ", "), "every other host"))
 	} else {
 		fmt.Fprintln(w, "the only site")
 	}
@@ -78,7 +79,7 @@ func (c *config) explain(w io.Writer, request string) error {
 			return nil
 		}
 		fmt.Fprintf(w, "route %s (%s): %s, for %s\n", r.Prefix, r.Rest.Place(""),
-			orElse(r.Module, r.Handler), pathQuery(q))
+			cmp.Or(r.Module, r.Handler), pathQuery(q))
 		q.Route = strings.TrimSuffix(r.Prefix, "/")
 		if through(&r.Around) != rules.Changed {
 			return nil

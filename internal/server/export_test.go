@@ -14,7 +14,6 @@ type (
 )
 
 var (
-	Start     = start
 	VersionOf = versionOf
 )
 
@@ -62,14 +61,16 @@ func (s *server) RenewCerts(now time.Time) { s.renewCerts(now) }
 // Obtained has a value after certificates were obtained; then a server calls RenewCerts.
 func (s *server) Obtained() <-chan struct{} { return s.obtainer.News }
 
-// Replace lets a server start as the new process of an upgrade does, and TakeOver says that it serves.
-func (s *source) Replace(news *os.File) {
-	s.handed = &handover{news: news, used: map[string]bool{}}
+func Start(s Source, c *Config) (*Server, error) { return start(s, c, nil) }
+
+// StartBehind starts a server as the new process of an upgrade does, and TakeOver says that it serves.
+func StartBehind(news *os.File, s Source, c *Config) (*Server, error) {
+	return start(s, c, &handover{news: news, used: map[string]bool{}})
 }
 
 func (s *server) TakeOver() {
-	handed := s.source.handed
-	s.source.handed = nil
+	handed := s.handed
+	s.handed = nil
 	s.takeOver(handed)
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 // configuration that is read to the same settings. What a program does in code is not among them.
 func (c *config) writeInForce(w io.Writer, s source) error {
 	_, err := fmt.Fprintf(w, "# %s, as it is in force. Relative paths begin in %q.\n",
-		orElse(c.File, "The built-in defaults"), c.Dir)
+		cmp.Or(c.File, "The built-in defaults"), c.Dir)
 	if err != nil {
 		return err
 	}

@@ -211,7 +211,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 		defer signal.Stop(signals)
 	}
-	src.jail = &jail{check: o.check}
+	src.Confining = true
 	manager := findManager(asynclog.Vital(log)) // its socket may be out of reach later
 	defer manager.close()
 	c, err := src.load()
@@ -232,7 +232,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 				return exitUsage
 			}
 		}
-		fmt.Fprintf(stdout, "%s: ok\n", orElse(src.File, "built-in defaults"))
+		fmt.Fprintf(stdout, "%s: ok\n", cmp.Or(src.File, "built-in defaults"))
 		for _, w := range c.certs().Concerns(time.Now()) {
 			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", w.Cert, w.Place, w.What)
 		}
@@ -254,8 +254,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	if handed != nil {
 		program.parent = 0 // another lwango, even if that has ended by now
 	}
-	src.handed = handed
-	s, err := start(src, c)
+	s, err := start(src, c, handed)
 	if err != nil {
 		asynclog.Vital(log).Error("cannot start", "error", err)
 		return exitFailure
@@ -263,7 +262,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	s.program = program
 	s.manager = manager
 	if handed != nil {
-		s.source.handed = nil // a reload opens sockets of its own
+		s.handed = nil // a reload opens sockets of its own
 		s.takeOver(handed)
 	} else {
 		s.manager.ready()
@@ -401,7 +400,7 @@ func (s *server) logReload(before *config, err error) {
 	case err == nil && s.config.File == "" && s.source.Embedding != nil:
 		s.own.Info("reloaded", "by", "the program")
 	case err == nil:
-		s.own.Info("reloaded", append([]any{"file", orElse(s.config.File, "built-in defaults")},
+		s.own.Info("reloaded", append([]any{"file", cmp.Or(s.config.File, "built-in defaults")},
 			s.config.differences(before)...)...)
 	case errors.As(err, &all):
 		for _, e := range all {
@@ -477,11 +476,4 @@ func (p *Program) source(o *Options, file string, log *slog.Logger) (source, err
 		}
 	}
 	return s, nil
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -23,11 +21,11 @@ func (s *server) reload() error {
 	if err != nil {
 		return err
 	}
-	if err := s.source.jail.reaches(next); err != nil {
+	if err := s.jail.reaches(next); err != nil {
 		return err
 	}
 	next.certs().Keep(s.config.certs(), s.own)
-	if err := s.source.jail.makeFolder(next.acme()); err != nil {
+	if err := next.makeFolder(); err != nil {
 		return err
 	}
 	sinks, err := s.access.Open(next.accessLogs())
@@ -309,5 +307,3 @@ func (s *server) onLoops(f func(i int)) {
 		s.own.Warn("a loop is held up by a handler and will follow later")
 	}
 }
-
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +50,8 @@ type server struct {
 	observed *observed   // what handlers see of s
 	topics   *pubsub.Hub // as source.Topics was at the start
 
+	handed   *handover // of the process before, until this one has taken over; nil: none
+	jail     jail
 	obtainer *certs.Obtainer
 	warned   time.Time      // when warnOfCerts was called
 	until    time.Time      // the end of the grace period, set by stop
@@ -57,8 +61,8 @@ type server struct {
 
 // start makes the loops and listeners of a configuration and lets them run, each loop on a
 // goroutine of its own which is not locked to a thread. When it returns, clients can connect.
-func start(src source, c *config) (*server, error) {
-	s := &server{source: src, log: src.Logger, own: asynclog.Vital(src.Logger), config: c,
+func start(src source, c *config, handed *handover) (*server, error) {
+	s := &server{source: src, handed: handed, log: src.Logger, own: asynclog.Vital(src.Logger), config: c,
 		listeners: map[sockets.Address]*listener{}}
 	s.obtainer = certs.NewObtainer(src.Obtain, s.own)
 	var hook func(*conn.AccessEntry)
@@ -71,7 +75,7 @@ func start(src source, c *config) (*server, error) {
 			l.socket.Remove()
 			l.discard()
 		}
-		if h := src.handed; h != nil && h.pid {
+		if h := handed; h != nil && h.pid {
 			s.pid.close()
 		} else {
 			s.pid.remove()
@@ -124,7 +128,7 @@ func (s *server) start() (err error) {
 		}
 	}
 	if path := s.config.PIDFile; path != "" {
-		if s.pid = s.source.handed.pidFile(path); s.pid == nil {
+		if s.pid = s.handed.pidFile(path); s.pid == nil {
 			if s.pid, err = openPIDFile(path); err != nil {
 				return err
 			}
@@ -139,7 +143,7 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
-	if err := s.source.jail.makeFolder(s.config.acme()); err != nil {
+	if err := s.config.makeFolder(); err != nil {
 		return err
 	}
 	if err := s.confine(); err != nil {
@@ -168,7 +172,7 @@ func (s *server) start() (err error) {
 			}
 		}
 	}
-	if s.source.handed == nil { // otherwise see takeOver
+	if s.handed == nil { // otherwise see takeOver
 		if err := s.pid.write(os.Getpid()); err != nil {
 			return err
 		}
@@ -177,7 +181,7 @@ func (s *server) start() (err error) {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
 	s.config.begin()
-	if s.source.handed == nil { // otherwise see takeOver
+	if s.handed == nil { // otherwise see takeOver
 		s.obtainer.Obtain(s.config.acme())
 	}
 	for _, lc := range s.config.Listeners {
@@ -289,7 +293,7 @@ func (s *server) connConfig() conn.Config {
 			"descriptor_limit", limit, "reserved", cc.Reserved, "of_these_by_routes", held,
 			"left", max(limit-cc.Reserved, 0))
 	}
-	for _, name := range sortedKeys(c.Headers) {
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		for _, value := range c.Headers[name] {
 			cc.Headers = append(cc.Headers, conn.Field{Name: name, Value: value})
 		}
@@ -331,12 +335,12 @@ func (s *server) open(lc listenerConfig) (*listener, error) {
 	for addr := range s.listeners {
 		ours[addr.Port()] = true
 	}
-	sock, err := s.source.handed.open(lc.Address.String(), &lc.Endpoint, len(s.loops))
+	sock, err := s.handed.open(lc.Address.String(), &lc.Endpoint, len(s.loops))
 	if err != nil {
 		return nil, err
 	}
 	if sock == nil {
-		s.source.handed.ports(ours)
+		s.handed.ports(ours)
 		if sock, err = sockets.Open(&lc.Endpoint, len(s.loops), ours); err != nil {
 			return nil, err
 		}

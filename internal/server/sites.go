@@ -42,7 +42,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			Background: func(f func(context.Context)) { c.background = append(c.background, f) },
 			Count: func() func() (*metrics.Snapshot, error) {
 				c.counted = true
-				return c.observer.snapshot
+				return c.snapshot
 			},
 			Upstreams: func(f func() []metrics.Upstream) {
 				c.upstreams = append(c.upstreams, reporter{name, f})

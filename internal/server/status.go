@@ -6,91 +6,18 @@ import (
 	"os"
 	"runtime/metrics"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/auth"
 	"github.com/lwango/lwango/loop"
 
 	status "github.com/lwango/lwango/internal/metrics"
 )
 
-// routeName is how a route is called where its requests are counted.
-type routeName struct{ site, route string }
-
-// places numbers the routes of a program, for conn.Request.SetPlace. A route keeps its number over
-// reloads, so that its counters go on. Any goroutine may call the methods.
-type places struct {
-	mu      sync.Mutex
-	numbers map[routeName]uint32
-	names   []routeName // by number
-}
-
-// maxPlaces bounds what is counted where reloads name ever new routes; otherPlace is the number of
-// those beyond it.
-const (
-	maxPlaces  = 1000
-	otherPlace = 1
-)
-
-// number returns that of a route. A nil p has no numbers but 0.
-func (p *places) number(n routeName) uint32 {
-	if p == nil {
-		return 0
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.numbers == nil {
-		p.numbers = map[routeName]uint32{}
-		p.names = []routeName{{}, otherPlace: {site: "(other)"}}
-	}
-	i, ok := p.numbers[n]
-	if !ok {
-		if i = uint32(len(p.names)); len(p.names) >= maxPlaces {
-			return otherPlace
-		}
-		p.numbers[n], p.names = i, append(p.names, n)
-	}
-	return i
-}
-
-// all returns the names by number.
-func (p *places) all() []routeName {
-	if p == nil {
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clip(p.names)
-}
-
-// numberRoutes gives the routes of a site their numbers, and returns that of the site itself.
-func (p *places) numberRoutes(hosts []string, routes []handlers.Route) uint32 {
-	name := siteName(hosts)
-	for i := range routes {
-		routes[i].Place = p.number(routeName{name, routes[i].Prefix})
-	}
-	return p.number(routeName{site: name})
-}
-
-// siteName is how a site with these hosts is called where its requests are counted.
-func siteName(hosts []string) string {
-	if len(hosts) == 0 {
-		return "*"
-	}
-	return hosts[0]
-}
-
-// observer gathers what a server says of itself. It is set when the server starts; then any thread
-// may use it.
-type observer struct {
-	of atomic.Pointer[observed] // nil: nothing runs yet
-}
-
+// observed is what handlers see of a server.
 type observed struct {
 	*server
 	start  time.Time
@@ -103,12 +30,6 @@ type observed struct {
 	certificates atomic.Pointer[[]status.Certificate]
 }
 
-// reporter tells of the upstreams of a route.
-type reporter struct {
-	routeName
-	report func() []status.Upstream
-}
-
 // observe lets the handlers of c observe the server. It is called before c is in force.
 func (s *server) observe(c *config) {
 	if s.observed == nil {
@@ -116,7 +37,8 @@ func (s *server) observe(c *config) {
 			tallies: make([]atomic.Pointer[conn.Tally], len(s.loops))}
 		s.topics = s.source.Topics
 	}
-	c.observer.of.Store(s.observed)
+	snapshot := s.observed.snapshot
+	c.observer.Store(&snapshot)
 	s.observed.upstreams.Store(&c.upstreams)
 	s.observed.certify(c)
 }
@@ -131,11 +53,7 @@ const answerWait = time.Second
 
 // snapshot asks all loops, and waits for those that answer within answerWait. Any goroutine but a
 // loop's may call it.
-func (o *observer) snapshot() (*status.Snapshot, error) {
-	s := o.of.Load()
-	if s == nil {
-		return nil, ErrStopped
-	}
+func (s *observed) snapshot() (*status.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
 	defer cancel()
 	answers := askLoops(ctx, s.loops, func(i int) loop.Stats {

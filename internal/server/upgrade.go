@@ -154,7 +154,7 @@ func (s *server) beginUpgrade(stopping bool) {
 			"another one goes on: with the end of this one, its container or service would end")
 		return
 	}
-	if !s.source.jail.executes() {
+	if !s.jail.executes() {
 		s.failedUpgrade("[confine] keeps this process from executing a program; a new one needs a " +
 			"restart")
 		return

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -38,7 +39,7 @@ func releaseOf(release string, info *debug.BuildInfo) string {
 	if release == "" && i >= 0 {
 		release = all[i].Version
 	}
-	return orElse(release, "(devel)")
+	return cmp.Or(release, "(devel)")
 }
 
 func versionOf(release, commit string, info *debug.BuildInfo) string {
