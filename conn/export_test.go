@@ -97,3 +97,13 @@ func LocalKnown(req *Request) bool {
 var ConnectionsFor = connectionsFor
 
 const PerConnection = perConnection
+
+// Unread returns how many bytes of the body have come by HTTP/2 and were not read, and how much
+// memory holds them.
+func Unread(req *Request) (unread, held int) {
+	b := &req.x.via.(*h2stream).body
+	return len(b.buf) - b.r, cap(b.buf)
+}
+
+// Grown returns by how many bytes windows of HTTP/2 have grown.
+func Grown(s *Server) int64 { return s.windows.taken.Load() }

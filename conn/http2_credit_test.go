@@ -1,12 +1,19 @@
 package conn_test
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/loop"
 )
 
 // uint32Of is n as it stands in a frame.
@@ -67,3 +74,133 @@ func TestHTTP2LongDownload(t *testing.T) {
 		r.frame(http2.WindowUpdate, 0, 0, uint32Of(h.Length)).frame(http2.WindowUpdate, 0, 1, uint32Of(h.Length)).flush()
 	}
 }
+
+// TestHTTP2SlowUpload: what a handler has not read stays within the windows, however long the upload,
+// and whether or not the handler ever catches up.
+func TestHTTP2SlowUpload(t *testing.T) {
+	t.Parallel()
+	const size, behind = 48 << 20, 100 << 10
+	s := start(t, modes.HTTP2, conn.Config{MaxBodySize: -1, Handler: func(req *conn.Request, w *conn.Response) int {
+		buf, total := make([]byte, 16<<10), 0
+		first, err := io.ReadFull(req.Body(), buf)
+		for total = first; err == nil; {
+			for total < size-2*behind {
+				if unread, _ := conn.Unread(req); unread > behind {
+					break
+				}
+				req.Yield()
+			}
+			var n int
+			n, err = req.Body().Read(buf)
+			total += n
+			if _, held := conn.Unread(req); held > 2<<20 {
+				return w.Text(500, fmt.Sprint("holds ", held))
+			}
+		}
+		return w.Text(200, fmt.Sprint(total))
+	}})
+	req, _ := http.NewRequest("POST", url2(s, "/"), io.LimitReader(zeros{}, size))
+	if _, got := do2(t, client2(t, s), req); got != fmt.Sprint(size) {
+		t.Error(got)
+	}
+	s.Stop(time.Second)
+	if n := conn.Grown(s.Server); n != 0 {
+		t.Errorf("%d bytes of windows are not given back", n)
+	}
+}
+
+// TestHTTP2LongLine: a client far away, behind a proxy, soon sends as much as its line takes.
+func TestHTTP2LongLine(t *testing.T) {
+	t.Parallel()
+	var s *site
+	s = start(t, modes.HTTP2, conn.Config{MaxBodySize: -1, Handler: func(req *conn.Request, w *conn.Response) int {
+		n, _ := io.Copy(io.Discard, req.Body())
+		return w.Text(200, fmt.Sprint(n, conn.Grown(s.Server)))
+	}})
+	const size = 16 << 20
+	c := client2(t, s)
+	c.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+		return distant(t, s.Addr, 10*time.Millisecond), nil
+	}
+	req, _ := http.NewRequest("POST", url2(s, "/"), io.LimitReader(zeros{}, size))
+	var n, grown int64
+	if _, got := do2(t, c, req); !scan(got, &n, &grown) || n != size || grown < 1<<20 {
+		t.Error(got)
+	}
+}
+
+func scan(s string, to ...any) bool {
+	n, err := fmt.Sscan(s, to...)
+	return n == len(to) && err == nil
+}
+
+// distant returns a connection to a server that each byte takes d to reach, and that takes d back.
+func distant(t *testing.T, addr string, d time.Duration) net.Conn {
+	near, client := net.Pipe()
+	far, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	carry := func(to, from net.Conn) {
+		type piece struct {
+			due time.Time
+			b   []byte
+		}
+		line := make(chan piece, 1<<14)
+		go func() {
+			defer close(line)
+			for {
+				b := make([]byte, 32<<10)
+				n, err := from.Read(b)
+				if err != nil {
+					return
+				}
+				line <- piece{time.Now().Add(d), b[:n]}
+			}
+		}()
+		defer to.Close()
+		for p := range line {
+			time.Sleep(time.Until(p.due))
+			if _, err := to.Write(p.b); err != nil {
+				from.Close()
+			}
+		}
+	}
+	go carry(far, near)
+	go carry(near, far)
+	return client
+}
+
+// TestHTTP2WindowsGrow: what the windows of all clients grow by is bounded, and given back.
+func TestHTTP2WindowsGrow(t *testing.T) {
+	t.Parallel()
+	s := start(t, modes.HTTP2, conn.Config{MaxBodySize: -1, Handler: func(req *conn.Request, w *conn.Response) int {
+		_, _ = req.AwaitAny(-1, req.Loop().Stopped())
+		return w.Text(200, "stopped")
+	}})
+	const clients = 600
+	for range clients {
+		r := dial2(t, s)
+		r.head(1, 0, ":method", "POST", ":scheme", "http", ":path", "/wait", ":authority", "a").flush()
+		go func() {
+			for r.out = nil; ; {
+				if h, _ := r.next(); h.Type == 255 {
+					return
+				}
+			}
+		}()
+	}
+	s.Settled("all wait", func(*loop.Loop) bool { return s.Active() == clients })
+	s.Settle()
+	if n := conn.Grown(s.Server); n == 0 || n > 64<<20 {
+		t.Errorf("windows have grown by %d bytes", n)
+	}
+	s.Stop(10 * time.Second)
+	if n := conn.Grown(s.Server); n != 0 {
+		t.Errorf("%d bytes of windows are not given back", n)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

@@ -116,6 +116,8 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 		if h.Flags&http2.Ack == 0 {
 			s.out = http2.AppendHeader(s.out, http2.Ping, http2.Ack, 0, len(payload))
 			s.out = append(s.out, payload...)
+		} else {
+			s.measured(payload)
 		}
 	case http2.GoAway:
 		s.goAway(http2.NoError)
@@ -328,20 +330,10 @@ func (s *session) data(h http2.Header, st *h2stream, content []byte) http2.Code 
 		}
 	}
 	if len(content) > 0 {
-		s.idle = 0
+		s.idle, s.probed = 0, s.probed+int64(h.Length)
 	}
 	st.got(content, int(h.Length)-len(content), ends)
 	return http2.NoError
-}
-
-// unread returns n bytes of content to the client's credit on the connection.
-func (s *session) unread(n int) {
-	s.returned += int64(n)
-	if s.returned >= connCredit/2 && s.err == nil {
-		s.out = http2.AppendWindowUpdate(s.out, 0, uint32(s.returned))
-		s.credit, s.returned = s.credit+s.returned, 0
-		s.wake()
-	}
 }
 
 // settings acts on the client's settings.

@@ -263,7 +263,7 @@ func TestHTTP2Rude(t *testing.T) {
 		}, "GOAWAY ENHANCE_YOUR_CALM"},
 		{"more than the window", func(r *raw2) {
 			r.head(1, 0, ":method", "POST", ":scheme", "http", ":path", "/wait", ":authority", "a")
-			for range 20 {
+			for range 17 {
 				r.frame(http2.Data, 0, 1, strings.Repeat("x", 16<<10))
 			}
 		}, "RST_STREAM 1 FLOW_CONTROL_ERROR"},

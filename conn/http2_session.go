@@ -49,8 +49,11 @@ type session struct {
 	batch  uint // of output: what stands in out is of this one
 
 	window    int64 // how much content the client takes on the connection
-	credit    int64 // how much it may still send there
+	ownWindow int64 // how much content it may send before something is read,
+	credit    int64 // and how much it may still send
 	returned  int64 // what was read of that and not announced yet
+	probed    int64 // how much has come since the server's PING,
+	probing   bool  // which is not answered yet
 	newWindow int64 // the client's window for a new stream
 	frame     int   // the longest frame that the client takes
 
@@ -74,21 +77,19 @@ const (
 
 // Limits of a session.
 const (
-	maxStreams   = 128       // at a time
-	inputSize    = 32 << 10  // a frame and more
-	maxOutput    = 64 << 10  // gathered
-	connCredit   = 1 << 20   // window of the connection
-	ownWindow    = 256 << 10 // window of a stream
-	maxIdle      = 1000      // frames of no use in a row, within a minute
-	maxResets    = 200       // more than streams that were answered
-	maxFragments = 64        // frames of one field block
+	maxStreams   = 128      // at a time
+	inputSize    = 32 << 10 // a frame and more
+	maxOutput    = 64 << 10 // gathered
+	maxIdle      = 1000     // frames of no use in a row, within a minute
+	maxResets    = 200      // more than streams that were answered
+	maxFragments = 64       // frames of one field block
 )
 
 // begin2 makes the connection one of HTTP/2, with what was read so far, and returns the session. The
 // connection has no turn any more.
 func (t *turn) begin2() *session {
 	c := t.c
-	s := &session{connection: c, set: t.set, window: http2.Window, credit: connCredit,
+	s := &session{connection: c, set: t.set, window: http2.Window, credit: http2.Window, ownWindow: http2.Window,
 		newWindow: http2.Window, frame: http2.FrameSize}
 	if rest := t.in[t.r:t.w]; len(rest) > 0 {
 		s.in = make([]byte, max(inputSize, len(rest)))
@@ -107,7 +108,6 @@ func (t *turn) begin2() *session {
 	s.out = http2.AppendSetting(s.out, http2.MaxConcurrentStreams, maxStreams)
 	s.out = http2.AppendSetting(s.out, http2.InitialWindowSize, ownWindow)
 	s.out = http2.AppendSetting(s.out, http2.MaxHeaderListSize, uint32(s.set.MaxHeaderSize))
-	s.out = http2.AppendWindowUpdate(s.out, 0, connCredit-http2.Window)
 	loop.Become(&c.Thread, s)
 	c.state |= served
 	return s
@@ -231,6 +231,7 @@ func (s *session) abandon() {
 // close ends the connection in order: the client gets what was sent.
 func (s *session) close() coro.Code {
 	c := s.connection
+	s.giveBack()
 	if c.tls != nil {
 		_ = c.tls.CloseWrite()
 	}
@@ -291,6 +292,7 @@ func (s *session) Describe() string {
 func (s *session) Ended() {
 	s.fail(loop.ErrClientGone)
 	s.abandon()
+	s.giveBack()
 	s.connection.Ended()
 }
 

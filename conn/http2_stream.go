@@ -53,7 +53,8 @@ type received struct {
 	r        int
 	ended    bool  // there is no more to come
 	expected int64 // by Content-Length; -1: unknown
-	credit   int64 // how much the client may still send
+	window   int64 // how much the client may send before something is read,
+	credit   int64 // and how much it may still send
 	returned int64 // what was read of that and not announced yet
 	trailer  *http2.Fields
 }
@@ -116,7 +117,11 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 		st.bad = st.fields.Head(h, p, size, !ends)
 	}
 	st.x.req.raw = st.fields.Buf
-	st.body.ended, st.body.credit, st.body.expected = ends, ownWindow, h.ContentLength
+	b := &st.body
+	b.ended, b.credit, b.window, b.expected = ends, ownWindow, ownWindow, h.ContentLength
+	if !ends {
+		s.uploads()
+	}
 	if v, ok := h.Get(st.fields.Buf, "priority"); ok {
 		st.prioritize(v)
 	}
@@ -264,23 +269,15 @@ func (st *h2stream) got(content []byte, padding int, ends bool) {
 	if b.r == len(b.buf) {
 		b.buf, b.r = b.buf[:0], 0
 	}
+	if b.r > 0 && len(content) > cap(b.buf)-len(b.buf) { // a slow reader may never empty it
+		b.buf, b.r = b.buf[:copy(b.buf, b.buf[b.r:])], 0
+	}
 	b.buf = append(b.buf, content...)
 	b.ended = ends
 	if padding > 0 {
 		st.consumed(padding)
 	}
 	st.notify()
-}
-
-// consumed gives the client credit for what was read.
-func (st *h2stream) consumed(n int) {
-	s, b := st.s, &st.body
-	s.unread(n)
-	if b.returned += int64(n); b.returned >= ownWindow/2 && !b.ended && s.err == nil && st.err == nil {
-		s.out = http2.AppendWindowUpdate(s.out, st.id, uint32(b.returned))
-		b.credit, b.returned = b.credit+b.returned, 0
-		s.wake()
-	}
 }
 
 // wait waits for what ready says, as long as the client keeps the limit.
