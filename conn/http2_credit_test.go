@@ -80,7 +80,7 @@ func TestHTTP2LongDownload(t *testing.T) {
 func TestHTTP2SlowUpload(t *testing.T) {
 	t.Parallel()
 	const size, behind = 48 << 20, 100 << 10
-	s := start(t, modes.HTTP2, conn.Config{MaxBodySize: -1, Handler: func(req *conn.Request, w *conn.Response) int {
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxBodySize: -1}, Handler: func(req *conn.Request, w *conn.Response) int {
 		buf, total := make([]byte, 16<<10), 0
 		first, err := io.ReadFull(req.Body(), buf)
 		for total = first; err == nil; {
@@ -113,7 +113,7 @@ func TestHTTP2SlowUpload(t *testing.T) {
 func TestHTTP2LongLine(t *testing.T) {
 	t.Parallel()
 	var s *site
-	s = start(t, modes.HTTP2, conn.Config{MaxBodySize: -1, Handler: func(req *conn.Request, w *conn.Response) int {
+	s = start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxBodySize: -1}, Handler: func(req *conn.Request, w *conn.Response) int {
 		n, _ := io.Copy(io.Discard, req.Body())
 		return w.Text(200, fmt.Sprint(n, conn.Grown(s.Server)))
 	}})
@@ -174,7 +174,7 @@ func distant(t *testing.T, addr string, d time.Duration) net.Conn {
 // TestHTTP2WindowsGrow: what the windows of all clients grow by is bounded, and given back.
 func TestHTTP2WindowsGrow(t *testing.T) {
 	t.Parallel()
-	s := start(t, modes.HTTP2, conn.Config{MaxBodySize: -1, Handler: func(req *conn.Request, w *conn.Response) int {
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxBodySize: -1}, Handler: func(req *conn.Request, w *conn.Response) int {
 		_, _ = req.AwaitAny(-1, req.Loop().Stopped())
 		return w.Text(200, "stopped")
 	}})

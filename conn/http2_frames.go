@@ -262,7 +262,7 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 	}
 	s.last = id
 	s.set = s.port.server.settings.Load()
-	if s.flags&leaving != 0 || s.active >= maxStreams {
+	if s.flags&leaving != 0 || s.active >= s.set.MaxStreams {
 		// Not processed, so the client may send it again. The table has to follow.
 		var dropped http2.Fields
 		if s.dec.Decode(block, &dropped) != nil {

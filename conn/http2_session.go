@@ -77,7 +77,6 @@ const (
 
 // Limits of a session.
 const (
-	maxStreams   = 128      // at a time
 	inputSize    = 32 << 10 // a frame and more
 	maxOutput    = 64 << 10 // gathered
 	maxIdle      = 1000     // frames of no use in a row, within a minute
@@ -105,7 +104,7 @@ func (t *turn) begin2() *session {
 		c.transport().attach(&s.stream)
 	}
 	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, 0, 0, 3*6)
-	s.out = http2.AppendSetting(s.out, http2.MaxConcurrentStreams, maxStreams)
+	s.out = http2.AppendSetting(s.out, http2.MaxConcurrentStreams, uint32(s.set.MaxStreams))
 	s.out = http2.AppendSetting(s.out, http2.InitialWindowSize, ownWindow)
 	s.out = http2.AppendSetting(s.out, http2.MaxHeaderListSize, uint32(s.set.MaxHeaderSize))
 	loop.Become(&c.Thread, s)

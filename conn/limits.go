@@ -38,6 +38,9 @@ type Limits struct {
 	// most sixteen times as many, and half of max_connections. UNIX sockets and trusted proxies have
 	// no limit; of a connection with a header of the PROXY protocol, the client's address counts.
 	MaxConnectionsPerAddress int `toml:"max_connections_per_address" min:"-1" max:"100000000"`
+	// MaxStreams bounds the requests of a connection of HTTP/2 that are under way at a time, those
+	// included whose clients have given them up.
+	MaxStreams int `toml:"http2_max_concurrent_streams" min:"1" max:"10000" default:"128"`
 	// MaxHeaderSize is of a request head, which may have one field for each 64B of it, and 256 in
 	// any case.
 	MaxHeaderSize Size `toml:"max_header_size" min:"1KiB" max:"16MiB" default:"16KiB"`
