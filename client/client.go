@@ -208,7 +208,7 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 		}
 	}()
 	want := upstream.Kept
-	if !repeatable(method) || body.from != nil {
+	if !http1.Idempotent(method) || body.from != nil {
 		want = upstream.JustUsed
 	}
 	for {
@@ -231,7 +231,7 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 			b.lease.Broke()
 		}
 		if !kept || !errors.Is(err, ErrCut) || b.x.Heard() || sent.read ||
-			!repeatable(method) {
+			!http1.Idempotent(method) {
 			return nil, err
 		}
 		b.x.End()
@@ -258,15 +258,6 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 		c.hold(b)
 	}
 	return resp, nil
-}
-
-// repeatable reports the methods that may be sent twice (RFC 9110 section 9.2.2).
-func repeatable(method string) bool {
-	switch method {
-	case "GET", "HEAD", "OPTIONS", "PUT", "DELETE":
-		return true
-	}
-	return false
 }
 
 // group returns the server of u. When there are too many, the client forgets all of them. The old

@@ -15,7 +15,6 @@ var errShort = errors.New("response body is shorter than its Content-Length")
 type answer struct {
 	begun    bool
 	buffered bool  // a pause of the application does not flush it
-	discard  bool  // the client does not get the body
 	gone     bool  // the client takes no more, and the script runs on
 	bodiless bool  // a response of its status, or to this method, has no body
 	length   int64 // of the body, as it was announced; -1: it was not
@@ -59,12 +58,12 @@ func (c *call) open(h *cgi.Header) {
 	// it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
 	if h.Status == http.StatusResetContent {
 		c.answer.length, h.Length = -1, -1
-		c.discard()
+		c.Flow.Discard()
 	}
 	out := c.Resp.Header()
 	if c.Intercepts(h.Status) {
 		c.answer.length = -1
-		c.discard()
+		c.Flow.Discard()
 		for _, f := range h.Fields {
 			if relay.Explains(f.Name) {
 				out.Add(f.Name, f.Value)
@@ -81,7 +80,7 @@ func (c *call) open(h *cgi.Header) {
 	if c.Accel.Takes(h.Redirect, h.Sendfile) {
 		c.Redirect, c.Sendfile = h.Redirect, h.Sendfile
 		c.answer.length = -1
-		c.discard()
+		c.Flow.Discard()
 		return
 	}
 	if h.Coding != "" {
@@ -102,7 +101,7 @@ func (c *call) open(h *cgi.Header) {
 func (c *call) content(p []byte) error {
 	if !c.answer.bodiless && c.answer.length >= 0 {
 		if room := c.answer.length - c.answer.got; int64(len(p)) > room {
-			if c.answer.got <= c.answer.length && !c.answer.discard {
+			if c.answer.got <= c.answer.length && !c.Flow.Discarded() {
 				c.tooLong() // which needs much of the stack, and what comes below is the deepest
 			}
 			c.answer.got += int64(len(p)) - max(room, 0)
@@ -110,7 +109,7 @@ func (c *call) content(p []byte) error {
 		}
 	}
 	c.answer.got += int64(len(p))
-	if c.answer.discard || len(p) == 0 {
+	if len(p) == 0 {
 		return nil
 	}
 	return c.unwritable(c.Flow.Write(p))
@@ -125,7 +124,7 @@ func (c *call) tooLong() {
 // next byte may be a long time off.
 func (c *call) pause() error {
 	c.logStderr()
-	if !c.answer.begun || c.answer.discard || c.answer.buffered {
+	if !c.answer.begun || c.answer.buffered {
 		return nil
 	}
 	return c.unwritable(c.Flow.Flush())
@@ -133,7 +132,7 @@ func (c *call) pause() error {
 
 // short reports that the body was shorter than announced.
 func (c *call) short() bool {
-	return !c.answer.discard && !c.answer.bodiless && c.answer.length >= 0 &&
+	return !c.Flow.Discarded() && !c.answer.bodiless && c.answer.length >= 0 &&
 		c.answer.got < c.answer.length
 }
 

@@ -18,16 +18,10 @@ func (c *call) pour() error { return c.unwritable(c.Flow.Pour(!c.answer.buffered
 func (c *call) unwritable(err error) error {
 	if c.m.set.IgnoreClientAbort && errors.Is(err, relay.ErrClient) {
 		c.answer.gone = true
-		c.discard()
+		c.Flow.Discard()
 		return nil
 	}
 	return err
-}
-
-// discard says that the client does not get the body.
-func (c *call) discard() {
-	c.answer.discard = true
-	c.Flow.Discard()
 }
 
 // await waits for the client and the upstream at once: for the next bytes of an upload, or for room

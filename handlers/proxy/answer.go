@@ -99,7 +99,7 @@ const (
 
 // drop drops the body of the answer.
 func (c *call) drop() {
-	c.discard, c.dropped, c.dropUntil = true, 0, time.Now().Add(dropTime)
+	c.dropUntil = time.Now().Add(dropTime)
 	c.Flow.Discard()
 }
 

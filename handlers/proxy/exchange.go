@@ -155,7 +155,7 @@ func (c *call) wait() error {
 	}
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
-	case c.discard:
+	case c.Flow.Discarded():
 		return c.ended()
 	case expects:
 		return c.proceed()
@@ -167,7 +167,7 @@ func (c *call) wait() error {
 func (c *call) limit() time.Duration {
 	set := &c.m.set
 	switch {
-	case c.discard:
+	case c.Flow.Discarded():
 		return max(time.Until(c.dropUntil), 0)
 	case c.x.Held() > 0:
 		return set.SendTimeout
@@ -196,7 +196,7 @@ func (c *call) receive() (empty bool, err error) {
 		switch err := c.x.Receive(buf[:]); {
 		case err == stream.ErrWouldBlock:
 			return true, c.pause()
-		case err != nil && c.discard:
+		case err != nil && c.Flow.Discarded():
 			return false, c.ended()
 		case err != nil:
 			return false, err
@@ -219,7 +219,7 @@ func (c *call) take() error {
 	for {
 		e, data, err := c.x.Next()
 		switch {
-		case err != nil && c.discard:
+		case err != nil && c.Flow.Discarded():
 			return c.ended()
 		case err != nil:
 			if errors.As(err, new(*http1.Error)) { // whose status is for a request
@@ -232,7 +232,7 @@ func (c *call) take() error {
 			err = c.inform()
 		case e == client.Final:
 			err = c.open()
-		case e == client.Data && c.discard:
+		case e == client.Data && c.Flow.Discarded():
 			if c.dropped += len(data); c.dropped > dropBytes {
 				return c.ended()
 			}
@@ -251,7 +251,7 @@ func (c *call) take() error {
 // pause is called when the upstream has sent all for the moment. What has come goes out, as the
 // next byte may be a long time off.
 func (c *call) pause() error {
-	if !c.headed || c.discard || c.pushed {
+	if !c.headed || c.pushed {
 		return nil
 	}
 	c.pushed = true
@@ -283,7 +283,7 @@ func (c *call) ended() error {
 
 // trailer passes on the fields behind the body, and reports whether there are any.
 func (c *call) trailer() (any bool) {
-	if c.discard || !c.x.Head.Chunked {
+	if c.Flow.Discarded() || !c.x.Head.Chunked {
 		return false
 	}
 	c.x.Trailer(func(name, value []byte) {

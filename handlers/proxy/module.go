@@ -80,7 +80,7 @@ type module struct {
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &module{set: s}
 	m.Route = relay.Route{Settings: &m.set.Settings, Module: "proxy", Env: env,
-		Log: env.Log().With("route", env.Prefix), Repeats: idempotent, Alone: upstream.JustUsed}
+		Log: env.Log().With("route", env.Prefix), Repeats: http1.Idempotent, Alone: upstream.JustUsed}
 	security, err := s.TLS.Load(env.Path)
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "tls", Err: err}

@@ -37,12 +37,3 @@ func (m *module) retries(status int) bool {
 	}
 	return false
 }
-
-// idempotent reports whether a request of that method may be repeated (RFC 9110 section 9.2.2).
-func idempotent(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPut, http.MethodDelete:
-		return true
-	}
-	return false
-}

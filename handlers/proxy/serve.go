@@ -48,7 +48,6 @@ type call struct {
 	rest   []byte    // what has come behind a 101
 
 	// A body that the client does not get.
-	discard   bool
 	dropped   int // bytes
 	dropUntil time.Time
 }

@@ -55,6 +55,15 @@ func (m Method) String() string {
 	return ""
 }
 
+// Idempotent reports the methods by which a request may be sent twice (RFC 9110 section 9.2.2).
+func Idempotent(method string) bool {
+	switch method {
+	case "GET", "HEAD", "OPTIONS", "PUT", "DELETE":
+		return true
+	}
+	return false
+}
+
 // ValidMethod reports whether a request can have a method of that name: a token. PRI is in the
 // registry to be none (RFC 9113 section 3.4).
 func ValidMethod(name string) bool {

@@ -204,6 +204,9 @@ func (f *Flow) Discard() {
 	f.spool.drop()
 }
 
+// Discarded reports whether Discard was called.
+func (f *Flow) Discarded() bool { return f.discard }
+
 // Drop lets go of all that the flow holds.
 func (f *Flow) Drop() {
 	f.spool.drop()
