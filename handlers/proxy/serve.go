@@ -61,7 +61,6 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	c.m = m
 	c.Begin(&m.Route, c, req, resp)
 	c.Up.Tries, c.Up.Within = m.set.RetryTries, m.set.RetryTime
-	c.Up.Stay = m.Retry&relay.OnConnect == 0
 	defer c.free() // also when the thread is killed
 	if _, ok := req.HeaderView("Via"); ok && hops(req.Header()) >= maxHops {
 		m.Log.Error("proxy: the request has come through this server too many times",

@@ -66,6 +66,7 @@ type Talk interface {
 func (c *Call) Begin(r *Route, t Talk, req *conn.Request, resp *conn.Response) {
 	c.Route, c.talk, c.Req, c.Resp = r, t, req, resp
 	c.Up, c.Length = r.Group.Lease(), req.ContentLength()
+	c.Up.Stay = r.Retry&OnConnect == 0
 }
 
 // TakeBody gets the body ready to be sent: it is there before an upstream is asked, unless the
