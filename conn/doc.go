@@ -50,6 +50,8 @@
 //	http2_frames.go   what its client's frames do
 //	http2_stream.go   a stream: thread, exchange and carrier in one, and its request
 //	http2_answer.go   its answer
+//	http2_credit.go   windows for uploads
+//	http2_tunnel.go   a stream that a handler has taken over
 //	http2_send.go     whose content goes out next, and heads
 //	duplex.go         Duplex: body and answer at once
 //	tls.go            TLS between stream and turn

@@ -26,6 +26,10 @@ const hijackedBuffer = 4 << 10
 // handler limits the connection. c belongs to the request's thread, and is closed when the handler
 // returns.
 //
+// With HTTP/2, a handler can take over the stream of a request that opens a WebSocket, and no other.
+// c is then joined with the stream, in place of the connection. What the handler writes first is the
+// head of an answer of HTTP/1.1, as over HTTP/1.1; the client gets its fields and, for 101, 200.
+//
 // After Hijack, Response and Body are of no use. The access log gets the request's line when the
 // connection ends. Hijack gives up the buffers, and the rest of the request as soon as the handler
 // does not use it any more.
@@ -232,8 +236,11 @@ func StreamOf(c net.Conn) *stream.Stream {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	if t, ok := c.(*transport); ok {
+	switch t := c.(type) {
+	case *transport:
 		c = t.Conn
+	case tunneled:
+		return t.Stream
 	}
 	s, _ := c.(*stream.Stream)
 	return s

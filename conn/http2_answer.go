@@ -1,10 +1,9 @@
 package conn
 
 import (
-	"bufio"
 	"errors"
 	"io"
-	"net"
+	"net/http"
 	"time"
 
 	"github.com/lwango/lwango/internal/ascii"
@@ -32,6 +31,10 @@ func (st *h2stream) interim(status int, fields []Field) {
 // head implements carrier.
 func (st *h2stream) head(p *plan) {
 	if st.err != nil || st.expired() {
+		return
+	}
+	if st.extended && p.status == http.StatusSwitchingProtocols {
+		st.upgrade(p)
 		return
 	}
 	s := st.s
@@ -353,14 +356,3 @@ func shorter(a, b time.Duration) time.Duration {
 	}
 	return a
 }
-
-// upgrade implements carrier.
-func (st *h2stream) upgrade(*plan) {}
-
-// hijack implements carrier.
-func (st *h2stream) hijack() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoHijack }
-
-// detach implements carrier.
-func (st *h2stream) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoHijack }
-
-var errNoHijack = errors.New("conn: a stream of HTTP/2 has no connection to take over")

@@ -132,7 +132,7 @@ func (s *session) fill() {
 				st.pending = nil
 			}
 			if st.allowed == 0 {
-				loop.Nudge(&st.thread)
+				loop.Nudge(st.user)
 			}
 			st.requeue()
 		}

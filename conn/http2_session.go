@@ -103,7 +103,8 @@ func (t *turn) begin2() *session {
 	if c.tls != nil {
 		c.transport().attach(&s.stream)
 	}
-	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, 0, 0, 3*6)
+	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, 0, 0, 4*6)
+	s.out = http2.AppendSetting(s.out, http2.EnableConnectProtocol, 1)
 	s.out = http2.AppendSetting(s.out, http2.MaxConcurrentStreams, uint32(s.set.MaxStreams))
 	s.out = http2.AppendSetting(s.out, http2.InitialWindowSize, ownWindow)
 	s.out = http2.AppendSetting(s.out, http2.MaxHeaderListSize, uint32(s.set.MaxHeaderSize))

@@ -19,6 +19,8 @@ import (
 type h2stream struct {
 	thread loop.Thread
 	s      *session
+	user   *loop.Thread // that reads and writes: thread, or the tunnel's
+	tunnel *tunnel      // nil: no handler has taken the stream over
 	id     uint32
 	at     int // its place among the session's open streams; -1: none
 	x      exchange
@@ -32,6 +34,8 @@ type h2stream struct {
 	// The answer.
 	window     int64 // how much the client takes of it
 	ended      bool  // all of it was gathered
+	extended   bool  // the request opens a WebSocket (RFC 8441)
+	answered   bool  // by the head with which it is open
 	urgency    uint8
 	inQueue    bool
 	duplexing  bool
@@ -69,6 +73,7 @@ func (p *port) newStream(s *session, id uint32) *h2stream {
 		st.x.rest()
 		st.self[0] = st
 	}
+	st.user = &st.thread
 	st.s, st.id, st.at, st.window = s, id, -1, s.newWindow
 	st.urgency = defaultUrgency
 	return st
@@ -91,6 +96,7 @@ func (p *port) freeStream(st *h2stream) {
 	st.pending, st.next, st.prev, st.body = nil, nil, nil, received{}
 	st.in, st.out, st.reading, st.writing, st.allowed = stream.Limit{}, stream.Limit{}, stream.Pace{}, stream.Pace{}, 0
 	st.lastBatch = 0
+	st.tunnel, st.extended, st.answered = nil, false, false
 	st.fields = fields
 	if x.req.Thread != nil {
 		return // it reads the request's bytes
@@ -118,9 +124,15 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	}
 	st.x.req.raw = st.fields.Buf
 	b := &st.body
+	if st.extended = p.Protocol.End != 0; st.extended {
+		h.ContentLength = 0
+	}
 	b.ended, b.credit, b.window, b.expected = ends, ownWindow, ownWindow, h.ContentLength
 	if !ends {
 		s.uploads()
+	}
+	if st.extended {
+		b.expected = -1
 	}
 	if v, ok := h.Get(st.fields.Buf, "priority"); ok {
 		st.prioritize(v)
@@ -150,6 +162,9 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 		x.answer()
 	}
 	x.completed()
+	if st.tunnel != nil {
+		st.tunnel.join(t)
+	}
 	if x.crowds != nil {
 		s.crowds, x.crowds = x.crowds, nil
 	}
@@ -205,7 +220,12 @@ func (st *h2stream) Client() netip.Addr {
 }
 
 // exchange implements record.
-func (st *h2stream) exchange() *exchange { return &st.x }
+func (st *h2stream) exchange() *exchange {
+	if st.tunnel != nil {
+		return nil
+	}
+	return &st.x
+}
 
 func (st *h2stream) server() *Server { return st.s.port.server }
 
@@ -220,7 +240,11 @@ func (st *h2stream) left(err error) {
 	if st.err == nil {
 		st.err = err
 	}
-	loop.Leave(&st.thread)
+	if st.tunnel != nil { // a handler that has taken it over finds out when it reads
+		st.Left()
+	} else {
+		loop.Leave(&st.thread)
+	}
 	st.notify()
 }
 
@@ -229,7 +253,7 @@ func (st *h2stream) left(err error) {
 var errReset = errors.New("stream reset")
 
 // notify lets the thread look whether it can go on.
-func (st *h2stream) notify() { loop.Nudge(&st.thread) }
+func (st *h2stream) notify() { loop.Nudge(st.user) }
 
 // Watch, Ready and Unwatch make the stream a loop.Source for its own thread, which waits for what
 // wants says.
@@ -242,7 +266,7 @@ func (st *h2stream) Ready() bool { return st.ready() }
 func (st *h2stream) Unwatch(*loop.Thread) {}
 
 func (st *h2stream) ready() bool {
-	return st.err != nil || st.wantsInput && st.readable() || st.wantsRoom && st.allowed == 0
+	return st.err != nil || st.tunnel != nil && st.tunnel.over() || st.wantsInput && st.readable() || st.wantsRoom && st.allowed == 0
 }
 
 func (st *h2stream) readable() bool {

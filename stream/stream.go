@@ -99,6 +99,10 @@ func (s *Stream) Own(t *loop.Thread, remote netip.AddrPort) {
 	s.d, s.loop, s.remote, s.unix = loop.Own(t), t.Loop(), remote, !remote.IsValid()
 }
 
+// FD returns the number of the stream's descriptor, -1 if it is closed or was handed on. It stays the
+// stream's.
+func (s *Stream) FD() int { return s.d.FD() }
+
 // SetNoWait decides what happens when a read finds nothing. With on, the read returns
 // ErrWouldBlock, or the error of a limit that has passed; otherwise it waits.
 func (s *Stream) SetNoWait(on bool) { s.noWait = on }

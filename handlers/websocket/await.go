@@ -104,7 +104,7 @@ func (c *Conn) keepAlive() (time.Duration, error) {
 			return 0, c.err
 		}
 	case silent >= idle:
-		sysio.ResetOnClose(c.thread.FD())
+		sysio.ResetOnClose(c.stream.FD())
 		return 0, c.broken(errSilent)
 	}
 	if !c.asked {
@@ -133,9 +133,9 @@ const leastProgress = 4 << 10
 // nothing about the program, which may hang. The answer to each ping updates both. With UNIX
 // sockets there is one queue, which empties as the peer reads.
 func (c *Conn) progress() int64 {
-	if info, err := unix.GetsockoptTCPInfo(c.thread.FD(), unix.IPPROTO_TCP,
+	if info, err := unix.GetsockoptTCPInfo(c.stream.FD(), unix.IPPROTO_TCP,
 		unix.TCP_INFO); err == nil {
 		return int64(info.Bytes_acked) + int64(info.Snd_wnd)
 	}
-	return c.sent - int64(sysio.Unsent(c.thread.FD()))
+	return c.sent - int64(sysio.Unsent(c.stream.FD()))
 }

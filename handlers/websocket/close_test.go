@@ -61,7 +61,7 @@ func TestAnsweredInTime(t *testing.T) {
 	}
 	const limit = 500 * time.Millisecond
 	defer websocket.SetCloseWait(limit)()
-	run(t, func(t *testing.T, m mode) {
+	run1(t, func(t *testing.T, m mode) {
 		var u websocket.Upgrader
 		held, ended := make(chan struct{}), make(chan error, 1)
 		release := sync.OnceFunc(func() { close(held) })
@@ -130,7 +130,7 @@ func TestKilled(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("a forced EAGAIN takes the last word from a thread that cannot wait")
 	}
-	run(t, func(t *testing.T, m mode) {
+	run1(t, func(t *testing.T, m mode) {
 		u := new(websocket.Upgrader)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
 			if _, err := u.Upgrade(req, resp); err != nil {

@@ -28,7 +28,7 @@ func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
 	switch {
 	case req.Method() != http.MethodGet:
 		return a, &HandshakeError{http.StatusMethodNotAllowed, "method is not GET"}
-	case req.Proto() != "HTTP/1.1" || !hasToken(h.Values("Upgrade"), "websocket"):
+	case req.Proto() == "HTTP/1.0" || !hasToken(h.Values("Upgrade"), "websocket"):
 		return a, &HandshakeError{http.StatusUpgradeRequired,
 			"request does not ask for an upgrade to websocket"}
 	case !hasToken(h.Values("Connection"), "upgrade"):

@@ -30,7 +30,7 @@ func TestReadLimitByDefault(t *testing.T) {
 // and no peer is given up.
 func TestNegativeLimits(t *testing.T) {
 	t.Parallel()
-	run(t, func(t *testing.T, m mode) {
+	run1(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{
 			Compression: true, ReadLimit: -1, HandshakeTimeout: -1, MessageTimeout: -1,
 			WriteTimeout: -1, PingInterval: -1,

@@ -233,7 +233,7 @@ func (w *wire) Write(p []byte) (int, error) {
 		n, err := c.write(p[written:min(len(p), written+writePiece)])
 		written += n
 		if err != nil {
-			sysio.ResetOnClose(c.thread.FD())
+			sysio.ResetOnClose(c.stream.FD())
 			return written, err
 		}
 	}
@@ -270,7 +270,7 @@ func (c *Conn) writeUntil() time.Time {
 // says so when the peer has taken a third of it, perhaps a megabyte; a peer that keeps to the write
 // timeout's pace may take long for that.
 func (c *Conn) awaitRoom() error {
-	if sysio.Unsent(c.thread.FD()) < 4*writePiece {
+	if sysio.Unsent(c.stream.FD()) < 4*writePiece {
 		return nil // the write itself finds out
 	}
 	for {

@@ -2,6 +2,9 @@ package http2
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"math/rand/v2"
 
 	"github.com/lwango/lwango/internal/http1"
 )
@@ -91,7 +94,13 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' }
 // says that content may follow. The error is the status that the request is answered with.
 func (f *Fields) Head(h *http1.Head, p *Pseudo, size int, body bool) *http1.Error {
 	target := p.Path
-	if p.Path.End == 0 { // CONNECT
+	if p.Protocol.End != 0 {
+		if string(p.Protocol.Of(f.Buf)) != "websocket" {
+			return errProtocol
+		}
+		f.upgrade(p)
+		body = false // what follows is the WebSocket
+	} else if p.Path.End == 0 { // CONNECT
 		target = p.Authority
 	}
 	if scheme := p.Scheme.Of(f.Buf); p.Scheme.End != 0 {
@@ -128,6 +137,36 @@ func (f *Fields) Head(h *http1.Head, p *Pseudo, size int, body bool) *http1.Erro
 		}
 	}
 	return h.End(size, body)
+}
+
+var errProtocol = &http1.Error{Status: 501, Reason: "an extended CONNECT for another protocol than websocket"}
+
+// upgrade makes an extended CONNECT (RFC 8441 section 5) the request that opens a WebSocket in
+// HTTP/1.1, which is what handlers, rules and other servers know. The key, which HTTP/2 has no use
+// for, is as random as RFC 6455 section 4.1 wants it.
+func (f *Fields) upgrade(p *Pseudo) {
+	var key [16]byte
+	binary.NativeEndian.PutUint64(key[:], rand.Uint64())
+	binary.NativeEndian.PutUint64(key[8:], rand.Uint64())
+	p.Method.Start = uint32(len(f.Buf))
+	f.Buf = append(f.Buf, "GET"...)
+	p.Method.End = uint32(len(f.Buf))
+	n := 0
+	for _, field := range f.List {
+		if string(field.Name.Of(f.Buf)) != "sec-websocket-key" {
+			f.List[n] = field
+			n++
+		}
+	}
+	f.List = f.List[:n]
+	for _, field := range [...][2]string{{"connection", "Upgrade"}, {"upgrade", "websocket"},
+		{"sec-websocket-key", base64.StdEncoding.EncodeToString(key[:])}} {
+		start := uint32(len(f.Buf))
+		f.Buf = append(append(append(append(f.Buf, field[0]...), ':'), field[1]...), '\n')
+		name := start + uint32(len(field[0]))
+		f.List = append(f.List, http1.Field{Name: http1.Span{Start: start, End: name},
+			Value: http1.Span{Start: name + 1, End: uint32(len(f.Buf) - 1)}})
+	}
 }
 
 // joinCookies makes field i, the first Cookie field, one that has the pairs of all of them (RFC 9113

@@ -1,0 +1,128 @@
+package conn_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/test/modes"
+)
+
+const upgrade2 = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+
+// TestHTTP2Tunnel: an extended CONNECT is the request that opens a WebSocket, for handlers of the
+// loop and of net/http. Bytes move in both directions, more than all windows, until one side ends.
+func TestHTTP2Tunnel(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20
+	echo := func(w io.Writer, r io.Reader) {
+		_, _ = io.WriteString(w, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Own: y\r\n\r\n")
+		_, _ = io.CopyN(w, r, size)
+	}
+	std := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != "GET" || r.Header.Get("Upgrade") != "websocket" || r.Header.Get("Sec-Websocket-Key") == "" {
+			t.Errorf("%s %v", r.Method, r.Header)
+		}
+		c, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		echo(c, rw)
+	})
+	handlers := map[string]conn.Handler{
+		"loop": func(req *conn.Request, w *conn.Response) int {
+			c, r, err := w.Hijack()
+			if err != nil {
+				return w.Error(500, err)
+			}
+			if c.RemoteAddr().String() != req.RemoteAddr().String() {
+				t.Error(c.RemoteAddr())
+			}
+			echo(c, r)
+			return 0
+		},
+		"bridge": conn.HTTP(std), "bridge on the loop": conn.HTTPOnLoop(std),
+	}
+	for name, h := range handlers {
+		run(t, func(t *testing.T, m mode) {
+			log := new(entries)
+			s := start(t, m, conn.Config{Handler: h, AccessLog: log})
+			c := s.Dial()
+			c.Send(upgrade2)
+			std, err := http.ReadResponse(c.R, nil)
+			if err != nil || std.StatusCode != 101 || std.Header.Get("X-Own") != "y" {
+				t.Fatal(name, std, err)
+			}
+			sent := chacha(size)
+			go func() { _, _ = c.Write(sent) }()
+			got := make([]byte, size)
+			if _, err := io.ReadFull(c.R, got); err != nil || !bytes.Equal(got, sent) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if rest, _ := io.ReadAll(c.R); len(rest) > 0 {
+				t.Errorf("%s: %q", name, rest)
+			}
+			c.Close()
+			s.Idle()
+			if e := log.one(t); !e.Hijacked || e.Status != 101 || e.Proto != "HTTP/2.0" {
+				t.Errorf("%s: %+v", name, e)
+			}
+		}, modes.HTTP2, modes.HTTP2TLS)
+	}
+}
+
+// TestHTTP2TunnelEnds: handlers that refuse, clients that leave, and another protocol.
+func TestHTTP2TunnelEnds(t *testing.T) {
+	t.Parallel()
+	ended := make(chan error, 1)
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		if req.Path() == "/no" {
+			return 403
+		}
+		c, r, err := w.Hijack()
+		if err == nil {
+			fmt.Fprint(c, "HTTP/1.1 101 S\r\n\r\n")
+			_, err = io.Copy(io.Discard, r)
+		}
+		ended <- err
+		return 0
+	}})
+	connect := func(protocol, path string) []string {
+		return []string{":method", "CONNECT", ":scheme", "http", ":path", path, ":authority", "a",
+			":protocol", protocol, "sec-websocket-version", "13"}
+	}
+	r := dial2(t, s)
+	r.head(1, 0, connect("websocket", "/no")...).flush()
+	if got := r.until(http2.Headers); got != "HEADERS 1 403" {
+		t.Error(got)
+	}
+	r.head(3, 0, connect("other", "/")...).flush()
+	if got := r.until(http2.Headers); got != "HEADERS 3 501" {
+		t.Error(got)
+	}
+	r.Close()
+	for _, end := range []func(id uint32){
+		func(id uint32) { r.frame(http2.RSTStream, 0, id, "\x00\x00\x00\x08").flush() },
+		func(id uint32) { r.frame(http2.Data, http2.EndStream, id, "").flush() },
+		func(id uint32) { r.Close() },
+	} {
+		r = dial2(t, s)
+		r.head(1, 0, connect("websocket", "/")...).flush()
+		if got := r.until(http2.Headers); got != "HEADERS 1 200" {
+			t.Error(got)
+		}
+		end(1)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		r.Close()
+	}
+	s.Idle()
+}
