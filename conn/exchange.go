@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -179,6 +180,8 @@ func (x *exchange) precheck() int {
 		// proxy and says so. An http target on a secured connection does no harm: it asks for less
 		// than the connection gives.
 		return http.StatusMisdirectedRequest
+	case x.protocol != "" && x.elsewhere():
+		return http.StatusMisdirectedRequest
 	case h.Method == http1.CONNECT: // this server is no proxy (RFC 9110 section 9.3.6)
 		x.resp.header.Set("Allow", Methods)
 		x.resp.close = true
@@ -195,6 +198,20 @@ func (x *exchange) precheck() int {
 		return http.StatusBadRequest
 	}
 	return 0
+}
+
+// elsewhere reports whether the request must come by another connection, because of its host.
+func (x *exchange) elsewhere() bool {
+	c := x.c
+	if c.tls == nil || c.port.elsewhere == nil {
+		return false
+	}
+	host := x.req.HostView()
+	if i := bytes.LastIndexByte(host, ':'); i >= 0 && bytes.IndexByte(host[i:], ']') < 0 {
+		host = host[:i]
+	}
+	sni := c.transport().sni
+	return string(host) != sni && c.port.elsewhere(sni, string(host))
 }
 
 // Methods are those that a handler may see.

@@ -165,13 +165,18 @@ type Listener struct {
 	// HTTP2 lets clients speak HTTP/2 as well: over TLS if they agree on "h2" by ALPN, for which it
 	// must be among NextProtos, and otherwise with prior knowledge (RFC 9113 section 3).
 	HTTP2 bool
+
+	// Elsewhere, if not nil, reports whether a request for host must come by another connection than
+	// one whose client has asked for the name sni in its handshake. A client of HTTP/2 may ask for any
+	// host on one connection (RFC 9113 section 9.1.1); then it gets 421.
+	Elsewhere func(sni, host string) bool
 }
 
 // Serve accepts connections on l. The caller is on the loop, or the loop does not run yet. To stop
 // accepting, close the returned Listener on the loop. On an error ln.FD is still the caller's.
 func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 	p := &port{server: s, loop: l, tls: ln.TLS, name: ln.Name, terms: newTerms(ln.Terms),
-		http2:   ln.HTTP2,
+		http2: ln.HTTP2, elsewhere: ln.Elsewhere,
 		untaken: make(map[*connection]int)}
 	p.local = loop.LocalAddr(ln.FD)
 	p.wildcard = p.local.Addr().IsUnspecified()
@@ -228,8 +233,9 @@ type port struct {
 	// when Overdue last looked. Few connections need it, so their records do not have it.
 	untaken map[*connection]int
 
-	http2   bool        // the listener speaks it, too
-	streams []*h2stream // that no request uses
+	elsewhere func(sni, host string) bool
+	http2     bool        // the listener speaks it, too
+	streams   []*h2stream // that no request uses
 
 	// The first fields of all responses of this second.
 	second int64

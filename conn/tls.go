@@ -24,6 +24,7 @@ type transport struct {
 
 	version, cipher uint16 // what was agreed on, for the access log
 	http2           bool   // and that the connection speaks it
+	sni             string // with HTTP/2: the name that the client has asked for
 }
 
 // transport returns the net.Conn below c.tls.
@@ -138,7 +139,9 @@ func (t *turn) handshake() error {
 	slimTLS(conn, 0) // requests are smaller than a ClientHello
 	c.tls = conn
 	below.version, below.cipher = state.Version, state.CipherSuite
-	below.http2 = state.NegotiatedProtocol == "h2"
+	if below.http2 = state.NegotiatedProtocol == "h2"; below.http2 {
+		below.sni = state.ServerName
+	}
 	below.attach(&t.stream)
 	return nil
 }

@@ -134,3 +134,28 @@ func (n certNames) of(sni string) iter.Seq[*tls.Certificate] {
 		}
 	}
 }
+
+// Elsewhere reports whether another certificate is for host than those that a client is shown which
+// asks for the name sni. If none is for host, the answer is the same by any connection.
+func Elsewhere(c *tls.Config, sni, host string) bool {
+	if c == nil {
+		return false
+	}
+	known := slices.ContainsFunc(c.Certificates, func(cert tls.Certificate) bool { return isFor(&cert, sni) })
+	own := false
+	for i := range c.Certificates {
+		cert := &c.Certificates[i]
+		if !isFor(cert, host) {
+			continue
+		}
+		if shown := i == 0; known && isFor(cert, sni) || !known && shown {
+			return false
+		}
+		own = true
+	}
+	return own
+}
+
+func isFor(cert *tls.Certificate, name string) bool {
+	return name != "" && cert.Leaf != nil && cert.Leaf.VerifyHostname(name) == nil
+}

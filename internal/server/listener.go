@@ -81,3 +81,8 @@ func (s *server) renewCerts(now time.Time) {
 		s.warnOfCerts(now)
 	}
 }
+
+// elsewhere is that of conn.Listener, by the certificates in force.
+func (l *listener) elsewhere(sni, host string) bool {
+	return certs.Elsewhere(l.certs.Load(), sni, host)
+}

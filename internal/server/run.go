@@ -359,7 +359,7 @@ func (s *server) serve(l *listener, i int) error {
 			h, err = stream.ServeFD(s.loops[i], fd, c.idle, &s.sessions, c.streams)
 		} else {
 			h, err = s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls, Name: l.name,
-				Terms: l.terms, HTTP2: l.config.HTTP2})
+				Terms: l.terms, HTTP2: l.config.HTTP2, Elsewhere: l.elsewhere})
 		}
 		if err != nil {
 			sockets.CloseAll(fds[j:])

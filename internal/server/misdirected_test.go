@@ -1,0 +1,51 @@
+package server_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// TestMisdirected: a client of HTTP/2 that asks, on one connection, for a host whose certificate is
+// another one than it was shown gets 421. What is the same by any connection is answered.
+func TestMisdirected(t *testing.T) {
+	s := startTLS(t, func(s *tlsServer) {
+		for i, names := range [][]string{{"a.test", "*.a.test"}, {"b.test"}} {
+			name := []string{"a", "b"}[i]
+			cert, key := s.ca.Files(s.ca.Issue(24*time.Hour, names...))
+			s.move(cert, name+".pem")
+			s.move(key, name+".key")
+		}
+	}, "http2 = true\n"+`tls = [{cert = "a.pem", key = "a.key"}, {cert = "b.pem", key = "b.key"}]`)
+	for sni, hosts := range map[string]map[string]int{
+		"a.test": {"a.test": 200, "www.a.test:443": 200, "b.test": 421, "b.test:8443": 421, "c.test": 200, "127.0.0.1": 200},
+		"b.test": {"b.test": 200, "a.test": 421},
+		"c.test": {"a.test": 200, "b.test": 421, "c.test": 200}, // it is shown the first certificate
+	} {
+		tr := &http.Transport{Protocols: new(http.Protocols)}
+		tr.Protocols.SetHTTP2(true)
+		tr.DialTLSContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			d := tls.Dialer{Config: &tls.Config{ServerName: sni, InsecureSkipVerify: true, NextProtos: []string{"h2"}}}
+			return d.DialContext(ctx, network, s.Addresses()[0])
+		}
+		for host, want := range hosts {
+			req, err := http.NewRequest("GET", "https://x/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			resp, err := (&http.Client{Transport: tr}).Do(req)
+			if err != nil {
+				t.Fatal(sni, host, err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want || resp.ProtoMajor != 2 {
+				t.Errorf("%s on a connection for %s: %s %s, want %d", host, sni, resp.Proto, resp.Status, want)
+			}
+		}
+		tr.CloseIdleConnections()
+	}
+}
