@@ -124,7 +124,7 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 	case http2.WindowUpdate:
 		return s.windowUpdate(h, st, payload)
 	case http2.PriorityUpdate:
-		s.prioritize(http2.Uint32(payload)&^(1<<31), payload[4:])
+		return s.prioritize(http2.Uint32(payload)&^(1<<31), payload[4:])
 	case http2.Priority:
 		if http2.Uint32(payload)&^(1<<31) == h.Stream {
 			s.resetStream(h.Stream, http2.ProtocolError)

@@ -9,7 +9,7 @@ import (
 // (RFC 9218 section 4.1).
 const (
 	urgencies      = 8
-	defaultUrgency = 3
+	defaultUrgency = http2.DefaultUrgency
 )
 
 // streamQueue is a list of streams with content to be sent, in turn.
@@ -56,18 +56,11 @@ func (st *h2stream) unqueue() {
 	}
 }
 
-// prioritize takes a value of the Priority field (RFC 9218 section 4): u is the urgency. Streams of
-// one urgency take turns, whether they are incremental or not.
-func (st *h2stream) prioritize(value []byte) {
-	u := st.urgency
-	for i := 0; i+2 < len(value); i++ {
-		if value[i] == 'u' && value[i+1] == '=' && (i == 0 || value[i-1] == ',' || value[i-1] == ' ') {
-			if c := value[i+2]; '0' <= c && c < '0'+urgencies {
-				u = c - '0'
-			}
-			break
-		}
-	}
+// prioritize takes a value of the Priority field. Streams of one urgency take turns, whether they are
+// incremental or not.
+func (st *h2stream) prioritize(value []byte) { st.setUrgency(http2.Urgency(value)) }
+
+func (st *h2stream) setUrgency(u uint8) {
 	if u != st.urgency {
 		queued := st.inQueue
 		st.unqueue()
@@ -78,11 +71,39 @@ func (st *h2stream) prioritize(value []byte) {
 	}
 }
 
-// prioritize acts on a PRIORITY_UPDATE frame.
-func (s *session) prioritize(id uint32, value []byte) {
-	if st := s.find(id); st != nil {
+// prioritize acts on a PRIORITY_UPDATE frame, which may come before the request and takes the place
+// of its Priority field (RFC 9218 section 7).
+func (s *session) prioritize(id uint32, value []byte) http2.Code {
+	switch st := s.find(id); {
+	case st != nil:
 		st.prioritize(value)
+	case id%2 == 0:
+		return http2.ProtocolError
+	case id > s.last:
+		s.early[s.earlyCount%len(s.early)] = earlyUrgency{id, http2.Urgency(value)}
+		s.earlyCount++
 	}
+	return http2.NoError
+}
+
+// earlyUrgency is that of a stream which is not open yet.
+type earlyUrgency struct {
+	id      uint32
+	urgency uint8
+}
+
+// earlyOf returns what was said of the stream before it was opened.
+func (s *session) earlyOf(id uint32) (u uint8, ok bool) {
+	if s.earlyCount == 0 {
+		return 0, false
+	}
+	for i := range s.early { // the last one counts
+		e := &s.early[(s.earlyCount+len(s.early)-1-i)%len(s.early)]
+		if e.id == id {
+			return e.urgency, true
+		}
+	}
+	return 0, false
 }
 
 // quick reports whether a stream may add to the output at once: no other waits for its turn, and

@@ -44,9 +44,11 @@ type session struct {
 	blockEnds   bool   // the stream ends with it
 	fragments   int
 
-	queue  [urgencies]streamQueue // streams with content to be sent
-	queued int
-	batch  uint // of output: what stands in out is of this one
+	queue      [urgencies]streamQueue // streams with content to be sent
+	queued     int
+	early      [8]earlyUrgency // of streams that may come, those said last,
+	earlyCount int             // and of how many was said something
+	batch      uint            // of output: what stands in out is of this one
 
 	window    int64 // how much content the client takes on the connection
 	ownWindow int64 // how much content it may send before something is read,
@@ -103,7 +105,8 @@ func (t *turn) begin2() *session {
 	if c.tls != nil {
 		c.transport().attach(&s.stream)
 	}
-	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, 0, 0, 4*6)
+	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, 0, 0, 5*6)
+	s.out = http2.AppendSetting(s.out, http2.NoRFC7540Priorities, 1)
 	s.out = http2.AppendSetting(s.out, http2.EnableConnectProtocol, 1)
 	s.out = http2.AppendSetting(s.out, http2.MaxConcurrentStreams, uint32(s.set.MaxStreams))
 	s.out = http2.AppendSetting(s.out, http2.InitialWindowSize, ownWindow)

@@ -134,7 +134,9 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	if st.extended {
 		b.expected = -1
 	}
-	if v, ok := h.Get(st.fields.Buf, "priority"); ok {
+	if u, ok := s.earlyOf(st.id); ok {
+		st.setUrgency(u)
+	} else if v, ok := h.Get(st.fields.Buf, "priority"); ok {
 		st.prioritize(v)
 	}
 	s.port.loop.Begin(&st.thread, st)
