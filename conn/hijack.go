@@ -292,8 +292,11 @@ func (c *crossing) handOver(req *Request, resp *Response) bool {
 	defer c.mu.Unlock()
 	h := &c.hijack
 	if err == nil {
-		h.ended, h.server = req.x.logLater(), req.x.c.port.server
-		h.server.detached.Add(1)
+		h.ended = req.x.logLater()
+		if req.x.protocol == "" { // else the connection stays
+			h.server = req.x.c.port.server
+			h.server.detached.Add(1)
+		}
 	}
 	if err == nil && c.returned { // the goroutine that asks has outlived the handler
 		h.end()

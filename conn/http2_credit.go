@@ -46,10 +46,14 @@ func (s *session) grow(n int64) int64 {
 	return n
 }
 
-// giveBack gives back what the window has grown by. The client sends no more that is kept.
+// giveBack gives back what the window has grown by, and counts the session no more. The client sends
+// nothing that is kept.
 func (s *session) giveBack() {
-	s.server().windows.taken.Add(http2.Window - s.ownWindow)
-	s.ownWindow = http2.Window
+	if s.flags&over == 0 {
+		s.flags |= over
+		s.server().windows.taken.Add(http2.Window - s.ownWindow)
+		s.port.tally.Sessions--
+	}
 }
 
 // uploads is called when an upload begins.

@@ -157,6 +157,7 @@ func (s *session) wasClosed(id uint32) bool {
 
 // countReset counts a stream that has ended without an answer because of the client.
 func (s *session) countReset() http2.Code {
+	s.port.tally.Resets++
 	if s.resets++; s.resets > maxResets {
 		return http2.EnhanceYourCalm
 	}

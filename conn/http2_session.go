@@ -75,6 +75,7 @@ const (
 	tableless                          // http2.NoTable was sent
 	leaving                            // GOAWAY was sent: no new streams
 	failing                            // because of an error: nothing more is read
+	over                               // giveBack was called
 )
 
 // Limits of a session.
@@ -113,6 +114,7 @@ func (t *turn) begin2() *session {
 	s.out = http2.AppendSetting(s.out, http2.MaxHeaderListSize, uint32(s.set.MaxHeaderSize))
 	loop.Become(&c.Thread, s)
 	c.state |= served
+	c.port.tally.Sessions++
 	return s
 }
 

@@ -111,7 +111,7 @@ func (p *port) freeStream(st *h2stream) {
 func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	s := st.s
 	s.add(st)
-	s.active++
+	s.count(1)
 	setPace(&st.reading, s.set, s.set.BodyTimeout)
 	setPace(&st.writing, s.set, s.set.WriteTimeout)
 	st.in.SetPace(&st.reading)
@@ -202,12 +202,26 @@ func (st *h2stream) Left() { st.x.canceled(loop.ErrClientGone) }
 // Ended implements loop.Body.
 func (st *h2stream) Ended() {
 	s := st.s
-	s.active--
+	s.count(-1)
 	if s.resets > 0 && st.err == nil {
 		s.resets--
 	}
 	s.port.freeStream(st)
 	s.wake()
+}
+
+// count counts streams whose threads have not ended.
+func (s *session) count(n int) {
+	t := s.port.tally
+	was := s.active
+	s.active += n
+	t.Streams += int64(n)
+	switch {
+	case was == 0:
+		t.AtWork++
+	case s.active == 0:
+		t.AtWork--
+	}
 }
 
 // Flush implements loop.Holder. The session sends what was gathered in any case.

@@ -64,6 +64,7 @@ func (st *h2stream) open() (*stream.Stream, error) {
 	st.tunnel, st.duplexing = w, true
 	st.x.hijacked()
 	st.x.via = takenOver
+	st.s.port.tally.Tunnels++
 	st.user = l.Go(w.run)
 	return far, nil
 }
@@ -74,9 +75,8 @@ func (st *h2stream) hijack() (net.Conn, *bufio.Reader, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	x, tally := &st.x, st.s.port.tally
+	x := &st.x
 	h := &takeover{id: x.req.ID(), route: x.req.prefix}
-	tally.Hijacked++
 	ended := x.logLater()
 	loop.SetLocal(&st.thread, h)
 	st.thread.Defer(func() {
@@ -84,7 +84,6 @@ func (st *h2stream) hijack() (net.Conn, *bufio.Reader, error) {
 			ended(h)
 		}
 		_ = far.Close()
-		tally.Hijacked--
 		st.tunnel.closed = true
 		st.notify()
 		loop.SetLocal(&st.thread, nil)
@@ -123,6 +122,7 @@ func (w *tunnel) join(t *loop.Thread) {
 	was := t.KeepWaiting(true)
 	_, _ = t.AwaitAny(-1, &w.ended)
 	t.KeepWaiting(was)
+	w.st.s.port.tally.Tunnels--
 }
 
 // over reports whether the tunnel has nothing more to do.

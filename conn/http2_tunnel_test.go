@@ -10,6 +10,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/loop"
 )
 
 const upgrade2 = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
@@ -125,4 +126,56 @@ func TestHTTP2TunnelEnds(t *testing.T) {
 		r.Close()
 	}
 	s.Idle()
+}
+
+// TestHTTP2Tally: connections, streams and resets are counted, and none is left over.
+func TestHTTP2Tally(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		if req.Path() == "/ws" {
+			c, r, err := w.Hijack()
+			if err == nil {
+				_, _ = io.WriteString(c, "HTTP/1.1 101 S\r\n\r\n")
+				_, err = io.Copy(io.Discard, r)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			return 0
+		}
+		_, _ = req.AwaitAny(-1, loop.FromChan(release))
+		return 204
+	}})
+	tally := func() string {
+		var y conn.Tally
+		s.On(func(l *loop.Loop) { y = s.Server.Tally(l) })
+		return fmt.Sprint(y.Sessions, y.AtWork, y.Streams, y.Tunnels, y.Resets)
+	}
+	r := dial2(t, s)
+	r.frame(http2.Ping, 0, 0, "12345678").flush()
+	r.until(http2.Ping)
+	if got := tally(); got != "1 0 0 0 0" {
+		t.Error(got)
+	}
+	r.get(1).get(3).head(5, 0, ":method", "CONNECT", ":scheme", "http", ":path", "/ws", ":authority", "a",
+		":protocol", "websocket").flush()
+	r.until(http2.Headers)
+	if got := tally(); got != "1 1 3 1 0" {
+		t.Error(got)
+	}
+	r.frame(http2.RSTStream, 0, 1, "\x00\x00\x00\x08").flush()
+	s.Settled("a reset", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == 2 })
+	close(release)
+	r.until(http2.Headers)
+	r.frame(http2.Data, http2.EndStream, 5, "").flush()
+	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == 0 })
+	if got := tally(); got != "1 0 0 0 1" {
+		t.Error(got)
+	}
+	r.Close()
+	s.Idle()
+	if got := tally(); got != "0 0 0 0 1" {
+		t.Error(got)
+	}
 }

@@ -19,6 +19,13 @@ type Tally struct {
 	Hijacked  int64 // connections that a handler of this loop has taken over
 	Lingering int64 // connections that are being closed
 
+	// HTTP/2, now: its connections, which are among the others, those of them with streams, the
+	// streams, and those of the streams that a handler has taken over, which are not among Hijacked.
+	Sessions, AtWork, Streams, Tunnels int64
+
+	// Resets are the streams that clients have taken back or made the server reset.
+	Resets int64
+
 	// Places are the requests by the number of their route, see Request.SetPlace, if Config.Count
 	// is set.
 	Places []PlaceTally

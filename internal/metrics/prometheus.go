@@ -37,6 +37,10 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 	}
 	t.one("lwango_tls_handshakes_failed_total", "counter",
 		"TLS handshakes that clients have begun, and that have failed.", float64(c.FailedHandshakes))
+	t.one("lwango_http2_connections", "gauge", "Open connections that speak HTTP/2.", float64(c.HTTP2))
+	t.one("lwango_http2_streams", "gauge", "Streams of HTTP/2: requests, and WebSockets.", float64(c.Streams))
+	t.one("lwango_http2_resets_total", "counter",
+		"Streams of HTTP/2 that clients have taken back, or made the server reset.", float64(c.Resets))
 	s.places(&t)
 	t.one("lwango_requests_started_total", "counter",
 		"Requests that have begun, with those that were refused.", float64(s.Requests.Total))

@@ -43,6 +43,10 @@ type Connections struct {
 	Refusing  int64 `json:"refusing"`  // beyond max_connections: they get 503
 
 	FailedHandshakes int64 `json:"failed_handshakes"` // of TLS, since the start
+
+	HTTP2   int64 `json:"http2"`         // of those that are open
+	Streams int64 `json:"http2_streams"` // of these; requests, WebSockets
+	Resets  int64 `json:"http2_resets"`  // streams that clients have taken back, since the start
 }
 
 // Places are those of computations that clients can ask for, and that take turns. All servers of a

@@ -180,6 +180,10 @@ func (s *observed) sum(g *status.Snapshot) {
 		c.Hijacked += t.Hijacked
 		c.Lingering += t.Lingering
 		c.FailedHandshakes += t.FailedHandshakes
+		c.HTTP2 += t.Sessions
+		c.Streams += t.Streams
+		c.Resets += t.Resets
+		c.Busy += t.AtWork - t.Streams + t.Tunnels // with what runs, the connections that are at work
 		r.Total += t.Requests
 		r.Running += t.Requests - t.Ended
 		for i, p := range t.Places[:min(len(t.Places), len(routes))] {
@@ -203,7 +207,7 @@ func (s *observed) sum(g *status.Snapshot) {
 	for _, l := range s.loops {
 		r.Panics += l.Panicked()
 	}
-	c.Busy, c.Refusing = r.Running, int64(s.conn.Refusing())
+	c.Busy, c.Refusing = max(c.Busy+r.Running, 0), int64(s.conn.Refusing())
 	c.Idle = max(int64(s.conn.Active())-c.Busy-c.Hijacked-c.Lingering, 0)
 	c.Hijacked += int64(s.conn.Detached()) // these are not among the active ones
 	c.Open = c.Idle + c.Busy + c.Hijacked + c.Lingering

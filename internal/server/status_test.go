@@ -185,9 +185,9 @@ func sumOf(s *metrics.Snapshot) (n int64) {
 }
 
 var (
-	helpLine   = regexp.MustCompile(`^# HELP ([a-z_]+) [^\n]+$`)
-	typeLine   = regexp.MustCompile(`^# TYPE ([a-z_]+) (counter|gauge|histogram)$`)
-	sampleLine = regexp.MustCompile(`^([a-z_]+)(\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (\S+)$`)
+	helpLine   = regexp.MustCompile(`^# HELP ([a-z0-9_]+) [^\n]+$`)
+	typeLine   = regexp.MustCompile(`^# TYPE ([a-z0-9_]+) (counter|gauge|histogram)$`)
+	sampleLine = regexp.MustCompile(`^([a-z0-9_]+)(\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (\S+)$`)
 )
 
 // parseMetrics is strict about the format: families stand together, behind HELP and TYPE, no sample

@@ -41,6 +41,10 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 		rate(allKnown, q.Got, old.Got, size))
 	add("connections %d: %d idle, %d busy, %d hijacked, %d lingering; %d refusing", c.Open, c.Idle,
 		c.Busy, c.Hijacked, c.Lingering, c.Refusing)
+	if c.HTTP2 > 0 || c.Resets > 0 {
+		add("http/2      %d connections, %d streams, %s/s resets", c.HTTP2, c.Streams,
+			rate(allKnown, c.Resets, before.Connections.Resets, tenths))
+	}
 	h, p := &now.Handshakes, &now.Passwords
 	add("handshakes  %d compute, %d wait, %d have failed; passwords: %d compute, %d wait", h.Taken,
 		h.Waiting, c.FailedHandshakes, p.Taken, p.Waiting)
