@@ -126,7 +126,8 @@ type listenerConfig struct {
 	Name             string `toml:"name"`
 	sockets.Endpoint `toml:",inline"`
 	TLS              certs.TLS `toml:",inline"`
-	// HTTP2 is whether clients may speak HTTP/2 as well: over TLS by ALPN, else with prior knowledge.
+	// HTTP2 is whether clients may speak HTTP/2 as well: over TLS by ALPN, as they may by default, else
+	// with prior knowledge.
 	HTTP2 bool `toml:"http2"`
 
 	// TrustedProxies are peers whose forwarding headers are trusted: networks, addresses, and
@@ -400,6 +401,9 @@ func (c *config) checkListeners(log *slog.Logger) {
 			continue
 		}
 		seen[l.Address] = true
+		if !l.Table.Has("http2") {
+			l.HTTP2 = len(l.TLS.Files) > 0
+		}
 		protocols := []string{"http/1.1"}
 		if l.HTTP2 {
 			protocols = []string{"h2", "http/1.1"}
