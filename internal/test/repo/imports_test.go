@@ -62,6 +62,7 @@ var allowed = map[string][]string{
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"internal/accesslog", "internal/asynclog", "internal/certs", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "stream", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/metrics", "internal/settings", "internal/sockets", "internal/sysio", "internal/tags", "internal/confine"},
 	"internal/settings":         {"conn", "internal/confpath", "internal/tags"},
+	"internal/tags":             {},
 	"internal/certs":            {"internal/ascii", "internal/confpath", "internal/metrics", "internal/settings", "internal/sysio"},
 	"internal/sockets":          {"loop", "internal/confpath", "internal/settings"},
 	"internal/accesslog":        {"conn", "loop", "internal/confpath", "internal/settings", "internal/template"},
