@@ -186,7 +186,7 @@ func (g *Group) sync() {
 		}
 	}
 	var waiting []*ticket
-	for e := range g.waiting.InTurn() {
+	for e := range g.waiting.InTurn(nil) {
 		waiting = append(waiting, e.Value)
 	}
 	for _, tk := range waiting {
