@@ -123,14 +123,6 @@ func AvoidFor(d time.Duration) (reset func()) {
 	return func() { avoidFor = before }
 }
 
-// SharedFor sets for how long the last place is spare once a client is alone, and returns a function
-// that sets it back.
-func SharedFor(d time.Duration) (reset func()) {
-	before := sharedFor
-	sharedFor = d
-	return func() { sharedFor = before }
-}
-
 // Resolve is resolve.
 var Resolve = resolve
 

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"iter"
 	"net"
-	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/lwango/lwango/internal/fair"
-	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -85,8 +83,7 @@ type member struct {
 type place struct {
 	*member
 	kept
-	site   netip.Addr // of the client, see networks.SiteOf
-	others int        // how many members the request has not tried, besides this one
+	others int // how many members the request has not tried, besides this one
 }
 
 // Group makes a group. An error says which of the addresses is wrong, and what was expected.
@@ -176,8 +173,6 @@ func (g *Group) untried(tried []*peer) iter.Seq[*member] {
 // acquire returns a place at a member that was not tried, and waits for one up to the given time.
 // The caller gives the place back with release.
 func (g *Group) acquire(t *loop.Thread, until time.Time, tried []*peer, want Want) (place, error) {
-	client := loop.ClientOf(t)
-	site := networks.SiteOf(client)
 	g.pool.mu.Lock()
 	g.sync()
 	if len(tried) > 0 && !g.has(tried) { // the others have left meanwhile
@@ -185,12 +180,12 @@ func (g *Group) acquire(t *loop.Thread, until time.Time, tried []*peer, want Wan
 		return place{}, errNowhere
 	}
 	if !g.crowded(tried) {
-		if p, ok := g.take(t.Loop(), site, tried, want); ok {
+		if p, ok := g.take(t.Loop(), tried, want); ok {
 			g.pool.mu.Unlock()
 			return p, nil
 		}
 	}
-	tk := g.enter(t.Loop(), client, site, tried, want)
+	tk := g.enter(t, tried, want)
 	for m := range g.untried(tried) {
 		m.serve() // the requests in front may wait for something else
 	}
@@ -245,16 +240,15 @@ func (g *Group) withdraw(tk *ticket) {
 		return
 	}
 	if p, err := tk.promise.Value(); err == nil {
-		g.release(p.member, p.site, p.kept, 0)
+		g.release(p.member, p.kept, 0)
 	}
 }
 
 // release gives a place back, and with it a connection that may be used again, if there is one, for
 // as long as limit; 0: the upstream has not said for how long.
-func (g *Group) release(m *member, site netip.Addr, k kept, limit time.Duration) {
+func (g *Group) release(m *member, k kept, limit time.Duration) {
 	g.pool.mu.Lock()
 	m.active--
-	m.holders.leave(site)
 	switch {
 	case k.stream == nil:
 	case g.MaxIdle == 0 || m.gone || !g.again(k.record, limit):
@@ -290,13 +284,13 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// take takes a place for a request of a site on l, if there is one.
-func (g *Group) take(l *loop.Loop, site netip.Addr, tried []*peer, want Want) (place, bool) {
-	m := g.choose(site, tried)
+// take takes a place for a request on l, if there is one.
+func (g *Group) take(l *loop.Loop, tried []*peer, want Want) (place, bool) {
+	m := g.choose(tried)
 	if m == nil {
 		return place{}, false
 	}
-	p := place{member: m, site: site, others: -1}
+	p := place{member: m, others: -1}
 	for range g.untried(tried) {
 		p.others++
 	}
@@ -315,7 +309,6 @@ func (g *Group) take(l *loop.Loop, site netip.Addr, tried []*peer, want Want) (p
 		m.closeOldest() // it has the place that the request wants
 	}
 	m.active++
-	m.holders.enter(site)
 	m.peak.note(m.active, time.Now())
 	m.probed()
 	return p, true
@@ -324,10 +317,10 @@ func (g *Group) take(l *loop.Loop, site netip.Addr, tried []*peer, want Want) (p
 // choose returns the member whose turn it is, nil if none has a place: a primary one if possible,
 // then a backup. Those that the checks have taken out follow only if the group has no others: the
 // checks may be wrong. Last are those that did not work lately.
-func (g *Group) choose(site netip.Addr, tried []*peer) *member {
+func (g *Group) choose(tried []*peer) *member {
 	if len(g.members) == 1 {
 		m := g.members[0]
-		if slices.Contains(tried, m.peer) || !g.roomFor(m.peer, site) {
+		if slices.Contains(tried, m.peer) || !g.room(m.peer) {
 			return nil
 		}
 		return m
@@ -340,7 +333,7 @@ func (g *Group) choose(site netip.Addr, tried []*peer) *member {
 				ok := m.backup == backup && m.works(now) && !(checked && m.out()) &&
 					!slices.Contains(tried, m.peer)
 				working = working || ok
-				return ok && g.roomFor(m.peer, site)
+				return ok && g.room(m.peer)
 			}); m != nil {
 				return m
 			}
@@ -350,9 +343,13 @@ func (g *Group) choose(site netip.Addr, tried []*peer) *member {
 		}
 	}
 	return g.best(func(m *member) bool {
-		return !slices.Contains(tried, m.peer) && g.roomFor(m.peer, site)
+		return !slices.Contains(tried, m.peer) && g.room(m.peer)
 	})
 }
+
+// room reports whether a request of the route may have another connection to p, whichever routes
+// have the others.
+func (g *Group) room(p *peer) bool { return g.MaxConns == 0 || p.active < g.MaxConns }
 
 // best chooses among the members that are eligible, by turns or by the fewest connections for the
 // weight. Of several with as few, it takes the one whose turn it is.

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -49,11 +48,10 @@ type Lease struct {
 	Stay   bool
 
 	group *Group
-	at    *member    // whose place it has; nil: none
-	site  netip.Addr // for which it has that
-	tried []*peer    // those that failed
-	many  bool       // there is more than one upstream
-	tls   *tls.Conn  // over the place's stream; nil: none
+	at    *member   // whose place it has; nil: none
+	tried []*peer   // those that failed
+	many  bool      // there is more than one upstream
+	tls   *tls.Conn // over the place's stream; nil: none
 
 	record *record // of the connection
 
@@ -95,8 +93,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, kept bool,
 		if err != nil {
 			return nil, false, err
 		}
-		l.at, l.last, l.site = p.member, p.member, p.site
-		l.many = p.others+len(l.tried) > 0
+		l.at, l.last, l.many = p.member, p.member, p.others+len(l.tried) > 0
 		if p.stream != nil {
 			if s := p.use(t.Loop()); s != nil {
 				l.tls, l.record = p.kept.tls, p.record
@@ -253,7 +250,7 @@ func (l *Lease) Release() {
 }
 
 func (l *Lease) release(k kept, limit time.Duration) {
-	l.group.release(l.at, l.site, k, limit)
+	l.group.release(l.at, k, limit)
 	l.at, l.tls, l.record, l.ended = nil, nil, nil, time.Now()
 }
 

@@ -186,7 +186,7 @@ func (g *Group) sync() {
 		}
 	}
 	var waiting []*ticket
-	for e := range g.waiting.InTurn(nil) {
+	for e := range g.waiting.InTurn() {
 		waiting = append(waiting, e.Value)
 	}
 	for _, tk := range waiting {

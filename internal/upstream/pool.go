@@ -36,9 +36,8 @@ type peer struct {
 	tls  *tls.Config // nil: none
 	pool *Pool
 
-	active  int  // connections in use, and those that are being made
-	peak    peak // of active
-	holders holders
+	active  int    // connections in use, and those that are being made
+	peak    peak   // of active
 	idle    []kept // the last one is the latest
 	gone    bool   // host leads to it no more
 	waiting queue

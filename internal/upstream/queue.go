@@ -15,7 +15,6 @@ type ticket struct {
 	group   *Group
 	loop    *loop.Loop // of its thread
 	client  netip.Addr
-	site    netip.Addr // its, see networks.SiteOf
 	since   time.Time
 	tried   []*peer
 	want    Want
@@ -41,8 +40,8 @@ type queue struct {
 
 // enter has a request wait, behind the others of its client. The caller holds the pool's lock, here
 // and in the functions below.
-func (g *Group) enter(l *loop.Loop, client, site netip.Addr, tried []*peer, want Want) *ticket {
-	tk := &ticket{group: g, loop: l, client: client, site: site, since: time.Now(),
+func (g *Group) enter(t *loop.Thread, tried []*peer, want Want) *ticket {
+	tk := &ticket{group: g, loop: t.Loop(), client: loop.ClientOf(t), since: time.Now(),
 		tried: tried, want: want}
 	tk.own.Value = tk
 	g.waiting.Add(tk.client, &tk.own)
@@ -72,7 +71,7 @@ func (l *Lease) Pressed(long time.Duration) bool {
 	}
 	l.group.pool.mu.Lock()
 	defer l.group.pool.mu.Unlock()
-	for e := range l.at.waiting.tickets.InTurn(nil) {
+	for e := range l.at.waiting.tickets.InTurn() {
 		if time.Since(e.Value.since) >= long {
 			return true
 		}
@@ -128,41 +127,39 @@ func (q *queue) left(g *Group) {
 	}
 }
 
-// serve gives places to the requests that wait, as it is their turn, and first to those whose site
-// has none. It passes over a request whose route has reached its own limit: otherwise one long
-// answer would hold up all routes, though only one of them has the low limit. What it leaves can
-// have no place until one becomes free, or is spare no more.
+// serve gives places to the requests that wait, as it is their turn. It passes over a request whose
+// route has reached its own limit: otherwise one long answer would hold up all routes, though only
+// one of them has the low limit. What it leaves can have no place until one becomes free.
 func (p *peer) serve() {
-	if p.hasRoom() && p.serveThose(p.hasNone) {
-		p.serveThose(p.hasRoomFor)
+	if !p.hasRoom() {
+		return
 	}
-	p.spareEnds()
-}
-
-// serveThose serves the requests of the sites that may have a place. It reports whether there is
-// still room.
-func (p *peer) serveThose(may func(site netip.Addr) bool) bool {
-	var site netip.Addr
-	var none *Group // none of its members has a place for a request of site that has tried nothing
-	for e := range p.waiting.tickets.InTurn(may) {
+	var none *Group // none of its members has a place for a request that has tried nothing
+	for e := range p.waiting.tickets.InTurn() {
 		tk := e.Value
-		if tk.site != site {
-			site, none = tk.site, nil
-		}
-		if !tk.group.roomFor(p, site) || tk.tried == nil && tk.group == none {
+		if !tk.group.room(p) || tk.tried == nil && tk.group == none {
 			continue
 		}
-		got, ok := tk.group.take(tk.loop, site, tk.tried, tk.want)
+		got, ok := tk.group.take(tk.loop, tk.tried, tk.want)
 		switch {
 		case ok:
 			tk.end((*fair.Queue[*ticket]).Take)
 			tk.promise.Resolve(got)
 			if !p.hasRoom() {
-				return false
+				return
 			}
 		case tk.tried == nil:
 			none = tk.group
 		}
 	}
-	return true
+}
+
+// hasRoom reports whether a route whose requests wait may have another connection.
+func (p *peer) hasRoom() bool {
+	for g := range p.waiting.groups {
+		if g.room(p) {
+			return true
+		}
+	}
+	return false
 }
