@@ -179,7 +179,7 @@ tls = { cert = "/etc/lwango/test.pem", key = "${CREDENTIALS_DIRECTORY}/test.key"
 		"https://test.example/"); got != "one" {
 		t.Errorf("with a credential it serves %q", got)
 	}
-	until("journalctl -u lwango | grep 'GET / HTTP/1.1. 200'")
+	until("journalctl -u lwango | grep 'GET / HTTP/2.0. 200'")
 	// The package's upgrade has no such credential, and is one of the running program nevertheless.
 	pid = property("MainPID")
 	since = property("ActiveEnterTimestampMonotonic")
