@@ -1,6 +1,6 @@
-// Package conn serves HTTP/1.1 and HTTP/2 (RFC 9110, RFC 9112, RFC 9113) on the connections of a loop. Programs use it
-// through package lwango, whose Handler, Request and Response are this package's. For other
-// protocols, package stream has a net.Conn on a loop.
+// Package conn serves HTTP/1.1 and HTTP/2 (RFC 9110, RFC 9112, RFC 9113) on the connections of a
+// loop. Programs use it through package lwango, whose Handler, Request and Response are this
+// package's. For other protocols, package stream has a net.Conn on a loop.
 //
 // A Handler answers one request, in plain sequential code, and returns the status:
 //

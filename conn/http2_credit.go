@@ -8,9 +8,9 @@ import (
 
 // What clients may send before a handler has read it is held in memory, up to the window of each
 // connection. It begins with the 64 KiB that the protocol gives (RFC 9113 section 6.9.2), and grows
-// as far as the client's line is fast and long: a PING measures what arrives within a round trip. What all windows of a server have grown by is
-// bounded, so that clients which let their uploads stand still cost no more than that and 64 KiB
-// for each connection.
+// as far as the client's line is fast and long: a PING measures what arrives within a round trip.
+// What all windows of a server have grown by is bounded, so that clients which let their uploads
+// stand still cost no more than that and 64 KiB for each connection.
 const (
 	ownWindow     = 256 << 10 // of a stream at first: its connection's is what counts
 	firstGrowth   = 256 << 10 // of a connection, when its first upload begins

@@ -241,8 +241,9 @@ func (st *h2stream) open2(status int, fields []Field) {
 	s := st.s
 	at := s.beginHead(st.id, 0, status)
 	for _, f := range fields {
-		if !ofServer(f.Name) && !ascii.EqualFold(f.Name, "Upgrade") && !ascii.EqualFold(f.Name, "Sec-WebSocket-Accept") &&
-			http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
+		if !ofServer(f.Name) && !ascii.EqualFold(f.Name, "Upgrade") &&
+			!ascii.EqualFold(f.Name, "Sec-WebSocket-Accept") && http1.ValidToken(f.Name) &&
+			http1.ValidFieldValue(f.Value) {
 			s.out = http2.AppendField(s.out, f.Name, f.Value)
 		}
 	}

@@ -32,12 +32,11 @@ func config(a accessLog) conn.Config {
 	}}
 }
 
-// TestStuckDelaysNobody: no request of a busy connection waits five seconds, which is
-// conn's bound, for a log that is stuck.
-func TestStuckDelaysNobody(t *testing.T) {
-	defer accesslog.SetStuck(10*time.Millisecond, time.Minute)()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "fifo")
+// fifo makes a FIFO, and returns its path and a reader of it, which the test may close before its
+// end.
+func fifo(t *testing.T) (path string, reader *os.File) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +44,15 @@ func TestStuckDelaysNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer reader.Close()
+	t.Cleanup(func() { reader.Close() })
+	return path, reader
+}
+
+// TestStuckDelaysNobody: no request of a busy connection waits five seconds, which is
+// conn's bound, for a log that is stuck.
+func TestStuckDelaysNobody(t *testing.T) {
+	defer accesslog.SetStuck(10*time.Millisecond, time.Minute)()
+	path, reader := fifo(t)
 	a, log := open(t, path)
 	srv := server.Start(t, modes.Direct, config(a))
 	c, err := net.Dial("tcp", srv.Addr)
@@ -84,16 +91,7 @@ func TestFlood(t *testing.T) {
 	defer accesslog.SetStuck(wait.Patience, wait.Patience)() // the reader of a busy machine is slow, not gone
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)
-	dir := t.TempDir()
-	path := filepath.Join(dir, "fifo")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	reader, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
+	path, reader := fifo(t)
 	a, log := open(t, path)
 	srv := server.Start(t, modes.Direct, config(a))
 

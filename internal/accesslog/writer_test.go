@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -65,15 +64,7 @@ func lines(t *testing.T, path string) int {
 // counted. The file is a FIFO that is not read until the end.
 func TestStuck(t *testing.T) {
 	defer accesslog.SetStuck(time.Second, 10*time.Millisecond)()
-	path := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	reader, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
+	path, reader := fifo(t)
 	a, log := open(t, path)
 	lp := new(loop.Loop)
 	e := entry()
