@@ -96,6 +96,10 @@ func TestJustUsed(t *testing.T) {
 	if n := pool.Idle(); n != 1 {
 		t.Error(n, " are kept")
 	}
+	wait.Until(t, "both are accepted", func() bool { // no request has shown that they are
+		_, accepted := s.connections()
+		return accepted == 2
+	})
 	s.each(func(c io.WriteCloser) { c.Close() })
 	wait.Until(t, "what the upstream has closed is closed", func() bool { return pool.Idle() == 0 })
 }
