@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/asynclog"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -168,8 +169,8 @@ func (s Server) Start(ctx context.Context) (*Running, error) {
 	return &Running{r}, nil
 }
 
-func (s Server) embedding() *server.Embedding {
-	e := &server.Embedding{
+func (s Server) embedding() *config.Embedding {
+	e := &config.Embedding{
 		File:          s.File,
 		NoCompression: s.NoCompression,
 		Limits:        s.Limits,
@@ -188,10 +189,10 @@ func (s Server) embedding() *server.Embedding {
 	}
 	if s.Addr != "" || s.TLS != nil || len(s.Listeners) == 0 && s.File == "" {
 		addr := cmp.Or(s.Addr, "*:8080")
-		e.Listeners = append(e.Listeners, server.Listening{Addr: addr, TLS: s.TLS})
+		e.Listeners = append(e.Listeners, config.Listening{Addr: addr, TLS: s.TLS})
 	}
 	for _, l := range s.Listeners {
-		e.Listeners = append(e.Listeners, server.Listening(l))
+		e.Listeners = append(e.Listeners, config.Listening(l))
 	}
 	return e
 }

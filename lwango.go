@@ -46,6 +46,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/asynclog"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
@@ -73,7 +74,7 @@ type (
 )
 
 // program is the server program of Handle and Main; a process has one.
-var program = server.NewProgram(server.Builtin())
+var program = server.NewProgram(config.Builtin())
 
 // Handle registers h for a pattern of net/http.ServeMux, such as "GET /items/{id}"; see
 // handlers.Mux. But a plain path, with neither method nor host nor wildcard, is a prefix, as in the

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/refuse"
 )
@@ -182,7 +183,7 @@ func serveConfig(t *testing.T, text string) (url string) {
 	log, stderr := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
-		code <- server.NewProgram(server.Builtin()).Main(ctx, o, "", io.Discard, stderr)
+		code <- server.NewProgram(config.Builtin()).Main(ctx, o, "", io.Discard, stderr)
 		stderr.Close()
 	}()
 	t.Cleanup(func() {

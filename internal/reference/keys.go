@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/config"
 )
 
 // table is the keys of one struct.
@@ -48,8 +48,8 @@ type reader struct {
 // come up, and those of the modules behind them.
 func read(root string) ([]*table, error) {
 	r := &reader{root: root, texts: map[string]map[string]string{}, seen: map[reflect.Type]*table{}}
-	r.table("", reflect.ValueOf(server.Defaults()).Elem())
-	modules := server.Builtin()
+	r.table("", reflect.ValueOf(config.Defaults()).Elem())
+	modules := config.Builtin()
 	for _, name := range modules.ModuleNames() {
 		m, _ := modules.Module(name)
 		v := reflect.ValueOf(m.NewSettings()).Elem()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -33,7 +34,7 @@ func TestAccelRedirect(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a b.txt"), []byte("the file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address, log := serveProgram(t, server.NewProgram(server.Builtin()), strings.NewReplacer(
+	address, log := serveProgram(t, server.NewProgram(config.Builtin()), strings.NewReplacer(
 		"APP", app.Listener.Addr().String(), "DIR", dir).Replace(`
 [[site]]
 [[site.route]]
@@ -111,7 +112,7 @@ func TestAccelRedirectInCircles(t *testing.T) {
 		w.Header().Set("X-Accel-Redirect", "/again")
 	}))
 	defer app.Close()
-	address, log := serveProgram(t, server.NewProgram(server.Builtin()), `
+	address, log := serveProgram(t, server.NewProgram(config.Builtin()), `
 [[site]]
 [[site.route]]
 prefix = "/"
@@ -150,7 +151,7 @@ func TestAccelRedirectFields(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a b.txt"), []byte("0123456789"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address, _ := serveProgram(t, server.NewProgram(server.Builtin()), strings.NewReplacer(
+	address, _ := serveProgram(t, server.NewProgram(config.Builtin()), strings.NewReplacer(
 		"APP", app.Listener.Addr().String(), "DIR", dir).Replace(`
 [[site]]
 [[site.route]]

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/certs"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/acme"
 	"github.com/lwango/lwango/internal/test/leak"
@@ -34,7 +35,7 @@ func startACME(t *testing.T, ca *acme.Server, dir, keys, more string) *acmeServe
 // obtain is for the servers that startACME starts.
 var obtain certs.Options
 
-func startACMEBy(t *testing.T, start func(server.Source, *server.Config) (*server.Server, error),
+func startACMEBy(t *testing.T, start func(config.Source, *config.Config) (*server.Server, error),
 	ca *acme.Server, dir, keys, more string) *acmeServer {
 	t.Helper()
 	s := &acmeServer{&tlsServer{t: t, dir: dir, log: new(logtext.Buffer), ca: ca.CA}, ca}
@@ -579,7 +580,7 @@ func TestACMEUpgrade(t *testing.T) {
 	}
 	defer told.Close()
 	defer news.Close()
-	s := startACMEBy(t, func(src server.Source, c *server.Config) (*server.Server, error) {
+	s := startACMEBy(t, func(src config.Source, c *config.Config) (*server.Server, error) {
 		return server.StartBehind(news, src, c)
 	}, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
 	defer s.close()

@@ -3,22 +3,22 @@ package server
 import (
 	"os"
 	"path/filepath"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/internal/asynclog"
+	"github.com/lwango/lwango/internal/config"
 )
 
 // tryConfined is for -t, which would find too much as root: it confines the process as a start
 // does. So it warns of the same, and returns an error where a start would fail.
-func (c *config) tryConfined(from source) error {
+func tryConfined(c *config.Config, from config.Source) error {
 	from.Made = true
 	s := &server{source: from, own: asynclog.Vital(from.Logger), config: c}
 	if err := s.confine(); err != nil {
 		return err
 	}
-	for _, a := range c.accessLogs() {
+	for _, a := range c.AccessLogs() {
 		if err := a.Writable(); err != nil {
 			return err
 		}
@@ -28,11 +28,11 @@ func (c *config) tryConfined(from source) error {
 
 // checkJail warns of what will not work from now on: better at the start than when it is needed.
 func (s *server) checkJail() {
-	if _, err := s.source.load(); err != nil {
+	if _, err := s.source.Load(); err != nil {
 		s.own.Warn("confine: a reload would be refused, so a change of the configuration or of a "+
 			"certificate needs a restart", "error", err)
 	}
-	for _, path := range s.config.unreadable() {
+	for _, path := range s.config.Unreadable() {
 		s.own.Warn("confine: a handler cannot read what it is to serve or to use", "path", path,
 			"error", unix.EACCES)
 	}
@@ -48,7 +48,7 @@ func (s *server) checkJail() {
 			s.own.Warn("confine: "+what, "folder", dir, "error", err)
 		}
 	}
-	for _, path := range s.config.logFiles() {
+	for _, path := range s.config.LogFiles() {
 		lacks(path, false, "a log that was moved away cannot be made anew, unless the rotation does so")
 	}
 	if path := s.config.PIDFile; path != "" {
@@ -70,20 +70,4 @@ func removable(path string) bool {
 	}
 	user := uint32(os.Geteuid())
 	return dir.Mode&unix.S_ISVTX == 0 || dir.Uid == user || file.Uid == user
-}
-
-// unreadable returns the files of handlers that the process may not open, and the folders in which
-// it may not look for a name. Modules do not notice the latter when they are built (see reaches).
-func (c *config) unreadable() (paths []string) {
-	for _, path := range c.names {
-		right := uint32(unix.R_OK)
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			right = unix.X_OK
-		}
-		err := unix.Faccessat(unix.AT_FDCWD, path, right, unix.AT_EACCESS)
-		if err == unix.EACCES && !slices.Contains(paths, path) {
-			paths = append(paths, path)
-		}
-	}
-	return paths
 }

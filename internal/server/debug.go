@@ -17,61 +17,10 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/settings"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/loop"
 )
-
-// debugConfig is [debug].
-type debugConfig struct {
-	Table settings.Table `toml:",table"`
-	// Address is where profiles, traces and a list of the threads can be had: a UNIX socket, or
-	// host:port of this machine; empty: nowhere.
-	Address string `toml:"address"`
-	// Remote lets the address be one that other machines reach.
-	Remote bool `toml:"allow_remote"`
-
-	at sockets.Address // of Address; its Network is "" if there is none
-}
-
-// checkDebug reads the address. Profiles and traces show what clients send, and let their reader
-// use a processor for as long as it likes. So an address that other machines reach is refused
-// unless allow_remote says that it is meant.
-func (c *config) checkDebug() {
-	d := &c.Debug
-	if d.Address == "" {
-		if d.Table.Has("address") || d.Table.Has("allow_remote") {
-			d.Table.Errorf("address", `expected something like "unix:/run/lwango/debug.sock"`)
-		}
-		return
-	}
-	at, err := sockets.ParseAddress(d.Address, c.Dir)
-	switch {
-	case err != nil:
-		d.Table.Errorf("address", "%v", err)
-		return
-	case at.Network == "systemd":
-		d.Table.Errorf("address", "expected unix:path or host:port, found %q", d.Address)
-		return
-	case at.Network == "tcp" && !d.Remote && !at.Loopback():
-		d.Table.Errorf("address", "other machines could read what clients send: expected unix:path "+
-			"or an address such as 127.0.0.1:6060, or allow_remote = true")
-		return
-	}
-	d.at = at
-}
-
-// checkApart checks that no listener has the address: with SO_REUSEPORT, each would get a part of the
-// other's connections. The listeners are those that are used, with those of the command line.
-func (c *config) checkApart() error {
-	for _, l := range c.Listeners {
-		if c.Debug.at.Meets(l.Address) {
-			return c.Debug.Table.Wrong("address", fmt.Errorf("clients connect to that one: there is a "+
-				"listener at %s", l.Address))
-		}
-	}
-	return nil
-}
 
 // debugger answers at [debug] address. It runs beside the loops, on net/http, so that it answers
 // while they are held up.
@@ -178,14 +127,14 @@ func (d *debugger) close() {
 
 // nextDebug opens the address of next, if that is another one than before; the one before stays
 // open until the caller closes it.
-func (s *server) nextDebug(next *config) (*debugger, error) {
+func (s *server) nextDebug(next *config.Config) (*debugger, error) {
 	switch {
-	case s.debug != nil && s.debug.at == next.Debug.at:
+	case s.debug != nil && s.debug.at == next.Debug.At:
 		return s.debug, nil
-	case next.Debug.at.Network == "":
+	case next.Debug.At.Network == "":
 		return nil, nil
 	}
-	return s.openDebug(next.Debug.at)
+	return s.openDebug(next.Debug.At)
 }
 
 // debugHandler has the paths of net/http/pprof. Importing that package would put its handlers into

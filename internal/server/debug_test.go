@@ -20,6 +20,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -40,7 +41,7 @@ func TestDebug(t *testing.T) {
 	}
 	write("[debug]\naddress = \"unix:debug.sock\"\n")
 	release := make(chan struct{})
-	source := server.Source{File: file, Modules: server.Builtin(), Listen: []string{"127.0.0.1:0"},
+	source := config.Source{File: file, Modules: config.Builtin(), Listen: []string{"127.0.0.1:0"},
 		Logger: logtext.Quiet, Routes: []handlers.Route{
 			{Prefix: "/wait", Handler: func(req *conn.Request, _ *conn.Response) int {
 				_ = req.Await(func() error { <-release; return nil }, -1)
@@ -149,7 +150,7 @@ func TestDebug(t *testing.T) {
 }
 
 func TestDebugAddress(t *testing.T) {
-	source := server.Source{Modules: server.Builtin(), Logger: logtext.Quiet}
+	source := config.Source{Modules: config.Builtin(), Logger: logtext.Quiet}
 	const remote = "t.conf:2: debug.address: other machines could read what clients send: expected unix:path " +
 		"or an address such as 127.0.0.1:6060, or allow_remote = true"
 	listener := func(at string) string { return "[[listener]]\naddress = \"" + at + "\"" }
@@ -220,7 +221,7 @@ func TestDebugByAddress(t *testing.T) {
 	at := heldPort(t)
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
-	source := server.Source{Modules: server.Builtin(), Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
+	source := config.Source{Modules: config.Builtin(), Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
 	config, err := source.Parse("", "[debug]\naddress = \""+at+"\"")
 	if err != nil {
 		t.Fatal(err)

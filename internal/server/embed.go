@@ -1,157 +1,18 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
-	"slices"
-	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/certs"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/sockets"
-	"github.com/lwango/lwango/internal/tags"
 	"github.com/lwango/lwango/loop"
-	"github.com/lwango/lwango/stream"
 )
-
-// Embedding is what a program says in code, in the place of flags and a file. What is zero stands
-// for what the file says, or else for the default. Package lwango documents the fields.
-type Embedding struct {
-	File          string
-	Listeners     []Listening
-	Handler       conn.Handler // nil: the routes of the Program
-	NoCompression bool
-
-	conn.Limits
-
-	Grace   time.Duration
-	Threads int
-	Workers int
-	Handoff coro.Handoff
-
-	AccessLog func(*conn.AccessEntry)
-}
-
-// Listening is one listener of an Embedding.
-type Listening struct {
-	Addr    string
-	Socket  net.Listener
-	TLS     *tls.Config
-	Streams func(*loop.Thread, *stream.Stream) error
-	Idle    time.Duration
-}
-
-// limits puts the limits of e, which may be nil, into c, before they are checked.
-func (e *Embedding) limits(c *config) error {
-	if e == nil {
-		return nil
-	}
-	if err := tags.Check(e.Limits); err != nil {
-		return err
-	}
-	c.Limits = tags.Or(e.Limits, c.Limits)
-	for _, n := range []struct {
-		name string
-		from int
-		to   *int
-		high int
-	}{
-		{"Threads", e.Threads, &c.Threads, 1024},
-		{"Workers", e.Workers, &c.Workers, 1e5},
-	} {
-		if n.from == 0 {
-			continue
-		}
-		if n.from < 1 || n.from > n.high {
-			return fmt.Errorf("%s: must be between 1 and %d, found %d", n.name, n.high, n.from)
-		}
-		*n.to = n.from
-	}
-	if e.Grace != 0 {
-		c.Grace = max(e.Grace, 0)
-	}
-	if e.Handoff != coro.Direct {
-		c.Handoff = e.Handoff.String()
-	}
-	if e.NoCompression {
-		c.Compress.On = new(bool)
-	}
-	return nil
-}
-
-// listeners puts the listeners of e, which may be nil, into c, in the place of those of the file.
-// A relative path begins in dir. open are the addresses of sockets with ports that the kernel has
-// chosen, by host and that port.
-func (e *Embedding) listeners(c *config, dir string, open map[string]sockets.Address) error {
-	if e == nil || len(e.Listeners) == 0 {
-		return nil
-	}
-	c.Listeners = nil
-	used := map[sockets.Address]bool{}
-	var free []int // listeners with a port that the kernel chooses, or has chosen
-	for _, l := range e.Listeners {
-		lc := listenerConfig{Endpoint: sockets.Endpoint{Listen: l.Addr, Given: l.Socket},
-			streams: l.Streams, idle: l.Idle}
-		switch {
-		case l.Socket != nil && l.Addr != "":
-			return fmt.Errorf("listen %s: a Listener has an Addr or a Socket, not both", l.Addr)
-		case l.Socket != nil:
-			lc.Address = sockets.GivenAddress(l.Socket)
-			lc.Listen = lc.Address.String()
-		default:
-			var err error
-			if lc.Address, err = sockets.ParseAddress(l.Addr, dir); err != nil {
-				return fmt.Errorf("listen %s: %w", l.Addr, err)
-			}
-		}
-		switch {
-		case l.Streams != nil && l.TLS != nil:
-			return fmt.Errorf("listen %s: TLS is for HTTP, a handler of streams uses tls.Server",
-				lc.Listen)
-		case l.TLS != nil && len(l.TLS.Certificates) == 0 && l.TLS.GetCertificate == nil &&
-			l.TLS.GetConfigForClient == nil:
-			return fmt.Errorf("listen %s: TLS has no certificate", lc.Listen)
-		case l.TLS != nil:
-			lc.TLS.Config = certs.OnlyHTTP1(l.TLS)
-		}
-		if lc.Address.Port() == 0 {
-			free = append(free, len(c.Listeners))
-		} else {
-			if chosen, ok := open[lc.Address.Name]; ok && lc.Address.Network == chosen.Network {
-				lc.Address = chosen
-			}
-			if used[lc.Address] {
-				return fmt.Errorf("listen %s: the address is listened to twice", lc.Listen)
-			}
-			used[lc.Address] = true
-		}
-		c.Listeners = append(c.Listeners, lc)
-	}
-	before := slices.SortedFunc(maps.Values(open), func(a, b sockets.Address) int {
-		return cmp.Compare(a.Number, b.Number)
-	})
-	for _, i := range free {
-		a := &c.Listeners[i].Address
-		if at := slices.IndexFunc(before, func(b sockets.Address) bool {
-			return b.Name == a.Name && !used[b]
-		}); at >= 0 {
-			*a = before[at]
-		}
-		for used[*a] {
-			a.Number++
-		}
-		used[*a] = true
-	}
-	return nil
-}
 
 // ErrStopped is the error of a call that needs a server that runs.
 var ErrStopped = errors.New("the server has stopped")
@@ -166,16 +27,16 @@ type Running struct {
 
 // Start starts a server that stops at the end of ctx. When it returns, clients can connect. The
 // server logs to log, and calls end when it has stopped, or has not started.
-func (p *Program) Start(ctx context.Context, e *Embedding, log *slog.Logger,
+func (p *Program) Start(ctx context.Context, e *config.Embedding, log *slog.Logger,
 	end func()) (_ *Running, err error) {
 	defer func() {
 		if err != nil {
-			e.closeGiven(nil)
+			closeGiven(e, nil)
 			end()
 		}
 	}()
 	src := p.embedded(e, log)
-	c, err := src.load()
+	c, err := src.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -195,10 +56,10 @@ func (p *Program) Start(ctx context.Context, e *Embedding, log *slog.Logger,
 // embedded makes the source of e. A handler of e stands in the place of what
 // Handle and Use were given. The topics get
 // limits and a broker from a file only.
-func (p *Program) embedded(e *Embedding, log *slog.Logger) source {
+func (p *Program) embedded(e *config.Embedding, log *slog.Logger) config.Source {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	src := source{File: e.File, Modules: p.Modules, Broker: p.Broker, Logger: log, Embedding: e,
+	src := config.Source{File: e.File, Modules: p.Modules, Broker: p.Broker, Logger: log, Embedding: e,
 		Places: &p.places}
 	if e.Handler != nil {
 		src.Routes = []handlers.Route{{Prefix: "/", Handler: e.Handler}}
@@ -223,7 +84,7 @@ func (s *server) chosenPorts() map[string]sockets.Address {
 }
 
 // closeGiven closes the net.Listeners of e, but for those whose sockets s serves; s may be nil.
-func (e *Embedding) closeGiven(s *server) {
+func closeGiven(e *config.Embedding, s *server) {
 	for _, l := range e.Listeners {
 		if l.Socket == nil {
 			continue
@@ -258,38 +119,38 @@ func (r *Running) call(f func(s *server)) error {
 
 // Reload puts e into force, by the rules of a reload. It waits for the loops, and so it refuses to
 // be called on one.
-func (r *Running) Reload(p *Program, e *Embedding) (err error) {
+func (r *Running) Reload(p *Program, e *config.Embedding) (err error) {
 	if onLoop() {
-		go func() { _ = r.call(e.closeGiven) }()
+		go func() { _ = r.call(func(s *server) { closeGiven(e, s) }) }()
 		return errOnLoop
 	}
 	failed := r.call(func(s *server) {
 		if s.stopping() {
 			err = ErrStopped
-		} else if err = e.keeps(s); err == nil {
+		} else if err = s.keeps(e); err == nil {
 			before, config := s.source, s.config
 			s.source = p.embedded(e, before.Logger)
-			s.source.open = s.chosenPorts()
+			s.source.Chosen = s.chosenPorts()
 			if err = s.reload(); err != nil {
 				s.source = before
 			}
 			s.logReload(config, err)
 		}
 		if err != nil {
-			e.closeGiven(s)
+			closeGiven(e, s)
 		} else {
-			e.closeDoubles(s)
+			s.closeDoubles(e)
 		}
 	})
 	if failed != nil {
-		e.closeGiven(nil)
+		closeGiven(e, nil)
 	}
 	return errors.Join(failed, err)
 }
 
 // keeps returns an error if e asks for what a server that runs cannot change. A zero field asks for
 // nothing.
-func (e *Embedding) keeps(s *server) error {
+func (s *server) keeps(e *config.Embedding) error {
 	changes := func(name string, has, wants any) error {
 		return fmt.Errorf("%s: cannot change from %v to %v while the server runs", name, has, wants)
 	}
@@ -305,7 +166,7 @@ func (e *Embedding) keeps(s *server) error {
 }
 
 // closeDoubles closes the net.Listeners of e whose sockets s has by other ones already.
-func (e *Embedding) closeDoubles(s *server) {
+func (s *server) closeDoubles(e *config.Embedding) {
 	for _, l := range e.Listeners {
 		if l.Socket == nil {
 			continue

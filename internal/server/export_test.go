@@ -4,18 +4,13 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/lwango/lwango/internal/config"
 )
 
-type (
-	Config = config
-	Server = server
-	Source = source
-	Places = places
-)
+type Server = server
 
-var (
-	VersionOf = versionOf
-)
+var VersionOf = versionOf
 
 // SetStandstill changes how long a loop may stand still after the grace period. It returns what
 // undoes that.
@@ -30,9 +25,6 @@ func (s *server) ReloadAndLog() {
 	before := s.config
 	s.logReload(before, s.reload())
 }
-
-func (s source) Load() (*config, error)                   { return s.load() }
-func (s source) Parse(name, text string) (*config, error) { return s.parse(name, text) }
 
 func (s *server) Reload() error { return s.reload() }
 func (s *server) Stop()         { s.stop() }
@@ -49,22 +41,16 @@ func (s *server) Addresses() []string {
 	return all
 }
 
-// Held returns how many descriptors the handlers hold, and how many each loop holds besides.
-func (c *config) Held() (all, byLoop int) { return c.held, c.heldByLoop }
-
-// Background returns how many functions run beside the requests.
-func (c *config) Background() int { return len(c.background) }
-
 // RenewCerts is what a server does once a minute.
 func (s *server) RenewCerts(now time.Time) { s.renewCerts(now) }
 
 // Obtained has a value after certificates were obtained; then a server calls RenewCerts.
 func (s *server) Obtained() <-chan struct{} { return s.obtainer.News }
 
-func Start(s Source, c *Config) (*Server, error) { return start(s, c, nil) }
+func Start(s config.Source, c *config.Config) (*Server, error) { return start(s, c, nil) }
 
 // StartBehind starts a server as the new process of an upgrade does, and TakeOver says that it serves.
-func StartBehind(news *os.File, s Source, c *Config) (*Server, error) {
+func StartBehind(news *os.File, s config.Source, c *config.Config) (*Server, error) {
 	return start(s, c, &handover{news: news, used: map[string]bool{}})
 }
 

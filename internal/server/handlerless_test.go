@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/loop"
@@ -19,21 +20,21 @@ func TestServerWithoutHandler(t *testing.T) {
 	const wrong = "nothing would answer requests"
 	for _, row := range []struct {
 		name      string
-		listeners []server.Listening
+		listeners []config.Listening
 		handle    bool
 		want      string
 	}{
-		{"nothing", []server.Listening{{Addr: "127.0.0.1:0"}}, false, wrong},
-		{"registered", []server.Listening{{Addr: "127.0.0.1:0"}}, true, ""},
-		{"streams", []server.Listening{{Addr: "127.0.0.1:0", Streams: streams}}, false, ""},
-		{"both", []server.Listening{{Addr: "127.0.0.1:0", Streams: streams}, {Addr: "127.0.0.1:0"}}, false, wrong},
+		{"nothing", []config.Listening{{Addr: "127.0.0.1:0"}}, false, wrong},
+		{"registered", []config.Listening{{Addr: "127.0.0.1:0"}}, true, ""},
+		{"streams", []config.Listening{{Addr: "127.0.0.1:0", Streams: streams}}, false, ""},
+		{"both", []config.Listening{{Addr: "127.0.0.1:0", Streams: streams}, {Addr: "127.0.0.1:0"}}, false, wrong},
 	} {
-		p := server.NewProgram(server.Builtin())
+		p := server.NewProgram(config.Builtin())
 		if row.handle {
 			p.Handle("/", func(*conn.Request, *conn.Response) int { return 200 })
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		r, err := p.Start(ctx, &server.Embedding{Listeners: row.listeners, Threads: 1}, logtext.Quiet, func() {})
+		r, err := p.Start(ctx, &config.Embedding{Listeners: row.listeners, Threads: 1}, logtext.Quiet, func() {})
 		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("%s: %v, want %q", row.name, err, row.want)
 		}

@@ -142,5 +142,5 @@ func (s *server) takeOver(h *handover) {
 	if err := s.pid.write(os.Getpid()); err != nil {
 		s.own.Error("the number of the process cannot be written", "error", err)
 	}
-	s.obtainer.Obtain(s.config.acme()) // from now on, the old process does not
+	s.obtainer.Obtain(s.config.ACME()) // from now on, the old process does not
 }

@@ -56,7 +56,7 @@ error_pages = { 404 = "404.html" }
 			t.Fatal(err)
 		}
 		var got [2]int
-		if got[0], got[1] = c.Held(); got != want {
+		if got[0], got[1] = c.Held, c.HeldByLoop; got != want {
 			t.Errorf("%q: %d descriptors, want %d", text, got, want)
 		}
 	}
@@ -113,10 +113,10 @@ func TestRootAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := c.Background(); n != 0 {
+		if n := len(c.Background); n != 0 {
 			t.Errorf("%q: %d functions beside the requests", text, n)
 		}
-		n[0], n[1] = c.Held()
+		n[0], n[1] = c.Held, c.HeldByLoop
 		return n
 	}
 	want := held()

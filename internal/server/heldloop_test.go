@@ -18,6 +18,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -29,7 +30,7 @@ func TestHeldLoopIsSeen(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	held, release := make(chan struct{}), make(chan struct{})
 	s := source()
-	s.Places = new(server.Places)
+	s.Places = new(config.Places)
 	build := func(_ struct{}, env handlers.Env) (conn.Handler, error) {
 		return func(req *conn.Request, resp *conn.Response) int {
 			if req.SubPath() == "/hold" {

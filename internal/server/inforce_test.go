@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 )
 
@@ -21,7 +22,7 @@ func inForce(t *testing.T, path string, more ...string) string {
 	if o == nil {
 		t.Fatal(stderr.String())
 	}
-	p := server.NewProgram(server.Builtin())
+	p := server.NewProgram(config.Builtin())
 	p.Broker = source().Broker
 	if code := p.Main(context.Background(), o, "", &stdout, &stderr); code != 0 {
 		t.Fatalf("-T of %s: code %d, %s", path, code, stderr.String())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/certs"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/loop"
 )
@@ -14,7 +15,7 @@ import (
 type listener struct {
 	name   string // its address, which a reload does not change
 	socket *sockets.Socket
-	config listenerConfig
+	config config.Listener
 	tls    *tls.Config                 // of conn, which asks certs; nil without TLS
 	certs  *atomic.Pointer[tls.Config] // exchanged by a reload; nil without TLS
 	terms  *atomic.Uint32              // see conn.Listener; the same for all that use the sockets
@@ -25,7 +26,7 @@ type listener struct {
 }
 
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
-func newListener(sock *sockets.Socket, lc listenerConfig, n int,
+func newListener(sock *sockets.Socket, lc config.Listener, n int,
 	obtainer *certs.Obtainer) (*listener, error) {
 	l := &listener{name: lc.Address.String(), socket: sock, config: lc, terms: new(atomic.Uint32),
 		given: make([][]int, n), handles: make([][]*loop.Listener, n)}
@@ -62,7 +63,7 @@ const (
 // warnOfCerts logs the concerns of all certificates.
 func (s *server) warnOfCerts(now time.Time) {
 	s.warned = now
-	for _, c := range s.config.certs().Concerns(now) {
+	for _, c := range s.config.Certs().Concerns(now) {
 		c.Warn(s.own)
 	}
 }
@@ -85,4 +86,19 @@ func (s *server) renewCerts(now time.Time) {
 // elsewhere is that of conn.Listener, by the certificates in force.
 func (l *listener) elsewhere(sni, host string) bool {
 	return certs.Elsewhere(l.certs.Load(), sni, host)
+}
+
+// notePorts tells c the ports of its listeners; added are those that s.listeners lacks or has with
+// older sockets.
+func (s *server) notePorts(c *config.Config, added map[sockets.Address]*listener) {
+	c.Ports = map[sockets.Address]int{}
+	for _, lc := range c.Listeners {
+		l := added[lc.Address]
+		if l == nil {
+			l = s.listeners[lc.Address]
+		}
+		if l != nil {
+			c.Ports[lc.Address] = l.socket.Port()
+		}
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/asynclog"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -38,7 +39,7 @@ type Program struct {
 
 	Modules *handlers.Registry // does not change once a server runs
 
-	places places
+	places config.Places
 
 	patterns handlers.Mux // what Handle was given with a method, a host or a wildcard
 
@@ -111,7 +112,8 @@ type Options struct {
 	args []string // as they were given
 }
 
-const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST]] [-T]
+// Usage is what the flag -h prints.
+const Usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST]] [-T]
               [-upgrade] [-v]
 
   -c FILE     configuration; without it, the one that the program asks for, if there is one:
@@ -160,7 +162,7 @@ func Parse(args []string, own *flag.FlagSet, stdout, stderr io.Writer) (o *Optio
 }
 
 func printUsage(w io.Writer, theirs *flag.FlagSet) {
-	fmt.Fprint(w, usage)
+	fmt.Fprint(w, Usage)
 	n := 0
 	theirs.VisitAll(func(*flag.Flag) { n++ })
 	if n > 0 {
@@ -198,7 +200,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		return exitUsage
 	}
 	if o.upgrade {
-		c, err := src.loadForUpgrade()
+		c, err := src.LoadForUpgrade()
 		if err != nil {
 			return misconfigured(stderr, err)
 		}
@@ -214,12 +216,12 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	src.Confining = true
 	manager := findManager(asynclog.Vital(log)) // its socket may be out of reach later
 	defer manager.close()
-	c, err := src.load()
+	c, err := src.Load()
 	if err != nil {
 		return misconfigured(stderr, err)
 	}
 	if o.show {
-		if err := c.writeInForce(stdout, src); err != nil {
+		if err := c.WriteInForce(stdout, src); err != nil {
 			fmt.Fprintf(stderr, "lwango: -T: %v\n", err)
 			return exitFailure
 		}
@@ -227,17 +229,17 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	}
 	if o.check {
 		if c.Confine != nil {
-			if err := c.tryConfined(src); err != nil {
+			if err := tryConfined(c, src); err != nil {
 				fmt.Fprintln(stderr, err) // it begins with file and line
 				return exitUsage
 			}
 		}
 		fmt.Fprintf(stdout, "%s: ok\n", cmp.Or(src.File, "built-in defaults"))
-		for _, w := range c.certs().Concerns(time.Now()) {
+		for _, w := range c.Certs().Concerns(time.Now()) {
 			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", w.Cert, w.Place, w.What)
 		}
 		if o.asked != "" {
-			if err := c.explain(stdout, o.asked); err != nil {
+			if err := c.Explain(stdout, o.asked); err != nil {
 				fmt.Fprintf(stderr, "lwango: -u: %v\n", err)
 				return exitUsage
 			}
@@ -394,14 +396,14 @@ var (
 )
 
 // logReload logs what a reload has come to; before is the configuration until then.
-func (s *server) logReload(before *config, err error) {
+func (s *server) logReload(before *config.Config, err error) {
 	var all settings.Errors
 	switch {
 	case err == nil && s.config.File == "" && s.source.Embedding != nil:
 		s.own.Info("reloaded", "by", "the program")
 	case err == nil:
 		s.own.Info("reloaded", append([]any{"file", cmp.Or(s.config.File, "built-in defaults")},
-			s.config.differences(before)...)...)
+			differences(before, s.config)...)...)
 	case errors.As(err, &all):
 		for _, e := range all {
 			s.own.Error("reload refused, everything stays as it was", "error", e)
@@ -454,17 +456,17 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 }
 
 // registered gives s what Handle and Use were given. The caller holds p.mu.
-func (p *Program) registered(s *source) {
+func (p *Program) registered(s *config.Source) {
 	s.Routes, s.Patterns = p.routes, p.patterns.Snapshot()
 	s.Around = handlers.Chain(slices.Clone(p.layers)...)
 }
 
 // source decides which file is read, once for the whole run: a reload must not take up a file that
 // has come into the working directory meanwhile.
-func (p *Program) source(o *Options, file string, log *slog.Logger) (source, error) {
+func (p *Program) source(o *Options, file string, log *slog.Logger) (config.Source, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.Modules, Topics: &p.Topics,
+	s := config.Source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.Modules, Topics: &p.Topics,
 		Broker: p.Broker, Logger: log, Places: &p.places}
 	p.registered(&s)
 	if o.file == "" && o.root == "" {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 )
 
@@ -93,7 +94,7 @@ func TestMainUntilContextEnds(t *testing.T) {
 		{[]syscall.Signal{syscall.SIGTERM, syscall.SIGINT}, 1},
 	}
 	for _, test := range tests {
-		p := server.NewProgram(server.Builtin())
+		p := server.NewProgram(config.Builtin())
 		asked, release := make(chan struct{}), make(chan struct{})
 		p.Handle("/", func(req *conn.Request, resp *conn.Response) int {
 			close(asked)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 )
 
@@ -17,7 +18,7 @@ func TestOneAddressLeavesRoom(t *testing.T) {
 	const all = 60
 	for configured, want := range map[string]int{"": all / 4, "max_connections_per_address = 20": 20} {
 		held, release := make(chan struct{}, all), make(chan struct{})
-		p := server.NewProgram(server.Builtin())
+		p := server.NewProgram(config.Builtin())
 		p.Handle("/", func(req *conn.Request, resp *conn.Response) int {
 			if req.Path() == "/hold" {
 				held <- struct{}{}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/asynclog"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/internal/sockets"
 )
@@ -17,18 +18,18 @@ import (
 // reading, building the handlers, opening files and sockets - and only then exchanges anything;
 // after an error the server goes on as it was.
 func (s *server) reload() error {
-	next, err := s.source.load()
+	next, err := s.source.Load()
 	if err != nil {
 		return err
 	}
 	if err := s.jail.reaches(next); err != nil {
 		return err
 	}
-	next.certs().Keep(s.config.certs(), s.own)
-	if err := next.makeFolder(); err != nil {
+	next.Certs().Keep(s.config.Certs(), s.own)
+	if err := next.MakeFolder(); err != nil {
 		return err
 	}
-	sinks, err := s.access.Open(next.accessLogs())
+	sinks, err := s.access.Open(next.AccessLogs())
 	if err != nil {
 		return err
 	}
@@ -48,21 +49,21 @@ func (s *server) reload() error {
 		s.debug.close()
 		s.debug = debug
 	}
-	next.loops = s.loops
+	next.Loops = s.loops
 	s.notePorts(next, added)
 	s.restartNeeded(next)
-	s.access.Use(next.accessLogs(), sinks)
+	s.access.Use(next.AccessLogs(), sinks)
 	if logs := asynclog.Of(s.log); logs != nil && s.source.Embedding == nil {
 		logs.SetJSON(next.ErrorLog.Format == "json")
 	}
 	outdated := s.tighten(next)
-	s.config.endBackground()
+	s.config.End()
 	s.config = next
 	s.observe(next)
 	s.conn.Configure(s.connConfig())
-	s.access.Retire(next.accessLogs(), next.AccessLog)
-	next.begin()
-	s.obtainer.Obtain(next.acme())
+	s.access.Retire(next.AccessLogs(), next.AccessLog)
+	next.Begin()
+	s.obtainer.Obtain(next.ACME())
 	s.limitTopics()
 	s.watchdog.SetLimit(next.Watchdog)
 	s.exchange(next, added)
@@ -76,7 +77,7 @@ func (s *server) reload() error {
 // openAdded makes the listeners that next has and the running configuration does not have. A
 // listener that begins or ceases to speak TLS is added with duplicates of its sockets, so the
 // address is listened to all the time.
-func (s *server) openAdded(next *config) (_ map[sockets.Address]*listener, err error) {
+func (s *server) openAdded(next *config.Config) (_ map[sockets.Address]*listener, err error) {
 	added := map[sockets.Address]*listener{}
 	defer func() {
 		if err == nil {
@@ -95,7 +96,7 @@ func (s *server) openAdded(next *config) (_ map[sockets.Address]*listener, err e
 		switch {
 		case old == nil:
 			l, err = s.open(lc)
-		case (old.certs == nil) != (lc.TLS.Config == nil), old.config.streams != nil, lc.streams != nil:
+		case (old.certs == nil) != (lc.TLS.Config == nil), old.config.Streams != nil, lc.Streams != nil:
 			l, err = s.reuse(old, lc)
 		default:
 			continue
@@ -124,7 +125,7 @@ func (s *server) openAdded(next *config) (_ map[sockets.Address]*listener, err e
 }
 
 // reuse makes a listener on the sockets of old.
-func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
+func (s *server) reuse(old *listener, lc config.Listener) (*listener, error) {
 	sock, err := old.socket.Duplicate()
 	if err != nil {
 		return nil, err
@@ -139,11 +140,11 @@ func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
 // tighten lets the listeners of next that ask for more than before do so from now on. It comes
 // before all else of next, so that no client gets anything of that without what next asks for. It
 // reports whether there are any; then conn.Server.Outdate has to be called.
-func (s *server) tighten(next *config) (any bool) {
+func (s *server) tighten(next *config.Config) (any bool) {
 	for i := range next.Listeners {
 		lc := &next.Listeners[i]
 		l := s.listeners[lc.Address]
-		at := slices.IndexFunc(s.config.Listeners, func(old listenerConfig) bool {
+		at := slices.IndexFunc(s.config.Listeners, func(old config.Listener) bool {
 			return old.Address == lc.Address
 		})
 		if l == nil || at < 0 || !lc.TLS.Stricter(&s.config.Listeners[at].TLS) {
@@ -162,7 +163,7 @@ func (s *server) tighten(next *config) (any bool) {
 
 // exchange puts the added listeners to work and closes those that next does not have. Clients that
 // have already connected to a closed one are still accepted.
-func (s *server) exchange(next *config, added map[sockets.Address]*listener) {
+func (s *server) exchange(next *config.Config, added map[sockets.Address]*listener) {
 	keep := map[sockets.Address]bool{}
 	for _, lc := range next.Listeners {
 		keep[lc.Address] = true
@@ -216,7 +217,7 @@ func (s *server) exchange(next *config, added map[sockets.Address]*listener) {
 }
 
 // restartNeeded logs what a reload cannot change.
-func (s *server) restartNeeded(next *config) {
+func (s *server) restartNeeded(next *config.Config) {
 	if next.Threads != s.config.Threads {
 		s.own.Warn("threads changes at the next start only", "running", s.config.Threads,
 			"configured", next.Threads)
@@ -229,7 +230,7 @@ func (s *server) restartNeeded(next *config) {
 		s.own.Warn("handoff changes at the next start only", "running", s.config.Handoff,
 			"configured", next.Handoff)
 	}
-	if !next.Confine.same(s.config.Confine) {
+	if !next.Confine.Same(s.config.Confine) {
 		s.own.Warn("[confine] changes at the next start only")
 	}
 	if next.PIDFile != s.config.PIDFile {
@@ -247,7 +248,7 @@ func (s *server) restartNeeded(next *config) {
 
 // differences returns what c has that the configuration before has not, and the other way round, as
 // attributes for the log.
-func (c *config) differences(before *config) (attrs []any) {
+func differences(before, c *config.Config) (attrs []any) {
 	added, removed, changed := settings.Changes(before.Table, c.Table,
 		map[string]string{"listener": "address", "site": "host"})
 	for _, list := range []struct {

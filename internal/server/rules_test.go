@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/ci"
 )
@@ -166,7 +167,7 @@ func explained(t *testing.T, file, request string) (code int, out string) {
 	if o == nil {
 		return code, text.String()
 	}
-	code = server.NewProgram(server.Builtin()).Main(t.Context(), o, "", &text, &text)
+	code = server.NewProgram(config.Builtin()).Main(t.Context(), o, "", &text, &text)
 	return code, strings.TrimPrefix(text.String(), file+": ok\n")
 }
 

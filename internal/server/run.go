@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	"github.com/lwango/lwango/internal/accesslog"
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/certs"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
@@ -27,10 +27,10 @@ import (
 // server is a running server: loops, listeners and the configuration that they go by. Its methods
 // are for one goroutine.
 type server struct {
-	source    source
+	source    config.Source
 	log       *slog.Logger // for what clients cause, and for the packages below
 	own       *slog.Logger // for what the server itself does: no such line is left out
-	config    *config
+	config    *config.Config
 	conn      *conn.Server
 	sessions  atomic.Int64 // connections that do not speak HTTP
 	loops     []*loop.Loop
@@ -61,7 +61,7 @@ type server struct {
 
 // start makes the loops and listeners of a configuration and lets them run, each loop on a
 // goroutine of its own which is not locked to a thread. When it returns, clients can connect.
-func start(src source, c *config, handed *handover) (*server, error) {
+func start(src config.Source, c *config.Config, handed *handover) (*server, error) {
 	s := &server{source: src, handed: handed, log: src.Logger, own: asynclog.Vital(src.Logger), config: c,
 		listeners: map[sockets.Address]*listener{}}
 	s.obtainer = certs.NewObtainer(src.Obtain, s.own)
@@ -116,7 +116,7 @@ func (s *server) makeLoops() error {
 		}
 		s.loops = append(s.loops, l)
 	}
-	s.config.loops = s.loops
+	s.config.Loops = s.loops
 	s.ended = make(chan error, len(s.loops))
 	return nil
 }
@@ -143,17 +143,17 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
-	if err := s.config.makeFolder(); err != nil {
+	if err := s.config.MakeFolder(); err != nil {
 		return err
 	}
 	if err := s.confine(); err != nil {
 		return err
 	}
-	sinks, err := s.access.Open(s.config.accessLogs())
+	sinks, err := s.access.Open(s.config.AccessLogs())
 	if err != nil {
 		return err
 	}
-	s.access.Use(s.config.accessLogs(), sinks)
+	s.access.Use(s.config.AccessLogs(), sinks)
 	s.limitTopics()
 	if err := s.connectTopics(); err != nil {
 		return err
@@ -180,9 +180,9 @@ func (s *server) start() (err error) {
 	for _, l := range s.loops {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
-	s.config.begin()
+	s.config.Begin()
 	if s.handed == nil { // otherwise see takeOver
-		s.obtainer.Obtain(s.config.acme())
+		s.obtainer.Obtain(s.config.ACME())
 	}
 	for _, lc := range s.config.Listeners {
 		s.announce(s.listeners[lc.Address])
@@ -191,23 +191,13 @@ func (s *server) start() (err error) {
 	return nil
 }
 
-// begin starts the background goroutines of the handlers of c.
-func (c *config) begin() {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, f := range c.background {
-		running.Go(func() { f(ctx) })
-	}
-	c.endBackground = func() { cancel(); running.Wait() }
-}
-
 // stopping reports whether stop was called.
 func (s *server) stopping() bool { return !s.until.IsZero() }
 
 // stop stops listening and tells the loops to end within the grace period. It does not wait.
 func (s *server) stop() {
 	s.until = time.Now().Add(s.config.Grace)
-	s.config.endBackground()
+	s.config.End()
 	s.obtainer.Leave()
 	s.closeListeners()
 	for _, l := range s.loops {
@@ -272,20 +262,25 @@ func (s *server) wait() error {
 	return failed
 }
 
+// ownDescriptors is about how many descriptors the server itself holds: for each loop those of
+// epoll, of its eventfd and the spare one; each listener's sockets and their duplicates; standard
+// streams, logs, a broker, Go's own poller, and what a reload opens beside all that.
+func ownDescriptors(loops, listeners int) int { return 32 + loops*(3+3*listeners) }
+
 // connConfig translates the configuration for package conn.
 func (s *server) connConfig() conn.Config {
 	c := s.config
 	cc := conn.Config{
 		Limits:          c.Limits,
 		Handler:         c.Router.Serve,
-		LargestBodySize: c.largestBody,
-		Count:           c.counted,
+		LargestBodySize: c.LargestBody,
+		Count:           c.Counted,
 		AccessLog:       s.access.Default(c.AccessLog),
 		Logger:          s.log,
 	}
-	held := c.held + c.heldByLoop*len(s.loops)
+	held := c.Held + c.HeldByLoop*len(s.loops)
 	cc.Reserved = ownDescriptors(len(s.loops), len(c.Listeners)) +
-		2*len(c.accessLogs()) + held // a reload has the new ones beside the old ones
+		2*len(c.AccessLogs()) + held // a reload has the new ones beside the old ones
 	if limit := sysio.DescriptorLimit(); c.MaxConnections > limit-cc.Reserved {
 		// Where the reserve is large, the routes have it, such as serve_files with open_files.
 		s.own.Warn("max_connections is more than the descriptor limit allows",
@@ -328,7 +323,7 @@ func (s *server) announce(l *listener) {
 }
 
 // open makes the sockets of a listener.
-func (s *server) open(lc listenerConfig) (*listener, error) {
+func (s *server) open(lc config.Listener) (*listener, error) {
 	opening.Lock()
 	defer opening.Unlock()
 	ours := map[int]bool{}
@@ -355,8 +350,8 @@ func (s *server) serve(l *listener, i int) error {
 	for j, fd := range fds {
 		var h *loop.Listener
 		var err error
-		if c := l.config; c.streams != nil {
-			h, err = stream.ServeFD(s.loops[i], fd, c.idle, &s.sessions, c.streams)
+		if c := l.config; c.Streams != nil {
+			h, err = stream.ServeFD(s.loops[i], fd, c.Idle, &s.sessions, c.Streams)
 		} else {
 			h, err = s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls, Name: l.name,
 				Terms: l.terms, HTTP2: l.config.HTTP2, Elsewhere: l.elsewhere})

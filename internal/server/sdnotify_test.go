@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -65,7 +66,7 @@ func TestServiceManager(t *testing.T) {
 	m := listenAsManager(t)
 	t.Setenv("WATCHDOG_USEC", "20000")
 	o, _ := server.Parse([]string{"-l", "127.0.0.1:0"}, flag.NewFlagSet("", flag.ContinueOnError), io.Discard, io.Discard)
-	p := server.NewProgram(server.Builtin())
+	p := server.NewProgram(config.Builtin())
 	held, release := make(chan struct{}), make(chan struct{})
 	p.Handle("/", func(*conn.Request, *conn.Response) int {
 		close(held)
@@ -153,7 +154,7 @@ func runFor(t *testing.T) (code int, log string) {
 	go scan(r, lines)
 	done := make(chan int, 1)
 	go func() {
-		done <- server.NewProgram(server.Builtin()).Main(ctx, o, "", io.Discard, w)
+		done <- server.NewProgram(config.Builtin()).Main(ctx, o, "", io.Discard, w)
 		w.Close()
 	}()
 	for line := range lines {

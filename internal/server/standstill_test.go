@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/loop"
 )
@@ -22,7 +23,7 @@ func TestWaitOfAStuckLoop(t *testing.T) {
 	held, release := make(chan struct{}), make(chan struct{})
 	ended := make(chan *loop.Loop, 1)
 	s := source()
-	s.Places = new(server.Places)
+	s.Places = new(config.Places)
 	handlers.RegisterModule(s.Modules, "hold", struct{}{},
 		func(struct{}, handlers.Env) (conn.Handler, error) {
 			return func(req *conn.Request, _ *conn.Response) int {

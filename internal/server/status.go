@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers/auth"
 	"github.com/lwango/lwango/loop"
 
+	"github.com/lwango/lwango/internal/config"
 	status "github.com/lwango/lwango/internal/metrics"
 )
 
@@ -21,30 +22,29 @@ import (
 type observed struct {
 	*server
 	start  time.Time
-	places *places
+	places *config.Places
 	// tallies are what the loops have counted by their last answers, by the loops' numbers. Each loop
 	// stores its own. So the sums do not fall while a loop that is held up does not answer.
 	tallies []atomic.Pointer[conn.Tally]
 	// upstreams are those of the configuration in force.
-	upstreams    atomic.Pointer[[]reporter]
+	upstreams    atomic.Pointer[[]config.Upstreams]
 	certificates atomic.Pointer[[]status.Certificate]
 }
 
 // observe lets the handlers of c observe the server. It is called before c is in force.
-func (s *server) observe(c *config) {
+func (s *server) observe(c *config.Config) {
 	if s.observed == nil {
 		s.observed = &observed{server: s, start: time.Now(), places: s.source.Places,
 			tallies: make([]atomic.Pointer[conn.Tally], len(s.loops))}
 		s.topics = s.source.Topics
 	}
-	snapshot := s.observed.snapshot
-	c.observer.Store(&snapshot)
-	s.observed.upstreams.Store(&c.upstreams)
+	c.Observe(s.observed.snapshot)
+	s.observed.upstreams.Store(&c.Upstreams)
 	s.observed.certify(c)
 }
 
-func (o *observed) certify(c *config) {
-	all := c.certs().Certificates()
+func (o *observed) certify(c *config.Config) {
+	all := c.Certs().Certificates()
 	o.certificates.Store(&all)
 }
 
@@ -130,8 +130,8 @@ func (s *observed) common() *status.Snapshot {
 	seen := map[status.Upstream]bool{}
 	if all := s.upstreams.Load(); all != nil {
 		for _, r := range *all {
-			for _, u := range r.report() {
-				u.Site, u.Route = r.site, r.route
+			for _, u := range r.Report() {
+				u.Site, u.Route = r.Site, r.Route
 				id := status.Upstream{Site: u.Site, Route: u.Route, Address: u.Address}
 				if !seen[id] {
 					seen[id] = true
@@ -168,7 +168,7 @@ func fill(l *status.Loop, c *loop.Stats) {
 
 // sum adds up what the loops have counted.
 func (s *observed) sum(g *status.Snapshot) {
-	names := s.places.all()
+	names := s.places.Names()
 	routes := make([]status.Route, len(names))
 	c, r := &g.Connections, &g.Requests
 	for i := range s.tallies {
@@ -188,7 +188,7 @@ func (s *observed) sum(g *status.Snapshot) {
 		r.Running += t.Requests - t.Ended
 		for i, p := range t.Places[:min(len(t.Places), len(routes))] {
 			to := &routes[i]
-			to.Site, to.Route = names[i].site, names[i].route
+			to.Site, to.Route = names[i].Site, names[i].Route
 			for class, n := range p.Status {
 				to.Status[class] += n
 			}

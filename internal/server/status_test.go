@@ -19,6 +19,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/logtext"
@@ -38,7 +39,7 @@ func withStatus(t *testing.T, text string, routes ...handlers.Route) (url string
 		}
 	}
 	write(text)
-	source := server.Source{File: file, Modules: server.Builtin(), Routes: routes, Places: new(server.Places),
+	source := config.Source{File: file, Modules: config.Builtin(), Routes: routes, Places: new(config.Places),
 		Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
 	config, err := source.Load()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/loop"
 )
@@ -19,7 +20,7 @@ func TestThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	cpus := loop.Reserve(0)
 	for _, threads := range []int{0, 0, cpus + 2, 1, 0} {
-		source := Source{Modules: new(handlers.Registry), Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
+		source := config.Source{Modules: new(handlers.Registry), Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
 		config, err := source.Parse("", fmt.Sprintf("threads = %d", threads))
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +49,7 @@ func TestWorkers(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	got := make(chan error, 1)
 	var patience time.Duration
-	source := Source{Modules: new(handlers.Registry), Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
+	source := config.Source{Modules: new(handlers.Registry), Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
 	source.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, _ *conn.Response) int {
 		release := make(chan struct{})
 		busy := []*loop.Promise[int]{nil, nil}

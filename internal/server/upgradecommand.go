@@ -11,13 +11,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lwango/lwango/internal/config"
 	"golang.org/x/sys/unix"
 )
 
 // requestUpgrade asks the server of a configuration's pid_file for an upgrade, waits for the
 // result, and returns the exit code.
-func requestUpgrade(c *config, stdout, stderr io.Writer) int {
-	if !c.Confine.executes() {
+func requestUpgrade(c *config.Config, stdout, stderr io.Writer) int {
+	if !c.Confine.Executes() {
 		fmt.Fprintf(stderr, "lwango: -upgrade: a confined server cannot start another program: "+
 			"restart it\n")
 		return exitFailure

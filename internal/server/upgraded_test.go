@@ -23,6 +23,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -55,7 +56,7 @@ func upgradeProgram(file string) int {
 	if o == nil {
 		return code
 	}
-	p := server.NewProgram(server.Builtin())
+	p := server.NewProgram(config.Builtin())
 	p.Handle("/", func(req *conn.Request, resp *conn.Response) int {
 		n, err := io.Copy(io.Discard, req.Body())
 		if err != nil {

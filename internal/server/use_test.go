@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/logtext"
 )
@@ -59,7 +60,7 @@ func serveProgram(t *testing.T, p *server.Program, text string) (string, *logtex
 // TestUse: the program's middleware is called around each kind of answer, in the order of
 // README.md. A body that a handler sets leaves no room for what middleware writes.
 func TestUse(t *testing.T) {
-	p := server.NewProgram(server.Builtin())
+	p := server.NewProgram(config.Builtin())
 	for _, word := range []string{"site-1", "site-2", "route-1", "route-2"} {
 		p.RegisterMiddleware(word, passes(word))
 	}
@@ -160,7 +161,7 @@ func shows(req *conn.Request, resp *conn.Response) int {
 
 // TestUseOfUnknownNames: the configuration is refused at the key, and what is meant is named.
 func TestUseOfUnknownNames(t *testing.T) {
-	p := server.NewProgram(server.Builtin())
+	p := server.NewProgram(config.Builtin())
 	p.RegisterMiddleware("count", passes("count"))
 	s := source()
 	s.Modules = p.Modules

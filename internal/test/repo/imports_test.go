@@ -60,15 +60,16 @@ var allowed = map[string][]string{
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/glob", "internal/http1", "internal/names", "internal/sysio", "internal/template"},
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
-	"internal/server":           {"internal/accesslog", "internal/asynclog", "internal/certs", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "stream", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/metrics", "internal/settings", "internal/sockets", "internal/sysio", "internal/tags", "internal/confine"},
+	"internal/server":           {"conn", "coro", "loop", "pubsub", "stream", "handlers", "handlers/auth", "internal/accesslog", "internal/asynclog", "internal/certs", "internal/config", "internal/confine", "internal/confpath", "internal/metrics", "internal/settings", "internal/sockets", "internal/sysio"},
+	"internal/config":           {"conn", "coro", "loop", "pubsub", "stream", "handlers", "handlers/*", "fastcgi", "internal/accesslog", "internal/certs", "internal/coding", "internal/confine", "internal/confpath", "internal/http1", "internal/metrics", "internal/networks", "internal/settings", "internal/sockets", "internal/sysio", "internal/tags"},
 	"internal/settings":         {"conn", "internal/confpath", "internal/tags"},
 	"internal/tags":             {},
 	"internal/certs":            {"internal/ascii", "internal/confpath", "internal/metrics", "internal/settings", "internal/sysio"},
 	"internal/sockets":          {"loop", "internal/confpath", "internal/settings"},
 	"internal/accesslog":        {"conn", "loop", "internal/confpath", "internal/settings", "internal/template"},
-	"internal/reference":        {"handlers", "internal/server"},
+	"internal/reference":        {"handlers", "internal/config", "internal/server"},
 	"lwangotest":                {"conn", "internal/test/*"},
-	"":                          {"client", "conn", "coro", "handlers", "loop", "pubsub", "stream", "internal/server", "internal/asynclog"},
+	"":                          {"client", "conn", "coro", "handlers", "loop", "pubsub", "stream", "internal/config", "internal/server", "internal/asynclog"},
 	"internal/top":              {"internal/metrics"},
 	"cmd/*":                     {"", "pubsub/redis", "internal/top"},
 	"samples/*":                 {"", "client", "conn", "stream", "loop", "coro", "pubsub"},
@@ -94,7 +95,7 @@ var only = map[string][]string{
 
 	"github.com/landlock-lsm/go-landlock/landlock/syscall": {"internal/confine"},
 
-	"golang.org/x/sys/unix":          {"loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/top", "internal/accesslog", "internal/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/confine"},
+	"golang.org/x/sys/unix":          {"loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/top", "internal/accesslog", "internal/config", "internal/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/confine"},
 	"golang.org/x/text/unicode/norm": {"samples/chat"},
 	"net/http":                       {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/relay", "internal/server", "internal/certs", "internal/top", "internal/test/*", "samples/fanout"},
 }

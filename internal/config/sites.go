@@ -1,10 +1,9 @@
-package server
+package config
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -28,28 +27,28 @@ type builtSite struct {
 
 // buildSites makes the handlers of all routes. It reports what is wrong with a route and leaves
 // that out, so that one run finds the errors of all routes.
-func (c *config) buildSites(s source) (sites []builtSite) {
+func (c *Config) buildSites(s Source) (sites []builtSite) {
 	c.compression = c.Compress.within(scope{Settings: compress.Defaults,
 		cache: coding.NewCache(int64(*compress.Defaults.Cache))})
 	for i := range c.Sites {
 		site := &c.Sites[i]
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
 			Listeners: site.Listeners, Scheme: site.Scheme}}
-		name := routeName{site: siteName(site.Hosts)}
+		name := RouteName{Site: siteName(site.Hosts)}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger,
-			Names:      func(path string) { c.names = append(c.names, path) },
+			Names:      func(path string) { c.HandlerFiles = append(c.HandlerFiles, path) },
 			Routes:     site.prefixes(s),
-			Background: func(f func(context.Context)) { c.background = append(c.background, f) },
+			Background: func(f func(context.Context)) { c.Background = append(c.Background, f) },
 			Count: func() func() (*metrics.Snapshot, error) {
-				c.counted = true
+				c.Counted = true
 				return c.snapshot
 			},
 			Upstreams: func(f func() []metrics.Upstream) {
-				c.upstreams = append(c.upstreams, reporter{name, f})
+				c.Upstreams = append(c.Upstreams, Upstreams{name, f})
 			},
-			LargerBodies: func(bytes int64) { c.largestBody = max(c.largestBody, bytes) }}
+			LargerBodies: func(bytes int64) { c.LargestBody = max(c.LargestBody, bytes) }}
 		compression := site.Around.Compression.within(c.compression)
-		c.heldByLoop += errorpages.Descriptors(site.Around.ErrorPages)
+		c.HeldByLoop += errorpages.Descriptors(site.Around.ErrorPages)
 		plans := make([]plan, len(site.Routes))
 		// Build learns from env which scripts the other routes run, so all are planned first.
 		for i, r := range site.Routes {
@@ -61,7 +60,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 					"%q: the program has a handler of its own there, which would get no requests",
 					r.Prefix)
 			}
-			c.heldByLoop += errorpages.Descriptors(r.Around.ErrorPages)
+			c.HeldByLoop += errorpages.Descriptors(r.Around.ErrorPages)
 			var err error
 			if plans[i], err = s.plan(r); err != nil {
 				reportRoute(r, err)
@@ -70,7 +69,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 				env.Scripts = append(env.Scripts, scripts.ScriptEndings()...)
 			}
 			if holder, ok := plans[i].settings.(handlers.DescriptorHolder); ok {
-				c.held += holder.Descriptors()
+				c.Held += holder.Descriptors()
 			}
 		}
 		for i := range site.Routes {
@@ -80,7 +79,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			env.Compression = inner.policy
 			if plans[i].settings != nil {
 				var err error
-				env.Prefix, name.route = r.Prefix, r.Prefix
+				env.Prefix, name.Route = r.Prefix, r.Prefix
 				env.ErrorPages = errorpages.Statuses(site.Around.ErrorPages, r.Around.ErrorPages)
 				if h, err = plans[i].module.Build(plans[i].settings, env); err != nil {
 					reportRoute(*r, err)
@@ -107,7 +106,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 		env.Compression = compression.policy
 		site.Around.Compression = nil
 		if env.Compression != nil { // nothing further out would have to be kept from it
-			site.Around.Compression = new(compressionConfig)
+			site.Around.Compression = new(Compression)
 		}
 		report := func(err error) { reportAt(site.Table, "", err) }
 		var logs handlers.Middleware // outermost: what is refused further in has its line there, too
@@ -128,7 +127,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 
 // prefixes returns what is known of the site's routes before they are made. Those of the program
 // belong to every site.
-func (s *siteConfig) prefixes(src source) *handlers.SiteRoutes {
+func (s *Site) prefixes(src Source) *handlers.SiteRoutes {
 	routes := new(handlers.SiteRoutes)
 	for _, r := range s.Routes {
 		routes.Prefixes = append(routes.Prefixes, r.Prefix)
@@ -143,7 +142,7 @@ func (s *siteConfig) prefixes(src source) *handlers.SiteRoutes {
 }
 
 // running returns the loops. Modules are built before there are any, and call it later.
-func (c *config) running() []*loop.Loop { return c.loops }
+func (c *Config) running() []*loop.Loop { return c.Loops }
 
 // plan is a route that was read: a compiled-in handler, or a module with its settings; neither if
 // the route is wrong.
@@ -154,7 +153,7 @@ type plan struct {
 }
 
 // plan reads a route.
-func (s source) plan(r routeConfig) (plan, error) {
+func (s Source) plan(r Route) (plan, error) {
 	switch {
 	case r.Module != "" && r.Handler != "":
 		return plan{}, handlers.BadKey("handler", "a route has a module or a handler, not both")
@@ -183,7 +182,7 @@ func (s source) plan(r routeConfig) (plan, error) {
 
 // reportRoute reports an error of a build, at the key that the error names or else at the key
 // `module`.
-func reportRoute(r routeConfig, err error) {
+func reportRoute(r Route, err error) {
 	if r.Module != "" {
 		reportAt(r.Rest, "module", fmt.Errorf("%s: %w", r.Module, err))
 		return
@@ -242,20 +241,20 @@ func plain(sites []builtSite) []handlers.Site {
 }
 
 // compiled reports whether there is a compiled-in route of that prefix.
-func (s source) compiled(prefix string) bool {
+func (s Source) compiled(prefix string) bool {
 	return slices.ContainsFunc(s.Routes, func(r handlers.Route) bool {
 		return strings.TrimSuffix(r.Prefix, "/") == strings.TrimSuffix(prefix, "/")
 	})
 }
 
-// route makes the router: the sites of the file or the folder of -r, and beside them the
+// Route makes the router: the sites of the file or the folder of -r, and beside them the
 // compiled-in routes. Compiled-in routes belong to every host, as those of http.Handle do. If there
 // is nothing to serve, a page says so.
-func (c *config) route(s source, built []builtSite) error {
+func (c *Config) route(s Source, built []builtSite) error {
 	sites := plain(built)
 	if s.Root != "" {
-		c.background, c.upstreams, c.counted = nil, nil, false
-		c.held, c.heldByLoop = 0, 0 // of the file's sites, which serve nothing now
+		c.Background, c.Upstreams, c.Counted = nil, nil, false
+		c.Held, c.HeldByLoop = 0, 0 // of the file's sites, which serve nothing now
 		site, err := c.rootSite(s)
 		if err == nil && s.compiled("/") {
 			err = errors.New("the program has a handler of its own for /, " +
@@ -272,7 +271,7 @@ func (c *config) route(s source, built []builtSite) error {
 			Around: handlers.Chain(compress.Middleware(c.compression.policy), s.Around)}}
 		if len(s.Routes) == 0 && s.Patterns == nil {
 			if s.Embedding != nil && slices.ContainsFunc(c.Listeners,
-				func(l listenerConfig) bool { return l.streams == nil }) {
+				func(l Listener) bool { return l.Streams == nil }) {
 				return errors.New("nothing would answer requests: the Server has no Handler, nothing was " +
 					"registered with Handle, and no File has a [[site]]")
 			}
@@ -296,7 +295,7 @@ func (c *config) route(s source, built []builtSite) error {
 func onlyInternal(h conn.Handler) conn.Handler {
 	return func(req *conn.Request, resp *conn.Response) int {
 		if !req.Internal() {
-			return http.StatusNotFound
+			return 404
 		}
 		return h(req, resp)
 	}

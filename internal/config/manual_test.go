@@ -1,4 +1,4 @@
-package server_test
+package config_test
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/settings"
 )
 
@@ -23,7 +23,7 @@ func TestManualsOfModules(t *testing.T) {
 	}
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([^|]*) \\|")
 	code := regexp.MustCompile("^`([^`]*)`$")
-	modules := server.Builtin()
+	modules := config.Builtin()
 	for _, name := range modules.ModuleNames() {
 		module, _ := modules.Module(name)
 		readme, err := os.ReadFile(filepath.Join("../..", folders[name], "README.md"))

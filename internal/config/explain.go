@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// explain writes which site, route and rules a request would meet, in this order, and what else is
+// Explain writes which site, route and rules a request would meet, in this order, and what else is
 // asked of it. request is a URL, or a method and a URL.
-func (c *config) explain(w io.Writer, request string) error {
+func (c *Config) Explain(w io.Writer, request string) error {
 	q, err := sample(request)
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func (c *config) explain(w io.Writer, request string) error {
 		fmt.Fprintln(w, note)
 	}
 	at, _, _ := c.Router.Place(listener, q.HTTPS, q.Verb, q.Host, q.Path, q.Raw)
-	var site *siteConfig // nil: that of -r, or of the built-in defaults
+	var site *Site // nil: that of -r, or of the built-in defaults
 	if !c.rooted && at >= 0 && at < len(c.Sites) {
 		site = &c.Sites[at]
 		fmt.Fprintf(w, "site %d (%s): %s\n", at+1, site.Table.Place(""),
@@ -33,7 +33,7 @@ func (c *config) explain(w io.Writer, request string) error {
 		fmt.Fprintln(w, "the only site")
 	}
 	say := func(line string) { fmt.Fprintln(w, "  "+line) }
-	through := func(a *around) rules.Outcome {
+	through := func(a *Around) rules.Outcome {
 		outcome := rules.Passed
 		if a.set != nil {
 			outcome = a.set.Explain(q, say)
@@ -91,9 +91,9 @@ func (c *config) explain(w io.Writer, request string) error {
 	}
 }
 
-// explain says what limit and auth ask of a request, and reports whether it may pass as far as that
+// Explain says what limit and auth ask of a request, and reports whether it may pass as far as that
 // is known.
-func (a *around) explain(q *rules.Sample, say func(string)) bool {
+func (a *Around) explain(q *rules.Sample, say func(string)) bool {
 	if a.Limit != nil {
 		at := fmt.Sprintf("limit (%s): ", a.Table.Place("limit"))
 		if !a.Limit.Takes(q.Method()) {
@@ -109,7 +109,7 @@ func (a *around) explain(q *rules.Sample, say func(string)) bool {
 }
 
 // redirects says where the key https of a site sends a request; "" if it lets it pass.
-func (c *config) redirects(site *siteConfig, q *rules.Sample) string {
+func (c *Config) redirects(site *Site, q *rules.Sample) string {
 	if !site.HTTPS.Redirects(q.PathView(), q.HTTPS) {
 		return ""
 	}
@@ -123,7 +123,7 @@ func (c *config) redirects(site *siteConfig, q *rules.Sample) string {
 // listenerOf returns the name, for the router, of the listener that a client reaches by the URL's
 // scheme and port. If no listener has them, it is one behind a proxy, which may have the port; and
 // if there is none, "". note then says so.
-func (c *config) listenerOf(q *rules.Sample) (name, note string) {
+func (c *Config) listenerOf(q *rules.Sample) (name, note string) {
 	_, port, err := net.SplitHostPort(q.Host)
 	if err != nil {
 		if port = "80"; q.HTTPS {

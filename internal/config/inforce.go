@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"cmp"
@@ -9,9 +9,9 @@ import (
 	"github.com/lwango/lwango/internal/settings"
 )
 
-// writeInForce writes the settings that are in force, with those of the command line, as a
+// WriteInForce writes the settings that are in force, with those of the command line, as a
 // configuration that is read to the same settings. What a program does in code is not among them.
-func (c *config) writeInForce(w io.Writer, s source) error {
+func (c *Config) WriteInForce(w io.Writer, s Source) error {
 	_, err := fmt.Fprintf(w, "# %s, as it is in force. Relative paths begin in %q.\n",
 		cmp.Or(c.File, "The built-in defaults"), c.Dir)
 	if err != nil {

@@ -1,4 +1,4 @@
-package server_test
+package config_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/config"
 )
 
 // TestInclude: which files a configuration consists of, and how each of them is named in messages.
@@ -66,7 +66,7 @@ func TestInclude(t *testing.T) {
 		{"include = \"conf.d/*\"", "DIR/conf.d/a.conf.orig:1: expected value but found \"none\" instead"},
 	} {
 		write("lwango.conf", strings.ReplaceAll(row.text, "DIR", dir)+"\n")
-		c, err := server.Source{File: main, Modules: server.Builtin()}.Load()
+		c, err := config.Source{File: main, Modules: config.Builtin()}.Load()
 		var got string
 		if err != nil {
 			got = strings.ReplaceAll(err.Error(), dir, "DIR")

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"github.com/lwango/lwango/conn"
@@ -6,7 +6,7 @@ import (
 )
 
 // parseProxies makes Proxies of the keys about proxies.
-func (l *listenerConfig) parseProxies() {
+func (l *Listener) parseProxies() {
 	switch {
 	case len(l.TrustedProxies) > 0:
 	case l.Table.Has("trusted_proxies"):

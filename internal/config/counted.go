@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"errors"
@@ -9,15 +9,15 @@ import (
 	"github.com/lwango/lwango/internal/metrics"
 )
 
-// routeName is how a route is called where its requests are counted.
-type routeName struct{ site, route string }
+// RouteName is how a route is called where its requests are counted.
+type RouteName struct{ Site, Route string }
 
-// places numbers the routes of a program, for conn.Request.SetPlace. A route keeps its number over
+// Places numbers the routes of a program, for conn.Request.SetPlace. A route keeps its number over
 // reloads, so that its counters go on. Any goroutine may call the methods.
-type places struct {
+type Places struct {
 	mu      sync.Mutex
-	numbers map[routeName]uint32
-	names   []routeName // by number
+	numbers map[RouteName]uint32
+	names   []RouteName // by number
 }
 
 // maxPlaces bounds what is counted where reloads name ever new routes; otherPlace is the number of
@@ -28,15 +28,15 @@ const (
 )
 
 // number returns that of a route. A nil p has no numbers but 0.
-func (p *places) number(n routeName) uint32 {
+func (p *Places) number(n RouteName) uint32 {
 	if p == nil {
 		return 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.numbers == nil {
-		p.numbers = map[routeName]uint32{}
-		p.names = []routeName{{}, otherPlace: {site: "(other)"}}
+		p.numbers = map[RouteName]uint32{}
+		p.names = []RouteName{{}, otherPlace: {Site: "(other)"}}
 	}
 	i, ok := p.numbers[n]
 	if !ok {
@@ -48,8 +48,8 @@ func (p *places) number(n routeName) uint32 {
 	return i
 }
 
-// all returns the names by number; a nil p has none.
-func (p *places) all() []routeName {
+// Names returns the names by number; a nil p has none.
+func (p *Places) Names() []RouteName {
 	if p == nil {
 		return nil
 	}
@@ -59,12 +59,12 @@ func (p *places) all() []routeName {
 }
 
 // numberRoutes gives the routes of a site their numbers, and returns that of the site itself.
-func (p *places) numberRoutes(hosts []string, routes []handlers.Route) uint32 {
+func (p *Places) numberRoutes(hosts []string, routes []handlers.Route) uint32 {
 	name := siteName(hosts)
 	for i := range routes {
-		routes[i].Place = p.number(routeName{name, routes[i].Prefix})
+		routes[i].Place = p.number(RouteName{name, routes[i].Prefix})
 	}
-	return p.number(routeName{site: name})
+	return p.number(RouteName{Site: name})
 }
 
 // siteName is how a site with these hosts is called where its requests are counted.
@@ -75,14 +75,17 @@ func siteName(hosts []string) string {
 	return hosts[0]
 }
 
-// reporter tells of the upstreams of a route.
-type reporter struct {
-	routeName
-	report func() []metrics.Upstream
+// Upstreams tells of the upstreams of a route.
+type Upstreams struct {
+	RouteName
+	Report func() []metrics.Upstream
 }
 
+// observe lets f tell handlers of the server, which runs now.
+func (c *Config) Observe(f func() (*metrics.Snapshot, error)) { c.observer.Store(&f) }
+
 // snapshot asks the server for what the module status shows.
-func (c *config) snapshot() (*metrics.Snapshot, error) {
+func (c *Config) snapshot() (*metrics.Snapshot, error) {
 	if f := c.observer.Load(); f != nil {
 		return (*f)()
 	}

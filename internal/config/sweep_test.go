@@ -1,4 +1,4 @@
-package server_test
+package config_test
 
 import (
 	"encoding"
@@ -14,7 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/settings"
 )
 
@@ -131,9 +131,9 @@ func TestEveryKeyWithEveryType(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "t.conf")
-	all := spots("", "", reflect.TypeFor[server.Config]())
-	for _, name := range server.Builtin().ModuleNames() {
-		m, _ := server.Builtin().Module(name)
+	all := spots("", "", reflect.TypeFor[config.Config]())
+	for _, name := range config.Builtin().ModuleNames() {
+		m, _ := config.Builtin().Module(name)
 		for _, at := range spots("", "site.route", reflect.TypeOf(m.NewSettings()).Elem()) {
 			before := fmt.Sprintf("[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = %q\n", name)
 			for _, needed := range []string{`address = "127.0.0.1:9"`, `script_path = "."`, `path = "."`, `to = "/"`} {

@@ -1,4 +1,4 @@
-package server_test
+package config_test
 
 import (
 	"fmt"
@@ -14,14 +14,15 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
-func source() server.Source {
-	return server.Source{Modules: server.Builtin(), Broker: redis.Broker,
+func source() config.Source {
+	return config.Source{Modules: config.Builtin(), Broker: redis.Broker,
 		Logger: logtext.Quiet}
 }
 
@@ -217,7 +218,7 @@ t.conf:3: listener.tls.ocsp: there is no such key any more: responses are not st
 		{"unknown handler", route("prefix = \"/\"\nhandler = \"eco\""),
 			`t.conf:4: site.route.handler: there is no handler "eco" (did you mean echo?)`},
 		{"unknown module", route("prefix = \"/\"\nmodule = \"cgi-bin\""),
-			`t.conf:4: site.route.module: there is no module "cgi-bin" (known: ` + strings.Join(server.Builtin().ModuleNames(), ", ") + `)`},
+			`t.conf:4: site.route.module: there is no module "cgi-bin" (known: ` + strings.Join(config.Builtin().ModuleNames(), ", ") + `)`},
 		{"key of a module", route("prefix = \"/\"\nmodule = \"redirect\"\ntoo = \"/x\"\nprefixx = 1"),
 			`t.conf:5: site.route.too: unknown key (did you mean to?)
 t.conf:6: site.route.prefixx: unknown key (did you mean prefix?)`},
@@ -331,7 +332,7 @@ func TestExampleFile(t *testing.T) {
 }
 
 // scalars are the values of a configuration's plain keys.
-func scalars(c *server.Config) map[string]string {
+func scalars(c *config.Config) map[string]string {
 	m := map[string]string{}
 	v := reflect.ValueOf(c).Elem()
 	for i := range v.NumField() {
@@ -391,7 +392,7 @@ func TestEnv(t *testing.T) {
 // A compiled-in route is served on every site. One of the configuration for the same place is
 // refused.
 func TestCompiledRoutes(t *testing.T) {
-	p := server.NewProgram(server.Builtin())
+	p := server.NewProgram(config.Builtin())
 	h := func(*conn.Request, *conn.Response) int { return 0 }
 	p.Handle("/app", h)
 	p.Handle("/", h)

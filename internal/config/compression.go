@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"github.com/lwango/lwango/internal/settings"
 )
 
-// compressionConfig is the value of `compression`, at the top of the file, in a site or in a route:
+// Compression is the value of `compression`, at the top of the file, in a site or in a route:
 // a table, true or false. A table stands for true.
-type compressionConfig struct {
+type Compression struct {
 	Table settings.Table `toml:",table"`
 	On    *bool          `toml:",switch"`
 
@@ -27,7 +27,7 @@ type scope struct {
 
 // within makes the scope of what c configures, which has that of outer where c says nothing else; c
 // may be nil.
-func (c *compressionConfig) within(outer scope) scope {
+func (c *Compression) within(outer scope) scope {
 	if c == nil {
 		return outer
 	}

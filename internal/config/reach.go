@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"log/slog"
@@ -7,11 +7,10 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/https"
-	"github.com/lwango/lwango/internal/sockets"
 )
 
 // checkSites finds the listeners that sites name. It refuses a site that no request could reach.
-func (c *config) checkSites() {
+func (c *Config) checkSites() {
 	var known []string
 	for _, l := range c.Listeners {
 		if l.Name != "" {
@@ -26,7 +25,7 @@ func (c *config) checkSites() {
 		}
 		for i, name := range site.Names {
 			j := slices.IndexFunc(c.Listeners,
-				func(l listenerConfig) bool { return l.Name == name })
+				func(l Listener) bool { return l.Name == name })
 			switch {
 			case slices.Contains(site.Names[:i], name):
 				site.Table.Errorf("listener", "%q: named twice", name)
@@ -47,7 +46,7 @@ func (c *config) checkSites() {
 }
 
 // checkScheme refuses a scheme that no request has which comes by the site's listeners.
-func (c *config) checkScheme(site *siteConfig) {
+func (c *Config) checkScheme(site *Site) {
 	if site.Scheme == "" {
 		return
 	}
@@ -65,16 +64,16 @@ func (c *config) checkScheme(site *siteConfig) {
 	site.Table.Errorf("scheme", "all listeners of the site have tls, so no request is an http one")
 }
 
-// at reports whether the site answers at a listener.
-func (s *siteConfig) at(l listenerConfig) bool {
+// At reports whether the site answers at a listener.
+func (s *Site) at(l Listener) bool {
 	return len(s.Listeners) == 0 || slices.Contains(s.Listeners, l.Address.String())
 }
 
 // proxied reports whether a proxy in front can say what the client's scheme is.
-func (l *listenerConfig) proxied() bool { return l.Proxies != nil }
+func (l *Listener) proxied() bool { return l.Proxies != nil }
 
 // https makes what the keys https and hsts of a site ask for.
-func (c *config) https(site siteConfig, log *slog.Logger, report func(error)) handlers.Middleware {
+func (c *Config) https(site Site, log *slog.Logger, report func(error)) handlers.Middleware {
 	port, ok := c.httpsPort(site)
 	if site.HTTPS.HTTPS != "" {
 		if l := c.maybeBlind(site); l != nil {
@@ -98,7 +97,7 @@ func (c *config) https(site siteConfig, log *slog.Logger, report func(error)) ha
 // maybeBlind returns the listener by which all https requests of the site must come, if they come
 // at all, and at which only the proxy's header can tell them from others; nil: there is none, or
 // there is another way. Whether the proxy tells is not known before a request comes.
-func (c *config) maybeBlind(site siteConfig) (blind *listenerConfig) {
+func (c *Config) maybeBlind(site Site) (blind *Listener) {
 	for i := range c.Listeners {
 		switch l := &c.Listeners[i]; {
 		case l.Table.Has("tls"), l.proxied() && !l.ProxyProtocol && site.at(*l):
@@ -115,7 +114,7 @@ func (c *config) maybeBlind(site siteConfig) (blind *listenerConfig) {
 // of the file. One with port 443 comes first, otherwise the order in the file counts. Behind
 // proxies it is 443. A port that the kernel chooses is known when the listener is open, and so the
 // function is called later.
-func (c *config) httpsPort(site siteConfig) (port func() int, ok bool) {
+func (c *Config) httpsPort(site Site) (port func() int, ok bool) {
 	const usual = 443
 	found, best := -1, 0
 	for i, l := range c.Listeners {
@@ -144,24 +143,9 @@ func (c *config) httpsPort(site siteConfig) (port func() int, ok bool) {
 		if port := addr.Port(); port > 0 {
 			return port
 		}
-		if port := c.ports[addr]; port > 0 {
+		if port := c.Ports[addr]; port > 0 {
 			return port
 		}
 		return usual
 	}, true
-}
-
-// notePorts tells c the ports of its listeners; added are those that s.listeners lacks or has with
-// older sockets.
-func (s *server) notePorts(c *config, added map[sockets.Address]*listener) {
-	c.ports = map[sockets.Address]int{}
-	for _, lc := range c.Listeners {
-		l := added[lc.Address]
-		if l == nil {
-			l = s.listeners[lc.Address]
-		}
-		if l != nil {
-			c.ports[lc.Address] = l.socket.Port()
-		}
-	}
 }

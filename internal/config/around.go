@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"errors"
@@ -15,18 +15,18 @@ import (
 	"github.com/lwango/lwango/internal/settings"
 )
 
-// around is the keys that a site and a route have in common: what happens to a request before it is
+// Around is the keys that a site and a route have in common: what happens to a request before it is
 // handed on, and to its answer afterwards. A site's come before the choice of the route, a route's
 // before its module.
-type around struct {
+type Around struct {
 	Table settings.Table `toml:",table"`
 	// Compression is what clients get compressed; what it leaves out is from the site or the whole
 	// file.
-	Compression *compressionConfig `toml:"compression"`
+	Compression *Compression `toml:"compression"`
 	// ErrorPages are, by status, files, or paths of routes, in place of the server's pages.
 	ErrorPages map[string]string `toml:"error_pages"`
 	// Rules deny, redirect or rewrite requests or change header fields, in order.
-	Rules []ruleConfig `toml:"rule"`
+	Rules []Rule `toml:"rule"`
 	// Limit is who may come, and how often.
 	Limit *limit.Settings `toml:"limit"`
 	// Auth asks for a name and a password.
@@ -37,8 +37,8 @@ type around struct {
 	set *rules.Set // of Rules; nil: there are none
 }
 
-// ruleConfig is a [[site.rule]] or a [[site.route.rule]].
-type ruleConfig struct {
+// Rule is a [[site.rule]] or a [[site.route.rule]].
+type Rule struct {
 	Table settings.Table `toml:",table"`
 	Rule  rules.Settings `toml:",inline"`
 	// Limit is for the requests that the rule is for.
@@ -56,7 +56,7 @@ type ruleConfig struct {
 // error page. A rule that denies or redirects costs nothing else, and one that leads to another
 // route leaves nothing of this one behind. A rule has its own limit and auth, in the same order, in
 // front of what it does.
-func (a *around) middleware(env handlers.Env, folder string,
+func (a *Around) middleware(env handlers.Env, folder string,
 	modules *handlers.Registry) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
 	if a.Compression != nil {
@@ -128,7 +128,7 @@ func asks(l *limit.Settings, a *auth.Settings) string {
 }
 
 // compile makes the rules. It reports what is wrong with one at its own key.
-func (a *around) compile(folder string, env handlers.Env) {
+func (a *Around) compile(folder string, env handlers.Env) {
 	all := make([]rules.Rule, len(a.Rules))
 	for i, r := range a.Rules {
 		all[i] = rules.Rule{

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"path/filepath"
@@ -29,14 +29,14 @@ func Builtin() *handlers.Registry {
 }
 
 // rootSite is the one site of -r: the folder, for every host and path.
-func (c *config) rootSite(s source) (handlers.Site, error) {
+func (c *Config) rootSite(s Source) (handlers.Site, error) {
 	dir, err := filepath.Abs(s.Root)
 	if err != nil {
 		return handlers.Site{}, err
 	}
 	set := servefiles.Defaults
 	set.Path = dir
-	c.held += set.Descriptors()
+	c.Held += set.Descriptors()
 	env := handlers.Env{Dir: dir, Prefix: "/", Compression: c.compression.policy, Loops: c.running,
 		Logger: s.Logger}
 	h, err := servefiles.New(set, env)

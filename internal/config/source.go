@@ -1,0 +1,185 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/certs"
+	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/settings"
+	"github.com/lwango/lwango/internal/sockets"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// Source is where a configuration comes from.
+type Source struct {
+	File    string   // path of the file; empty: none is read
+	Listen  []string // addresses that replace those of the file, as -l has them
+	Root    string   // a folder to serve, which replaces the sites of the file, as -r has it
+	Modules *handlers.Registry
+	Routes  []handlers.Route // compiled-in routes, for every site
+	Topics  *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
+	Broker  pubsub.Broker    // what [pubsub] url is for; nil: none
+	Logger  *slog.Logger     // for modules; never nil
+	Places  *Places          // the numbers of routes; nil: nothing is counted by route
+
+	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
+	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none
+
+	Embedding *Embedding // what the program says in code; nil: nothing
+
+	// Confining says that the process is to be confined, as [confine] says. Made says that a start has
+	// made all folders: for -t, when the process is confined.
+	Confining, Made bool
+
+	Obtain certs.Options // for tests
+
+	Chosen map[string]sockets.Address // see Embedding.listeners; of a reload
+}
+
+// Load reads and checks a whole configuration and builds its handlers. An error in the file is a
+// settings.Errors with everything that is wrong in it. A panic, such as one of a module's Build,
+// becomes an error as well, and its stack is logged: it must not end a server that reads its
+// configuration again.
+func (s Source) Load() (c *Config, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Logger.Error("panic while the configuration is read", "panic", p, "stack",
+				string(debug.Stack()))
+			c, err = nil, fmt.Errorf("panic while the configuration is read: %v", p)
+		}
+	}()
+	if s.File == "" {
+		return s.Parse("", "")
+	}
+	text, err := confpath.ReadOnce(s.File, confpath.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	return s.Parse(s.File, string(text))
+}
+
+// Parse is Load for text that has been read already. Messages show name as it is, and relative
+// paths begin in its folder.
+func (s Source) Parse(name, text string) (*Config, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.decode(wd, name, text)
+	if err != nil {
+		return nil, err
+	}
+	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
+		c.Table.Errorf("watchdog", "must be at least 1ms, or 0s, which turns it off")
+	}
+	c.checkConfine(s)
+	if err := s.Embedding.limits(c); err != nil {
+		return nil, err
+	}
+	c.checkHeaders()
+	c.checkAccessLogs()
+	if s.Embedding != nil && c.ErrorLog.Table.Has("format") {
+		c.ErrorLog.Table.Errorf("format", "is for a server that is its process; a program that "+
+			"starts a server in code gives it a Logger")
+	}
+	c.checkPubsub(s.Broker)
+	c.checkDebug()
+	if c.TLS.ACME != nil {
+		c.TLS.ACME.Check(c.Dir, s.Made)
+	}
+	c.checkListeners(s.Logger)
+	if a := c.TLS.ACME; a != nil && len(a.Domains) > 0 && c.ACME() == nil {
+		a.Table.Errorf("", "no [[listener]] has tls = { acme = true }, and it takes one to obtain "+
+			"certificates")
+	}
+	c.checkSites()
+	sites := c.buildSites(s)
+	c.checkSpool()
+	if err := c.text.Err(); err != nil {
+		return nil, err
+	}
+	if len(s.Listen) > 0 {
+		c.Listeners = nil
+		for _, l := range s.Listen {
+			addr, err := sockets.ParseAddress(l, wd)
+			if err != nil {
+				return nil, fmt.Errorf("-l: %w", err)
+			}
+			if slices.ContainsFunc(c.Listeners,
+				func(o Listener) bool { return o.Address == addr }) {
+				return nil, fmt.Errorf("-l: %s is listened to twice", l)
+			}
+			c.Listeners = append(c.Listeners, Listener{
+				Endpoint: sockets.Endpoint{Listen: l, Address: addr}})
+		}
+	}
+	if err := s.Embedding.listeners(c, wd, s.Chosen); err != nil {
+		return nil, err
+	}
+	if err := c.checkApart(); err != nil {
+		return nil, err
+	}
+	return c, c.route(s, sites)
+}
+
+// decode is the part of parse that only reads keys. What is wrong with them is in text.Err. It
+// fails if the text is not TOML at all.
+func (s Source) decode(wd, name, text string) (*Config, error) {
+	c := Defaults()
+	c.Dir = wd
+	if name != "" {
+		c.File = confpath.Join(wd, name)
+		c.Dir = filepath.Dir(c.File)
+	}
+	f := settings.Parse(name, c.Dir, text)
+	include(f, name, c.File)
+	if f.Broken() {
+		return nil, f.Err() // the rest may be missing only because a text is not TOML
+	}
+	c.text = f
+	f.Top(settings.Keys(c))
+	f.Root().Decode(c)
+	for _, path := range []*string{&c.PIDFile, &c.SpoolDir} {
+		if *path != "" {
+			*path = confpath.Join(c.Dir, *path)
+		}
+	}
+	if t := c.Confine; t != nil && !t.Table.Has("landlock") {
+		t.Landlock = true
+	}
+	return c, nil
+}
+
+// LoadForUpgrade is load for -upgrade, which needs pid_file alone. What else is wrong is for the
+// new process to say: it may have what this one has not, as $CREDENTIALS_DIRECTORY.
+func (s Source) LoadForUpgrade() (*Config, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	var text []byte
+	if s.File != "" {
+		if text, err = confpath.ReadOnce(s.File, confpath.MaxFile); err != nil {
+			return nil, err
+		}
+	}
+	c, err := s.decode(wd, s.File, string(text))
+	if err != nil {
+		return nil, err
+	}
+	err = c.text.Err()
+	var all settings.Errors
+	if errors.As(err, &all) && (c.PIDFile == "" || // it may be in a file that cannot be included
+		slices.ContainsFunc(all, func(e *settings.Error) bool { return e.Key == "pid_file" })) {
+		return nil, err
+	}
+	return c, nil
+}
