@@ -68,6 +68,9 @@ type (
 	// Group is handlers of a Mux that have a prefix or layers in common. See handlers.Group.
 	Group = handlers.Group
 
+	// Key names a value that layers give to a request. See conn.Key.
+	Key[T any] = conn.Key[T]
+
 	// Middleware makes a handler of another one, which it calls as next, or answers itself. See
 	// handlers.Middleware.
 	Middleware = handlers.Middleware
@@ -153,6 +156,12 @@ func Get(req *Request, url string, limit time.Duration) (*client.Response, error
 func Await[T any](req *Request, d time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
 	return conn.Await(req, d, f)
 }
+
+// Set gives the request a value for the handlers behind the caller. See conn.Set.
+func Set[T any](req *Request, key *Key[T], v T) { conn.Set(req, key, v) }
+
+// Value returns what Set has given the request, and whether there is such a value. See conn.Value.
+func Value[T any](req *Request, key *Key[T]) (v T, ok bool) { return conn.Value(req, key) }
 
 // Call begins f as Await does, and promises its result, which req.AwaitAll and req.AwaitAny wait
 // for: so several functions run at the same time. See conn.Call.

@@ -37,7 +37,7 @@ type AccessEntry struct {
 	Duration time.Duration
 	Method   string // "": refused, see Line
 	Proto    string
-	User     string // of Request.SetUser; "": none
+	User     string // of RequestLayer.SetUser; "": none
 	Status   int    // 499: the client left before there was an answer
 	Secure   bool   // the client used https, see Request.Secure
 	Bytes    int64  // of the response's body as framed; if it broke off, those acknowledged
@@ -120,7 +120,7 @@ func (x *exchange) accessLog() AccessLog {
 
 // LogTo gives the request's line to another access log than that of Config. All access logs of a
 // server share one count of rounds (see Share), since a connection has one Share.
-func (r *Request) LogTo(log AccessLog) { r.log = log }
+func (r RequestLayer) LogTo(log AccessLog) { r.log = log }
 
 // upstream is what the access log says of the upstream that was asked.
 type upstream struct {
@@ -130,7 +130,7 @@ type upstream struct {
 
 // SetUpstream notes, for the access log, which upstream has been asked, and how long it has taken:
 // see AccessEntry. What a handler does that is asked (Ask) is not noted.
-func (r *Request) SetUpstream(name string, first, whole time.Duration) {
+func (r RequestLayer) SetUpstream(name string, first, whole time.Duration) {
 	r.x.upstream = upstream{name, first, whole}
 }
 
@@ -138,7 +138,7 @@ func (r *Request) SetUpstream(name string, first, whole time.Duration) {
 func (x *exchange) describe(e *AccessEntry) {
 	*e = AccessEntry{}
 	e.Remote, e.Time = x.req.RemoteAddr(), x.began
-	e.Proto, e.User, e.ID = x.req.Proto(), x.req.user, x.req.IDView()
+	e.Proto, e.User, e.ID = x.req.Proto(), x.req.user, x.req.Layer().IDView()
 	e.Status, e.Bytes = x.resp.status, x.sentBody()
 	if u := &x.upstream; u.name != "" {
 		e.Upstream, e.UpstreamFirst, e.UpstreamTime = u.name, u.first, u.whole

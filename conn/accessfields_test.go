@@ -19,19 +19,19 @@ func TestAccessLogFields(t *testing.T) {
 		s := start(t, m, conn.Config{AccessLog: log, Handler: byPath(map[string]conn.Handler{
 			"/read": func(req *conn.Request, resp *conn.Response) int {
 				_, _ = io.Copy(io.Discard, req.Body())
-				req.ReplaceHeader("X-Long", strings.Repeat("x", 500))
+				req.Layer().ReplaceHeader("X-Long", strings.Repeat("x", 500))
 				return 204
 			},
 			"/up": func(req *conn.Request, resp *conn.Response) int {
 				status, _, err := req.Ask("/", func(req *conn.Request, _ *conn.Response) int {
-					req.SetUpstream("asked", 1, 2)
+					req.Layer().SetUpstream("asked", 1, 2)
 					return 204
 				})
 				if status != 204 || err != nil {
 					return 500
 				}
 				if req.RawQuery() == "" {
-					req.SetUpstream("there", time.Second, time.Minute)
+					req.Layer().SetUpstream("there", time.Second, time.Minute)
 				}
 				return 204
 			},
@@ -82,11 +82,11 @@ func TestLogTo(t *testing.T) {
 		own, all := &entries{asked: make(chan struct{}, 1)}, new(entries)
 		s := start(t, m, conn.Config{AccessLog: all, Handler: byPath(map[string]conn.Handler{
 			"/own": func(req *conn.Request, _ *conn.Response) int {
-				req.LogTo(own)
+				req.Layer().LogTo(own)
 				return 204
 			},
 			"/hijack": func(req *conn.Request, resp *conn.Response) int {
-				req.LogTo(own)
+				req.Layer().LogTo(own)
 				if c, _, err := resp.Hijack(); err == nil {
 					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 				}
@@ -139,7 +139,7 @@ func TestAccessLogAllocates(t *testing.T) {
 	h := func(to bool) conn.Handler {
 		return func(req *conn.Request, _ *conn.Response) int {
 			if to {
-				req.LogTo(own)
+				req.Layer().LogTo(own)
 			}
 			return 204
 		}

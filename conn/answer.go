@@ -134,7 +134,7 @@ func (h *Header) del(names ...string) {
 
 // unmade makes a body that could not be made a 500.
 func (w *Response) unmade(what string, err error) int {
-	w.DropBody()
+	w.Layer().DropBody()
 	w.header.dropContent()
 	w.logFailure(what, err)
 	return http.StatusInternalServerError
@@ -197,7 +197,7 @@ func (w *Response) Error(status int, err error) int {
 	if !w.replace() {
 		return status
 	}
-	w.DropBody()
+	w.Layer().DropBody()
 	w.header.dropContent()
 	if status < 500 && err != nil {
 		w.header.Set("X-Content-Type-Options", "nosniff") // the text may repeat what the client sent

@@ -135,7 +135,7 @@ func (a *asking) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, er
 // only by "-" and "_" are removed, too: to CGI and its kin they are the same variable. Body.Trailer
 // leaves out such fields, since a program may merge them with the header. Views and strings that
 // were taken before stay as they are. Name and values must be valid (see Header.Set).
-func (r *Request) ReplaceHeader(name string, values ...string) {
+func (r RequestLayer) ReplaceHeader(name string, values ...string) {
 	if r.over() {
 		return
 	}
@@ -165,6 +165,6 @@ func (r *Request) ReplaceHeader(name string, values ...string) {
 
 // Replaced reports whether ReplaceHeader has replaced the fields of that name, so that what the
 // header says there comes from the server.
-func (r *Request) Replaced(name string) bool {
+func (r RequestLayer) Replaced(name string) bool {
 	return slices.ContainsFunc(r.replaced, func(s string) bool { return http1.SameVariable(s, name) })
 }

@@ -49,14 +49,14 @@ func TestAsk(t *testing.T) {
 			return 0
 		}, "403"},
 		"relayed": {func(_ *conn.Request, w *conn.Response) int {
-			w.Relay(401, "Who are you")
+			w.Layer().Relay(401, "Who are you")
 			w.Inform(103, nil)
 			w.AddTrailer("X", "y")
 			return 401
 		}, "401"},
 		"cleared": {func(_ *conn.Request, w *conn.Response) int {
 			w.Header().Set("Late", "gone")
-			w.Clear()
+			w.Layer().Clear()
 			w.Write([]byte(long))
 			w.Flush()
 			return 200
@@ -75,8 +75,8 @@ func TestAsk(t *testing.T) {
 			return 200
 		}, "200"},
 		"hooks": {func(_ *conn.Request, w *conn.Response) int {
-			w.BeforeHead(func(*conn.Request, *conn.Response, int) { panic("called") })
-			w.OnError(func(*conn.Request, *conn.Response, int) bool { panic("called") })
+			w.Layer().BeforeHead(func(*conn.Request, *conn.Response, int) { panic("called") })
+			w.Layer().OnError(func(*conn.Request, *conn.Response, int) bool { panic("called") })
 			w.SetMaxRate(1)
 			return 404
 		}, "404"},
@@ -106,7 +106,7 @@ func TestAsk(t *testing.T) {
 			return 202
 		}, "202"},
 		"duplex": {func(req *conn.Request, w *conn.Response) int {
-			req.Duplex()
+			req.Layer().Duplex()
 			w.Write([]byte(long))
 			return 202
 		}, "202"},
@@ -134,14 +134,14 @@ func TestAsk(t *testing.T) {
 		deferred := false
 		status, header, err := req.Ask("/check it", func(sub *conn.Request, resp *conn.Response) int {
 			n, _ := sub.Body().Read(make([]byte, 1))
-			view, _ := sub.HeaderView("Cookie")
+			view, _ := sub.Layer().HeaderView("Cookie")
 			resp.Header().Set("X-Seen", fmt.Sprint(sub.Method(), " ", sub.Target(), " ", sub.Path(), " ",
-				sub.RawQuery(), string(sub.QueryView()), n, sub.ContentLength(), " ", string(view), " ",
+				sub.RawQuery(), string(sub.Layer().QueryView()), n, sub.ContentLength(), " ", string(view), " ",
 				sub.Header().Get("Cookie"), sub.Header().Get("Content-Length"), sub.Header().Get("Connection"),
 				sub.Header().Get("Expect")))
 			sub.Defer(func() { deferred = true })
-			sub.SetUser("sub", "Basic")
-			sub.ReplaceHeader("Cookie", "other")
+			sub.Layer().SetUser("sub", "Basic")
+			sub.Layer().ReplaceHeader("Cookie", "other")
 			return way.h(sub, resp)
 		})
 		got := fmt.Sprint(status)
@@ -226,9 +226,9 @@ func TestAskTooLate(t *testing.T) {
 // TestReplaceHeader: every way to look at the header shows the same.
 func TestReplaceHeader(t *testing.T) {
 	show := func(req *conn.Request) string {
-		view, ok := req.HeaderView("Remote-User")
+		view, ok := req.Layer().HeaderView("Remote-User")
 		var views []string
-		for _, v := range req.AppendHeaderViews(nil, "remote-user") {
+		for _, v := range req.Layer().AppendHeaderViews(nil, "remote-user") {
 			views = append(views, string(v))
 		}
 		return fmt.Sprint(string(view), ok, views, req.Header().Values("REMOTE-USER"), req.Header().Values("Remote_User"),
@@ -241,10 +241,10 @@ func TestReplaceHeader(t *testing.T) {
 		path := req.Path()
 		switch path {
 		case "/none":
-			req.ReplaceHeader("Remote-User")
+			req.Layer().ReplaceHeader("Remote-User")
 		case "/two":
-			req.ReplaceHeader("Remote-User", "ann", "bob")
-			req.ReplaceHeader("Remote-User", "ann", "eve")
+			req.Layer().ReplaceHeader("Remote-User", "ann", "bob")
+			req.Layer().ReplaceHeader("Remote-User", "ann", "eve")
 		}
 		fmt.Fprint(w, show(req))
 		return 200
@@ -336,9 +336,9 @@ func TestReplacedTrailer(t *testing.T) {
 	} {
 		s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 			if req.Path() == "/replaced" {
-				req.ReplaceHeader("remote-user", "ann")
+				req.Layer().ReplaceHeader("remote-user", "ann")
 				_, _, err := req.Ask("/x", func(req *conn.Request, _ *conn.Response) int {
-					req.ReplaceHeader("X")
+					req.Layer().ReplaceHeader("X")
 					return 200
 				})
 				if err != nil {

@@ -39,7 +39,7 @@ func (s *stray) hold(req *conn.Request) func() error {
 		<-s.release
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.seen = append(s.seen, string(req.PathView()))
+		s.seen = append(s.seen, string(req.Layer().PathView()))
 		return nil
 	}
 }

@@ -202,13 +202,13 @@ func (b *Body) KeepTrailer() {
 
 // Trailer calls f for each field behind a chunked body that was read to its end (see KeepTrailer),
 // except those that would be needed before the body, such as Host or Authorization (RFC 9110 section
-// 6.5.1), and those that the server has replaced in the header (Request.ReplaceHeader).
+// 6.5.1), and those that the server has replaced in the header (RequestLayer.ReplaceHeader).
 func (b *Body) Trailer(f func(name, value string)) {
 	if !b.chunked() {
 		return
 	}
 	b.x.via.trailer(func(name, value []byte) {
-		if !tooLate(name) && !b.x.req.Replaced(string(name)) {
+		if !tooLate(name) && !b.x.req.Layer().Replaced(string(name)) {
 			f(string(name), string(value))
 		}
 	})

@@ -159,7 +159,7 @@ func (r *Request) standard(body io.ReadCloser) *http.Request {
 		r.body.KeepTrailer()
 	}
 	ctx := &requestContext{Context: r.Context(), local: r.LocalAddr()}
-	ctx.id = append(ctx.idText[:0], r.IDView()...)
+	ctx.id = append(ctx.idText[:0], r.Layer().IDView()...)
 	of := std.WithContext(ctx)
 	of.Pattern = r.Pattern()
 	for _, name := range r.matched.names {

@@ -252,7 +252,7 @@ func TestBridgeReverseProxy(t *testing.T) {
 			}
 			front := conn.HTTP(to)
 			s.Configure(conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-				if _, proxied := req.HeaderView("X-Forwarded-For"); proxied {
+				if _, proxied := req.Layer().HeaderView("X-Forwarded-For"); proxied {
 					return behind(req, resp)
 				}
 				return front(req, resp)

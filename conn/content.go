@@ -68,7 +68,7 @@ func (w *Response) validators(etag string, modified time.Time) http1.Validators 
 }
 
 func (r *Request) has(name string) bool {
-	_, ok := r.HeaderView(name)
+	_, ok := r.Layer().HeaderView(name)
 	return ok
 }
 

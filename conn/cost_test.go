@@ -21,7 +21,8 @@ func TestPlainRequestIsFree(t *testing.T) {
 	}
 	h := func(req *conn.Request, resp *conn.Response) int {
 		resp.Header().Set("Content-Type", "text/plain")
-		if ua, ok := req.HeaderView("user-agent"); !ok || len(ua) == 0 || len(req.PathView()) != 6 {
+		l := req.Layer()
+		if ua, ok := l.HeaderView("user-agent"); !ok || len(ua) == 0 || len(l.PathView()) != 6 {
 			return 500
 		}
 		resp.WriteString("Hello, world!")

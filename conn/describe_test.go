@@ -32,7 +32,7 @@ func TestDescribe(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ids, release := make(chan string, 1), make(chan int)
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			req.SetPrefix("/" + strings.Split(req.Path(), "/")[1])
+			req.Layer().SetPrefix("/" + strings.Split(req.Path(), "/")[1])
 			if req.Path() == "/quick" {
 				return 200
 			}
@@ -89,7 +89,7 @@ func TestTracedToTheEnd(t *testing.T) {
 		defer trace.Stop()
 		entered := make(chan struct{}, 1)
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			req.SetPrefix("route of " + req.Path())
+			req.Layer().SetPrefix("route of " + req.Path())
 			entered <- struct{}{}
 			switch req.Path() {
 			case "/exits":

@@ -62,6 +62,8 @@
 //	terms.go          connections from before a listener asked for more
 //	linger.go         closing so that the client can read the last answer
 //	request.go        Request; fields.go its header fields
+//	layer.go          what layers may do besides, with both
+//	value.go          values that layers give to requests
 //	rewrite.go        requests that get another path
 //	waits.go          what a handler's thread can wait for
 //	await.go          what runs off the loop for it

@@ -17,7 +17,7 @@ import (
 type Duplex struct{ x *exchange }
 
 // Duplex lets body and answer move at once from now on, until Duplex.End or the end of the handler.
-func (r *Request) Duplex() *Duplex {
+func (r RequestLayer) Duplex() *Duplex {
 	d := new(Duplex)
 	d.begin(r.x)
 	return d

@@ -19,7 +19,7 @@ import (
 // echoDuplex writes what it reads, and nothing more as long as the client has not taken the last of
 // it.
 func echoDuplex(req *conn.Request, w *conn.Response) int {
-	d, buf := req.Duplex(), make([]byte, 8<<10)
+	d, buf := req.Layer().Duplex(), make([]byte, 8<<10)
 	body, end := req.Body(), false
 	for {
 		left, err := d.SendHeld()
@@ -110,7 +110,7 @@ func TestDuplexHeld(t *testing.T) {
 		const n = 16 << 20 // more than sockets take
 		text := strings.Repeat("x", n)
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			req.Duplex()
+			req.Layer().Duplex()
 			w.Write([]byte(text))
 			w.WriteString("end")
 			return 200
@@ -136,7 +136,7 @@ func TestDuplexLimits(t *testing.T) {
 		s := start(t, m, conn.Config{Limits: conn.Limits{BodyTimeout: time.Hour, WriteTimeout: time.Hour},
 			Handler: byPath(map[string]conn.Handler{
 				"/body": func(req *conn.Request, w *conn.Response) int {
-					d := req.Duplex()
+					d := req.Layer().Duplex()
 					entered <- struct{}{}
 					for {
 						if _, err := req.Body().Read(make([]byte, 10)); !errors.Is(err,
@@ -151,7 +151,7 @@ func TestDuplexLimits(t *testing.T) {
 					}
 				},
 				"/held": func(req *conn.Request, w *conn.Response) int {
-					d := req.Duplex()
+					d := req.Layer().Duplex()
 					entered <- struct{}{}
 					w.Write(make([]byte, 16<<20))
 					for {
@@ -166,7 +166,7 @@ func TestDuplexLimits(t *testing.T) {
 					}
 				},
 				"/own": func(req *conn.Request, w *conn.Response) int {
-					d := req.Duplex()
+					d := req.Layer().Duplex()
 					entered <- struct{}{}
 					told <- d.Await(time.Millisecond, false)
 					return 200
@@ -174,7 +174,7 @@ func TestDuplexLimits(t *testing.T) {
 				"/source": func(req *conn.Request, w *conn.Response) int {
 					p := new(loop.Promise[int])
 					p.Resolve(1)
-					d := req.Duplex()
+					d := req.Layer().Duplex()
 					entered <- struct{}{}
 					told <- d.Await(time.Minute, true, p)
 					return 200

@@ -44,24 +44,24 @@ const (
 //
 // SetEncoder is for a HeadHook, elsewhere it does nothing. The first call decides, so that what
 // wraps a handler closely comes before what is further out. It reports whether this call has.
-func (w *Response) SetEncoder(e Encoder) bool {
+func (w ResponseLayer) SetEncoder(e Encoder) bool {
 	if !w.hooking || w.decided {
 		return false
 	}
 	w.decided, w.enc = true, e
 	if e != nil {
-		e.Begin((*codedBody)(w))
+		e.Begin((*codedBody)(w.Response))
 	}
 	return true
 }
 
 // EncoderSet reports whether SetEncoder or UseEncoded has decided about the body.
-func (w *Response) EncoderSet() bool { return w.decided }
+func (w ResponseLayer) EncoderSet() bool { return w.decided }
 
 // SetEncoded gives the body that SetBody, SetBodyReader or SetBodyFile has set in a content coding
 // as well, by the coding's name, for a HeadHook that would encode it. b must not change until the
 // response is out. If no body is set, SetEncoded does nothing; whatever sets another one drops b.
-func (w *Response) SetEncoded(coding string, b []byte) {
+func (w ResponseLayer) SetEncoded(coding string, b []byte) {
 	if w.phase == open && w.kind != gathered {
 		w.encodedAs, w.encoded = coding, b
 	}
@@ -70,7 +70,7 @@ func (w *Response) SetEncoded(coding string, b []byte) {
 // UseEncoded sends what SetEncoded has given in place of the body. It is for a HeadHook, as
 // SetEncoder is, and the first call of either decides. It reports whether there is the body in that
 // coding, and this call has decided.
-func (w *Response) UseEncoded(coding string) bool {
+func (w ResponseLayer) UseEncoded(coding string) bool {
 	if !w.hooking || w.decided || w.encodedAs != coding {
 		return false
 	}
@@ -83,7 +83,7 @@ func (w *Response) UseEncoded(coding string) bool {
 // BodySize returns the length of the body in bytes, before SetEncoder, for a HeadHook. It is -1 if
 // the server does not know it. For HEAD it is that of the body that GET would get; 0 if the handler
 // has not said it.
-func (w *Response) BodySize() int64 {
+func (w ResponseLayer) BodySize() int64 {
 	if w.req.head.Method == http1.HEAD {
 		if n, ok := w.declared(); ok {
 			return n

@@ -18,7 +18,7 @@ type ErrorPage func(req *Request, resp *Response, status int) bool
 // last is asked first; if no p has a page, the server's own is sent. An answer gets one page: an
 // error in the making of a page has none. Requests that reach no handler, because they cannot be
 // parsed, have the server's own page.
-func (w *Response) OnError(p ErrorPage) {
+func (w ResponseLayer) OnError(p ErrorPage) {
 	w.live()
 	if w.phase == open {
 		w.pages = append(w.pages, p)
@@ -27,7 +27,7 @@ func (w *Response) OnError(p ErrorPage) {
 
 // DropBody drops the body and the effect of Relay, and keeps the header. Once the head has gone
 // out, it does nothing.
-func (w *Response) DropBody() {
+func (w ResponseLayer) DropBody() {
 	w.live()
 	if w.phase == open {
 		w.discard()
@@ -80,7 +80,7 @@ func (x *exchange) errorPage(status int) int {
 		w.header = Header{fields: before}
 		w.trailer = trailer
 		x.via.setMaxRate(rate)
-		w.DropHooks(hooks, 0)
+		w.Layer().DropHooks(hooks, 0)
 	}
 	return status
 }
@@ -102,18 +102,18 @@ func ofThisAlone(name string) bool {
 // request is a GET, or still a HEAD, of that target, without a query, a body, conditions, ranges
 // and what is about the connection; all else is as it was. It is for error pages that a handler
 // makes.
-func (r *Request) Instead(path string, resp *Response, h Handler) int {
+func (r RequestLayer) Instead(path string, resp *Response, h Handler) int {
 	sub := new(Request)
-	sub.alter(r, path, "", ofThisAlone)
+	sub.alter(r.Request, path, "", ofThisAlone)
 	return r.instead(sub, resp, h)
 }
 
 // Forward calls h for another target, a path and maybe a query as Rewrite takes them, and returns
 // what h returns. To h the request is a GET, or still a HEAD, without a body; its conditions and
-// ranges are those of the client. It is for an application that names what is to be sent in place of
-// its own answer. resp has nothing of that any more. The errors are those of Rewrite, and ErrComplete
-// if the head has gone out. A request that is forwarded counts as rewritten.
-func (r *Request) Forward(target string, resp *Response, h Handler) (status int, err error) {
+// ranges are those of the client. It is for an application that names what is to be sent in place
+// of its own answer. resp has nothing of that any more. The errors are those of Rewrite, and
+// ErrComplete if the head has gone out. A request that is forwarded counts as rewritten.
+func (r RequestLayer) Forward(target string, resp *Response, h Handler) (status int, err error) {
 	path, query, err := r.target(target)
 	if err != nil {
 		return 0, err
@@ -122,7 +122,7 @@ func (r *Request) Forward(target string, resp *Response, h Handler) (status int,
 		return 0, ErrComplete
 	}
 	sub := new(Request)
-	sub.alter(r, string(path), query, ofBodyOrConnection)
+	sub.alter(r.Request, string(path), query, ofBodyOrConnection)
 	sub.rewrites = r.rewrites + 1
 	return r.instead(sub, resp, h), nil
 }
@@ -162,8 +162,9 @@ func (r *Request) alter(of *Request, path, query string, drop func(name string) 
 	}
 	r.path, r.prefix = []byte(path), of.prefix
 	r.user, r.authType, r.replaced = of.user, of.authType, slices.Clip(of.replaced)
-	r.idView = of.IDView()
+	r.idView = of.Layer().IDView()
 	r.place, r.log = of.place, of.log
+	r.values = slices.DeleteFunc(slices.Clone(of.values), value.once)
 	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.
 	from := len(of.raw)

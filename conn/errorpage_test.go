@@ -16,7 +16,7 @@ func TestOnError(t *testing.T) {
 			case "/panic-in-page":
 				panic("a test")
 			case "/streamed-page": // the status is not the page's to choose
-				w.Clear()
+				w.Layer().Clear()
 				w.SetStatus(200)
 				w.WriteString("streamed")
 				w.Flush()
@@ -56,7 +56,7 @@ func TestOnError(t *testing.T) {
 			return 404
 		}},
 		"/relayed": {404, "", func(_ *conn.Request, w *conn.Response) int {
-			w.Relay(404, "")
+			w.Layer().Relay(404, "")
 			return 404
 		}},
 		"/streamed": {404, "x", func(_ *conn.Request, w *conn.Response) int {
@@ -70,28 +70,28 @@ func TestOnError(t *testing.T) {
 		"/streamed-page": {404, "streamed", func(*conn.Request, *conn.Response) int { return 404 }},
 		"/bad-page":      {500, "<!doctype", func(*conn.Request, *conn.Response) int { return 404 }},
 		"/second": {404, "second", func(_ *conn.Request, w *conn.Response) int {
-			w.OnError(page("second", true))
+			w.Layer().OnError(page("second", true))
 			return 404
 		}},
 		"/refused": {404, "first", func(_ *conn.Request, w *conn.Response) int {
-			w.OnError(page("second", false))
+			w.Layer().OnError(page("second", false))
 			return 404
 		}},
 		"/cleared": {404, "first", func(_ *conn.Request, w *conn.Response) int {
 			w.WriteString("x")
-			w.Clear()
+			w.Layer().Clear()
 			return 404
 		}},
 		"/dropped": {404, "first", func(_ *conn.Request, w *conn.Response) int {
-			w.Relay(404, "Gone away")
+			w.Layer().Relay(404, "Gone away")
 			w.SetBody([]byte("x"))
-			w.DropBody()
+			w.Layer().DropBody()
 			return 404
 		}},
 	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			w.OnError(page("first", true))
+			w.Layer().OnError(page("first", true))
 			return ways[req.Path()].answer(req, w)
 		}})
 		s.Panics.Expect()
@@ -116,8 +116,8 @@ func TestOnError(t *testing.T) {
 func TestFailedPage(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			w.OnError(func(req *conn.Request, w *conn.Response, _ int) bool {
-				w.BeforeHead(func(_ *conn.Request, w *conn.Response, _ int) {
+			w.Layer().OnError(func(req *conn.Request, w *conn.Response, _ int) bool {
+				w.Layer().BeforeHead(func(_ *conn.Request, w *conn.Response, _ int) {
 					w.Header().Set("Hook", "of the page")
 				})
 				w.SetMaxRate(1)
@@ -128,7 +128,7 @@ func TestFailedPage(t *testing.T) {
 				}
 				return false
 			})
-			w.BeforeHead(func(_ *conn.Request, w *conn.Response, status int) {
+			w.Layer().BeforeHead(func(_ *conn.Request, w *conn.Response, status int) {
 				w.Header().Set("Hook", "of the answer")
 			})
 			return 404
@@ -157,7 +157,7 @@ func TestInstead(t *testing.T) {
 	}
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		req.Query()
-		if n := req.Instead("/other", w, show); n != 0 {
+		if n := req.Layer().Instead("/other", w, show); n != 0 {
 			t.Errorf("length %d", n)
 		}
 		if n := show(req, w); n != 3 {
@@ -173,19 +173,19 @@ func TestInstead(t *testing.T) {
 
 	// Of a request that was rewritten, before and in between.
 	s = start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		if err := req.Rewrite("/new?q=2"); err != nil {
+		if err := req.Layer().Rewrite("/new?q=2"); err != nil {
 			t.Error(err)
 		}
-		req.Instead("/other one", w, func(req *conn.Request, w *conn.Response) int {
+		req.Layer().Instead("/other one", w, func(req *conn.Request, w *conn.Response) int {
 			show(req, w)
 			w.WriteString(conn.StandardURL(req) + ";")
-			if err := req.Rewrite("/page?q=3"); err != nil {
+			if err := req.Layer().Rewrite("/page?q=3"); err != nil {
 				t.Error(err)
 			}
 			return show(req, w)
 		})
 		show(req, w)
-		if n := req.Rewrites(); n != 1 {
+		if n := req.Layer().Rewrites(); n != 1 {
 			t.Errorf("%d rewrites", n)
 		}
 		return 200
@@ -201,7 +201,7 @@ func TestInstead(t *testing.T) {
 // answer move at once: reads wait, and so do writes.
 func TestPageBehindDuplex(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		w.OnError(func(req *conn.Request, w *conn.Response, _ int) bool {
+		w.Layer().OnError(func(req *conn.Request, w *conn.Response, _ int) bool {
 			_ = w.Inform(103, nil)
 			b, err := io.ReadAll(req.Body())
 			if err != nil {
@@ -210,7 +210,7 @@ func TestPageBehindDuplex(t *testing.T) {
 			w.Write(b)
 			return true
 		})
-		req.Duplex()
+		req.Layer().Duplex()
 		return 404
 	}})
 	c := s.Dial()

@@ -206,7 +206,7 @@ func (x *exchange) elsewhere() bool {
 	if c.tls == nil || c.port.elsewhere == nil {
 		return false
 	}
-	host := x.req.HostView()
+	host := x.req.Layer().HostView()
 	if i := bytes.LastIndexByte(host, ':'); i >= 0 && bytes.IndexByte(host[i:], ']') < 0 {
 		host = host[:i]
 	}

@@ -50,14 +50,14 @@ func (r *Request) changed() bool {
 // HeaderView returns the value of the first field of that name without a copy. The caller does not
 // change the value, which is valid until the handler returns, or until a handler changes Header. A
 // second layer of auth finds the Authorization field that SetUser has taken out of Header.
-func (r *Request) HeaderView(name string) ([]byte, bool) {
+func (r RequestLayer) HeaderView(name string) ([]byte, bool) {
 	value, next := r.HeaderViewFrom(name, 0)
 	return value, next > 0
 }
 
 // HeaderViewFrom is HeaderView for the first field of that name behind the first from fields of the
 // header. next is what to call it with for the one after that; -1: there was none.
-func (r *Request) HeaderViewFrom(name string, from int) (value []byte, next int) {
+func (r RequestLayer) HeaderViewFrom(name string, from int) (value []byte, next int) {
 	r.live()
 	if r.listed && !r.used(name) {
 		if i := r.header.index(name, from); i >= 0 {
@@ -83,7 +83,7 @@ func viewOf(s string) []byte {
 
 // AppendHeaderViews appends the values of all fields of that name to dst. They are valid until the
 // handler returns.
-func (r *Request) AppendHeaderViews(dst [][]byte, name string) [][]byte {
+func (r RequestLayer) AppendHeaderViews(dst [][]byte, name string) [][]byte {
 	for value, next := r.HeaderViewFrom(name, 0); next >= 0; value, next = r.HeaderViewFrom(name, next) {
 		dst = append(dst, value)
 	}

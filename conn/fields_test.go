@@ -10,16 +10,16 @@ import (
 
 // seen is a field as each way of reading shows it.
 func seen(req *conn.Request, name string) string {
-	view, ok := req.HeaderView(name)
+	view, ok := req.Layer().HeaderView(name)
 	next, others := 0, []string{}
 	for {
 		var v []byte
-		if v, next = req.HeaderViewFrom(name, next); next < 0 {
+		if v, next = req.Layer().HeaderViewFrom(name, next); next < 0 {
 			break
 		}
 		others = append(others, string(v))
 	}
-	return fmt.Sprintf("%q %v %q %q %q %d", view, ok, others, req.AppendHeaderViews(nil, name),
+	return fmt.Sprintf("%q %v %q %q %q %d", view, ok, others, req.Layer().AppendHeaderViews(nil, name),
 		req.Header().Values(name), req.Header().Len())
 }
 
@@ -46,7 +46,7 @@ func TestChangedHeader(t *testing.T) {
 	} {
 		var got, inside, asked, back string
 		s := start(t, plain, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-			if view, _ := req.HeaderView("X-User"); string(view) != "root" {
+			if view, _ := req.Layer().HeaderView("X-User"); string(view) != "root" {
 				t.Errorf("%q at first", view)
 			}
 			row.change(req.Header())
@@ -58,7 +58,7 @@ func TestChangedHeader(t *testing.T) {
 					return 204
 				}
 			}
-			req.Instead("/page", resp, look(&inside))
+			req.Layer().Instead("/page", resp, look(&inside))
 			if _, _, err := req.Ask("/ask", look(&asked)); err != nil {
 				t.Error(err)
 			}
@@ -103,9 +103,9 @@ func TestViewOfUsedCredentials(t *testing.T) {
 			if early {
 				req.Header()
 			}
-			req.SetUser("me", "Basic")
+			req.Layer().SetUser("me", "Basic")
 			fmt.Fprintf(resp, "%q ", req.Header().Values(field))
-			view, _ := req.HeaderView(field)
+			view, _ := req.Layer().HeaderView(field)
 			resp.Write(view)
 			return 200
 		}})
@@ -149,7 +149,7 @@ func TestChangedHeaderAfterHijack(t *testing.T) {
 func TestViewsDoNotAllocate(t *testing.T) {
 	s := start(t, plain, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 		for range 2 {
-			if n := testing.AllocsPerRun(100, func() { req.HeaderView("X-A") }); n != 0 {
+			if n := testing.AllocsPerRun(100, func() { req.Layer().HeaderView("X-A") }); n != 0 {
 				t.Errorf("%v allocations", n)
 			}
 			req.Header()

@@ -414,7 +414,7 @@ func TestHijackLetsGo(t *testing.T) {
 				if path == "/early" {
 					ctx = req.Context()
 				}
-				resp.Relay(http.StatusSwitchingProtocols, "")
+				resp.Layer().Relay(http.StatusSwitchingProtocols, "")
 				resp.Header().Set("Connection", "Upgrade")
 				c, r, err := resp.Hijack()
 				if err != nil {
@@ -435,7 +435,7 @@ func TestHijackLetsGo(t *testing.T) {
 					req.Query().Get("q"); got != "GET"+req.Path()+"?q=1ab1" {
 					t.Errorf("request is %q", got)
 				}
-				if v, _ := req.HeaderView("X-A"); string(v) != "b" || ctx.Err() != nil {
+				if v, _ := req.Layer().HeaderView("X-A"); string(v) != "b" || ctx.Err() != nil {
 					t.Errorf("%q, %v", v, ctx.Err())
 				}
 				contexts <- ctx

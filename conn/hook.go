@@ -13,7 +13,7 @@ type HeadHook func(req *Request, resp *Response, status int)
 // In a hook, and once the head has gone out, BeforeHead does nothing.
 //
 // A field that a hook has set and that is not valid (see Header.Set) is logged and left out.
-func (w *Response) BeforeHead(h HeadHook) {
+func (w ResponseLayer) BeforeHead(h HeadHook) {
 	w.live()
 	if w.phase == open && !w.hooking {
 		w.hooks = append(w.hooks, h)
@@ -21,11 +21,11 @@ func (w *Response) BeforeHead(h HeadHook) {
 }
 
 // Hooks returns how many hooks and error pages the response has.
-func (w *Response) Hooks() (hooks, pages int) { return len(w.hooks), len(w.pages) }
+func (w ResponseLayer) Hooks() (hooks, pages int) { return len(w.hooks), len(w.pages) }
 
 // DropHooks drops all hooks and error pages but the first of each, for a handler that is not to
 // have a part in the answer any more: the request goes to another one.
-func (w *Response) DropHooks(hooks, pages int) {
+func (w ResponseLayer) DropHooks(hooks, pages int) {
 	if hooks < len(w.hooks) {
 		clear(w.hooks[hooks:])
 		w.hooks = w.hooks[:hooks]

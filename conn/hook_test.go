@@ -34,7 +34,7 @@ func TestHeadHooks(t *testing.T) {
 		"/number": {500, func(*conn.Request, *conn.Response) int { return 17 }},
 		"/cleared": {203, func(_ *conn.Request, w *conn.Response) int {
 			w.WriteString("lost")
-			w.Clear()
+			w.Layer().Clear()
 			return 203
 		}},
 		"/streamed": {202, func(_ *conn.Request, w *conn.Response) int {
@@ -42,7 +42,7 @@ func TestHeadHooks(t *testing.T) {
 			for range 3 {
 				w.WriteString("x")
 				w.Flush()
-				w.BeforeHead(late)
+				w.Layer().BeforeHead(late)
 			}
 			return 0
 		}},
@@ -58,8 +58,8 @@ func TestHeadHooks(t *testing.T) {
 	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			w.BeforeHead(outer)
-			w.BeforeHead(inner)
+			w.Layer().BeforeHead(outer)
+			w.Layer().BeforeHead(inner)
 			return ways[req.Path()].answer(req, w)
 		}})
 		s.Panics.Expect()
@@ -79,7 +79,7 @@ func TestHeadHooks(t *testing.T) {
 func TestHeadHookOfOneRequest(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		if req.Path() == "/hook" {
-			w.BeforeHead(func(_ *conn.Request, w *conn.Response, _ int) {
+			w.Layer().BeforeHead(func(_ *conn.Request, w *conn.Response, _ int) {
 				w.Header().Set("Bad", "a\r\nb: c")
 				w.Header().Set("Good", "x")
 			})
@@ -104,12 +104,12 @@ func TestHeadHookInHook(t *testing.T) {
 	hook := func(name string) conn.HeadHook {
 		return func(_ *conn.Request, w *conn.Response, _ int) {
 			w.Header().Add("Seen", name)
-			w.BeforeHead(func(*conn.Request, *conn.Response, int) { t.Error("a hook of a hook") })
+			w.Layer().BeforeHead(func(*conn.Request, *conn.Response, int) { t.Error("a hook of a hook") })
 		}
 	}
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		w.BeforeHead(hook("outer"))
-		w.BeforeHead(hook("inner"))
+		w.Layer().BeforeHead(hook("outer"))
+		w.Layer().BeforeHead(hook("inner"))
 		return 200
 	}})
 	c := s.Dial()
@@ -142,23 +142,23 @@ func TestEncodedBody(t *testing.T) {
 		"/written": func(w *conn.Response) { w.WriteString("as it is") },
 		"/anew": func(w *conn.Response) {
 			w.SetBody([]byte("as it was"))
-			w.SetEncoded("x", []byte("dropped"))
+			w.Layer().SetEncoded("x", []byte("dropped"))
 			w.SetBody([]byte("as it is"))
 		},
 	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			w.SetEncoded("x", []byte("too early"))
+			w.Layer().SetEncoded("x", []byte("too early"))
 			bodies[req.Path()](w)
 			if req.Path() != "/anew" {
-				w.SetEncoded("x", []byte("encoded"))
+				w.Layer().SetEncoded("x", []byte("encoded"))
 			}
-			if w.UseEncoded("x") {
+			if w.Layer().UseEncoded("x") {
 				t.Error("used outside of a hook")
 			}
-			w.BeforeHead(func(req *conn.Request, w *conn.Response, _ int) {
-				used := w.UseEncoded("y") || w.UseEncoded("x")
-				w.Header().Set("Used", fmt.Sprint(used, w.EncoderSet(), w.UseEncoded("x")))
+			w.Layer().BeforeHead(func(req *conn.Request, w *conn.Response, _ int) {
+				used := w.Layer().UseEncoded("y") || w.Layer().UseEncoded("x")
+				w.Header().Set("Used", fmt.Sprint(used, w.Layer().EncoderSet(), w.Layer().UseEncoded("x")))
 			})
 			return 200
 		}})

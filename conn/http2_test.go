@@ -420,7 +420,7 @@ func TestHTTP2MaxRate(t *testing.T) {
 			w.SetBody(body)
 			return 200
 		}
-		d := req.Duplex()
+		d := req.Layer().Duplex()
 		_, _ = w.Write(body)
 		for d.Held() > 0 {
 			if err := d.Await(-1, false); err != nil {

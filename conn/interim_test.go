@@ -33,7 +33,7 @@ func TestInterim(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			w.Relay(200, "")
+			w.Layer().Relay(200, "")
 			w.Header().Set("Date", "Thu, 01 Jan 1970 00:00:00 GMT")
 			_, _ = w.Write(text)
 			_ = w.Flush()

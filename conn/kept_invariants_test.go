@@ -34,7 +34,7 @@ func TestLateUse(t *testing.T) {
 				"Method":        func() { late.Method() },
 				"Path":          func() { late.Path() },
 				"PathValue":     func() { late.PathValue("id") },
-				"PathValueView": func() { late.PathValueView("id") },
+				"PathValueView": func() { late.Layer().PathValueView("id") },
 				"User":          func() { late.User() },
 			} {
 				if p, _ := panics(use).(string); !strings.Contains(p, "after its handler has returned") {
@@ -76,13 +76,13 @@ func TestGoroutineWrites(t *testing.T) {
 			"SetCookie":   func() { _ = resp.SetCookie(&http.Cookie{Name: "a", Value: "b"}) },
 			"JSON":        func() { resp.JSON(500, 1) },
 			"SetMaxRate":  func() { resp.SetMaxRate(1) },
-			"Clear":       func() { resp.Clear() },
+			"Clear":       func() { resp.Layer().Clear() },
 			"Abort":       func() { resp.Abort() },
 			"AddTrailer":  func() { resp.AddTrailer("X-Goroutine", "1") },
 			"Inform":      func() { _ = resp.Inform(103, nil) },
-			"Relay":       func() { resp.Relay(500, "") },
-			"DropBody":    func() { resp.DropBody() },
-			"BeforeHead":  func() { resp.BeforeHead(func(*conn.Request, *conn.Response, int) {}) },
+			"Relay":       func() { resp.Layer().Relay(500, "") },
+			"DropBody":    func() { resp.Layer().DropBody() },
+			"BeforeHead":  func() { resp.Layer().BeforeHead(func(*conn.Request, *conn.Response, int) {}) },
 		} {
 			p, _ := panics(use).(string)
 			if !strings.Contains(p, "goroutine that is not one of its threads") {

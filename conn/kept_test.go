@@ -43,7 +43,7 @@ var uses = map[string]func(req *conn.Request, resp *conn.Response) error{
 	},
 	"what is there": func(req *conn.Request, resp *conn.Response) error {
 		return empty(req.Path(), req.Target(), req.RawQuery(), req.Host(), req.PathValue("id"),
-			req.User(), req.Listener(), req.Query().Encode(), string(req.PathView()))
+			req.User(), req.Layer().Listener(), req.Query().Encode(), string(req.Layer().PathView()))
 	},
 	"addresses": func(req *conn.Request, _ *conn.Response) error {
 		if req.RemoteAddr().IsValid() || req.PeerAddr().IsValid() || req.LocalAddr().IsValid() ||
@@ -55,17 +55,17 @@ var uses = map[string]func(req *conn.Request, resp *conn.Response) error{
 	"request header": func(req *conn.Request, _ *conn.Response) error {
 		h := req.Header()
 		h.Set("X-Kept", "kept")
-		_, ok := req.HeaderView("cookie")
+		_, ok := req.Layer().HeaderView("cookie")
 		return empty(strings.Repeat("x", h.Len()-1), req.Header().Get("X-Kept"),
 			strings.Repeat("x", map[bool]int{true: 1}[ok]))
 	},
 	"user": func(req *conn.Request, _ *conn.Response) error {
-		req.SetUser("kept", "Basic")
+		req.Layer().SetUser("kept", "Basic")
 		return empty(req.User())
 	},
 	"rewrite": func(req *conn.Request, _ *conn.Response) error {
-		req.ReplaceHeader("X-Kept", "kept")
-		return errors.Join(req.Rewrite("/kept"), empty(req.Path(), req.Header().Get("X-Kept")))
+		req.Layer().ReplaceHeader("X-Kept", "kept")
+		return errors.Join(req.Layer().Rewrite("/kept"), empty(req.Path(), req.Header().Get("X-Kept")))
 	},
 	"form": func(req *conn.Request, _ *conn.Response) error { _, err := req.Form(); return err },
 	"bind": func(req *conn.Request, _ *conn.Response) error {
@@ -105,7 +105,7 @@ var uses = map[string]func(req *conn.Request, resp *conn.Response) error{
 		resp.SetBodyReader(strings.NewReader("kept"), -1)
 		resp.Precondition(`"kept"`, time.Now())
 		resp.ServeContent("kept.html", time.Now(), strings.NewReader("kept"), 4)
-		resp.Relay(500, "kept")
+		resp.Layer().Relay(500, "kept")
 		resp.Abort()
 		return conn.ErrComplete
 	},

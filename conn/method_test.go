@@ -17,7 +17,7 @@ func TestAnyMethod(t *testing.T) {
 		before := req.Method()
 		fmt.Fprintf(resp, "%s %s", req.Method(), req.Path())
 		_, _ = io.Copy(resp, req.Body())
-		req.Instead("/another", resp, func(req *conn.Request, _ *conn.Response) int {
+		req.Layer().Instead("/another", resp, func(req *conn.Request, _ *conn.Response) int {
 			if req.Method() != "GET" {
 				t.Errorf("%s instead", req.Method())
 			}

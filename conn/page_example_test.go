@@ -82,7 +82,7 @@ func ExampleResponse_Error() {
 		if req.Path() == "/items/x" {
 			return resp.Error(404, errors.New("there is no item x"))
 		}
-		resp.OnError(func(_ *conn.Request, resp *conn.Response, status int) bool {
+		resp.Layer().OnError(func(_ *conn.Request, resp *conn.Response, status int) bool {
 			resp.Text(status, "Please come back later.") // in place of the error page
 			return true
 		})

@@ -33,14 +33,14 @@ func (m *matched) compact() {
 
 // SetPattern notes the pattern that the request was matched with, the names of its wildcards, and
 // the parts of PathView that they stand for. The router calls it; values may be made of PathParts.
-func (r *Request) SetPattern(pattern string, names []string, values []http1.Span) {
+func (r RequestLayer) SetPattern(pattern string, names []string, values []Span) {
 	m := &r.matched
 	m.pattern, m.names, m.values, m.path = pattern, names, values, r.path
 }
 
 // PathParts returns an empty slice for the last argument of SetPattern. It has memory of earlier
 // requests, unless a pattern was set: then the handler of that one may still ask for its values.
-func (r *Request) PathParts() []http1.Span {
+func (r RequestLayer) PathParts() []Span {
 	if r.matched.pattern != "" {
 		return nil
 	}
@@ -58,10 +58,12 @@ func (r *Request) Pattern() string { return r.matched.pattern }
 //
 // Values are copied into blocks of 256 bytes, so most calls allocate nothing, and a string that is
 // kept keeps such a block. PathValueView makes no copy.
-func (r *Request) PathValue(name string) string { return r.matched.keep(r.PathValueView(name)) }
+func (r *Request) PathValue(name string) string {
+	return r.matched.keep(r.Layer().PathValueView(name))
+}
 
 // PathValueView is PathValue without a copy, valid until the handler returns.
-func (r *Request) PathValueView(name string) []byte {
+func (r RequestLayer) PathValueView(name string) []byte {
 	r.live()
 	m := &r.matched
 	for i, n := range m.names {
@@ -91,7 +93,7 @@ func (m *matched) keep(v []byte) string {
 // RawPathView returns the path as the client has sent it, or as Rewrite was given it, before it was
 // decoded and cleaned. It is valid until the handler returns, and empty for a target without a
 // path.
-func (r *Request) RawPathView() []byte {
+func (r RequestLayer) RawPathView() []byte {
 	if r.rewritten != "" {
 		raw, _, _ := strings.Cut(r.rewritten, "?")
 		return []byte(raw)
@@ -104,7 +106,7 @@ func (r *Request) RawPathView() []byte {
 // Without an encoded slash it is PathView. clean reports whether the path came clean, so that there
 // was nothing to resolve but encodings; if it did not, a segment may have dots between encoded
 // slashes ("x/../y"). The path is valid until the handler returns.
-func (r *Request) SegmentsView() (path []byte, clean bool) {
+func (r RequestLayer) SegmentsView() (path []byte, clean bool) {
 	if r.segments == nil {
 		r.segments, r.clean = http1.SplitPath(r.PathView(), r.RawPathView())
 	}

@@ -67,7 +67,7 @@ func TestPipelinedAnswerDoesNotWait(t *testing.T) {
 				return done(req.Join())
 			},
 			"/duplex": func(req *conn.Request, w *conn.Response) int {
-				d := req.Duplex()
+				d := req.Layer().Duplex()
 				if err := d.Await(-1, false, loop.FromChan(gate)); err != nil {
 					return 500
 				}

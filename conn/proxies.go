@@ -68,7 +68,7 @@ func (r *Request) believe(p *Proxies) {
 // Proxied reports whether a trusted proxy has sent the request (Config.Proxies), so that its fields
 // X-Forwarded-For, -Proto and -Host, or Forwarded, are to be believed. RemoteAddr, Secure and Host
 // follow them already.
-func (r *Request) Proxied() bool { return r.proxied }
+func (r RequestLayer) Proxied() bool { return r.proxied }
 
 // PeerAddr returns the address of the other end of the connection, which is a proxy's if there is
 // one; the zero AddrPort on UNIX sockets. It may need a system call, and fails with the zero

@@ -17,7 +17,7 @@ func whoIs(req *conn.Request, resp *conn.Response) int {
 	if req.Secure() {
 		scheme = "https"
 	}
-	fmt.Fprintf(resp, "%v %s %s %t", req.RemoteAddr(), scheme, req.Host(), req.Proxied())
+	fmt.Fprintf(resp, "%v %s %s %t", req.RemoteAddr(), scheme, req.Host(), req.Layer().Proxied())
 	return 200
 }
 

@@ -21,35 +21,35 @@ func TestRelay(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(map[string]conn.Handler{
 			"/whole": func(_ *conn.Request, w *conn.Response) int {
-				w.Relay(404, "Nope")
+				w.Layer().Relay(404, "Nope")
 				return 404
 			},
 			"/stream": func(_ *conn.Request, w *conn.Response) int {
-				w.Relay(404, "Nope")
+				w.Layer().Relay(404, "Nope")
 				w.Flush()
 				w.WriteString("x")
 				return 404
 			},
 			"/again": func(_ *conn.Request, w *conn.Response) int {
-				w.Relay(201, "Made\r\nX: y")
+				w.Layer().Relay(201, "Made\r\nX: y")
 				w.Header().Set("X", "y")
 				w.WriteString("of the first")
-				w.Clear()
+				w.Layer().Clear()
 				return 502
 			},
 			"/cut": func(_ *conn.Request, w *conn.Response) int {
-				w.Relay(203, "")
+				w.Layer().Relay(203, "")
 				w.Flush()
 				w.WriteString("begun")
 				w.Abort()
 				return 203
 			},
 			"/bad": func(_ *conn.Request, w *conn.Response) int {
-				w.Relay(404, "No\r\nX: y")
+				w.Layer().Relay(404, "No\r\nX: y")
 				return 404
 			},
 			"/other": func(_ *conn.Request, w *conn.Response) int {
-				w.Relay(404, "Nope")
+				w.Layer().Relay(404, "Nope")
 				return 304
 			},
 			"/nothing": func(_ *conn.Request, w *conn.Response) int { w.Abort(); return 200 },

@@ -45,8 +45,8 @@ type Request struct {
 	clean     bool   // see SegmentsView
 	rewritten string // the target that takes the place of the head's; see Rewrite
 	rewrites  int
-	internal  bool  // not what the client has asked for; see Internal
-	once      []any // see Once
+	internal  bool    // not what the client has asked for; see Internal
+	values    []value // see Set and Once
 	prefix    string
 	matched   matched
 	user      string
@@ -83,9 +83,9 @@ func (r *Request) release() {
 	r.text, r.prefix, r.user, r.authType = "", "", "", ""
 	r.rewritten, r.rewrites = "", 0
 	r.matched.release()
-	if len(r.once) > 0 {
-		clear(r.once)
-		r.once = r.once[:0]
+	if len(r.values) > 0 {
+		clear(r.values)
+		r.values = r.values[:0]
 	}
 	r.path, r.segments, r.replaced = nil, nil, nil
 	r.query, r.form, r.multipart = nil, nil, nil
@@ -175,13 +175,13 @@ func (r *Request) Path() string {
 }
 
 // PathView is Path without a copy, valid until the handler returns.
-func (r *Request) PathView() []byte {
+func (r RequestLayer) PathView() []byte {
 	r.live()
 	return r.path
 }
 
 // SetPrefix notes the path prefix of the route that was taken. The router calls it.
-func (r *Request) SetPrefix(prefix string) { r.prefix = prefix }
+func (r RequestLayer) SetPrefix(prefix string) { r.prefix = prefix }
 
 // Prefix returns the path prefix of the route.
 func (r *Request) Prefix() string { return r.prefix }
@@ -234,14 +234,14 @@ func (r *Request) Proto() string {
 func (r *Request) Host() string { return r.string(r.head.Host) }
 
 // HostView is Host without a copy, valid until the handler returns.
-func (r *Request) HostView() []byte { return r.head.Host.Of(r.raw) }
+func (r RequestLayer) HostView() []byte { return r.head.Host.Of(r.raw) }
 
 // SetUser notes who the client is, for the handlers that are called from now on and for the access
 // log. name has no control characters. authType says how the server has found it out, such as
 // "Basic". Then the Authorization field was for the server: Header does not have it any more, since
 // no other program needs the password (RFC 3875 section 4.1.18). authType is empty if another
 // program has decided; then the field stays.
-func (r *Request) SetUser(name, authType string) {
+func (r RequestLayer) SetUser(name, authType string) {
 	if r.over() {
 		return
 	}
@@ -301,7 +301,7 @@ func (r *Request) LocalAddr() netip.AddrPort {
 }
 
 // Listener returns the name of the listener that accepted the connection (Listener.Name).
-func (r *Request) Listener() string {
+func (r RequestLayer) Listener() string {
 	if r.over() {
 		return ""
 	}

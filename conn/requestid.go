@@ -29,11 +29,11 @@ func makeID(b []byte) []byte {
 // client's, so neither counts. Every letter of an id is one that needs no escape in a log, a shell
 // or a URL's path.
 func (r *Request) givenID() []byte {
-	id, next := r.HeaderViewFrom(RequestIDField, 0)
+	id, next := r.Layer().HeaderViewFrom(RequestIDField, 0)
 	if next < 0 || len(id) == 0 || len(id) > maxID {
 		return nil
 	}
-	if _, next = r.HeaderViewFrom(RequestIDField, next); next >= 0 {
+	if _, next = r.Layer().HeaderViewFrom(RequestIDField, next); next >= 0 {
 		return nil
 	}
 	for _, c := range id {
@@ -53,13 +53,13 @@ func (r *Request) givenID() []byte {
 // other request has. No id is made for a request as long as nothing asks for it.
 func (r *Request) ID() string {
 	if r.id == "" && !r.over() {
-		r.id = string(r.IDView())
+		r.id = string(r.Layer().IDView())
 	}
 	return r.id
 }
 
 // IDView is ID without a copy, valid until the handler returns.
-func (r *Request) IDView() []byte {
+func (r RequestLayer) IDView() []byte {
 	if r.over() {
 		return nil // one that is made now must not be the next request's
 	}

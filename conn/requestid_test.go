@@ -16,7 +16,7 @@ import (
 var madeID = regexp.MustCompile("^[0-9a-f]{32}$")
 
 func sayID(req *conn.Request, resp *conn.Response) int {
-	if string(req.IDView()) != req.ID() {
+	if string(req.Layer().IDView()) != req.ID() {
 		return 500
 	}
 	resp.WriteString(req.ID())
@@ -101,7 +101,7 @@ func TestRequestIDAllocates(t *testing.T) {
 	}
 	h := func(view bool) conn.Handler {
 		return func(req *conn.Request, _ *conn.Response) int {
-			if view && len(req.IDView()) != 32 {
+			if view && len(req.Layer().IDView()) != 32 {
 				return 404
 			}
 			return 204

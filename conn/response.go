@@ -215,7 +215,7 @@ func (w *Response) SetStatus(code int) {
 // usual one), streamed or not. The server adds no error page to it and no Content-Type. The handler
 // must return the same status, unless it sets another body after all. A reason that has control
 // characters is not sent.
-func (w *Response) Relay(status int, reason string) {
+func (w ResponseLayer) Relay(status int, reason string) {
 	w.live()
 	if w.phase != open {
 		return
@@ -238,7 +238,7 @@ func (w *Response) SetMaxRate(n int64) {
 
 // Clear drops the body, the header and the effect of Relay, to make room for another answer. Once
 // the head has gone out, it does nothing.
-func (w *Response) Clear() {
+func (w ResponseLayer) Clear() {
 	w.live()
 	if w.phase == open {
 		w.clear()

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/lwango/lwango/internal/http1"
@@ -30,7 +29,7 @@ var (
 // The error is ErrRewrites if the request was rewritten 10 times before, and ErrTarget for a target
 // that does not begin with a slash, leads above the root, or has a control character, a space or a
 // malformed encoding in it. The request then stays as it was.
-func (r *Request) Rewrite(target string) error {
+func (r RequestLayer) Rewrite(target string) error {
 	path, _, err := r.target(target)
 	if err != nil {
 		return err
@@ -67,24 +66,27 @@ func (r *Request) target(target string) (path []byte, query string, err error) {
 
 // Internal reports whether the client has not asked for what r asks for: r was rewritten or
 // forwarded, is about an error page, or a handler asks another one by it (Ask).
-func (r *Request) Internal() bool { return r.internal || r.rewrites > 0 }
+func (r RequestLayer) Internal() bool { return r.internal || r.rewrites > 0 }
 
 // Rewrites returns how often the request was rewritten.
-func (r *Request) Rewrites() int { return r.rewrites }
+func (r RequestLayer) Rewrites() int { return r.rewrites }
 
 // Once reports whether it is called with that key for the first time in this request. It is for
 // what stands in front of a handler and may be asked again about a rewritten request. Keys are
 // compared as in a map; a pointer allocates nothing.
-func (r *Request) Once(key any) bool {
-	if r.over() || slices.Contains(r.once, key) {
+func (r RequestLayer) Once(key any) bool {
+	if r.over() {
 		return false
 	}
-	r.once = append(r.once, key)
+	if _, ok := r.value(key); ok {
+		return false
+	}
+	r.values = append(r.values, value{key, onceOnly{}})
 	return true
 }
 
 // QueryView is RawQuery without a copy, valid until the handler returns.
-func (r *Request) QueryView() []byte {
+func (r RequestLayer) QueryView() []byte {
 	if r.rewritten != "" {
 		return []byte(r.RawQuery())
 	}

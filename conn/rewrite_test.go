@@ -15,19 +15,20 @@ import (
 func TestRewrite(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		to := req.Header().Get("To")
-		before, view := req.Path(), req.PathView()
+		before, view := req.Path(), req.Layer().PathView()
 		_ = req.Query()
 		_, _ = req.Form()
-		err := req.Rewrite(to)
+		err := req.Layer().Rewrite(to)
 		if before != string(view) {
 			t.Errorf("%q: a view of the old path is now %q", before, view)
 		}
-		if string(req.PathView()) != req.Path() || string(req.QueryView()) != req.RawQuery() {
-			t.Errorf("%q, %q: the views differ: %q, %q", req.Path(), req.RawQuery(), req.PathView(),
-				req.QueryView())
+		l := req.Layer()
+		if string(l.PathView()) != req.Path() || string(l.QueryView()) != req.RawQuery() {
+			t.Errorf("%q, %q: the views differ: %q, %q", req.Path(), req.RawQuery(), req.Layer().PathView(),
+				req.Layer().QueryView())
 		}
 		form, _ := req.Form()
-		fmt.Fprintln(w, req.Path(), req.RawQuery(), req.Query(), form, req.Target(), req.Rewrites(),
+		fmt.Fprintln(w, req.Path(), req.RawQuery(), req.Query(), form, req.Target(), l.Rewrites(),
 			err)
 		return 200
 	}})
@@ -57,11 +58,11 @@ func TestRewrite(t *testing.T) {
 func TestRewriteBound(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		for i := range 10 {
-			if err := req.Rewrite(fmt.Sprintf("/%d", i)); err != nil {
+			if err := req.Layer().Rewrite(fmt.Sprintf("/%d", i)); err != nil {
 				t.Error(i, err)
 			}
 		}
-		if err := req.Rewrite("/x"); !errors.Is(err, conn.ErrRewrites) || req.Path() != "/9" {
+		if err := req.Layer().Rewrite("/x"); !errors.Is(err, conn.ErrRewrites) || req.Path() != "/9" {
 			t.Error(err, req.Path())
 		}
 		return 204
@@ -80,7 +81,7 @@ func TestRewriteForStandardHandlers(t *testing.T) {
 		io.WriteString(w, r.URL.Path+" "+r.URL.RawQuery+" "+r.RequestURI)
 	}))
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		if err := req.Rewrite("/n%C3%A9?b=2"); err != nil {
+		if err := req.Layer().Rewrite("/n%C3%A9?b=2"); err != nil {
 			t.Error(err)
 		}
 		return std(req, w)
@@ -93,7 +94,8 @@ func TestRewriteForStandardHandlers(t *testing.T) {
 
 func TestHeaderViewFrom(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		for v, next := req.HeaderViewFrom("x-a", 0); next > 0; v, next = req.HeaderViewFrom("x-a", next) {
+		l := req.Layer()
+		for v, next := l.HeaderViewFrom("x-a", 0); next > 0; v, next = l.HeaderViewFrom("x-a", next) {
 			fmt.Fprintf(w, "%s;", v)
 		}
 		return 200
@@ -107,14 +109,16 @@ func TestHeaderViewFrom(t *testing.T) {
 func TestOnce(t *testing.T) {
 	a, b := new(int), new(int)
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		fmt.Fprint(resp, req.Once(a), req.Once(b), req.Once(a), req.Once(b))
-		_ = req.Rewrite("/other")
-		fmt.Fprint(resp, req.Once(a))
-		req.Instead("/page", resp, func(req *conn.Request, resp *conn.Response) int {
-			fmt.Fprint(resp, req.Once(a), req.Once(a))
+		l := req.Layer()
+		fmt.Fprint(resp, l.Once(a), l.Once(b), l.Once(a), l.Once(b))
+		_ = req.Layer().Rewrite("/other")
+		fmt.Fprint(resp, req.Layer().Once(a))
+		req.Layer().Instead("/page", resp, func(req *conn.Request, resp *conn.Response) int {
+			l := req.Layer()
+			fmt.Fprint(resp, l.Once(a), l.Once(a))
 			return 200
 		})
-		fmt.Fprint(resp, req.Once(b))
+		fmt.Fprint(resp, req.Layer().Once(b))
 		return 200
 	}})
 	c := s.Dial()

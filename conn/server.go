@@ -154,7 +154,7 @@ type Listener struct {
 	FD  int         // non-blocking, from loop.Listen; the server's once Serve has succeeded
 	TLS *tls.Config // nil: plain
 
-	// Name is what Request.Listener returns, and the key of Config.Proxies. It may be empty, and
+	// Name is what RequestLayer.Listener returns, and the key of Config.Proxies. It may be empty, and
 	// several listeners may share it.
 	Name string
 

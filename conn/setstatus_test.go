@@ -61,7 +61,12 @@ func TestSetStatus(t *testing.T) {
 			large, "no final status"},
 		{"negative", func(w *conn.Response) int { w.SetStatus(-1); return 0 }, 500, "page",
 			"no final status"},
-		{"cleared", func(w *conn.Response) int { w.SetStatus(404); w.Clear(); w.Flush(); return 0 },
+		{"cleared", func(w *conn.Response) int {
+			w.SetStatus(404)
+			w.Layer().Clear()
+			w.Flush()
+			return 0
+		},
 			200, "", ""},
 		{"panic", func(w *conn.Response) int { w.SetStatus(404); panic("x") }, 500, "page",
 			"panic"},

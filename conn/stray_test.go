@@ -25,7 +25,7 @@ func TestStrayFunctionHasNoConnection(t *testing.T) {
 		"read":    func(req *conn.Request, _ *conn.Response) error { _, err := io.ReadAll(req.Body()); return err },
 		"discard": func(req *conn.Request, _ *conn.Response) error { return req.Body().Await() },
 		"duplex": func(req *conn.Request, resp *conn.Response) error {
-			d := req.Duplex()
+			d := req.Layer().Duplex()
 			_, _ = resp.WriteString(strings.Repeat("x", 64<<10))
 			return d.End()
 		},

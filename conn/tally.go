@@ -26,7 +26,7 @@ type Tally struct {
 	// Resets are the streams that clients have taken back or made the server reset.
 	Resets int64
 
-	// Places are the requests by the number of their route, see Request.SetPlace, if Config.Count
+	// Places are the requests by the number of their route, see RequestLayer.SetPlace, if Config.Count
 	// is set.
 	Places []PlaceTally
 }

@@ -262,7 +262,7 @@ func TestBurstIsNoCredit(t *testing.T) {
 				return 200
 			},
 			"/duplex": func(req *conn.Request, w *conn.Response) int {
-				d := req.Duplex()
+				d := req.Layer().Duplex()
 				buf := make([]byte, 32<<10)
 				for {
 					if _, err := req.Body().Read(buf); errors.Is(err, stream.ErrWouldBlock) {

@@ -218,7 +218,7 @@ func TestSlashOfRewritten(t *testing.T) {
 	mux.Handle("/internal/shop/", func(req *conn.Request, resp *conn.Response) int { return 204 })
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 		if req.Path() == "/shop" {
-			if err := req.Rewrite("/internal/shop?key=s"); err != nil {
+			if err := req.Layer().Rewrite("/internal/shop?key=s"); err != nil {
 				return 500
 			}
 		}

@@ -14,12 +14,12 @@ func TestUser(t *testing.T) {
 		Handler: func(req *conn.Request, w *conn.Response) int {
 			switch req.Path() {
 			case "/early":
-				req.SetUser("ann", "Basic")
+				req.Layer().SetUser("ann", "Basic")
 			case "/late":
 				req.Header()
-				req.SetUser("bob", "Basic")
+				req.Layer().SetUser("bob", "Basic")
 			case "/other":
-				req.SetUser("eve", "")
+				req.Layer().SetUser("eve", "")
 			}
 			w.WriteString(req.User() + "|" + req.AuthType() + "|" + req.Header().Get("authorization"))
 			return 200

@@ -71,7 +71,7 @@ func (c *call) open(h *cgi.Header) {
 		}
 		return
 	}
-	c.Resp.Relay(h.Status, h.Reason)
+	c.Resp.Layer().Relay(h.Status, h.Reason)
 	for _, f := range h.Fields {
 		if !c.Hides(f.Name) {
 			out.Add(f.Name, f.Value)

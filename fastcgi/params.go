@@ -16,7 +16,7 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.User, r.AuthType = c.Req.User(), c.Req.AuthType()
 	r.Remote = c.Req.RemoteAddr()
 	r.Local = c.Req.LocalAddr()
-	r.Proxied = c.Req.Proxied()
+	r.Proxied = c.Req.Layer().Proxied()
 	r.Length = c.Length
 	for name, value := range c.Req.Header().All() {
 		r.Fields = append(r.Fields, cgi.Field{Name: name, Value: value})
@@ -31,9 +31,9 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	if r.Fixed.Varies() {
 		r.Path = c.Req.SubPath()
 	}
-	r.ID = c.Req.IDView()
+	r.ID = c.Req.Layer().IDView()
 	r.Underscores = c.m.set.Underscores
-	r.Trusted, r.Own = c.m.set.TrustedFields, c.Req
+	r.Trusted, r.Own = c.m.set.TrustedFields, c.Req.Layer()
 
 	b.head.Begin(dst, c.m.set.KeepConn)
 	r.AppendTo(&b.head)

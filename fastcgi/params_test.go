@@ -49,7 +49,7 @@ func TestUser(t *testing.T) {
 		"ann||Basic eDp5": {"ann"},
 	} {
 		s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
-			req.SetUser(user[0], user[1])
+			req.Layer().SetUser(user[0], user[1])
 			return p.handler(req, resp)
 		})
 		got := s.Request("GET /x.php", []string{"Authorization: Basic eDp5", "Remote-User: eve"}, "")
@@ -66,7 +66,7 @@ func TestReplaced(t *testing.T) {
 	p := route(t, registry(), "/", []string{up.Address}, nil,
 		func(s *fastcgi.Settings) { s.CheckFile = false })
 	s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
-		req.ReplaceHeader("X-User", "ann")
+		req.Layer().ReplaceHeader("X-User", "ann")
 		return p.handler(req, resp)
 	})
 	got := s.Request("GET /x.php",
@@ -157,7 +157,7 @@ func TestRewritten(t *testing.T) {
 	p := route(t, registry(), "/app", []string{up.Address}, nil,
 		func(s *fastcgi.Settings) { s.CheckFile = false })
 	p.Server = module.Start(t, modes.Direct, "/app", func(req *conn.Request, resp *conn.Response) int {
-		if err := req.Rewrite("/app/doku.php/a%20b?id=x%26y"); err != nil {
+		if err := req.Layer().Rewrite("/app/doku.php/a%20b?id=x%26y"); err != nil {
 			t.Error(err)
 		}
 		return p.handler(req, resp)

@@ -22,7 +22,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 		return http.StatusMethodNotAllowed
 	}
 	prefix := strings.TrimSuffix(req.Prefix(), "/")
-	if len(req.PathView()) == len(prefix) {
+	if len(req.Layer().PathView()) == len(prefix) {
 		return servefiles.RedirectToFolder(req, resp)
 	}
 	t := m.current()

@@ -14,10 +14,10 @@ import (
 func TestAgain(t *testing.T) {
 	trace := func(name string, next conn.Handler) conn.Handler {
 		return func(req *conn.Request, resp *conn.Response) int {
-			resp.BeforeHead(func(_ *conn.Request, resp *conn.Response, _ int) {
+			resp.Layer().BeforeHead(func(_ *conn.Request, resp *conn.Response, _ int) {
 				resp.Header().Add("Hook", name)
 			})
-			resp.OnError(func(_ *conn.Request, resp *conn.Response, _ int) bool {
+			resp.Layer().OnError(func(_ *conn.Request, resp *conn.Response, _ int) bool {
 				if name != "new" {
 					resp.WriteString(name)
 				}
@@ -30,7 +30,7 @@ func TestAgain(t *testing.T) {
 		Around: func(next conn.Handler) conn.Handler { return trace("site", next) },
 		Routes: []handlers.Route{
 			{Prefix: "/old", Handler: trace("old", func(req *conn.Request, _ *conn.Response) int {
-				if err := req.Rewrite("/new"); err != nil {
+				if err := req.Layer().Rewrite("/new"); err != nil {
 					t.Error(err)
 				}
 				return handlers.Again

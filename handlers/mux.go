@@ -221,7 +221,7 @@ func (m *Mux) Prefixes() (all []string) {
 // found is what a request has come to.
 type found struct {
 	pattern *route.Pattern // nil: nothing
-	values  []http1.Span
+	values  []conn.Span
 	path    []byte // in the form of http1.SplitPath
 	action  action
 }
@@ -237,11 +237,12 @@ const (
 // find looks for the pattern of a request.
 func (t *table) find(req *conn.Request) found {
 	path, clean := segments(req)
-	f := t.look(req.Method(), req.HostView(), path, req.PathParts())
-	if req.Rewrites() > 0 { // no client is to see a target of the server's own
+	f := t.look(req.Method(), req.Layer().HostView(), path, req.Layer().PathParts())
+	if req.Layer().Rewrites() > 0 { // no client is to see a target of the server's own
 		if f.action == addSlash {
 			f.action = call
-			f.pattern, f.values = t.tree.Find(req.Method(), req.HostView(), path, req.PathParts())
+			l := req.Layer()
+			f.pattern, f.values = t.tree.Find(req.Method(), l.HostView(), path, l.PathParts())
 		}
 		return f
 	}
@@ -254,14 +255,14 @@ func (t *table) find(req *conn.Request) found {
 // segments returns the path in which patterns are looked for, and whether it came clean. If it did
 // not, it is decoded with its slashes: no segment of it has dots between encoded ones.
 func segments(req *conn.Request) (path []byte, clean bool) {
-	if path, clean = req.SegmentsView(); !clean {
-		path = req.PathView()
+	if path, clean = req.Layer().SegmentsView(); !clean {
+		path = req.Layer().PathView()
 	}
 	return path, clean
 }
 
 // look is find for a path in the form of http1.SplitPath. values is an empty slice.
-func (t *table) look(method string, host, path []byte, values []http1.Span) (f found) {
+func (t *table) look(method string, host, path []byte, values []conn.Span) (f found) {
 	f.path = path
 	f.pattern, f.values = t.tree.Find(method, host, path, values)
 	if p := t.tree.Slashed(method, host, path, f.pattern); p != nil {
@@ -273,8 +274,8 @@ func (t *table) look(method string, host, path []byte, values []http1.Span) (f f
 // serve does what was found.
 func (t *table) serve(f *found, req *conn.Request, resp *conn.Response) int {
 	if f.action == call {
-		req.SetPrefix(f.pattern.Prefix)
-		req.SetPattern(f.pattern.Text, f.pattern.Names, f.values)
+		req.Layer().SetPrefix(f.pattern.Prefix)
+		req.Layer().SetPattern(f.pattern.Text, f.pattern.Names, f.values)
 		return t.entries[f.pattern.Number].handler(req, resp)
 	}
 	// The path has one slash in front, and no other character of it can be taken for one: so the
@@ -293,7 +294,7 @@ func (t *table) serve(f *found, req *conn.Request, resp *conn.Response) int {
 // refuse answers a request that no pattern matches.
 func (t *table) refuse(req *conn.Request, resp *conn.Response) int {
 	path, _ := segments(req)
-	if allow := t.tree.Allowed(req.HostView(), path); allow != "" {
+	if allow := t.tree.Allowed(req.Layer().HostView(), path); allow != "" {
 		resp.Header().Set("Allow", allow)
 		return http.StatusMethodNotAllowed
 	}

@@ -126,10 +126,10 @@ func TestMuxWithinMux(t *testing.T) {
 		if status, _, err := req.Ask("/1/2/z", inner.Serve); status != 200 || err != nil {
 			return 500
 		}
-		req.Instead("/1/2/z", resp, func(req *conn.Request, _ *conn.Response) int {
+		req.Layer().Instead("/1/2/z", resp, func(req *conn.Request, _ *conn.Response) int {
 			return inner.Serve(req, resp)
 		})
-		resp.DropBody()
+		resp.Layer().DropBody()
 		fmt.Fprint(resp, req.Pattern(), req.PathValue("first"), req.PathValue("rest"))
 		return 200
 	})
@@ -268,7 +268,7 @@ func TestPatternsBesideRoutes(t *testing.T) {
 	named := func(name string) handlers.Route {
 		return handlers.Route{Prefix: name, Handler: func(req *conn.Request, resp *conn.Response) int {
 			fmt.Fprint(resp, req.Pattern(), "route ", req.Prefix())
-			if req.Path() == "/again" && req.Rewrite("/items/8") == nil {
+			if req.Path() == "/again" && req.Layer().Rewrite("/items/8") == nil {
 				return handlers.Again
 			}
 			return 200

@@ -37,7 +37,7 @@ type Site struct {
 	// Around wraps the choice of the route, for all requests of the site; nil: nothing does.
 	Around Middleware
 
-	// Place is by what number requests are counted (conn.Request.SetPlace) that no route answers.
+	// Place is by what number requests are counted (conn.RequestLayer.SetPlace) that no route answers.
 	Place uint32
 }
 
@@ -50,7 +50,7 @@ type Route struct {
 
 	Handler conn.Handler
 
-	// Place is by what number the requests are counted, see conn.Request.SetPlace.
+	// Place is by what number the requests are counted, see conn.RequestLayer.SetPlace.
 	Place uint32
 }
 
@@ -138,11 +138,11 @@ func NewRouter(sites []Site) (*Router, error) {
 // Serve hands req to the handler of the longest prefix that matches, or answers 404. It is a
 // conn.Handler, and allocates nothing.
 func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
-	to := r.hosts.table(req).find(req.HostView())
+	to := r.hosts.table(req).find(req.Layer().HostView())
 	if to == nil {
 		return http.StatusNotFound
 	}
-	req.SetPlace(to.place)
+	req.Layer().SetPlace(to.place)
 	return to.handler(req, resp)
 }
 
@@ -187,33 +187,34 @@ type site struct {
 	rank     int          // of several sites for the same request, the one with the highest answers
 }
 
-// Again is the status of a route's handler that has rewritten the request (conn.Request.Rewrite):
-// the route for the new path is chosen, among those of the same site. What wraps the first route's
-// handler returns the status as it is; the hooks and error pages that it has set are dropped.
+// Again is the status of a route's handler that has rewritten the request, see
+// conn.RequestLayer.Rewrite: the route for the new path is chosen, among those of the same site. What
+// wraps the first route's handler returns the status as it is; the hooks and error pages that it has
+// set are dropped.
 const Again = -1
 
 func (s *site) serve(req *conn.Request, resp *conn.Response) int {
 	for {
-		t := s.routes.find(req.PathView())
+		t := s.routes.find(req.Layer().PathView())
 		if t == nil && s.patterns == nil {
 			return http.StatusNotFound
 		}
-		hooks, pages := resp.Hooks()
-		rewrites := req.Rewrites()
+		hooks, pages := resp.Layer().Hooks()
+		rewrites := req.Layer().Rewrites()
 		var status int
 		if s.patterns == nil {
-			req.SetPrefix(t.prefix)
-			req.SetPlace(t.place)
+			req.Layer().SetPrefix(t.prefix)
+			req.Layer().SetPlace(t.place)
 			status = t.handler(req, resp)
 		} else {
 			status = s.choose(t, req, resp)
 		}
-		if status != Again || req.Rewrites() == rewrites {
+		if status != Again || req.Layer().Rewrites() == rewrites {
 			return status
 		}
-		resp.DropHooks(hooks, pages)
-		req.SetPattern("", nil, nil)
-		req.SetPlace(s.place)
+		resp.Layer().DropHooks(hooks, pages)
+		req.Layer().SetPattern("", nil, nil)
+		req.Layer().SetPlace(s.place)
 	}
 }
 
@@ -226,8 +227,8 @@ func (s *site) choose(t *target, req *conn.Request, resp *conn.Response) int {
 	case t == nil:
 		return all.refuse(req, resp)
 	}
-	req.SetPrefix(t.prefix)
-	req.SetPlace(t.place)
+	req.Layer().SetPrefix(t.prefix)
+	req.Layer().SetPlace(t.place)
 	return t.handler(req, resp)
 }
 

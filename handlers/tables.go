@@ -37,7 +37,7 @@ func (t *tables) table(req *conn.Request) *hostTable {
 	if !t.split {
 		return &t.others[0]
 	}
-	return t.at(req.Listener(), req.Secure())
+	return t.at(req.Layer().Listener(), req.Secure())
 }
 
 func (t *tables) at(listener string, secure bool) *hostTable {

@@ -92,17 +92,17 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 	method, target, host := req.Method(), req.Target(), req.Host()
 	status, header, err := req.Ask(a.path, func(sub *conn.Request, resp *conn.Response) int {
 		for _, name := range a.copied {
-			sub.ReplaceHeader(name)
+			sub.Layer().ReplaceHeader(name)
 		}
-		sub.ReplaceHeader(originalMethod, method)
-		sub.ReplaceHeader(originalURI, target)
-		sub.ReplaceHeader(originalHost, host)
+		sub.Layer().ReplaceHeader(originalMethod, method)
+		sub.Layer().ReplaceHeader(originalURI, target)
+		sub.Layer().ReplaceHeader(originalHost, host)
 		return a.routes.Serve(sub, resp)
 	})
 	switch {
 	case err == nil && status >= 200 && status <= 299:
 		for _, name := range a.copied {
-			req.ReplaceHeader(name, header.Values(name)...)
+			req.Layer().ReplaceHeader(name, header.Values(name)...)
 		}
 		return 0
 	case err == nil && (status == http.StatusUnauthorized || status == http.StatusForbidden):
@@ -127,8 +127,8 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 // the request. A module that passes the request on would remove that field, so a client could take
 // back what the route says of it (RFC 9110 section 7.6.1). For fastcgi "Remote_User" names it, too.
 func (a *asker) takesBack(req *conn.Request) (found bool) {
-	list, next := req.HeaderViewFrom("Connection", 0)
-	for ; next > 0 && !found; list, next = req.HeaderViewFrom("Connection", next) {
+	list, next := req.Layer().HeaderViewFrom("Connection", 0)
+	for ; next > 0 && !found; list, next = req.Layer().HeaderViewFrom("Connection", next) {
 		ascii.EachElement(list, func(option []byte) bool {
 			found = slices.ContainsFunc(a.copied,
 				func(name string) bool { return http1.SameVariable(name, option) })

@@ -96,7 +96,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 			if status != 0 {
 				return status
 			}
-			req.SetUser(user, scheme)
+			req.Layer().SetUser(user, scheme)
 			return next(req, resp)
 		}
 	}, nil
@@ -115,7 +115,7 @@ func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, stat
 	// wait would succeed, and it would be judged by what the file was.
 	defer req.KeepWaiting(req.KeepWaiting(true))
 	t := g.file.current(req.Thread)
-	field, _ := req.HeaderView("Authorization")
+	field, _ := req.Layer().HeaderView("Authorization")
 	// The credentials lie behind the key, so that the digest is one of consecutive bytes.
 	var buf [sha256.Size + maxCredentials]byte
 	n := copy(buf[:], t.key[:])

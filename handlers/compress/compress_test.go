@@ -143,7 +143,7 @@ func sources(t *testing.T) map[string]func(resp *conn.Response, text string) {
 			resp.SetBodyFile(file("head"+text+"tail"), 4, int64(len(text)))
 		},
 		"relayed": func(resp *conn.Response, text string) {
-			resp.Relay(200, "Fine")
+			resp.Layer().Relay(200, "Fine")
 			io.WriteString(resp, text)
 		},
 	}
@@ -359,7 +359,7 @@ func TestVaryBehindRules(t *testing.T) {
 		}
 		for _, vary := range []string{"", "Origin"} {
 			s := start(t, modes.Direct, func(req *conn.Request, resp *conn.Response) int {
-				resp.BeforeHead(func(_ *conn.Request, resp *conn.Response, _ int) {
+				resp.Layer().BeforeHead(func(_ *conn.Request, resp *conn.Response, _ int) {
 					resp.Header().Del("Vary")
 					if vary != "" {
 						resp.Header().Add("Vary", vary)
@@ -635,7 +635,7 @@ func TestLookIsFree(t *testing.T) {
 	small, large := []byte("Hello, world!"), bytes.Repeat([]byte("x"), 5000)
 	s := start(t, modes.Direct, func(req *conn.Request, resp *conn.Response) int {
 		h := resp.Header()
-		switch string(req.PathView()) {
+		switch string(req.Layer().PathView()) {
 		case "/small":
 			h.Set("Content-Type", "text/plain")
 			resp.SetBody(small)

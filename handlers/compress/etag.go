@@ -25,14 +25,14 @@ func tagged(tag string, c coding.Coding) string {
 
 func strong(tag string) bool { return strings.HasPrefix(tag, `"`) && http1.ValidETag(tag) }
 
-var untagged [2]byte // of Request.Once, for each field
+var untagged [2]byte // of RequestLayer.Once, for each field
 
 // untag adds the handler's tags to those of encoded bodies, in the conditions of a request. If it
 // asks for what has changed, an encoded body that the client does not accept now is not what it
 // would get, and so not what it may keep: a cache asks with all that it has.
 func (c compressor) untag(req *conn.Request) {
 	for i, name := range [...]string{"If-None-Match", "If-Match"} {
-		if _, there := req.HeaderView(name); !there {
+		if _, there := req.Layer().HeaderView(name); !there {
 			continue
 		}
 		var all [coding.Kinds]coding.Coding
@@ -51,8 +51,8 @@ func (c compressor) untag(req *conn.Request) {
 				own = append(own, text)
 			}
 		}
-		if own != nil && req.Once(&untagged[i]) {
-			req.ReplaceHeader(name, append(own, lists...)...)
+		if own != nil && req.Layer().Once(&untagged[i]) {
+			req.Layer().ReplaceHeader(name, append(own, lists...)...)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func Middleware(p *coding.Policy) handlers.Middleware {
 	return func(next conn.Handler) conn.Handler {
 		if p == nil {
 			return func(req *conn.Request, resp *conn.Response) int {
-				resp.BeforeHead(leave)
+				resp.Layer().BeforeHead(leave)
 				return next(req, resp)
 			}
 		}
@@ -23,14 +23,14 @@ func Middleware(p *coding.Policy) handlers.Middleware {
 		hook := conn.HeadHook(c.look)
 		return func(req *conn.Request, resp *conn.Response) int {
 			c.untag(req)
-			resp.BeforeHead(hook)
+			resp.Layer().BeforeHead(hook)
 			return next(req, resp)
 		}
 	}
 }
 
 // leave leaves the body as it is.
-func leave(_ *conn.Request, resp *conn.Response, _ int) { resp.SetEncoder(nil) }
+func leave(_ *conn.Request, resp *conn.Response, _ int) { resp.Layer().SetEncoder(nil) }
 
 type compressor struct{ *coding.Policy }
 
@@ -43,7 +43,7 @@ func (c compressor) look(req *conn.Request, resp *conn.Response, status int) {
 		h.Has("Content-Encoding") && c.varies(resp.ContentType()) {
 		h.Vary("Accept-Encoding")
 	}
-	if resp.EncoderSet() {
+	if resp.Layer().EncoderSet() {
 		return
 	}
 	var e conn.Encoder
@@ -58,12 +58,12 @@ func (c compressor) look(req *conn.Request, resp *conn.Response, status int) {
 			e = c.encoder(req, resp)
 		}
 	}
-	resp.SetEncoder(e)
+	resp.Layer().SetEncoder(e)
 }
 
 // worth asks for the type only if the size will do.
 func (c compressor) worth(resp *conn.Response) bool {
-	n := resp.BodySize()
+	n := resp.Layer().BodySize()
 	return (n < 0 || n >= max(c.MinSize, 1)) && c.Types.Match(resp.ContentType())
 }
 
@@ -109,7 +109,7 @@ func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder
 		return nil
 	}
 	var e conn.Encoder = head{}
-	if !resp.UseEncoded(which.String()) && req.Method() != http.MethodHead {
+	if !resp.Layer().UseEncoded(which.String()) && req.Method() != http.MethodHead {
 		found := coding.NewEncoder(which, c.Level)
 		if found == nil {
 			return nil
@@ -145,7 +145,7 @@ func (c compressor) part(resp *conn.Response) {
 // Rank appends to dst those of the given codings that the client wants, best first.
 func Rank(req *conn.Request, dst, order []coding.Coding) []coding.Coding {
 	var space [4][]byte
-	lists := req.AppendHeaderViews(space[:0], "Accept-Encoding")
+	lists := req.Layer().AppendHeaderViews(space[:0], "Accept-Encoding")
 	if len(lists) == 0 {
 		return dst
 	}

@@ -128,7 +128,7 @@ func Statuses(tables ...map[string]string) (all map[int]bool) {
 func (p *Pages) Outer(next conn.Handler) conn.Handler {
 	answer := p.answer
 	return func(req *conn.Request, resp *conn.Response) int {
-		resp.OnError(answer)
+		resp.Layer().OnError(answer)
 		return next(req, resp)
 	}
 }
@@ -152,7 +152,7 @@ func (p *Pages) answer(req *conn.Request, resp *conn.Response, status int) bool 
 	}
 	before := fields(h)
 	// A page may be streamed, so its fields have to be looked at right before the head goes out.
-	resp.BeforeHead(func(_ *conn.Request, resp *conn.Response, _ int) {
+	resp.Layer().BeforeHead(func(_ *conn.Request, resp *conn.Response, _ int) {
 		merge(resp.Header(), before)
 	})
 	if got := pg.make(req, resp, p.next); got != http.StatusOK {
@@ -223,13 +223,13 @@ func (pg *page) make(req *conn.Request, resp *conn.Response, next conn.Handler) 
 		}
 		return status
 	}
-	resp.DropBody()
-	status := req.Instead(pg.path, resp, next)
+	resp.Layer().DropBody()
+	status := req.Layer().Instead(pg.path, resp, next)
 	if status == 0 || resp.HeadSent() {
 		return http.StatusOK
 	}
 	if status != http.StatusOK {
-		resp.DropBody()
+		resp.Layer().DropBody()
 	}
 	return status
 }

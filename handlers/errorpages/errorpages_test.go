@@ -63,15 +63,15 @@ func start(t *testing.T, m modes.Mode, pages map[string]string) (*server.Server,
 			return 401
 		},
 		"/relayed": func(_ *conn.Request, w *conn.Response) int {
-			w.Relay(404, "Nope")
+			w.Layer().Relay(404, "Nope")
 			return 404
 		},
 		"/dropped": func(_ *conn.Request, w *conn.Response) int {
 			w.Header().Set("Content-Type", "text/x-app")
 			w.Header().Set("Set-Cookie", "a=b")
 			w.WriteString("the application's")
-			w.Relay(404, "Nope")
-			w.DropBody()
+			w.Layer().Relay(404, "Nope")
+			w.Layer().DropBody()
 			return 404
 		},
 		"/set": func(_ *conn.Request, w *conn.Response) int { w.SetStatus(410); return 0 },
@@ -200,7 +200,7 @@ func TestFieldsOfBoth(t *testing.T) {
 		}
 		set(w, page)
 		if req.Path() == "/failed" {
-			w.BeforeHead(func(_ *conn.Request, w *conn.Response, _ int) { set(w, page) })
+			w.Layer().BeforeHead(func(_ *conn.Request, w *conn.Response, _ int) { set(w, page) })
 			return 500
 		}
 		w.WriteString("a page")

@@ -54,7 +54,7 @@ func keep(value string) handlers.Middleware {
 	return func(next conn.Handler) conn.Handler {
 		return func(req *conn.Request, resp *conn.Response) int {
 			if req.Secure() {
-				resp.BeforeHead(hook)
+				resp.Layer().BeforeHead(hook)
 			}
 			return next(req, resp)
 		}

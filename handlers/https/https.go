@@ -61,9 +61,9 @@ func (s Settings) redirectTo(port func() int) handlers.Middleware {
 	return func(next conn.Handler) conn.Handler {
 		return func(req *conn.Request, resp *conn.Response) int {
 			switch {
-			case !s.Redirects(req.PathView(), req.Secure()):
+			case !s.Redirects(req.Layer().PathView(), req.Secure()):
 				return next(req, resp)
-			case req.Proxied() || req.RemoteAddr() != req.PeerAddr():
+			case req.Layer().Proxied() || req.RemoteAddr() != req.PeerAddr():
 				return usual(req, resp)
 			}
 			return own()(req, resp)

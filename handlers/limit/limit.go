@@ -250,13 +250,13 @@ func (l *limiter) key(req *conn.Request) (key uint64, ok bool) {
 	if l.field == "" {
 		return 0, false
 	}
-	value, next := req.HeaderViewFrom(l.field, 0)
+	value, next := req.Layer().HeaderViewFrom(l.field, 0)
 	if next < 0 {
 		return 0, false
 	}
 	var h maphash.Hash
 	h.SetSeed(l.byField)
-	for ; next >= 0; value, next = req.HeaderViewFrom(l.field, next) {
+	for ; next >= 0; value, next = req.Layer().HeaderViewFrom(l.field, next) {
 		h.Write(value)
 		h.WriteString(", ")
 	}

@@ -65,7 +65,7 @@ func (c *call) open() error {
 		}
 		return nil
 	}
-	c.Resp.Relay(h.Status, text[h.Reason.Start:h.Reason.End])
+	c.Resp.Layer().Relay(h.Status, text[h.Reason.Start:h.Reason.End])
 	c.Redirect, c.Sendfile = "", "" // those of an interim response do not count
 	c.fields(text, out)
 	switch {

@@ -94,7 +94,7 @@ func (c *call) appendFields(out []byte) []byte {
 			case "address":
 				out = appendAddress(out, req)
 			case "id":
-				out = append(out, req.IDView()...)
+				out = append(out, req.Layer().IDView()...)
 			}
 		}
 		out = append(out, "\r\n"...)
@@ -104,7 +104,7 @@ func (c *call) appendFields(out []byte) []byte {
 
 // below returns what follows the route's prefix, with a slash in front.
 func below(req *conn.Request) []byte {
-	path := req.PathView()[len(strings.TrimSuffix(req.Prefix(), "/")):]
+	path := req.Layer().PathView()[len(strings.TrimSuffix(req.Prefix(), "/")):]
 	if len(path) == 0 {
 		return []byte("/")
 	}

@@ -104,7 +104,7 @@ func (c *call) passes(name string) bool {
 		return false // the id is the one in this server's logs; see appendHead
 	case http1.SameVariable(name, "Proxy"):
 		return false // as HTTP_PROXY it would choose the application's own proxy
-	case c.Req.Replaced(name):
+	case c.Req.Layer().Replaced(name):
 		// It says what the server has found out, and not what the client says; nor is it the
 		// client's to remove, by a Connection field that names it.
 	case c.options.has(name), claims(name):
@@ -151,7 +151,7 @@ func (c *call) appendHead(out []byte) []byte {
 	out = c.appendForwarded(out)
 	if !c.m.configures(conn.RequestIDField) {
 		out = append(out, conn.RequestIDField+": "...)
-		out = append(append(out, req.IDView()...), "\r\n"...)
+		out = append(append(out, req.Layer().IDView()...), "\r\n"...)
 	}
 	out = c.appendFields(out)
 	out = append(out, "Via: "...)
@@ -248,7 +248,7 @@ func appendNode(out []byte, a netip.Addr) []byte {
 // "/a%2F..%2Fb" do, it is the clean one that this server's routes and rules have seen, written anew.
 // Otherwise a path could pass for one thing here and for another at the upstream.
 func appendTarget(out []byte, req *conn.Request, strip bool) []byte {
-	raw, path := req.RawPathView(), req.PathView()
+	raw, path := req.Layer().RawPathView(), req.Layer().PathView()
 	if strip {
 		n := len(strings.TrimSuffix(req.Prefix(), "/"))
 		raw = bytes.TrimPrefix(raw, path[:n]) // or else raw means another path

@@ -62,12 +62,12 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	c.Begin(&m.Route, c, req, resp)
 	c.Up.Tries, c.Up.Within = m.set.RetryTries, m.set.RetryTime
 	defer c.free() // also when the thread is killed
-	if _, ok := req.HeaderView("Via"); ok && hops(req.Header()) >= maxHops {
+	if _, ok := req.Layer().HeaderView("Via"); ok && hops(req.Header()) >= maxHops {
 		m.Log.Error("proxy: the request has come through this server too many times",
 			"request_id", req.ID(), "target", req.Target())
 		return http.StatusLoopDetected
 	}
-	if _, ok := req.HeaderView("Connection"); ok {
+	if _, ok := req.Layer().HeaderView("Connection"); ok {
 		c.options.read(req.Header())
 		c.protocols = protocols(req, &c.options)
 	}
@@ -95,7 +95,7 @@ func (c *call) chunked() bool { return c.Length < 0 }
 // Finish implements relay.Talk.
 func (c *call) Finish() int {
 	if c.Status == http.StatusSwitchingProtocols {
-		c.Req.SetUpstream(c.Up.Asked()) // the access log's entry is made as the tunnel begins
+		c.Req.Layer().SetUpstream(c.Up.Asked()) // the access log's entry is made as the tunnel begins
 		return c.tunnel(c.rest)
 	}
 	if err := c.Flow.Drain(true); err != nil {

@@ -118,7 +118,7 @@ func TestReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := func(req *conn.Request, resp *conn.Response) int {
-		req.ReplaceHeader("X-User", "ann")
+		req.Layer().ReplaceHeader("X-User", "ann")
 		return h(req, resp)
 	}
 	f := &front{Server: module.Start(t, modes.Direct, "/", named)}

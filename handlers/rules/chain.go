@@ -43,7 +43,7 @@ func (c *chain) serve(req *conn.Request, resp *conn.Response) int { return c.fro
 func (c *chain) from(i int, req *conn.Request, resp *conn.Response) int {
 	for ; i < len(c.rules); i++ {
 		r := &c.rules[i]
-		if failed, err := r.fails(req); err != nil {
+		if failed, err := r.fails(req.Layer()); err != nil {
 			return c.unknown(r, req, resp, err)
 		} else if failed != nil {
 			continue
@@ -51,10 +51,10 @@ func (c *chain) from(i int, req *conn.Request, resp *conn.Response) int {
 		if r.hook != nil {
 			// Hooks are called last first: an earlier rule has the last word, and a site's rule
 			// before a route's.
-			resp.BeforeHead(r.hook)
+			resp.Layer().BeforeHead(r.hook)
 		}
 		switch {
-		case c.around[i] != nil && (!c.route || req.Once(r)):
+		case c.around[i] != nil && (!c.route || req.Layer().Once(r)):
 			return c.around[i](req, resp)
 		case r.ends():
 			return c.act(i, req, resp)
@@ -119,7 +119,7 @@ func (c *chain) act(i int, req *conn.Request, resp *conn.Response) int {
 	case r.deny != 0:
 		return r.deny
 	case r.redirect != nil:
-		location, ok := r.location(req)
+		location, ok := r.location(req.Layer())
 		if !ok {
 			return http.StatusBadRequest
 		}
@@ -141,14 +141,14 @@ func (r *rule) location(q Asked) (location string, ok bool) {
 }
 
 func (c *chain) rewrite(r *rule, req *conn.Request, resp *conn.Response) int {
-	target, ok := r.target(req)
+	target, ok := r.target(req.Layer())
 	switch {
 	case !ok:
 		return http.StatusBadRequest
 	case target == "":
 		return c.next(req, resp)
 	}
-	switch err := req.Rewrite(target); {
+	switch err := req.Layer().Rewrite(target); {
 	case errors.Is(err, conn.ErrRewrites):
 		c.env.Log().Error("rules: a request is rewritten without end", "rule", r.name, "target",
 			req.Target(), "path", req.Path())

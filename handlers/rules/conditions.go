@@ -16,7 +16,7 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 )
 
-// Asked is what conditions look at: a *conn.Request, or a Sample.
+// Asked is what conditions look at: a conn.RequestLayer, or a Sample.
 type Asked interface {
 	Method() string
 	PathView() []byte

@@ -86,7 +86,7 @@ func (c *exists) mode(q Asked, name string) (uint32, error) {
 	if known {
 		return mode, err
 	}
-	req, ok := q.(*conn.Request)
+	req, ok := q.(conn.RequestLayer)
 	if !ok {
 		return c.folder.Mode(name)
 	}

@@ -285,7 +285,7 @@ func TestActions(t *testing.T) {
 func TestAround(t *testing.T) {
 	guard := func(next conn.Handler) conn.Handler {
 		return func(req *conn.Request, resp *conn.Response) int {
-			if _, ok := req.HeaderView("Key"); !ok {
+			if _, ok := req.Layer().HeaderView("Key"); !ok {
 				return 401
 			}
 			return next(req, resp)

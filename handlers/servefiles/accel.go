@@ -87,8 +87,8 @@ func (a *Accel) forward(req *conn.Request, resp *conn.Response, target string) (
 			fields = append(fields, conn.Field{Name: name, Value: value})
 		}
 	}
-	resp.Clear()
-	resp.BeforeHead(func(_ *conn.Request, resp *conn.Response, status int) {
+	resp.Layer().Clear()
+	resp.Layer().BeforeHead(func(_ *conn.Request, resp *conn.Response, status int) {
 		h := resp.Header()
 		stays := func(f conn.Field) bool { return fits(f.Name, status, h.Get("Content-Type")) }
 		left := slices.DeleteFunc(fields, func(f conn.Field) bool { return !stays(f) })
@@ -102,7 +102,7 @@ func (a *Accel) forward(req *conn.Request, resp *conn.Response, target string) (
 		}
 	})
 	target = strings.ReplaceAll(target, " ", "%20") // as nginx takes it
-	status, err := req.Forward(target, resp, a.routes.Serve)
+	status, err := req.Layer().Forward(target, resp, a.routes.Serve)
 	if err != nil {
 		a.log.Error("X-Accel-Redirect cannot be followed", "target", target, "error", err,
 			"request_id", req.ID())

@@ -63,7 +63,7 @@ func (m *module) whole(req *conn.Request, resp *conn.Response, f *opened) {
 		req.KeepWaiting(was)
 	}
 	if err == nil && b != nil {
-		resp.SetEncoded(as.String(), b)
+		resp.Layer().SetEncoded(as.String(), b)
 	}
 }
 

@@ -137,7 +137,7 @@ func startBusy(t *testing.T, root string, precompressed bool) (s *server.Server,
 	release := make(chan struct{})
 	return module.Start(t, modes.Direct, "/", compress.Middleware(p)(
 		func(req *conn.Request, resp *conn.Response) int {
-			switch string(req.PathView()) {
+			switch string(req.Layer().PathView()) {
 			case "/busy":
 				var begun sync.WaitGroup
 				begun.Add(loop.DefaultWorkers)

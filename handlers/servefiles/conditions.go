@@ -10,6 +10,6 @@ func conditional(req *conn.Request) bool {
 }
 
 func has(req *conn.Request, name string) bool {
-	_, ok := req.HeaderView(name)
+	_, ok := req.Layer().HeaderView(name)
 	return ok
 }

@@ -170,7 +170,7 @@ func TestEncodedNoTransform(t *testing.T) {
 	h, err := build(t, handlers.Env{Compression: p}, func(s *servefiles.Settings) { s.Path = root })
 	check(t, err)
 	outer := func(req *conn.Request, resp *conn.Response) int {
-		resp.BeforeHead(func(req *conn.Request, resp *conn.Response, _ int) {
+		resp.Layer().BeforeHead(func(req *conn.Request, resp *conn.Response, _ int) {
 			if req.RawQuery() != "" {
 				resp.Header().Set("Cache-Control", "no-transform")
 			}

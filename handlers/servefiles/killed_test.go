@@ -30,7 +30,7 @@ func TestKeptAndKilledBeforeItsThreadRan(t *testing.T) {
 	kept := make(chan int, 1)
 	s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
 		l := req.Thread.Loop()
-		if _, ok := req.HeaderView("Stop"); ok {
+		if _, ok := req.Layer().HeaderView("Stop"); ok {
 			for range 16 { // they take all that threads may have of the next turn
 				l.Go(func(*loop.Thread) {
 					for began := time.Now(); time.Since(began) < time.Millisecond; {
@@ -154,7 +154,7 @@ func killedBeforeKept(t *testing.T, root, path string) bool {
 	defer close(free)
 	cold := make(chan error, 1)
 	s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
-		if _, ok := req.HeaderView("Cold"); ok {
+		if _, ok := req.Layer().HeaderView("Cold"); ok {
 			for range loop.DefaultWorkers { // none is left for the file
 				loop.Call(req.Thread, func() (int, error) { <-free; return 0, nil })
 			}

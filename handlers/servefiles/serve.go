@@ -27,7 +27,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 		return http.StatusMethodNotAllowed
 	}
 
-	path := req.PathView()[len(strings.TrimSuffix(req.Prefix(), "/")):]
+	path := req.Layer().PathView()[len(strings.TrimSuffix(req.Prefix(), "/")):]
 	if names.Hidden(path) || m.source(path) {
 		return http.StatusNotFound
 	}

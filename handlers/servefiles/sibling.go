@@ -53,7 +53,7 @@ func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *ope
 }
 
 func severalRanges(req *conn.Request) bool {
-	value, _ := req.HeaderView("Range")
+	value, _ := req.Layer().HeaderView("Range")
 	return bytes.IndexByte(value, ',') >= 0
 }
 

@@ -64,7 +64,7 @@ func Open(req *conn.Request, resp *conn.Response) (*Stream, error) {
 		return nil, errHead
 	}
 	s := &Stream{KeepAlive: 15 * time.Second, req: req, resp: resp, sent: req.Loop().Time()}
-	if id, ok := req.HeaderView("Last-Event-ID"); ok && validID(string(id)) {
+	if id, ok := req.Layer().HeaderView("Last-Event-ID"); ok && validID(string(id)) {
 		s.last = string(id)
 	}
 	return s, resp.Flush()

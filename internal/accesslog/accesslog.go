@@ -65,7 +65,7 @@ func (c *Config) HasRoom(_ *loop.Loop, s conn.Share) bool {
 // Middleware is the layer of a site that has an access log of its own.
 func (c *Config) Middleware(next conn.Handler) conn.Handler {
 	return func(req *conn.Request, resp *conn.Response) int {
-		req.LogTo(c)
+		req.Layer().LogTo(c)
 		return next(req, resp)
 	}
 }

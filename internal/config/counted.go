@@ -12,7 +12,7 @@ import (
 // RouteName is how a route is called where its requests are counted.
 type RouteName struct{ Site, Route string }
 
-// Places numbers the routes of a program, for conn.Request.SetPlace. A route keeps its number over
+// Places numbers the routes of a program, see SetPlace of a request. A route keeps its number over
 // reloads, so that its counters go on. Any goroutine may call the methods.
 type Places struct {
 	mu      sync.Mutex

@@ -294,7 +294,7 @@ func (c *Config) route(s Source, built []builtSite) error {
 // onlyInternal hides a route from clients: it is there for what the server itself asks for.
 func onlyInternal(h conn.Handler) conn.Handler {
 	return func(req *conn.Request, resp *conn.Response) int {
-		if !req.Internal() {
+		if !req.Layer().Internal() {
 			return 404
 		}
 		return h(req, resp)

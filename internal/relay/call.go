@@ -157,7 +157,7 @@ func (c *Call) SendAccel() int {
 		c.Log.Error(c.Module+": file of X-Accel-Redirect or X-Sendfile not sent",
 			"request_id", c.Req.ID(), "target", c.Req.Target(), "file", redirect+sendfile,
 			"status", status)
-		c.Resp.Clear()
+		c.Resp.Layer().Clear()
 	}
 	return status
 }
@@ -172,7 +172,7 @@ func (c *Call) Fail(err error) int {
 	status := statusOf(err)
 	if status == 0 { // the client's body has failed
 		if !c.Resp.HeadSent() {
-			c.Resp.Clear()
+			c.Resp.Layer().Clear()
 			return http.StatusBadRequest
 		}
 		c.Resp.Abort()
@@ -194,7 +194,7 @@ func (c *Call) Fail(err error) int {
 		level = slog.LevelInfo
 	}
 	c.Log.Log(context.Background(), level, c.Module+": no answer", append(args, "status", status)...)
-	c.Resp.Clear()
+	c.Resp.Layer().Clear()
 	if status == http.StatusServiceUnavailable {
 		c.Resp.Header().Set("Retry-After", "1")
 	}
@@ -212,7 +212,7 @@ func (c *Call) Close() {
 func (c *Call) Free() {
 	c.Close()
 	if c.Req != nil { // a tunnel has given up the request, whose entry was made before
-		c.Req.SetUpstream(c.Up.Asked())
+		c.Req.Layer().SetUpstream(c.Up.Asked())
 	}
 	c.Flow.Drop()
 }

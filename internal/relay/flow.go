@@ -61,7 +61,7 @@ func (f *Flow) Begin(
 // moveAtOnce comes before all that might wait for the client.
 func (f *Flow) moveAtOnce() {
 	if f.duplex == nil {
-		f.duplex = f.req.Duplex()
+		f.duplex = f.req.Layer().Duplex()
 	}
 }
 

@@ -31,7 +31,8 @@ func main() {
 
 func pass(to string, limit time.Duration) lwango.Handler {
 	return func(req *lwango.Request, resp *lwango.Response) int {
-		ask := client.Request{Method: req.Method(), URL: to + string(req.RawPathView()), MaxBody: 1 << 50}
+		path := req.Layer().RawPathView()
+		ask := client.Request{Method: req.Method(), URL: to + string(path), MaxBody: 1 << 50}
 		if q := req.RawQuery(); q != "" {
 			ask.URL += "?" + q
 		}
@@ -51,7 +52,7 @@ func pass(to string, limit time.Duration) lwango.Handler {
 			return resp.Error(502, err) // or 400, 408, 413 if it was the client's body
 		}
 		carry(resp.Header(), &answer.Header)
-		resp.Relay(answer.Status, "")
+		resp.Layer().Relay(answer.Status, "")
 		length, err := strconv.ParseInt(answer.Header.Get("Content-Length"), 10, 64)
 		if err != nil {
 			length = -1 // to its end
