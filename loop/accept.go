@@ -68,7 +68,7 @@ func (a *Acceptor) Accept(t *Thread, d *Descriptor) (fd int, remote netip.AddrPo
 			a.failed = 0
 			return fd, remoteAddr(&sa), nil
 		case unix.EAGAIN:
-			d.exhausted(in)
+			d.edges.move(in, emptied)
 			a.turn, a.backOff = 0, 0
 			if a.told {
 				l.log.Info("loop: accepting again, no connection waits")

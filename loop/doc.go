@@ -70,7 +70,8 @@
 //
 //	loop.go      the Loop, its turn, Run
 //	flags.go     a descriptor's state and the tables that map a yielded code to the next one
-//	interest.go  wanted and armed interest, epoll_ctl, what an event does
+//	edge.go      what epoll is going to report: the states of a direction, all moves in a table
+//	interest.go  the records of descriptors, epoll_ctl, what an event does
 //	thread.go    Thread: its start, its waits, its end
 //	shared.go    sockets that any thread of the loop may wait for
 //	rest.go      such a socket while no thread uses it

@@ -118,3 +118,37 @@ func Queued(m *RWMutex) int {
 
 // Kill ends t as the end of a stop does, in the next turn of its loop.
 func Kill(t *Thread) { _ = t.loop.Post(func() { t.loop.kill(t) }) }
+
+// Edges are the states of a descriptor's directions, for the test of the table of their moves.
+type Edges struct{ e edges }
+
+// Moves are the moves by their names, and EdgeStates the names of the states in their order.
+var (
+	Moves = map[string]move{
+		"requested": requested, "besides": besides, "emptied": emptied, "reported": reported,
+		"removed": removed,
+	}
+	EdgeStates = []string{unknown: "unknown", armed: "armed", fired: "fired", dead: "dead"}
+)
+
+// NumMoves and NumEdges are how many rows and columns the table has.
+const (
+	NumMoves = int(numMoves)
+	NumEdges = int(numEdges)
+)
+
+// EdgesIn returns the directions in the given states.
+func EdgesIn(read, write int) Edges { return Edges{edges{read: edge(read), write: edge(write)}} }
+
+// Move moves the directions that are among the events.
+func (e *Edges) Move(events uint16, m move) { e.e.move(events, m) }
+
+// States returns the names of the states of both directions.
+func (e *Edges) States() (read, write string) {
+	return EdgeStates[e.e.read], EdgeStates[e.e.write]
+}
+
+// Armed, Dead and Known are what a loop asks of them.
+func (e *Edges) Armed(events uint16) bool { return e.e.armed(events) }
+func (e *Edges) Dead() bool               { return e.e.dead() }
+func (e *Edges) Known() uint16            { return e.e.known() }

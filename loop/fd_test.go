@@ -163,18 +163,42 @@ func TestReusedDescriptor(t *testing.T) {
 	eachFD(t, map[string]fdWait{"ReadFD": fdCalls["ReadFD"], "RecvFD": fdCalls["RecvFD"]}, reused)
 }
 
-// CloseFD under a wait.
+// A close under a wait: CloseFD at once, and a plain close within a second, whether or not the
+// number is another file's by then.
 func TestClosedUnderAWait(t *testing.T) {
-	eachFD(t, fdWaits, func(t *testing.T, th *loop.Thread, wait fdWait) {
-		s := openPair(t)
-		defer unix.Close(s[1])
-		fill(s[0])
-		l := th.Loop()
-		l.Go(func(other *loop.Thread) { want(t, other.CloseFD(s[0]), nil) })
-		want(t, wait(th, s[0], time.Minute), net.ErrClosed)
-		want(t, wait(th, s[0], time.Minute), unix.EBADF)
-		want(t, th.CloseFD(s[0]), unix.EBADF)
-	})
+	for name, closes := range map[string]func(th *loop.Thread, fd int){
+		"CloseFD": func(th *loop.Thread, fd int) { want(t, th.CloseFD(fd), nil) },
+		"close":   func(th *loop.Thread, fd int) { unix.Close(fd) },
+		"reused": func(th *loop.Thread, fd int) {
+			s := openPair(t)
+			want(t, unix.Dup3(s[0], fd, unix.O_CLOEXEC), nil) // closes it
+			unix.Close(s[0])
+			th.Defer(func() { unix.Close(s[1]) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachFD(t, fdWaits, func(t *testing.T, th *loop.Thread, wait fdWait) {
+				s := openPair(t)
+				defer unix.Close(s[1])
+				fill(s[0])
+				l := th.Loop()
+				l.Go(func(other *loop.Thread) {
+					l.Skip(2 * time.Second)
+					want(t, other.Sleep(time.Millisecond), nil) // the loop looks, and the wait goes on
+					closes(other, s[0])
+					if name != "CloseFD" {
+						l.Skip(2 * time.Second)
+					}
+				})
+				want(t, wait(th, s[0], -1), net.ErrClosed)
+				if name == "reused" {
+					unix.Close(s[0])
+				}
+				want(t, wait(th, s[0], time.Minute), unix.EBADF)
+				want(t, th.CloseFD(s[0]), unix.EBADF)
+			})
+		})
+	}
 }
 
 // One thread waits for input and one for output, and both are told.
@@ -189,7 +213,11 @@ func TestBothHalvesAreTold(t *testing.T) {
 			empty(s[1])
 			_, _ = unix.Write(s[1], []byte("x"))
 		}, nil},
-		"close, found out": {func(th *loop.Thread, s [2]int) { unix.Close(s[0]); unix.Close(s[1]) }, net.ErrClosed},
+		"close, found out": {func(th *loop.Thread, s [2]int) {
+			unix.Close(s[0])
+			unix.Close(s[1])
+			th.Loop().Skip(2 * time.Second)
+		}, net.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
@@ -211,9 +239,6 @@ func TestBothHalvesAreTold(t *testing.T) {
 					end.do(th, s)
 					for i, p := range []*loop.Promise[int]{writer, reader} {
 						_, err := p.Await(th, time.Minute)
-						if name == "close, found out" && errors.Is(err, unix.EBADF) {
-							continue // the one that has found out
-						}
 						if !errors.Is(err, end.err) {
 							t.Errorf("%s: %v, want %v", [...]string{"writer", "reader"}[i], err, end.err)
 						}
@@ -233,6 +258,27 @@ func TestBothHalvesAreTold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A wait finds out that the descriptor was closed, and tells the thread that waits for it already.
+func TestCloseIsFoundOut(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		s := openPair(t)
+		fill(s[0])
+		l.Go(func(th *loop.Thread) {
+			writer := loop.Go(th, func(th *loop.Thread) (int, error) { return 0, th.AwaitWrite(s[0], -1) })
+			th.Yield()
+			unix.Close(s[0])
+			unix.Close(s[1])
+			want(t, th.AwaitRead(s[0], time.Minute), unix.EBADF)
+			_, err := writer.Await(th, time.Minute)
+			want(t, err, net.ErrClosed)
+		})
+		mustRun(t, l)
+		if left := loop.Left(l); left != nil {
+			t.Errorf("left with the loop: %v", left)
+		}
+	})
 }
 
 func TestSecondAwait(t *testing.T) {

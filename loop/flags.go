@@ -8,19 +8,17 @@ import (
 // flags is the state of a descriptor, and of its thread if it is a thread's own.
 //
 //	31          16 15                       0
-//	| wanted mask | suspended fin hup ...    |
+//	| await mask  | suspended queued fin ... |
 //
-// The upper half is the epoll mask that the thread wants to be told of. Every event bit that we use
-// is below 1<<16. The lower half is state. A yielded code turns the whole word into the next one
-// with two operations, (f | orMask[code]) & andMask[code]. The mask needs no look-up: it is a shift
-// away.
+// The upper half is the epoll mask, of IN and OUT, that threads wait for. Both bits are below
+// 1<<16. The lower half is state. A yielded code turns the whole word into the next one with two
+// operations, (f | orMask[code]) & andMask[code]. The mask needs no look-up: it is a shift away.
 type flags uint32
 
 const (
 	suspended   flags = 1 << iota // the thread does not wait for its own descriptor
 	queued                        // the thread is in the run queue
 	finished                      // RDHUP was seen: the peer sends no more
-	hungUp                        // ERR or HUP was seen; the descriptor is out of epoll
 	keepWaiting                   // a suspended thread goes on waiting when its client leaves
 	shared                        // the descriptor is no thread's own, and inside a Shared
 	borrowed                      // it is on loan: threads await it by its bare number
@@ -43,15 +41,11 @@ const (
 
 func mask(events uint16) flags { return flags(events) << maskShift }
 
-// wanted returns the epoll mask.
-func (f flags) wanted() uint16 { return uint16(f >> maskShift) }
+// awaited returns the events that threads wait for.
+func (f flags) awaited() uint16 { return uint16(f >> maskShift) }
 
-// awaited returns the part of the mask that threads wait for. No thread waits for RDHUP.
-func (f flags) awaited() uint16 { return f.wanted() & (in | out) }
-
-// orMask and andMask turn the flags of a record into those that follow a yielded code. No code
-// changes RDHUP, which is wanted from the start until it has been delivered once. Abort has no row:
-// it ends the record.
+// orMask and andMask turn the flags of a record into those that follow a yielded code. Abort has no
+// row: it ends the record.
 var (
 	orMask = [coro.NumCodes]flags{
 		coro.WantRead:            mask(in),

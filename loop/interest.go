@@ -18,9 +18,8 @@ type Descriptor struct {
 	thread *Thread // that is told of events; for a Shared see there
 	fd     int32   // -1: none
 	gen    uint32
-	flags  flags  // state, and the interest that is wanted
-	known  uint16 // the interest that epoll knows of
-	armed  uint16 // the part of it whose next event is still to come
+	flags  flags // state, and the events that threads wait for
+	edges  edges // the events that epoll is going to report
 }
 
 // FD returns the number, -1 if there is none.
@@ -30,44 +29,32 @@ func (d *Descriptor) FD() int { return int(d.fd) }
 // before may still be unread.
 func (d *Descriptor) Gone() bool { return d.flags&finished != 0 }
 
-// exhausted notes that a read found no more input, or a write no more room: epoll is going to
-// report the given event anew.
-func (d *Descriptor) exhausted(event uint16) { d.armed |= event & d.known }
-
-// fired reports whether one of the events has come since they were armed, or no event will come any
-// more.
-func (d *Descriptor) fired(events uint16) bool {
-	return events&^d.armed != 0 || d.flags&hungUp != 0
-}
-
-// ask is for a wait whose time is over. It reports whether one of the events is there all the same,
-// and notes them as if the loop had seen them. The loop looks for events before it looks at the
-// clock, so a process that was stopped in between, or that had no processor, finds the time over
-// first; and a loop that is overloaded takes its events one by one.
-func (d *Descriptor) ask(events uint16) bool {
+// look is for a wait whose time is over. It reports whether one of the events is there all the
+// same, and notes them as if the loop had seen them. The loop looks for events before it looks at
+// the clock, so a process that was stopped in between, or that had no processor, finds the time
+// over first; and a loop that is overloaded takes its events one by one.
+func (d *Descriptor) look(events uint16) bool {
 	if d.fd < 0 {
 		return false
 	}
-	if !d.fired(events) {
+	if d.edges.armed(events) {
 		there := sysio.Ready(int(d.fd), events)
 		if there&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 			there |= events // as dispatch has it: a read or a write tells more
 		}
-		d.armed &^= there & events
+		d.edges.move(there&events, reported)
 	}
-	return d.fired(events)
+	return !d.edges.armed(events)
 }
 
-// add registers d, whose thread, fd and flags are set.
-func (l *Loop) add(d *Descriptor) error {
+// add registers d, whose thread, fd and flags are set, and asks epoll for the events.
+func (l *Loop) add(d *Descriptor, events uint16) error {
 	fd := int(d.fd)
 	l.gen++
 	d.gen = l.gen
-	d.known = d.flags.wanted()
-	d.armed = d.known
-	l.stats.Ctls++
-	if e := sysio.EpollCtl(l.epfd, unix.EPOLL_CTL_ADD, fd, edge|uint32(d.known), d.gen); e != 0 {
-		return os.NewSyscallError("epoll_ctl", e)
+	d.edges = edges{}
+	if e := l.ask(d, unix.EPOLL_CTL_ADD, events); e != nil {
+		return e
 	}
 	if fd >= len(l.table) { // only now: fd may be any number until epoll has taken it
 		grown := make([]*Descriptor, max(fd+1, 2*len(l.table), 64))
@@ -87,55 +74,52 @@ func (l *Loop) add(d *Descriptor) error {
 func (l *Loop) evict(d *Descriptor) {
 	l.forget(d)
 	d.fd = -1
-	d.known, d.armed = 0, 0
-	d.flags |= finished | hungUp
+	d.edges.move(in|out, removed)
+	d.flags |= finished
 	if d.flags&shared == 0 { // its thread lives on without a descriptor
 		l.detached[d.thread] = struct{}{}
 		if l.stop.stopping {
 			d.thread.notify() // wakeForStop goes by descriptors, and would not find it any more
 		}
 	}
-	l.wakeWaiters(d, d.flags.wanted())
+	l.wakeWaiters(d, d.flags.awaited())
 }
 
-// edge: epoll reports each event once, and does not repeat it while the condition lasts. An event
-// that no thread waits for need not be disarmed, as it would have to be if epoll repeated it for
-// ever. And after an event that a thread does wait for, epoll need not look at the socket a second
-// time, which costs 4 % of a small request. The price is that an event which was delivered but not
-// consumed is lost. The field armed is there to know that.
-const edge = unix.EPOLLET
-
-// arm makes epoll deliver what is wanted. Only a bit that is not armed costs a system call: then
-// epoll looks at the socket anew, for all the bits that it knows. A bit that is armed and not
-// wanted costs nothing and stays. arm reports whether there is nothing to wait for, because the
-// descriptor is out of epoll: then the thread shall read or write, and gets the error from that
+// arm makes epoll report what threads wait for. Only an event that is not armed costs a system call:
+// then epoll looks at the socket anew, for all the events that it knows. An event that is armed and
+// not awaited costs nothing and stays. arm reports whether there is nothing to wait for, because
+// the descriptor is out of epoll: then the thread shall read or write, and gets the error from that
 // call.
 func (l *Loop) arm(d *Descriptor) (over bool) {
-	missing := d.flags.wanted() &^ d.armed
-	if missing == 0 {
+	events := d.flags.awaited()
+	if d.edges.armed(events) {
 		return false
 	}
-	if d.flags&hungUp != 0 {
-		return missing&(in|out) != 0
+	if d.edges.dead() {
+		return true
 	}
-	if l.modify(d, d.known|missing) != nil {
+	if l.ask(d, unix.EPOLL_CTL_MOD, events) != nil {
 		// The descriptor was closed under its thread, which learns that from its next read or
 		// write.
-		d.known, d.armed = 0, 0
-		d.flags |= hungUp
+		d.edges.move(in|out, removed)
 		return true
 	}
 	return false
 }
 
-func (l *Loop) modify(d *Descriptor, known uint16) error {
+// ask asks epoll for the events of d, beside those that epoll knows already. op is EPOLL_CTL_ADD or
+// EPOLL_CTL_MOD. It is the only way into epoll.
+func (l *Loop) ask(d *Descriptor, op int, events uint16) error {
+	mask := uint32(d.edges.known()|events) | unix.EPOLLET
+	if d.flags&borrowed == 0 {
+		mask |= rdhup
+	}
 	l.stats.Ctls++
-	if e := sysio.EpollCtl(
-		l.epfd, unix.EPOLL_CTL_MOD, int(d.fd), edge|uint32(known), d.gen,
-	); e != 0 {
+	if e := sysio.EpollCtl(l.epfd, op, int(d.fd), mask, d.gen); e != 0 {
 		return os.NewSyscallError("epoll_ctl", e)
 	}
-	d.known, d.armed = known, known
+	d.edges.move(events, requested)
+	d.edges.move((in|out)&^events, besides)
 	return nil
 }
 
@@ -143,11 +127,11 @@ func (l *Loop) modify(d *Descriptor, known uint16) error {
 // CloseDescriptor): if the description lives on elsewhere (dup, fork), close does not take it out
 // of epoll, and its events go on.
 func (l *Loop) remove(d *Descriptor) {
-	if d.flags&hungUp == 0 {
+	if !d.edges.dead() {
 		l.stats.Ctls++
 		_ = sysio.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, int(d.fd), 0, 0)
 	}
-	d.known, d.armed = 0, 0
+	d.edges.move(in|out, removed)
 }
 
 // forget frees d's slot, unless another Descriptor has it by now.
@@ -181,17 +165,17 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 		return // stale: the descriptor was closed, and its description lives on elsewhere
 	}
 	d, events := l.table[fd], uint16(e.Events)
-	d.armed &^= events
+	d.edges.move(events, reported)
 	awaited := d.flags.awaited()
 	hit := events & awaited
 	before := d.flags
 
 	if events&rdhup != 0 {
-		d.flags = (d.flags | finished) &^ mask(rdhup)
+		d.flags |= finished
 	}
 	if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 		l.remove(d)
-		d.flags = (d.flags | finished | hungUp) &^ mask(rdhup)
+		d.flags |= finished
 		hit = awaited
 	}
 	if d.flags&shared == 0 && before&finished == 0 && d.flags&finished != 0 {

@@ -40,7 +40,6 @@ func (t *Thread) readFD(
 		n, err := read(fd, p)
 		switch {
 		case err == unix.EAGAIN:
-			t.emptied(fd, in)
 		case err == unix.EINTR:
 			continue
 		case err != nil:
@@ -109,15 +108,7 @@ func (t *Thread) writable(call string, fd int, err error, d time.Duration) error
 	case unix.EINTR:
 		return nil
 	case unix.EAGAIN:
-		t.emptied(fd, out)
 		return t.AwaitWrite(fd, d)
 	}
 	return os.NewSyscallError(call, err)
-}
-
-// emptied notes that a call on fd has returned EAGAIN, if fd is on loan.
-func (t *Thread) emptied(fd int, event uint16) {
-	if d := t.loop.lookup(fd); d != nil && d.flags&borrowed != 0 {
-		d.exhausted(event)
-	}
 }

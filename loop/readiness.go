@@ -9,7 +9,6 @@ type Readiness struct {
 	d      *Descriptor // nil before the first Watch of a number
 	fd     int
 	number bool // d is looked up by fd at each Watch
-	known  bool // the last Watch has cost no system call
 	events uint16
 }
 
@@ -28,14 +27,13 @@ func (d *Descriptor) Writable() *Readiness { return &Readiness{d: d, events: out
 
 // Watch implements Source. Its errors are those of AwaitRead.
 func (r *Readiness) Watch(t *Thread) error {
-	r.known = false
 	if r.number {
 		if r.fd < 0 || r.fd != int(t.own.fd) {
-			loan, known, err := t.loop.borrow(t, r.fd, r.events)
+			loan, err := t.loop.borrow(t, r.fd, r.events)
 			if err != nil {
 				return err
 			}
-			r.d, r.known = &loan.Descriptor, known
+			r.d = &loan.Descriptor
 			return nil
 		}
 		r.d = &t.own
@@ -59,7 +57,7 @@ func (r *Readiness) Watch(t *Thread) error {
 }
 
 // Ready implements Source.
-func (r *Readiness) Ready() bool { return r.d.fired(r.events) }
+func (r *Readiness) Ready() bool { return !r.d.edges.armed(r.events) }
 
 // Unwatch implements Source.
 func (r *Readiness) Unwatch(t *Thread) {

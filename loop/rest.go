@@ -13,8 +13,8 @@ import (
 // ok is false, and d is as before, if d is not quiet: there is something to read, of which Rest may
 // take a byte, the peer has left, or a thread waits for d.
 func (l *Loop) Rest(d *Descriptor) (fd int, ok bool) {
-	const state = shared | borrowed | finished | hungUp
-	if d.fd < 0 || d.flags&state != shared || d.flags.awaited() != 0 {
+	const state = shared | borrowed | finished
+	if d.fd < 0 || d.edges.dead() || d.flags&state != shared || d.flags.awaited() != 0 {
 		return -1, false
 	}
 	for d.Unread() { // a read that filled its buffer cannot tell whether that was all
@@ -32,7 +32,7 @@ func (l *Loop) Rest(d *Descriptor) (fd int, ok bool) {
 // Resume takes d, which rests, into use again, if it is quiet as far as the loop knows: no event
 // has come since Rest. Otherwise it returns false, and d goes on resting. It is called on the loop.
 func (l *Loop) Resume(d *Descriptor) bool {
-	if d.fd < 0 || d.Unread() || d.flags&(finished|hungUp) != 0 {
+	if d.fd < 0 || d.Unread() || d.flags&finished != 0 {
 		return false
 	}
 	d.flags &^= resting

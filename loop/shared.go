@@ -41,9 +41,8 @@ var ErrAwaited = errors.New("descriptor is awaited already")
 // may use from now on. On an error, which is epoll_ctl's, fd is still the caller's. If there are
 // duplicates of fd, the caller closes it by Release and close(2), not by CloseDescriptor.
 func (l *Loop) Open(d *Shared, fd int) error {
-	*d = Shared{Descriptor: Descriptor{fd: int32(fd), flags: shared | sole | mask(in|rdhup)}}
-	err := l.add(&d.Descriptor)
-	d.flags = shared | sole
+	*d = Shared{Descriptor: Descriptor{fd: int32(fd), flags: shared | sole}}
+	err := l.add(&d.Descriptor, in)
 	if err != nil {
 		d.fd = -1
 	}
@@ -89,7 +88,7 @@ func (l *Loop) CloseDescriptor(d *Descriptor) {
 // d again.
 func (l *Loop) Rouse(d *Descriptor) {
 	if d.flags&shared != 0 || d.thread.co != nil {
-		l.wakeWaiters(d, d.flags.wanted())
+		l.wakeWaiters(d, d.flags.awaited())
 	}
 }
 
@@ -136,7 +135,7 @@ func (t *Thread) await(d *Shared, events uint16, until int64) error {
 	if d.fd < 0 {
 		return net.ErrClosed
 	}
-	if err == ErrDeadlineExceeded && d.ask(events) {
+	if err == ErrDeadlineExceeded && d.look(events) {
 		return nil
 	}
 	return err

@@ -26,14 +26,14 @@ func (d *Descriptor) Recv(p []byte) (int, syscall.Errno) {
 	// A read that left room has taken all there was. But if epoll has reported the end of the
 	// stream already, that end is still to be read, and epoll will not report it again.
 	if errno == unix.EAGAIN || 0 < n && n < len(p) && !d.Gone() {
-		d.exhausted(in)
+		d.edges.move(in, emptied)
 	}
 	return n, errno
 }
 
 // Unread reports whether Recv may find something: an event has come since the last read that found
 // no more.
-func (d *Descriptor) Unread() bool { return d.armed&in == 0 }
+func (d *Descriptor) Unread() bool { return d.edges.read != armed }
 
 // Send writes to a socket, as send(2). more announces that further data follows at once (MSG_MORE).
 func (d *Descriptor) Send(p []byte, more bool) (int, syscall.Errno) {
@@ -88,7 +88,7 @@ func (d *Descriptor) Sendfile(fd int, off *int64, n int) (int, syscall.Errno) {
 
 func (d *Descriptor) sent(n int, errno syscall.Errno) (int, syscall.Errno) {
 	if errno == unix.EAGAIN {
-		d.exhausted(out)
+		d.edges.move(out, emptied)
 	}
 	return n, errno
 }
@@ -97,7 +97,7 @@ func (d *Descriptor) sent(n int, errno syscall.Errno) (int, syscall.Errno) {
 func (d *Descriptor) SpliceTo(pipe, n int) (int, syscall.Errno) {
 	moved, errno := sysio.Splice(int(d.fd), pipe, n)
 	if errno == unix.EAGAIN {
-		d.exhausted(in)
+		d.edges.move(in, emptied)
 	}
 	return moved, errno
 }

@@ -50,7 +50,6 @@ type selection struct {
 	all     bool // AwaitAll, not AwaitAny
 	watched int  // the first so many sources are watched
 	passed  int  // with all: the first so many were ready
-	trusts  bool // some sources are loans that epoll was not asked about
 }
 
 func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int, error) {
@@ -62,10 +61,7 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 	}
 	l := t.loop
 	l.tick() // what the thread did before may have taken its time
-	until, check := l.after(d), int64(never)
-	if s.trusts {
-		check = l.now + trust
-	}
+	until := l.after(d)
 	var why error // that the last wait has returned
 	for {
 		resumes := l.stats.Resumes
@@ -74,12 +70,6 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		}
 		if i, done, err := s.ask(); done {
 			return i, err
-		}
-		if why == ErrDeadlineExceeded && l.now < until {
-			why, check = nil, never
-			if i, err := s.makeSure(l); err != nil {
-				return i, err
-			}
 		}
 		if why != nil {
 			return -1, why
@@ -93,7 +83,7 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		if l.stats.Resumes != resumes && l.now < until {
 			continue // a Ready has yielded: t did not hear the sources that it had asked before
 		}
-		why = t.listen(code, min(until, check))
+		why = t.listen(code, until)
 	}
 }
 
@@ -105,7 +95,6 @@ func (s *selection) watch(t *Thread) (int, error) {
 			return i, err
 		}
 		s.watched++
-		s.trusts = s.trusts || onTrust(source) != nil
 	}
 	return 0, nil
 }
@@ -139,21 +128,9 @@ func (s *selection) ask() (index int, done bool, err error) {
 func (s *selection) look() {
 	for _, source := range s.sources {
 		if r, ok := source.(*Readiness); ok {
-			r.d.ask(r.events)
+			r.d.look(r.events)
 		}
 	}
-}
-
-// makeSure asks epoll about the loans that were trusted so far.
-func (s *selection) makeSure(l *Loop) (int, error) {
-	for i, source := range s.sources {
-		if loan := onTrust(source); loan != nil {
-			if err := l.renew(loan); err != nil {
-				return i, err
-			}
-		}
-	}
-	return 0, nil
 }
 
 // listen waits until t is notified, or until its own descriptor has an event that the code asks

@@ -275,8 +275,8 @@ func cpuTime() time.Duration {
 // BenchmarkAwaitRead is a byte through a pipe, the thread waiting before it is written, by the loop
 // itself.
 //
-//	armed  ReadFD finds the pipe empty, waits and reads: two reads and a wait without epoll_ctl
-//	asked  a wait and a read of what there is: the next wait has to ask epoll
+//	armed  ReadFD finds the pipe empty, waits and reads: two reads and a wait
+//	asked  a wait and a read of what there is
 //	calls  the write and the two reads of armed, alone
 func BenchmarkAwaitRead(b *testing.B) {
 	one := []byte("x")

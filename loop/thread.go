@@ -157,9 +157,9 @@ func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
 	if l.stop.over {
 		return net.ErrClosed
 	}
-	t.own = Descriptor{thread: t, fd: int32(fd), flags: sole | mask(in|rdhup)}
+	t.own = Descriptor{thread: t, fd: int32(fd), flags: sole | mask(in)}
 	t.loop, t.body = l, b
-	if err := l.add(&t.own); err != nil {
+	if err := l.add(&t.own, in); err != nil {
 		return err
 	}
 	t.timer.Init((*alarm)(t))
@@ -238,9 +238,8 @@ func (e *entry) Run(*coro.Coro) coro.Value {
 func (a *alarm) Expire() {
 	t := (*Thread)(a)
 	if t.until > t.loop.now {
-		if t.until != never {
-			t.loop.wheel.Add(&t.timer, t.until)
-		}
+		t.checkLoans()
+		t.limit(t.until)
 		return
 	}
 	// The loop may have looked for events before the peer sent something, and at the clock after:
@@ -348,6 +347,9 @@ func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }
 // up a loop that has nothing to do.
 func (t *Thread) limit(at int64) {
 	t.until = at
+	if t.more != nil && len(t.more.loans) > 0 {
+		at = min(at, t.loop.now+early)
+	}
 	if at != never && (!t.timer.Pending() || t.timer.At() > at || at-t.timer.At() > early) {
 		t.loop.wheel.Add(&t.timer, at)
 	}
@@ -378,7 +380,7 @@ func (t *Thread) want(code coro.Code, d time.Duration) error {
 		panic(fmt.Sprintf("loop: %v by a thread without a descriptor", code))
 	}
 	err := t.wait(coro.Make(code, 0), t.loop.after(d))
-	if err == ErrDeadlineExceeded && t.own.ask(orMask[code].awaited()) {
+	if err == ErrDeadlineExceeded && t.own.look(orMask[code].awaited()) {
 		return nil
 	}
 	return err
