@@ -153,7 +153,7 @@ func (s *session) fill() {
 				st.pending = nil
 			}
 			if st.allowed == 0 {
-				loop.Nudge(st.user)
+				loop.NotifyLocal(st.user)
 			}
 			st.requeue()
 		}

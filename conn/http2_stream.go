@@ -269,7 +269,7 @@ func (st *h2stream) left(err error) {
 var errReset = errors.New("stream reset")
 
 // notify lets the thread look whether it can go on.
-func (st *h2stream) notify() { loop.Nudge(st.user) }
+func (st *h2stream) notify() { loop.NotifyLocal(st.user) }
 
 // Watch, Ready and Unwatch make the stream a loop.Source for its own thread, which waits for what
 // wants says.

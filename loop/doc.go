@@ -51,8 +51,8 @@
 //	                              ended       its Body returns Abort, panics or calls Goexit; or
 //	                                          too many of its waits were refused
 //	waits for its own  its own    queued      its descriptor has an event, or time is up (alarm)
-//	waits for sources  its own    queued      an event of a claimed descriptor, Notify or Nudge,
-//	                                          time is up, its client leaves, its scope is canceled
+//	waits for sources  its own    queued      an event of a claimed descriptor, Notify, time is
+//	                                          up, its client leaves, its scope is canceled
 //	ended              none       nothing     its descriptor is closed, its record is free
 //
 // A new thread is idle after Attach, and queued after Go. To wait for its own is WantRead,

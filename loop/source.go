@@ -158,7 +158,7 @@ func Notify(t *Thread) {
 	}
 }
 
-// Nudge is Notify for functions that run on t's own loop, such as those given to Post. It takes no
-// lock and queues nothing. It is for events that many threads of a loop wait for: the goroutine
+// NotifyLocal is Notify for functions that run on t's own loop, such as those given to Post. It
+// takes no lock and queues nothing. It is for events that many threads of a loop wait for: the goroutine
 // that brings the event makes one Post for each loop, not one Notify for each thread.
-func Nudge(t *Thread) { t.notify() }
+func NotifyLocal(t *Thread) { t.notify() }

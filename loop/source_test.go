@@ -102,9 +102,9 @@ func TestScopeCancelsTheOthers(t *testing.T) {
 	})
 }
 
-// A function posted to the loop nudges threads: those that wait look again, all in the next turn,
+// A function posted to the loop notifies threads: those that wait look again, all in the next turn,
 // and no others.
-func TestNudge(t *testing.T) {
+func TestNotifyLocal(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const waiting = 10
 		var open bool
@@ -128,15 +128,15 @@ func TestNudge(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			for round := 1; round <= 3; round++ {
 				open = round == 3
-				nudged := new(loop.Promise[int])
+				told := new(loop.Promise[int])
 				_ = l.Post(func() {
 					for _, waiter := range append(threads, sleeper) {
-						loop.Nudge(waiter)
-						loop.Nudge(waiter) // is once
+						loop.NotifyLocal(waiter)
+						loop.NotifyLocal(waiter) // is once
 					}
-					nudged.Resolve(0)
+					told.Resolve(0)
 				})
-				_, _ = nudged.Await(th, time.Minute)
+				_, _ = told.Await(th, time.Minute)
 				th.Yield()
 				if looked != waiting*(round+1) {
 					t.Errorf("round %d: looked %d times", round, looked)
@@ -146,7 +146,7 @@ func TestNudge(t *testing.T) {
 				t.Errorf("%d have passed", passed)
 			}
 			for _, ended := range threads {
-				loop.Nudge(ended)
+				loop.NotifyLocal(ended)
 			}
 		})
 		mustRun(t, l)
@@ -161,9 +161,9 @@ func (s source) Ready() bool            { return s() }
 func (source) Unwatch(*loop.Thread)     {}
 
 // BenchmarkNotify is a thousand threads that wait for one thing, and look: by a call of Notify for
-// each, as from another goroutine, or by one Post and Nudge.
+// each, as from another goroutine, or by one Post and NotifyLocal.
 func BenchmarkNotify(b *testing.B) {
-	for _, mode := range []string{"notify", "nudge"} {
+	for _, mode := range []string{"notify", "local"} {
 		b.Run(mode, func(b *testing.B) {
 			bench(b, coro.Channel, func(th *loop.Thread) {
 				const many = 1000
@@ -177,8 +177,8 @@ func BenchmarkNotify(b *testing.B) {
 				}
 				th.Yield()
 				tell := loop.Notify
-				if mode == "nudge" {
-					tell = loop.Nudge
+				if mode == "local" {
+					tell = loop.NotifyLocal
 				}
 				var telling time.Duration
 				for b.Loop() {
@@ -199,7 +199,7 @@ func BenchmarkNotify(b *testing.B) {
 				b.ReportMetric(float64(telling.Nanoseconds())/float64(b.N)/many, "telling-ns/thread")
 				open = true
 				for _, waiter := range threads {
-					loop.Nudge(waiter)
+					loop.NotifyLocal(waiter)
 				}
 			})
 		})

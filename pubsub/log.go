@@ -263,12 +263,12 @@ func newGroup(l *loop.Loop) *group {
 	return g
 }
 
-// look nudges all threads that wait for one of the subscriptions.
+// look notifies all threads that wait for one of the subscriptions.
 func (g *group) look() {
 	g.rung.Store(false) // before they look
 	for _, s := range g.subs {
 		if s.waiter != nil {
-			loop.Nudge(s.waiter)
+			loop.NotifyLocal(s.waiter)
 		}
 	}
 }

@@ -260,7 +260,7 @@ func (s *Subscription) end(err error) {
 	h.mu.Unlock()
 	s.log, s.group, s.slot, s.own, s.err = nil, nil, nil, nil, err // s may live on
 	if s.waiter != nil {
-		loop.Nudge(s.waiter)
+		loop.NotifyLocal(s.waiter)
 	}
 }
 
