@@ -82,7 +82,7 @@ func (l *Loop) evict(d *Descriptor) {
 			d.thread.notify() // wakeForStop goes by descriptors, and would not find it any more
 		}
 	}
-	l.wakeWaiters(d, d.flags.awaited())
+	l.deliver(d, d.flags.awaited())
 }
 
 // arm makes epoll report what threads wait for. Only an event that is not armed costs a system call:
@@ -182,12 +182,12 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 		d.thread.left()
 	}
 	if hit != 0 {
-		l.wakeWaiters(d, hit)
+		l.deliver(d, hit)
 	}
 }
 
-// wakeWaiters wakes the threads that wait for one of the events.
-func (l *Loop) wakeWaiters(d *Descriptor, events uint16) {
+// deliver wakes the threads that wait for one of the events.
+func (l *Loop) deliver(d *Descriptor, events uint16) {
 	reader, writer := d.thread, d.thread
 	if s := d.asShared(); s != nil {
 		writer = s.writer

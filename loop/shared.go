@@ -84,11 +84,11 @@ func (l *Loop) CloseDescriptor(d *Descriptor) {
 	}
 }
 
-// Rouse wakes the threads that wait for d, except idle ones, as if an event had come. They look at
+// WakeWaiters wakes the threads that wait for d, except idle ones, as if an event had come. They look at
 // d again.
-func (l *Loop) Rouse(d *Descriptor) {
+func (l *Loop) WakeWaiters(d *Descriptor) {
 	if d.flags&shared != 0 || d.thread.co != nil {
-		l.wakeWaiters(d, d.flags.awaited())
+		l.deliver(d, d.flags.awaited())
 	}
 }
 

@@ -40,18 +40,18 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// TestRouse: a thread that waits for a descriptor looks again, a reader and a writer alike; idle
+// TestWakeWaiters: a thread that waits for a descriptor looks again, a reader and a writer alike; idle
 // threads are left alone.
-func TestRouse(t *testing.T) {
+func TestWakeWaiters(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := socketpair(t)
 		d := new(loop.Shared)
 		if err := l.Open(d, fds[0]); err != nil {
 			t.Fatal(err)
 		}
-		l.Rouse(&d.Descriptor)
+		l.WakeWaiters(&d.Descriptor)
 		fill(fds[0])
-		roused := 0
+		woken := 0
 		for _, wait := range []func(th *loop.Thread) error{
 			func(th *loop.Thread) error { return d.AwaitRead(th, time.Minute) },
 			func(th *loop.Thread) error { return d.AwaitWrite(th, time.Minute) },
@@ -60,7 +60,7 @@ func TestRouse(t *testing.T) {
 				if err := wait(th); err != nil {
 					t.Error(err)
 				}
-				roused++
+				woken++
 			})
 		}
 		runs := 0
@@ -78,11 +78,11 @@ func TestRouse(t *testing.T) {
 				_ = th.Sleep(time.Millisecond)
 			}
 			th.Yield()
-			l.Rouse(&d.Descriptor)
-			l.Rouse(loop.Own(&idle.Thread))
+			l.WakeWaiters(&d.Descriptor)
+			l.WakeWaiters(loop.Own(&idle.Thread))
 			th.Yield()
-			if roused != 2 || runs != 1 {
-				t.Errorf("%d of 2 roused, idle thread run %d times", roused, runs)
+			if woken != 2 || runs != 1 {
+				t.Errorf("%d of 2 woken, idle thread run %d times", woken, runs)
 			}
 			_ = c.Close()
 			l.Release(&d.Descriptor)

@@ -174,7 +174,7 @@ func (s *Stream) setDeadline(l *Limit, t time.Time) error {
 	if earlier {
 		// A wait that has begun would last until the old deadline, which is too late. A later
 		// deadline needs no help: the wait sees it when it ends.
-		s.loop.Rouse(s.d)
+		s.loop.WakeWaiters(s.d)
 	}
 	return nil
 }
