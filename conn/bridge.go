@@ -48,7 +48,7 @@ func HTTP(h http.Handler) Handler {
 		}
 		c.req = std
 		w := &httpWriter{to: c, req: std, log: req.x.set.Logger, server: req.x.c.port.server, declared: -1}
-		req.Thread.Loop().Beside(func() { c.run(h, w) })
+		req.Thread.Loop().StartGoroutine(func() { c.run(h, w) })
 		return c.serve(req, resp)
 	}
 }

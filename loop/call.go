@@ -74,18 +74,18 @@ func (t *Thread) keepCall(c *call) {
 func (l *Loop) call(c *call) {
 	c.group.running.Add(1)
 	l.workers.running++
-	l.Beside(func() {
+	l.StartGoroutine(func() {
 		defer func() { _ = l.Post(l.returned) }()
 		c.run()
 	})
 }
 
-// Beside runs f on a goroutine of its own, soon. Only the loop and its threads may call it.
+// StartGoroutine runs f on a goroutine of its own, soon. Only the loop and its threads may call it.
 //
 // The go statement alone would do. But the goroutine then stands in the queue of the processor that
 // the loop holds for the rest of the turn and while it waits, and another processor that wants to
 // take it from there sleeps first. So the loop calls the scheduler at the end of the turn.
-func (l *Loop) Beside(f func()) {
+func (l *Loop) StartGoroutine(f func()) {
 	l.started = true
 	go f()
 }

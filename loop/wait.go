@@ -17,7 +17,7 @@ import (
 // come singly, a poll would find none, and be a second system call for each event.
 func (l *Loop) wait() error {
 	l.pulse.beat()
-	if l.started { // see Beside
+	if l.started { // see StartGoroutine
 		l.started = false
 		runtime.Gosched()
 	}

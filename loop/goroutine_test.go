@@ -11,7 +11,7 @@ import (
 
 // What a loop starts beside it runs before the loop looks for events twice more, even if the loop
 // never blocks and there is one processor. Once in 61 times Go's scheduler takes the loop again.
-func TestBeside(t *testing.T) {
+func TestStartGoroutine(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const times = 200
@@ -20,7 +20,7 @@ func TestBeside(t *testing.T) {
 			for range times {
 				var done atomic.Bool
 				begin := l.Stats().Waits
-				l.Beside(func() { done.Store(true) })
+				l.StartGoroutine(func() { done.Store(true) })
 				for limit := time.Now().Add(time.Minute); !done.Load() && time.Now().Before(limit); {
 					th.Yield()
 				}
