@@ -240,7 +240,7 @@ func (x *exchange) call(h Handler) (status int) {
 	}()
 	status = h(&x.req, &x.resp)
 	if x := recordOf(t).exchange(); x != nil {
-		x.unheard = !x.resp.HeadSent() && loop.Forsaken(t)
+		x.unheard = !x.resp.HeadSent() && loop.SawClientGone(t)
 	}
 	err := t.Join()
 	returned = true

@@ -204,8 +204,8 @@ func (t *Thread) failed() bool {
 	return false
 }
 
-// forsake tells the threads that t has started that the client has left.
-func (t *Thread) forsake() {
+// leaveMembers tells the threads that t has started that the client has left.
+func (t *Thread) leaveMembers() {
 	if t.more == nil {
 		return
 	}
@@ -215,7 +215,7 @@ func (t *Thread) forsake() {
 			if member.own.flags&keepWaiting == 0 {
 				member.stopWaiting(wokenByLeaving)
 			}
-			member.forsake()
+			member.leaveMembers()
 		}
 	}
 }

@@ -276,7 +276,7 @@ func (t *Thread) left() {
 	if t.own.flags&(suspended|keepWaiting) == suspended {
 		t.loop.ready(t, wokenByLeaving)
 	}
-	t.forsake()
+	t.leaveMembers()
 }
 
 // Become makes b the body of t. The present body calls it before it returns.
@@ -423,9 +423,11 @@ func (t *Thread) refused() error {
 
 const maxRefusals = 1000
 
-// Forsaken reports whether t's last wait returned because the client had left, or a wait was
+// SawClientGone reports whether t's last wait returned because the client had left, or a wait was
 // refused for that since t's deferred calls last ran. Only t may call it.
-func Forsaken(t *Thread) bool { return t.woken == wokenByLeaving || t.refusals > 0 && t.Gone() }
+func SawClientGone(t *Thread) bool {
+	return t.woken == wokenByLeaving || t.refusals > 0 && t.Gone()
+}
 
 // leaving returns why the thread must not wait, or nil if it may.
 func (t *Thread) leaving() error {
