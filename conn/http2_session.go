@@ -182,7 +182,7 @@ func (s *session) rest() coro.Code {
 	case s.flags&settled == 0, s.r < s.w:
 		limit = s.set.HeaderTimeout
 	default:
-		loop.Expendable(t, t.Loop().Time(), false)
+		loop.MarkIdle(t, t.Loop().Time(), false)
 	}
 	if s.r == s.w && s.in != nil {
 		if len(s.in) == inputSize {

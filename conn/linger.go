@@ -103,7 +103,7 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 		}
 	}
 	if l.standing != refused {
-		loop.Expendable(t, l.began, true)
+		loop.MarkIdle(t, l.began, true)
 	}
 	buf := buffers.Get().(*[streamAt]byte)
 	defer buffers.Put(buf)

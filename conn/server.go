@@ -267,7 +267,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		c.Ended()
 		return
 	}
-	loop.Expendable(&c.Thread, p.loop.Time(), false)
+	loop.MarkIdle(&c.Thread, p.loop.Time(), false)
 }
 
 // attach makes c the thread of fd.

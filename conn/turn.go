@@ -219,7 +219,7 @@ func (t *turn) idle() coro.Code {
 	if c.state&served == 0 {
 		timeout = t.set.HeaderTimeout
 	}
-	loop.Expendable(&c.Thread, c.Loop().Time(), false)
+	loop.MarkIdle(&c.Thread, c.Loop().Time(), false)
 	loop.IdleTimeout(&c.Thread, timeout)
 	return coro.WantRead
 }

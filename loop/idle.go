@@ -12,10 +12,10 @@ import (
 // became idle. It is linked by descriptor numbers, which the table leads back to threads: an idle
 // thread is little more than its record, and two pointers would be a tenth of that.
 //
-// A thread that is no longer idle stays in its place until it waits. If it is the first then, or
-// comes to the first place later, it leaves the list, and enters it again when it becomes idle. So
+// A thread that is no longer idle stays in the list until it waits. If it is the first then, or
+// becomes the first later, it leaves the list, and enters it again when it becomes idle. So
 // the first in the list is idle as far as the loop has seen. A thread that becomes idle again
-// without a wait, as after most requests, moves to the last place if it has not moved for a second.
+// without a wait, as after most requests, moves to the end if it has not moved for a second.
 // So a connection in use costs two comparisons for each request, and the order is right to a
 // second.
 type idleList struct {
@@ -23,20 +23,20 @@ type idleList struct {
 	since       atomic.Int64 // when the first became idle, in Unix milliseconds; 0: none
 }
 
-// idlePlace is a thread's place in the list, if its flag listed is set.
-type idlePlace struct {
+// idleEntry is a thread's entry in the list, if its flag listed is set.
+type idleEntry struct {
 	before, behind int32  // the neighbours' descriptors; -1: none
 	since          uint32 // in idleUnits since the loop was made: enough for 34 years
 	forfeit        bool   // it may be ended even if its peer has sent something
 }
 
-// idleUnit is the unit of idlePlace.since, as a shift of milliseconds: 256 ms.
+// idleUnit is the unit of idleEntry.since, as a shift of milliseconds: 256 ms.
 const idleUnit = 8
 
-// Expendable enters t into the list of the threads that GiveUp may end: t has been idle since the
+// MarkIdle enters t into the list of the threads that GiveUp may end: t has been idle since the
 // given time, or is about to be idle. GiveUp spares a thread whose peer has sent something, unless
 // t is forfeit. A body calls it before it returns.
-func Expendable(t *Thread, since time.Time, forfeit bool) {
+func MarkIdle(t *Thread, since time.Time, forfeit bool) {
 	l := t.loop
 	at := uint32(max(since.Sub(l.start).Milliseconds(), 0) >> idleUnit)
 	if t.own.flags&listed != 0 {
@@ -50,7 +50,7 @@ func Expendable(t *Thread, since time.Time, forfeit bool) {
 		return
 	}
 	t.own.flags |= listed
-	t.idle = idlePlace{before: l.idle.last, behind: -1, since: at, forfeit: forfeit}
+	t.idle = idleEntry{before: l.idle.last, behind: -1, since: at, forfeit: forfeit}
 	if last := l.idle.last; last >= 0 {
 		l.table[last].thread.idle.behind = t.own.fd
 	} else {

@@ -34,7 +34,7 @@ func (i *idler) Run(t *loop.Thread) coro.Code {
 	if i.run != nil {
 		i.run(t)
 	}
-	loop.Expendable(t, t.Loop().Time(), false)
+	loop.MarkIdle(t, t.Loop().Time(), false)
 	return i.word
 }
 func (i *idler) Left()  {}
@@ -68,7 +68,7 @@ func TestGiveUp(t *testing.T) {
 		since0 := l.Time()
 		for n := range 8 {
 			all = append(all, newIdler(t, l, n, &ended, nil))
-			loop.Expendable(&all[n].Thread, since0, false)
+			loop.MarkIdle(&all[n].Thread, since0, false)
 		}
 		working := make(chan struct{})
 		all[0].run = func(t *loop.Thread) { close(working); _, _ = t.AwaitAny(-1, release) }
@@ -85,7 +85,7 @@ func TestGiveUp(t *testing.T) {
 		}
 		on(t, l, func() {
 			// What has been sent to 2 is not seen yet. The end of 3 is no work. 4 is forfeit.
-			loop.Expendable(&all[4].Thread, since0, true)
+			loop.MarkIdle(&all[4].Thread, since0, true)
 			if _, err := unix.Write(all[4].peer, []byte("x")); err != nil {
 				t.Error(err)
 			}
@@ -168,10 +168,10 @@ func TestIdlePlace(t *testing.T) {
 		}
 		begin := l.Time()
 		for _, i := range all {
-			loop.Expendable(&i.Thread, begin, false)
+			loop.MarkIdle(&i.Thread, begin, false)
 		}
-		loop.Expendable(&all[0].Thread, begin.Add(500*time.Millisecond), false)
-		loop.Expendable(&all[1].Thread, begin.Add(2*time.Second), false)
+		loop.MarkIdle(&all[0].Thread, begin.Add(500*time.Millisecond), false)
+		loop.MarkIdle(&all[1].Thread, begin.Add(2*time.Second), false)
 		wait := start(t, l)
 		on(t, l, func() {
 			unix.Close(l.Release(loop.Own(&all[3].Thread))) // its neighbour is another now

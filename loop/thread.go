@@ -100,7 +100,7 @@ type Thread struct {
 	until int64   // the limit of the present wait; the timer may be pending for an earlier time
 	next  *Thread // in the run queue
 	more  *more   // nil until it is needed
-	idle  idlePlace
+	idle  idleEntry
 	woken reason
 	wants uint8            // the events of its own descriptor that are among its sources
 	owner invariants.Owner // the coroutine's goroutine
