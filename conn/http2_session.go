@@ -269,16 +269,16 @@ func (s *session) Flush() {}
 // Left is called by the loop when the client sends no more. What it has sent is read first.
 func (s *session) Left() {}
 
-// Farewell is called by the loop before it closes the connection, which is idle.
-func (s *session) Farewell() {
+// Ending is called by the loop before it closes the connection, which is idle.
+func (s *session) Ending() {
 	c := s.connection
 	bye := http2.AppendGoAway(nil, s.last, http2.NoError, "")
 	if c.tls == nil {
-		_, _ = lastWords{fd: c.FD()}.Write(bye)
+		_, _ = finalWriter{fd: c.FD()}.Write(bye)
 		return
 	}
 	t := c.transport()
-	t.Conn = lastWords{fd: c.FD()}
+	t.Conn = finalWriter{fd: c.FD()}
 	_, _ = c.tls.Write(bye)
 	_ = c.tls.CloseWrite()
 	t.Conn = nil

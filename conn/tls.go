@@ -307,26 +307,26 @@ func (t *turn) closeTLS() {
 	}
 }
 
-// Farewell is called by the loop before it closes the connection, which is idle. A TLS client is
+// Ending is called by the loop before it closes the connection, which is idle. A TLS client is
 // told, as closeTLS does it, if its socket has room.
-func (c *connection) Farewell() {
+func (c *connection) Ending() {
 	if c.tls == nil || c.transport().hijacked {
 		return
 	}
 	t := c.transport()
-	t.Conn = lastWords{fd: c.FD()}
+	t.Conn = finalWriter{fd: c.FD()}
 	_ = c.tls.CloseWrite()
 	t.Conn = nil
 }
 
-// lastWords is a socket that is written to once, without a wait.
-type lastWords struct {
+// finalWriter is a socket that is written to once, without a wait.
+type finalWriter struct {
 	net.Conn // nil
 	fd       int
 }
 
 // Write implements net.Conn.
-func (w lastWords) Write(p []byte) (int, error) {
+func (w finalWriter) Write(p []byte) (int, error) {
 	n, errno := sysio.Send(w.fd, p, false)
 	if errno != 0 {
 		return n, errno

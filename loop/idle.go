@@ -127,7 +127,7 @@ func (l *Loop) IdleSince() (ms int64, ok bool) {
 	return ms, ms != 0
 }
 
-// GiveUp ends the expendable thread that has been idle longest, and reports whether there was one.
+// GiveUp ends the thread of the list that has been idle longest, and reports whether there was one.
 // A thread is not idle if its peer has sent something that the thread has not seen yet. GiveUp is
 // called on the loop.
 func (l *Loop) GiveUp() bool {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// idler is one end of a socket pair: a thread that is expendable while it is idle.
+// idler is one end of a socket pair: a thread that is marked as idle while it is.
 type idler struct {
 	loop.Thread
 	peer  int // the other end
@@ -72,7 +72,7 @@ func TestGiveUp(t *testing.T) {
 		}
 		working := make(chan struct{})
 		all[0].run = func(t *loop.Thread) { close(working); _, _ = t.AwaitAny(-1, release) }
-		keep := newIdler(t, l, 99, &ended, nil) // keeps the loop running, and is not expendable
+		keep := newIdler(t, l, 99, &ended, nil) // keeps the loop running, and is not marked
 		wait := start(t, l)
 		if _, err := unix.Write(all[0].peer, []byte("x")); err != nil {
 			t.Fatal(err)

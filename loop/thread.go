@@ -62,13 +62,13 @@ type Overdue interface {
 	Overdue() time.Duration
 }
 
-// Farewell is a Body that is told before the loop ends its idle thread.
-type Farewell interface {
+// Ending is a Body that is told before the loop ends its idle thread.
+type Ending interface {
 	Body
 
-	// Farewell is called on the loop when the idle time is over, or when GiveUp has chosen the
+	// Ending is called on the loop when the idle time is over, or when GiveUp has chosen the
 	// thread, before the descriptor is closed. It must not wait.
-	Farewell()
+	Ending()
 }
 
 // Hold says whether t's body, a Holder, has output to be flushed before the next wait. Flush is
@@ -480,8 +480,8 @@ func (l *Loop) kill(t *Thread) {
 
 // dismiss ends t, which is idle.
 func (l *Loop) dismiss(t *Thread) {
-	if b, ok := t.body.(Farewell); ok {
-		b.Farewell()
+	if b, ok := t.body.(Ending); ok {
+		b.Ending()
 	}
 	l.end(t)
 }

@@ -25,9 +25,9 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestFarewell: a TLS client whose idle connection is closed is told so, and can tell that nothing
+// TestEnding: a TLS client whose idle connection is closed is told so, and can tell that nothing
 // was cut (RFC 8446 section 6.1): after the idle time, to make room for another one, and at a stop.
-func TestFarewell(t *testing.T) {
+func TestEnding(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		why    string
