@@ -189,7 +189,7 @@ func (st *h2stream) leave(t *loop.Thread) {
 		s.wake()
 	}()
 	t.RunDeferred(0)
-	if loop.Stranded(t) {
+	if loop.AbandonCalls(t) {
 		x.strand()
 		return
 	}

@@ -103,7 +103,7 @@ func (t *turn) leave() {
 // release makes the turn ready for another connection.
 func (t *turn) release() {
 	c := t.c
-	if loop.Stranded(&c.Thread) {
+	if loop.AbandonCalls(&c.Thread) {
 		t.strand()
 	}
 	t.x.end()
@@ -244,7 +244,7 @@ func (t *turn) answered() bool {
 	c, x := t.c, t.x
 	x.completed()
 	persistent := x.req.head.Persistent()
-	if loop.Stranded(&c.Thread) {
+	if loop.AbandonCalls(&c.Thread) {
 		t.strand()
 		x = t.x
 	}

@@ -160,9 +160,10 @@ func (t *Thread) dropCalls() {
 	t.more.kept = nil
 }
 
-// Stranded reports whether functions are still running off the loop that t has called, or a thread
-// within its scopes, and forgets them. What they may hold must not be used any more.
-func Stranded(t *Thread) bool {
+// AbandonCalls forgets the functions that are still running off the loop for t, or for a thread
+// within its scopes, and reports whether there are any. What they may hold must not be used any
+// more.
+func AbandonCalls(t *Thread) bool {
 	if t.more == nil || t.more.calls == nil || t.more.calls.running.Load() == 0 {
 		return false
 	}

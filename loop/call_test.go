@@ -38,7 +38,7 @@ func TestAwaitFunction(t *testing.T) {
 			want(t, th.Await(func() error { return errBoom }, -1), errBoom)
 			want(t, th.Await(func() error { panic(errBoom) }, -1), errBoom)
 			want(t, th.Await(func() error { runtime.Goexit(); return nil }, -1), loop.ErrExited)
-			if loop.Stranded(th) {
+			if loop.AbandonCalls(th) {
 				t.Error("functions that have returned are counted")
 			}
 			v, err := loop.Call(th, func() (string, error) { return "value", nil }).Await(th, -1)
@@ -59,7 +59,7 @@ func TestReturnedFunctionIsNotRunning(t *testing.T) {
 					if err := th.Await(func() error { return nil }, -1); err != nil {
 						t.Error(err)
 					}
-					if loop.Stranded(th) {
+					if loop.AbandonCalls(th) {
 						t.Error("still counted")
 						return
 					}
@@ -137,7 +137,7 @@ func TestFunctionNeverReturns(t *testing.T) {
 		block := func() error { <-release; return nil }
 		l.Go(func(th *loop.Thread) {
 			want(t, th.Await(block, time.Millisecond), loop.ErrDeadlineExceeded)
-			if !loop.Stranded(th) || loop.Stranded(th) {
+			if !loop.AbandonCalls(th) || loop.AbandonCalls(th) {
 				t.Error("not counted, or twice")
 			}
 			if err := th.Scope(func() error { // a child's
@@ -149,13 +149,13 @@ func TestFunctionNeverReturns(t *testing.T) {
 			}); !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error(err)
 			}
-			if !loop.Stranded(th) {
+			if !loop.AbandonCalls(th) {
 				t.Error("a grandchild's is not counted")
 			}
 			mark := th.Mark()
 			th.Defer(func() { _ = th.Await(block, 0) }) // a deferred call's
 			th.RunDeferred(mark)
-			if !loop.Stranded(th) {
+			if !loop.AbandonCalls(th) {
 				t.Error("a deferred call's is not counted")
 			}
 			if n := l.Stats().Calls; n != 3 {
