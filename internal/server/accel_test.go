@@ -31,9 +31,7 @@ func TestAccelRedirect(t *testing.T) {
 	}))
 	defer app.Close()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a b.txt"), []byte("the file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "a b.txt"), "the file")
 	address, log := serveProgram(t, server.NewProgram(config.Builtin()), strings.NewReplacer(
 		"APP", app.Listener.Addr().String(), "DIR", dir).Replace(`
 [[site]]
@@ -148,9 +146,7 @@ func TestAccelRedirectFields(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "folder"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "a b.txt"), []byte("0123456789"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "a b.txt"), "0123456789")
 	address, _ := serveProgram(t, server.NewProgram(config.Builtin()), strings.NewReplacer(
 		"APP", app.Listener.Addr().String(), "DIR", dir).Replace(`
 [[site]]

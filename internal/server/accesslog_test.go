@@ -13,7 +13,6 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -36,60 +35,34 @@ func ask(t *testing.T, address, host, path string) http.Header {
 	return resp.Header
 }
 
-func read(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 // TestAccessLogsOfSites: a site has a log of its own, or a format of its own in the server's file,
 // and a reload can change which. Nothing is left behind.
 func TestAccessLogsOfSites(t *testing.T) {
-	defer leak.Goroutines(t)()
+	leak.Goroutines(t)
 	dir := t.TempDir()
-	file := filepath.Join(dir, "lwango.conf")
 	site := func(host, log string) string {
 		return fmt.Sprintf("[[site]]\nhost = %q\n%s\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n",
 			host, log)
 	}
-	write := func(server string, sites ...string) {
-		t.Helper()
-		text := "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n" + server + strings.Join(sites, "")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	text := func(server string, sites ...string) string {
+		return "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n" + server + strings.Join(sites, "")
 	}
 	const form = `format = "{host} {target}"` + "\n"
 	all := "[access_log]\npath = \"all\"\n" + form
-	write(all, site("plain", ""),
+	src := source()
+	src.File = filepath.Join(dir, "lwango.conf")
+	s := serve(t, src, text(all, site("plain", ""),
 		site("own", "[site.access_log]\npath = \"own\""),
 		site("shared", "[site.access_log]\npath = \"./own\"\nformat = \"own {target}\""),
-		site("other", "[site.access_log]\nformat = \"other {target}\"\n[[site.rule]]\npath = \"/denied\"\ndeny = 403"))
-	src := source()
-	src.File = file
-	c, err := src.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := server.Start(src, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := s.Addresses()[0]
+		site("other", "[site.access_log]\nformat = \"other {target}\"\n[[site.rule]]\npath = \"/denied\"\ndeny = 403")))
 	hosts := []string{"plain", "own", "shared", "other", "unknown"}
 	for _, host := range hosts {
-		ask(t, at, host, "/1")
+		ask(t, s.at, host, "/1")
 	}
-	ask(t, at, "other", "/denied")
+	ask(t, s.at, "other", "/denied")
 
 	// All that was logged is in the files of before.
-	write(all, site("plain", "[site.access_log]\npath = \"plain\""), site("own", ""), site("shared", ""), site("other", ""))
-	if err := s.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	s.reload(text(all, site("plain", "[site.access_log]\npath = \"plain\""), site("own", ""), site("shared", ""), site("other", "")))
 	for name, want := range map[string]string{
 		"all": "plain /1\nother /1\nunknown /1\nother /denied\n", // the first site answers for unknown
 		"own": "own /1\nown /1\n"} {
@@ -98,31 +71,25 @@ func TestAccessLogsOfSites(t *testing.T) {
 		}
 	}
 	for _, host := range hosts {
-		ask(t, at, host, "/2")
+		ask(t, s.at, host, "/2")
 	}
 
 	// A reload that fails changes nothing.
 	if err := syscall.Mkfifo(filepath.Join(dir, "unread"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	write(all, site("plain", "[site.access_log]\npath = \"new\""), site("own", "[site.access_log]\npath = \"unread\""))
+	s.write(text(all, site("plain", "[site.access_log]\npath = \"new\""), site("own", "[site.access_log]\npath = \"unread\"")))
 	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), ".conf:18: site.access_log.path: open "+dir+"/unread: no such device or address") {
 		t.Fatal(err)
 	}
-	ask(t, at, "plain", "/3")
+	ask(t, s.at, "plain", "/3")
 
 	// Without the server's log, only sites with one of their own are logged.
-	write("", site("plain", ""), site("own", "[site.access_log]\npath = \"own\"\nformat = \"{target}\""))
-	if err := s.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	s.reload(text("", site("plain", ""), site("own", "[site.access_log]\npath = \"own\"\nformat = \"{target}\"")))
 	for _, host := range hosts {
-		ask(t, at, host, "/4")
+		ask(t, s.at, host, "/4")
 	}
-	s.Stop()
-	if err := s.Wait(); err != nil {
-		t.Error(err)
-	}
+	s.end()
 	for name, want := range map[string]string{
 		"all": "plain /1\nother /1\nunknown /1\nother /denied\nown /2\nshared /2\nother /2\n",
 		"own": "own /1\nown /1\n/4\n", "plain": "plain /2\nunknown /2\nplain /3\n"} {
@@ -172,25 +139,15 @@ func TestAccessLogUnwritable(t *testing.T) {
 func TestAccessLogFullServes(t *testing.T) {
 	s, text := source(), new(logtext.Buffer)
 	s.Logger = logtext.Logger(t, text)
-	c, err := s.Parse("t.conf", "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
-		"[access_log]\npath = \"/dev/full\"\n"+route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := serve(t, s, "threads = 1\n[access_log]\npath = \"/dev/full\"\n"+
+		route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
 	const n = 50
 	for range n {
-		if got := fetch(t, srv.Addresses()[0]); got != "x" {
+		if got := fetch(t, srv.at); got != "x" {
 			t.Errorf("got %q", got)
 		}
 	}
-	srv.Stop()
-	if err := srv.Wait(); err != nil {
-		t.Error(err)
-	}
+	srv.end()
 	if strings.Count(text.String(), "cannot be written") != 1 ||
 		!strings.Contains(text.String(), fmt.Sprintf("path=/dev/full lost=%d\n", n)) {
 		t.Error(text.String())
@@ -201,48 +158,28 @@ func TestAccessLogFullServes(t *testing.T) {
 // is in the new file.
 func TestAccessLogUnderWay(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "lwango.conf")
-	write := func(name string) {
-		t.Helper()
-		text := "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[access_log]\npath = \"" + name +
-			"\"\nformat = \"" + name + " {target}\"\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	logs := func(name string) string {
+		return "threads = 1\n[access_log]\npath = \"" + name + "\"\nformat = \"" + name + " {target}\"\n"
 	}
 	began, over := make(chan struct{}), make(chan struct{})
 	src := source()
-	src.File = file
+	src.File = filepath.Join(dir, "lwango.conf")
 	src.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, _ *conn.Response) int {
 		close(began)
 		_ = req.Await(func() error { <-over; return nil }, wait.Patience)
 		return 204
 	}}}
-	write("old")
-	c, err := src.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := server.Start(src, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := serve(t, src, logs("old"))
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		ask(t, s.Addresses()[0], "a", "/x")
+		ask(t, s.at, "a", "/x")
 	}()
 	<-began
-	write("new")
-	if err := s.Reload(); err != nil {
-		t.Error(err)
-	}
+	s.reload(logs("new"))
 	close(over)
 	<-answered
-	s.Stop()
-	if err := s.Wait(); err != nil {
-		t.Error(err)
-	}
+	s.end()
 	if old, now := read(t, filepath.Join(dir, "old")), read(t, filepath.Join(dir, "new")); old != "" || now != "new /x\n" {
 		t.Errorf("old: %q, new: %q", old, now)
 	}

@@ -3,15 +3,12 @@ package server_test
 import (
 	"encoding/base64"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/test/modes"
 	testserver "github.com/lwango/lwango/internal/test/server"
 )
 
@@ -26,14 +23,8 @@ func basic(credentials string) string {
 func serveText(t *testing.T, text string) *testserver.Server {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "users"), []byte(users), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := source().Parse(filepath.Join(dir, "t.conf"), text)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	return testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve})
+	write(t, filepath.Join(dir, "users"), users)
+	return sites(t, source(), dir, text)
 }
 
 // TestRulesWithAccess: a rule asks for a user, or limits, where its conditions hold. A request that

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/fcgi"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/logtext"
-	"github.com/lwango/lwango/internal/test/modes"
 	testserver "github.com/lwango/lwango/internal/test/server"
 )
 
@@ -58,6 +56,19 @@ func (g gatekeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// serveFCGI serves an application by FastCGI until the test ends, and returns its address.
+func serveFCGI(t *testing.T, app http.Handler) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() { _ = fcgi.Serve(listener, app); close(served) }()
+	t.Cleanup(func() { listener.Close(); <-served })
+	return listener.Addr().String()
+}
+
 // TestAuthByRequest: a route of each kind says who may pass. The client gets nothing of its answer
 // but what it needs to log in, and the module gets the request as it was, with the fields that the
 // route has set, and none of that name that the client has sent.
@@ -65,27 +76,16 @@ func TestAuthByRequest(t *testing.T) {
 	t.Parallel()
 	app := gatekeeper{make(chan struct{})}
 	web := httptest.NewServer(app)
-	defer web.Close()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan struct{})
-	go func() { _ = fcgi.Serve(listener, app); close(served) }()
-	defer func() {
-		close(app.free)
-		listener.Close()
-		<-served
-	}()
+	t.Cleanup(web.Close)
+	at := serveFCGI(t, app)
+	t.Cleanup(func() { close(app.free) })
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "in.php"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "in.php"), "")
 	for kind, route := range map[string]string{
 		"handler": "",
 		"proxy":   "[[site.route]]\nprefix = '/check'\nmodule = 'proxy'\naddress = '" + web.Listener.Addr().String() + "'\n",
 		"fastcgi": fmt.Sprintf("[[site.route]]\nprefix = '/check'\nmodule = 'fastcgi'\naddress = '%s'\nscript_path = '%s'\n",
-			listener.Addr(), dir),
+			at, dir),
 	} {
 		for place, before := range map[string]string{
 			"site":  "[[site]]\nAUTH\n[[site.route]]\nprefix = '/'\nhandler = 'echo'\n",
@@ -101,13 +101,8 @@ func TestAuthByRequest(t *testing.T) {
 				}
 				ask := func(more, line string, fields ...string) testserver.Answer {
 					t.Helper()
-					text := strings.Replace(before, "AUTH",
-						"auth = { request = '/check/in.php', copy_headers = ['Remote-User', 'remote-groups'] }", 1) + route + more
-					c, err := s.Parse("t.conf", text)
-					if err != nil {
-						t.Fatalf("%v\n%s", err, text)
-					}
-					srv := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve, Logger: s.Logger})
+					srv := sites(t, s, dir, strings.Replace(before, "AUTH",
+						"auth = { request = '/check/in.php', copy_headers = ['Remote-User', 'remote-groups'] }", 1)+route+more)
 					body := ""
 					if strings.HasPrefix(line, "POST") {
 						body, fields = "hello", append(fields, "Content-Length: 5", "Content-Type: a/b")
@@ -196,12 +191,8 @@ func TestAuthByRequestErrors(t *testing.T) {
 	s := source()
 	log := new(logtext.Buffer)
 	s.Logger = logtext.Logger(t, log)
-	c, err := s.Parse("t.conf", "[[site]]\n"+routes+"[[site.route.rule]]\nauth = { request = '/check' }\n"+
+	srv := sites(t, s, "", "[[site]]\n"+routes+"[[site.route.rule]]\nauth = { request = '/check' }\n"+
 		"[[site.route]]\nprefix = '/alone'\nhandler = 'echo'\n[[site.route.rule]]\npath = '/alone/x'\nauth = { request = '/alone' }\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve, Logger: s.Logger})
 	for path, want := range map[string]int{"/x": 500, "/check": 500, "/alone": 200, "/alone/x": 200} {
 		if a := srv.Request("GET "+path, nil, ""); a.StatusCode != want {
 			t.Errorf("%s: %s", path, a.Status)
@@ -223,18 +214,10 @@ func TestCopiedFieldsReachApplication(t *testing.T) {
 		fmt.Fprintln(w, r.Header["X_forwarded_user"], r.Header["X-Forwarded-Groups"])
 	})
 	web := httptest.NewServer(app)
-	defer web.Close()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan struct{})
-	go func() { _ = fcgi.Serve(listener, app); close(served) }()
-	defer func() { listener.Close(); <-served }()
+	t.Cleanup(web.Close)
+	at := serveFCGI(t, app)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "in.php"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "in.php"), "")
 	s := source()
 	s.Routes = []handlers.Route{{Prefix: "/check", Handler: func(_ *conn.Request, w *conn.Response) int {
 		for _, name := range names {
@@ -244,15 +227,11 @@ func TestCopiedFieldsReachApplication(t *testing.T) {
 	}}}
 	for module, more := range map[string]string{
 		"proxy":   "address = '" + web.Listener.Addr().String() + "'",
-		"fastcgi": "address = '" + listener.Addr().String() + "'\nscript_path = '" + dir + "'",
+		"fastcgi": "address = '" + at + "'\nscript_path = '" + dir + "'",
 	} {
 		text := fmt.Sprintf("[[site]]\nauth = { request = '/check', copy_headers = ['%s'] }\n"+
 			"[[site.route]]\nprefix = '/'\nmodule = '%s'\n%s\n", strings.Join(names, "', '"), module, more)
-		c, err := s.Parse("t.conf", text)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		srv := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve})
+		srv := sites(t, s, dir, text)
 		fields := []string{"X_Forwarded_User: forged"}
 		want := ""
 		for _, name := range names {

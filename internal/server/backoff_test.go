@@ -20,13 +20,9 @@ func TestACMEBackOffStays(t *testing.T) {
 		return nil
 	})
 	s := startACME(t, ca, t.TempDir(), `domains = ["a.test"]`, "tls = { acme = true }")
-	defer s.close()
 	s.logged("certificate cannot be obtained")
 	for _, domains := range []string{`domains = ["a.test", "b.test"]`, `domains = ["a.test", "c.test"]`} {
-		s.configure(domains, "tls = { acme = true }")
-		if err := s.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		s.reload(s.text(domains, "tls = { acme = true }"))
 		s.await(domains[len(domains)-8 : len(domains)-2]) // it comes behind a.test
 	}
 	if n := refused.Load(); n != 1 {

@@ -37,7 +37,6 @@ func TestACMEClock(t *testing.T) {
 				return nil
 			})
 			s := startACME(t, ca, t.TempDir(), `domains = ["a.test", "b.test"]`, "tls = { acme = true }")
-			defer s.close()
 			s.logged("this computer's clock says")
 			<-s.Obtained()
 			s.RenewCerts(time.Now())
@@ -59,11 +58,10 @@ func TestACMELater(t *testing.T) {
 	ca := acme.New(t)
 	dir := t.TempDir()
 	s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
-	defer s.close()
 	s.await("a.test")
 	serial := func() string {
 		t.Helper()
-		conn, err := tls.Dial("tcp", s.Addresses()[0], &tls.Config{ServerName: "a.test",
+		conn, err := tls.Dial("tcp", s.at, &tls.Config{ServerName: "a.test",
 			InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +72,6 @@ func TestACMELater(t *testing.T) {
 	before := serial()
 	ca.Valid(2*time.Hour, 90*24*time.Hour)
 	later := startACME(t, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
-	defer later.close()
 	later.logged("this computer's clock says")
 	if err := os.Rename(acmeFile(ca, later.dir, "a.test"), acmeFile(ca, dir, "a.test")); err != nil {
 		t.Fatal(err)

@@ -2,14 +2,10 @@ package server_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/test/modes"
-	testserver "github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -40,12 +36,7 @@ func TestCompressionScopes(t *testing.T) {
 	} {
 		text := fmt.Sprintf("%s\n[[site]]\n%s\n[[site.route]]\nprefix = '/'\nmodule = 'response'\nbody = '%s'\n%s\n",
 			tt.top, tt.site, body, tt.route)
-		c, err := source().Parse("t.conf", text)
-		if err != nil {
-			t.Errorf("%v\n%s", err, text)
-			continue
-		}
-		s := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve})
+		s := sites(t, source(), "", text)
 		a := s.Request("GET /", []string{"Accept-Encoding: zstd, br, gzip"}, "")
 		if got := a.Header.Get("Content-Encoding"); a.StatusCode != 200 || got != tt.want {
 			t.Errorf("%q, %q, %q: %s, got %q, want %q", tt.top, tt.site, tt.route, a.Status, got, tt.want)
@@ -89,10 +80,7 @@ func TestCompressionCache(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"a.css", "b.css"} {
-		text := []byte(strings.Repeat("It is kept. ", 200))
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, name), strings.Repeat("It is kept. ", 200))
 	}
 	route := func(prefix, compression string) string {
 		return fmt.Sprintf("[[site.route]]\nprefix = '%s'\nmodule = 'serve_files'\npath = '%s'\n%s\n",
@@ -107,12 +95,7 @@ func TestCompressionCache(t *testing.T) {
 		for _, own := range []string{"", "compression = { level = 2 }", "compression = { cache = '0B' }",
 			"compression = { cache = '1MiB' }"} {
 			text := tt.top + "\n[[site]]\n" + route("/a", "") + route("/b", own)
-			c, err := source().Parse("t.conf", text)
-			if err != nil {
-				t.Errorf("%v\n%s", err, text)
-				continue
-			}
-			s := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve})
+			s := sites(t, source(), dir, text)
 			wantB := tt.b
 			switch own {
 			case "compression = { cache = '0B' }":

@@ -33,29 +33,17 @@ func TestDebug(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
 	dir := t.TempDir()
-	file, path := filepath.Join(dir, "lwango.conf"), filepath.Join(dir, "debug.sock")
-	write := func(text string) {
-		if err := os.WriteFile(file, []byte("threads = 1\n"+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("[debug]\naddress = \"unix:debug.sock\"\n")
+	path := filepath.Join(dir, "debug.sock")
+	const with, without = "threads = 1\n[debug]\naddress = \"unix:debug.sock\"\n", "threads = 1\n"
 	release := make(chan struct{})
-	source := config.Source{File: file, Modules: config.Builtin(), Listen: []string{"127.0.0.1:0"},
+	source := config.Source{File: filepath.Join(dir, "lwango.conf"), Modules: config.Builtin(), Listen: []string{"127.0.0.1:0"},
 		Logger: logtext.Quiet, Routes: []handlers.Route{
 			{Prefix: "/wait", Handler: func(req *conn.Request, _ *conn.Response) int {
 				_ = req.Await(func() error { <-release; return nil }, -1)
 				return 200
 			}},
 			{Prefix: "/", Handler: func(*conn.Request, *conn.Response) int { return 200 }}}}
-	config, err := source.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := server.Start(source, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := serve(t, source, with)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
@@ -74,7 +62,7 @@ func TestDebug(t *testing.T) {
 		return resp.StatusCode, string(text)
 	}
 
-	c, err := net.Dial("tcp", s.Addresses()[0])
+	c, err := net.Dial("tcp", s.at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +93,7 @@ func TestDebug(t *testing.T) {
 		select {
 		case trace = <-traced:
 		default:
-			_, _ = get(t, "http://"+s.Addresses()[0]+"/")
+			_, _ = get(t, "http://"+s.at+"/")
 		}
 	}
 	if !strings.HasPrefix(trace, "go 1.") || !bytes.Contains([]byte(trace), []byte("request")) {
@@ -119,31 +107,20 @@ func TestDebug(t *testing.T) {
 		}
 	}
 
-	write("")
-	if err := s.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	s.reload(without)
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the socket stays when the configuration has none")
 	}
-	write("[debug]\naddress = \"unix:debug.sock\"\n")
-	if err := s.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	s.reload(with)
 	if got, _ := ask("/"); got != 200 {
 		t.Errorf("again: %d", got)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "a file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	write("[debug]\naddress = \"unix:a file\"\n")
+	write(t, filepath.Join(dir, "a file"), "")
+	s.write("threads = 1\n[debug]\naddress = \"unix:a file\"\n")
 	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), "a file: bind: address already in use: there is a file that is no socket") {
 		t.Error(err)
 	}
-	s.Stop()
-	if err := s.Wait(); err != nil {
-		t.Error(err)
-	}
+	s.end()
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the socket stays after the stop")
 	}
@@ -221,15 +198,7 @@ func TestDebugByAddress(t *testing.T) {
 	at := heldPort(t)
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
-	source := config.Source{Modules: config.Builtin(), Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
-	config, err := source.Parse("", "[debug]\naddress = \""+at+"\"")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := server.Start(source, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	serve(t, source(), "[debug]\naddress = \""+at+"\"")
 	for host, want := range map[string]int{at: 200, "localhost:1": 200, "[::1]:1": 200, "evil.example": 403} {
 		req, _ := http.NewRequest("GET", "http://"+at+"/", nil)
 		req.Host = host
@@ -242,10 +211,6 @@ func TestDebugByAddress(t *testing.T) {
 			t.Errorf("%s: %d, want %d", host, resp.StatusCode, want)
 		}
 	}
-	s.Stop()
-	if err := s.Wait(); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestDebugSocketFile: the file of the socket is for the server's user, leaves nothing beside it, and
@@ -253,19 +218,9 @@ func TestDebugByAddress(t *testing.T) {
 func TestDebugSocketFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "socket")
-	begin := func() (*server.Server, error) {
-		src := source()
-		src.Listen = []string{"127.0.0.1:0"}
-		config, err := src.Parse("", "threads = 1\n[debug]\naddress = \"unix:"+path+"\"")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return server.Start(src, config)
-	}
-	s, err := begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	src, text := source(), "threads = 1\n[debug]\naddress = \"unix:"+path+"\""
+	src.Listen = []string{"127.0.0.1:0"}
+	s := serve(t, src, text)
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
@@ -273,7 +228,11 @@ func TestDebugSocketFile(t *testing.T) {
 	if entries, err := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("%v, %v", entries, err)
 	}
-	if _, err := begin(); !errors.Is(err, unix.EADDRINUSE) {
+	config, err := src.Parse("", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Start(src, config); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("another server: %v, want EADDRINUSE", err)
 	}
 	c, err := net.Dial("unix", path)
@@ -281,10 +240,7 @@ func TestDebugSocketFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	s.Stop()
-	if err := s.Wait(); err != nil {
-		t.Error(err)
-	}
+	s.end()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file is left: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -32,7 +33,7 @@ func TestEarlySignal(t *testing.T) {
 	defer w.Close()
 	cmd := exec.Command(os.Args[0], "-c", fifo)
 	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+none)
-	log := new(lockedLog)
+	log := new(logtext.Buffer)
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

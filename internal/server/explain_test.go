@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -12,15 +11,9 @@ import (
 // and of a port that no listener has.
 func TestExplainAccess(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	write("users", "ann:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n")
-	file := write("lwango.conf", `[[listener]]
+	file := filepath.Join(dir, "lwango.conf")
+	write(t, filepath.Join(dir, "users"), users)
+	write(t, file, `[[listener]]
 address = "127.0.0.1:80"
 [[listener]]
 name = "proxied"
@@ -89,7 +82,7 @@ route / (line 28): echo, for /
 // TestExplainInternal: a route that clients do not reach, but rules.
 func TestExplainInternal(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lwango.conf")
-	if err := os.WriteFile(file, []byte(`[[listener]]
+	write(t, file, `[[listener]]
 address = "127.0.0.1:80"
 [[site]]
 [[site.rule]]
@@ -99,9 +92,7 @@ rewrite = "/in/x"
 prefix = "/in"
 handler = "echo"
 internal = true
-`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`)
 	for request, want := range map[string]string{
 		"http://a.test/in/x": `site 1 (line 3): every other host
   rule 1 (line 4): not for this request: path wants "/open", it is "/in/x"

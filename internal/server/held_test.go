@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/logtext"
 )
 
@@ -72,22 +71,8 @@ func TestTooManyConnections(t *testing.T) {
 	log := new(logtext.Buffer)
 	s := source()
 	s.Logger = logtext.Logger(t, log)
-	c, err := s.Parse(t.TempDir()+"/t.conf", "max_connections = 100000000\n"+
-		"[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\n"+
-		"[[site.route]]\nprefix = \"/\"\nmodule = \"serve_files\"\npath = \".\"\nopen_files = 1000\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		srv.Stop()
-		if err := srv.Wait(); err != nil {
-			t.Error(err)
-		}
-	}()
+	serve(t, s, "max_connections = 100000000\n"+
+		route("prefix = \"/\"\nmodule = \"serve_files\"\npath = \".\"\nopen_files = 1000\n"))
 	found := regexp.MustCompile(`max_connections=100000000 descriptor_limit=(\d+) reserved=(\d+) ` +
 		`of_these_by_routes=1000 left=(\d+)`).FindStringSubmatch(log.String())
 	if found == nil {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -20,7 +19,6 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/metrics"
-	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -44,30 +42,13 @@ func TestHeldLoopIsSeen(t *testing.T) {
 	handlers.RegisterModule(s.Modules, "loops", struct{}{}, build)
 	dir := t.TempDir()
 	s.File = filepath.Join(dir, "lwango.conf")
-	if err := os.WriteFile(s.File, []byte("threads = 2\n[debug]\naddress = \"unix:debug\"\n"+
-		"[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\n"+
-		"[[site.route]]\nprefix = \"/loop\"\nmodule = \"loops\"\n"+
-		"[[site.route]]\nprefix = \"/status\"\nmodule = \"status\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	config, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		srv.Stop()
-		if err := srv.Wait(); err != nil {
-			t.Error(err)
-		}
-	}()
+	srv := serve(t, s, "threads = 2\n[debug]\naddress = \"unix:debug\"\n"+
+		route("prefix = \"/loop\"\nmodule = \"loops\"\n")+
+		"[[site.route]]\nprefix = \"/status\"\nmodule = \"status\"\n")
 
 	var conns [2]net.Conn // by the number of their loop
 	for conns[0] == nil || conns[1] == nil {
-		c, err := net.Dial("tcp", srv.Addresses()[0])
+		c, err := net.Dial("tcp", srv.at)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,11 +10,9 @@ import (
 func TestHTTP2ByDefault(t *testing.T) {
 	for keys, want := range map[string]string{"": "h2", "http2 = true\n": "h2", "http2 = false\n": "http/1.1"} {
 		s := startTLS(t, func(s *tlsServer) {
-			cert, key := s.ca.Files(s.ca.Issue(24*time.Hour, "a.test"))
-			s.move(cert, "a.pem")
-			s.move(key, "a.key")
+			s.put("a", "a.test", 24*time.Hour)
 		}, keys+`tls = [{cert = "a.pem", key = "a.key"}]`)
-		c, err := tls.Dial("tcp", s.Addresses()[0], &tls.Config{RootCAs: s.ca.Pool, ServerName: "a.test",
+		c, err := tls.Dial("tcp", s.at, &tls.Config{RootCAs: s.ca.Pool, ServerName: "a.test",
 			NextProtos: []string{"http/1.1", "h2"}}) // the server's order counts
 		if err != nil {
 			t.Fatal(err)

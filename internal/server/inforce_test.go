@@ -37,18 +37,16 @@ func inForce(t *testing.T, path string, more ...string) string {
 // TestInForceAgain: what -T prints is a configuration of which -T prints the same.
 func TestInForceAgain(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string) string {
+	file := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, path, text)
 		return path
 	}
 	t.Setenv("LWANGO_NAME", "secret of the environment")
 	t.Setenv("LWANGO_DIR", dir)
-	write("secret", "redis://u:secret-of-a-file@host:6379\n\n")
-	write("site.inc", `[[site]]
+	file("secret", "redis://u:secret-of-a-file@host:6379\n\n")
+	file("site.inc", `[[site]]
 host = "two.test"
 https = "redirect"
 hsts = { max_age = "8760h" }
@@ -71,7 +69,7 @@ script_path = "${LWANGO_DIR}"
 params = { A = "${LWANGO_NAME}" }
 limit = { allow = ["10.0.0.0/8"] }
 `)
-	all := write("all.conf", `include = "*.inc"
+	all := file("all.conf", `include = "*.inc"
 grace = "90s"
 max_body_size = "2GiB"
 [pubsub]
@@ -92,12 +90,10 @@ module = "response"
 body = """of
 ${LWANGO_NAME} and ${file:secret}"""
 `)
-	for _, path := range []string{all, "../../lwango.conf", "../../samples/php/lwango.conf", write("empty.conf", "")} {
+	for _, path := range []string{all, "../../lwango.conf", "../../samples/php/lwango.conf", file("empty.conf", "")} {
 		first := inForce(t, path)
 		again := filepath.Join(beside(t, filepath.Dir(path)), "again")
-		if err := os.WriteFile(again, []byte(first), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, again, first)
 		if diff := cmp.Diff(first, inForce(t, again)); diff != "" {
 			t.Errorf("%s (-first +again):\n%s", path, diff)
 		}
@@ -154,9 +150,7 @@ func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for name, text := range map[string]string{"long": strings.Repeat("x", 1<<16+1), "short": "a\r\nb\r\n\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, name, text)
 	}
 	for _, row := range []struct{ value, want string }{
 		{"${file:none}", "t.conf:4: site.route.body: open " + dir + "/none: no such file or directory"},

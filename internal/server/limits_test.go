@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -18,9 +17,7 @@ func TestPerAddressInForce(t *testing.T) {
 		"max_connections = 1000\nmax_connections_per_address = 30": "30",
 	} {
 		file := filepath.Join(t.TempDir(), "t.conf")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, file, text)
 		if got := shown.FindStringSubmatch(inForce(t, file)); got == nil || got[1] != want {
 			t.Errorf("%q: %q, want %s", text, got, want)
 		}

@@ -2,13 +2,10 @@ package server_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -38,27 +35,9 @@ func TestModuleReachesLoops(t *testing.T) {
 		}, nil
 	}
 	handlers.RegisterModule(s.Modules, "counts", struct{}{}, build)
-	s.File = filepath.Join(t.TempDir(), "lwango.conf")
-	text := "threads = 3\n[[listener]]\naddress = \"127.0.0.1:0\"\n" + route("prefix = \"/\"\nmodule = \"counts\"")
-	if err := os.WriteFile(s.File, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	config, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		srv.Stop()
-		if err := srv.Wait(); err != nil {
-			t.Error(err)
-		}
-	}()
+	srv := serve(t, s, "threads = 3\n"+route("prefix = \"/\"\nmodule = \"counts\""))
 	for _, when := range []string{"after the start", "after a reload"} {
-		if got, want := fetch(t, srv.Addresses()[0]), "loop true\nloop true\nloop true\n"; got != want {
+		if got, want := fetch(t, srv.at), "loop true\nloop true\nloop true\n"; got != want {
 			t.Errorf("%s: %q, want %q", when, got, want)
 		}
 		if err := srv.Reload(); err != nil {

@@ -13,12 +13,8 @@ import (
 // another one than it was shown gets 421. What is the same by any connection is answered.
 func TestMisdirected(t *testing.T) {
 	s := startTLS(t, func(s *tlsServer) {
-		for i, names := range [][]string{{"a.test", "*.a.test"}, {"b.test"}} {
-			name := []string{"a", "b"}[i]
-			cert, key := s.ca.Files(s.ca.Issue(24*time.Hour, names...))
-			s.move(cert, name+".pem")
-			s.move(key, name+".key")
-		}
+		s.put("a", "a.test *.a.test", 24*time.Hour)
+		s.put("b", "b.test", 24*time.Hour)
 	}, "http2 = true\n"+`tls = [{cert = "a.pem", key = "a.key"}, {cert = "b.pem", key = "b.key"}]`)
 	for sni, hosts := range map[string]map[string]int{
 		"a.test": {"a.test": 200, "www.a.test:443": 200, "b.test": 421, "b.test:8443": 421, "c.test": 200, "127.0.0.1": 200},
@@ -29,7 +25,7 @@ func TestMisdirected(t *testing.T) {
 		tr.Protocols.SetHTTP2(true)
 		tr.DialTLSContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 			d := tls.Dialer{Config: &tls.Config{ServerName: sni, InsecureSkipVerify: true, NextProtos: []string{"h2"}}}
-			return d.DialContext(ctx, network, s.Addresses()[0])
+			return d.DialContext(ctx, network, s.at)
 		}
 		for host, want := range hosts {
 			req, err := http.NewRequest("GET", "https://x/", nil)

@@ -3,44 +3,23 @@ package server_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/fcgi"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/test/modes"
-	testserver "github.com/lwango/lwango/internal/test/server"
 )
 
 // TestPageOfFrontController: an application that answers what REQUEST_URI names is asked for the
 // error page, whatever the client has asked for: it must not answer with what was refused.
 func TestPageOfFrontController(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan struct{})
-	go func() {
-		_ = fcgi.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprint(w, "this is ", r.URL.RequestURI()) // of REQUEST_URI
-		}))
-		close(served)
-	}()
-	defer func() { listener.Close(); <-served }()
+	at := serveFCGI(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "this is ", r.URL.RequestURI()) // of REQUEST_URI
+	}))
 	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"index.php": "", "users": "ann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write(t, filepath.Join(dir, "index.php"), "")
+	write(t, filepath.Join(dir, "users"), users)
 	for refuse, want := range map[string]int{
 		"auth = { htpasswd = '" + dir + "/users' }": 401,
 		"limit = { deny = ['127.0.0.0/8'] }":        403,
@@ -48,12 +27,8 @@ func TestPageOfFrontController(t *testing.T) {
 	} {
 		text := fmt.Sprintf("[[site]]\n%s\nerror_pages = { %d = '/log%%20in' }\n[[site.route]]\n"+
 			"prefix = '/'\nmodule = 'fastcgi'\naddress = '%s'\nscript_path = '%s'\n"+
-			"try_files = 'front'\n", refuse, want, listener.Addr(), dir)
-		c, err := source().Parse("t.conf", text)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		s := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve})
+			"try_files = 'front'\n", refuse, want, at, dir)
+		s := sites(t, source(), dir, text)
 		for _, target := range []string{"/secret?x=1", "http://test.example/secret?x=1"} {
 			a := s.Request("GET "+target, nil, "")
 			if a.StatusCode != want || a.Text != "this is /log%20in" {
@@ -75,14 +50,10 @@ func TestPageIsNoTunnel(t *testing.T) {
 		}
 		fmt.Fprint(w, "log in at ", r.URL, r.Header["Cookie"])
 	}))
-	defer web.Close()
+	t.Cleanup(web.Close)
 	text := fmt.Sprintf("[[site]]\nerror_pages = { 403 = '/login' }\nlimit = { deny = ['127.0.0.0/8'] }\n"+
 		"[[site.route]]\nprefix = '/'\nmodule = 'proxy'\naddress = '%s'\n", web.Listener.Addr())
-	c, err := source().Parse("t.conf", text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve})
+	s := sites(t, source(), "", text)
 	a := s.Request("GET /chat", []string{"Connection: Upgrade, Cookie", "Upgrade: websocket",
 		"Sec-WebSocket-Key: k", "Cookie: a=b"}, "")
 	if a.StatusCode != 403 || a.Text != "log in at /login [a=b]" || a.Header.Get("Upgrade") != "" {
@@ -103,27 +74,16 @@ func TestIntercepted(t *testing.T) {
 		}
 	})
 	web := httptest.NewServer(app)
-	defer web.Close()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan struct{})
-	go func() {
-		_ = fcgi.Serve(listener, app)
-		close(served)
-	}()
-	defer func() { listener.Close(); <-served }()
+	t.Cleanup(web.Close)
+	at := serveFCGI(t, app)
 	dir := t.TempDir()
 	for _, name := range []string{"404", "500"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("page "+name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, name), "page "+name)
 	}
 	for _, module := range []string{
 		fmt.Sprintf("module = 'proxy'\naddress = '%s'\n", web.Listener.Addr()),
 		fmt.Sprintf("module = 'fastcgi'\naddress = '%s'\nscript_path = '%s'\ncheck_file = false\n",
-			listener.Addr(), dir),
+			at, dir),
 	} {
 		for _, pages := range []bool{true, false} {
 			for _, intercept := range []bool{true, false} {
@@ -133,11 +93,7 @@ func TestIntercepted(t *testing.T) {
 					text += "error_pages = { 404 = '404' }\n"
 					route += "error_pages = { 500 = '500' }\n"
 				}
-				c, err := source().Parse(dir+"/t.conf", text+route)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, text+route)
-				}
-				s := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve})
+				s := sites(t, source(), dir, text+route)
 				for status, page := range map[int]string{200: "", 403: "", 404: "page 404", 410: "",
 					500: "page 500", 503: ""} {
 					own := intercept && status >= 400 && (page != "" || !pages)

@@ -3,8 +3,6 @@ package server_test
 import (
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,10 +10,8 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/leak"
-	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -23,13 +19,12 @@ import (
 // other. What a handler publishes at the very end, in the grace period, still goes out.
 func TestTopicsOfTwoServers(t *testing.T) {
 	broker := broker.Start(t)
-	defer leak.Goroutines(t)()
+	leak.Goroutines(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	start := func(topics *pubsub.Hub, grace time.Duration,
-		subscribed chan struct{}) *server.Server {
+		subscribed chan struct{}) *running {
 		s := source()
-		s.Topics, s.Listen, s.Logger = topics, []string{"127.0.0.1:0"},
-			logtext.Quiet
+		s.Topics = topics
 		s.Routes = []handlers.Route{{Prefix: "/",
 			Handler: func(req *conn.Request, resp *conn.Response) int {
 				room := topics.Topic(req.Path())
@@ -43,16 +38,7 @@ func TestTopicsOfTwoServers(t *testing.T) {
 				resp.SetBody(m.Data)
 				return 200
 			}}}
-		c, err := s.Parse("t.conf",
-			fmt.Sprintf("threads = 2\ngrace = %q\n[pubsub]\nurl = %q\n", grace, broker.URL()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		srv, err := server.Start(s, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return srv
+		return serve(t, s, fmt.Sprintf("threads = 2\ngrace = %q\n[pubsub]\nurl = %q\n", grace, broker.URL()))
 	}
 	var hubs [2]pubsub.Hub
 	subscribed := make(chan struct{}, 2)
@@ -63,7 +49,7 @@ func TestTopicsOfTwoServers(t *testing.T) {
 		body := make(chan string, 1)
 		go func() {
 			defer close(body)
-			body <- fetch(t, one.Addresses()[0]+room)
+			body <- fetch(t, one.at+room)
 		}()
 		<-subscribed
 		return body
@@ -78,35 +64,28 @@ func TestTopicsOfTwoServers(t *testing.T) {
 	// That is in another room: one, which follows the first anew, could take the hello of the same
 	// millisecond for news.
 	got = fetching("/last")
-	c, err := net.Dial("tcp", two.Addresses()[0])
+	c, err := net.Dial("tcp", two.at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	fmt.Fprint(c, "GET /last/ HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-subscribed
-	two.Stop()
-	if err := two.Wait(); err != nil {
-		t.Error(err)
-	}
+	two.end()
 	if body := <-got; !strings.Contains(body, "gone") {
 		t.Errorf("%q", body)
 	}
-	one.Stop()
-	if err := one.Wait(); err != nil {
-		t.Error(err)
-	}
+	one.end()
 }
 
 // What topics may hold is the configuration's, and the next one's from a reload on.
 func TestTopicsAreLimited(t *testing.T) {
-	defer leak.Goroutines(t)()
+	leak.Goroutines(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	const topics = 200 // of 16 KiB each
 	var hub pubsub.Hub
 	s := source()
-	s.File = filepath.Join(t.TempDir(), "lwango.conf")
-	s.Topics, s.Listen = &hub, []string{"127.0.0.1:0"}
+	s.Topics = &hub
 	s.Routes = []handlers.Route{{Prefix: "/",
 		Handler: func(req *conn.Request, resp *conn.Response) int {
 			for i := range topics {
@@ -123,43 +102,17 @@ func TestTopicsAreLimited(t *testing.T) {
 			fmt.Fprint(resp, remembered)
 			return 200
 		}}}
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(s.File, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("[pubsub]\nmax_bytes = \"1MiB\"\n")
-	c, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		srv.Stop()
-		if err := srv.Wait(); err != nil {
-			t.Error(err)
-		}
-	}()
+	srv := serve(t, s, "[pubsub]\nmax_bytes = \"1MiB\"\n")
 	remembered := func(from, to int) {
 		t.Helper()
 		var n int
-		if _, err := fmt.Sscan(fetch(t, srv.Addresses()[0]), &n); err != nil || n < from || n > to {
+		if _, err := fmt.Sscan(fetch(t, srv.at), &n); err != nil || n < from || n > to {
 			t.Errorf("%d topics are remembered, %v; want %d to %d", n, err, from, to)
 		}
 	}
 	remembered(50, 63)
-	write("[pubsub]\nmax_bytes = \"2MiB\"\n")
-	if err := srv.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	srv.reload("[pubsub]\nmax_bytes = \"2MiB\"\n")
 	remembered(100, 127)
-	write("")
-	if err := srv.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	srv.reload("")
 	remembered(topics, topics)
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -54,7 +53,8 @@ func TestRequestIDEverywhere(t *testing.T) {
 	s := source()
 	text := new(logtext.Buffer)
 	s.Logger = logtext.Logger(t, text)
-	c, err := s.Parse(filepath.Join(dir, "t.conf"), fmt.Sprintf(`threads = 1
+	s.File = filepath.Join(dir, "t.conf")
+	srv := serve(t, s, fmt.Sprintf(`threads = 1
 [[listener]]
 address = "127.0.0.1:0"
 trusted_proxies = ["127.0.0.0/8"]
@@ -71,19 +71,6 @@ prefix = "/gone"
 module = "proxy"
 address = %q
 `, ln.Addr(), refuse.Address(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		srv.Stop()
-		if err := srv.Wait(); err != nil {
-			t.Error(err)
-		}
-	}()
 
 	type line struct {
 		ID       string  `json:"request_id"`
@@ -112,7 +99,7 @@ address = %q
 	}
 	dial := func(request string) net.Conn {
 		t.Helper()
-		c, err := net.Dial("tcp", srv.Addresses()[0])
+		c, err := net.Dial("tcp", srv.at)
 		if err != nil {
 			t.Fatal(err)
 		}

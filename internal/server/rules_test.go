@@ -3,7 +3,6 @@ package server_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -54,11 +53,7 @@ func TestRuleErrors(t *testing.T) {
 
 // recipes are the examples of the manual, made a configuration with the module's routes.
 func recipes(t *testing.T, blog string) string {
-	readme, err := os.ReadFile("../../handlers/rules/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, _ := strings.Cut(string(readme), "\n## Examples\n")
+	_, text, _ := strings.Cut(read(t, "../../handlers/rules/README.md"), "\n## Examples\n")
 	text, _, _ = strings.Cut(text, "\n## ")
 	text = strings.ReplaceAll(text, "/srv/blog", blog)
 	hosts := []string{"wiki.test", "blog.test", "example.org\", \"www.example.org", "login.test"}
@@ -86,38 +81,12 @@ func TestRulesWithCurl(t *testing.T) {
 	blog := filepath.Join(dir, "blog")
 	for name, text := range map[string]string{"index.php": "front", "a.txt": "text", "dump.sql": "secret",
 		"wp-includes/x.css": "css", "wp-content/uploads/evil.php": "evil", "wp-content/y.php": "y"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(blog, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(blog, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(blog, name), text)
 	}
-	file := filepath.Join(dir, "lwango.conf")
-	if err := os.WriteFile(filepath.Join(dir, "staff.htpasswd"), []byte(users), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	text := "[[listener]]\naddress = \"127.0.0.1:0\"\n" + recipes(t, blog)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "staff.htpasswd"), users)
 	s := source()
-	s.File = file
-	config, err := s.Load()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	srv, err := server.Start(s, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		srv.Stop()
-		if err := srv.Wait(); err != nil {
-			t.Error(err)
-		}
-	}()
-	address := srv.Addresses()[0]
+	s.File = filepath.Join(dir, "lwango.conf")
+	srv := serve(t, s, recipes(t, blog))
 	for _, c := range []struct {
 		host, path string
 		want       []string
@@ -146,7 +115,7 @@ func TestRulesWithCurl(t *testing.T) {
 		{"example.org", "/.well-known/acme-challenge/x", []string{"HTTP/1.1 200"}},
 	} {
 		out, err := exec.Command(curl, "-si", "--path-as-is", "--max-time", "60", "-H", "Host: "+c.host,
-			"http://"+address+c.path).CombinedOutput()
+			"http://"+srv.at+c.path).CombinedOutput()
 		if err != nil {
 			t.Errorf("curl: %v: %s", err, out)
 			continue
@@ -173,9 +142,8 @@ func explained(t *testing.T, file, request string) (code int, out string) {
 
 // TestExplain: lwango -t -u.
 func TestExplain(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "lwango.conf")
-	text := `[[listener]]
+	file := filepath.Join(t.TempDir(), "lwango.conf")
+	write(t, file, `[[listener]]
 address = "127.0.0.1:80"
 [[site]]
 host = ["a.test"]
@@ -200,10 +168,7 @@ rewrite = "/loop{path}/x"
 [[site.route]]
 prefix = "/only"
 handler = "echo"
-`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`)
 	run := func(request string) (int, string) { return explained(t, file, request) }
 	for request, want := range map[string]string{
 		"http://a.test/x/../dump.sql?x": `site 1 (line 3): a.test

@@ -72,34 +72,22 @@ func startPoller(t *testing.T) {
 // Reloads that succeed and reloads that fail, with listeners that come, go, and stay, leave nothing
 // behind: neither does the stop.
 func TestReloadLeavesNothing(t *testing.T) {
-	defer leak.Goroutines(t)()
+	leak.Goroutines(t)
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)
 
 	dir := t.TempDir()
-	file := filepath.Join(dir, "lwango.conf")
-	write := func(body string, more ...string) {
-		text := strings.Join(more, "\n") + "\n[[listener]]\naddress = \"127.0.0.1:0\"\n" +
+	text := func(body string, more ...string) string {
+		return strings.Join(more, "\n") + "\n[[listener]]\naddress = \"127.0.0.1:0\"\n" +
 			"[access_log]\npath = \"log\"\n" + route("prefix = \"/\"\nmodule = \"response\"\nbody = \""+body+"\"\n")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 	startPoller(t)
 	before := descriptors(t)
 	var log bytes.Buffer
 	s := source()
-	s.File = file
+	s.File = filepath.Join(dir, "lwango.conf")
 	s.Logger = logtext.Logger(t, &log)
-	write("0", "threads = 2")
-	config, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := serve(t, s, text("0", "threads = 2"))
 	address := srv.Addresses()[0]
 	if got := fetch(t, address); got != "0" {
 		t.Fatalf("got %q", got)
@@ -109,18 +97,15 @@ func TestReloadLeavesNothing(t *testing.T) {
 	for i := range 20 {
 		want := fmt.Sprint(i)
 		if i%2 == 0 {
-			write(want, "threads = 2")
+			srv.reload(text(want, "threads = 2"))
 		} else {
-			write(want, "threads = 2", "[[listener]]", "address = \"unix:s\"")
-		}
-		if err := srv.Reload(); err != nil {
-			t.Fatal(err)
+			srv.reload(text(want, "threads = 2", "[[listener]]", "address = \"unix:s\""))
 		}
 		if got := fetch(t, address); got != want {
 			t.Fatalf("after reload %d: got %q", i, got)
 		}
 		// Sockets and a log are opened before this one fails.
-		write("not this", "[[listener]]", "address = \"unix:none/s\"")
+		srv.write(text("not this", "[[listener]]", "address = \"unix:none/s\""))
 		if err := srv.Reload(); err == nil {
 			t.Fatal("an impossible address was accepted")
 		}
@@ -133,10 +118,7 @@ func TestReloadLeavesNothing(t *testing.T) {
 	}
 	settleTo(t, started, "after 20 reloads")
 
-	srv.Stop()
-	if err := srv.Wait(); err != nil {
-		t.Error(err)
-	}
+	srv.end()
 	settleTo(t, before, "after the stop")
 	if _, err := os.Stat(filepath.Join(dir, "s")); err == nil {
 		t.Error("the UNIX socket's file is still there")
@@ -163,42 +145,26 @@ func TestReloadFromPipe(t *testing.T) {
 	w.Close()
 	s := source()
 	s.File = fmt.Sprintf("/proc/self/fd/%d", r.Fd())
-	config, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := serve(t, s, "")
 	if err := srv.Reload(); err == nil || !strings.Contains(err.Error(), "an empty pipe") {
 		t.Errorf("a second read: %v", err)
 	}
-	if got := fetch(t, srv.Addresses()[0]); got != "a" {
+	if got := fetch(t, srv.at); got != "a" {
 		t.Errorf("afterwards: %q", got)
-	}
-	srv.Stop()
-	if err := srv.Wait(); err != nil {
-		t.Error(err)
 	}
 }
 
 // A module that panics when it is built does not end a server that reads its configuration again:
 // it goes on as it was, and says so.
 func TestReloadSurvivesPanic(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "lwango.conf")
-	write := func(body string) {
-		text := "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n" +
-			route("prefix = \"/\"\nmodule = \"moody\"\nbody = \""+body+"\"\n")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	text := func(body string) string {
+		return "threads = 1\n" + route("prefix = \"/\"\nmodule = \"moody\"\nbody = \""+body+"\"\n")
 	}
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)
 	var log logtext.Buffer
 	s := source()
-	s.File, s.Logger = file, logtext.Logger(t, &log)
+	s.Logger = logtext.Logger(t, &log)
 	type mood struct {
 		Body string `toml:"body"`
 	}
@@ -208,25 +174,10 @@ func TestReloadSurvivesPanic(t *testing.T) {
 		}
 		return func(_ *conn.Request, resp *conn.Response) int { resp.SetBody([]byte(m.Body)); return 200 }, nil
 	})
-	write("good")
-	config, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		srv.Stop()
-		if err := srv.Wait(); err != nil {
-			t.Error(err)
-		}
-	}()
-	address := srv.Addresses()[0]
-	write("bad")
+	srv := serve(t, s, text("good"))
+	srv.write(text("bad"))
 	srv.ReloadAndLog()
-	if got := fetch(t, address); got != "good" {
+	if got := fetch(t, srv.at); got != "good" {
 		t.Errorf("got %q", got)
 	}
 	for _, want := range []string{"reload refused, everything stays as it was", "in a bad mood", "run_test.go"} {
@@ -234,9 +185,9 @@ func TestReloadSurvivesPanic(t *testing.T) {
 			t.Errorf("the log has no %q:\n%s", want, log.String())
 		}
 	}
-	write("better")
+	srv.write(text("better"))
 	srv.ReloadAndLog()
-	if got := fetch(t, address); got != "better" {
+	if got := fetch(t, srv.at); got != "better" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -249,12 +200,8 @@ func TestUnixSocketAccess(t *testing.T) {
 	defer runtime.GOMAXPROCS(threads)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
-	var text string
-	listen := func(mode, owner string) {
-		text = "threads = 1\n[[listener]]\naddress = \"unix:s\"\nmode = \"" + mode + "\"\nowner = \"" + owner + "\"\n"
-		if err := os.WriteFile(filepath.Join(dir, "t.conf"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	listen := func(mode, owner string) string {
+		return "threads = 1\n[[listener]]\naddress = \"unix:s\"\nmode = \"" + mode + "\"\nowner = \"" + owner + "\"\n"
 	}
 	check := func(want os.FileMode, uid, gid int) {
 		t.Helper()
@@ -270,39 +217,18 @@ func TestUnixSocketAccess(t *testing.T) {
 	uid, gid := os.Getuid(), os.Getgid()
 	s := source()
 	s.File = filepath.Join(dir, "t.conf")
-	listen("0600", fmt.Sprintf("%d:%d", uid, gid))
-	config, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		srv.Stop()
-		if err := srv.Wait(); err != nil {
-			t.Error(err)
-		}
-	}()
+	srv := serve(t, s, listen("0600", fmt.Sprintf("%d:%d", uid, gid)))
 	check(0o600, uid, gid)
-	listen("666", fmt.Sprintf(":%d", gid))
-	if err := srv.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	srv.reload(listen("666", fmt.Sprintf(":%d", gid)))
 	check(0o666, uid, gid)
-	listen("0600", fmt.Sprint(uid))
-	text += "[[listener]]\naddress = \"unix:nowhere/s\"\n"
-	if err := os.WriteFile(s.File, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	srv.write(listen("0600", fmt.Sprint(uid)) + "[[listener]]\naddress = \"unix:nowhere/s\"\n")
 	if err := srv.Reload(); err == nil {
 		t.Error("a socket in a folder that does not exist")
 	}
 	check(0o666, uid, gid) // a reload that is refused changes nothing
 	other := uid + 1
-	listen("0660", fmt.Sprint(other))
-	err = srv.Reload()
+	srv.write(listen("0660", fmt.Sprint(other)))
+	err := srv.Reload()
 	if uid == 0 {
 		check(0o660, other, gid)
 	} else if !errors.Is(err, os.ErrPermission) {
@@ -312,7 +238,7 @@ func TestUnixSocketAccess(t *testing.T) {
 
 // A start that fails half way closes what it has opened.
 func TestFailedStartLeavesNothing(t *testing.T) {
-	defer leak.Goroutines(t)()
+	leak.Goroutines(t)
 	startPoller(t)
 	before := descriptors(t)
 	dir := t.TempDir()

@@ -3,7 +3,6 @@ package server_test
 import (
 	"errors"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,13 +32,10 @@ func TestWaitOfAStuckLoop(t *testing.T) {
 				return 200
 			}, nil
 		})
-	dir := t.TempDir()
-	s.File = filepath.Join(dir, "lwango.conf")
-	if err := os.WriteFile(s.File, []byte("threads = 1\ngrace = \"0s\"\naccess_log = { path = \"access.log\" }\n"+
-		"[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\n[[site.route]]\nprefix = \"/\"\n"+
-		"module = \"hold\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s.File = filepath.Join(t.TempDir(), "lwango.conf")
+	s.Listen = []string{"127.0.0.1:0"}
+	write(t, s.File, "threads = 1\ngrace = \"0s\"\naccess_log = { path = \"access.log\" }\n"+
+		route("prefix = \"/\"\nmodule = \"hold\"\n"))
 	config, err := s.Load()
 	if err != nil {
 		t.Fatal(err)

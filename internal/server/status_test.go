@@ -7,8 +7,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -21,8 +19,6 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/metrics"
-	"github.com/lwango/lwango/internal/server"
-	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -31,37 +27,13 @@ func withStatus(t *testing.T, text string, routes ...handlers.Route) (url string
 	t.Helper()
 	before := runtime.GOMAXPROCS(0)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
-	file := filepath.Join(t.TempDir(), "lwango.conf")
-	write := func(text string) {
-		if err := os.WriteFile(file, []byte("threads = 2\n"+
-			"[[site]]\n[[site.route]]\nprefix = \"/status\"\nmodule = \"status\"\n"+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	with := func(text string) string {
+		return "threads = 2\n" + route("prefix = \"/status\"\nmodule = \"status\"\n"+text)
 	}
-	write(text)
-	source := config.Source{File: file, Modules: config.Builtin(), Routes: routes, Places: new(config.Places),
-		Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
-	config, err := source.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := server.Start(source, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		s.Stop()
-		if err := s.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
-	return "http://" + s.Addresses()[0], func(text string) {
-		t.Helper()
-		write(text)
-		if err := s.Reload(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	src := source()
+	src.Routes, src.Places, src.Listen = routes, new(config.Places), []string{"127.0.0.1:0"}
+	s := serve(t, src, with(text))
+	return "http://" + s.at, func(text string) { t.Helper(); s.reload(with(text)) }
 }
 
 func get(t *testing.T, url string) (*http.Response, string) {

@@ -5,20 +5,15 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/certs"
-	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -50,22 +45,17 @@ func TestStricterListener(t *testing.T) {
 }
 
 func testStricter(t *testing.T, before, after string, stays bool) {
-	s := &tlsServer{t: t, dir: t.TempDir(), log: new(logtext.Buffer), ca: certs.New(t)}
+	s := newTLS(t)
 	s.put("a", "a.test", time.Hour)
 	for file, from := range map[string]string{"ca.pem": s.ca.File, "other.pem": certs.New(t).File} {
-		text, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.write(file, string(text))
+		s.replace(file, read(t, from))
 	}
-	write := func(keys, body string) {
-		s.write("lwango.conf", "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+keys+
-			"[headers]\nx-configuration = \""+body+"\"\n")
+	text := func(keys, body string) string {
+		return "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n" + keys +
+			"[headers]\nx-configuration = \"" + body + "\"\n"
 	}
 	begun, release := make(chan bool, 1), new(loop.Promise[bool])
-	src := source()
-	src.File, src.Logger = filepath.Join(s.dir, "lwango.conf"), slog.New(slog.NewTextHandler(s.log, nil))
+	src := s.source()
 	src.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, resp *conn.Response) int {
 		if req.Path() == "/wait" {
 			begun <- true
@@ -73,28 +63,11 @@ func testStricter(t *testing.T, before, after string, stays bool) {
 		}
 		return resp.Text(200, "x")
 	}}}
-	write(before, "old")
-	c, err := src.Load()
-	if err == nil {
-		s.Server, err = server.Start(src, c)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		s.Stop()
-		if err := s.Wait(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Log(s.log.String())
-		}
-	})
-
+	s.running = serve(t, src, text(before, "old"))
 	own := s.ca.Issue(time.Hour, "client.test")
 	dial := func() *client {
 		t.Helper()
-		conn, err := net.Dial("tcp", s.Addresses()[0])
+		conn, err := net.Dial("tcp", s.at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,10 +86,7 @@ func testStricter(t *testing.T, before, after string, stays bool) {
 	late.send("GET / HTTP/1.1\r\n") // first: when the other's handler has begun, this has been read
 	busy.send("GET /wait HTTP/1.1\r\nHost: a.test\r\n\r\n")
 	<-begun
-	write(after, "new")
-	if err := s.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	s.reload(text(after, "new"))
 	release.Resolve(true)
 	late.send("Host: a.test\r\n\r\n")
 	if stays {

@@ -1,10 +1,7 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -16,31 +13,30 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/metrics"
-	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/logtext"
 )
 
 // tlsServer is a server of certificates in a folder, with the log of the server.
 type tlsServer struct {
-	*server.Server
+	*running
 	t   *testing.T
 	dir string
 	log *logtext.Buffer
 	ca  *certs.Authority
 }
 
-// put writes a new certificate, and its key, for a name.
-func (s *tlsServer) put(file, name string, valid time.Duration) {
+// put writes a new certificate, and its key, for names, with spaces between them.
+func (s *tlsServer) put(file, names string, valid time.Duration) {
 	s.t.Helper()
-	cert, key := s.ca.Files(s.ca.Issue(valid, name))
+	cert, key := s.ca.Files(s.ca.Issue(valid, strings.Fields(names)...))
 	s.move(cert, file+".pem")
 	s.move(key, file+".key")
 }
@@ -53,49 +49,51 @@ func (s *tlsServer) move(from, to string) {
 	}
 }
 
-func (s *tlsServer) write(file, text string) {
+// replace gives a file of the server's folder another text, and another inode, whatever the
+// resolution of times.
+func (s *tlsServer) replace(file, text string) {
 	s.t.Helper()
 	path := filepath.Join(s.dir, file)
-	err := os.WriteFile(path+".new", []byte(text), 0o600)
-	if err == nil {
-		err = os.Rename(path+".new", path) // another inode, whatever the resolution of times
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	write(s.t, path+".new", text)
+	s.move(path+".new", file)
+}
+
+// newTLS is a server that is still to start, in a folder of its own.
+func newTLS(t *testing.T) *tlsServer {
+	s := &tlsServer{t: t, dir: t.TempDir(), log: new(logtext.Buffer), ca: certs.New(t)}
+	s.told()
+	return s
+}
+
+// told shows the log at the end of a test that has failed.
+func (s *tlsServer) told() {
+	s.t.Cleanup(func() {
+		if s.t.Failed() {
+			s.t.Log(s.log.String())
+		}
+	})
+}
+
+// source is that of the server.
+func (s *tlsServer) source() config.Source {
+	src := source()
+	src.File, src.Logger = filepath.Join(s.dir, "lwango.conf"), logtext.Logger(s.t, s.log)
+	return src
 }
 
 func startTLS(t *testing.T, certificates func(s *tlsServer), keys string) *tlsServer {
 	t.Helper()
-	s := &tlsServer{t: t, dir: t.TempDir(), log: new(logtext.Buffer), ca: certs.New(t)}
+	s := newTLS(t)
 	certificates(s)
-	s.write("lwango.conf", "threads = 3\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+keys+"\n"+
+	s.running = serve(t, s.source(), "threads = 3\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+keys+"\n"+
 		route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
-	src := source()
-	src.File, src.Logger = filepath.Join(s.dir, "lwango.conf"), logtext.Logger(t, s.log)
-	c, err := src.Load()
-	if err == nil {
-		s.Server, err = server.Start(src, c)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		s.Stop()
-		if err := s.Wait(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Log(s.log.String())
-		}
-	})
 	return s
 }
 
 // connect shakes hands, and returns the name of the server's certificate.
 func (s *tlsServer) connect(c *tls.Config) (name string, err error) {
 	c.RootCAs = s.ca.Pool
-	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", s.Addresses()[0], c)
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", s.at, c)
 	if err != nil {
 		return "", err
 	}
@@ -118,7 +116,7 @@ func TestRenewCerts(t *testing.T) {
 		s.put("a", "a.test", 90*24*time.Hour)
 		s.put("b", "b.test", 90*24*time.Hour)
 	}, `tls = [{cert = "a.pem", key = "a.key"}, {cert = "b.pem", key = "b.key"}]`)
-	kept, err := tls.Dial("tcp", s.Addresses()[0], &tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool})
+	kept, err := tls.Dial("tcp", s.at, &tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,20 +155,15 @@ func TestRenewCerts(t *testing.T) {
 	names("with a new one", "a.test a.test") // b2.test, whose name b.test is not
 	look()
 
-	old, err := os.ReadFile(filepath.Join(s.dir, "a.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := filepath.Join(s.dir, "a.key")
+	old := read(t, key)
 	s.put("a", "a2.test", 90*24*time.Hour)
-	now, err := os.ReadFile(filepath.Join(s.dir, "a.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.write("a.key", string(old))
+	now := read(t, key)
+	s.replace("a.key", old)
 	look(`msg="certificate cannot be renewed, the old one stays"`, "a.pem", "does not match")
 	look() // once
 	names("with a key of another", "a.test a.test")
-	s.write("a.key", string(now))
+	s.replace("a.key", now)
 	look("a2.test")
 	names("with both", "a2.test a2.test")
 	if err := os.Remove(filepath.Join(s.dir, "a.pem")); err != nil {
@@ -327,15 +320,11 @@ func TestWrongChain(t *testing.T) {
 	chain := func(s *tlsServer, signers ...string) {
 		t.Helper()
 		s.put("a", "a.test", 90*24*time.Hour)
-		var all []byte
-		for _, path := range append([]string{filepath.Join(s.dir, "a.pem")}, signers...) {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, text...)
+		all := read(t, filepath.Join(s.dir, "a.pem"))
+		for _, path := range signers {
+			all += read(t, path)
 		}
-		s.write("a.pem", string(all))
+		s.replace("a.pem", all)
 	}
 	stranger := certs.New(t).File
 	s := startTLS(t, func(s *tlsServer) { chain(s, stranger) }, `tls = {cert = "a.pem", key = "a.key"}`)
@@ -364,263 +353,6 @@ func TestWrongChain(t *testing.T) {
 	}
 }
 
-// TestClientCA: a client needs a certificate of that authority, and the least version of TLS holds.
-func TestClientCA(t *testing.T) {
-	s := startTLS(t, func(s *tlsServer) {
-		s.put("a", "a.test", time.Hour)
-		text, err := os.ReadFile(s.ca.File)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.write("ca.pem", string(text))
-	}, "tls = {cert = \"a.pem\", key = \"a.key\"}\nclient_ca = \"ca.pem\"\nmin_version = \"1.3\"")
-	own, stranger := s.ca.Issue(time.Hour, "client.test"), certs.New(t).Issue(time.Hour, "client.test")
-	for _, row := range []struct {
-		what   string
-		config *tls.Config
-		want   string // in the error; "" for none
-	}{
-		{"its certificate", &tls.Config{Certificates: []tls.Certificate{own}}, ""},
-		{"none", &tls.Config{}, "certificate required"},
-		{"a stranger's", &tls.Config{GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return &stranger, nil
-		}}, "unknown certificate authority"},
-		{"TLS 1.2", &tls.Config{MaxVersion: tls.VersionTLS12}, "protocol version"},
-	} {
-		row.config.ServerName = "a.test"
-		_, err := s.connect(row.config)
-		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
-			t.Errorf("a client with %s: %v, want %q", row.what, err, row.want)
-		}
-	}
-	const refused = `msg="conn: client certificate refused"`
-	s.logged(refused)
-	if log := s.log.String(); strings.Count(log, refused) != 1 || !strings.Contains(log, `subject="CN=client.test"`) ||
-		!strings.Contains(log, "unknown authority") {
-		t.Errorf("logged: %s", log)
-	}
-}
-
-// TestAuthorities: a file of authorities is refused if a part of it is of no use, with the part's
-// number. An authority that has expired, or will soon, is warned of.
-func TestAuthorities(t *testing.T) {
-	first, err := os.ReadFile(certs.New(t).File) // is good for a day
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := os.ReadFile(certs.New(t).File)
-	if err != nil {
-		t.Fatal(err)
-	}
-	damaged := append(slices.Clone(second[:60]), second[61:]...)
-	block := func(kind, text string) []byte {
-		return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte(text)})
-	}
-	cert, key := certs.New(t).Files(certs.New(t).Issue(time.Hour, "a.test"))
-	private, err := os.ReadFile(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		what  string
-		parts [][]byte
-		want  string // in the error; "" for none
-	}{
-		{"two", [][]byte{[]byte("# one\n"), first, []byte("# another\n"), second, []byte("# end\n")}, ""},
-		{"a key beside", [][]byte{first, private, second}, ""},
-		{"nothing", nil, "ca.pem has no certificate in PEM"},
-		{"only a key", [][]byte{private}, "ca.pem has no certificate in PEM"},
-		{"a damaged last one", [][]byte{first, damaged}, "ca.pem: part 2 is no PEM (RFC 7468)"},
-		{"a damaged one between", [][]byte{first, damaged, second}, "ca.pem: part 2 is no PEM (RFC 7468)"},
-		{"a cut one", [][]byte{first, second[:100]}, "ca.pem: part 2 is no PEM (RFC 7468)"},
-		{"another's DER", [][]byte{first, second, block("CERTIFICATE", "x")}, "ca.pem: part 3: x509: "},
-		{"a list of revoked ones", [][]byte{first, block("X509 CRL", "x")},
-			"ca.pem: part 2: expected a CERTIFICATE, found a X509 CRL"},
-	} {
-		t.Run(test.what, func(t *testing.T) {
-			t.Chdir(t.TempDir())
-			if err := os.WriteFile("ca.pem", bytes.Join(test.parts, nil), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			_, err := source().Parse("t.conf", fmt.Sprintf("[[listener]]\naddress = \"127.0.0.1:0\"\n"+
-				"client_ca = \"ca.pem\"\ntls = {cert = %q, key = %q}\n", cert, key))
-			if got := fmt.Sprint(err); test.want == "" && err != nil || !strings.Contains(got, test.want) {
-				t.Errorf("got %v, want %q", err, test.want)
-			}
-		})
-	}
-	s := startTLS(t, func(s *tlsServer) {
-		s.put("a", "a.test", 90*24*time.Hour)
-		s.write("ca.pem", string(first)+string(second))
-	}, "tls = {cert = \"a.pem\", key = \"a.key\"}\nclient_ca = \"ca.pem\"")
-	for _, want := range []string{"expires on", "has expired on"} {
-		if n := strings.Count(s.log.String(), "certificate of the authority CN=test authority "+want); n != 2 {
-			t.Errorf("%d warnings %q: %s", n, want, s.log.String())
-		}
-		s.log.Reset()
-		s.RenewCerts(time.Now().Add(25 * time.Hour))
-	}
-}
-
-// TestStrictSNI: with strict_sni no client gets a certificate that is not for the name that it asks
-// for, and a client that has a session does not get around that.
-func TestStrictSNI(t *testing.T) {
-	s := startTLS(t, func(s *tlsServer) {
-		s.put("a", "a.test", time.Hour)
-		s.put("b", "*.b.test", time.Hour)
-	}, "strict_sni = true\ntls = [{cert = \"a.pem\", key = \"a.key\"}, {cert = \"b.pem\", key = \"b.key\"}]")
-	const refused = "unrecognized name"
-	check := func(when string, rows map[string]string) {
-		t.Helper()
-		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-			for sni, want := range rows {
-				c := &tls.Config{ServerName: sni, InsecureSkipVerify: true, MaxVersion: version}
-				if got, err := s.connect(c); want == refused && (err == nil || !strings.Contains(err.Error(), want)) ||
-					want != refused && (err != nil || got != want) {
-					t.Errorf("%s, %s for %q: got %q, %v, want %s", when, tls.VersionName(version), sni, got, err, want)
-				}
-			}
-		}
-	}
-	check("at first", map[string]string{"a.test": "a.test", "A.Test": "a.test", "x.b.test": "*.b.test",
-		"b.test": refused, "x.y.b.test": refused, "c.test": refused, "": refused})
-
-	// crypto/tls keeps sessions by the name, unless the cache says otherwise.
-	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		sessions := oneSession{tls.NewLRUClientSessionCache(1)}
-		c := &tls.Config{ServerName: "a.test", MaxVersion: version, ClientSessionCache: sessions}
-		if _, err := s.connect(c); err != nil {
-			t.Fatal(err)
-		}
-		c.ServerName, c.InsecureSkipVerify = "c.test", true
-		if _, err := s.connect(c); err == nil || !strings.Contains(err.Error(), refused) {
-			t.Errorf("%s with another's session: %v", tls.VersionName(version), err)
-		}
-	}
-
-	s.put("b", "c.test", time.Hour)
-	s.RenewCerts(time.Now())
-	check("after a renewal", map[string]string{"a.test": "a.test", "c.test": "c.test", "x.b.test": refused})
-}
-
-// TestOwnCertificate: a client that cannot use the certificates of the name that it asks for gets none,
-// and not another name's that it could use. Of several it gets the one that it can use.
-func TestOwnCertificate(t *testing.T) {
-	for _, strict := range []string{"", "strict_sni = true\n"} {
-		s := startTLS(t, func(s *tlsServer) {
-			s.putRSA("a", "a.test")
-			s.put("b", "b.test", time.Hour)
-			s.put("c", "c.test", time.Hour)
-			s.putRSA("d", "c.test")
-		}, strict+`tls = [{cert = "a.pem", key = "a.key"}, {cert = "b.pem", key = "b.key"}, `+
-			`{cert = "c.pem", key = "c.key"}, {cert = "d.pem", key = "d.key"}]`)
-		for _, test := range []struct {
-			sni   string
-			suite uint16 // the client's only one
-			want  string
-		}{
-			{"a.test", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "a.test"},
-			{"a.test", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, ""},
-			{"b.test", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, ""},
-			{"b.test", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "b.test"},
-			{"c.test", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "c.test"},
-			{"c.test", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "c.test"},
-		} {
-			shown := ""
-			_, err := s.connect(&tls.Config{ServerName: test.sni, MaxVersion: tls.VersionTLS12,
-				CipherSuites: []uint16{test.suite}, InsecureSkipVerify: true,
-				VerifyPeerCertificate: func(chain [][]byte, _ [][]*x509.Certificate) error {
-					leaf, err := x509.ParseCertificate(chain[0])
-					if err == nil {
-						shown = leaf.DNSNames[0]
-					}
-					return err
-				}})
-			if shown != test.want || (err == nil) != (test.want != "") {
-				t.Errorf("%q, %s, %s: got %q, %v, want %q", strict, test.sni,
-					tls.CipherSuiteName(test.suite), shown, err, test.want)
-			}
-		}
-	}
-}
-
-// putRSA is put with another kind of key.
-func (s *tlsServer) putRSA(file, name string) {
-	s.t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	text, err := s.ca.Sign(&x509.CertificateRequest{DNSNames: []string{name}, PublicKey: &key.PublicKey},
-		time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.write(file+".pem", string(text))
-	s.write(file+".key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
-}
-
-// oneSession is a cache that gives every name the same session.
-type oneSession struct{ tls.ClientSessionCache }
-
-func (s oneSession) Get(string) (*tls.ClientSessionState, bool) { return s.ClientSessionCache.Get("") }
-func (s oneSession) Put(_ string, c *tls.ClientSessionState)    { s.ClientSessionCache.Put("", c) }
-
-// TestSessionsStay: a client's session is good on every loop, and after certificates are renewed
-// and the configuration is loaded anew.
-func TestSessionsStay(t *testing.T) {
-	for _, strict := range []string{"", "strict_sni = true\n"} {
-		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-			s := startTLS(t, func(s *tlsServer) { s.put("a", "a.test", time.Hour) },
-				strict+"tls = {cert = \"a.pem\", key = \"a.key\"}")
-			text, err := os.ReadFile(filepath.Join(s.dir, "lwango.conf"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			sessions := oneSession{tls.NewLRUClientSessionCache(1)}
-			resumed := func() bool {
-				c := &tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool, MaxVersion: version, ClientSessionCache: sessions}
-				conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", s.Addresses()[0], c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer conn.Close()
-				if _, err := conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := conn.Read(make([]byte, 1)); err != nil { // behind the ticket of TLS 1.3
-					t.Fatal(err)
-				}
-				return conn.ConnectionState().DidResume
-			}
-			if resumed() {
-				t.Fatal("a session before any")
-			}
-			for i := range 4 {
-				if !resumed() {
-					t.Errorf("%s: no session the %dth time", tls.VersionName(version), i+1)
-				}
-			}
-			s.put("a", "a.test", 2*time.Hour)
-			s.RenewCerts(time.Now())
-			if !resumed() {
-				t.Errorf("%s: no session after a renewal", tls.VersionName(version))
-			}
-			s.write("lwango.conf", "grace = \"9s\"\n"+string(text))
-			if err := s.Reload(); err != nil {
-				t.Fatal(err)
-			}
-			if !resumed() {
-				t.Errorf("%s: no session after a reload", tls.VersionName(version))
-			}
-		}
-	}
-}
-
 // TestRenewAway: certificates are renewed in a process that has left their address to another one, and
 // drains.
 func TestRenewAway(t *testing.T) {
@@ -636,11 +368,7 @@ func TestRenewAway(t *testing.T) {
 // leaf is the certificate that put has written.
 func (s *tlsServer) leaf(file string) *x509.Certificate {
 	s.t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.dir, file+".pem"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	block, _ := pem.Decode(text)
+	block, _ := pem.Decode([]byte(read(s.t, filepath.Join(s.dir, file+".pem"))))
 	leaf, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		s.t.Fatal(err)

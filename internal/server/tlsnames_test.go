@@ -15,13 +15,7 @@ func TestCertWithoutName(t *testing.T) {
 		{"", "", "certificate has no DNS name (subjectAltName), so clients that verify it refuse it"},
 	} {
 		s := startTLS(t, func(s *tlsServer) {
-			var names []string
-			if test.name != "" {
-				names = []string{test.name}
-			}
-			cert, key := s.ca.Files(s.ca.Issue(90*24*time.Hour, names...))
-			s.move(cert, "a.pem")
-			s.move(key, "a.key")
+			s.put("a", test.name, 90*24*time.Hour)
 		}, test.keys+`tls = [{cert = "a.pem", key = "a.key"}]`)
 		log := s.log.String()
 		if test.want == "" {

@@ -16,7 +16,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -145,28 +144,11 @@ type upgraded struct {
 	t         *testing.T
 	dir       string
 	addresses map[string]string // by what the configuration says
-	log       *lockedLog
+	log       *logtext.Buffer
 	first     *os.Process
 	gone      chan struct{} // the first process has ended
 	config    string
 	tls       *tls.Config // for the address "tls"
-}
-
-type lockedLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // startUpgraded starts the program on a TCP and a UNIX address.
@@ -179,7 +161,7 @@ func startUpgraded(t *testing.T, more string) *upgraded {
 func startUpgradedBy(t *testing.T, change func(*exec.Cmd), more string) *upgraded {
 	t.Helper()
 	dir := t.TempDir()
-	u := &upgraded{t: t, dir: dir, log: new(lockedLog), gone: make(chan struct{}), addresses: map[string]string{}}
+	u := &upgraded{t: t, dir: dir, log: new(logtext.Buffer), gone: make(chan struct{}), addresses: map[string]string{}}
 	u.config = fmt.Sprintf("pid_file = \"pid\"\n%s\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
 		"[[listener]]\naddress = \"unix:%s/socket\"\n", more, dir)
 	u.write("lwango.conf", u.config)

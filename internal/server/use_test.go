@@ -32,9 +32,7 @@ func passes(word string) handlers.Middleware {
 func serveProgram(t *testing.T, p *server.Program, text string) (string, *logtext.Buffer) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "lwango.conf")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, text)
 	o, _ := server.Parse([]string{"-c", file, "-l", "127.0.0.1:0"},
 		flag.NewFlagSet("", flag.ContinueOnError), io.Discard, os.Stderr)
 	ctx, end := context.WithCancel(context.Background())
@@ -200,13 +198,6 @@ func TestUseOfUnknownNames(t *testing.T) {
 // read again.
 func TestUseAtReload(t *testing.T) {
 	s := source()
-	s.File = filepath.Join(t.TempDir(), "lwango.conf")
-	text := "threads = 1\n[[listener]]\naddress = '127.0.0.1:0'\n" +
-		route("prefix = '/'\nhandler = 'hello_world'\nuse = ['count']\n") +
-		"[[site]]\nhost = 'other.example'\n"
-	if err := os.WriteFile(s.File, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	var around, used int
 	s.Around = func(next conn.Handler) conn.Handler {
 		around++
@@ -216,27 +207,17 @@ func TestUseAtReload(t *testing.T) {
 		used++
 		return next
 	})
-	config, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := serve(t, s, "threads = 1\n"+route("prefix = '/'\nhandler = 'hello_world'\nuse = ['count']\n")+
+		"[[site]]\nhost = 'other.example'\n")
 	for i := 1; i < 4; i++ {
 		if around != 2*i || used != i {
 			t.Errorf("%d times read: Use was called %d times, of the route %d times", i, around, used)
 		}
-		if got := fetch(t, srv.Addresses()[0]); got != "Hello, world!" {
+		if got := fetch(t, srv.at); got != "Hello, world!" {
 			t.Errorf("%q", got)
 		}
 		if err := srv.Reload(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	srv.Stop()
-	if err := srv.Wait(); err != nil {
-		t.Error(err)
 	}
 }

@@ -2,8 +2,6 @@ package server_test
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
 )
@@ -27,17 +24,11 @@ func (l liveLog) Write(p []byte) (int, error) {
 
 // The setting works from the start and after a reload, off and on.
 func TestWatchdogSetting(t *testing.T) {
-	defer leak.Goroutines(t)()
+	leak.Goroutines(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	startPoller(t)
 
-	file := filepath.Join(t.TempDir(), "lwango.conf")
-	write := func(watchdog string) {
-		text := "threads = 2\n" + watchdog + "\n[[listener]]\naddress = \"127.0.0.1:0\"\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	text := func(watchdog string) string { return "threads = 2\nwatchdog = \"" + watchdog + "\"\n" }
 	log := make(liveLog, 1000)
 	var place atomic.Int32
 	begun, free := make(chan struct{}, 1), make(chan struct{})
@@ -54,31 +45,19 @@ func TestWatchdogSetting(t *testing.T) {
 		return 0
 	}
 	s := source()
-	s.File = file
 	s.Logger = logtext.Logger(t, log)
 	s.Routes = []handlers.Route{{Prefix: "/", Handler: blocking}}
-	write(`watchdog = "20ms"`)
-	config, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := serve(t, s, text("20ms"))
 
 	for i, setting := range []string{"", "0s", "10ms"} {
 		place.Store(int32(i))
 		if setting != "" {
-			write(`watchdog = "` + setting + `"`)
-			if err := srv.Reload(); err != nil {
-				t.Fatal(err)
-			}
+			srv.reload(text(setting))
 		}
 		answered := make(chan struct{})
 		go func() {
 			defer close(answered)
-			fetch(t, srv.Addresses()[0])
+			fetch(t, srv.at)
 		}()
 		<-begun
 		if setting == "0s" {
@@ -92,10 +71,7 @@ func TestWatchdogSetting(t *testing.T) {
 		<-answered
 	}
 
-	srv.Stop()
-	if err := srv.Wait(); err != nil {
-		t.Error(err)
-	}
+	srv.end()
 	for close(log); len(log) > 0; {
 		if line := <-log; reportsHandler(line) {
 			t.Errorf("one more: %s", line)

@@ -6,18 +6,16 @@ import (
 	"testing"
 )
 
-// Goroutines notes the goroutines that there are. check fails the test if others are there, and
-// gives them some seconds to end. It is for tests that do not run in parallel:
-//
-//	defer leak.Goroutines(t)()
-func Goroutines(t testing.TB) (check func()) {
+// Goroutines fails a test at whose end there are goroutines that were not there when it was called;
+// they get some seconds to end. What the test starts later, and ends by Cleanup, ends before. It is
+// for tests that do not run in parallel.
+func Goroutines(t testing.TB) {
 	before := goroutines()
-	return func() {
-		t.Helper()
+	t.Cleanup(func() {
 		if left := since(before, goroutines); len(left) > 0 {
 			t.Errorf("goroutines left behind:\n\n%s", strings.Join(left, "\n\n"))
 		}
-	}
+	})
 }
 
 // kept are functions of goroutines that live as long as the process, once something has needed

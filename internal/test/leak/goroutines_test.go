@@ -13,13 +13,14 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// spy is a test that keeps its failure.
+// spy is a test that keeps its failure, and what is to be done at its end.
 type spy struct {
 	testing.TB
 	message string
+	end     func()
 }
 
-func (s *spy) Helper() {}
+func (s *spy) Cleanup(f func()) { s.end = f }
 func (s *spy) Errorf(format string, args ...any) {
 	s.message = fmt.Sprintf(format, args...)
 }
@@ -30,13 +31,13 @@ func TestGoroutines(t *testing.T) {
 	earlier, end := make(chan struct{}), make(chan struct{})
 	go func() { <-earlier }()
 	s := new(spy)
-	check := leak.Goroutines(s)
+	leak.Goroutines(s)
 	left := func(end chan struct{}) { <-end }
 	go left(end)
 	next, stop := iter.Pull(func(yield func(int) bool) { yield(1) })
 	next()
 	undo := leak.Hurry()
-	check()
+	s.end()
 	undo()
 	if !strings.Contains(s.message, "TestGoroutines.func2") || !strings.Contains(s.message, "iter.Pull") {
 		t.Errorf("of a goroutine and a coroutine, found:\n%s", s.message)
@@ -44,12 +45,12 @@ func TestGoroutines(t *testing.T) {
 	close(end)
 	stop()
 
-	*s = spy{}
+	s.message = ""
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt)
 	signal.Stop(signals)
 	go func() {}()
-	check()
+	s.end()
 	if s.message != "" {
 		t.Error(s.message)
 	}
