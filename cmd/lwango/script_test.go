@@ -33,15 +33,7 @@ const patience = 20 * time.Second
 // noExitSleep: a program under the race detector otherwise takes a second to exit.
 const noExitSleep = "atexit_sleep_ms=0"
 
-func TestMain(m *testing.M) { testscript.Main(tests{m}, map[string]func(){"lwango": main}) }
-
-// tests removes what the tests have built.
-type tests struct{ *testing.M }
-
-func (t tests) Run() int {
-	defer func() { os.RemoveAll(static.dir) }()
-	return t.M.Run()
-}
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"lwango": main}) }
 
 // The scripts in testdata/script start the program, send requests and stop it. Beside testscript's
 // own commands they have those of this file and script_http_test.go:

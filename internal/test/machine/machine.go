@@ -1,5 +1,5 @@
 // Package machine gives a test a machine to change: systemd runs it, in namespaces of its own, on
-// top of the files that are there.
+// top of the files that are there. Its own tests are those of the program when root starts it.
 package machine
 
 import (
