@@ -27,6 +27,7 @@ import (
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
@@ -51,10 +52,7 @@ func TestServe(t *testing.T) {
 		resp.WriteString(addr.String())
 		return 200
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Listen(t)
 	ended := make(chan error, 1)
 	go func() {
 		ended <- lwango.Server{Handler: lwango.Handler(h), Logger: logtext.Quiet,
@@ -85,10 +83,7 @@ func TestListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tcpLn, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tcpLn := must.Listen(t)
 	f, err := tcpLn.(*net.TCPListener).File() // a descriptor, as another program would pass it
 	if err != nil {
 		t.Fatal(err)
@@ -131,10 +126,7 @@ func TestListeners(t *testing.T) {
 			t.Errorf("%s: got %q", address, got)
 		}
 	}
-	c, err := net.Dial("tcp", at[6])
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Dial(t, "tcp", at[6])
 	if _, err := io.WriteString(c, "echo\n"); err != nil {
 		t.Error(err)
 	}
@@ -159,16 +151,10 @@ func TestStartFails(t *testing.T) {
 	r, _ := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", Handler: embedded.Says("")})
 	taken := r.Addrs()[0]
 	stop()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	closed := must.Listen(t)
 	closed.Close()
 	file := filepath.Join(t.TempDir(), "wrong.conf")
-	if err := os.WriteFile(file, []byte("thread = 1\n[error_log]\nformat = \"json\"\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, "thread = 1\n[error_log]\nformat = \"json\"\n")
 	for want, s := range map[string]lwango.Server{
 		"listen tcp " + taken + ": bind: address already in use":  {Addr: taken},
 		"listen example.org:80: host":                             {Addr: "example.org:80"},
@@ -199,10 +185,7 @@ func TestStartFails(t *testing.T) {
 // TestSeveralServers: servers that start at the same time, on one port and on others, do not get
 // into each other's way: each port has one server, and stops with it alone.
 func TestSeveralServers(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Listen(t)
 	port := ln.Addr().String()
 	ln.Close()
 	var got, refused atomic.Int32
@@ -265,11 +248,7 @@ func TestCounters(t *testing.T) {
 	for range 3 {
 		embedded.Get(t, "http://"+r.Addrs()[0]+"/path")
 	}
-	idle, err := net.Dial("tcp", r.Addrs()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer idle.Close()
+	must.Dial(t, "tcp", r.Addrs()[0])
 	wait.Until(t, "one connection is open", func() bool {
 		s, err := r.Stats(t.Context())
 		return err != nil || s.Connections == 1

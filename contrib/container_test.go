@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -26,19 +27,12 @@ func TestContainerfile(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the program of the image is the same one with the race detector")
 	}
-	text, err := os.ReadFile("Containerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, "Containerfile")
 	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Dir(dir), 0o755))
 	image := filepath.Join(dir, "image")
-	if err := os.Mkdir(image, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile(`(?m)^RUN (.*)`).FindAllStringSubmatch(string(text), -1) {
+	must.Do(t, os.Mkdir(image, 0o755))
+	for _, m := range regexp.MustCompile(`(?m)^RUN (.*)`).FindAllStringSubmatch(text, -1) {
 		cmd := exec.Command("sh", "-ec", strings.ReplaceAll(m[1], "/image", image))
 		cmd.Dir = ".."
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -47,7 +41,7 @@ func TestContainerfile(t *testing.T) {
 	}
 	one := func(pattern string) string {
 		t.Helper()
-		m := regexp.MustCompile(`(?m)^` + pattern + `$`).FindStringSubmatch(string(text))
+		m := regexp.MustCompile(`(?m)^` + pattern + `$`).FindStringSubmatch(text)
 		if m == nil {
 			t.Fatalf("no %s", pattern)
 		}
@@ -67,9 +61,7 @@ func TestContainerfile(t *testing.T) {
 	if libraries, err := program.ImportedLibraries(); err != nil || len(libraries) > 0 {
 		t.Errorf("it is not static: %v, %v", libraries, err)
 	}
-	if err := os.WriteFile(filepath.Join(image, "www/index.html"), []byte("from the image"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(image, "www/index.html"), []byte("from the image"), 0o644))
 	cmd := exec.Command(entry, append(args, "-l", "127.0.0.1:0")...)
 	cmd.Dir, cmd.Env = "/", []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: image, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
@@ -77,9 +69,7 @@ func TestContainerfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	defer func() {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -145,9 +146,7 @@ func TestMemoryOfSilent(t *testing.T) {
 			t.Errorf("%d bytes for a client that sends nothing", each)
 		}
 		p.Stop(0)
-		if err := ln.(*net.UnixListener).SetDeadline(time.Now().Add(time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ln.(*net.UnixListener).SetDeadline(time.Now().Add(time.Millisecond)))
 		c, err := ln.Accept()
 		if err == nil {
 			c.Close()

@@ -2,7 +2,6 @@ package fastcgi_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -75,12 +75,9 @@ func TestFaults(t *testing.T) {
 					t.Error("afterwards: ", g)
 				}
 			}
-			text, err := os.ReadFile(counted)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Read(t, counted)
 			seen := make(map[string]bool)
-			for _, line := range strings.Fields(string(text)) {
+			for _, line := range strings.Fields(text) {
 				if seen[line] {
 					t.Error("ran twice: ", line)
 				}

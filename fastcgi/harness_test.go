@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -70,9 +71,7 @@ func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string
 	files map[string]string, change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
 	p := &proxy{log: new(logtext.Buffer), dir: t.TempDir()}
-	if err := os.Chmod(p.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(p.dir, 0o755))
 	write(t, p.dir, files)
 	env := handlers.Env{Dir: p.dir, Prefix: prefix,
 		Logger: slog.New(slog.NewTextHandler(p.log, nil))}
@@ -96,12 +95,8 @@ func write(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 }
 

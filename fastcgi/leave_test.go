@@ -17,6 +17,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -97,9 +98,7 @@ func TestClientLeaves(t *testing.T) {
 					}
 				}
 				if reset {
-					if err := c.TCP().SetLinger(0); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, c.TCP().SetLinger(0))
 				}
 				c.Close()
 				if !up.Wait(wait.Patience, func(_, open, _ int) bool { return open == 0 }) {

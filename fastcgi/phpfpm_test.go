@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/loopback"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -78,9 +79,7 @@ php_admin_flag[display_errors] = off
 	if !strings.Contains(text, "max_children") {
 		text += "pm.max_children = 4\n"
 	}
-	if err := os.WriteFile(f.config, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(f.config, []byte(text), 0o644))
 	t.Cleanup(func() { f.signal(syscall.SIGTERM) })
 	return f
 }
@@ -107,9 +106,7 @@ func (f *fpm) start() {
 	f.cmd = exec.Command(f.path, args...)
 	f.cmd.Stdout, f.cmd.Stderr = &f.out, &f.out
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if err := f.cmd.Start(); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, f.cmd.Start())
 	wait.Until(f.t, "php-fpm listens", func() bool {
 		network, address := "tcp", f.Address
 		if path, ok := strings.CutPrefix(address, "unix:"); ok {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/refuse"
 )
 
@@ -54,10 +55,8 @@ func TestReadmeExamples(t *testing.T) {
 		write(t, filepath.Join(srv, name), files)
 	}
 	// artisan's link to the storage: no request comes here, and it leads out of public.
-	if err := os.Symlink(filepath.Join(srv, "shop/storage/app/public"),
-		filepath.Join(srv, "shop/public/storage")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(filepath.Join(srv, "shop/storage/app/public"),
+		filepath.Join(srv, "shop/public/storage")))
 	url := serveConfig(t, strings.NewReplacer(
 		"unix:/run/php/php-fpm.sock", here.Address,
 		"10.0.0.2:9000", there.Address,
@@ -151,11 +150,8 @@ func TestReadmeExamples(t *testing.T) {
 // section returns the code below a heading of a manual.
 func section(t *testing.T, file, heading string) (text string) {
 	t.Helper()
-	manual, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, below, found := strings.Cut(string(manual), "\n"+heading+"\n")
+	manual := must.Read(t, file)
+	_, below, found := strings.Cut(manual, "\n"+heading+"\n")
 	if !found {
 		t.Fatalf("%s has no %q", file, heading)
 	}
@@ -174,9 +170,7 @@ func section(t *testing.T, file, heading string) (text string) {
 func serveConfig(t *testing.T, text string) (url string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "lwango.conf")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, text)
 	args := []string{"-c", file, "-l", "127.0.0.1:0"}
 	o, _ := server.Parse(args, flag.NewFlagSet("", flag.ContinueOnError), io.Discard, io.Discard)
 	ctx, stop := context.WithCancel(context.Background())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // names answers with the script's name and its path info.
@@ -63,9 +64,7 @@ func TestPaths(t *testing.T) {
 			outside := filepath.Join(t.TempDir(), "out.php")
 			write(t, filepath.Dir(outside), map[string]string{"out.php": ""})
 			for _, name := range []string{"link.php", "link.txt"} {
-				if err := os.Symlink(outside, filepath.Join(p.dir, name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Symlink(outside, filepath.Join(p.dir, name)))
 			}
 			for _, tt := range rows {
 				g := p.get(prefix + tt.path)
@@ -130,9 +129,7 @@ func TestNoScripts(t *testing.T) {
 func TestFilesInstead(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"a b.txt": "the file", "sub/x.bin": "bytes"})
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
 	for head, want := range map[string]string{
 		"X-Accel-Redirect: /a%20b.txt\r\nX-Own: y": "the file",
 		"X-Accel-Redirect: /sub/x.bin?x":           "bytes",

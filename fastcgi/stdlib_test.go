@@ -12,14 +12,12 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestStandardLibrary: the application is another implementation of the protocol, net/http/fcgi.
 func TestStandardLibrary(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Listen(t)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/echo.php", func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })
 	mux.HandleFunc("/sum.php", func(w http.ResponseWriter, r *http.Request) {

@@ -7,16 +7,13 @@ import (
 
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func link(t *testing.T, to, name string) {
 	t.Helper()
-	if err := os.Symlink(to, name+".new"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(to, name+".new"))
+	must.Do(t, os.Rename(name+".new", name))
 }
 
 // places is an application that answers with the folders it is told.
@@ -108,9 +105,7 @@ func TestReleases(t *testing.T) {
 	if g := plain.get("/a.txt"); g.body != "text 1" {
 		t.Error("without resolve_root: ", g.body)
 	}
-	if err := os.Remove(current); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(current))
 	check("2", "1")
 	write(t, dir, map[string]string{"3/public": "a file"})
 	link(t, "3", current)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -29,9 +30,7 @@ func startMariaDB(t *testing.T, program string) (socket string) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	write(t, dir, map[string]string{"data/x": "", "init.sql": "CREATE DATABASE wordpress;\n"})
-	if err := os.Remove(dir + "/data/x"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(dir+"/data/x"))
 	socket = dir + "/s"
 	// Without the tables of users every user may do all, and nothing has to be installed first.
 	args := []string{"--no-defaults", "--datadir=" + dir + "/data", "--socket=" + socket,
@@ -45,9 +44,7 @@ func startMariaDB(t *testing.T, program string) (socket string) {
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // nothing of it is needed any more
 		_ = cmd.Wait()
@@ -107,9 +104,7 @@ the_title(); echo '</a></h1>'; the_content(); } wp_footer();`,
 	names, _ := filepath.Glob(src + "/*")
 	for _, name := range names {
 		if base := filepath.Base(name); base != "wp-config.php" {
-			if err := os.Symlink(name, dir+"/abspath/"+base); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(name, dir+"/abspath/"+base))
 		}
 	}
 	v := installed(t, "WordPress of Debian", "wordpress", src+"/wp-login.php", dir,

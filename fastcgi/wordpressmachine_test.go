@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/machine"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 )
 
@@ -44,9 +45,7 @@ func followInMachine(t *testing.T) {
 	env := strings.Fields(string(out))
 	binds := []string{sources + ":/root/lwango"}
 	for _, dir := range env {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o755))
 		binds = append(binds, dir+":"+dir)
 	}
 	m := machine.Start(t, binds...)

@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/loopback"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -96,12 +97,9 @@ func followShape(t *testing.T) {
 		"unix:/run/php/php-fpm.sock", f.Address,
 		`"*:80"`, `"`+host+`:`+plain+`"`,
 		`"*:443"`, `"`+host+`:`+secure+`"`)
-	deb, err := os.ReadFile("../contrib/deb/lwango.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	deb := must.Read(t, "../contrib/deb/lwango.conf")
 	write(t, root, map[string]string{
-		"conf/lwango.conf": places.Replace(string(deb)),
+		"conf/lwango.conf": places.Replace(deb),
 		// The name and its ports lead to the server of the test.
 		".curlrc": fmt.Sprintf("connect-to = \"blog.example.org:80:%s:%s\"\n"+
 			"connect-to = \"blog.example.org:443:%s:%s\"\nnoproxy = \"*\"\n", host, plain, host, secure),
@@ -167,9 +165,7 @@ func startLwango(t *testing.T, bin, root string, addresses ...string) {
 	cmd := exec.Command(bin+"/lwango", "-c", root+"/conf/lwango.conf")
 	cmd.Stdout, cmd.Stderr = &log, &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil {

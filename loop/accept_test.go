@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -63,12 +64,8 @@ func TestAcceptGoesOnAfterDescriptorsRanOut(t *testing.T) {
 		}
 		defer c.Close()
 		var old unix.Rlimit
-		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
-			t.Fatal(err)
-		}
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: old.Max}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+		must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: old.Max}))
 		ticks, stopTicks := make(chan struct{}), false
 		l.Go(func(th *loop.Thread) { // goes on meanwhile
 			for i := 0; !stopTicks; i++ {
@@ -85,9 +82,7 @@ func TestAcceptGoesOnAfterDescriptorsRanOut(t *testing.T) {
 		if waits > 1000 {
 			t.Errorf("%d returns of epoll_wait in 100 ms: the listener spins", waits)
 		}
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old))
 		select {
 		case fd := <-accepted:
 			unix.Close(fd)

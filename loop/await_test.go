@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -15,9 +16,7 @@ import (
 func pipe(t *testing.T) (r, w int) {
 	t.Helper()
 	var p [2]int
-	if err := unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC))
 	t.Cleanup(func() { unix.Close(p[0]); unix.Close(p[1]) })
 	return p[0], p[1]
 }
@@ -150,9 +149,7 @@ func TestAwaitEndsWhenTheClientLeavesAndLeavesNothing(t *testing.T) {
 func TestAwaitedDescriptorClosedAndReused(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var p [2]int
-		if err := unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC))
 		l.Go(func(th *loop.Thread) {
 			if err := th.AwaitRead(p[0], 20*time.Millisecond); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("closed under the await: %v", err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -46,9 +47,7 @@ func TestGivingUpInBulk(t *testing.T) {
 			var p loop.Promise[int]
 			threads := make([]loop.Thread, n)
 			for i := range threads {
-				if err := p.Watch(&threads[i]); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, p.Watch(&threads[i]))
 			}
 			begin := processorTime(t)
 			for i := range threads {

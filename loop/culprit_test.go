@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -82,9 +83,7 @@ func TestWatchdogNamesTheCulprit(t *testing.T) {
 				on(t, l, func() {})
 
 				h := newHold()
-				if err := l.Post(func() { test.begin(l, h) }); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, l.Post(func() { test.begin(l, h) }))
 				r := w.next(t)
 				for s := r["stack"].String(); strings.Contains(s, "recursing") && !strings.Contains(s, "receiving"); {
 					r = w.next(t) // caught on its way down: that took a busy machine so long
@@ -147,9 +146,7 @@ func TestRunLeavesNoLabel(t *testing.T) {
 		l.Go(func(*loop.Thread) {})
 		mustRun(t, l)
 		var text strings.Builder
-		if err := pprof.Lookup("goroutine").WriteTo(&text, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pprof.Lookup("goroutine").WriteTo(&text, 1))
 		for record := range strings.SplitSeq(text.String(), "\n\n") {
 			if strings.Contains(record, "TestRunLeavesNoLabel") && strings.Contains(record, "# labels") {
 				t.Error(record)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -27,9 +28,7 @@ func TestStopAndRelease(t *testing.T) {
 			told = err == nil
 			return coro.Abort
 		}}
-		if err := l.Attach(&b.Thread, fd, b, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Attach(&b.Thread, fd, b, -1))
 		loop.Wake(&b.Thread)
 		wait := start(t, l)
 		<-waiting
@@ -64,9 +63,7 @@ func TestStopOfASparseTable(t *testing.T) {
 			end = l.Stats()
 			return coro.Abort
 		}}
-		if err := l.Attach(&b.Thread, fd, b, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Attach(&b.Thread, fd, b, -1))
 		wait := start(t, l)
 		var begin loop.Stats
 		on(t, l, func() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -448,9 +449,7 @@ func TestRunningThreadIsNotWoken(t *testing.T) {
 			}
 			unix.Close(s[0])
 			other := &body{run: func(*body) coro.Code { return coro.Abort }}
-			if err := l.Attach(&other.Thread, b.FD(), other, time.Minute); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Attach(&other.Thread, b.FD(), other, time.Minute))
 			b.KeepWaiting(true)
 			began, d := time.Now(), 3*time.Millisecond
 			want(t, b.Sleep(d), nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -49,9 +50,7 @@ func newIdler(t *testing.T, l *loop.Loop, n int, ended *[]int, run func(t *loop.
 		t.Fatal(err)
 	}
 	i := &idler{peer: fds[1], n: n, ended: ended, run: run, word: coro.WantRead}
-	if err := l.Attach(&i.Thread, fds[0], i, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Attach(&i.Thread, fds[0], i, time.Minute))
 	t.Cleanup(func() { unix.Close(i.peer) })
 	return i
 }
@@ -204,9 +203,7 @@ func TestSuspendAsLastWord(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := l.Post(func() { loop.Wake(&i.Thread) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Post(func() { loop.Wake(&i.Thread) }))
 		time.Sleep(pause / 2) // what is done in the first turn counts from that, and not from New
 		began := time.Now()
 		wait := start(t, l)
@@ -247,9 +244,7 @@ func TestSpareDescriptor(t *testing.T) {
 			clients = append(clients, c)
 		}
 		dial := func() {
-			if err := unix.Connect(clients[0], at); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, unix.Connect(clients[0], at))
 			clients = clients[1:]
 		}
 		dial()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -61,9 +62,7 @@ func TestUnseenEventOfASocket(t *testing.T) {
 					test(loop.Own(&b.Thread), own[1])
 					return coro.Abort
 				}}
-				if err := l.Attach(&b.Thread, own[0], b, -1); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, l.Attach(&b.Thread, own[0], b, -1))
 				loop.Wake(&b.Thread)
 				mustRun(t, l)
 			})

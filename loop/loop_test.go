@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -47,9 +48,7 @@ func runLogging(t *testing.T, f func(t *testing.T, l *loop.Loop), judge func(*lo
 
 func mustRun(t *testing.T, l *loop.Loop) {
 	t.Helper()
-	if err := l.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Run())
 }
 
 // start runs l on a goroutine and returns a function that waits for its end.
@@ -73,9 +72,7 @@ func start(t *testing.T, l *loop.Loop) (wait func()) {
 func on(t *testing.T, l *loop.Loop, f func()) {
 	t.Helper()
 	done := make(chan struct{})
-	if err := l.Post(func() { f(); close(done) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Post(func() { f(); close(done) }))
 	<-done
 }
 
@@ -122,10 +119,7 @@ func connect(t *testing.T, l *loop.Loop, b *body) *net.TCPConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := net.Dial("tcp", addr.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Dial(t, "tcp", addr.String())
 	return c.(*net.TCPConn)
 }
 
@@ -433,9 +427,7 @@ func TestIdleThreadHoldsNoCoroutineAndTimesOut(t *testing.T) {
 				loop.IdleTimeout(&b.Thread, 20*time.Millisecond)
 				return coro.WantRead
 			}}
-			if err := l.Attach(&b.Thread, fds[0], b, time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Attach(&b.Thread, fds[0], b, time.Hour))
 			_, _ = unix.Write(fds[1], []byte("x"))
 		}
 		mustRun(t, l) // ends because all time out

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -45,9 +46,7 @@ func TestAcceptRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		var d loop.Shared
-		if err := l.Open(&d, fds[1]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Open(&d, fds[1]))
 		var waits int64
 		l.Go(func(th *loop.Thread) {
 			if _, _, err := new(loop.Acceptor).Accept(th, &d.Descriptor); err != net.ErrClosed {

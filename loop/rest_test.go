@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -14,9 +15,7 @@ func resting(t *testing.T, l *loop.Loop) (d *loop.Shared, fd, peer int) {
 	t.Helper()
 	s := openPair(t)
 	d = new(loop.Shared)
-	if err := l.Open(d, s[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Open(d, s[0]))
 	fd, ok := l.Rest(&d.Descriptor)
 	if !ok || fd != s[0] {
 		t.Fatal(fd, ok)
@@ -82,9 +81,7 @@ func TestRestOnlyIfQuiet(t *testing.T) {
 			} {
 				s := openPair(t)
 				d := new(loop.Shared)
-				if err := l.Open(d, s[0]); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, l.Open(d, s[0]))
 				spoil(&d.Descriptor, s[1])
 				look(th)
 				if _, ok := l.Rest(&d.Descriptor); ok {
@@ -95,9 +92,7 @@ func TestRestOnlyIfQuiet(t *testing.T) {
 			}
 			var closed loop.Shared
 			s := openPair(t)
-			if err := l.Open(&closed, s[0]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Open(&closed, s[0]))
 			l.CloseDescriptor(&closed.Descriptor)
 			unix.Close(s[1])
 			if _, ok := l.Rest(&closed.Descriptor); ok || l.Resume(&closed.Descriptor) {
@@ -115,9 +110,7 @@ func TestRestUnreadAtTheEnd(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			s := openPair(t)
 			var d loop.Shared
-			if err := l.Open(&d, s[0]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Open(&d, s[0]))
 			_, _ = unix.Write(s[1], []byte("xyz"))
 			want(t, d.AwaitRead(th, time.Minute), nil)
 			buf := make([]byte, 3)
@@ -148,9 +141,7 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 		t.Helper()
 		s := openPair(t)
 		if s[0] != fd {
-			if err := unix.Dup3(s[0], fd, unix.O_CLOEXEC); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, unix.Dup3(s[0], fd, unix.O_CLOEXEC))
 			unix.Close(s[0])
 			s[0] = fd
 		}
@@ -177,9 +168,7 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 			for range 2 {
 				reuse(t, th, fd, func(s [2]int) {
 					var again loop.Shared
-					if err := l.Open(&again, fd); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, l.Open(&again, fd))
 					if l.Resume(&d.Descriptor) {
 						t.Error("the number is another's")
 					}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -46,9 +47,7 @@ func TestWakeWaiters(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := socketpair(t)
 		d := new(loop.Shared)
-		if err := l.Open(d, fds[0]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Open(d, fds[0]))
 		l.WakeWaiters(&d.Descriptor)
 		fill(fds[0])
 		woken := 0
@@ -128,9 +127,7 @@ func TestTheLoopClosesWhatIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := new(loop.Shared)
-		if err := l.Open(d, fd); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Open(d, fd))
 		l.Go(func(th *loop.Thread) {
 			l.Stop(0)
 			_ = th.Sleep(time.Hour)
@@ -148,9 +145,7 @@ func TestDescriptorsMoveBytes(t *testing.T) {
 		x, y := socketpair(t), socketpair(t)
 		a, b, c := new(loop.Shared), new(loop.Shared), new(loop.Shared)
 		for fd, d := range map[int]*loop.Shared{x[0]: a, x[1]: b, y[0]: c} {
-			if err := l.Open(d, fd); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Open(d, fd))
 		}
 		r, w := pipe(t)
 		l.Go(func(th *loop.Thread) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -261,9 +262,7 @@ func bench(b *testing.B, h coro.Handoff, f func(th *loop.Thread)) {
 		b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
 		b.ReportMetric(float64(l.Stats().Ctls-ctls)/float64(b.N), "epoll_ctl/op")
 	})
-	if err := l.Run(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, l.Run())
 }
 
 func cpuTime() time.Duration {

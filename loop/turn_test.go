@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -71,9 +72,7 @@ func TestShortTurns(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := &leaver{turns: c}
-			if err := l.Attach(&v.Thread, fd, v, timeout); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Attach(&v.Thread, fd, v, timeout))
 		}
 	}
 	for name, test := range map[string]struct {
@@ -138,9 +137,7 @@ func TestOneLook(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer unix.Close(fds[1])
-		if err := unix.SetNonblock(fds[0], true); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.SetNonblock(fds[0], true))
 		echo := &body{run: func(b *body) coro.Code {
 			var buf [8]byte
 			n, err := unix.Read(b.FD(), buf[:])
@@ -152,9 +149,7 @@ func TestOneLook(t *testing.T) {
 			}
 			return coro.WantRead
 		}}
-		if err := l.Attach(&echo.Thread, fds[0], echo, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Attach(&echo.Thread, fds[0], echo, -1))
 		wait := start(t, l)
 		var before, after int64
 		on(t, l, func() { before = l.Stats().Waits })
@@ -171,9 +166,7 @@ func TestOneLook(t *testing.T) {
 		if looks := after - before; looks > rounds*5/4 {
 			t.Errorf("%d looks for %d events", looks, rounds)
 		}
-		if err := unix.Shutdown(fds[1], unix.SHUT_WR); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Shutdown(fds[1], unix.SHUT_WR))
 		wait()
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -267,9 +268,7 @@ func TestWatchdogMissesNoWakeUp(t *testing.T) {
 			w.ahead.Add(int64(time.Minute))
 			time.Sleep(time.Duration(i%20) * 100 * time.Microsecond)
 			h := newHold()
-			if err := l.Post(h.receiving); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Post(h.receiving))
 			w.next(t)
 			h.release()
 		}
@@ -309,9 +308,7 @@ func TestWatchdogLimitChanges(t *testing.T) {
 		l.Go(func(th *loop.Thread) { _ = th.Sleep(time.Hour) })
 		wait := start(t, l)
 		h := newHold()
-		if err := l.Post(h.receiving); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Post(h.receiving))
 		time.Sleep(20 * time.Millisecond)
 		if n := w.looks.Load() - before; n != 0 {
 			t.Errorf("%d looks without a limit", n)
@@ -324,9 +321,7 @@ func TestWatchdogLimitChanges(t *testing.T) {
 
 		w.SetLimit(0)
 		h = newHold()
-		if err := l.Post(h.locking); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Post(h.locking))
 		before = w.looks.Load()
 		time.Sleep(20 * time.Millisecond)
 		if n := w.looks.Load() - before; n > 1 {
@@ -347,9 +342,7 @@ func TestWatchdogFollowsAnother(t *testing.T) {
 		wait := start(t, l)
 		first := newWatch(time.Millisecond, l)
 		h := newHold()
-		if err := l.Post(h.receiving); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Post(h.receiving))
 		first.next(t)
 		first.Close()
 		second := newWatch(time.Millisecond, l)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
@@ -101,12 +102,12 @@ func TestEchoIsExact(t *testing.T) {
 				_, err := io.Copy(s, s)
 				return err
 			})
-			must(t, err)
+			must.Do(t, err)
 			data := chacha(6 << 20)
 			l.Go(func(th *loop.Thread) {
 				defer srv.Close()
 				c, err := stream.Dial(th, "tcp", srv.Addr().String(), time.Minute)
-				must(t, err)
+				must.Do(t, err)
 				defer c.Close()
 				th.Go(func(*loop.Thread) error {
 					for rest, n := data, 1; len(rest) > 0; n = n*5%300_007 + 1 {
@@ -118,7 +119,7 @@ func TestEchoIsExact(t *testing.T) {
 					}
 					return c.CloseWrite()
 				})
-				must(t, th.Sleep(30*time.Millisecond)) // the echo cannot write all of it meanwhile
+				must.Do(t, th.Sleep(30*time.Millisecond)) // the echo cannot write all of it meanwhile
 				got, err := io.ReadAll(c)
 				if err != nil || !bytes.Equal(got, data) {
 					t.Errorf("got %d of %d bytes, or others, %v", len(got), len(data), err)
@@ -131,11 +132,11 @@ func TestEchoIsExact(t *testing.T) {
 func TestSendfile(t *testing.T) {
 	data := chacha(5 << 20)
 	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, data, 0o600))
+	must.Do(t, os.WriteFile(path, data, 0o600))
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		a, b := pair(t, l, "tcp")
 		f, err := os.Open(path)
-		must(t, err)
+		must.Do(t, err)
 		l.Go(func(*loop.Thread) {
 			defer a.Close()
 			defer f.Close()
@@ -153,7 +154,7 @@ func TestSendfile(t *testing.T) {
 				t.Errorf("at the end: %d, %v", n, err)
 			}
 			proc, err := os.Open("/proc/self/cmdline") // which sendfile refuses
-			must(t, err)
+			must.Do(t, err)
 			if n, err := io.Copy(a, proc); n == 0 || err != nil {
 				t.Errorf("a file in /proc: %d, %v", n, err)
 			}
@@ -264,7 +265,7 @@ func TestKilledCopyLeavesNothing(t *testing.T) {
 	secret, data := bytes.Repeat([]byte("secret"), 100_000), bytes.Repeat([]byte("a"), 1<<20)
 	for turns := range 12 { // in one of these the copy yields with its pipe full
 		l, err := loop.New(loop.Options{Logger: logtext.Quiet})
-		must(t, err)
+		must.Do(t, err)
 		from, src := pair(t, l, "tcp")
 		dst, to := pair(t, l, "tcp")
 		l.Go(func(*loop.Thread) {
@@ -289,10 +290,10 @@ func TestKilledCopyLeavesNothing(t *testing.T) {
 			})
 			_, _ = io.Copy(dst, src)
 		})
-		must(t, l.Run())
+		must.Do(t, l.Run())
 
 		l, err = loop.New(loop.Options{})
-		must(t, err)
+		must.Do(t, err)
 		from, src = pair(t, l, "tcp")
 		dst, to = pair(t, l, "tcp")
 		l.Go(func(*loop.Thread) {
@@ -312,16 +313,16 @@ func TestKilledCopyLeavesNothing(t *testing.T) {
 			}
 			_ = to.Close()
 		})
-		must(t, l.Run())
+		must.Do(t, l.Run())
 	}
 }
 
 // noDescriptors leaves the process no descriptors, until restore.
 func noDescriptors(t *testing.T) (restore func()) {
 	var old unix.Rlimit
-	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
-	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: old.Max}))
-	return func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) }
+	must.Do(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+	must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: old.Max}))
+	return func() { must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) }
 }
 
 // TestOneStreamDoesNotHoldItsLoop: other threads get their turns even if the stream never has to
@@ -329,7 +330,7 @@ func noDescriptors(t *testing.T) (restore func()) {
 func TestOneStreamDoesNotHoldItsLoop(t *testing.T) {
 	const total = 8 << 20
 	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, make([]byte, total), 0o600))
+	must.Do(t, os.WriteFile(path, make([]byte, total), 0o600))
 	one := make([]byte, 1)
 	ways := map[string]func(a, b *stream.Stream) (int64, error){
 		"Write": func(a, _ *stream.Stream) (int64, error) {
@@ -345,7 +346,7 @@ func TestOneStreamDoesNotHoldItsLoop(t *testing.T) {
 		},
 		"sendfile": func(a, _ *stream.Stream) (int64, error) {
 			f, err := os.Open(path)
-			must(t, err)
+			must.Do(t, err)
 			defer f.Close()
 			return io.Copy(a, f)
 		},
@@ -365,9 +366,9 @@ func TestOneStreamDoesNotHoldItsLoop(t *testing.T) {
 				// Room for all of it; without the privilege there is less, and the peer reads it.
 				_ = unix.SetsockoptInt(x, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 4*total)
 				a, err := stream.New(l, x)
-				must(t, err)
+				must.Do(t, err)
 				b, err := stream.New(l, y)
-				must(t, err)
+				must.Do(t, err)
 				running, turns := true, 0
 				l.Go(func(*loop.Thread) {
 					if n, err := way(a, b); n != total || err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
@@ -71,11 +72,11 @@ func TestMessageIsFree(t *testing.T) {
 				addr := ""
 				ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
 					srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, handler)
-					must(t, err)
+					must.Do(t, err)
 					addr = srv.Addr().String()
 				})
 				f, err := caller(t, addr).(*net.TCPConn).File() // blocking, and out of Go's poller
-				must(t, err)
+				must.Do(t, err)
 				defer f.Close()
 				fd, buf := int(f.Fd()), make([]byte, len(message))
 				allocs, ctls := costs(t, ls.All[0], func() {

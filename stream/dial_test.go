@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -91,7 +92,7 @@ func noAnswer() *net.Resolver {
 func deaf(t *testing.T, network, address string) (free func()) {
 	t.Helper()
 	free, err := tryDeaf(t, network, address)
-	must(t, err)
+	must.Do(t, err)
 	return free
 }
 
@@ -102,13 +103,13 @@ func tryDeaf(t *testing.T, network, address string) (free func(), err error) {
 		return nil, err
 	}
 	t.Cleanup(func() { unix.Close(fd) })
-	must(t, unix.Listen(fd, 0))
+	must.Do(t, unix.Listen(fd, 0))
 	c, err := net.Dial(network, address)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { c.Close() })
 	return func() {
 		n, _, err := unix.Accept(fd)
-		must(t, err)
+		must.Do(t, err)
 		unix.Close(n)
 	}, nil
 }
@@ -121,7 +122,7 @@ func deafBeside(t *testing.T) (port string) {
 		port = listening(t, "127.0.0.4")
 		_, err := tryDeaf(t, "tcp", "127.0.0.2:"+port)
 		if !errors.Is(err, unix.EADDRINUSE) {
-			must(t, err)
+			must.Do(t, err)
 			return port
 		}
 	}
@@ -131,7 +132,7 @@ func deafBeside(t *testing.T) (port string) {
 func listening(t *testing.T, ip string) (port string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", ip+":0")
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { ln.Close() })
 	_, port, _ = net.SplitHostPort(ln.Addr().String())
 	return port
@@ -139,7 +140,7 @@ func listening(t *testing.T, ip string) (port string) {
 
 func openDescriptors(t *testing.T) int {
 	entries, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
+	must.Do(t, err)
 	return len(entries)
 }
 
@@ -354,10 +355,10 @@ func TestDialEndsWithItsThread(t *testing.T) {
 				ended.Resolve(0)
 				return io.EOF
 			})
-			must(t, err)
+			must.Do(t, err)
 			l.Go(func(th *loop.Thread) {
 				c, err := stream.Dial(th, "tcp", srv.Addr().String(), 0)
-				must(t, err)
+				must.Do(t, err)
 				_, _ = c.Write([]byte("x"))
 				_, _ = dialing.Await(th, -1)
 				_ = th.Sleep(5 * time.Millisecond) // several attempts are under way
@@ -444,10 +445,10 @@ func TestDialWaitsQuietly(t *testing.T) {
 			for _, reset := range []bool{false, true} {
 				x, y := sockets(t, "tcp")
 				up, err := stream.New(l, x)
-				must(t, err)
+				must.Do(t, err)
 				_, _ = unix.Write(y, []byte("unread"))
 				if reset {
-					must(t, unix.SetsockoptLinger(
+					must.Do(t, unix.SetsockoptLinger(
 						y, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}))
 				}
 				unix.Close(y)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -23,8 +24,8 @@ func TestDuplex(t *testing.T) {
 		l.Go(func(*loop.Thread) {
 			defer a.Close()
 			_, err := a.Write(data)
-			must(t, err)
-			must(t, a.CloseWrite())
+			must.Do(t, err)
+			must.Do(t, a.CloseWrite())
 			if got, err := io.ReadAll(a); err != nil || !bytes.Equal(got, append(data, "end"...)) {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
@@ -53,7 +54,7 @@ func TestDuplex(t *testing.T) {
 				if err != stream.ErrWouldBlock {
 					t.Error(err)
 				}
-				must(t, d.Await(-1, true))
+				must.Do(t, d.Await(-1, true))
 				if _, err := d.SendHeld(); err != nil {
 					t.Error(err)
 				}
@@ -61,7 +62,7 @@ func TestDuplex(t *testing.T) {
 			if held == 0 {
 				t.Error("nothing was held: the test shows nothing")
 			}
-			must(t, d.End())
+			must.Do(t, d.End())
 			if _, err := b.Write([]byte("end")); err != nil || d.Held() != 0 {
 				t.Errorf("after the end: %v, %d held", err, d.Held())
 			}
@@ -72,7 +73,7 @@ func TestDuplex(t *testing.T) {
 // TestDuplexCopies: what is held goes out before a file, and before spliced bytes.
 func TestDuplexCopies(t *testing.T) {
 	path := t.TempDir() + "/file"
-	must(t, os.WriteFile(path, []byte("file"), 0o600))
+	must.Do(t, os.WriteFile(path, []byte("file"), 0o600))
 	bulk := chacha(1 << 20)
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		a, b := pair(t, l, "tcp")
@@ -80,7 +81,7 @@ func TestDuplexCopies(t *testing.T) {
 		l.Go(func(*loop.Thread) {
 			defer c.Close()
 			_, err := c.Write(bulk)
-			must(t, err)
+			must.Do(t, err)
 		})
 		l.Go(func(*loop.Thread) {
 			defer b.Close()
@@ -88,9 +89,9 @@ func TestDuplexCopies(t *testing.T) {
 			var d stream.Duplex
 			b.Duplex(&d)
 			_, err := b.Write(data16)
-			must(t, err)
+			must.Do(t, err)
 			f, err := os.Open(path)
-			must(t, err)
+			must.Do(t, err)
 			defer f.Close()
 			if n, err := io.Copy(b, f); n != 4 || err != nil {
 				t.Errorf("file: %d, %v", n, err)
@@ -98,13 +99,13 @@ func TestDuplexCopies(t *testing.T) {
 			if n, err := io.Copy(b, from); n != int64(len(bulk)) || err != nil {
 				t.Errorf("bulk: %d, %v", n, err)
 			}
-			must(t, d.End())
+			must.Do(t, d.End())
 		})
 		l.Go(func(th *loop.Thread) {
 			defer a.Close()
 			_ = th.Sleep(10 * time.Millisecond) // the socket is full by then
 			got, err := io.ReadAll(a)
-			must(t, err)
+			must.Do(t, err)
 			if want := append(append(bytes.Clone(data16), "file"...), bulk...); !bytes.Equal(
 				got, want) {
 				t.Errorf("%d bytes, or in another order", len(got))
@@ -167,7 +168,7 @@ func TestPace(t *testing.T) {
 			tooSlow("idle write", began, idle, err)
 
 			// A deadline instead, longer than the pace.
-			must(t, a.SetReadDeadline(time.Now().Add(3*idle)))
+			must.Do(t, a.SetReadDeadline(time.Now().Add(3*idle)))
 			began, in = l.Time(), stream.Pace{Idle: idle}
 			if err := a.AwaitInput(); err != nil { // there may be something to read
 				t.Errorf("deadline: %v", err)
@@ -182,7 +183,7 @@ func TestPace(t *testing.T) {
 			if !a.ReadExpired() {
 				t.Error("the deadline has not passed")
 			}
-			must(t, a.SetReadDeadline(time.Time{}))
+			must.Do(t, a.SetReadDeadline(time.Time{}))
 			a.SetNoWait(true)
 			if _, err := a.Read(buf); err != stream.ErrWouldBlock {
 				t.Errorf("what was waited by the deadline counts: %v", err)
@@ -221,9 +222,7 @@ func TestPace(t *testing.T) {
 			}
 			began = l.Time()
 			for err = nil; err == nil; _, err = d.SendHeld() {
-				if err := d.Await(-1, false); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, d.Await(-1, false))
 			}
 			tooSlow("held", began, idle, err)
 			if d.Held() != 0 {

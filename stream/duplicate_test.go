@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
@@ -23,30 +24,30 @@ func closeWithADuplicate(t *testing.T, th *loop.Thread) {
 	x, y := sockets(t, "unix")
 	defer unix.Close(y)
 	duplicate, err := unix.FcntlInt(uintptr(x), unix.F_DUPFD_CLOEXEC, 0)
-	must(t, err)
+	must.Do(t, err)
 	s, err := stream.New(l, x)
-	must(t, err)
-	must(t, s.Close())
+	must.Do(t, err)
+	must.Do(t, s.Close())
 
 	before := l.Stats().Events
 	_, err = unix.Write(y, []byte("x"))
-	must(t, err)
-	must(t, th.Sleep(5*time.Millisecond))
+	must.Do(t, err)
+	must.Do(t, th.Sleep(5*time.Millisecond))
 	if n := l.Stats().Events - before; n != 0 {
 		t.Error(n, " events of a stream that is closed")
 	}
 
 	again, err := unix.FcntlInt(uintptr(duplicate), unix.F_DUPFD_CLOEXEC, 0)
-	must(t, err)
+	must.Do(t, err)
 	unix.Close(duplicate)
 	if again != x {
-		must(t, unix.Dup3(again, x, unix.O_CLOEXEC))
+		must.Do(t, unix.Dup3(again, x, unix.O_CLOEXEC))
 		unix.Close(again)
 	}
 	s, err = stream.New(l, x)
-	must(t, err)
+	must.Do(t, err)
 	var b [1]byte
 	_, err = s.Read(b[:])
-	must(t, err)
-	must(t, s.Close())
+	must.Do(t, err)
+	must.Do(t, s.Close())
 }

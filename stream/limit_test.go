@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -29,7 +30,7 @@ func TestDeadlines(t *testing.T) {
 			defer a.Close()
 			defer b.Close()
 			_, _ = b.Write([]byte("x"))
-			must(t, a.SetDeadline(time.Now().Add(-time.Second)))
+			must.Do(t, a.SetDeadline(time.Now().Add(-time.Second)))
 			_, err := a.Read(buf)
 			timedOut(t, "read, passed", err, "read")
 			_, err = a.Write(buf)
@@ -39,13 +40,13 @@ func TestDeadlines(t *testing.T) {
 			}
 			_, err = io.Copy(io.Discard, a)
 			timedOut(t, "copy, passed", err, "read")
-			must(t, a.SetDeadline(time.Time{}))
+			must.Do(t, a.SetDeadline(time.Time{}))
 			if n, err := a.Read(buf); n != 1 || err != nil {
 				t.Errorf("deadline removed: %d, %v", n, err)
 			}
 
 			began := time.Now()
-			must(t, a.SetReadDeadline(began.Add(20*time.Millisecond)))
+			must.Do(t, a.SetReadDeadline(began.Add(20*time.Millisecond)))
 			_, err = a.Read(buf)
 			timedOut(t, "read, coming", err, "read")
 			if d := time.Since(began); d < 20*time.Millisecond {
@@ -58,7 +59,7 @@ func TestDeadlines(t *testing.T) {
 			fill(a)
 			before := l.Stats().Waits
 			began = time.Now()
-			must(t, a.SetWriteDeadline(began.Add(20*time.Millisecond)))
+			must.Do(t, a.SetWriteDeadline(began.Add(20*time.Millisecond)))
 			n, err := a.Write(make([]byte, 64<<20))
 			timedOut(t, "write to who does not read", err, "write")
 			if d := time.Since(began); d < 20*time.Millisecond || n == 64<<20 {
@@ -70,20 +71,20 @@ func TestDeadlines(t *testing.T) {
 			}
 
 			// From now on the other thread sets the deadline. It goes on when this one waits.
-			must(t, a.SetDeadline(time.Time{}))
+			must.Do(t, a.SetDeadline(time.Time{}))
 			steps[0].Resolve(0)
 			_, err = a.Read(buf)
 			timedOut(t, "set while it waits", err, "read")
-			must(t, a.SetReadDeadline(time.Now().Add(time.Hour)))
+			must.Do(t, a.SetReadDeadline(time.Now().Add(time.Hour)))
 			steps[1].Resolve(0)
 			_, err = a.Read(buf)
 			timedOut(t, "moved to earlier", err, "read")
-			must(t, a.SetReadDeadline(time.Now().Add(500*time.Millisecond)))
+			must.Do(t, a.SetReadDeadline(time.Now().Add(500*time.Millisecond)))
 			steps[2].Resolve(0)
 			if n, err := a.Read(buf); n != 1 || err != nil {
 				t.Errorf("moved to later: %d, %v", n, err)
 			}
-			must(t, a.SetReadDeadline(time.Now().Add(500*time.Millisecond)))
+			must.Do(t, a.SetReadDeadline(time.Now().Add(500*time.Millisecond)))
 			steps[3].Resolve(0)
 			if n, err := a.Read(buf); n != 1 || err != nil {
 				t.Errorf("removed: %d, %v", n, err)
@@ -94,19 +95,19 @@ func TestDeadlines(t *testing.T) {
 		})
 		l.Go(func(th *loop.Thread) {
 			for i, act := range []func(){
-				func() { must(t, a.SetReadDeadline(time.Unix(1, 0))) },
-				func() { must(t, a.SetDeadline(time.Now())) },
+				func() { must.Do(t, a.SetReadDeadline(time.Unix(1, 0))) },
+				func() { must.Do(t, a.SetDeadline(time.Now())) },
 				func() {
-					must(t, a.SetDeadline(time.Now().Add(time.Hour)))
+					must.Do(t, a.SetDeadline(time.Now().Add(time.Hour)))
 					_ = th.Sleep(510 * time.Millisecond)
 					_, _ = b.Write([]byte("z"))
 				},
 				func() {
-					must(t, a.SetReadDeadline(time.Time{}))
+					must.Do(t, a.SetReadDeadline(time.Time{}))
 					_ = th.Sleep(510 * time.Millisecond)
 					_, _ = b.Write([]byte("z"))
 				},
-				func() { must(t, a.SetWriteDeadline(time.Now())) },
+				func() { must.Do(t, a.SetWriteDeadline(time.Now())) },
 			} {
 				_, _ = steps[i].Await(th, -1)
 				act()
@@ -124,12 +125,12 @@ func TestDeadlinesFarAway(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			defer a.Close()
 			defer b.Close()
-			must(t, a.SetDeadline(past))
+			must.Do(t, a.SetDeadline(past))
 			_, err := a.Read(buf)
 			wants(t, "read, passed", err, loop.ErrDeadlineExceeded, "read")
 			_, err = a.Write(buf)
 			wants(t, "write, passed", err, loop.ErrDeadlineExceeded, "write")
-			must(t, a.SetDeadline(future))
+			must.Do(t, a.SetDeadline(future))
 			th.Go(func(*loop.Thread) error { // runs when Read waits, as the next one does
 				_, err := b.Write([]byte("x"))
 				return err
@@ -168,14 +169,14 @@ func TestDeadlinesOfOnesOwn(t *testing.T) {
 				}
 			}
 		})
-		must(t, err)
+		must.Do(t, err)
 		l.Go(func(th *loop.Thread) {
 			c, err := stream.Dial(th, "tcp", srv.Addr().String(), time.Minute)
-			must(t, err)
+			must.Do(t, err)
 			for range 3 {
 				_, _ = c.Write([]byte("ping"))
 				_, err := io.ReadFull(c, make([]byte, 4))
-				must(t, err)
+				must.Do(t, err)
 			}
 			_ = c.Close()
 			_ = srv.Close()

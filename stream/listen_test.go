@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -24,7 +25,7 @@ func caller(t *testing.T, addr string) net.Conn {
 		network = "unix"
 	}
 	c, err := net.Dial(network, addr)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	return c
@@ -34,7 +35,7 @@ func caller(t *testing.T, addr string) net.Conn {
 func asks(t *testing.T, c net.Conn, message string) {
 	t.Helper()
 	_, err := io.WriteString(c, message)
-	must(t, err)
+	must.Do(t, err)
 	got := make([]byte, len(message))
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != message {
 		t.Fatalf("got %q, %v; want %q", got, err, message)
@@ -68,7 +69,7 @@ func TestListen(t *testing.T) {
 			var listeners []*stream.Listener
 			ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
 				ln, err := stream.Listen(l, network, addr)
-				must(t, err)
+				must.Do(t, err)
 				addr = ln.Addr().String()
 				listeners = append(listeners, ln)
 				accepting(t, l, ln)
@@ -80,7 +81,7 @@ func TestListen(t *testing.T) {
 				clients = append(clients, c)
 			}
 			ls.On(func(*loop.Loop) {
-				must(t, listeners[0].Close())
+				must.Do(t, listeners[0].Close())
 				wants(t, "second Close", listeners[0].Close(), net.ErrClosed, "close")
 			})
 			if network == "unix" {
@@ -106,7 +107,7 @@ func TestListen(t *testing.T) {
 
 func TestListenErrors(t *testing.T) {
 	taken := filepath.Join(t.TempDir(), "taken")
-	must(t, os.WriteFile(taken, nil, 0o600))
+	must.Do(t, os.WriteFile(taken, nil, 0o600))
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		serve := func(network, address string) error {
 			_, err := stream.Serve(l, network, address, 0, nil)
@@ -136,7 +137,7 @@ func TestListenErrors(t *testing.T) {
 func TestAcceptWithoutDescriptors(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		ln, err := stream.Listen(l, "tcp", "127.0.0.1:0")
-		must(t, err)
+		must.Do(t, err)
 		x := caller(t, ln.Addr().String())
 		l.Go(func(th *loop.Thread) {
 			restore := noDescriptors(t)
@@ -154,7 +155,7 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 				t.Errorf("accepted %v, not %v", c.RemoteAddr(), x.LocalAddr())
 			}
 			_ = c.Close()
-			must(t, ln.Close())
+			must.Do(t, ln.Close())
 			_, err = ln.Accept()
 			wants(t, "Accept after Close", err, net.ErrClosed, "accept")
 		})
@@ -165,7 +166,7 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 func TestStopWithoutDescriptors(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		ln, err := stream.Listen(l, "tcp", "127.0.0.1:0")
-		must(t, err)
+		must.Do(t, err)
 		caller(t, ln.Addr().String())
 		l.Go(func(th *loop.Thread) {
 			ended := false
@@ -190,7 +191,7 @@ func TestStopWithoutDescriptors(t *testing.T) {
 func TestOneThreadAccepts(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		ln, err := stream.Listen(l, "tcp", "127.0.0.1:0")
-		must(t, err)
+		must.Do(t, err)
 		if _, err := ln.Accept(); err == nil {
 			t.Error("accepted without a thread")
 		}
@@ -201,7 +202,7 @@ func TestOneThreadAccepts(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			_, err := ln.Accept()
 			wants(t, "second", err, loop.ErrAwaited, "accept")
-			must(t, ln.Close())
+			must.Do(t, ln.Close())
 		})
 	})
 }
@@ -224,14 +225,14 @@ func TestDetach(t *testing.T) {
 		var accepts *stream.Listener
 		var serves *stream.Server
 		plainListener, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
+		must.Do(t, err)
 		defer plainListener.Close()
 		ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
 			accepts, err = stream.Listen(l, "tcp", "127.0.0.1:0")
-			must(t, err)
+			must.Do(t, err)
 			l.Go(func(*loop.Thread) {
 				c, err := accepts.Accept()
-				must(t, err)
+				must.Do(t, err)
 				detach(c.(*stream.Stream))
 			})
 			serves, err = stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(
@@ -244,15 +245,15 @@ func TestDetach(t *testing.T) {
 				}
 				return nil
 			})
-			must(t, err)
+			must.Do(t, err)
 			l.Go(func(th *loop.Thread) {
 				s, err := stream.Dial(th, "tcp", plainListener.Addr().String(), 0)
-				must(t, err)
+				must.Do(t, err)
 				detach(s)
 			})
 		})
 		peer, err := plainListener.Accept()
-		must(t, err)
+		must.Do(t, err)
 		check := func(what string, peer net.Conn) {
 			t.Helper()
 			c := <-detached

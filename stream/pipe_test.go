@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -28,7 +29,7 @@ func TestPipe(t *testing.T) {
 				_, err := from.Write(data)
 				return err
 			})
-			must(t, src.AwaitRead(-1))
+			must.Do(t, src.AwaitRead(-1))
 			n, err := p.Fill(src, 100)
 			if n != 100 || err != nil || p.Held() != 100 {
 				t.Errorf("a limit: %d, %v, held %d", n, err, p.Held())
@@ -52,14 +53,14 @@ func TestPipe(t *testing.T) {
 						})
 					}
 					if left > 0 {
-						must(t, dst.AwaitWrite(-1))
+						must.Do(t, dst.AwaitWrite(-1))
 					}
 				}
 				if err != nil {
 					break
 				}
 				for n, err = p.Fill(src, 1<<20); err == stream.ErrWouldBlock; n, err = p.Fill(src, 1<<20) {
-					must(t, src.AwaitRead(-1))
+					must.Do(t, src.AwaitRead(-1))
 				}
 			}
 			if err != io.EOF || total != len(data) || !full || p.Held() != 0 {
@@ -78,15 +79,15 @@ func TestPipe(t *testing.T) {
 // Bytes for which there is no pipe can be read.
 func TestPipesAreBounded(t *testing.T) {
 	var limit syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
-	defer func() { must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) }()
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	defer func() { must.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) }()
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		bound := stream.PipesMade() + 2
 		if uint64(bound)*32 > limit.Max {
 			t.Skip("too few descriptors")
 		}
 		low := syscall.Rlimit{Cur: uint64(bound) * 32, Max: limit.Max}
-		must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low))
+		must.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low))
 		if n := stream.MaxPipes(); n != bound {
 			t.Errorf("%d pipes may be, want %d", n, bound)
 		}
@@ -99,8 +100,8 @@ func TestPipesAreBounded(t *testing.T) {
 				defer src.Close()
 				defer held[i].Drop()
 				_, err := from.Write([]byte("x"))
-				must(t, err)
-				must(t, src.AwaitRead(-1))
+				must.Do(t, err)
+				must.Do(t, src.AwaitRead(-1))
 				n, err := held[i].Fill(src, 100)
 				if err == errors.ErrUnsupported {
 					refused++

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -49,7 +50,7 @@ func TestServe(t *testing.T) {
 					_, err := s.Write(line)
 					return err
 				})
-				must(t, err)
+				must.Do(t, err)
 				addr = srv.Addr().String()
 			})
 			ls.Panics.Expect()
@@ -125,7 +126,7 @@ func TestServeEndsWithTheInput(t *testing.T) {
 						return handler(th, s)
 					}
 					srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, counting)
-					must(t, err)
+					must.Do(t, err)
 					c := caller(t, srv.Addr().String()).(*net.TCPConn)
 					_, _ = io.WriteString(c, "some input")
 					if reset {
@@ -138,7 +139,7 @@ func TestServeEndsWithTheInput(t *testing.T) {
 						for l.Threads() < 3 { // listener, connection, this one
 							th.Yield()
 						}
-						must(t, srv.Close())
+						must.Do(t, srv.Close())
 						for l.Threads() > 1 {
 							_ = th.Sleep(time.Millisecond)
 						}
@@ -162,14 +163,14 @@ func TestServeIdleTimeout(t *testing.T) {
 			return err
 		}
 		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 50*time.Millisecond, handler)
-		must(t, err)
+		must.Do(t, err)
 		l.Go(func(th *loop.Thread) {
 			began := time.Now()
 			silent, err := stream.Dial(th, "tcp", srv.Addr().String(), 0)
-			must(t, err)
+			must.Do(t, err)
 			defer silent.Close()
 			other, err := stream.Dial(th, "tcp", srv.Addr().String(), 0)
-			must(t, err)
+			must.Do(t, err)
 			defer other.Close()
 			_, _ = other.Write([]byte("x"))
 			if _, err := silent.Read(make([]byte, 1)); err != io.EOF ||
@@ -180,7 +181,7 @@ func TestServeIdleTimeout(t *testing.T) {
 				time.Since(began) < 150*time.Millisecond {
 				t.Errorf("silent later: %v after %v", err, time.Since(began))
 			}
-			must(t, srv.Close())
+			must.Do(t, srv.Close())
 		})
 	})
 }
@@ -204,7 +205,7 @@ func TestServeStops(t *testing.T) {
 				}
 				return err
 			})
-			must(t, err)
+			must.Do(t, err)
 			addr = srv.Addr().String()
 		})
 		idle, late, waits := caller(t, addr), caller(t, addr), caller(t, addr)

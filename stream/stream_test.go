@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -71,26 +72,19 @@ func sockets(t *testing.T, network string) (a, b int) {
 		t.Fatal(err)
 	}
 	defer unix.Close(ln)
-	must(t, unix.Bind(ln, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
-	must(t, unix.Listen(ln, 1))
+	must.Do(t, unix.Bind(ln, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must.Do(t, unix.Listen(ln, 1))
 	addr, err := unix.Getsockname(ln)
-	must(t, err)
+	must.Do(t, err)
 	a, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	must(t, err)
-	must(t, unix.Connect(a, addr))
-	must(t, unix.SetNonblock(a, true))
+	must.Do(t, err)
+	must.Do(t, unix.Connect(a, addr))
+	must.Do(t, unix.SetNonblock(a, true))
 	b, _, err = unix.Accept4(ln, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
-	must(t, err)
-	must(t, unix.SetsockoptInt(a, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
-	must(t, unix.SetsockoptInt(b, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
+	must.Do(t, err)
+	must.Do(t, unix.SetsockoptInt(a, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
+	must.Do(t, unix.SetsockoptInt(b, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
 	return a, b
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // pair returns a connection with both ends on the loop.
@@ -98,9 +92,9 @@ func pair(t *testing.T, l *loop.Loop, network string) (a, b *stream.Stream) {
 	t.Helper()
 	x, y := sockets(t, network)
 	a, err := stream.New(l, x)
-	must(t, err)
+	must.Do(t, err)
 	b, err = stream.New(l, y)
-	must(t, err)
+	must.Do(t, err)
 	return a, b
 }
 
@@ -145,7 +139,7 @@ func TestStreamIsANetConn(t *testing.T) {
 				if n != 5 || err != nil {
 					t.Errorf("send: %d, %v", n, err)
 				}
-				must(t, a.CloseWrite())
+				must.Do(t, a.CloseWrite())
 				answer, err := io.ReadAll(a)
 				if string(answer) != "HELLO, WORLD" || err != nil {
 					t.Errorf("answer %q, %v", answer, err)
@@ -165,7 +159,7 @@ func TestStreamIsANetConn(t *testing.T) {
 					}
 				}
 				_, _ = b.Write(bytes.ToUpper(question))
-				must(t, b.Close())
+				must.Do(t, b.Close())
 			})
 		})
 	}
@@ -296,7 +290,7 @@ func TestCloseEndsWaits(t *testing.T) {
 		})
 		l.Go(func(th *loop.Thread) {
 			_, _ = ready.Await(th, -1)
-			must(t, a.Close())
+			must.Do(t, a.Close())
 			_, _ = ended.Await(th, -1)
 			_, err := a.Read(make([]byte, 1))
 			wants(t, "Read after Close", err, net.ErrClosed, "read")
@@ -324,7 +318,7 @@ func TestCloseEndsWaits(t *testing.T) {
 			if a.LocalAddr() == nil || a.RemoteAddr() == nil {
 				t.Error("no addresses after Close")
 			}
-			must(t, b.Close())
+			must.Do(t, b.Close())
 		})
 	})
 }
@@ -335,8 +329,8 @@ func TestPeerErrors(t *testing.T) {
 			reset := func() (s *stream.Stream) {
 				x, y := sockets(t, "tcp")
 				s, err := stream.New(l, x)
-				must(t, err)
-				must(t, unix.SetsockoptLinger(
+				must.Do(t, err)
+				must.Do(t, unix.SetsockoptLinger(
 					y, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}))
 				unix.Close(y)
 				return s
@@ -344,14 +338,14 @@ func TestPeerErrors(t *testing.T) {
 			s := reset()
 			_, err := s.Read(make([]byte, 1))
 			wants(t, "read", err, syscall.ECONNRESET, "read")
-			must(t, s.Close())
+			must.Do(t, s.Close())
 
 			s = reset()
 			_, err = s.Write(make([]byte, 1))
 			wants(t, "write", err, syscall.ECONNRESET, "write")
 			_, err = s.Write(make([]byte, 1))
 			wants(t, "write again", err, syscall.EPIPE, "write")
-			must(t, s.Close())
+			must.Do(t, s.Close())
 		})
 	})
 }
@@ -374,10 +368,10 @@ func TestWaitsEndForTheThread(t *testing.T) {
 			over.Resolve(0)
 			return io.EOF
 		})
-		must(t, err)
+		must.Do(t, err)
 		l.Go(func(th *loop.Thread) {
 			c, err := stream.Dial(th, "tcp", srv.Addr().String(), time.Minute)
-			must(t, err)
+			must.Do(t, err)
 			_, _ = c.Write([]byte("x"))
 			_, _ = waiting.Await(th, -1)
 			_ = c.Close()
@@ -468,7 +462,7 @@ func TestNoWait(t *testing.T) {
 // luck could tell; with it, the call panics.
 func TestForeignGoroutines(t *testing.T) {
 	l, err := loop.New(loop.Options{})
-	must(t, err)
+	must.Do(t, err)
 	a, b := pair(t, l, "tcp")
 	if _, err := a.Read(make([]byte, 1)); err == nil {
 		t.Error("a read waited without a thread")
@@ -497,5 +491,5 @@ func TestForeignGoroutines(t *testing.T) {
 			}
 		}
 	})
-	must(t, l.Run())
+	must.Do(t, l.Run())
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -34,13 +35,13 @@ func TestTLSOverStreams(t *testing.T) {
 			l.Go(func(th *loop.Thread) {
 				c := tls.Client(b, &tls.Config{InsecureSkipVerify: true, MaxVersion: version})
 				defer c.Close()
-				must(t, c.SetDeadline(time.Now().Add(20*time.Second)))
-				must(t, c.Handshake())
+				must.Do(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+				must.Do(t, c.Handshake())
 				// One thread owns both directions of a tls.Conn.
 				for rest := data; len(rest) > 0; {
 					n := min(len(rest), 40_000)
 					_, err := c.Write(rest[:n])
-					must(t, err)
+					must.Do(t, err)
 					got := make([]byte, n)
 					if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, rest[:n]) {
 						t.Errorf("got other than sent, %v", err)
@@ -48,7 +49,7 @@ func TestTLSOverStreams(t *testing.T) {
 					}
 					rest = rest[n:]
 				}
-				must(t, c.CloseWrite())
+				must.Do(t, c.CloseWrite())
 				if rest, err := io.ReadAll(c); len(rest) > 0 || err != nil {
 					t.Errorf("the end: %q, %v", rest, err)
 				}
@@ -80,7 +81,7 @@ func TestTLSInTryMode(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			s := tls.Server(a, serverTLS())
 			defer s.Close()
-			must(t, s.Handshake())
+			must.Do(t, s.Handshake())
 			a.SetNoWait(true)
 			readable, tick := a.Readable(), th.After(0)
 			got, waits, ticks := []byte(nil), 0, 0
@@ -113,8 +114,8 @@ func TestTLSInTryMode(t *testing.T) {
 		})
 		l.Go(func(th *loop.Thread) {
 			c := tls.Client(y, &tls.Config{InsecureSkipVerify: true})
-			must(t, c.SetReadDeadline(time.Time{}))
-			must(t, c.Handshake())
+			must.Do(t, c.SetReadDeadline(time.Time{}))
+			must.Do(t, c.Handshake())
 			_ = c.SetReadDeadline(time.Now())
 			if _, err := c.Read(make([]byte, 1)); !isTimeout(err) {
 				t.Errorf("deadline: %v", err)
@@ -122,9 +123,9 @@ func TestTLSInTryMode(t *testing.T) {
 			_ = c.SetReadDeadline(time.Time{})
 			for range 20 {
 				_, err := io.WriteString(c, "message")
-				must(t, err)
+				must.Do(t, err)
 			}
-			must(t, c.CloseWrite())
+			must.Do(t, c.CloseWrite())
 			if rest, err := io.ReadAll(c); len(rest) > 0 || err != nil {
 				t.Errorf("the end: %q, %v", rest, err)
 			}
@@ -166,8 +167,8 @@ func TestHTTPOverStreams(t *testing.T) {
 				for _, n := range []int{0, 10, 300_000} {
 					body := chacha(n)
 					req, err := http.NewRequest("POST", server.URL, bytes.NewReader(body))
-					must(t, err)
-					must(t, req.Write(c))
+					must.Do(t, err)
+					must.Do(t, req.Write(c))
 					resp, err := http.ReadResponse(br, req)
 					if err != nil {
 						t.Error(err)
@@ -212,7 +213,7 @@ func TestServeHTTPOverStreams(t *testing.T) {
 					}
 				}
 			})
-			must(t, err)
+			must.Do(t, err)
 			addr = srv.Addr().String()
 		})
 		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
@@ -222,7 +223,7 @@ func TestServeHTTPOverStreams(t *testing.T) {
 			body := chacha(n)
 			resp, err := (&http.Client{Transport: transport}).Post(
 				scheme+addr, "", bytes.NewReader(body))
-			must(t, err)
+			must.Do(t, err)
 			got, err := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()
 			if resp.StatusCode != 200 || err != nil || !bytes.Equal(got, body) {

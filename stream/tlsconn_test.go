@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/keyupdate"
 	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -32,24 +33,24 @@ func TestTLSConnBothWays(t *testing.T) {
 				stream.TLSClient(b, &tls.Config{InsecureSkipVerify: true, MaxVersion: version}),
 			} {
 				l.Go(func(th *loop.Thread) {
-					must(t, c.SetDeadline(time.Now().Add(wait.Patience)))
+					must.Do(t, c.SetDeadline(time.Now().Add(wait.Patience)))
 					th.Go(func(*loop.Thread) error {
 						n, err := c.Write(data)
-						must(t, err)
+						must.Do(t, err)
 						if n != len(data) {
 							t.Errorf("%d bytes are written", n)
 						}
-						must(t, c.CloseWrite())
+						must.Do(t, c.CloseWrite())
 						return nil
 					})
 					if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, data) {
 						t.Errorf("read %d bytes, %v", len(got), err)
 					}
-					must(t, th.Join())
+					must.Do(t, th.Join())
 					if v := c.ConnectionState().Version; v != version {
 						t.Errorf("version %x", v)
 					}
-					must(t, c.Close())
+					must.Do(t, c.Close())
 				})
 			}
 		})
@@ -70,7 +71,7 @@ type stalled struct {
 
 func stall(t *testing.T, m mode, data []byte) *stalled {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	defer ln.Close()
 	s := &stalled{read: make(chan error, 1), wrote: make(chan error, 1)}
 	s.Loops = loops.Start(t, m, quiet, func(l *loop.Loop) {
@@ -78,7 +79,7 @@ func stall(t *testing.T, m mode, data []byte) *stalled {
 	})
 	s.Go(0, func(th *loop.Thread) {
 		c, err := stream.Dial(th, "tcp", ln.Addr().String(), wait.Patience)
-		must(t, err)
+		must.Do(t, err)
 		s.conn = stream.TLSClient(c, &tls.Config{InsecureSkipVerify: true})
 		th.Go(func(*loop.Thread) error {
 			_, err := s.conn.Write(data)
@@ -89,14 +90,14 @@ func stall(t *testing.T, m mode, data []byte) *stalled {
 		s.read <- err
 	})
 	s.peer, err = ln.Accept()
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { s.peer.Close() })
-	must(t, s.peer.SetDeadline(time.Now().Add(wait.Patience)))
-	must(t, s.peer.(*net.TCPConn).SetReadBuffer(64<<10))
+	must.Do(t, s.peer.SetDeadline(time.Now().Add(wait.Patience)))
+	must.Do(t, s.peer.(*net.TCPConn).SetReadBuffer(64<<10))
 	config := serverTLS().Clone()
 	config.KeyLogWriter, config.SessionTicketsDisabled = &s.secrets, true // no record before the test's
 	s.tls = tls.Server(s.peer, config)
-	must(t, s.tls.Handshake())
+	must.Do(t, s.tls.Handshake())
 	s.Settle()
 	select {
 	case err := <-s.wrote:
@@ -116,11 +117,11 @@ func TestTLSConnDamagedRecord(t *testing.T) {
 		}
 		s := stall(t, m, make([]byte, 8<<20))
 		_, err := s.peer.Write(append([]byte{23, 3, 3, 0, 24}, make([]byte, 24)...))
-		must(t, err)
+		must.Do(t, err)
 		if err := <-s.read; !strings.Contains(err.Error(), "bad record MAC") {
 			t.Errorf("read: %v", err)
 		}
-		s.On(func(*loop.Loop) { must(t, s.conn.Close()) })
+		s.On(func(*loop.Loop) { must.Do(t, s.conn.Close()) })
 		if <-s.wrote == nil {
 			t.Error("the write has had no error")
 		}
@@ -141,18 +142,18 @@ func TestTLSConnKeyUpdate(t *testing.T) {
 			t.Skip("the processor has no AES")
 		}
 		_, err := s.peer.Write(keyupdate.First(t, s.secrets.String(), "SERVER", true))
-		must(t, err)
+		must.Do(t, err)
 		s.Settle() // the reader has answered, or the loop is blocked
 		got := make([]byte, len(data))
 		if n, err := io.ReadFull(s.tls, got); err != nil || !bytes.Equal(got, data) {
 			t.Errorf("the peer has read %d bytes, %v", n, err)
 		}
-		must(t, <-s.wrote)
-		s.On(func(*loop.Loop) { must(t, s.conn.SetReadDeadline(time.Unix(1, 0))) })
+		must.Do(t, <-s.wrote)
+		s.On(func(*loop.Loop) { must.Do(t, s.conn.SetReadDeadline(time.Unix(1, 0))) })
 		if err := <-s.read; !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("read: %v", err)
 		}
-		s.On(func(*loop.Loop) { must(t, s.conn.Close()) })
+		s.On(func(*loop.Loop) { must.Do(t, s.conn.Close()) })
 		if _, err := s.tls.Read(got); err != io.EOF && !invariants.Enabled { // which refuse writes
 			t.Errorf("no close_notify with the new keys: %v", err)
 		}
@@ -170,7 +171,7 @@ func TestTLSConnOneReader(t *testing.T) {
 				Renegotiation: tls.RenegotiateFreelyAsClient}),
 		} {
 			l.Go(func(th *loop.Thread) {
-				must(t, c.Handshake())
+				must.Do(t, c.Handshake())
 				th.Go(func(*loop.Thread) error {
 					_, err := c.Read(make([]byte, 1))
 					if err == nil || errors.Is(err, loop.ErrAwaited) {
@@ -181,9 +182,9 @@ func TestTLSConnOneReader(t *testing.T) {
 				th.Yield()
 				_, err := c.Read(make([]byte, 1))
 				wants(t, "second", err, loop.ErrAwaited, "read")
-				must(t, th.Sleep(10*time.Millisecond)) // both have tried
-				must(t, c.Close())
-				must(t, th.Join())
+				must.Do(t, th.Sleep(10*time.Millisecond)) // both have tried
+				must.Do(t, c.Close())
+				must.Do(t, th.Join())
 			})
 		}
 	})

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestLogNobodyReads: stderr is a pipe that is full, and clients do what makes the server log long
@@ -49,9 +51,7 @@ func TestLogNobodyReads(t *testing.T) {
 func besideHostile(t *testing.T, read bool) (median time.Duration, rest string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "index.php"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "index.php"), "")
 	application, err := net.Listen("tcp", "127.0.0.1:0") // that accepts, and says nothing
 	if err != nil {
 		t.Fatal(err)
@@ -63,9 +63,7 @@ func besideHostile(t *testing.T, read bool) (median time.Duration, rest string) 
 		"[[site.route]]\nprefix = \"/echo\"\nhandler = \"echo\"\n"+
 		"[[site.route]]\nprefix = \"/\"\nmodule = \"fastcgi\"\naddress = %q\nscript_path = %q\n",
 		application.Addr(), dir)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, conf, text)
 
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -78,9 +76,7 @@ func besideHostile(t *testing.T, read bool) (median time.Duration, rest string) 
 	cmd := exec.Command("lwango", "-c", conf)
 	cmd.Stderr = w
 	cmd.Env = append(cmd.Environ(), "GORACE="+noExitSleep)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	w.Close()
 	defer func() {
 		_ = cmd.Process.Kill()
@@ -132,9 +128,7 @@ func besideHostile(t *testing.T, read bool) (median time.Duration, rest string) 
 		}
 		go readAll()
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(os.Interrupt))
 	return median, <-all
 }
 

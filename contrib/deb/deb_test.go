@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -42,11 +43,11 @@ func TestPackage(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "root")
 	for _, d := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "etc", "tmp"} {
-		must(t, os.MkdirAll(filepath.Join(dir, d), 0o755))
+		must.Do(t, os.MkdirAll(filepath.Join(dir, d), 0o755))
 	}
-	must(t, os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky))
-	must(t, os.Chmod(filepath.Dir(dir), 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, "var/lib/dpkg/status"), nil, 0o644))
+	must.Do(t, os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky))
+	must.Do(t, os.Chmod(filepath.Dir(dir), 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "var/lib/dpkg/status"), nil, 0o644))
 	dpkg := func(args ...string) {
 		t.Helper()
 		run(t, exec.Command("dpkg", append([]string{"--root=" + dir, "--force-script-chrootless", "--force-depends",
@@ -67,19 +68,19 @@ func TestPackage(t *testing.T) {
 		}
 	}
 	conf := filepath.Join(dir, "etc/lwango/lwango.conf")
-	must(t, os.WriteFile(filepath.Join(dir, "var/www/html/index.html"), []byte("from the package"), 0o644))
-	must(t, os.MkdirAll(filepath.Join(dir, "run/lwango"), 0o755)) // as RuntimeDirectory= of the unit
+	must.Do(t, os.WriteFile(filepath.Join(dir, "var/www/html/index.html"), []byte("from the package"), 0o644))
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "run/lwango"), 0o755)) // as RuntimeDirectory= of the unit
 	as := user(t, dir)
-	must(t, os.Chown(filepath.Join(dir, "run/lwango"), int(as.Uid), int(as.Gid)))
+	must.Do(t, os.Chown(filepath.Join(dir, "run/lwango"), int(as.Uid), int(as.Gid)))
 	visit(t, dir, "v1.0.0")
 
 	text, err := os.ReadFile(conf)
-	must(t, err)
-	must(t, os.WriteFile(conf, append(text, "\n[site.headers_of_mine]\n"...), 0o644))
+	must.Do(t, err)
+	must.Do(t, os.WriteFile(conf, append(text, "\n[site.headers_of_mine]\n"...), 0o644))
 	if err := inside(t, dir, "-t", "-c", "/etc/lwango/lwango.conf").Run(); err == nil {
 		t.Error("a wrong configuration is taken")
 	}
-	must(t, os.WriteFile(conf, append(text, "\n# mine\n"...), 0o644))
+	must.Do(t, os.WriteFile(conf, append(text, "\n# mine\n"...), 0o644))
 	dpkg("-i", two)
 	if now, _ := os.ReadFile(conf); !bytes.HasSuffix(now, []byte("# mine\n")) {
 		t.Error("the upgrade has changed the configuration")
@@ -108,7 +109,7 @@ func TestPostinst(t *testing.T) {
 		"systemctl":        `echo "systemctl $*"; [ "$1" != is-active ] || exit $INACTIVE`,
 		"lwango":           `echo "lwango $*"; case "$REFUSES" in *"$3"*) exit 1; esac`,
 	} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 	}
 	const active, upgrade, check = "systemctl is-active --quiet lwango.service\n",
 		"lwango -c /etc/lwango/lwango.conf -upgrade\n", "lwango -c /etc/lwango/lwango.conf -t\n"
@@ -163,7 +164,7 @@ func inside(t *testing.T, dir string, args ...string) *exec.Cmd {
 func user(t *testing.T, dir string) *syscall.Credential {
 	t.Helper()
 	passwd, err := os.ReadFile(filepath.Join(dir, "etc/passwd"))
-	must(t, err)
+	must.Do(t, err)
 	m := regexp.MustCompile(`(?m)^lwango:[^:]*:(\d+):(\d+):`).FindStringSubmatch(string(passwd))
 	if m == nil {
 		t.Fatalf("no user in:\n%s", passwd)
@@ -180,10 +181,10 @@ func visit(t *testing.T, dir, version string) {
 	}
 	cmd := inside(t, dir, "-c", "/etc/lwango/lwango.conf", "-l", "127.0.0.1:0")
 	stderr, err := cmd.StderrPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.Do(t, err)
+	must.Do(t, cmd.Start())
 	defer func() {
-		must(t, cmd.Process.Signal(syscall.SIGTERM))
+		must.Do(t, cmd.Process.Signal(syscall.SIGTERM))
 		_, _ = io.Copy(io.Discard, stderr)
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
@@ -197,7 +198,7 @@ func visit(t *testing.T, dir, version string) {
 		if m := listening.FindStringSubmatch(lines.Text()); m != nil {
 			client := http.Client{Timeout: wait.Patience}
 			resp, err := client.Get("http://" + m[1] + "/")
-			must(t, err)
+			must.Do(t, err)
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
 			if err != nil || resp.StatusCode != 200 || string(body) != "from the package" {
@@ -220,7 +221,7 @@ func number(s string) (n uint32) {
 func sum(t *testing.T, path string) [sha256.Size]byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	must(t, err)
+	must.Do(t, err)
 	return sha256.Sum256(text)
 }
 
@@ -233,11 +234,4 @@ func run(t *testing.T, cmd *exec.Cmd) string {
 		t.Fatalf("%v: %v\n%s%s", cmd.Args, err, out, &stderr)
 	}
 	return string(out)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/machine"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -19,7 +20,7 @@ func TestUnderSystemd(t *testing.T) {
 	m := machine.Start(t)
 	for _, version := range []string{"1.0.0", "1.0.1"} {
 		text, err := os.ReadFile(build(t, root, version))
-		must(t, err)
+		must.Do(t, err)
 		m.Write("/tmp/"+version+".deb", string(text), 0o644)
 	}
 	install := func(version string) {
@@ -62,7 +63,7 @@ func TestUnderSystemd(t *testing.T) {
 	// A wrong file: reload fails, and nothing changes.
 	conf := "/etc/lwango/lwango.conf"
 	right, err := os.ReadFile(m.Path(conf))
-	must(t, err)
+	must.Do(t, err)
 	m.Write(conf, string(right)+"\n[nonsense]\n", 0o644)
 	if said, err := m.Try("systemctl reload lwango"); err == nil {
 		t.Errorf("a wrong file is taken: %s", said)

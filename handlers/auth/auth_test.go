@@ -18,6 +18,7 @@ import (
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/server"
 	"golang.org/x/crypto/bcrypt"
@@ -54,12 +55,8 @@ func start(t *testing.T, m modes.Mode, text string) *site {
 func (s *site) write(text string) {
 	s.t.Helper()
 	// A new file under the old name, as careful editors do it.
-	if err := os.WriteFile(s.file+".new", []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.Rename(s.file+".new", s.file); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Write(s.t, s.file+".new", text)
+	must.Do(s.t, os.Rename(s.file+".new", s.file))
 }
 
 func basic(credentials string) string {
@@ -156,13 +153,9 @@ func TestChanges(t *testing.T) {
 	s.write("ann:plain\n")
 	check("malformed", anew, s.file+":1: ")
 	check("still malformed", anew, "")
-	if err := os.Remove(s.file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(s.file))
 	check("removed", anew, "no such file")
-	if err := syscall.Mkfifo(s.file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(s.file, 0o600))
 	check("a FIFO", anew, "is no regular file")
 	s.write("")
 	check("empty", map[string]string{"ann:old": "401", "ann:new": "401"}, "users=0")
@@ -173,13 +166,9 @@ func TestChanges(t *testing.T) {
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"good": "ann:" + sha, "bad": "\nann:x"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), text)
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
 	for _, test := range []struct {
 		set  auth.Settings
 		key  string
@@ -209,9 +198,7 @@ func TestCost(t *testing.T) {
 		t.Skip("sync.Pool drops things at random under the race detector")
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "users"), []byte("ann:"+sha), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "users"), "ann:"+sha)
 	mw, err := auth.New(auth.Settings{Htpasswd: "users"}, handlers.Env{Dir: dir})
 	if err != nil {
 		t.Fatal(err)

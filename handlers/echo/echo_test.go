@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/handlers/echo"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func TestEcho(t *testing.T) {
@@ -92,9 +93,7 @@ func TestStreaming(t *testing.T) {
 				sent <- w.Flush()
 			}()
 			got := c.Answer("POST")
-			if err := <-sent; err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, <-sent)
 			if got.StatusCode != 200 || got.Text != strings.Repeat(chunk, pieces) {
 				t.Errorf("chunked %v: status %d, %d bytes", chunked, got.StatusCode, len(got.Text))
 			}

@@ -18,17 +18,11 @@ import (
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // long does not fit in what a response gathers, so its head goes out before its handler returns.
 var long = strings.Repeat("a long page\n", 10_000)
@@ -41,17 +35,17 @@ func start(t *testing.T, m modes.Mode, pages map[string]string) (*server.Server,
 		"www/errors/gone.html": "gone for ever",
 	} {
 		path := filepath.Join(dir, name)
-		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		check(t, os.WriteFile(path, []byte(text), 0o644))
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	log := new(logtext.Buffer)
 	env := handlers.Env{Dir: dir, Prefix: "/", Logger: slog.New(slog.NewTextHandler(log, nil))}
 	p, err := errorpages.New(pages, env)
-	check(t, err)
+	must.Do(t, err)
 	files := servefiles.Defaults
 	files.Path, files.CacheControl = "www", "immutable"
 	serve, err := servefiles.New(files, env)
-	check(t, err)
+	must.Do(t, err)
 	answers := map[string]conn.Handler{
 		"/panic": func(*conn.Request, *conn.Response) int { panic("a test") },
 		"/own": func(_ *conn.Request, w *conn.Response) int {
@@ -97,7 +91,7 @@ func start(t *testing.T, m modes.Mode, pages map[string]string) (*server.Server,
 	}
 	router, err := handlers.NewRouter([]handlers.Site{{Routes: routes,
 		Around: func(next conn.Handler) conn.Handler { return p.Outer(p.Inner(next)) }}})
-	check(t, err)
+	must.Do(t, err)
 	return server.Start(t, m, conn.Config{Handler: router.Serve, Logger: env.Logger}), dir, log
 }
 
@@ -189,7 +183,7 @@ func TestFieldsOfBoth(t *testing.T) {
 	}
 	p, err := errorpages.New(map[string]string{"401": "/whole", "403": "/streamed", "404": "/failed"},
 		handlers.Env{Prefix: "/"})
-	check(t, err)
+	must.Do(t, err)
 	h := p.Outer(p.Inner(func(req *conn.Request, w *conn.Response) int {
 		if req.Path() == "/" {
 			set(w, said)
@@ -237,11 +231,11 @@ func TestPageComesBack(t *testing.T) {
 	if !strings.Contains(ask(), "404 Not Found") {
 		t.Error("not the built-in page")
 	}
-	check(t, os.WriteFile(filepath.Join(dir, "errors/new.html"), []byte("new"), 0o644))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "errors/new.html"), []byte("new"), 0o644))
 	if got := ask(); got != "new" {
 		t.Errorf("%q", got)
 	}
-	check(t, os.Remove(filepath.Join(dir, "errors/new.html")))
+	must.Do(t, os.Remove(filepath.Join(dir, "errors/new.html")))
 	ask()
 	ask()
 	if n := strings.Count(log.String(), "page missing"); n != 2 {
@@ -251,7 +245,7 @@ func TestPageComesBack(t *testing.T) {
 
 func TestBadSettings(t *testing.T) {
 	dir := t.TempDir()
-	check(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
+	must.Do(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
 	for _, c := range []struct{ prefix, status, page, want string }{
 		{"/", "404", "404.html", ""},
 		{"/", "404", "sub/../404.html", ""},

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers/limit"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/server"
 )
@@ -49,9 +50,7 @@ func statuses(s *server.Server, n int, line string, fields ...string) string {
 
 func rate(t *testing.T, text string) (r limit.Rate) {
 	t.Helper()
-	if err := r.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.UnmarshalText([]byte(text)))
 	return r
 }
 

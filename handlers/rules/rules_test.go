@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/handlers/rules"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -79,17 +80,11 @@ func rule(change func(*rules.Settings)) rules.Rule {
 func TestConditions(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"a.txt": "x", "sub/b.txt": "x", ".hidden": "x"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		must.Write(t, filepath.Join(dir, name), text)
 	}
 	for link, to := range map[string]string{"out": "/etc/passwd", "in": "sub/b.txt", "up": "../..", "circle": "circle"} {
-		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
 	type lines []string
 	for _, c := range []struct {

@@ -21,6 +21,7 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -182,9 +183,7 @@ func TestEncodedSlash(t *testing.T) {
 			"/app/a%2Fb /app/x/a%2Fb", "/app/x/a /b%2Fc"},
 		{deny(func(s *rules.Settings) { s.Path, s.Method = []string{"/app/*"}, []string{"POST"} }), "", "/app/a%2Fb /app/a"},
 	} {
-		if err := s.use(c.rule); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.use(c.rule))
 		for _, path := range strings.Fields(c.yes) {
 			if answer, got := s.ask(t, path); answer.StatusCode != 403 || got != nil {
 				t.Errorf("%+v: %s is %d, and leads to %q", c.rule.Settings.Conditions, path, answer.StatusCode, got)
@@ -218,9 +217,7 @@ func TestEncodedSlashRewritten(t *testing.T) {
 		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/([^/]+)$", "/x/{1}/z" }, "/k/x%2F..%2F..%2Fa", ""},
 	} {
 		one := rule(c.change)
-		if err := s.use(one); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.use(one))
 		answer, all := s.ask(t, c.path)
 		got := answer.Header.Get("Location")
 		if all != nil {

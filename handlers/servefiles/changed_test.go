@@ -18,6 +18,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -45,15 +46,15 @@ func TestChangedWhileSent(t *testing.T) {
 			for _, field := range []string{"", "Range: bytes=10-\r\n", "Range: bytes=0-4000000,5-\r\n"} {
 				root := t.TempDir()
 				path := filepath.Join(root, "long.bin")
-				check(t, os.WriteFile(path, nil, 0o644))
-				check(t, os.Truncate(path, size))
-				check(t, os.Chtimes(path, modified, modified))
+				must.Do(t, os.WriteFile(path, nil, 0o644))
+				must.Do(t, os.Truncate(path, size))
+				must.Do(t, os.Chtimes(path, modified, modified))
 				s := start(t, m, root, "/", func(s *servefiles.Settings) { s.OpenFiles = 2 })
 				client := s.Dial() // the file is too long for the buffers of both sockets
 				client.Send("GET /long.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + field + "\r\n")
 				answer, err := http.ReadResponse(client.R, nil)
-				check(t, err)
-				check(t, c.change(path))
+				must.Do(t, err)
+				must.Do(t, c.change(path))
 				n, err := io.Copy(io.Discard, answer.Body)
 				answer.Body.Close()
 				if cut := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET); cut != c.cut || !cut && err != nil ||
@@ -72,7 +73,7 @@ func TestChangedWhileSent(t *testing.T) {
 func TestChangedWhileCompressed(t *testing.T) {
 	text := base64.StdEncoding.EncodeToString(modes.Noise(6 << 20)) // three quarters remain
 	policy, err := compress.Defaults.Policy()
-	check(t, err)
+	must.Do(t, err)
 	for what, c := range map[string]struct {
 		then   string // of the text
 		change func(path string) error
@@ -90,28 +91,28 @@ func TestChangedWhileCompressed(t *testing.T) {
 		for _, coding := range []string{"gzip", "zstd"} {
 			root := t.TempDir()
 			path := filepath.Join(root, "long.txt")
-			check(t, os.WriteFile(path, []byte(text), 0o644))
+			must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 			h, err := build(t, handlers.Env{Compression: policy}, func(s *servefiles.Settings) {
 				s.Path, s.OpenFiles = root, 2
 			})
-			check(t, err)
+			must.Do(t, err)
 			s := module.Start(t, modes.Direct, "/", compress.Middleware(policy)(h))
 			client := s.Dial()
 			client.Send("GET /long.txt HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + coding +
 				"\r\nConnection: close\r\n\r\n")
 			answer, err := http.ReadResponse(client.R, nil)
-			check(t, err)
+			must.Do(t, err)
 			if got := answer.Header.Get("Content-Encoding"); got != coding {
 				t.Fatalf("%s, %s: encoded by %q", what, coding, got)
 			}
-			check(t, c.change(path))
+			must.Do(t, c.change(path))
 			plain := io.Reader(nil)
 			if coding == "gzip" {
 				plain, err = gzip.NewReader(answer.Body)
 			} else {
 				plain, err = zstd.NewReader(answer.Body, zstd.WithDecoderConcurrency(1))
 			}
-			check(t, err)
+			must.Do(t, err)
 			got, err := io.ReadAll(plain)
 			if err == nil {
 				_, err = answer.Body.Read(make([]byte, 1)) // the end of the answer, too

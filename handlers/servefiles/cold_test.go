@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -36,7 +37,7 @@ func skipIfWarm(t testing.TB, err error) {
 	if errors.Is(err, errWarm) {
 		t.Skip(err)
 	}
-	check(t, err)
+	must.Do(t, err)
 }
 
 var errWarm = errors.New("files of this filesystem cannot be taken out of the page cache")
@@ -70,11 +71,11 @@ func chilled(path string) error {
 func drop(t testing.TB, path string) {
 	t.Helper()
 	f, err := os.Open(path)
-	check(t, err)
+	must.Do(t, err)
 	defer f.Close()
-	check(t, f.Sync())
+	must.Do(t, f.Sync())
 	for range 500 {
-		check(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
+		must.Do(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
 		var found unix.Cachestat_t
 		all := unix.CachestatRange{}
 		if unix.Cachestat(uint(f.Fd()), &all, &found, 0) != nil || found.Cache == 0 {
@@ -93,10 +94,10 @@ func TestCold(t *testing.T) {
 			text[i] += byte(i / 4096 % 10)
 		}
 		small, large := filepath.Join(root, "small.bin"), filepath.Join(root, "large.bin")
-		check(t, os.WriteFile(small, text[:10_000], 0o644))
-		check(t, os.WriteFile(large, text, 0o644))
-		check(t, os.Chtimes(small, modified, modified))
-		check(t, os.Chtimes(large, modified, modified))
+		must.Do(t, os.WriteFile(small, text[:10_000], 0o644))
+		must.Do(t, os.WriteFile(large, text, 0o644))
+		must.Do(t, os.Chtimes(small, modified, modified))
+		must.Do(t, os.Chtimes(large, modified, modified))
 		s := start(t, m, root, "/", func(s *servefiles.Settings) { s.OpenFiles = 1 })
 		for range 3 {
 			chill(t, small)
@@ -133,7 +134,7 @@ func startBusy(t *testing.T, root string, precompressed bool) (s *server.Server,
 	files, err := build(t, handlers.Env{Compression: p}, func(s *servefiles.Settings) {
 		s.Path, s.Precompressed = root, precompressed
 	})
-	check(t, err)
+	must.Do(t, err)
 	release := make(chan struct{})
 	return module.Start(t, modes.Direct, "/", compress.Middleware(p)(
 		func(req *conn.Request, resp *conn.Response) int {
@@ -163,8 +164,8 @@ func TestColdAndKilled(t *testing.T) {
 	for _, name := range []string{"a.css", "small.gif"} {
 		root := t.TempDir()
 		path := filepath.Join(root, name)
-		check(t, os.WriteFile(path, []byte(text(5000, 0)), 0o644))
-		check(t, os.Chtimes(path, modified, modified))
+		must.Do(t, os.WriteFile(path, []byte(text(5000, 0)), 0o644))
+		must.Do(t, os.Chtimes(path, modified, modified))
 		s, done := startBusy(t, root, true)
 		if name == "small.gif" {
 			s.Request("HEAD /"+name, nil, "")
@@ -191,7 +192,7 @@ func TestColdAndKilled(t *testing.T) {
 func TestColdAndCompressed(t *testing.T) {
 	root := t.TempDir()
 	path, content := filepath.Join(root, "a.css"), text(1<<20, 0)
-	check(t, os.WriteFile(path, []byte(content), 0o644))
+	must.Do(t, os.WriteFile(path, []byte(content), 0o644))
 	s, done := startBusy(t, root, false) // no cache knows of the names of siblings
 	defer done()
 	s.Request("HEAD /a.css", nil, "") // so that the name is in the cache
@@ -204,11 +205,11 @@ func TestColdAndCompressed(t *testing.T) {
 	for range 20 {
 		s.Request("GET /else", nil, "")
 	}
-	check(t, c.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
+	must.Do(t, c.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
 	if _, err := c.R.Peek(2000); err == nil { // the head is shorter
 		t.Error("the loop has read the file")
 	}
-	check(t, c.SetReadDeadline(time.Now().Add(wait.Patience)))
+	must.Do(t, c.SetReadDeadline(time.Now().Add(wait.Patience)))
 	done()
 	if a := c.Answer("GET"); a.Header.Get("Content-Encoding") != "gzip" || decode(t, a) != content {
 		t.Errorf("%s, %v", a.Status, a.Header)
@@ -218,9 +219,9 @@ func TestColdAndCompressed(t *testing.T) {
 // The loop hands a cold file to a worker and not a warm one.
 func TestColdIsKnown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	check(t, os.WriteFile(path, make([]byte, 500_000), 0o644))
+	must.Do(t, os.WriteFile(path, make([]byte, 500_000), 0o644))
 	f, err := os.Open(path)
-	check(t, err)
+	must.Do(t, err)
 	defer f.Close()
 	fd := int(f.Fd())
 	// warm reads n bytes, and reports whether they are in the cache then. If memory is scarce, the
@@ -228,7 +229,7 @@ func TestColdIsKnown(t *testing.T) {
 	warm := func(n int) bool {
 		for range 500 {
 			_, err := f.ReadAt(make([]byte, n), 0)
-			check(t, err)
+			must.Do(t, err)
 			if sysio.Cached(fd, 0, int64(n)) {
 				return true
 			}
@@ -239,10 +240,10 @@ func TestColdIsKnown(t *testing.T) {
 		t.Error("a file that was just read is in the cache")
 	}
 	// Without this, the kernel reads ahead, which may be all of the file.
-	check(t, unix.Fadvise(fd, 0, 0, unix.FADV_RANDOM))
-	check(t, f.Sync())
+	must.Do(t, unix.Fadvise(fd, 0, 0, unix.FADV_RANDOM))
+	must.Do(t, f.Sync())
 	for i := 0; ; i++ {
-		check(t, unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED))
+		must.Do(t, unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED))
 		// The look lets the kernel read the page, so a second one may find it.
 		if _, errno := sysio.ReadCached(fd, make([]byte, 10), 0); errno == unix.EAGAIN {
 			break

@@ -26,6 +26,7 @@ import (
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -35,7 +36,7 @@ import (
 func policy(t testing.TB, cache int64) *coding.Policy {
 	t.Helper()
 	p, err := compress.Defaults.Policy()
-	check(t, err)
+	must.Do(t, err)
 	p.Cache = coding.NewCache(cache)
 	return p
 }
@@ -50,7 +51,7 @@ func startEncoding(t testing.TB, m modes.Mode, root string, p *coding.Policy,
 			change(s)
 		}
 	})
-	check(t, err)
+	must.Do(t, err)
 	return module.Start(t, m, "/", compress.Middleware(p)(h))
 }
 
@@ -105,8 +106,8 @@ func TestEncoded(t *testing.T) {
 		files := map[string]string{"/long.css": text(100<<10, 0), "/short.css": text(5000, 1),
 			"/a.gif": text(5000, 2), "/tiny.css": text(1023, 3), "/huge.css": text(128<<10+1, 4)}
 		for name, content := range files {
-			check(t, os.WriteFile(root+name, []byte(content), 0o644))
-			check(t, os.Chtimes(root+name, modified, modified))
+			must.Do(t, os.WriteFile(root+name, []byte(content), 0o644))
+			must.Do(t, os.Chtimes(root+name, modified, modified))
 		}
 		p := policy(t, 1<<20)
 		s := startEncoding(t, m, root, p, nil)
@@ -165,10 +166,10 @@ func TestEncodedNoTransform(t *testing.T) {
 	servefiles.SetUntouched(t, -time.Hour)
 	root := t.TempDir()
 	content := text(5000, 0)
-	check(t, os.WriteFile(root+"/a.css", []byte(content), 0o644))
+	must.Do(t, os.WriteFile(root+"/a.css", []byte(content), 0o644))
 	p := policy(t, 1<<20)
 	h, err := build(t, handlers.Env{Compression: p}, func(s *servefiles.Settings) { s.Path = root })
-	check(t, err)
+	must.Do(t, err)
 	outer := func(req *conn.Request, resp *conn.Response) int {
 		resp.Layer().BeforeHead(func(req *conn.Request, resp *conn.Response, _ int) {
 			if req.RawQuery() != "" {
@@ -200,7 +201,7 @@ func TestEncodedNoTransform(t *testing.T) {
 func keyOf(t testing.TB, path string, c coding.Coding) coding.Key {
 	t.Helper()
 	var st unix.Stat_t
-	check(t, unix.Stat(path, &st))
+	must.Do(t, unix.Stat(path, &st))
 	return coding.Key{Dev: uint64(st.Dev), Ino: st.Ino, Size: st.Size, Modified: st.Mtim.Nano(),
 		Changed: st.Ctim.Nano(), Coding: c, Level: 4}
 }
@@ -234,16 +235,16 @@ func TestEncodedForMany(t *testing.T) {
 		root := t.TempDir()
 		content := text(100<<10, 0)
 		path := filepath.Join(root, "a.css")
-		check(t, os.WriteFile(path, []byte(content), 0o644))
+		must.Do(t, os.WriteFile(path, []byte(content), 0o644))
 		p := policy(t, 8<<20)
 		h, err := build(t, handlers.Env{Compression: p}, func(s *servefiles.Settings) {
 			s.Path = root
 		})
-		check(t, err)
+		must.Do(t, err)
 		log := new(statuses)
 		router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{
 			{Prefix: "/", Handler: compress.Middleware(p)(h)}}}})
-		check(t, err)
+		must.Do(t, err)
 		s := server.Start(t, m, conn.Config{Handler: router.Serve, AccessLog: log,
 			Limits: conn.Limits{KeepAliveTimeout: 2 * wait.Patience}})
 		key := keyOf(t, path, coding.Gzip)
@@ -297,8 +298,8 @@ func TestEncodedChanges(t *testing.T) {
 	path := filepath.Join(root, "a.css")
 	content := text(50<<10, 0)
 	write := func(content string) {
-		check(t, os.WriteFile(path, []byte(content), 0o644))
-		check(t, os.Chtimes(path, modified, modified))
+		must.Do(t, os.WriteFile(path, []byte(content), 0o644))
+		must.Do(t, os.Chtimes(path, modified, modified))
 	}
 	write(content)
 	s := startEncoding(t, modes.Direct, root, policy(t, 8<<20), nil)
@@ -307,11 +308,11 @@ func TestEncodedChanges(t *testing.T) {
 		func(content string) { replace(t, path, content) },
 		func(content string) {
 			f, err := os.OpenFile(path, os.O_WRONLY, 0)
-			check(t, err)
+			must.Do(t, err)
 			_, err = f.WriteAt([]byte(content), 0)
-			check(t, err)
-			check(t, f.Close())
-			check(t, os.Chtimes(path, modified, modified))
+			must.Do(t, err)
+			must.Do(t, f.Close())
+			must.Do(t, os.Chtimes(path, modified, modified))
 		},
 	} {
 		for _, n := range []int{50 << 10, 3000} {
@@ -338,7 +339,7 @@ func TestEncodedWhileItChanges(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "a.css")
 	states := []string{text(200<<10, 0), text(200<<10, 1)}
-	check(t, os.WriteFile(path, []byte(states[0]), 0o644))
+	must.Do(t, os.WriteFile(path, []byte(states[0]), 0o644))
 	s := startEncoding(t, modes.Several, root, policy(t, 8<<20), nil)
 	const passes = 20
 	var (
@@ -374,16 +375,16 @@ func TestEncodedWhileItChanges(t *testing.T) {
 	}
 	for i := range passes {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		check(t, err)
+		must.Do(t, err)
 		pass.Add(1)
 		began := time.Now()
 		for at := 0; at < len(states[0]); at += 40 << 10 {
 			_, err = f.WriteAt([]byte(states[i%2][at:at+40<<10]), int64(at))
-			check(t, err)
+			must.Do(t, err)
 		}
 		slow[i+1] = time.Since(began) >= untouched/2
-		check(t, f.Close())
-		check(t, os.Chtimes(path, modified, modified))
+		must.Do(t, f.Close())
+		must.Do(t, os.Chtimes(path, modified, modified))
 		time.Sleep(time.Duration(i) * 4 * time.Millisecond) // some are long enough for it to be kept
 	}
 	close(stop)
@@ -404,7 +405,7 @@ func TestEncodedFS(t *testing.T) {
 		for range 2 { // each handler has its own
 			settings := servefiles.Defaults
 			h, err := servefiles.FS(fsys, settings, handlers.Env{Compression: p})
-			check(t, err)
+			must.Do(t, err)
 			s := module.Start(t, modes.Direct, "/", compress.Middleware(p)(h))
 			want := s.Request("GET /", nil, "").Text
 			for range 3 {
@@ -422,8 +423,8 @@ func TestEncodedAllocations(t *testing.T) {
 	servefiles.SetUntouched(t, -time.Hour)
 	root := t.TempDir()
 	for name, n := range map[string]int{"long.css": 100 << 10, "short.css": 5000} {
-		check(t, os.WriteFile(filepath.Join(root, name), []byte(text(n, 0)), 0o644))
-		check(t, os.Chtimes(filepath.Join(root, name), modified, modified))
+		must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(text(n, 0)), 0o644))
+		must.Do(t, os.Chtimes(filepath.Join(root, name), modified, modified))
 	}
 	s := startEncoding(t, modes.Direct, root, policy(t, 8<<20), nil)
 	for _, name := range []string{"long.css", "short.css"} {
@@ -441,15 +442,15 @@ func BenchmarkEncoded(b *testing.B) {
 	root := b.TempDir()
 	content := []byte(text(100<<10, 0))
 	for _, name := range []string{"a.css", "b.css"} {
-		check(b, os.WriteFile(filepath.Join(root, name), content, 0o644))
-		check(b, os.Chtimes(filepath.Join(root, name), modified, modified))
+		must.Do(b, os.WriteFile(filepath.Join(root, name), content, 0o644))
+		must.Do(b, os.Chtimes(filepath.Join(root, name), modified, modified))
 	}
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
 	_, err := w.Write(content)
-	check(b, err)
-	check(b, w.Close())
-	check(b, os.WriteFile(filepath.Join(root, "b.css.gz"), z.Bytes(), 0o644))
+	must.Do(b, err)
+	must.Do(b, w.Close())
+	must.Do(b, os.WriteFile(filepath.Join(root, "b.css.gz"), z.Bytes(), 0o644))
 	for _, c := range []struct {
 		name, path, accept string
 		cache              int64
@@ -468,9 +469,9 @@ func BenchmarkEncoded(b *testing.B) {
 			for b.Loop() {
 				client.Send(raw)
 				answer, err := http.ReadResponse(client.R, nil)
-				check(b, err)
+				must.Do(b, err)
 				_, err = io.Copy(io.Discard, answer.Body)
-				check(b, err)
+				must.Do(b, err)
 			}
 		})
 	}

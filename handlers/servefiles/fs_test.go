@@ -17,6 +17,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -28,25 +29,25 @@ var embedded embed.FS
 func sources(t testing.TB) map[string]fs.FS {
 	t.Helper()
 	inFolder, err := fs.Sub(embedded, "testdata/embedded")
-	check(t, err)
+	must.Do(t, err)
 	var archive bytes.Buffer
 	z := zip.NewWriter(&archive)
 	files := fstest.MapFS{"secret": {Data: []byte("x"), Mode: fs.ModeNamedPipe}}
-	check(t, fs.WalkDir(inFolder, ".", func(name string, d fs.DirEntry, err error) error {
+	must.Do(t, fs.WalkDir(inFolder, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		text, err := fs.ReadFile(inFolder, name)
-		check(t, err)
+		must.Do(t, err)
 		w, err := z.Create(name)
-		check(t, err)
+		must.Do(t, err)
 		_, err = w.Write(text)
 		files[name] = &fstest.MapFile{Data: text, ModTime: modified}
 		return err
 	}))
-	check(t, z.Close())
+	must.Do(t, z.Close())
 	zipped, err := zip.NewReader(bytes.NewReader(archive.Bytes()), int64(archive.Len()))
-	check(t, err)
+	must.Do(t, err)
 	return map[string]fs.FS{"embed": inFolder, "memory": files, "zip": zipped}
 }
 
@@ -57,7 +58,7 @@ func startFS(t testing.TB, m modes.Mode, fsys fs.FS, change func(*servefiles.Set
 		change(&s)
 	}
 	h, err := servefiles.FS(fsys, s, handlers.Env{Scripts: []string{".php"}})
-	check(t, err)
+	must.Do(t, err)
 	return module.Start(t, m, "/f", h)
 }
 

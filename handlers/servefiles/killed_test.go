@@ -17,6 +17,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -26,7 +27,7 @@ import (
 func TestKeptAndKilledBeforeItsThreadRan(t *testing.T) {
 	root := tree(t)
 	files, err := servefiles.NewSender(servefiles.Settings{Path: root, OpenFiles: 8}, handlers.Env{})
-	check(t, err)
+	must.Do(t, err)
 	kept := make(chan int, 1)
 	s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
 		l := req.Thread.Loop()
@@ -112,14 +113,14 @@ func (f *slowFile) Close() error {
 // worker opens for it later.
 func TestKilledAtASibling(t *testing.T) {
 	p, err := compress.Defaults.Policy()
-	check(t, err)
+	must.Do(t, err)
 	files := fstest.MapFS{}
 	for _, name := range []string{"a.css", "a.css.gz"} {
 		files[name] = &fstest.MapFile{Data: []byte(strings.Repeat("text ", 1000)), ModTime: modified}
 	}
 	fsys := newSlowFS(".gz", files)
 	h, err := servefiles.FS(fsys, servefiles.Defaults, handlers.Env{Compression: p})
-	check(t, err)
+	must.Do(t, err)
 	s := module.Start(t, modes.Direct, "/", h)
 	s.Dial().Send("GET /a.css HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")
 	<-fsys.waiting
@@ -135,8 +136,8 @@ func TestKilledAtASibling(t *testing.T) {
 func TestKilledBeforeKept(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "small.bin")
-	check(t, os.WriteFile(path, make([]byte, 10_000), 0o644))
-	check(t, os.Chtimes(path, modified, modified))
+	must.Do(t, os.WriteFile(path, make([]byte, 10_000), 0o644))
+	must.Do(t, os.Chtimes(path, modified, modified))
 	for range 20 {
 		if killedBeforeKept(t, root, path) {
 			return
@@ -149,7 +150,7 @@ func TestKilledBeforeKept(t *testing.T) {
 // cache may let the kernel read it.
 func killedBeforeKept(t *testing.T, root, path string) bool {
 	files, err := servefiles.NewSender(servefiles.Settings{Path: root, OpenFiles: 8}, handlers.Env{})
-	check(t, err)
+	must.Do(t, err)
 	free := make(chan struct{})
 	defer close(free)
 	cold := make(chan error, 1)
@@ -183,7 +184,7 @@ func TestListingsInTurn(t *testing.T) {
 	set := servefiles.Defaults
 	set.Listing = true
 	list, err := servefiles.FS(fsys, set, handlers.Env{})
-	check(t, err)
+	must.Do(t, err)
 	free := make(chan struct{})
 	s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
 		switch req.Path() {

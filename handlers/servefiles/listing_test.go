@@ -21,6 +21,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func listing(s *servefiles.Settings) { s.Listing = true }
@@ -36,7 +37,7 @@ func listed(t testing.TB, page string) (all []string) {
 	t.Helper()
 	for _, m := range hrefs.FindAllStringSubmatch(page, -1) {
 		name, err := url.PathUnescape(m[1])
-		check(t, err)
+		must.Do(t, err)
 		all = append(all, name)
 	}
 	return all
@@ -46,18 +47,18 @@ func TestListing(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		root := tree(t)
 		for _, name := range odd {
-			check(t, os.WriteFile(filepath.Join(root, "noindex", name), []byte(name), 0o644))
+			must.Do(t, os.WriteFile(filepath.Join(root, "noindex", name), []byte(name), 0o644))
 		}
-		check(t, os.Mkdir(filepath.Join(root, "noindex/folder"), 0o755))
-		check(t, os.WriteFile(filepath.Join(root, "noindex/.hidden"), nil, 0o644))
-		check(t, os.WriteFile(filepath.Join(root, "noindex/a.php"), nil, 0o644))
-		check(t, os.WriteFile(filepath.Join(root, "noindex/README.md"), []byte("<script>\n"), 0o644))
-		check(t, unix.Mkfifo(filepath.Join(root, "noindex/fifo"), 0o644))
-		check(t, os.Symlink("../../outside.txt", filepath.Join(root, "noindex/out")))
+		must.Do(t, os.Mkdir(filepath.Join(root, "noindex/folder"), 0o755))
+		must.Do(t, os.WriteFile(filepath.Join(root, "noindex/.hidden"), nil, 0o644))
+		must.Do(t, os.WriteFile(filepath.Join(root, "noindex/a.php"), nil, 0o644))
+		must.Do(t, os.WriteFile(filepath.Join(root, "noindex/README.md"), []byte("<script>\n"), 0o644))
+		must.Do(t, unix.Mkfifo(filepath.Join(root, "noindex/fifo"), 0o644))
+		must.Do(t, os.Symlink("../../outside.txt", filepath.Join(root, "noindex/out")))
 		h, err := build(t, handlers.Env{Scripts: []string{".php"}}, func(s *servefiles.Settings) {
 			s.Path, s.Listing, s.CacheControl = root, true, "immutable"
 		})
-		check(t, err)
+		must.Do(t, err)
 		s := module.Start(t, m, "/files", h)
 
 		got := s.Request("GET /files/noindex/", nil, "")
@@ -111,11 +112,11 @@ func TestListingOrder(t *testing.T) {
 	root := t.TempDir()
 	for i, name := range []string{"b", "c", "a"} {
 		path := filepath.Join(root, name)
-		check(t, os.WriteFile(path, make([]byte, 100*i), 0o644))
+		must.Do(t, os.WriteFile(path, make([]byte, 100*i), 0o644))
 		at := modified.Add(time.Duration(i*i-i*2) * time.Hour) // 0, -1, 0
-		check(t, os.Chtimes(path, at, at))
+		must.Do(t, os.Chtimes(path, at, at))
 	}
-	check(t, os.Mkdir(filepath.Join(root, "z"), 0o755))
+	must.Do(t, os.Mkdir(filepath.Join(root, "z"), 0o755))
 	s := start(t, modes.Direct, root, "/", listing)
 	for by, want := range map[string]string{
 		"": "z/ a b c", "name": "z/ a b c", "-name": "z/ c b a", "size": "z/ b c a", "-size": "z/ a c b",
@@ -136,10 +137,10 @@ func TestListingJSON(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"a\xffb", "é.txt"} {
 		path := filepath.Join(root, name)
-		check(t, os.WriteFile(path, []byte("12345"), 0o644))
-		check(t, os.Chtimes(path, modified, modified))
+		must.Do(t, os.WriteFile(path, []byte("12345"), 0o644))
+		must.Do(t, os.Chtimes(path, modified, modified))
 	}
-	check(t, os.Mkdir(filepath.Join(root, "folder"), 0o755))
+	must.Do(t, os.Mkdir(filepath.Join(root, "folder"), 0o755))
 	s := start(t, modes.Direct, root, "/", listing)
 	for accept, want := range map[string]bool{
 		"application/json": true, "application/json, text/plain, */*": true, "*/*": false, "": false,
@@ -177,7 +178,7 @@ func TestListingJSON(t *testing.T) {
 		e.Size != 5 || e.Modified != "2024-03-01T12:00:00Z" {
 		t.Errorf("%+v", e)
 	}
-	check(t, os.Mkdir(filepath.Join(root, "empty"), 0o755))
+	must.Do(t, os.Mkdir(filepath.Join(root, "empty"), 0o755))
 	l = listed{}
 	got = s.Request("GET /empty/", []string{"Accept: application/json"}, "")
 	if err := json.Unmarshal([]byte(got.Text), &l); err != nil || l.Path != "/empty/" {
@@ -193,14 +194,14 @@ func TestListingCut(t *testing.T) {
 	if err == nil {
 		t.Cleanup(func() { os.RemoveAll(root) })
 		if err = fill(root, n); errors.Is(err, unix.ENOSPC) {
-			check(t, os.RemoveAll(root)) // others need the space, too
+			must.Do(t, os.RemoveAll(root)) // others need the space, too
 		} else {
-			check(t, err)
+			must.Do(t, err)
 		}
 	}
 	if err != nil {
 		root = t.TempDir()
-		check(t, fill(root, n))
+		must.Do(t, fill(root, n))
 	}
 	s := start(t, modes.Direct, root, "/", listing)
 	for by, first := range map[string]string{"name": "00000", "-name": fmt.Sprint(n - 1),

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -25,16 +26,16 @@ func TestSlowReadersOfListings(t *testing.T) {
 	servefiles.SetListings(t, time.Nanosecond, room)
 	root := t.TempDir()
 	long := filepath.Join(root, strings.Repeat("'", 240))
-	check(t, os.WriteFile(long, nil, 0o644))
+	must.Do(t, os.WriteFile(long, nil, 0o644))
 	for i := range 3000 { // a page of 6 MB, which no socket takes
-		check(t, os.Link(long, fmt.Sprint(long, i)))
+		must.Do(t, os.Link(long, fmt.Sprint(long, i)))
 	}
-	check(t, os.Mkdir(filepath.Join(root, "small"), 0o755))
+	must.Do(t, os.Mkdir(filepath.Join(root, "small"), 0o755))
 	h, err := build(t, handlers.Env{}, func(s *servefiles.Settings) { s.Path, s.Listing = root, true })
-	check(t, err)
+	must.Do(t, err)
 	router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{
 		{Prefix: "/", Handler: h}}}})
-	check(t, err)
+	must.Do(t, err)
 	s := server.Start(t, modes.Direct, conn.Config{Handler: router.Serve,
 		Limits: conn.Limits{WriteTimeout: time.Hour, MinRate: -1}})
 	defer s.Stop(0)
@@ -44,7 +45,7 @@ func TestSlowReadersOfListings(t *testing.T) {
 		clients = append(clients, c)
 		c.Send("GET /?sort=" + by + " HTTP/1.1\r\nHost: a\r\n\r\n")
 		line, err := c.R.Peek(len("HTTP/1.1 200"))
-		check(t, err)
+		must.Do(t, err)
 		return string(line[len("HTTP/1.1 "):])
 	}
 	for i := range 20 {
@@ -74,7 +75,7 @@ func TestSlowReadersOfListings(t *testing.T) {
 			t.Errorf("%s: %d", line, got.StatusCode)
 		}
 	}
-	check(t, os.WriteFile(filepath.Join(root, "small/new"), nil, 0o644))
+	must.Do(t, os.WriteFile(filepath.Join(root, "small/new"), nil, 0o644))
 	wait.Until(t, "the new file is seen", func() bool {
 		return strings.Contains(s.Request("GET /small/", nil, "").Text, "new")
 	})
@@ -93,7 +94,7 @@ func TestListingIsShared(t *testing.T) {
 	set := servefiles.Defaults
 	set.Listing = true
 	list, err := servefiles.FS(fsys, set, handlers.Env{})
-	check(t, err)
+	must.Do(t, err)
 	s := module.Start(t, modes.Direct, "/", list)
 	var crowd []*server.Client
 	for range 3 {

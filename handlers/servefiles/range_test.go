@@ -17,6 +17,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func TestConditions(t *testing.T) {
@@ -180,7 +181,7 @@ func TestIfRangeOfAFreshFile(t *testing.T) {
 	s := start(t, modes.Plain, root, "/", nil)
 	for _, ahead := range []time.Duration{0, time.Hour} {
 		fresh := time.Now().Add(ahead)
-		check(t, os.Chtimes(filepath.Join(root, "a.txt"), fresh, fresh))
+		must.Do(t, os.Chtimes(filepath.Join(root, "a.txt"), fresh, fresh))
 		date := s.Request("GET /a.txt", nil, "").Header.Get("Last-Modified")
 		got := s.Request("GET /a.txt", []string{"Range: bytes=0-3", "If-Range: " + date}, "")
 		want := 200
@@ -198,11 +199,11 @@ func TestIfRangeOfAFreshFile(t *testing.T) {
 func TestIfRangeOfWhatIsCompressed(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"a.css", "a.gif"} {
-		check(t, os.WriteFile(filepath.Join(root, name), []byte(text(5000, 0)), 0o644))
-		check(t, os.Chtimes(filepath.Join(root, name), modified, modified))
+		must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(text(5000, 0)), 0o644))
+		must.Do(t, os.Chtimes(filepath.Join(root, name), modified, modified))
 	}
-	check(t, os.WriteFile(filepath.Join(root, "a.css.br"), []byte("a sibling"), 0o644))
-	check(t, os.Chtimes(filepath.Join(root, "a.css.br"), modified, modified))
+	must.Do(t, os.WriteFile(filepath.Join(root, "a.css.br"), []byte("a sibling"), 0o644))
+	must.Do(t, os.Chtimes(filepath.Join(root, "a.css.br"), modified, modified))
 	s := startEncoding(t, modes.Direct, root, policy(t, 1<<20), nil)
 	tag := s.Request("GET /a.css", nil, "").Header.Get("ETag")
 	sibling := s.Request("GET /a.css", []string{"Accept-Encoding: br"}, "").Header.Get("ETag")
@@ -239,8 +240,8 @@ func TestIfRangeOfWhatIsCompressed(t *testing.T) {
 func TestSeveralRangesOfSibling(t *testing.T) {
 	root := t.TempDir()
 	for name, body := range map[string]string{"a.css": "the file" + text(5000, 0) + "is", "a.css.br": "the other one"} {
-		check(t, os.WriteFile(filepath.Join(root, name), []byte(body), 0o600))
-		check(t, os.Chtimes(filepath.Join(root, name), modified, modified))
+		must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(body), 0o600))
+		must.Do(t, os.Chtimes(filepath.Join(root, name), modified, modified))
 	}
 	s := startEncoding(t, modes.Direct, root, policy(t, 1<<20), nil)
 	for _, c := range []struct{ ranges, coding, part string }{
@@ -259,13 +260,13 @@ func TestSeveralRangesOfSibling(t *testing.T) {
 func TestIfRangeOfAnotherType(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"a.css", "a.gif"} {
-		check(t, os.WriteFile(filepath.Join(root, name), []byte(text(5000, 0)), 0o644))
-		check(t, os.Chtimes(filepath.Join(root, name), modified, modified))
+		must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(text(5000, 0)), 0o644))
+		must.Do(t, os.Chtimes(filepath.Join(root, name), modified, modified))
 	}
 	p := policy(t, 0)
 	sender, err := servefiles.NewSender(servefiles.Settings{Path: root},
 		handlers.Env{Compression: p})
-	check(t, err)
+	must.Do(t, err)
 	s := module.Start(t, modes.Direct, "/", compress.Middleware(p)(
 		func(req *conn.Request, resp *conn.Response) int {
 			if as := req.RawQuery(); as != "" {
@@ -287,7 +288,7 @@ func TestIfRangeOfAnotherType(t *testing.T) {
 func TestSeveralRangesOfAnotherType(t *testing.T) {
 	settings := servefiles.Settings{Path: tree(t)}
 	sender, err := servefiles.NewSender(settings, handlers.Env{})
-	check(t, err)
+	must.Do(t, err)
 	s := module.Start(t, modes.Plain, "/", func(req *conn.Request, resp *conn.Response) int {
 		resp.Header().Set("Content-Type", "image/png")
 		status, _ := sender.Send(req, resp, "a.txt", 200)
@@ -332,9 +333,9 @@ func TestSeveralRanges(t *testing.T) {
 			r := multipart.NewReader(strings.NewReader(got.Text), params["boundary"])
 			for _, part := range c.parts {
 				p, err := r.NextPart()
-				check(t, err)
+				must.Do(t, err)
 				body, err := io.ReadAll(p)
-				check(t, err)
+				must.Do(t, err)
 				var first, last int
 				fmt.Sscanf(part, "%d-%d", &first, &last)
 				if p.Header.Get("Content-Range") != fmt.Sprintf("bytes %s/%d", part, size) ||

@@ -21,6 +21,7 @@ import (
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -137,7 +138,7 @@ func TestRefusedSymlinkIsLogged(t *testing.T) {
 		var log logtext.Buffer
 		h, err := build(t, handlers.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))},
 			func(s *servefiles.Settings) { s.Path = root })
-		check(t, err)
+		must.Do(t, err)
 		s := module.Start(t, modes.Plain, "/", h)
 		for range 3 { // and more than once a second it is not said
 			if got := s.Request("GET /"+name, nil, ""); got.StatusCode != 404 {
@@ -292,7 +293,7 @@ func TestSources(t *testing.T) {
 	sources := []string{"a.php", "A.PHP", "config.php.save.1", "a.php.txt", "#config.php#",
 		"config.php~", "lib.inc", "a.py"}
 	for _, name := range append(sources, "a.pyc", "a.phpinfo") {
-		check(t, os.WriteFile(filepath.Join(root, name), []byte(secret), 0o644))
+		must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(secret), 0o644))
 	}
 	for _, c := range []struct {
 		scripts []string
@@ -303,7 +304,7 @@ func TestSources(t *testing.T) {
 		h, err := build(t, handlers.Env{Scripts: c.scripts}, func(s *servefiles.Settings) {
 			s.Path, s.ScriptSources, s.Fallback = root, c.sent, "a.phpinfo"
 		})
-		check(t, err)
+		must.Do(t, err)
 		s := module.Start(t, modes.Direct, "/", h)
 		for _, name := range sources {
 			if got := s.Request("GET /"+url.PathEscape(name), nil, ""); got.StatusCode != c.status {
@@ -326,27 +327,27 @@ func TestChange(t *testing.T) {
 	if got := s.Request("GET /a.txt", nil, ""); got.Header.Get("ETag") != etag {
 		t.Fatalf("ETag %q", got.Header.Get("ETag"))
 	}
-	check(t, os.Chtimes(file, modified, modified.Add(time.Nanosecond)))
+	must.Do(t, os.Chtimes(file, modified, modified.Add(time.Nanosecond)))
 	if got := s.Request("GET /a.txt", nil, ""); got.Header.Get("ETag") == etag ||
 		got.Header.Get("Last-Modified") != lastModified {
 		t.Errorf("touched: %v", got.Header)
 	}
-	check(t, os.WriteFile(file, []byte("new"), 0o644))
-	check(t, os.Chtimes(file, modified, modified))
+	must.Do(t, os.WriteFile(file, []byte("new"), 0o644))
+	must.Do(t, os.Chtimes(file, modified, modified))
 	if got := s.Request("GET /a.txt", nil, ""); got.Header.Get("ETag") == etag ||
 		got.Text != "new" {
 		t.Errorf("rewritten: %v %q", got.Header, got.Text)
 	}
-	check(t, os.Chtimes(file, modified, time.Now().Add(time.Hour)))
+	must.Do(t, os.Chtimes(file, modified, time.Now().Add(time.Hour)))
 	got := s.Request("GET /a.txt", nil, "")
 	date, err := http.ParseTime(got.Header.Get("Date"))
-	check(t, err)
+	must.Do(t, err)
 	last, err := http.ParseTime(got.Header.Get("Last-Modified"))
-	check(t, err)
+	must.Do(t, err)
 	if last.After(date) {
 		t.Errorf("Last-Modified %v is later than Date %v", last, date)
 	}
-	check(t, os.Remove(file))
+	must.Do(t, os.Remove(file))
 	if got := s.Request("GET /a.txt", nil, ""); got.StatusCode != 404 {
 		t.Errorf("removed: %d", got.StatusCode)
 	}
@@ -356,21 +357,21 @@ func TestChange(t *testing.T) {
 func TestTruncatedWhileSent(t *testing.T) {
 	root := tree(t)
 	file := filepath.Join(root, "long.bin")
-	check(t, os.WriteFile(file, nil, 0o644))
-	check(t, os.Truncate(file, 256<<20))
+	must.Do(t, os.WriteFile(file, nil, 0o644))
+	must.Do(t, os.Truncate(file, 256<<20))
 	s := start(t, modes.Plain, root, "/", nil)
 	c := s.Dial()
 	fmt.Fprint(c, "GET /long.bin HTTP/1.1\r\nHost: a\r\n\r\n")
 	r := bufio.NewReader(c)
 	answer, err := http.ReadResponse(r, nil)
-	check(t, err)
+	must.Do(t, err)
 	defer answer.Body.Close()
 	if answer.ContentLength != 256<<20 {
 		t.Fatalf("Content-Length %d", answer.ContentLength)
 	}
 	_, err = io.CopyN(io.Discard, answer.Body, 1<<20)
-	check(t, err)
-	check(t, os.Truncate(file, 0))
+	must.Do(t, err)
+	must.Do(t, os.Truncate(file, 0))
 	if n, err := io.Copy(io.Discard, answer.Body); !errors.Is(err, io.ErrUnexpectedEOF) &&
 		!errors.Is(err, unix.ECONNRESET) {
 		t.Errorf("after %d more bytes: %v", n, err)
@@ -387,7 +388,7 @@ func TestNoDescriptors(t *testing.T) {
 	root := tree(t)
 	h, err := build(t, handlers.Env{Dir: root, Logger: slog.New(slog.NewTextHandler(&log, nil))},
 		func(s *servefiles.Settings) { s.Path = "." })
-	check(t, err)
+	must.Do(t, err)
 	s := module.Start(t, modes.Plain, "/", h)
 	c := s.Dial()
 	ask := func() server.Answer { return c.Do("GET", "GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n") }
@@ -395,11 +396,11 @@ func TestNoDescriptors(t *testing.T) {
 		t.Fatalf("before: %d", got.StatusCode)
 	}
 	var limit unix.Rlimit
-	check(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
-	restore := func() { check(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)) }
+	must.Do(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	restore := func() { must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)) }
 	defer restore()
 	// To use up what is free would not do: the server may close the first answer's file after that.
-	check(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}))
+	must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}))
 	if got := ask(); got.StatusCode != 503 || got.Header.Get("Retry-After") != "1" {
 		t.Errorf("without descriptors: %d %v", got.StatusCode, got.Header)
 	}
@@ -462,7 +463,7 @@ func TestErrors(t *testing.T) {
 
 func TestAllocations(t *testing.T) {
 	root := tree(t)
-	check(t, os.WriteFile(filepath.Join(root, "4k.html"), []byte(big[:4096]), 0o644))
+	must.Do(t, os.WriteFile(filepath.Join(root, "4k.html"), []byte(big[:4096]), 0o644))
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		s := start(t, m, root, "/", nil)
 		for _, c := range []struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -25,7 +26,7 @@ import (
 func held(t testing.TB, dir, part string) (n int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
-	check(t, err)
+	must.Do(t, err)
 	for _, e := range entries {
 		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil &&
 			strings.HasPrefix(to, dir+"/") && strings.Contains(to, part) {
@@ -43,9 +44,9 @@ func same(a, b server.Answer) bool {
 // replace renames a file with that text over another, with the old time.
 func replace(t testing.TB, path, text string) {
 	t.Helper()
-	check(t, os.WriteFile(path+".new", []byte(text), 0o644))
-	check(t, os.Chtimes(path+".new", modified, modified))
-	check(t, os.Rename(path+".new", path))
+	must.Do(t, os.WriteFile(path+".new", []byte(text), 0o644))
+	must.Do(t, os.Chtimes(path+".new", modified, modified))
+	must.Do(t, os.Rename(path+".new", path))
 }
 
 // A file that is asked for twice stays at hand. Whatever becomes of it is seen after a second.
@@ -61,16 +62,16 @@ func TestKept(t *testing.T) {
 			{"a.txt", "0123456789", func(path string) { replace(t, path, "9876543210") }},
 			{"big.bin", big, func(path string) { replace(t, path, big[1:]+big[:1]) }},
 			{"noextension", "?", func(path string) {
-				check(t, os.WriteFile(path, []byte("!"), 0o644))
+				must.Do(t, os.WriteFile(path, []byte("!"), 0o644))
 			}},
-			{"track.gpx", "<gpx/>", func(path string) { check(t, os.Remove(path)) }},
+			{"track.gpx", "<gpx/>", func(path string) { must.Do(t, os.Remove(path)) }},
 			{"small.bin", big[:16<<10], func(path string) {
-				check(t, os.Remove(path))
-				check(t, os.Symlink("../outside.txt", path))
+				must.Do(t, os.Remove(path))
+				must.Do(t, os.Symlink("../outside.txt", path))
 			}},
 			{"sub/page.html", "<h1>page</h1>", func(path string) {
-				check(t, os.Remove(path))
-				check(t, os.Mkdir(path, 0o755))
+				must.Do(t, os.Remove(path))
+				must.Do(t, os.Mkdir(path, 0o755))
 			}},
 		}
 		for _, c := range cases {
@@ -112,7 +113,7 @@ func TestKeptAndRewritten(t *testing.T) {
 		before = s.Request("GET /big.bin", nil, "")
 		return held(t, root, "big.bin") == 1
 	})
-	check(t, os.Truncate(filepath.Join(root, "big.bin"), 50_000))
+	must.Do(t, os.Truncate(filepath.Join(root, "big.bin"), 50_000))
 	got := s.Request("GET /big.bin", nil, "")
 	if got.Text != big[:50_000] || got.Header.Get("ETag") == before.Header.Get("ETag") {
 		t.Errorf("%d bytes, %v", len(got.Text), got.Header)
@@ -125,11 +126,11 @@ func TestKeptAndRewritten(t *testing.T) {
 // Answers do not depend on whether the file was at hand.
 func TestKeptAnswers(t *testing.T) {
 	root := tree(t)
-	check(t, os.WriteFile(filepath.Join(root, "4k.html"), []byte(big[:4096]), 0o644))
-	check(t, os.Chtimes(filepath.Join(root, "4k.html"), modified, modified))
+	must.Do(t, os.WriteFile(filepath.Join(root, "4k.html"), []byte(big[:4096]), 0o644))
+	must.Do(t, os.Chtimes(filepath.Join(root, "4k.html"), modified, modified))
 	kept := func(s *servefiles.Settings) { s.CacheControl = "no-cache" }
 	h, err := build(t, handlers.Env{}, func(s *servefiles.Settings) { s.Path = root; kept(s) })
-	check(t, err)
+	must.Do(t, err)
 	fresh := start(t, modes.Direct, root, "/", func(s *servefiles.Settings) {
 		kept(s)
 		s.OpenFiles = 0
@@ -183,8 +184,8 @@ func TestNotKept(t *testing.T) {
 	root := tree(t)
 	for i := range 8 {
 		path := filepath.Join(root, fmt.Sprintf("many%d.bin", i))
-		check(t, os.WriteFile(path, []byte(big), 0o644))
-		check(t, os.Chtimes(path, modified, modified))
+		must.Do(t, os.WriteFile(path, []byte(big), 0o644))
+		must.Do(t, os.Chtimes(path, modified, modified))
 	}
 	s := start(t, modes.Direct, root, "/", func(s *servefiles.Settings) { s.OpenFiles = 3 })
 	for i := range 8 {
@@ -194,7 +195,7 @@ func TestNotKept(t *testing.T) {
 		t.Errorf("%d files are open that were asked for once", n)
 	}
 	soon := time.Now().Add(time.Minute) // for a slow test
-	check(t, os.Chtimes(filepath.Join(root, "big.bin"), modified, soon))
+	must.Do(t, os.Chtimes(filepath.Join(root, "big.bin"), modified, soon))
 	for range 3 {
 		s.Request("GET /big.bin", nil, "")
 	}
@@ -222,9 +223,9 @@ func TestKeptWhileSent(t *testing.T) {
 	root := tree(t)
 	path := filepath.Join(root, "long.bin")
 	const size = 64 << 20
-	check(t, os.WriteFile(path, nil, 0o644))
-	check(t, os.Truncate(path, size))
-	check(t, os.Chtimes(path, modified, modified))
+	must.Do(t, os.WriteFile(path, nil, 0o644))
+	must.Do(t, os.Truncate(path, size))
+	must.Do(t, os.Chtimes(path, modified, modified))
 	s := start(t, modes.Direct, root, "/", nil)
 	for range 2 {
 		s.Request("HEAD /long.bin", nil, "")
@@ -232,9 +233,9 @@ func TestKeptWhileSent(t *testing.T) {
 	c := s.Dial()
 	c.Send("GET /long.bin HTTP/1.1\r\nHost: a\r\n\r\n")
 	answer, err := http.ReadResponse(c.R, nil)
-	check(t, err)
+	must.Do(t, err)
 	defer answer.Body.Close()
-	check(t, os.Remove(path))
+	must.Do(t, os.Remove(path))
 	wait.Until(t, "the file has left the shelf", func() bool {
 		return s.Request("HEAD /long.bin", nil, "").StatusCode == 404
 	})
@@ -253,9 +254,9 @@ func TestKeptAndKilled(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		root := tree(t)
 		path := filepath.Join(root, "long.bin")
-		check(t, os.WriteFile(path, nil, 0o644))
-		check(t, os.Truncate(path, 64<<20))
-		check(t, os.Chtimes(path, modified, modified))
+		must.Do(t, os.WriteFile(path, nil, 0o644))
+		must.Do(t, os.Truncate(path, 64<<20))
+		must.Do(t, os.Chtimes(path, modified, modified))
 		s := start(t, m, root, "/", nil)
 		for range 2 {
 			s.Request("HEAD /long.bin", nil, "")
@@ -264,7 +265,7 @@ func TestKeptAndKilled(t *testing.T) {
 			c := s.Dial() // it reads no more than the head
 			c.Send("GET /long.bin HTTP/1.1\r\nHost: a\r\n" + field + "\r\n")
 			answer, err := http.ReadResponse(c.R, nil)
-			check(t, err)
+			must.Do(t, err)
 			defer answer.Body.Close()
 		}
 		if held(t, root, "long.bin") == 0 {
@@ -312,10 +313,10 @@ func TestKeptContentsAreOfTheirTag(t *testing.T) {
 		path := filepath.Join(tree(t), "a.txt")
 		got, err := servefiles.Load(path, func() {
 			if what != "" {
-				check(t, os.WriteFile(path, []byte(text), 0o644))
+				must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 			}
 		})
-		check(t, err)
+		must.Do(t, err)
 		if want := what == ""; got != want {
 			t.Errorf("%q: %v", what, got)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func TestSiblings(t *testing.T) {
@@ -20,12 +21,8 @@ func TestSiblings(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
 	write := func(name, content string, at time.Time) {
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(name, at, at); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, name, content)
+		must.Do(t, os.Chtimes(name, at, at))
 	}
 	for _, name := range []string{"a.css", "b.css", "small.css", "a.png", "a.php", "folder.css"} {
 		write(name, text[:len(text)-len(name)], old)
@@ -35,9 +32,7 @@ func TestSiblings(t *testing.T) {
 		write(name, "sibling "+name, old)
 	}
 	write("b.css.gz", "older", old.Add(-time.Nanosecond))
-	if err := os.Mkdir(filepath.Join(dir, "folder.css.gz"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "folder.css.gz"), 0o700))
 	p, err := compress.Defaults.Policy()
 	if err != nil {
 		t.Fatal(err)

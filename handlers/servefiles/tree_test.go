@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -66,33 +67,26 @@ func tree(t testing.TB) string {
 		"../outside/x.txt":         "secret",
 	} {
 		path := filepath.Join(root, name)
-		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		check(t, os.WriteFile(path, []byte(text), 0o644))
-		check(t, os.Chtimes(path, modified, modified))
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
+		must.Do(t, os.Chtimes(path, modified, modified))
 	}
-	check(t, os.Symlink("a.txt", filepath.Join(root, "link-file")))
-	check(t, os.Symlink("sub", filepath.Join(root, "link-folder")))
-	check(t, os.Symlink("../sub/page.html", filepath.Join(root, "noindex/link-up")))
-	check(t, os.Symlink("../outside.txt", filepath.Join(root, "link-out")))
-	check(t, os.Symlink("../outside", filepath.Join(root, "link-out-folder")))
-	check(t, os.Symlink(filepath.Join(root, "a.txt"), filepath.Join(root, "link-absolute")))
-	check(t, os.Symlink("link-loop", filepath.Join(root, "link-loop")))
-	check(t, os.Symlink("nothing", filepath.Join(root, "link-broken")))
-	check(t, os.Symlink("/proc/self/root/etc/passwd", filepath.Join(root, "link-magic")))
-	check(t, unix.Mkfifo(filepath.Join(root, "fifo"), 0o644))
-	check(t, os.Symlink("/dev/null", filepath.Join(root, "link-device")))
+	must.Do(t, os.Symlink("a.txt", filepath.Join(root, "link-file")))
+	must.Do(t, os.Symlink("sub", filepath.Join(root, "link-folder")))
+	must.Do(t, os.Symlink("../sub/page.html", filepath.Join(root, "noindex/link-up")))
+	must.Do(t, os.Symlink("../outside.txt", filepath.Join(root, "link-out")))
+	must.Do(t, os.Symlink("../outside", filepath.Join(root, "link-out-folder")))
+	must.Do(t, os.Symlink(filepath.Join(root, "a.txt"), filepath.Join(root, "link-absolute")))
+	must.Do(t, os.Symlink("link-loop", filepath.Join(root, "link-loop")))
+	must.Do(t, os.Symlink("nothing", filepath.Join(root, "link-broken")))
+	must.Do(t, os.Symlink("/proc/self/root/etc/passwd", filepath.Join(root, "link-magic")))
+	must.Do(t, unix.Mkfifo(filepath.Join(root, "fifo"), 0o644))
+	must.Do(t, os.Symlink("/dev/null", filepath.Join(root, "link-device")))
 	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	check(t, err)
+	must.Do(t, err)
 	defer unix.Close(socket)
-	check(t, unix.Bind(socket, &unix.SockaddrUnix{Name: filepath.Join(root, "socket")}))
+	must.Do(t, unix.Bind(socket, &unix.SockaddrUnix{Name: filepath.Join(root, "socket")}))
 	return root
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func build(t testing.TB, env handlers.Env, change func(*servefiles.Settings)) (conn.Handler,
@@ -111,6 +105,6 @@ func start(t testing.TB, m modes.Mode, root, prefix string,
 			change(s)
 		}
 	})
-	check(t, err)
+	must.Do(t, err)
 	return module.Start(t, m, prefix, h)
 }

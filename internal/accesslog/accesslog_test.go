@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -26,9 +27,7 @@ func tryOpen(t testing.TB, path string, log *slog.Logger) (accessLog, error) {
 	c := new(accesslog.Config)
 	file.Root().Decode(c)
 	c.Check("/", nil)
-	if err := file.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, file.Err())
 	a := accessLog{c, accesslog.New(log, log, nil)}
 	sinks, err := a.Open([]*accesslog.Config{c})
 	if err == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/accesslog"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -37,9 +38,7 @@ func config(a accessLog) conn.Config {
 func fifo(t *testing.T) (path string, reader *os.File) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(path, 0o600))
 	reader, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

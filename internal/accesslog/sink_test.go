@@ -12,18 +12,10 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
 
 // TestFollows: a file that was moved away or removed is made anew, without a signal.
 func TestFollows(t *testing.T) {
@@ -65,9 +57,7 @@ func TestFollows(t *testing.T) {
 		return at.Size()
 	}
 	os.Remove(path)
-	if err := os.Symlink("none/log", path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("none/log", path))
 	before := size()
 	wait.Until(t, "it is said", func() bool {
 		a.LogRequest(lp, entry())
@@ -84,9 +74,7 @@ func TestFollows(t *testing.T) {
 func TestDiskFull(t *testing.T) {
 	ci.Root(t) // who may mount
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"))
 	defer syscall.Unmount(dir, syscall.MNT_DETACH)
 	path := filepath.Join(dir, "log")
 	a, text := open(t, path)
@@ -106,14 +94,14 @@ func TestDiskFull(t *testing.T) {
 		!strings.Contains(text.String(), "no space left on device") {
 		t.Errorf("said %d times:\n%s", n, text.String())
 	}
-	full := read(t, path)
+	full := must.Read(t, path)
 	if err := os.Truncate(path, 0); err != nil { // as logrotate's copytruncate
 		t.Fatal(err)
 	}
 	say(1)
 	say(10)
 	a.Close()
-	all := full + read(t, path)
+	all := full + must.Read(t, path)
 	line := regexp.MustCompile(`(?m)^192\.0\.2\.7 - - \[.*\] "GET /a\?b HTTP/1\.1" 200 12 "-" "-"$`)
 	whole := len(line.FindAllString(all, -1))
 	lost := regexp.MustCompile(`written again.* lost=(\d+)\n`).FindStringSubmatch(text.String())
@@ -128,9 +116,7 @@ func TestTorn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "log")
-	if err := os.Symlink("/dev/full", path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/dev/full", path))
 	a, text := open(t, path)
 	lp := new(loop.Loop)
 	for range 3 {
@@ -144,7 +130,7 @@ func TestTorn(t *testing.T) {
 		return strings.Contains(text.String(), "written again")
 	})
 	a.Close()
-	if got := read(t, path); !strings.HasPrefix(got, "192.0.2.7 ") {
+	if got := must.Read(t, path); !strings.HasPrefix(got, "192.0.2.7 ") {
 		t.Errorf("%q", got)
 	}
 	if n := strings.Count(text.String(), "cannot be written"); n != 1 {
@@ -156,9 +142,7 @@ func TestTorn(t *testing.T) {
 // waits.
 func TestUnreadPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(path, 0o600))
 	began := time.Now()
 	_, err := tryOpen(t, path, slog.New(slog.DiscardHandler))
 	if err == nil || time.Since(began) > wait.Patience {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/internal/accesslog"
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestRootFollowsOwnLinks: root opens a log by links that root has made, and by none of others, be
@@ -18,9 +19,7 @@ func TestRootFollowsOwnLinks(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"logs", "secret"} {
-		if err := os.Mkdir(in(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(in(name), 0o755))
 	}
 	const nobody = 65534
 	for name, link := range map[string]struct {
@@ -32,16 +31,10 @@ func TestRootFollowsOwnLinks(t *testing.T) {
 		"roots": {"logs/../secret/", 0}, "theirs": {"secret", nobody},
 		"logs/by theirs": {"../theirs/log", 0}, "logs/stdout": {"/dev/stdout", 0},
 	} {
-		if err := os.Symlink(link.to, in(name)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Lchown(in(name), link.owner, link.owner); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(link.to, in(name)))
+		must.Do(t, os.Lchown(in(name), link.owner, link.owner))
 	}
-	if err := os.WriteFile(in("logs/log"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, in("logs/log"), "")
 	const theirs = "user 65534 has made the link"
 	for path, want := range map[string]string{
 		"logs/log": "", "logs//../logs/./log": "", "logs/roots": "", "logs/absolute": "", "roots/log": "",

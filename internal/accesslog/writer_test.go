@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/accesslog"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -37,9 +38,7 @@ func TestReopen(t *testing.T) {
 	loops := []*loop.Loop{new(loop.Loop), new(loop.Loop)}
 	a.LogRequest(loops[0], entry())
 	a.LogRequest(loops[1], entry())
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(path, path+".1"))
 	a.Reopen()
 	a.LogRequest(loops[0], entry())
 	a.Close()

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/settings"
 	testcerts "github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestCertNames: certificates are found by what crypto/x509 says fits, those with the very name
@@ -60,9 +61,7 @@ func TestStrictOffersHTTP2(t *testing.T) {
 		var l certs.TLS
 		file.Root().Decode(&l)
 		l.Check("/", nil, []string{"h2", "http/1.1"}, slog.Default())
-		if err := file.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, file.Err())
 		var current atomic.Pointer[tls.Config]
 		current.Store(l.Config)
 		live := certs.NewObtainer(certs.Options{}, slog.Default()).Live(&current)

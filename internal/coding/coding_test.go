@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 )
 
@@ -205,9 +206,7 @@ func TestEncoder(t *testing.T) {
 						if _, err := e.Write(piece); err != nil {
 							t.Fatal(err)
 						}
-						if err := e.Flush(); err != nil {
-							t.Fatal(err)
-						}
+						must.Do(t, e.Flush())
 						got := make([]byte, at+len(piece))
 						_, err := io.ReadFull(decoder(t, c, bytes.NewReader(out.Bytes())), got)
 						if err != nil || !bytes.HasPrefix(text, got) {
@@ -215,9 +214,7 @@ func TestEncoder(t *testing.T) {
 						}
 						e.Rest()
 					}
-					if err := e.Close(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, e.Close())
 					if !bytes.Equal(decode(t, c, out.Bytes()), text) {
 						t.Error("not what was written")
 					}
@@ -265,9 +262,7 @@ func TestEncodersAtRest(t *testing.T) {
 			if n, err := e.Write(p); n != len(p) || err != nil {
 				t.Fatal(n, err)
 			}
-			if err := e.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, e.Flush())
 		}
 		write(text[:1000])
 		e.Rest()
@@ -301,9 +296,7 @@ func TestEncodersAtRest(t *testing.T) {
 			}
 			write(text[100_000:])
 		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Close())
 		if !bytes.Equal(decode(t, coding.Gzip, out.Bytes()), text) {
 			t.Errorf("crowded %s: not what was written", crowded)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
@@ -349,9 +350,7 @@ func scalars(c *config.Config) map[string]string {
 
 func TestRelativePaths(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "www"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "www"), 0o755))
 	text := "[[listener]]\naddress = \"unix:s\"\n[access_log]\npath = \"log\"\n" +
 		route("prefix = \"/\"\nmodule = \"serve_files\"\npath = \"www\"")
 	c, err := source().Parse(filepath.Join(dir, "t.conf"), text)

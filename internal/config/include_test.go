@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/config"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestInclude: which files a configuration consists of, and how each of them is named in messages.
@@ -16,12 +17,8 @@ func TestInclude(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Write(t, path, text)
 	}
 	const site = "[[site]]\nhost = \"%.test\"\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\nbody = \"%\"\n"
 	for _, name := range []string{"a", "b", "c"} {
@@ -35,12 +32,8 @@ func TestInclude(t *testing.T) {
 	write("broken.conf", "threads = \n")
 	write("nested.conf", "include = \"none.conf\"\n")
 	write("twice.conf", "threads = 1\n")
-	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.conf"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("nowhere", filepath.Join(dir, "conf.d/link.conf")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "pipe.conf"), 0o600))
+	must.Do(t, os.Symlink("nowhere", filepath.Join(dir, "conf.d/link.conf")))
 	main := filepath.Join(dir, "lwango.conf")
 	for _, row := range []struct {
 		text string

@@ -1,10 +1,11 @@
 package config_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestErrorsHideSecrets: what a string has taken from a file is in no message about that string.
@@ -12,9 +13,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	secret := filepath.Join(dir, "secret")
-	if err := os.WriteFile(secret, []byte("pass\"wörd\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, secret, "pass\"wörd\n")
 	for _, text := range []string{
 		"[[listener]]\naddress = \"${file:secret}\"",
 		"[[listener]]\naddress = \"127.0.0.1:1${file:secret}\"",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/internal/confine"
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // probe runs testdata/probe, which is built without cgo, as programs must be that confine
@@ -28,22 +29,14 @@ func probe(t *testing.T, args ...string) []string {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for _, name := range []string{"read", "write"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, name), 0o777))
 	}
 	for _, name := range []string{"file", "read/file"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("text"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("text"), 0o644))
 	}
-	if err := os.Symlink("../file", filepath.Join(dir, "read/link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("../file", filepath.Join(dir, "read/link")))
 	for _, name := range []string{"", "write"} { // whatever the umask is
-		if err := os.Chmod(filepath.Join(dir, name), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(filepath.Join(dir, name), 0o777))
 	}
 	out, err := exec.Command(program, append([]string{dir}, args...)...).CombinedOutput()
 	if err != nil {
@@ -105,16 +98,12 @@ func TestChoices(t *testing.T) {
 	}
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"app/releases/1/www", "other"} {
-		if err := os.MkdirAll(in(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(in(name), 0o755))
 	}
 	for name, to := range map[string]string{"app/current": "releases/1", "app/stable": "current",
 		"app/absolute": in("app/releases/1"), "app/out": "../other", "app/beside": "../app",
 		"app/dangling": "none", "way": "app"} {
-		if err := os.Symlink(to, in(name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, in(name)))
 	}
 	for _, test := range []struct {
 		path string
@@ -146,19 +135,13 @@ func TestFolders(t *testing.T) {
 	}
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"live", "archive"} {
-		if err := os.Mkdir(in(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(in(name), 0o755))
 	}
-	if err := os.WriteFile(in("archive/key1"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, in("archive/key1"), "")
 	for name, to := range map[string]string{"live/key": "../archive/key1",
 		"live/later": in("archive/link"), "archive/link": "../live/../live/soon",
 		"live/circle": "circle"} {
-		if err := os.Symlink(to, in(name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, in(name)))
 	}
 	for _, test := range []struct {
 		path string

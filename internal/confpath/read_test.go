@@ -9,22 +9,17 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestRead: what is no file of a fitting size is an error, and holds nobody up.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := os.WriteFile(at("file"), []byte("12345"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(at("fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, at("file"), "12345")
+	must.Do(t, syscall.Mkfifo(at("fifo"), 0o600))
 	for name, to := range map[string]string{"link": "file", "loop": "loop", "pipe": "fifo"} {
-		if err := os.Symlink(to, at(name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, at(name)))
 	}
 	for path, want := range map[string]string{
 		at("file"): "12345", at("link"): "12345",
@@ -47,12 +42,8 @@ func TestRead(t *testing.T) {
 func TestReadOnce(t *testing.T) {
 	dir := t.TempDir()
 	fifo, file := filepath.Join(dir, "fifo"), filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, "")
+	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 const root = "../.."
@@ -66,13 +68,9 @@ func TestComplete(t *testing.T) {
 func TestBashCompletes(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"site.conf", "site.pem"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), "")
 	}
-	if err := os.Mkdir(filepath.Join(dir, "sites"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "sites"), 0o700))
 	for _, row := range []struct{ words, want string }{
 		{"lwango -up", "-upgrade"},
 		{"lwango -c si", "site.conf site.pem sites"},

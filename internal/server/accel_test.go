@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -31,7 +32,7 @@ func TestAccelRedirect(t *testing.T) {
 	}))
 	defer app.Close()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a b.txt"), "the file")
+	must.Write(t, filepath.Join(dir, "a b.txt"), "the file")
 	address, log := serveProgram(t, server.NewProgram(config.Builtin()), strings.NewReplacer(
 		"APP", app.Listener.Addr().String(), "DIR", dir).Replace(`
 [[site]]
@@ -143,10 +144,8 @@ func TestAccelRedirectFields(t *testing.T) {
 	}))
 	defer app.Close()
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "folder"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "a b.txt"), "0123456789")
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "folder"), 0o700))
+	must.Write(t, filepath.Join(dir, "a b.txt"), "0123456789")
 	address, _ := serveProgram(t, server.NewProgram(config.Builtin()), strings.NewReplacer(
 		"APP", app.Listener.Addr().String(), "DIR", dir).Replace(`
 [[site]]

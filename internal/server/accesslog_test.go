@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -66,7 +67,7 @@ func TestAccessLogsOfSites(t *testing.T) {
 	for name, want := range map[string]string{
 		"all": "plain /1\nother /1\nunknown /1\nother /denied\n", // the first site answers for unknown
 		"own": "own /1\nown /1\n"} {
-		if got := read(t, filepath.Join(dir, name)); got != want {
+		if got := must.Read(t, filepath.Join(dir, name)); got != want {
 			t.Errorf("%s: got\n%swant\n%s", name, got, want)
 		}
 	}
@@ -75,9 +76,7 @@ func TestAccessLogsOfSites(t *testing.T) {
 	}
 
 	// A reload that fails changes nothing.
-	if err := syscall.Mkfifo(filepath.Join(dir, "unread"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "unread"), 0o600))
 	s.write(text(all, site("plain", "[site.access_log]\npath = \"new\""), site("own", "[site.access_log]\npath = \"unread\"")))
 	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), ".conf:18: site.access_log.path: open "+dir+"/unread: no such device or address") {
 		t.Fatal(err)
@@ -93,7 +92,7 @@ func TestAccessLogsOfSites(t *testing.T) {
 	for name, want := range map[string]string{
 		"all": "plain /1\nother /1\nunknown /1\nother /denied\nown /2\nshared /2\nother /2\n",
 		"own": "own /1\nown /1\n/4\n", "plain": "plain /2\nunknown /2\nplain /3\n"} {
-		if got := read(t, filepath.Join(dir, name)); got != want {
+		if got := must.Read(t, filepath.Join(dir, name)); got != want {
 			t.Errorf("%s: got\n%swant\n%s", name, got, want)
 		}
 	}
@@ -103,16 +102,10 @@ func TestAccessLogsOfSites(t *testing.T) {
 func TestAccessLogUnwritable(t *testing.T) {
 	dir := t.TempDir()
 	for path := dir; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {
-		if err := os.Chmod(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "log"), nil, 0o444); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "log"), nil, 0o444))
+	must.Do(t, os.Chmod(dir, 0o555))
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o755) })
 	errs := make(chan error)
 	go func() {
@@ -180,7 +173,7 @@ func TestAccessLogUnderWay(t *testing.T) {
 	close(over)
 	<-answered
 	s.end()
-	if old, now := read(t, filepath.Join(dir, "old")), read(t, filepath.Join(dir, "new")); old != "" || now != "new /x\n" {
+	if old, now := must.Read(t, filepath.Join(dir, "old")), must.Read(t, filepath.Join(dir, "new")); old != "" || now != "new /x\n" {
 		t.Errorf("old: %q, new: %q", old, now)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/internal/test/acme"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -159,9 +160,7 @@ func TestACME(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
 	}
-	if err := os.Truncate(files[0], 300); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(files[0], 300))
 	s = startACME(t, ca, dir, both, "tls = { acme = true }")
 	if got, err := s.ask("b.test"); got != "b.test" {
 		t.Errorf("b.test: %q, %v", got, err)
@@ -314,16 +313,12 @@ func TestACMEUnwritten(t *testing.T) {
 	ca := acme.New(t)
 	dir := t.TempDir()
 	file := acmeFile(ca, dir, "a.test")
-	if err := os.MkdirAll(file, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(file, 0o700))
 	s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
 	s.logged("certificate cannot be obtained")
 	s.log.Reset()
 	s.logged("file exists")
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(file))
 	s.await("a.test")
 	if n := ca.Asked("newOrder"); n != 1 {
 		t.Errorf("%d orders, want one", n)

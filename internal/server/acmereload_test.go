@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/acme"
 	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestACMEReload: a reload begins to obtain, goes on as it was where nothing has changed, and ends.
@@ -75,7 +76,7 @@ func TestACMEReloadUnread(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	file := files[0]
-	text := read(t, file)
+	text := must.Read(t, file)
 	for _, test := range []struct {
 		what  string
 		leave func() error // in the place of the file
@@ -84,12 +85,8 @@ func TestACMEReloadUnread(t *testing.T) {
 		{"no such file", func() error { return nil }},
 		{"failed to find any PEM data", func() error { return os.WriteFile(file, nil, 0o600) }},
 	} {
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-		if err := test.leave(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(file))
+		must.Do(t, test.leave())
 		for range 2 { // the second time, what is in force was kept the first time
 			s.log.Reset()
 			if err := s.Reload(); err != nil {
@@ -161,9 +158,7 @@ func TestACMELeftovers(t *testing.T) {
 	ca := acme.New(t)
 	dir := t.TempDir()
 	folder := filepath.Dir(acmeFile(ca, dir, "a.test"))
-	if err := os.MkdirAll(filepath.Join(folder, ".new-1"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(folder, ".new-1"), 0o700))
 	past := time.Now().Add(-time.Hour)
 	for _, name := range []string{".new-2", ".new-3", "new-4", "target"} {
 		path := filepath.Join(folder, name)
@@ -175,9 +170,7 @@ func TestACMELeftovers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("target", filepath.Join(folder, ".new-5")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("target", filepath.Join(folder, ".new-5")))
 	s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
 	s.await("a.test")
 	s.end()

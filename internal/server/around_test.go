@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lwango/lwango/internal/test/must"
 	testserver "github.com/lwango/lwango/internal/test/server"
 )
 
@@ -23,7 +24,7 @@ func basic(credentials string) string {
 func serveText(t *testing.T, text string) *testserver.Server {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "users"), users)
+	must.Write(t, filepath.Join(dir, "users"), users)
 	return sites(t, source(), dir, text)
 }
 

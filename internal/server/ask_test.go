@@ -3,7 +3,6 @@ package server_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/fcgi"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	testserver "github.com/lwango/lwango/internal/test/server"
 )
 
@@ -59,10 +59,7 @@ func (g gatekeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serveFCGI serves an application by FastCGI until the test ends, and returns its address.
 func serveFCGI(t *testing.T, app http.Handler) (address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Listen(t)
 	served := make(chan struct{})
 	go func() { _ = fcgi.Serve(listener, app); close(served) }()
 	t.Cleanup(func() { listener.Close(); <-served })
@@ -80,7 +77,7 @@ func TestAuthByRequest(t *testing.T) {
 	at := serveFCGI(t, app)
 	t.Cleanup(func() { close(app.free) })
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "in.php"), "")
+	must.Write(t, filepath.Join(dir, "in.php"), "")
 	for kind, route := range map[string]string{
 		"handler": "",
 		"proxy":   "[[site.route]]\nprefix = '/check'\nmodule = 'proxy'\naddress = '" + web.Listener.Addr().String() + "'\n",
@@ -217,7 +214,7 @@ func TestCopiedFieldsReachApplication(t *testing.T) {
 	t.Cleanup(web.Close)
 	at := serveFCGI(t, app)
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "in.php"), "")
+	must.Write(t, filepath.Join(dir, "in.php"), "")
 	s := source()
 	s.Routes = []handlers.Route{{Prefix: "/check", Handler: func(_ *conn.Request, w *conn.Response) int {
 		for _, name := range names {

@@ -10,6 +10,7 @@ import (
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -41,9 +42,7 @@ func TestHealthChecksEnd(t *testing.T) {
 	}
 	goOn()
 	for range 3 {
-		if err := s.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Reload())
 	}
 	goOn()
 	s.write(text("health = { path = \"up\" }\n"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/test/acme"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestACMEClock: a certificate that is not valid yet, or not any more, by this computer's clock is
@@ -73,18 +74,14 @@ func TestACMELater(t *testing.T) {
 	ca.Valid(2*time.Hour, 90*24*time.Hour)
 	later := startACME(t, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
 	later.logged("this computer's clock says")
-	if err := os.Rename(acmeFile(ca, later.dir, "a.test"), acmeFile(ca, dir, "a.test")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(acmeFile(ca, later.dir, "a.test"), acmeFile(ca, dir, "a.test")))
 
 	s.RenewCerts(time.Now())
 	s.logged("the new one is not valid before")
 	if serial() != before {
 		t.Error("the new certificate is used before its time")
 	}
-	if err := s.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Reload())
 	if serial() != before {
 		t.Error("after a reload, the new certificate is used before its time")
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -80,7 +81,7 @@ func TestCompressionCache(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"a.css", "b.css"} {
-		write(t, filepath.Join(dir, name), strings.Repeat("It is kept. ", 200))
+		must.Write(t, filepath.Join(dir, name), strings.Repeat("It is kept. ", 200))
 	}
 	route := func(prefix, compression string) string {
 		return fmt.Sprintf("[[site.route]]\nprefix = '%s'\nmodule = 'serve_files'\npath = '%s'\n%s\n",

@@ -23,6 +23,7 @@ import (
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -115,7 +116,7 @@ func TestDebug(t *testing.T) {
 	if got, _ := ask("/"); got != 200 {
 		t.Errorf("again: %d", got)
 	}
-	write(t, filepath.Join(dir, "a file"), "")
+	must.Write(t, filepath.Join(dir, "a file"), "")
 	s.write("threads = 1\n[debug]\naddress = \"unix:a file\"\n")
 	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), "a file: bind: address already in use: there is a file that is no socket") {
 		t.Error(err)
@@ -235,10 +236,7 @@ func TestDebugSocketFile(t *testing.T) {
 	if _, err := server.Start(src, config); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("another server: %v, want EADDRINUSE", err)
 	}
-	c, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Dial(t, "unix", path)
 	c.Close()
 	s.end()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	gorilla "github.com/gorilla/websocket"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -43,9 +44,7 @@ func TestUpgradedServerLeavesAddress(t *testing.T) {
 	unix := strings.SplitAfter(u.config, "pid_file = \"pid\"\n")[0] + "[[listener]]\n" +
 		u.config[strings.Index(u.config, "address = \"unix"):]
 	u.write("lwango.conf", unix)
-	if err := syscall.Kill(next, syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(next, syscall.SIGHUP))
 	u.logged("no longer listening. address=127")
 	refused("tcp")
 	if got := u.served("unix"); got != next {
@@ -53,9 +52,7 @@ func TestUpgradedServerLeavesAddress(t *testing.T) {
 	}
 
 	// The end of the new process closes the rest, and removes the file.
-	if err := syscall.Kill(next, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(next, syscall.SIGTERM))
 	refused("unix")
 	wait.Until(t, "the end of the pid file", func() bool { _, err := u.pid(); return errors.Is(err, os.ErrNotExist) })
 	if err := socket.WriteMessage(gorilla.TextMessage, []byte("here")); err != nil {
@@ -75,16 +72,12 @@ func TestUpgradeKilled(t *testing.T) {
 		gate := filepath.Join(u.dir, "gate")
 		u.write("behaviour", gate)
 		old = u.mustPID()
-		if err := syscall.Kill(old, syscall.SIGUSR2); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Kill(old, syscall.SIGUSR2))
 		next, _ = strconv.Atoi(u.logged(`upgrade begins.* pid=(\d+)`))
 		return u, old, next, func() { u.write("gate", "") }
 	}
 	kill := func(t *testing.T, pid int) {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
 	t.Run("new one before it is ready", func(t *testing.T) {
 		u, old, next, _ := begin(t)
@@ -139,9 +132,7 @@ func TestUpgradeKilled(t *testing.T) {
 		u.servedOnlyBy(middle)
 		gate := filepath.Join(u.dir, "second")
 		u.write("behaviour", gate)
-		if err := syscall.Kill(middle, syscall.SIGUSR2); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Kill(middle, syscall.SIGUSR2))
 		last, _ := strconv.Atoi(u.logged(`(?s)upgrade begins.*upgrade begins.* pid=(\d+)`))
 		kill(t, middle)
 		wait.Until(t, "the end of the middle one", func() bool {
@@ -169,9 +160,7 @@ func TestUpgradeKilled(t *testing.T) {
 	})
 	t.Run("old one stops while the new one starts", func(t *testing.T) {
 		u, old, next, _ := begin(t)
-		if err := syscall.Kill(old, syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Kill(old, syscall.SIGTERM))
 		<-u.gone
 		wait.Until(t, "the end of the new process", func() bool {
 			return errors.Is(syscall.Kill(next, 0), syscall.ESRCH) || zombie(next)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -20,12 +21,8 @@ func TestEarlySignal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	fifo, none := filepath.Join(dir, "lwango.conf"), filepath.Join(dir, "behaviour")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(none, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(fifo, 0o600))
+	must.Write(t, none, "")
 	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // which needs no reader
 	if err != nil {
 		t.Fatal(err)
@@ -35,9 +32,7 @@ func TestEarlySignal(t *testing.T) {
 	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+none)
 	log := new(logtext.Buffer)
 	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 	t.Cleanup(func() {
@@ -56,9 +51,7 @@ func TestEarlySignal(t *testing.T) {
 		}
 		return false
 	})
-	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(syscall.SIGHUP))
 	if _, err := io.WriteString(w, "[[listener]]\naddress = \"127.0.0.1:0\"\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestExplainAccess: lwango -t -u tells of https, limit and auth, in the order in which they come,
@@ -12,8 +13,8 @@ import (
 func TestExplainAccess(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "lwango.conf")
-	write(t, filepath.Join(dir, "users"), users)
-	write(t, file, `[[listener]]
+	must.Write(t, filepath.Join(dir, "users"), users)
+	must.Write(t, file, `[[listener]]
 address = "127.0.0.1:80"
 [[listener]]
 name = "proxied"
@@ -82,7 +83,7 @@ route / (line 28): echo, for /
 // TestExplainInternal: a route that clients do not reach, but rules.
 func TestExplainInternal(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lwango.conf")
-	write(t, file, `[[listener]]
+	must.Write(t, file, `[[listener]]
 address = "127.0.0.1:80"
 [[site]]
 [[site.rule]]

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	testserver "github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/pubsub/redis"
 )
@@ -79,16 +79,14 @@ func serveBy(t *testing.T, start func(config.Source, *config.Config) (*server.Se
 // write gives the server another configuration, for the next reload.
 func (s *running) write(text string) {
 	s.t.Helper()
-	write(s.t, s.file, text)
+	must.Write(s.t, s.file, text)
 }
 
 // reload gives the server another configuration, and lets it read that.
 func (s *running) reload(text string) {
 	s.t.Helper()
 	s.write(text)
-	if err := s.Reload(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, s.Reload())
 }
 
 // sites serves the sites of a configuration, which is in a folder, without the rest of a server.
@@ -99,25 +97,4 @@ func sites(t *testing.T, src config.Source, dir, text string) *testserver.Server
 		t.Fatalf("%v\n%s", err, text)
 	}
 	return testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve, Logger: src.Logger})
-}
-
-// write makes a file, and the folders above it.
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	err := os.MkdirAll(filepath.Dir(path), 0o700)
-	if err == nil {
-		err = os.WriteFile(path, []byte(text), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

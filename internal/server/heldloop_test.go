@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/metrics"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -58,9 +59,7 @@ func TestHeldLoopIsSeen(t *testing.T) {
 	}
 	look := func() (s metrics.Snapshot) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(askOn(t, conns[1], "/status/json")), &s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(askOn(t, conns[1], "/status/json")), &s))
 		return s
 	}
 	before := look()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // inForce is what -T prints for a configuration, without the first line, which names the file.
@@ -40,7 +41,7 @@ func TestInForceAgain(t *testing.T) {
 	file := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		write(t, path, text)
+		must.Write(t, path, text)
 		return path
 	}
 	t.Setenv("LWANGO_NAME", "secret of the environment")
@@ -93,7 +94,7 @@ ${LWANGO_NAME} and ${file:secret}"""
 	for _, path := range []string{all, "../../lwango.conf", "../../samples/php/lwango.conf", file("empty.conf", "")} {
 		first := inForce(t, path)
 		again := filepath.Join(beside(t, filepath.Dir(path)), "again")
-		write(t, again, first)
+		must.Write(t, again, first)
 		if diff := cmp.Diff(first, inForce(t, again)); diff != "" {
 			t.Errorf("%s (-first +again):\n%s", path, diff)
 		}
@@ -138,9 +139,7 @@ func beside(t *testing.T, dir string) string {
 	}
 	other := t.TempDir()
 	for _, entry := range all {
-		if err := os.Symlink(filepath.Join(dir, entry.Name()), filepath.Join(other, entry.Name())); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(filepath.Join(dir, entry.Name()), filepath.Join(other, entry.Name())))
 	}
 	return other
 }
@@ -150,7 +149,7 @@ func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for name, text := range map[string]string{"long": strings.Repeat("x", 1<<16+1), "short": "a\r\nb\r\n\n"} {
-		write(t, name, text)
+		must.Write(t, name, text)
 	}
 	for _, row := range []struct{ value, want string }{
 		{"${file:none}", "t.conf:4: site.route.body: open " + dir + "/none: no such file or directory"},

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestPerAddressInForce: lwango -T shows how many connections an address may have, as far as that
@@ -17,7 +19,7 @@ func TestPerAddressInForce(t *testing.T) {
 		"max_connections = 1000\nmax_connections_per_address = 30": "30",
 	} {
 		file := filepath.Join(t.TempDir(), "t.conf")
-		write(t, file, text)
+		must.Write(t, file, text)
 		if got := shown.FindStringSubmatch(inForce(t, file)); got == nil || got[1] != want {
 			t.Errorf("%q: %q, want %s", text, got, want)
 		}

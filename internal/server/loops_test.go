@@ -6,6 +6,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -40,8 +41,6 @@ func TestModuleReachesLoops(t *testing.T) {
 		if got, want := fetch(t, srv.at), "loop true\nloop true\nloop true\n"; got != want {
 			t.Errorf("%s: %q, want %q", when, got, want)
 		}
-		if err := srv.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, srv.Reload())
 	}
 }

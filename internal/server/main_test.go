@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // A program's own flags stand beside lwango's, in any order, and do not take its names away.
@@ -123,9 +124,7 @@ func TestMainUntilContextEnds(t *testing.T) {
 		end(errors.New("enough of it"))
 		logged(t, lines, `msg=stopping cause="enough of it" .*(connections=1)`)
 		for _, sig := range test.signals {
-			if err := syscall.Kill(syscall.Getpid(), sig); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Kill(syscall.Getpid(), sig))
 			<-received
 		}
 		if test.code != 0 {

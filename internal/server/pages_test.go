@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestPageOfFrontController: an application that answers what REQUEST_URI names is asked for the
@@ -18,8 +20,8 @@ func TestPageOfFrontController(t *testing.T) {
 		fmt.Fprint(w, "this is ", r.URL.RequestURI()) // of REQUEST_URI
 	}))
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "index.php"), "")
-	write(t, filepath.Join(dir, "users"), users)
+	must.Write(t, filepath.Join(dir, "index.php"), "")
+	must.Write(t, filepath.Join(dir, "users"), users)
 	for refuse, want := range map[string]int{
 		"auth = { htpasswd = '" + dir + "/users' }": 401,
 		"limit = { deny = ['127.0.0.0/8'] }":        403,
@@ -78,7 +80,7 @@ func TestIntercepted(t *testing.T) {
 	at := serveFCGI(t, app)
 	dir := t.TempDir()
 	for _, name := range []string{"404", "500"} {
-		write(t, filepath.Join(dir, name), "page "+name)
+		must.Write(t, filepath.Join(dir, name), "page "+name)
 	}
 	for _, module := range []string{
 		fmt.Sprintf("module = 'proxy'\naddress = '%s'\n", web.Listener.Addr()),

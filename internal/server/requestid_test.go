@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -42,10 +43,7 @@ func TestRequestIDEverywhere(t *testing.T) {
 		time.Sleep(pause)
 		_, _ = io.WriteString(w, "second")
 	})}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Listen(t)
 	go app.Serve(ln)
 	defer app.Close()
 
@@ -91,9 +89,7 @@ address = %q
 			all = strings.SplitAfter(string(b), "\n")
 			return len(all) > lines+1
 		})
-		if err := json.Unmarshal([]byte(all[lines]), &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(all[lines]), &l))
 		lines++
 		return l
 	}

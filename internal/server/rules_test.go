@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestRuleErrors: file, line, key, and the number of the rule.
@@ -53,7 +54,7 @@ func TestRuleErrors(t *testing.T) {
 
 // recipes are the examples of the manual, made a configuration with the module's routes.
 func recipes(t *testing.T, blog string) string {
-	_, text, _ := strings.Cut(read(t, "../../handlers/rules/README.md"), "\n## Examples\n")
+	_, text, _ := strings.Cut(must.Read(t, "../../handlers/rules/README.md"), "\n## Examples\n")
 	text, _, _ = strings.Cut(text, "\n## ")
 	text = strings.ReplaceAll(text, "/srv/blog", blog)
 	hosts := []string{"wiki.test", "blog.test", "example.org\", \"www.example.org", "login.test"}
@@ -81,9 +82,9 @@ func TestRulesWithCurl(t *testing.T) {
 	blog := filepath.Join(dir, "blog")
 	for name, text := range map[string]string{"index.php": "front", "a.txt": "text", "dump.sql": "secret",
 		"wp-includes/x.css": "css", "wp-content/uploads/evil.php": "evil", "wp-content/y.php": "y"} {
-		write(t, filepath.Join(blog, name), text)
+		must.Write(t, filepath.Join(blog, name), text)
 	}
-	write(t, filepath.Join(dir, "staff.htpasswd"), users)
+	must.Write(t, filepath.Join(dir, "staff.htpasswd"), users)
 	s := source()
 	s.File = filepath.Join(dir, "lwango.conf")
 	srv := serve(t, s, recipes(t, blog))
@@ -143,7 +144,7 @@ func explained(t *testing.T, file, request string) (code int, out string) {
 // TestExplain: lwango -t -u.
 func TestExplain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lwango.conf")
-	write(t, file, `[[listener]]
+	must.Write(t, file, `[[listener]]
 address = "127.0.0.1:80"
 [[site]]
 host = ["a.test"]

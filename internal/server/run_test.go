@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func fetch(t *testing.T, address string) string {
@@ -62,10 +62,7 @@ func settleTo(t *testing.T, limit int, when string) {
 
 // startPoller has Go's own poller open its descriptors, so that they are not taken for ours.
 func startPoller(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Listen(t)
 	ln.Close()
 }
 

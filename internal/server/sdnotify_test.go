@@ -18,6 +18,7 @@ import (
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -81,18 +82,12 @@ func TestServiceManager(t *testing.T) {
 	m.told("READY=1")
 	m.told("WATCHDOG=1")
 	m.told("WATCHDOG=1")
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 	m.told(`RELOADING=1\nMONOTONIC_USEC=[0-9]+`)
 	m.told("READY=1")
 
 	address := logged(t, lines, `msg=listening address=(\S+)`)
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := must.Dial(t, "tcp", address)
 	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -110,9 +105,7 @@ func TestServiceManager(t *testing.T) {
 	}
 	close(release)
 	m.told("WATCHDOG=1")
-	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
 	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=6000000`)
 	if code := <-done; code != 0 {
 		t.Errorf("code %d", code)
@@ -178,9 +171,7 @@ func TestUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 		text = []byte(strings.ReplaceAll(string(text), "/usr/local/bin/lwango", "/bin/true"))
-		if err := os.WriteFile(filepath.Join(dir, unit), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, unit), text, 0o600))
 	}
 	service := filepath.Join(dir, "lwango.service")
 	for _, args := range [][]string{

@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -34,7 +35,7 @@ func TestWaitOfAStuckLoop(t *testing.T) {
 		})
 	s.File = filepath.Join(t.TempDir(), "lwango.conf")
 	s.Listen = []string{"127.0.0.1:0"}
-	write(t, s.File, "threads = 1\ngrace = \"0s\"\naccess_log = { path = \"access.log\" }\n"+
+	must.Write(t, s.File, "threads = 1\ngrace = \"0s\"\naccess_log = { path = \"access.log\" }\n"+
 		route("prefix = \"/\"\nmodule = \"hold\"\n"))
 	config, err := s.Load()
 	if err != nil {

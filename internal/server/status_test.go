@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/metrics"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -58,9 +59,7 @@ func snapshot(t *testing.T, url string) (s metrics.Snapshot) {
 	if resp.StatusCode != 200 {
 		t.Fatal(resp.Status)
 	}
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &s))
 	return s
 }
 
@@ -267,11 +266,7 @@ func TestStatusPaths(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
-	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := must.Dial(t, "tcp", strings.TrimPrefix(url, "http://"))
 	fmt.Fprint(c, "GET /status/json HTTP/1.1\r\nHost: a\r\n\r\n")
 	_ = c.(*net.TCPConn).CloseWrite()
 	_ = c.SetDeadline(time.Now().Add(wait.Patience))

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -48,7 +49,7 @@ func testStricter(t *testing.T, before, after string, stays bool) {
 	s := newTLS(t)
 	s.put("a", "a.test", time.Hour)
 	for file, from := range map[string]string{"ca.pem": s.ca.File, "other.pem": certs.New(t).File} {
-		s.replace(file, read(t, from))
+		s.replace(file, must.Read(t, from))
 	}
 	text := func(keys, body string) string {
 		return "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n" + keys +

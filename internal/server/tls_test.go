@@ -22,6 +22,7 @@ import (
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // tlsServer is a server of certificates in a folder, with the log of the server.
@@ -44,9 +45,7 @@ func (s *tlsServer) put(file, names string, valid time.Duration) {
 // move gives a file its name in the server's folder.
 func (s *tlsServer) move(from, to string) {
 	s.t.Helper()
-	if err := os.Rename(from, filepath.Join(s.dir, to)); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, os.Rename(from, filepath.Join(s.dir, to)))
 }
 
 // replace gives a file of the server's folder another text, and another inode, whatever the
@@ -54,7 +53,7 @@ func (s *tlsServer) move(from, to string) {
 func (s *tlsServer) replace(file, text string) {
 	s.t.Helper()
 	path := filepath.Join(s.dir, file)
-	write(s.t, path+".new", text)
+	must.Write(s.t, path+".new", text)
 	s.move(path+".new", file)
 }
 
@@ -156,9 +155,9 @@ func TestRenewCerts(t *testing.T) {
 	look()
 
 	key := filepath.Join(s.dir, "a.key")
-	old := read(t, key)
+	old := must.Read(t, key)
 	s.put("a", "a2.test", 90*24*time.Hour)
-	now := read(t, key)
+	now := must.Read(t, key)
 	s.replace("a.key", old)
 	look(`msg="certificate cannot be renewed, the old one stays"`, "a.pem", "does not match")
 	look() // once
@@ -166,15 +165,11 @@ func TestRenewCerts(t *testing.T) {
 	s.replace("a.key", now)
 	look("a2.test")
 	names("with both", "a2.test a2.test")
-	if err := os.Remove(filepath.Join(s.dir, "a.pem")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(s.dir, "a.pem")))
 	look("no such file")
 	look()
 	names("without a file", "a2.test a2.test")
-	if err := syscall.Mkfifo(filepath.Join(s.dir, "a.pem"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(s.dir, "a.pem"), 0o600))
 	look("a.pem: not a regular file") // and nobody waits for its writer
 	names("with a pipe", "a2.test a2.test")
 
@@ -192,21 +187,15 @@ func TestRenewCertsLater(t *testing.T) {
 		"tls = {cert = \"a.pem\", key = \"a.key\"}")
 	s.put("a", "new.test", time.Hour)
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	none := limit
 	none.Cur = 0
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none))
 	now := time.Now()
 	for i := range 3 { // the fault is said once
 		s.RenewCerts(now.Add(time.Duration(i) * time.Minute))
 	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 	if n := strings.Count(s.log.String(), "too many open files"); n != 1 {
 		t.Errorf("logged %d times, want once", n)
 	}
@@ -252,9 +241,7 @@ module = "status"`)
 	check := func(when string) {
 		t.Helper()
 		var got metrics.Snapshot
-		if err := json.Unmarshal(read("json"), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(read("json"), &got))
 		a, b := s.leaf("a"), s.leaf("b")
 		want := []metrics.Certificate{
 			{File: filepath.Join(s.dir, "a.pem"), Names: a.DNSNames, Until: a.NotAfter},
@@ -300,9 +287,7 @@ func TestCertWarnings(t *testing.T) {
 		s.log.Reset()
 	}
 	warned("at the start", "a has expired, b expires")
-	if err := s.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Reload())
 	warned("after a reload", "a has expired, b expires")
 	s.RenewCerts(time.Now().Add(23 * time.Hour))
 	warned("on the same day", "")
@@ -320,9 +305,9 @@ func TestWrongChain(t *testing.T) {
 	chain := func(s *tlsServer, signers ...string) {
 		t.Helper()
 		s.put("a", "a.test", 90*24*time.Hour)
-		all := read(t, filepath.Join(s.dir, "a.pem"))
+		all := must.Read(t, filepath.Join(s.dir, "a.pem"))
 		for _, path := range signers {
-			all += read(t, path)
+			all += must.Read(t, path)
 		}
 		s.replace("a.pem", all)
 	}
@@ -368,7 +353,7 @@ func TestRenewAway(t *testing.T) {
 // leaf is the certificate that put has written.
 func (s *tlsServer) leaf(file string) *x509.Certificate {
 	s.t.Helper()
-	block, _ := pem.Decode([]byte(read(s.t, filepath.Join(s.dir, file+".pem"))))
+	block, _ := pem.Decode([]byte(must.Read(s.t, filepath.Join(s.dir, file+".pem"))))
 	leaf, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		s.t.Fatal(err)

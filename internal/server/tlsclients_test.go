@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestClientCA: a client needs a certificate of that authority, and the least version of TLS holds.
 func TestClientCA(t *testing.T) {
 	s := startTLS(t, func(s *tlsServer) {
 		s.put("a", "a.test", time.Hour)
-		s.replace("ca.pem", read(t, s.ca.File))
+		s.replace("ca.pem", must.Read(t, s.ca.File))
 	}, "tls = {cert = \"a.pem\", key = \"a.key\"}\nclient_ca = \"ca.pem\"\nmin_version = \"1.3\"")
 	own, stranger := s.ca.Issue(time.Hour, "client.test"), certs.New(t).Issue(time.Hour, "client.test")
 	for _, row := range []struct {
@@ -51,13 +52,13 @@ func TestClientCA(t *testing.T) {
 // TestAuthorities: a file of authorities is refused if a part of it is of no use, with the part's
 // number. An authority that has expired, or will soon, is warned of.
 func TestAuthorities(t *testing.T) {
-	first, second := read(t, certs.New(t).File), read(t, certs.New(t).File) // good for a day
+	first, second := must.Read(t, certs.New(t).File), must.Read(t, certs.New(t).File) // good for a day
 	damaged := second[:60] + second[61:]
 	block := func(kind, text string) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte(text)}))
 	}
 	cert, key := certs.New(t).Files(certs.New(t).Issue(time.Hour, "a.test"))
-	private := read(t, key)
+	private := must.Read(t, key)
 	for _, test := range []struct {
 		what  string
 		parts []string
@@ -76,7 +77,7 @@ func TestAuthorities(t *testing.T) {
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			write(t, "ca.pem", strings.Join(test.parts, ""))
+			must.Write(t, "ca.pem", strings.Join(test.parts, ""))
 			_, err := source().Parse("t.conf", fmt.Sprintf("[[listener]]\naddress = \"127.0.0.1:0\"\n"+
 				"client_ca = \"ca.pem\"\ntls = {cert = %q, key = %q}\n", cert, key))
 			if got := fmt.Sprint(err); test.want == "" && err != nil || !strings.Contains(got, test.want) {
@@ -242,7 +243,7 @@ func TestSessionsStay(t *testing.T) {
 			if !resumed() {
 				t.Errorf("%s: no session after a renewal", tls.VersionName(version))
 			}
-			s.reload("grace = \"9s\"\n" + read(t, s.file))
+			s.reload("grace = \"9s\"\n" + must.Read(t, s.file))
 			if !resumed() {
 				t.Errorf("%s: no session after a reload", tls.VersionName(version))
 			}

@@ -21,6 +21,7 @@ import (
 
 	gorilla "github.com/gorilla/websocket"
 	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"golang.org/x/sys/unix"
 )
@@ -55,14 +56,10 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("kept connection: %d, last %v, %v", pid, last, err)
 	}
 	kept.close()
-	if err := syscall.Kill(old, syscall.SIGUSR2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(old, syscall.SIGUSR2))
 	u.logged("upgrade refused: another process has taken the place of this one")
 	for range 3 {
-		if err := socket.WriteMessage(gorilla.TextMessage, []byte("here")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, socket.WriteMessage(gorilla.TextMessage, []byte("here")))
 		if _, text, err := socket.ReadMessage(); string(text) != "here" || err != nil {
 			t.Fatal(string(text), err)
 		}
@@ -105,9 +102,7 @@ func TestUpgrade(t *testing.T) {
 	if got := u.served("tcp"); got != last {
 		t.Errorf("process %d answers, want %d", got, last)
 	}
-	if err := syscall.Kill(last, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(last, syscall.SIGTERM))
 	wait.Until(t, "the end of the pid file", func() bool { _, err := u.pid(); return errors.Is(err, os.ErrNotExist) })
 	if out, code := u.command(); code != 1 || !strings.Contains(out, "no server runs") {
 		t.Errorf("no server: %q, code %d", out, code)
@@ -165,13 +160,9 @@ func heldPort(t *testing.T) string {
 	}
 	t.Cleanup(func() { unix.Close(fd) })
 	for _, option := range []int{unix.SO_REUSEPORT, unix.SO_REUSEADDR} {
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, 1))
 	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
 	bound, err := unix.Getsockname(fd)
 	if err != nil {
 		t.Fatal(err)
@@ -248,11 +239,7 @@ func TestUpgradeToLaterRelease(t *testing.T) {
 func TestUpgradeUnderManager(t *testing.T) {
 	m := listenAsManager(t)
 	t.Setenv("WATCHDOG_USEC", "1000000")
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
+	ln := must.Listen(t)
 	f, err := ln.(*net.TCPListener).File()
 	if err != nil {
 		t.Fatal(err)
@@ -279,9 +266,7 @@ func TestUpgradeUnderManager(t *testing.T) {
 		m.told("WATCHDOG=1")
 		u.servedOnlyBy(next)
 	}
-	if err := syscall.Kill(u.mustPID(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(u.mustPID(), syscall.SIGTERM))
 	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+`)
 }
 
@@ -289,9 +274,7 @@ func TestUpgradeUnderManager(t *testing.T) {
 func TestUpgradeWithoutPIDFile(t *testing.T) {
 	u := startUpgraded(t, "")
 	u.write("lwango.conf", strings.Replace(u.config, "pid_file = \"pid\"\n", "", 1))
-	if err := syscall.Kill(u.mustPID(), syscall.SIGUSR2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(u.mustPID(), syscall.SIGUSR2))
 	<-u.gone
 	if _, err := u.pid(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is left: %v", err)
@@ -301,9 +284,7 @@ func TestUpgradeWithoutPIDFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.servedOnlyBy(next)
-	if err := syscall.Kill(next, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(next, syscall.SIGTERM))
 }
 
 // TestUpgradeUnderLoad: reloads and upgrades while clients of all kinds are busy fail no request
@@ -431,9 +412,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 		for j := range reloads / upgrades {
 			before := strings.Count(u.log.String(), "msg=reloaded")
 			u.write("lwango.conf", fmt.Sprintf("keep_alive_timeout = \"%dm\"\n%s", 1+j%2, u.config))
-			if err := syscall.Kill(u.mustPID(), syscall.SIGHUP); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Kill(u.mustPID(), syscall.SIGHUP))
 			wait.Until(t, "a reload", func() bool { return strings.Count(u.log.String(), "msg=reloaded") > before })
 		}
 		if out, code := u.command(); code != 0 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -37,12 +38,8 @@ func TestUpgradeCommandMistrusts(t *testing.T) {
 			return strings.Count(u.log.String(), "upgrade begins") > before
 		})
 		pid := u.mustPID()
-		if err := os.Remove(result); err != nil {
-			t.Fatal(err)
-		}
-		if err := test.put(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(result))
+		must.Do(t, test.put())
 		select {
 		case got := <-said:
 			if !strings.HasPrefix(got, "1 ") || !strings.Contains(got, test.want) {
@@ -60,9 +57,7 @@ func TestUpgradeCommandMistrusts(t *testing.T) {
 func TestUpgradeCommandNeedsFile(t *testing.T) {
 	dir := t.TempDir()
 	conf, pid := filepath.Join(dir, "lwango.conf"), filepath.Join(dir, "pid")
-	if err := os.WriteFile(conf, []byte("pid_file = \"pid\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, conf, "pid_file = \"pid\"\n")
 	for _, test := range []struct {
 		want string
 		put  func() error
@@ -70,9 +65,7 @@ func TestUpgradeCommandNeedsFile(t *testing.T) {
 		{"too many levels of symbolic links", func() error { return os.Symlink("elsewhere", pid) }},
 		{"is no regular file", func() error { return syscall.Mkfifo(pid, 0o600) }},
 	} {
-		if err := test.put(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, test.put())
 		// The second one is a start.
 		for _, args := range [][]string{{"-c", conf, "-upgrade"}, {"-c", conf, "-l", "127.0.0.1:0"}} {
 			ctx, cancel := context.WithTimeout(t.Context(), wait.Patience)
@@ -84,9 +77,7 @@ func TestUpgradeCommandNeedsFile(t *testing.T) {
 				t.Errorf("%v: code %d, %s, want %s", args, code, out, test.want)
 			}
 		}
-		if err := os.Remove(pid); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(pid))
 	}
 }
 
@@ -118,9 +109,7 @@ func TestPIDFile(t *testing.T) {
 
 	// A file that a killed server has left is nobody's: -upgrade sends no signal to what its number
 	// is now, and the next server takes it.
-	if err := u.first.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, u.first.Kill())
 	<-u.gone
 	u.write("pid", fmt.Sprintf("%d\n", os.Getpid())) // SIGUSR2 would end this test
 	if out, code := u.command(); code != 1 || !strings.Contains(out, "no server runs") {
@@ -128,9 +117,7 @@ func TestPIDFile(t *testing.T) {
 	}
 	cmd = exec.Command(os.Args[0], "-c", filepath.Join(u.dir, "lwango.conf"))
 	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+os.DevNull)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	wait.Until(t, "the new number", func() bool { pid, _ := u.pid(); return pid == cmd.Process.Pid })
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {

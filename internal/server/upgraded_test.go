@@ -25,6 +25,7 @@ import (
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -174,9 +175,7 @@ func startUpgradedBy(t *testing.T, change func(*exec.Cmd), more string) *upgrade
 		t.Fatal(err)
 	}
 	cmd.Stdout, cmd.Stderr = w, w // a file: the processes that follow have it, too
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	w.Close()
 	read := make(chan struct{})
 	go func() { _, _ = io.Copy(u.log, r); close(read) }()
@@ -209,9 +208,7 @@ func startUpgradedBy(t *testing.T, change func(*exec.Cmd), more string) *upgrade
 func (u *upgraded) write(name, text string) {
 	u.t.Helper()
 	path := filepath.Join(u.dir, name)
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Write(u.t, path+".new", text)
 	if err := os.Rename(path+".new", path); err != nil { // no reader finds a part of it
 		u.t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // passes makes a Middleware that adds its word to the field Way.
@@ -32,7 +33,7 @@ func passes(word string) handlers.Middleware {
 func serveProgram(t *testing.T, p *server.Program, text string) (string, *logtext.Buffer) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "lwango.conf")
-	write(t, file, text)
+	must.Write(t, file, text)
 	o, _ := server.Parse([]string{"-c", file, "-l", "127.0.0.1:0"},
 		flag.NewFlagSet("", flag.ContinueOnError), io.Discard, os.Stderr)
 	ctx, end := context.WithCancel(context.Background())
@@ -216,8 +217,6 @@ func TestUseAtReload(t *testing.T) {
 		if got := fetch(t, srv.at); got != "Hello, world!" {
 			t.Errorf("%q", got)
 		}
-		if err := srv.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, srv.Reload())
 	}
 }

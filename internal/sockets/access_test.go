@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/sockets"
+	"github.com/lwango/lwango/internal/test/must"
 	"golang.org/x/sys/unix"
 )
 
@@ -15,9 +16,7 @@ import (
 func TestAccessOfOwnSocket(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	if err := os.WriteFile(in("file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, in("file"), "")
 	var socket, other sockets.Socket
 	for name, made := range map[string]*sockets.Socket{"socket": &socket, "other": &other} {
 		l, err := net.Listen("unix", in(name))
@@ -26,15 +25,11 @@ func TestAccessOfOwnSocket(t *testing.T) {
 		}
 		defer l.Close()
 		var st unix.Stat_t
-		if err := unix.Lstat(in(name), &st); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Lstat(in(name), &st))
 		made.Dev, made.Ino = st.Dev, st.Ino
 	}
 	for name, to := range map[string]string{"to file": "file", "to socket": "socket"} {
-		if err := os.Symlink(to, in(name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, in(name)))
 	}
 	for _, row := range []struct {
 		path string

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/internal/sockets"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -95,9 +96,7 @@ func TestUnixSocketFile(t *testing.T) {
 	}
 
 	// Another server has taken the path while this one runs.
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	third, err := openTest(t, "unix:"+path, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -116,16 +115,12 @@ func TestUnixSocketFile(t *testing.T) {
 // Only a socket may be taken for stale; a connection to anything else is refused as well.
 func TestUnixSocketOverFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
-	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, "precious")
 	if _, err := openTest(t, "unix:"+path, 1); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("got %v, want EADDRINUSE", err)
 	}
 	link := path + "l"
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(path, link))
 	if _, err := openTest(t, "unix:"+link, 1); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("a symbolic link: got %v, want EADDRINUSE", err)
 	}

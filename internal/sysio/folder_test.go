@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/test/links"
+	"github.com/lwango/lwango/internal/test/must"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,9 +21,7 @@ func TestFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if refused {
-			if err := f.Refuse(root); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.Refuse(root))
 		}
 		for name, want := range map[string]uint32{
 			"a.php": unix.S_IFREG, "inside.php": unix.S_IFREG, "sub": unix.S_IFDIR, "fifo": unix.S_IFIFO,

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 var (
@@ -91,9 +92,7 @@ func TestSlowestGivesWay(t *testing.T) {
 		clients[i] = netip.AddrFrom4([4]byte{192, 0, 2, byte(10 + i)})
 	}
 	complete := upload(t, &s, clients[0], 200)
-	if err := s.Keep(complete); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Keep(complete))
 	sysio.Age(complete, 500)
 	fast := upload(t, &s, clients[1], 200)
 	sysio.Age(fast, 2)

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
@@ -34,10 +35,7 @@ type wire struct {
 }
 
 func startWire(t testing.TB, b *broker.Broker) *wire {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Listen(t)
 	w := &wire{t: t, ln: ln, to: b, conns: map[net.Conn]bool{}}
 	w.ended.Go(func() {
 		for {
@@ -251,9 +249,7 @@ func TestClosedBetweenReads(t *testing.T) {
 	held := make(chan struct{})
 	release := sync.OnceFunc(func() { close(held) })
 	defer release()
-	if err := one.loops.All[0].Post(func() { <-held }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, one.loops.All[0].Post(func() { <-held }))
 	for i := range 8 { // of which the reader waits to deliver the last, a quarter of a second
 		b.Do(fmt.Sprintf("XADD lwango:topic:room * id x-%d time 1 data b", i+2))
 	}

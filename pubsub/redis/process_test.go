@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -98,9 +99,7 @@ func startPeer(t testing.TB, url string, here *follower) (result func() report) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // if a test has failed
 		_ = cmd.Wait()

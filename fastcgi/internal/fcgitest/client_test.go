@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // A client is the smallest web server that can be made of the packages under test. It writes and
@@ -28,10 +29,7 @@ func dial(t testing.TB, address string, keep bool) *client {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		network, address = "unix", path
 	}
-	conn, err := net.Dial(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Dial(t, network, address)
 	t.Cleanup(func() { conn.Close() })
 	return &client{t: t, conn: conn, keep: keep, wait: 10 * time.Second}
 }

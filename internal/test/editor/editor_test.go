@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/lwango/lwango/internal/test/browser"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -29,14 +30,10 @@ func TestEditor(t *testing.T) {
 		t.Skip("part of TestWordPress in fastcgi")
 	}
 	var cookies []*http.Cookie
-	if err := json.Unmarshal([]byte(os.Getenv("LWANGO_EDITOR_COOKIES")), &cookies); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(os.Getenv("LWANGO_EDITOR_COOKIES")), &cookies))
 	ctx, cancel := chromedp.NewContext(browser.Context(t), chromedp.WithNewBrowserContext())
 	defer cancel()
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1200, 900)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Do(ctx, chromedp.EmulateViewport(1200, 900)))
 	admin := base + "/wp-admin/"
 	for _, cookie := range cookies {
 		if _, err := chromedp.Call(ctx, network.SetCookie, network.SetCookieParams{
@@ -88,9 +85,7 @@ func TestEditor(t *testing.T) {
 	}
 	limited, stop := context.WithTimeout(ctx, wait.Patience)
 	defer stop()
-	if err := chromedp.Do(limited, chromedp.Navigate(admin+"post-new.php")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Do(limited, chromedp.Navigate(admin+"post-new.php")))
 	const shown = `!!document.querySelector(".block-editor-writing-flow, [name=editor-canvas]")`
 	if _, err := chromedp.Run(limited, chromedp.Poll[bool](shown)); err != nil {
 		text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/acme"
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -70,9 +71,7 @@ func TestACMEUpgrade(t *testing.T) {
 	ca := acme.New(t)
 	t.Setenv("SSL_CERT_FILE", ca.CA.File)
 	j := &jail{t: t, dir: t.TempDir()}
-	if err := os.Mkdir(j.in("etc"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(j.in("etc"), 0o755))
 	text := fmt.Sprintf(`
 pid_file = "../pid"
 [tls]
@@ -110,16 +109,12 @@ tls = { acme = true }
 		t.Errorf("%d orders, want one", n)
 	}
 	j.write("etc/lwango.conf", strings.Replace(text, `"a.test"`, `["a.test", "b.test"]`, 1))
-	if err := process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, process.Signal(syscall.SIGHUP))
 	secured(t, ca, address, "b.test")
 	if n := ca.Asked("newOrder") - before; n != 2 {
 		t.Errorf("%d orders, want two", n)
 	}
-	if err := process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, process.Signal(syscall.SIGTERM))
 	wait.Until(t, "the end", func() bool {
 		_, err := os.Stat(j.in("pid"))
 		return os.IsNotExist(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/lwango/lwango/internal/confine"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -34,9 +35,7 @@ func (j *jail) applications() {
 		if err != nil {
 			j.t.Fatal(err)
 		}
-		if err := os.Chmod(j.in(name), 0o777); err != nil {
-			j.t.Fatal(err)
-		}
+		must.Do(j.t, os.Chmod(j.in(name), 0o777))
 		j.t.Cleanup(func() { l.Close() })
 		return l
 	}
@@ -85,14 +84,9 @@ func testConfined(t *testing.T, extra string) {
 	issue := func(days int) {
 		cert, key := ca.Files(ca.Issue(time.Duration(days)*24*time.Hour, "localhost"))
 		for from, to := range map[string]string{cert: "keys/cert.pem", key: "keys/key.pem"} {
-			text, err := os.ReadFile(from)
-			if err != nil {
-				t.Fatal(err)
-			}
-			j.write(to+".new", string(text))
-			if err := os.Rename(j.in(to+".new"), j.in(to)); err != nil {
-				t.Fatal(err)
-			}
+			text := must.Read(t, from)
+			j.write(to+".new", text)
+			must.Do(t, os.Rename(j.in(to+".new"), j.in(to)))
 		}
 	}
 	issue(100)
@@ -100,15 +94,9 @@ func testConfined(t *testing.T, extra string) {
 	j.write("www/x.php", "a script")
 	j.write("secrets/one", "a word\n")
 	outside := filepath.Join(t.TempDir(), "outside") // of the jail
-	if err := os.WriteFile(outside, []byte("secret"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Dir(filepath.Dir(outside)), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, j.in("www/out")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(outside, []byte("secret"), 0o644))
+	must.Do(t, os.Chmod(filepath.Dir(filepath.Dir(outside)), 0o755))
+	must.Do(t, os.Symlink(outside, j.in("www/out")))
 	text := `
 spool_dir = "../tmp"
 [confine]
@@ -222,9 +210,7 @@ script_path = "../www"
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if err := c.WriteMessage(websocket.TextMessage, []byte("hello")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.WriteMessage(websocket.TextMessage, []byte("hello")))
 		if _, got, err := c.ReadMessage(); err != nil || string(got) != "hello" {
 			t.Errorf("WebSocket: %q, %v", got, err)
 		}
@@ -246,9 +232,7 @@ script_path = "../www"
 
 	// A log rotation. What is not written yet when the file is moved would be in the next one.
 	wait.Until(t, "the lines are written", func() bool { return j.lines("log/access.log") >= 10 })
-	if err := os.Rename(j.in("log/access.log"), j.in("log/access.log.1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(j.in("log/access.log"), j.in("log/access.log.1")))
 	j.signal(syscall.SIGUSR1)
 	j.says("access log reopened", 1)
 	check("http", "/file.txt", nil, "a file")
@@ -312,16 +296,10 @@ func TestConfineWarns(t *testing.T) {
 	ca := certs.New(t)
 	cert, key := ca.Files(ca.Issue(1000*time.Hour, "localhost")) // which only root can read
 	for _, name := range []string{"log", "run"} {
-		if err := os.Chown(j.in(name), 0, 0); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(j.in(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chown(j.in(name), 0, 0))
+		must.Do(t, os.Chmod(j.in(name), 0o755))
 	}
-	if err := os.Chmod(j.in("tmp"), 0o777|os.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(j.in("tmp"), 0o777|os.ModeSticky))
 	j.write("log/access.log", "")
 	j.give("log/access.log")
 	j.write("etc/lwango.conf", fmt.Sprintf(`
@@ -397,9 +375,7 @@ func TestConfinedIsUpgraded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(pid, syscall.SIGTERM))
 	if err := j.cmd.Wait(); err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestCheckIsConfined: -t, run by root, finds what the server could not do as the user of [confine],
@@ -36,11 +37,8 @@ func TestCheckIsConfined(t *testing.T) {
 			t.Parallel()
 			j := newJail(t)
 			for from, to := range map[string]string{cert: "keys/cert.pem", key: "keys/key.pem"} {
-				text, err := os.ReadFile(from)
-				if err != nil {
-					t.Fatal(err)
-				}
-				j.write(to, string(text))
+				text := must.Read(t, from)
+				j.write(to, text)
 			}
 			j.write("www/file.txt", "a file")
 			j.write("etc/lwango.conf", `
@@ -66,12 +64,8 @@ module = "serve_files"
 path = "../www"
 `)
 			if row.closed != "" {
-				if err := os.Chown(j.in(row.closed), 0, 0); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Chmod(j.in(row.closed), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Chown(j.in(row.closed), 0, 0))
+				must.Do(t, os.Chmod(j.in(row.closed), 0o700))
 			}
 			cmd := exec.Command(built(t), "-t", "-c", j.in("etc/lwango.conf"))
 			out, _ := cmd.CombinedOutput()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -74,9 +75,7 @@ func newJail(t *testing.T) *jail {
 	for name, mode := range map[string]os.FileMode{".": 0o755, "etc": 0o755, "www": 0o755,
 		"secrets": 0o755, "log": 0o700,
 		"run": 0o700, "debug": 0o700, "keys": 0o755, "tmp": 0o777} {
-		if err := os.MkdirAll(j.in(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(j.in(name), 0o755))
 		if err := os.Chmod(j.in(name), mode); err != nil { // whatever the umask is
 			t.Fatal(err)
 		}
@@ -91,25 +90,18 @@ func (j *jail) in(name string) string { return filepath.Join(j.dir, name) }
 
 // lines counts those of a file.
 func (j *jail) lines(name string) int {
-	text, err := os.ReadFile(j.in(name))
-	if err != nil {
-		j.t.Fatal(err)
-	}
-	return strings.Count(string(text), "\n")
+	text := must.Read(j.t, j.in(name))
+	return strings.Count(text, "\n")
 }
 
 func (j *jail) give(name string) {
 	j.t.Helper()
-	if err := os.Chown(j.in(name), another, another); err != nil {
-		j.t.Fatal(err)
-	}
+	must.Do(j.t, os.Chown(j.in(name), another, another))
 }
 
 func (j *jail) write(name, text string) {
 	j.t.Helper()
-	if err := os.WriteFile(j.in(name), []byte(text), 0o644); err != nil {
-		j.t.Fatal(err)
-	}
+	must.Do(j.t, os.WriteFile(j.in(name), []byte(text), 0o644))
 }
 
 // start runs the server, and returns the addresses at which it listens.
@@ -119,18 +111,14 @@ func (j *jail) start(n int) (addresses []string) {
 	j.cmd = exec.Command(built(j.t), "-c", j.in("etc/lwango.conf"))
 	j.cmd.Dir = j.dir
 	if j.root {
-		if err := os.Link(j.cmd.Path, j.in("lwango")); err != nil {
-			j.t.Fatal(err)
-		}
+		must.Do(j.t, os.Link(j.cmd.Path, j.in("lwango")))
 		j.cmd = exec.Command("/lwango", "-c", "/etc/lwango.conf")
 		j.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: j.dir}
 		j.cmd.Dir = "/"
 	}
 	j.cmd.Stderr = j.logs
 	j.cmd.Env = append(os.Environ(), "TMPDIR=/tmp")
-	if err := j.cmd.Start(); err != nil {
-		j.t.Fatal(err)
-	}
+	must.Do(j.t, j.cmd.Start())
 	j.t.Cleanup(func() {
 		if j.cmd.ProcessState == nil {
 			j.cmd.Process.Kill()
@@ -173,9 +161,7 @@ func (j *jail) pid() (pid int, err error) {
 
 func (j *jail) signal(sig syscall.Signal) {
 	j.t.Helper()
-	if err := j.cmd.Process.Signal(sig); err != nil {
-		j.t.Fatal(err)
-	}
+	must.Do(j.t, j.cmd.Process.Signal(sig))
 }
 
 // threads checks what each thread of the server has given up.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // nameService answers every question for an IPv4 address with 127.0.0.1, at port 53 of an address
@@ -58,12 +59,8 @@ func TestConfinedFindsNames(t *testing.T) {
 			j := newJail(t)
 			j.root = true // with an etc of its own
 			if test.file != "etc/resolv.conf" {
-				if err := os.Mkdir(j.in("run/resolver"), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Symlink("../"+test.file, j.in("etc/resolv.conf")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Mkdir(j.in("run/resolver"), 0o755))
+				must.Do(t, os.Symlink("../"+test.file, j.in("etc/resolv.conf")))
 			}
 			j.write(test.file, "nameserver "+test.net+"1\n")
 			text := "[confine]\nuser = \"65534\"\ngroup = \"65534\"\n" +
@@ -74,9 +71,7 @@ func TestConfinedFindsNames(t *testing.T) {
 			address := j.start(1)[0]
 			nameService(t, test.net+"2")
 			j.write(test.file+".new", "nameserver "+test.net+"2\n")
-			if err := os.Rename(j.in(test.file+".new"), j.in(test.file)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(j.in(test.file+".new"), j.in(test.file)))
 			answer, err := http.Get("http://" + address)
 			if err != nil {
 				t.Fatal(err)

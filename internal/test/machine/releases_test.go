@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestConfinedFollowsReleases: a folder by way of a link is that to which the link leads now, and
@@ -17,9 +18,7 @@ func TestConfinedFollowsReleases(t *testing.T) {
 	t.Parallel()
 	j := newJail(t)
 	for _, release := range []string{"1", "2"} {
-		if err := os.MkdirAll(j.in("app/releases/"+release), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(j.in("app/releases/"+release), 0o755))
 		j.write("app/releases/"+release+"/file.txt", "release "+release)
 	}
 	turn := func(release string) {

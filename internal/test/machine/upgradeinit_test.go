@@ -1,7 +1,6 @@
 package machine_test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -19,9 +19,7 @@ func TestUpgradeUnderInit(t *testing.T) {
 	ci.Root(t)
 	t.Parallel()
 	conf := filepath.Join(t.TempDir(), "lwango.conf")
-	if err := os.WriteFile(conf, []byte("[[listener]]\naddress = \"127.0.0.1:0\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, conf, "[[listener]]\naddress = \"127.0.0.1:0\"\n")
 	// As tini, this one passes signals on and ends with the process that it has started.
 	cmd := exec.Command("/bin/sh", "-c", `"$0" "$@" & trap "kill -USR2 $!" USR1; trap "kill $!" TERM
 		while kill -0 $! 2>/dev/null; do wait $!; done`,
@@ -29,9 +27,7 @@ func TestUpgradeUnderInit(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	log := new(logtext.Buffer)
 	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Kill() // and with it all of its namespace
 		_ = cmd.Wait()
@@ -44,12 +40,8 @@ func TestUpgradeUnderInit(t *testing.T) {
 		wait.Until(t, expr, func() bool { return regexp.MustCompile(expr).MatchString(log.String()) })
 	}
 	logged("msg=listening")
-	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(syscall.SIGUSR1))
 	logged("upgrade failed, this process goes on.*process 1 has started this one")
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(syscall.SIGTERM))
 	logged("msg=stopped")
 }

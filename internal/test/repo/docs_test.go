@@ -21,6 +21,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -113,13 +114,10 @@ func (b block) String() string { return fmt.Sprintf("%s:%d", b.file, b.line) }
 // blocks returns the Go code of a text: what is fenced as go, and in README.md what is indented.
 func blocks(t *testing.T, file string) (all []block) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, file)
 	var b *block
 	fence := ""
-	lines := strings.Split(string(text), "\n")
+	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		indented, isIndented := strings.CutPrefix(line, "    ")
 		switch {
@@ -295,11 +293,8 @@ func TestGuidesAreChecked(t *testing.T) {
 // to the real one. Numbers, folders and Go's own functions may differ.
 func TestReportOfGuide(t *testing.T) {
 	ci.Only(t, "builds a program")
-	page, err := os.ReadFile("docs/blocking.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(page), "```report\n")
+	page := must.Read(t, "docs/blocking.md")
+	_, rest, _ := strings.Cut(page, "```report\n")
 	shown, _, ok := strings.Cut(rest, "```")
 	var program string
 	for _, b := range blocks(t, "docs/blocking.md") {
@@ -312,9 +307,7 @@ func TestReportOfGuide(t *testing.T) {
 	}
 	dir := t.TempDir()
 	source, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "prices")
-	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, source, program)
 	if out, err := exec.Command("go", "build", "-o", binary, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -325,15 +318,10 @@ func TestReportOfGuide(t *testing.T) {
 	}
 	defer log.Close()
 	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	text := func() string {
-		text, err := os.ReadFile(log.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
+		text := must.Read(t, log.Name())
+		return text
 	}
 	listening := regexp.MustCompile(`msg=listening address=(\S+)`)
 	report := regexp.MustCompile(`(?m)^\S+ (level=WARN msg="loop: held up" .*)$`)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // kept returns the names of the repository's files that fit a pattern, for git.
@@ -159,17 +160,13 @@ func TestConfigurationsOfDocuments(t *testing.T) {
 		whole++
 		dir := t.TempDir()
 		file := filepath.Join(dir, "lwango.conf")
-		if err := os.Mkdir(filepath.Join(dir, "wwwroot"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, "wwwroot"), 0o700))
 		sockets := 0
 		text = regexp.MustCompile(`address = ".*"`).ReplaceAllStringFunc(text, func(string) string {
 			sockets++
 			return fmt.Sprintf(`address = "unix:%d"`, sockets)
 		})
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, file, text)
 		ctx, stop := context.WithCancel(t.Context())
 		running, err := lwango.Server{File: file, Threads: 1, Logger: slog.New(slog.DiscardHandler)}.Start(ctx)
 		stop()

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -56,9 +57,7 @@ func TestGate(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			for name, text := range stubs {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
 			}
 			cmd := exec.Command(".ci/run")
 			cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "STUBS="+dir,
@@ -81,11 +80,8 @@ func TestGate(t *testing.T) {
 			if c.hangs == "" {
 				return
 			}
-			text, err := os.ReadFile(filepath.Join(dir, "hangs"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			text := must.Read(t, filepath.Join(dir, "hangs"))
+			pid, err := strconv.Atoi(strings.TrimSpace(text))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 )
 
@@ -25,9 +26,7 @@ func TestGoInstall(t *testing.T) {
 	const version = "v1.2.3"
 	proxy := t.TempDir()
 	at := filepath.Join(proxy, filepath.FromSlash(module), "@v")
-	if err := os.MkdirAll(at, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(at, 0o755))
 	gomod, err := os.ReadFile("go.mod")
 	if err != nil {
 		t.Fatal(err)
@@ -36,9 +35,7 @@ func TestGoInstall(t *testing.T) {
 		"list": []byte(version + "\n"), version + ".mod": gomod, version + ".zip": packed(t, module+"@"+version),
 		version + ".info": []byte(`{"Version":"` + version + `","Time":"2026-01-01T00:00:00Z"}`),
 	} {
-		if err := os.WriteFile(filepath.Join(at, name), text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(at, name), text, 0o644))
 	}
 	out, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 )
 
@@ -110,21 +111,16 @@ func TestModulesOfPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum, err := os.ReadFile("go.sum")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sum := must.Read(t, "go.sum")
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"main.go":      userProgram,
 		"main_test.go": userTest,
-		"go.sum":       string(sum),
+		"go.sum":       sum,
 		"go.mod": "module example.org/user\n\ngo 1.26.0\n\nrequire " + module + " v0.0.0\n\n" +
 			"replace " + module + " => " + here + "\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), text)
 	}
 	run := func(args ...string) (lines []string) {
 		t.Helper()
@@ -165,11 +161,8 @@ func TestModulesOfPrograms(t *testing.T) {
 // required returns the modules that a go.mod with blocks of requirements names.
 func required(t *testing.T, file string) (modules []string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
+	text := must.Read(t, file)
+	for line := range strings.Lines(text) {
 		f := strings.Fields(strings.TrimPrefix(line, "require "))
 		if len(f) >= 2 && strings.HasPrefix(f[1], "v") {
 			modules = append(modules, f[0])

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 )
 
@@ -41,18 +42,13 @@ func TestCommandsOfReadmes(t *testing.T) {
 	built := map[string]string{} // package -> program
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.conf")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, empty, "")
 	for _, file := range append(files, "README.md") {
 		if _, err := os.Stat(filepath.Join(filepath.Dir(file), "go.mod")); err == nil && file != "README.md" {
 			continue // a module of its own, whose tests run the program
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		commands := command.FindAllStringSubmatch(string(text), -1)
+		text := must.Read(t, file)
+		commands := command.FindAllStringSubmatch(text, -1)
 		if len(commands) == 0 {
 			t.Errorf("%s does not say how to run it", file)
 		}
@@ -111,9 +107,7 @@ func ask(t *testing.T, cmd *exec.Cmd, http1 bool) (body []byte, log string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	listening := regexp.MustCompile(`msg=listening address=(\S+)`)

@@ -22,6 +22,7 @@ import (
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/loop"
 )
@@ -249,9 +250,7 @@ func (p neighbour) probe(t *testing.T, addr, question, answer string,
 	defer c.Close()
 	for begin := time.Now(); time.Since(begin) < round; time.Sleep(every) {
 		asked := time.Now()
-		if err := exchange(c, question, answer); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, exchange(c, question, answer))
 		took = append(took, time.Since(asked))
 	}
 	return took
@@ -259,10 +258,7 @@ func (p neighbour) probe(t *testing.T, addr, question, answer string,
 
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Dial(t, "tcp", addr)
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	return c
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/nginx"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/race"
@@ -135,15 +136,10 @@ func TestMixed(t *testing.T) {
 	for id, n := range sizes {
 		for _, ending := range []string{".txt", ".bin"} {
 			name := filepath.Join(dir, fmt.Sprint("f", id, ending))
-			if err := os.WriteFile(name, fill(uint32(id), n), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(name, fill(uint32(id), n), 0o644))
 		}
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Listen(t)
 	served := make(chan error, 1)
 	go func() { served <- fcgi.Serve(ln, http.HandlerFunc(application)) }()
 	t.Cleanup(func() {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/loop"
@@ -77,21 +78,15 @@ func TestRefusedSystemCalls(t *testing.T) {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
 			root := t.TempDir()
 			write := func(name, text string) {
-				if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o644))
 			}
-			if err := os.MkdirAll(filepath.Join(root, "www/sub"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Join(root, "www/sub"), 0o755))
 			write("www/a.txt", "a file")
 			write("www/sub/index.html", "an index")
 			write("secret", "not served")
 			for name, to := range map[string]string{"in": "a.txt", "out": "../secret",
 				"away": root + "/secret"} {
-				if err := os.Symlink(to, filepath.Join(root, "www", name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Symlink(to, filepath.Join(root, "www", name)))
 			}
 
 			t.Setenv(refused, strconv.Itoa(int(errno)))

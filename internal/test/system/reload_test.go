@@ -20,24 +20,18 @@ import (
 	"github.com/lwango/lwango/internal/test/embedded"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestReload: a reload from code puts another handler, TLS and other addresses into force, and all
 // or nothing.
 func TestReload(t *testing.T) {
-	own, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Listen(t)
 	s := lwango.Server{Handler: embedded.Says("old"), Listeners: []lwango.Listener{{Socket: own}}}
 	r, stop := embedded.Start(t, s)
 	at := own.Addr().String()
 
-	keep, err := net.Dial("tcp", at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer keep.Close()
+	keep := must.Dial(t, "tcp", at)
 	answers := bufio.NewReader(keep)
 	ask := func() string {
 		if _, err := io.WriteString(keep, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
@@ -56,9 +50,7 @@ func TestReload(t *testing.T) {
 
 	s.Handler = embedded.Says("new")
 	s.Listeners = append(s.Listeners, lwango.Listener{Addr: "127.0.0.1:0", TLS: modes.ServerTLS()})
-	if err := r.Reload(s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Reload(s))
 	if got := ask(); got != "new" {
 		t.Errorf("on the same connection: %q", got)
 	}
@@ -68,10 +60,7 @@ func TestReload(t *testing.T) {
 
 	wrong := s
 	wrong.Handler = embedded.Says("never")
-	unused, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	unused := must.Listen(t)
 	wrong.Listeners = append(wrong.Listeners[:2:2], lwango.Listener{Socket: unused},
 		lwango.Listener{Addr: at})
 	if err := r.Reload(wrong); !errors.Is(err, syscall.EADDRINUSE) {
@@ -85,9 +74,7 @@ func TestReload(t *testing.T) {
 	}
 
 	s.Listeners = s.Listeners[1:]
-	if err := r.Reload(s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Reload(s))
 	if c, err := net.Dial("tcp", at); err == nil {
 		c.Close()
 		t.Error("the address that is gone is still listened to")
@@ -171,9 +158,7 @@ func TestRegisterModule(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.conf")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte("[[site]]\n"+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, file, "[[site]]\n"+text)
 	}
 	route := "[[site.route]]\nprefix = \"/m\"\nmodule = \"test_text\"\n"
 	write(route)
@@ -186,9 +171,7 @@ func TestRegisterModule(t *testing.T) {
 		}
 	}
 	write(route + "text = \"other\"\n")
-	if err := r.Reload(s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Reload(s))
 	if got := embedded.Get(t, url+"/m"); got != "/m other" {
 		t.Errorf("after the reload: %q", got)
 	}

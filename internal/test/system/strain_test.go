@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -176,21 +177,15 @@ func TestClockJump(t *testing.T) {
 	defer busy.Close()
 	defer idle.Close()
 	for _, c := range []net.Conn{idle, busy} {
-		if err := exchange(c, rawGet("/"), "processors"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, exchange(c, rawGet("/"), "processors"))
 	}
 	began := time.Now()
-	if err := s.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Signal(syscall.SIGSTOP))
 	if _, err := io.WriteString(busy, rawGet("/")); err != nil {
 		t.Error(err)
 	}
 	time.Sleep(time.Until(began.Add(timeout + timeout/4)))
-	if err := s.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Signal(syscall.SIGCONT))
 	var b [1]byte
 	if n, err := busy.Read(b[:]); n != 1 {
 		t.Errorf("no answer to what was sent in time: %v", err)

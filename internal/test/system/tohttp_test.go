@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/handlers/sse"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/test/embedded"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -74,16 +75,12 @@ func TestToHTTP(t *testing.T) {
 	defer resp.Body.Close()
 	defer c.Close()
 	for _, text := range []string{"short", strings.Repeat("long", 10_000)} {
-		if err := c.WriteMessage(gorilla.TextMessage, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.WriteMessage(gorilla.TextMessage, []byte(text)))
 		if _, p, err := c.ReadMessage(); err != nil || string(p) != text {
 			t.Errorf("%d bytes came back, %v", len(p), err)
 		}
 	}
-	if err := c.WriteMessage(gorilla.CloseMessage, gorilla.FormatCloseMessage(1000, "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.WriteMessage(gorilla.CloseMessage, gorilla.FormatCloseMessage(1000, "")))
 	if _, _, err := c.ReadMessage(); !gorilla.IsCloseError(err, 1000) {
 		t.Errorf("at the end: %v", err)
 	}

@@ -1,0 +1,58 @@
+// Package must does what a test needs and does not test.
+package must
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// Do ends the test if what it needs has failed:
+//
+//	must.Do(t, os.Remove(path))
+//
+// As t.Fatal, it is for the test's own goroutine.
+func Do(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Write makes a file for this user alone, and the folders above it.
+func Write(t testing.TB, path, text string) {
+	t.Helper()
+	Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	Do(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// Read returns what is in a file.
+func Read(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	Do(t, err)
+	return string(text)
+}
+
+// Listen listens at a free port of the loopback address until the test ends.
+func Listen(t testing.TB) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	Do(t, err)
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+// Dial connects until the test ends. Reads and writes fail when it has waited long enough.
+func Dial(t testing.TB, network, address string) net.Conn {
+	t.Helper()
+	c, err := net.Dial(network, address)
+	Do(t, err)
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	return c
+}
