@@ -2,9 +2,7 @@ package redis_test
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,96 +18,6 @@ import (
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
 )
-
-// wire is what lies between one node and the broker, and can be cut.
-type wire struct {
-	t  testing.TB
-	ln net.Listener
-
-	mu    sync.Mutex
-	to    *broker.Broker
-	cut   bool
-	tried int // connections that came while it was cut
-	conns map[net.Conn]bool
-	ended sync.WaitGroup
-}
-
-func startWire(t testing.TB, b *broker.Broker) *wire {
-	ln := must.Listen(t)
-	w := &wire{t: t, ln: ln, to: b, conns: map[net.Conn]bool{}}
-	w.ended.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			w.ended.Go(func() { w.serve(c) })
-		}
-	})
-	t.Cleanup(func() {
-		ln.Close()
-		w.set(true)
-		w.ended.Wait()
-	})
-	return w
-}
-
-func (w *wire) serve(c net.Conn) {
-	defer c.Close()
-	w.mu.Lock()
-	address := fmt.Sprintf("127.0.0.1:%d", w.to.Port)
-	w.mu.Unlock()
-	up, err := net.Dial("tcp", address)
-	if err != nil {
-		return
-	}
-	defer up.Close()
-	if !w.keep(c, up) {
-		return
-	}
-	go func() { _, _ = io.Copy(up, c); up.Close() }()
-	_, _ = io.Copy(c, up)
-}
-
-func (w *wire) keep(conns ...net.Conn) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range conns {
-		w.conns[c] = true
-	}
-	if w.cut {
-		w.tried++
-	}
-	return !w.cut
-}
-
-// set cuts the wire, or mends it.
-func (w *wire) set(cut bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.cut = cut; cut {
-		for c := range w.conns {
-			c.Close()
-		}
-		clear(w.conns)
-	}
-}
-
-// move makes new connections lead to another broker. Those that are open stay where they are.
-func (w *wire) move(to *broker.Broker) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.to = to
-}
-
-// attempts returns how many connections have come to nothing.
-func (w *wire) attempts() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.tried
-}
-
-func (w *wire) url() string { return "redis://" + w.ln.Addr().String() }
 
 // One process is cut off, and both sides go on. Then everybody has everything, in order.
 func TestOneIsCutOff(t *testing.T) {
@@ -381,96 +289,6 @@ func TestBrokerIsNotThere(t *testing.T) {
 		s != "a0 a1 a2 b" {
 		t.Errorf("history: %q", got)
 	}
-}
-
-// A key that is something else than a stream is one topic's trouble.
-func TestKeyIsSomethingElse(t *testing.T) {
-	b := broker.Start(t)
-	b.Do("SET lwango:topic:taken x")
-	one, two := startNode(t, b.URL()), startNode(t, b.URL())
-	taken1, room1 := one.hub.Topic("taken"), one.hub.Topic("room")
-	atTaken, at2 := one.follow(taken1, pubsub.Options{History: 3}),
-		two.follow(two.hub.Topic("room"), pubsub.Options{})
-	publish(taken1, "here")
-	publish(room1, "a")
-	atTaken.expect("here")
-	at2.expect("a")
-	one.acknowledged()
-	if one.engine.Lost() != 1 {
-		t.Errorf("lost %d", one.engine.Lost())
-	}
-	// It becomes so while it is read.
-	at1 := one.follow(room1, pubsub.Options{})
-	other1, other2 := one.follow(one.hub.Topic("other"), pubsub.Options{}),
-		two.follow(two.hub.Topic("other"), pubsub.Options{})
-	publish(one.hub.Topic("other"), "x")
-	other2.expect("x")
-	other1.expect("x")
-	b.Do("SET lwango:topic:room x")
-	b.Do("CLIENT KILL TYPE normal")
-	two.status.expect("local", "carried")
-	one.status.expect("local", "carried")
-	publish(room1, "only here")
-	publish(one.hub.Topic("other"), "y")
-	at1.expect("only here")
-	other2.expect("y")
-	// It is a stream again, after the next look.
-	b.Do("DEL lwango:topic:room")
-	b.Do("CLIENT KILL TYPE normal")
-	two.status.expect("local", "carried")
-	one.status.expect("local", "carried")
-	publish(room1, "everywhere")
-	at2.expect("everywhere")
-}
-
-// So it is if the topic had no messages before.
-func TestKeyIsSomethingElseAtFirst(t *testing.T) {
-	b := broker.Start(t)
-	one, two := startNode(t, b.URL()), startNode(t, b.URL())
-	one.follow(one.hub.Topic("empty"), pubsub.Options{})
-	other := one.follow(one.hub.Topic("other"), pubsub.Options{})
-	publish(two.hub.Topic("other"), "x")
-	other.expect("x") // read behind a look at all topics that were followed before
-	b.Do("SET lwango:topic:empty x")
-	b.Do("CLIENT KILL TYPE normal")
-	one.status.expect("local", "carried")
-	publish(two.hub.Topic("other"), "y")
-	other.expect("y")
-}
-
-// A stream that takes no more is one topic's trouble, too, and no reason to send again what others
-// have taken.
-func TestStreamIsAtItsEnd(t *testing.T) {
-	b := broker.Start(t)
-	b.Do("XADD lwango:topic:full 18446744073709551615-18446744073709551615 a b")
-	one := startNode(t, b.URL())
-	publish(one.hub.Topic("full"), "x")
-	one.acknowledged()
-	publish(one.hub.Topic("room"), "y")
-	publish(one.hub.Topic("full"), "x")
-	one.acknowledged()
-	if n := one.engine.Lost(); n != 2 {
-		t.Errorf("lost %d", n)
-	}
-}
-
-// Foreign entries in a stream are passed over.
-func TestForeignEntries(t *testing.T) {
-	b := broker.Start(t)
-	for _, fields := range []string{"a b", "id x-1 time 1", "id -1 time 1 data x",
-		"id x- time 1 data x", "id x-1 time y data x",
-		"id " + strings.Repeat("x", 100) + "-1 time 1 data x"} {
-		b.Do("XADD lwango:topic:room * " + fields)
-	}
-	b.Do("XADD lwango:topic:room * id x-1 time 1 data good")
-	one := startNode(t, b.URL())
-	at1 := one.follow(one.hub.Topic("room"), pubsub.Options{History: 10})
-	at1.expect("good")
-	b.Do("XADD lwango:topic:room * id x-1 time 1 data again")
-	b.Do("XADD lwango:topic:room * id x-3 time 1 data better")
-	b.Do("XADD lwango:topic:room * id x-2 time 1 data late")
-	b.Do("XADD lwango:topic:room * id x-4 time 1 data best")
-	at1.expect("better", "best")
 }
 
 func TestCheck(t *testing.T) {
