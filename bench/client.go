@@ -26,6 +26,7 @@ type job struct {
 	Addr  string // of the server
 	Root  string // of the files that it has
 	Group int    // of its processes
+	Tool  string // the program h2load
 
 	timing
 	Patience time.Duration // a client fails when what must come takes longer
@@ -47,7 +48,7 @@ var clients = map[string]func(job) figures{
 	"cold": loadLoop, "files": loadCold, "forms": loadForms, "echo": loadLoop, "chat": loadChat, "idle": loadIdle,
 	"sleepers": loadSleepers, "tls": loadTLS, "tlsidle": loadTLSIdle, "handshakes": loadLoop,
 	"connections": loadHandshakes,
-	"transfer":    loadTransfer,
+	"transfer":    loadTransfer, "http2": loadHTTP2,
 }
 
 // A client ends with its first error. So check, must and failf panic with a failure, and attempt,

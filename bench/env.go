@@ -95,6 +95,7 @@ func parse(ctx context.Context, args []string) (*environment, error) {
 		for i := range env.works {
 			w := &env.works[i]
 			w.Conns, w.Size = min(w.Conns, 100), min(w.Size, 8<<20)
+			w.Streams = min(w.Streams, 10) // slow servers are to answer some within the time
 		}
 	}
 	return env, nil
@@ -140,6 +141,9 @@ func (env *environment) prepare() {
 	env.works = slices.DeleteFunc(env.works, func(w work) bool {
 		return w.Upstream.Kind != "" && !env.has(application(w.Upstream.Kind).Program)
 	})
+	env.works = slices.DeleteFunc(env.works, func(w work) bool {
+		return w.Streams > 0 && !env.has(h2load)
+	})
 	env.keep(func(p peer) bool { return env.has(p.Program) })
 	for _, w := range env.works {
 		if slices.ContainsFunc(w.peers, peer.isLwango) {
@@ -151,6 +155,7 @@ func (env *environment) prepare() {
 	for path, body := range files {
 		check(os.WriteFile(filepath.Join(env.dir, path), body, 0o644))
 	}
+	check(os.WriteFile(filepath.Join(env.dir, "index.html"), []byte(hello), 0o644)) // nghttpd's
 	writeCertificate(env.dir)
 	for _, folder := range []string{"sibling", "alone"} {
 		dir := filepath.Join(env.dir, folder, path.Dir(textPath))

@@ -9,6 +9,7 @@
 //	load.go                      as many requests or echoes as possible, or a fixed rate
 //	memory.go, transfer.go       idle, sleeping and waiting connections; large bodies
 //	cold.go                      files that the page cache does not have
+//	http2.go                     HTTP/2, by h2load
 //	chat.go, ws.go               rooms whose members talk; WebSockets
 //	reactor.go                   the event loop of the clients
 //	proc.go, report.go           CPU time and memory as figures; statistics, the Markdown report

@@ -86,6 +86,7 @@ func (env *environment) measure(w work, p peer) (f figures, err error) {
 		j := job{
 			load: w.load, timing: env.timing, Addr: s.Addr, Group: s.cmd.Process.Pid,
 			Patience: verifyLimit, Root: env.dir,
+			Tool: env.files[h2load],
 		}
 		var f figures
 		if w.Probe.Path != "" {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -88,8 +87,11 @@ func serveNetHTTP(ln net.Listener, files, beside, backend string, secure bool) e
 		fileServer.ServeHTTP(w, r)
 	})
 	s := &http.Server{Handler: mux, IdleTimeout: idleTimeout}
-	if secure { // as the others: without HTTP/2
-		s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+	s.Protocols = new(http.Protocols)
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetHTTP2(true)
+	s.Protocols.SetUnencryptedHTTP2(true)
+	if secure {
 		dir := filepath.Dir(files)
 		return s.ServeTLS(ln, filepath.Join(dir, certFile), filepath.Join(dir, keyFile))
 	}

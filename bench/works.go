@@ -47,6 +47,8 @@ type load struct {
 	Path, Collect  string
 	Encoding       string // that answers must have
 	Conns, Depth   int
+	Streams        int   // of a connection of HTTP/2
+	Browser        bool  // requests have the fields of a browser
 	Size           int64 // bytes of an answer, a message or a transfer
 	Upload         bool  // from the client; beside a probe: forms
 	Secure         bool  // TLS; beside a probe: handshakes
