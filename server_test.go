@@ -160,7 +160,7 @@ func TestStartFails(t *testing.T) {
 		"listen example.org:80: host":                             {Addr: "example.org:80"},
 		"TLS has no certificate":                                  {Addr: "127.0.0.1:0", TLS: new(tls.Config)},
 		"HeaderTimeout: must be between 1ms and 24h, found -1s":   {Limits: lwango.Limits{HeaderTimeout: -time.Second}},
-		"Threads: must be between 1 and 1024, found -1":           {Threads: -1},
+		"Threads: must be between 0 and 1024, found -1":           {Threads: -1},
 		"MaxHeaderSize: must be between 1KiB and 16MiB, found 3B": {Limits: lwango.Limits{MaxHeaderSize: 3}},
 		"use of closed network connection":                        {Listeners: []lwango.Listener{{Socket: closed}}},
 		"localhost:9: the address is listened to twice": {Listeners: []lwango.Listener{{Addr: "127.0.0.1:9"},

@@ -17,13 +17,13 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// defaultListen is where a configuration without a listener listens.
-const defaultListen = "*:8080"
+// DefaultListen is where a configuration without a listener listens.
+const DefaultListen = "*:8080"
 
 func (c *Config) checkListeners(log *slog.Logger) {
 	if len(c.Listeners) == 0 {
-		addr, _ := sockets.ParseAddress(defaultListen, c.Dir)
-		c.Listeners = []Listener{{Endpoint: sockets.Endpoint{Listen: defaultListen, Address: addr}}}
+		addr, _ := sockets.ParseAddress(DefaultListen, c.Dir)
+		c.Listeners = []Listener{{Endpoint: sockets.Endpoint{Listen: DefaultListen, Address: addr}}}
 		c.Table.Assume("listener", c.Listeners)
 		return
 	}

@@ -10,7 +10,7 @@
 //	config.go     Config: the keys
 //	source.go     Source: reading a configuration
 //	check.go      the keys of the whole file and of listeners, and what follows from them
-//	embedding.go  what a program says in code
+//	code.go       what a program says in code
 //	include.go    the files that a configuration includes
 //	proxies.go    the keys about proxies in front
 //	confine.go    [confine], and which files a configuration names
@@ -156,7 +156,7 @@ type Listener struct {
 
 	Proxies *conn.Proxies // of the keys above; nil without any that is trusted
 
-	// Of an Embedding.
+	// Of a program alone, see Source.Code.
 	Streams func(*loop.Thread, *stream.Stream) error
 	Idle    time.Duration // of streams
 }

@@ -74,7 +74,7 @@ func (c *Config) checkConfine(s Source) {
 			(*list)[i] = confpath.Join(c.Dir, path)
 		}
 	}
-	if s.Embedding != nil {
+	if s.Code != nil {
 		t.Table.Errorf("", "is for a server that is its process; a program that starts a server "+
 			"in code confines itself")
 		return

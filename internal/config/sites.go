@@ -270,7 +270,7 @@ func (c *Config) route(s Source, built []builtSite) error {
 		sites = []handlers.Site{{
 			Around: handlers.Chain(compress.Middleware(c.compression.policy), s.Around)}}
 		if len(s.Routes) == 0 && s.Patterns == nil {
-			if s.Embedding != nil && slices.ContainsFunc(c.Listeners,
+			if s.Code != nil && slices.ContainsFunc(c.Listeners,
 				func(l Listener) bool { return l.Streams == nil }) {
 				return errors.New("nothing would answer requests: the Server has no Handler, nothing was " +
 					"registered with Handle, and no File has a [[site]]")

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/confpath"
@@ -33,7 +34,11 @@ type Source struct {
 	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
 	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none
 
-	Embedding *Embedding // what the program says in code; nil: nothing
+	// Code is what a program says that starts a server in code: its fields that are not zero go before
+	// the keys of the file, and a negative Grace is none. nil: the server is its process.
+	Code *Config
+
+	AccessLog func(*conn.AccessEntry) // the program's; nil: none
 
 	// Confining says that the process is to be confined, as [confine] says. Made says that a start has
 	// made all folders: for -t, when the process is confined.
@@ -41,7 +46,7 @@ type Source struct {
 
 	Obtain certs.Options // for tests
 
-	Chosen map[string]sockets.Address // see Embedding.listeners; of a reload
+	Chosen map[string]sockets.Address // by host and port, where the kernel has chosen that; of a reload
 }
 
 // Load reads and checks a whole configuration and builds its handlers. An error in the file is a
@@ -81,12 +86,12 @@ func (s Source) Parse(name, text string) (*Config, error) {
 		c.Table.Errorf("watchdog", "must be at least 1ms, or 0s, which turns it off")
 	}
 	c.checkConfine(s)
-	if err := s.Embedding.limits(c); err != nil {
+	if err := s.override(c); err != nil {
 		return nil, err
 	}
 	c.checkHeaders()
 	c.checkAccessLogs()
-	if s.Embedding != nil && c.ErrorLog.Table.Has("format") {
+	if s.Code != nil && c.ErrorLog.Table.Has("format") {
 		c.ErrorLog.Table.Errorf("format", "is for a server that is its process; a program that "+
 			"starts a server in code gives it a Logger")
 	}
@@ -121,7 +126,7 @@ func (s Source) Parse(name, text string) (*Config, error) {
 				Endpoint: sockets.Endpoint{Listen: l, Address: addr}})
 		}
 	}
-	if err := s.Embedding.listeners(c, wd, s.Chosen); err != nil {
+	if err := s.listeners(c, wd); err != nil {
 		return nil, err
 	}
 	if err := c.checkApart(); err != nil {

@@ -33,7 +33,7 @@ func prepare() {
 func (s *server) confine() error {
 	t, j := s.config.Confine, &s.jail
 	if t == nil || !s.source.Confining {
-		if t == nil && s.source.Embedding == nil && os.Geteuid() == 0 {
+		if t == nil && s.source.Code == nil && os.Geteuid() == 0 {
 			s.own.Warn("running as root without [confine]: a fault of the server or of a handler " +
 				"is one of root")
 		}

@@ -8,7 +8,7 @@
 // methods of its Running.
 //
 //	main.go       Program, flags, signals, exit codes
-//	embed.go      a server that a program starts in code, without flags and signals
+//	running.go    a server that a program starts in code, without flags and signals
 //	listener.go   a socket handed out to the loops, and its certificates
 //	run.go        start, stop
 //	reload.go     SIGHUP

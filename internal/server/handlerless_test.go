@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -17,24 +18,28 @@ import (
 // that speaks no HTTP needs nothing, and what was registered will do.
 func TestServerWithoutHandler(t *testing.T) {
 	streams := func(*loop.Thread, *stream.Stream) error { return nil }
+	plain := config.Listener{Endpoint: sockets.Endpoint{Listen: "127.0.0.1:0"}}
+	other := plain
+	other.Streams = streams
 	const wrong = "nothing would answer requests"
 	for _, row := range []struct {
 		name      string
-		listeners []config.Listening
+		listeners []config.Listener
 		handle    bool
 		want      string
 	}{
-		{"nothing", []config.Listening{{Addr: "127.0.0.1:0"}}, false, wrong},
-		{"registered", []config.Listening{{Addr: "127.0.0.1:0"}}, true, ""},
-		{"streams", []config.Listening{{Addr: "127.0.0.1:0", Streams: streams}}, false, ""},
-		{"both", []config.Listening{{Addr: "127.0.0.1:0", Streams: streams}, {Addr: "127.0.0.1:0"}}, false, wrong},
+		{"nothing", []config.Listener{plain}, false, wrong},
+		{"registered", []config.Listener{plain}, true, ""},
+		{"streams", []config.Listener{other}, false, ""},
+		{"both", []config.Listener{other, plain}, false, wrong},
 	} {
 		p := server.NewProgram(config.Builtin())
 		if row.handle {
 			p.Handle("/", func(*conn.Request, *conn.Response) int { return 200 })
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		r, err := p.Start(ctx, &config.Embedding{Listeners: row.listeners, Threads: 1}, logtext.Quiet, func() {})
+		r, err := p.Start(ctx, config.Source{Logger: logtext.Quiet,
+			Code: &config.Config{Listeners: row.listeners, Threads: 1}}, func() {})
 		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("%s: %v, want %q", row.name, err, row.want)
 		}

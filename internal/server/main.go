@@ -399,7 +399,7 @@ var (
 func (s *server) logReload(before *config.Config, err error) {
 	var all settings.Errors
 	switch {
-	case err == nil && s.config.File == "" && s.source.Embedding != nil:
+	case err == nil && s.config.File == "" && s.source.Code != nil:
 		s.own.Info("reloaded", "by", "the program")
 	case err == nil:
 		s.own.Info("reloaded", append([]any{"file", cmp.Or(s.config.File, "built-in defaults")},
@@ -455,20 +455,27 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 	return o, theirs, nil
 }
 
-// registered gives s what Handle and Use were given. The caller holds p.mu.
-func (p *Program) registered(s *config.Source) {
-	s.Routes, s.Patterns = p.routes, p.patterns.Snapshot()
-	s.Around = handlers.Chain(slices.Clone(p.layers)...)
+// complete gives s what the program has: modules, topics, and what Handle and Use were given. A
+// server in code may have a handler of its own instead; without a file, the topics get neither limits
+// nor a broker by it.
+func (p *Program) complete(s *config.Source) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Modules, s.Broker, s.Places = p.Modules, p.Broker, &p.places
+	if s.Code == nil || s.File != "" {
+		s.Topics = &p.Topics
+	}
+	if s.Routes == nil {
+		s.Routes, s.Patterns = p.routes, p.patterns.Snapshot()
+		s.Around = handlers.Chain(slices.Clone(p.layers)...)
+	}
 }
 
 // source decides which file is read, once for the whole run: a reload must not take up a file that
 // has come into the working directory meanwhile.
 func (p *Program) source(o *Options, file string, log *slog.Logger) (config.Source, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := config.Source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.Modules, Topics: &p.Topics,
-		Broker: p.Broker, Logger: log, Places: &p.places}
-	p.registered(&s)
+	s := config.Source{File: o.file, Listen: o.listen, Root: o.root, Logger: log}
+	p.complete(&s)
 	if o.file == "" && o.root == "" {
 		switch _, err := os.Stat(file); {
 		case err == nil:

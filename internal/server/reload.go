@@ -53,7 +53,7 @@ func (s *server) reload() error {
 	s.notePorts(next, added)
 	s.restartNeeded(next)
 	s.access.Use(next.AccessLogs(), sinks)
-	if logs := asynclog.Of(s.log); logs != nil && s.source.Embedding == nil {
+	if logs := asynclog.Of(s.log); logs != nil && s.source.Code == nil {
 		logs.SetJSON(next.ErrorLog.Format == "json")
 	}
 	outdated := s.tighten(next)

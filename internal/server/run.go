@@ -65,11 +65,7 @@ func start(src config.Source, c *config.Config, handed *handover) (*server, erro
 	s := &server{source: src, handed: handed, log: src.Logger, own: asynclog.Vital(src.Logger), config: c,
 		listeners: map[sockets.Address]*listener{}}
 	s.obtainer = certs.NewObtainer(src.Obtain, s.own)
-	var hook func(*conn.AccessEntry)
-	if e := src.Embedding; e != nil {
-		hook = e.AccessLog
-	}
-	s.access = accesslog.New(s.log, s.own, hook)
+	s.access = accesslog.New(s.log, s.own, src.AccessLog)
 	if err := s.start(); err != nil {
 		for _, l := range s.listeners {
 			l.socket.Remove()
@@ -122,7 +118,7 @@ func (s *server) makeLoops() error {
 }
 
 func (s *server) start() (err error) {
-	if s.source.Embedding == nil { // of another program they may be its own: see open
+	if s.source.Code == nil { // of another program they may be its own: see open
 		if _, err := sockets.Inherited(); err != nil {
 			return err
 		}
@@ -304,7 +300,7 @@ func (s *server) connConfig() conn.Config {
 
 // notice logs what the user may not expect of the configuration.
 func (s *server) notice() {
-	if s.config.File == "" && s.source.Root == "" && s.source.Embedding == nil {
+	if s.config.File == "" && s.source.Root == "" && s.source.Code == nil {
 		s.own.Info("no configuration file: built-in defaults")
 	}
 	// This is an error only for a folder that the configuration names: perhaps no request needs it.
@@ -370,7 +366,7 @@ func (s *server) serve(l *listener, i int) error {
 // max_bytes.
 func (s *server) limitTopics() {
 	p := &s.config.Pubsub
-	if s.source.Topics != nil && (s.source.Embedding == nil || p.Table.Has("max_bytes")) {
+	if s.source.Topics != nil && (s.source.Code == nil || p.Table.Has("max_bytes")) {
 		s.source.Topics.LimitBytes(int(p.MaxBytes))
 	}
 }

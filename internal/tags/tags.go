@@ -41,21 +41,38 @@ func setDefaults(v reflect.Value) {
 
 // Or returns v with the fields of others where v has zero.
 func Or[T any](v, others T) T {
-	to, from := reflect.ValueOf(&v).Elem(), reflect.ValueOf(&others).Elem()
-	for i := range to.NumField() {
-		if f := to.Field(i); f.IsZero() {
-			f.Set(from.Field(i))
-		}
-	}
-	return v
+	Override(&others, &v)
+	return others
 }
 
-// Check returns an error that names the first field of the struct v that is out of its range. A
-// zero never is: it stands for the default.
-func Check(v any) error {
-	s := reflect.ValueOf(v)
+// Override sets the fields of to, a struct, to those of by that are not zero. It goes into structs
+// that are embedded.
+func Override[T any](to, by *T) { override(reflect.ValueOf(to).Elem(), reflect.ValueOf(by).Elem()) }
+
+func override(to, by reflect.Value) {
+	for i := range by.NumField() {
+		switch f := by.Field(i); {
+		case by.Type().Field(i).Anonymous:
+			override(to.Field(i), f)
+		case to.Field(i).CanSet() && !f.IsZero():
+			to.Field(i).Set(f)
+		}
+	}
+}
+
+// Check returns an error that names the first field of a struct, or of one that is embedded in it,
+// that is out of its range. v is the struct or a pointer to it. A zero never is: it stands for the
+// default.
+func Check(v any) error { return check(reflect.Indirect(reflect.ValueOf(v))) }
+
+func check(s reflect.Value) error {
 	for i := range s.NumField() {
 		f, field := s.Field(i), s.Type().Field(i)
+		if field.Anonymous {
+			if err := check(f); err != nil {
+				return err
+			}
+		}
 		if !f.CanInt() || f.IsZero() {
 			continue
 		}

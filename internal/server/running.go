@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 
-	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/loop"
@@ -25,17 +22,17 @@ type Running struct {
 	err    error // once done is closed
 }
 
-// Start starts a server that stops at the end of ctx. When it returns, clients can connect. The
-// server logs to log, and calls end when it has stopped, or has not started.
-func (p *Program) Start(ctx context.Context, e *config.Embedding, log *slog.Logger,
-	end func()) (_ *Running, err error) {
+// Start starts a server that stops at the end of ctx. When it returns, clients can connect. src says
+// what the server has beside the program; routes of src stand in the place of what Handle and Use were
+// given. The server calls end when it has stopped, or has not started.
+func (p *Program) Start(ctx context.Context, src config.Source, end func()) (_ *Running, err error) {
 	defer func() {
 		if err != nil {
-			closeGiven(e, nil)
+			closeGiven(src, nil)
 			end()
 		}
 	}()
-	src := p.embedded(e, log)
+	p.complete(&src)
 	c, err := src.Load()
 	if err != nil {
 		return nil, err
@@ -53,25 +50,6 @@ func (p *Program) Start(ctx context.Context, e *config.Embedding, log *slog.Logg
 	return r, nil
 }
 
-// embedded makes the source of e. A handler of e stands in the place of what
-// Handle and Use were given. The topics get
-// limits and a broker from a file only.
-func (p *Program) embedded(e *config.Embedding, log *slog.Logger) config.Source {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	src := config.Source{File: e.File, Modules: p.Modules, Broker: p.Broker, Logger: log, Embedding: e,
-		Places: &p.places}
-	if e.Handler != nil {
-		src.Routes = []handlers.Route{{Prefix: "/", Handler: e.Handler}}
-	} else {
-		p.registered(&src)
-	}
-	if e.File != "" {
-		src.Topics = &p.Topics
-	}
-	return src
-}
-
 // chosenPorts returns the addresses for which the kernel has chosen a port, by host and that port.
 func (s *server) chosenPorts() map[string]sockets.Address {
 	open := map[string]sockets.Address{}
@@ -83,19 +61,19 @@ func (s *server) chosenPorts() map[string]sockets.Address {
 	return open
 }
 
-// closeGiven closes the net.Listeners of e, but for those whose sockets s serves; s may be nil.
-func closeGiven(e *config.Embedding, s *server) {
-	for _, l := range e.Listeners {
-		if l.Socket == nil {
+// closeGiven closes the net.Listeners of src, but for those whose sockets s serves; s may be nil.
+func closeGiven(src config.Source, s *server) {
+	for _, l := range src.Code.Listeners {
+		if l.Given == nil {
 			continue
 		}
 		if s != nil {
-			if old := s.listeners[sockets.GivenAddress(l.Socket)]; old != nil &&
-				sockets.Same(l.Socket, old.config.Given) {
+			if old := s.listeners[sockets.GivenAddress(l.Given)]; old != nil &&
+				sockets.Same(l.Given, old.config.Given) {
 				continue
 			}
 		}
-		_ = l.Socket.Close() // it may be closed
+		_ = l.Given.Close() // it may be closed
 	}
 }
 
@@ -117,67 +95,68 @@ func (r *Running) call(f func(s *server)) error {
 	}
 }
 
-// Reload puts e into force, by the rules of a reload. It waits for the loops, and so it refuses to
-// be called on one.
-func (r *Running) Reload(p *Program, e *config.Embedding) (err error) {
+// Reload puts next, which is as for Start, into force, by the rules of a reload. It waits for the
+// loops, and so it refuses to be called on one.
+func (r *Running) Reload(p *Program, next config.Source) (err error) {
 	if onLoop() {
-		go func() { _ = r.call(func(s *server) { closeGiven(e, s) }) }()
+		go func() { _ = r.call(func(s *server) { closeGiven(next, s) }) }()
 		return errOnLoop
 	}
 	failed := r.call(func(s *server) {
 		if s.stopping() {
 			err = ErrStopped
-		} else if err = s.keeps(e); err == nil {
+		} else if err = s.keeps(next.Code); err == nil {
 			before, config := s.source, s.config
-			s.source = p.embedded(e, before.Logger)
-			s.source.Chosen = s.chosenPorts()
+			next.Logger, next.Chosen = before.Logger, s.chosenPorts()
+			p.complete(&next)
+			s.source = next
 			if err = s.reload(); err != nil {
 				s.source = before
 			}
 			s.logReload(config, err)
 		}
 		if err != nil {
-			closeGiven(e, s)
+			closeGiven(next, s)
 		} else {
-			s.closeDoubles(e)
+			s.closeDoubles(next)
 		}
 	})
 	if failed != nil {
-		closeGiven(e, nil)
+		closeGiven(next, nil)
 	}
 	return errors.Join(failed, err)
 }
 
-// keeps returns an error if e asks for what a server that runs cannot change. A zero field asks for
-// nothing.
-func (s *server) keeps(e *config.Embedding) error {
+// keeps returns an error if code asks for what a server that runs cannot change. A zero field asks
+// for nothing.
+func (s *server) keeps(code *config.Config) error {
 	changes := func(name string, has, wants any) error {
 		return fmt.Errorf("%s: cannot change from %v to %v while the server runs", name, has, wants)
 	}
 	switch c := s.config; {
-	case e.Threads != 0 && e.Threads != c.Threads && e.Threads != len(s.loops):
-		return changes("Threads", len(s.loops), e.Threads)
-	case e.Workers != 0 && e.Workers != c.Workers:
-		return changes("Workers", c.Workers, e.Workers)
-	case e.Handoff != coro.Direct && e.Handoff.String() != c.Handoff:
-		return changes("Handoff", c.Handoff, e.Handoff)
+	case code.Threads != 0 && code.Threads != c.Threads && code.Threads != len(s.loops):
+		return changes("Threads", len(s.loops), code.Threads)
+	case code.Workers != 0 && code.Workers != c.Workers:
+		return changes("Workers", c.Workers, code.Workers)
+	case code.Handoff != "" && code.Handoff != c.Handoff:
+		return changes("Handoff", c.Handoff, code.Handoff)
 	}
 	return nil
 }
 
-// closeDoubles closes the net.Listeners of e whose sockets s has by other ones already.
-func (s *server) closeDoubles(e *config.Embedding) {
-	for _, l := range e.Listeners {
-		if l.Socket == nil {
+// closeDoubles closes the net.Listeners of src whose sockets s has by other ones already.
+func (s *server) closeDoubles(src config.Source) {
+	for _, l := range src.Code.Listeners {
+		if l.Given == nil {
 			continue
 		}
-		if has := s.listeners[sockets.GivenAddress(l.Socket)]; has == nil || has.socket.Given == l.Socket {
+		if has := s.listeners[sockets.GivenAddress(l.Given)]; has == nil || has.socket.Given == l.Given {
 			continue
 		}
-		if u, ok := l.Socket.(*net.UnixListener); ok {
+		if u, ok := l.Given.(*net.UnixListener); ok {
 			u.SetUnlinkOnClose(false)
 		}
-		_ = l.Socket.Close() // it may be closed
+		_ = l.Given.Close() // it may be closed
 	}
 }
 

@@ -56,7 +56,8 @@ type Server struct {
 	// lwango.conf.
 	Limits
 
-	// Grace is for how long a stop waits for requests in flight; 0: 5 s; negative: not at all.
+	// Grace is for how long a stop waits for requests in flight, 24 h at most; 0: 5 s; negative: not at
+	// all.
 	Grace time.Duration
 
 	Threads int          // loops; 0: one for each CPU
@@ -155,46 +156,48 @@ func (s Server) Serve(ctx context.Context) error {
 // cannot be listened to. An address that another server listens to is an error
 // (syscall.EADDRINUSE), also within the process.
 func (s Server) Start(ctx context.Context) (*Running, error) {
-	log, end := s.Logger, func() {}
-	if log == nil {
-		if log = slog.Default(); log == stock {
+	src, end := s.source(), func() {}
+	if src.Logger = s.Logger; src.Logger == nil {
+		if src.Logger = slog.Default(); src.Logger == stock {
 			own := asynclog.New(os.Stderr)
-			log, end = own.Logger(), func() { own.Close(time.Second) }
+			src.Logger, end = own.Logger(), func() { own.Close(time.Second) }
 		}
 	}
-	r, err := program.Start(ctx, s.embedding(), log, end)
+	r, err := program.Start(ctx, src, end)
 	if err != nil {
 		return nil, err
 	}
 	return &Running{r}, nil
 }
 
-func (s Server) embedding() *config.Embedding {
-	e := &config.Embedding{
-		File:          s.File,
-		NoCompression: s.NoCompression,
-		Limits:        s.Limits,
-		Grace:         s.Grace,
-		Threads:       s.Threads,
-		Workers:       s.Workers,
-		Handoff:       s.Handoff,
-		AccessLog:     s.AccessLog,
+// source says what s has in code, in the place of a file's keys.
+func (s Server) source() config.Source {
+	code := &config.Config{Limits: s.Limits, Grace: s.Grace, Threads: s.Threads, Workers: s.Workers}
+	if s.Handoff != coro.Direct {
+		code.Handoff = s.Handoff.String()
 	}
-	switch h := s.Handler.(type) {
-	case nil:
-	case Handler:
-		e.Handler = h
-	default:
-		e.Handler = h.Serve
+	if s.NoCompression {
+		code.Compress.On = new(bool)
 	}
-	if s.Addr != "" || s.TLS != nil || len(s.Listeners) == 0 && s.File == "" {
-		addr := cmp.Or(s.Addr, "*:8080")
-		e.Listeners = append(e.Listeners, config.Listening{Addr: addr, TLS: s.TLS})
+	listeners := s.Listeners
+	if s.Addr != "" || s.TLS != nil || len(listeners) == 0 && s.File == "" {
+		own := Listener{Addr: cmp.Or(s.Addr, config.DefaultListen), TLS: s.TLS}
+		listeners = append([]Listener{own}, listeners...)
 	}
-	for _, l := range s.Listeners {
-		e.Listeners = append(e.Listeners, config.Listening(l))
+	for _, l := range listeners {
+		lc := config.Listener{Streams: l.Streams, Idle: l.Idle}
+		lc.Listen, lc.Given, lc.TLS.Config = l.Addr, l.Socket, l.TLS
+		code.Listeners = append(code.Listeners, lc)
 	}
-	return e
+	src := config.Source{File: s.File, Code: code, AccessLog: s.AccessLog}
+	h, ok := s.Handler.(Handler)
+	if !ok && s.Handler != nil {
+		h = s.Handler.Serve
+	}
+	if h != nil {
+		src.Routes = []handlers.Route{{Prefix: "/", Handler: h}}
+	}
+	return src
 }
 
 // Running is a server that runs, from Server.Start. Any goroutine may call its methods, except that
@@ -221,7 +224,7 @@ func (r *Running) Addrs() []string { return r.r.Addrs() }
 // handler, it returns an error; Request.Await takes it off the loop. After an error everything is as
 // it was, and Sockets in next that are not served are closed. The error is ErrStopped once the
 // server stops.
-func (r *Running) Reload(next Server) error { return r.r.Reload(program, next.embedding()) }
+func (r *Running) Reload(next Server) error { return r.r.Reload(program, next.source()) }
 
 // Stats are counters of a server.
 type Stats struct {
