@@ -39,6 +39,23 @@ func TestOr(t *testing.T) {
 	}
 }
 
+// TestEmbedded: the fields of an embedded struct are as those of the struct around it.
+func TestEmbedded(t *testing.T) {
+	t.Parallel()
+	type config struct {
+		limits
+		Times int
+	}
+	to, by := config{limits{Wait: 1, Rate: 2}, 3}, config{limits: limits{Rate: -2}}
+	tags.Override(&to, &by)
+	if want := (config{limits{Wait: 1, Rate: -2}, 3}); to != want {
+		t.Errorf("%+v", to)
+	}
+	if err := tags.Check(&to); err == nil {
+		t.Error("Check does not see the embedded field Rate")
+	}
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for want, l := range map[string]limits{
