@@ -211,7 +211,7 @@ func (a *admission) note(l *loop.Loop, set *settings) {
 // socket that is closed before the request arrives is reset then, and the reset may overtake the
 // answer. Without a place for that either, turnAway closes fd at once.
 func (p *port) turnAway(fd int, c *connection, set *settings) {
-	if p.tls != nil {
+	if p.TLS != nil {
 		sysio.Close(fd)
 		return
 	}

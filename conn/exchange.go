@@ -203,7 +203,7 @@ func (x *exchange) precheck() int {
 // elsewhere reports whether the request must come by another connection, because of its host.
 func (x *exchange) elsewhere() bool {
 	c := x.c
-	if c.tls == nil || c.port.elsewhere == nil {
+	if c.tls == nil || c.port.Elsewhere == nil {
 		return false
 	}
 	host := x.req.Layer().HostView()
@@ -211,7 +211,7 @@ func (x *exchange) elsewhere() bool {
 		host = host[:i]
 	}
 	sni := c.transport().sni
-	return string(host) != sni && c.port.elsewhere(sni, string(host))
+	return string(host) != sni && c.port.Elsewhere(sni, string(host))
 }
 
 // Methods are those that a handler may see.

@@ -389,5 +389,5 @@ func (t *turn) serves2(err *http1.Error) bool {
 	const first = "PRI * HTTP/2.0\r\n"
 	c := t.c
 	in := t.in[t.r:t.w]
-	return err != nil && c.port.http2 && c.state&served == 0 && len(in) >= len(first) && string(in[:len(first)]) == first
+	return err != nil && c.port.HTTP2 && c.state&served == 0 && len(in) >= len(first) && string(in[:len(first)]) == first
 }

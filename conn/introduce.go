@@ -150,7 +150,7 @@ func (p *port) refuseStranger(fd int, from peer, set *settings) {
 	s.strangers.Add(1)
 	if s.strangerNote.now(p.loop) {
 		set.Logger.Warn("conn: connections closed, their peers are not among trusted_proxies, and "+
-			"the listener has proxy_protocol", "listener", p.name, "peer", from.addrPort(),
+			"the listener has proxy_protocol", "listener", p.Name, "peer", from.addrPort(),
 			"closed", s.strangers.Swap(0))
 	}
 	sysio.Close(fd)

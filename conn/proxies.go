@@ -44,7 +44,7 @@ func (p *port) proxies(set *settings) *Proxies {
 	if len(set.Proxies) == 0 {
 		return nil
 	}
-	return set.Proxies[p.name]
+	return set.Proxies[p.Name]
 }
 
 // believe takes over what trusted proxies say of the client in the header fields of r.

@@ -305,7 +305,7 @@ func (r RequestLayer) Listener() string {
 	if r.over() {
 		return ""
 	}
-	return r.x.c.port.name
+	return r.x.c.port.Name
 }
 
 // TLS returns the state of the TLS connection, nil on a plain one.

@@ -175,8 +175,7 @@ type Listener struct {
 // Serve accepts connections on l. The caller is on the loop, or the loop does not run yet. To stop
 // accepting, close the returned Listener on the loop. On an error ln.FD is still the caller's.
 func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
-	p := &port{server: s, loop: l, tls: ln.TLS, name: ln.Name, terms: newTerms(ln.Terms),
-		http2: ln.HTTP2, elsewhere: ln.Elsewhere,
+	p := &port{Listener: ln, server: s, loop: l, terms: newTerms(ln.Terms),
 		untaken: make(map[*connection]int)}
 	p.local = loop.LocalAddr(ln.FD)
 	p.wildcard = p.local.Addr().IsUnspecified()
@@ -217,10 +216,9 @@ func (s *Server) Refusing() int { return int(s.admission.refusing.Load()) }
 
 // port is what the connections of one listener on one loop share.
 type port struct {
+	Listener
 	server *Server
 	loop   *loop.Loop
-	tls    *tls.Config
-	name   string
 	terms  terms
 
 	local    netip.AddrPort // the listener's; invalid: a UNIX socket's, or of no listener
@@ -233,9 +231,7 @@ type port struct {
 	// when Overdue last looked. Few connections need it, so their records do not have it.
 	untaken map[*connection]int
 
-	elsewhere func(sni, host string) bool
-	http2     bool        // the listener speaks it, too
-	streams   []*h2stream // that no request uses
+	streams []*h2stream // of HTTP/2 that no request uses
 
 	// The first fields of all responses of this second.
 	second int64
@@ -287,7 +283,7 @@ func (p *port) refresh(set *settings) {
 		p.second, p.set = sec, set
 		p.date = append(http1.AppendDate(append(p.date[:0], "Date: "...), now), "\r\n"...)
 		p.fields = append(append(p.fields[:0], p.date...), set.fields...)
-		if p.http2 {
+		if p.HTTP2 {
 			p.encode(set)
 		}
 	}

@@ -53,7 +53,7 @@ func (s *Server) Outdate(l *loop.Loop) {
 	l.Look(true, func(t loop.ThreadState) {
 		c, ok := t.Body.(*connection)
 		if ok && t.State == "idle" && len(idle) < outdatedPerTurn && c.port.server == s &&
-			c.outdated() && (c.tls != nil || c.port.tls == nil) { // else the handshake is to come
+			c.outdated() && (c.tls != nil || c.port.TLS == nil) { // else the handshake is to come
 			idle = append(idle, c)
 		}
 	})

@@ -94,7 +94,7 @@ func (t *turn) handshake() error {
 	g := &greeting{Stream: &t.stream, loop: c.Loop(), rest: t.in[t.r:t.w]}
 	t.r, t.w = 0, 0
 	below := new(transport)
-	conn := tls.Server(below, c.port.tls)
+	conn := tls.Server(below, c.port.TLS)
 	ended, err := t.negotiate(below, conn, g, until)
 	if err == nil && len(g.rest) > 0 {
 		// A client waits for the server's answer to its first flight (RFC 8446 section 2; there is
@@ -154,7 +154,7 @@ func (p *port) noteHandshake(t *turn, err error) {
 	s.failedHandshakes.Add(1)
 	if s.handshakeNote.now(p.loop) {
 		t.set.Logger.Info("conn: tls handshakes failed", "failed", s.failedHandshakes.Swap(0),
-			"listener", p.name, "last", t.c.remote.addrPort(), "error", err)
+			"listener", p.Name, "last", t.c.remote.addrPort(), "error", err)
 	}
 }
 

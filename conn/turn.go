@@ -151,16 +151,16 @@ func (t *turn) serve() coro.Code {
 		switch err := t.introduce(); {
 		case err == stream.ErrWouldBlock:
 			return t.idle()
-		case err == errOverload && c.port.tls == nil:
+		case err == errOverload && c.port.TLS == nil:
 			t.reject(errOverload)
 			return coro.Abort
 		case err != nil:
 			return coro.Abort
-		case c.port.tls != nil && t.readEmpty(): // the handshake waits with a coroutine
+		case c.port.TLS != nil && t.readEmpty(): // the handshake waits with a coroutine
 			return t.idle()
 		}
 	}
-	if c.port.tls != nil && c.tls == nil {
+	if c.port.TLS != nil && c.tls == nil {
 		if err := t.handshake(); err != nil {
 			return coro.Abort
 		}

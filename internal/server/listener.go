@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/sockets"
@@ -13,12 +14,10 @@ import (
 
 // listener is one address that is listened to.
 type listener struct {
-	name   string // its address, which a reload does not change
-	socket *sockets.Socket
-	config config.Listener
-	tls    *tls.Config                 // of conn, which asks certs; nil without TLS
-	certs  *atomic.Pointer[tls.Config] // exchanged by a reload; nil without TLS
-	terms  *atomic.Uint32              // see conn.Listener; the same for all that use the sockets
+	conn.Listener // for each loop, without FD; its TLS asks certs
+	socket        *sockets.Socket
+	config        config.Listener
+	certs         atomic.Pointer[tls.Config] // in force
 
 	// By loop. Each entry is its loop's from the time that it serves the listener.
 	given   [][]int // duplicates of the socket's descriptors
@@ -28,12 +27,12 @@ type listener struct {
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
 func newListener(sock *sockets.Socket, lc config.Listener, n int,
 	obtainer *certs.Obtainer) (*listener, error) {
-	l := &listener{name: lc.Address.String(), socket: sock, config: lc, terms: new(atomic.Uint32),
-		given: make([][]int, n), handles: make([][]*loop.Listener, n)}
+	l := &listener{socket: sock, config: lc, given: make([][]int, n), handles: make([][]*loop.Listener, n)}
+	l.Listener = conn.Listener{Name: lc.Address.String(), Terms: new(atomic.Uint32), HTTP2: lc.HTTP2,
+		Elsewhere: func(sni, host string) bool { return certs.Elsewhere(l.certs.Load(), sni, host) }}
 	if lc.TLS.Config != nil {
-		l.certs = new(atomic.Pointer[tls.Config])
 		l.certs.Store(lc.TLS.Config)
-		l.tls = obtainer.Live(l.certs)
+		l.TLS = obtainer.Live(&l.certs)
 	}
 	for i := range n {
 		var err error
@@ -81,11 +80,6 @@ func (s *server) renewCerts(now time.Time) {
 	if now.Sub(s.warned) >= warnEvery {
 		s.warnOfCerts(now)
 	}
-}
-
-// elsewhere is that of conn.Listener, by the certificates in force.
-func (l *listener) elsewhere(sni, host string) bool {
-	return certs.Elsewhere(l.certs.Load(), sni, host)
 }
 
 // notePorts tells c the ports of its listeners; added are those that s.listeners lacks or has with

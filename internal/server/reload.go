@@ -75,8 +75,8 @@ func (s *server) reload() error {
 }
 
 // openAdded makes the listeners that next has and the running configuration does not have. A
-// listener that begins or ceases to speak TLS is added with duplicates of its sockets, so the
-// address is listened to all the time.
+// listener that begins or ceases to speak TLS or HTTP/2 is added with duplicates of its sockets, so
+// the address is listened to all the time.
 func (s *server) openAdded(next *config.Config) (_ map[sockets.Address]*listener, err error) {
 	added := map[sockets.Address]*listener{}
 	defer func() {
@@ -96,7 +96,8 @@ func (s *server) openAdded(next *config.Config) (_ map[sockets.Address]*listener
 		switch {
 		case old == nil:
 			l, err = s.open(lc)
-		case (old.certs == nil) != (lc.TLS.Config == nil), old.config.Streams != nil, lc.Streams != nil:
+		case (old.TLS == nil) != (lc.TLS.Config == nil), old.HTTP2 != lc.HTTP2,
+			old.config.Streams != nil, lc.Streams != nil:
 			l, err = s.reuse(old, lc)
 		default:
 			continue
@@ -132,7 +133,7 @@ func (s *server) reuse(old *listener, lc config.Listener) (*listener, error) {
 	}
 	l, err := newListener(sock, lc, len(s.loops), s.obtainer)
 	if err == nil {
-		l.terms = old.terms
+		l.Terms = old.Terms
 	}
 	return l, err
 }
@@ -150,10 +151,8 @@ func (s *server) tighten(next *config.Config) (any bool) {
 		if l == nil || at < 0 || !lc.TLS.Stricter(&s.config.Listeners[at].TLS) {
 			continue
 		}
-		if l.certs != nil {
-			l.certs.Store(lc.TLS.Config)
-		}
-		l.terms.Add(1)
+		l.certs.Store(lc.TLS.Config)
+		l.Terms.Add(1)
 		any = true
 		s.own.Info("a listener asks for more than before, its connections end with the answers that "+
 			"are under way", "address", l.socket.Shown)
@@ -184,7 +183,7 @@ func (s *server) exchange(next *config.Config, added map[sockets.Address]*listen
 		s.listeners[addr] = l
 	}
 	for _, lc := range next.Listeners {
-		if l := s.listeners[lc.Address]; added[lc.Address] == nil && l.certs != nil {
+		if l := s.listeners[lc.Address]; added[lc.Address] == nil {
 			l.certs.Store(lc.TLS.Config)
 		}
 	}

@@ -315,7 +315,7 @@ func (s *server) notice() {
 
 // announce logs that clients can connect; scripts wait for this line.
 func (s *server) announce(l *listener) {
-	s.own.Info("listening", "address", l.socket.Shown, "tls", l.tls != nil)
+	s.own.Info("listening", "address", l.socket.Shown, "tls", l.TLS != nil)
 }
 
 // open makes the sockets of a listener.
@@ -349,8 +349,9 @@ func (s *server) serve(l *listener, i int) error {
 		if c := l.config; c.Streams != nil {
 			h, err = stream.ServeFD(s.loops[i], fd, c.Idle, &s.sessions, c.Streams)
 		} else {
-			h, err = s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls, Name: l.name,
-				Terms: l.terms, HTTP2: l.config.HTTP2, Elsewhere: l.elsewhere})
+			ln := l.Listener
+			ln.FD = fd
+			h, err = s.conn.Serve(s.loops[i], ln)
 		}
 		if err != nil {
 			sockets.CloseAll(fds[j:])
