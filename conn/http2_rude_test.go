@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -313,7 +314,16 @@ func TestHTTP2RunningHandlers(t *testing.T) {
 		return 200
 	}})
 	r := dial2(t, s)
-	for id := uint32(1); id < 399; id += 2 {
+	for id := uint32(1); id < 101; id += 2 {
+		r.get(id)
+	}
+	r.flush()
+	// A stream that is reset before its handler runs counts no more.
+	wait.Until(t, "50 handlers run", func() bool { return running.Load() == 50 })
+	for id := uint32(1); id < 101; id += 2 {
+		r.frame(http2.RSTStream, 0, id, "\x00\x00\x00\x08")
+	}
+	for id := uint32(101); id < 399; id += 2 {
 		r.get(id).frame(http2.RSTStream, 0, id, "\x00\x00\x00\x08")
 	}
 	r.flush()
