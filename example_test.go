@@ -152,7 +152,7 @@ func ExampleGet() {
 	defer weather.Close()
 
 	h := func(req *lwango.Request, resp *lwango.Response) int {
-		answer, err := lwango.Get(req, weather.URL, 10*time.Second)
+		answer, err := lwango.Get(req, 10*time.Second, weather.URL)
 		switch {
 		case errors.Is(err, client.ErrConnect):
 			return resp.Error(502, err)

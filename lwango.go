@@ -144,8 +144,8 @@ func ParseFlags() {
 // its answer. limit is for all of it, reading resp.Body included; the wait also ends when the
 // client of req leaves. Redirects are not followed. Connections are kept for further requests. See
 // package client for the errors, for other methods, and for threads that req has started.
-func Get(req *Request, url string, limit time.Duration) (*client.Response, error) {
-	return client.Get(req.Thread, url, limit)
+func Get(req *Request, limit time.Duration, url string) (*client.Response, error) {
+	return client.Get(req.Thread, limit, url)
 }
 
 // Await runs f, which may block, off the loop, and waits for its result, at most d; negative:

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -72,13 +73,13 @@ type origin struct{ scheme, host string }
 var standard Client
 
 // Get asks for url with GET: see Client.Do.
-func Get(t *loop.Thread, url string, limit time.Duration) (*Response, error) {
-	return standard.Get(t, url, limit)
+func Get(t *loop.Thread, limit time.Duration, url string) (*Response, error) {
+	return standard.Get(t, limit, url)
 }
 
 // Do sends a request: see Client.Do.
-func Do(t *loop.Thread, r *Request, limit time.Duration) (*Response, error) {
-	return standard.Do(t, r, limit)
+func Do(t *loop.Thread, limit time.Duration, r *Request) (*Response, error) {
+	return standard.Do(t, limit, r)
 }
 
 // Request is what to ask for. It can be used for several requests, unless it has a From.
@@ -128,8 +129,8 @@ type Response struct {
 }
 
 // Get asks for url with GET.
-func (c *Client) Get(t *loop.Thread, url string, limit time.Duration) (*Response, error) {
-	return c.Do(t, &Request{URL: url}, limit)
+func (c *Client) Get(t *loop.Thread, limit time.Duration, url string) (*Response, error) {
+	return c.Do(t, limit, &Request{URL: url})
 }
 
 // Do sends a request and waits for the head of the answer, whatever its status; t is the calling
@@ -139,7 +140,7 @@ func (c *Client) Get(t *loop.Thread, url string, limit time.Duration) (*Response
 // Besides those of this package, the error may be loop.ErrClientGone or loop.ErrCanceled: the
 // thread's client has left. Everything is closed then. A request of a method that may be repeated
 // is sent a second time if a kept connection has ended without an answer (RFC 9110 section 9.2.2).
-func (c *Client) Do(t *loop.Thread, r *Request, limit time.Duration) (*Response, error) {
+func (c *Client) Do(t *loop.Thread, limit time.Duration, r *Request) (*Response, error) {
 	until := time.Now().Add(limit)
 	u, err := url.Parse(r.URL)
 	if err != nil {
@@ -274,8 +275,8 @@ func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.G
 	}
 	if u.Scheme == "https" && !c.rooted.Load() && (c.TLS == nil || c.TLS.RootCAs == nil) {
 		// The first time they come from the disk.
-		load := func() error { upstream.LoadRoots(); return nil }
-		if err := t.Await(load, max(time.Until(until), 0)); err != nil {
+		load := func(context.Context) error { upstream.LoadRoots(); return nil }
+		if err := t.Await(max(time.Until(until), 0), load); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrConnect, err)
 		}
 		c.rooted.Store(true)

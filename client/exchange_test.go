@@ -84,7 +84,7 @@ func TestExchange(t *testing.T) {
 	defer origin.Close()
 	text := strings.Repeat("0123456789", 400_000)
 	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		st, err := stream.Dial(req.Thread, "tcp", origin.Listener.Addr().String(), time.Minute)
+		st, err := stream.Dial(req.Thread, time.Minute, "tcp", origin.Listener.Addr().String())
 		if err != nil {
 			t.Error(err)
 			return 500

@@ -67,9 +67,9 @@ func TestReset(t *testing.T) {
 		addr, open := script(t, func(c net.Conn, r *bufio.Reader) { tt.f(c, r); reset(c) })
 		onThread(t, func(th *loop.Thread) {
 			var c client.Client
-			resp, err := c.Do(th, &client.Request{
+			resp, err := c.Do(th, wait.Patience, &client.Request{
 				Method: "POST", URL: "http://" + addr, Body: make([]byte, 16<<20),
-			}, wait.Patience)
+			})
 			if err == nil {
 				_, err = io.ReadAll(resp.Body)
 			}
@@ -120,7 +120,7 @@ func TestStallWhileSending(t *testing.T) {
 			{URL: "http://" + slow},
 		} {
 			err := stalled(func(limit time.Duration) error {
-				resp, err := client.Do(th, &r, limit)
+				resp, err := client.Do(th, limit, &r)
 				if err == nil {
 					_, err = io.Copy(io.Discard, resp.Body)
 				}
@@ -164,7 +164,7 @@ func TestFanOut(t *testing.T) {
 		var asked []*loop.Promise[string]
 		for i := range calls {
 			asked = append(asked, loop.Go(req.Thread, func(t *loop.Thread) (string, error) {
-				answer, err := client.Get(t, fmt.Sprintf("http://%s/?n=%d", addr, i), wait.Patience)
+				answer, err := client.Get(t, wait.Patience, fmt.Sprintf("http://%s/?n=%d", addr, i))
 				if err != nil {
 					return "", err
 				}
@@ -220,7 +220,7 @@ func TestFanOutFaults(t *testing.T) {
 				limit = ofStalls
 			}
 			asked = append(asked, loop.Go(req.Thread, func(t *loop.Thread) (string, error) {
-				answer, err := client.Get(t, fmt.Sprintf("http://%s/%d", addr, i%4), limit)
+				answer, err := client.Get(t, limit, fmt.Sprintf("http://%s/%d", addr, i%4))
 				if err != nil {
 					return "", err
 				}
@@ -301,7 +301,7 @@ func TestKilled(t *testing.T) {
 		case "/deaf":
 			ask.Method, ask.Body = "POST", make([]byte, 64<<20)
 		}
-		answer, err := client.Do(req.Thread, &ask, time.Hour)
+		answer, err := client.Do(req.Thread, time.Hour, &ask)
 		if err == nil {
 			_, err = io.ReadAll(answer.Body)
 		}

@@ -106,7 +106,7 @@ func answer(raw string) func(net.Conn, *bufio.Reader) {
 
 // get asks for a URL and reads the body.
 func get(th *loop.Thread, c *client.Client, url string, limit time.Duration) (string, error) {
-	resp, err := c.Get(th, url, limit)
+	resp, err := c.Get(th, limit, url)
 	if err != nil {
 		return "", err
 	}
@@ -150,7 +150,7 @@ func TestFaults(t *testing.T) {
 			addr, open := script(t, answer(tt.raw))
 			onThread(t, func(th *loop.Thread) {
 				var c client.Client
-				resp, err := c.Do(th, &client.Request{URL: "http://" + addr, MaxBody: 100_000}, wait.Patience)
+				resp, err := c.Do(th, wait.Patience, &client.Request{URL: "http://" + addr, MaxBody: 100_000})
 				got := ""
 				if err == nil {
 					var body []byte
@@ -229,7 +229,7 @@ func TestSlowReader(t *testing.T) {
 	})
 	onThread(t, func(th *loop.Thread) {
 		err := stalled(func(limit time.Duration) error {
-			resp, err := client.Do(th, &client.Request{URL: "http://" + addr, MaxBody: 1 << 40}, limit)
+			resp, err := client.Do(th, limit, &client.Request{URL: "http://" + addr, MaxBody: 1 << 40})
 			for err == nil {
 				if _, err = resp.Body.Read(make([]byte, 1<<10)); err == nil {
 					err = th.Sleep(time.Millisecond) // meanwhile the socket is full
@@ -272,7 +272,7 @@ func TestNoConnection(t *testing.T) {
 			{"http://nobody.invalid:/", wait.Patience, true, "nobody.invalid"},
 			{"http://a/\r\nX: y", time.Second, false, "invalid control character"},
 		} {
-			_, err := client.Get(th, tt.url, tt.limit)
+			_, err := client.Get(th, tt.limit, tt.url)
 			if err == nil || errors.Is(err, client.ErrConnect) != tt.connect ||
 				!strings.Contains(err.Error(), tt.text) {
 				t.Errorf("%s: %v", tt.url, err)
@@ -327,7 +327,7 @@ func TestRequests(t *testing.T) {
 			r := tt.r
 			r.URL = o.URL + r.URL
 			got := ""
-			resp, err := client.Do(th, &r, wait.Patience)
+			resp, err := client.Do(th, wait.Patience, &r)
 			if err != nil {
 				got = err.Error()
 			} else if body, err := io.ReadAll(resp.Body); err != nil {
@@ -359,12 +359,12 @@ func TestTLS(t *testing.T) {
 				t.Error(len(got), err)
 			}
 		}
-		if _, err := client.Get(th, o.URL, wait.Patience); !errors.Is(err, client.ErrConnect) ||
+		if _, err := client.Get(th, wait.Patience, o.URL); !errors.Is(err, client.ErrConnect) ||
 			!strings.Contains(err.Error(), "unknown authority") {
 			t.Error(err)
 		}
 		elsewhere := strings.Replace(o.URL, "127.0.0.1", "localhost", 1)
-		if _, err := c.Get(th, elsewhere, wait.Patience); !errors.Is(err, client.ErrConnect) {
+		if _, err := c.Get(th, wait.Patience, elsewhere); !errors.Is(err, client.ErrConnect) {
 			t.Error(err)
 		}
 	})
@@ -431,7 +431,7 @@ func TestThreadsEnd(t *testing.T) {
 		var first, second, third *client.Response
 		for _, p := range []**client.Response{&first, &second, &third} {
 			var err error
-			if *p, err = c.Get(th, "http://"+addr, wait.Patience); err != nil {
+			if *p, err = c.Get(th, wait.Patience, "http://"+addr); err != nil {
 				t.Error(err)
 				return
 			}
@@ -466,7 +466,7 @@ func TestClientLeaves(t *testing.T) {
 	ended := make(chan error)
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			_, err := client.Get(req.Thread, "http://"+addr, time.Hour)
+			_, err := client.Get(req.Thread, time.Hour, "http://"+addr)
 			ended <- err
 			return 502
 		}})
@@ -495,7 +495,7 @@ func TestPasses(t *testing.T) {
 	}))
 	defer o.Close()
 	s := server.Start(t, modes.Several, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		resp, err := client.Get(req.Thread, o.URL+req.Target(), wait.Patience)
+		resp, err := client.Get(req.Thread, wait.Patience, o.URL+req.Target())
 		if err != nil {
 			t.Error(err)
 			return 502
@@ -557,7 +557,7 @@ func BenchmarkGet(b *testing.B) {
 		buf := make([]byte, 100)
 		b.ReportAllocs()
 		for b.Loop() {
-			resp, err := c.Get(th, "http://"+addr+"/path?query", time.Minute)
+			resp, err := c.Get(th, time.Minute, "http://"+addr+"/path?query")
 			if err != nil {
 				b.Error(err)
 				return

@@ -48,8 +48,8 @@ func TestFrom(t *testing.T) {
 			} {
 				for _, length := range []int64{int64(n), -1} {
 					from := wrap(strings.NewReader(strings.Repeat("x", n)))
-					resp, err := c.Do(th, &client.Request{Method: "POST", URL: "http://" + addr, From: from,
-						Length: length}, wait.Patience)
+					resp, err := c.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + addr, From: from,
+						Length: length})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -72,7 +72,7 @@ func TestFromLonger(t *testing.T) {
 	addr, _ := script(t, told)
 	onThread(t, func(th *loop.Thread) {
 		from := strings.NewReader("xxyyy")
-		resp, err := client.Do(th, &client.Request{Method: "PUT", URL: "http://" + addr, From: from, Length: 2}, wait.Patience)
+		resp, err := client.Do(th, wait.Patience, &client.Request{Method: "PUT", URL: "http://" + addr, From: from, Length: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,8 +96,8 @@ func TestFromFails(t *testing.T) {
 			{io.MultiReader(strings.NewReader("xx"), iotest.ErrReader(broken)), -1, broken},
 			{strings.NewReader("xx"), 5, io.ErrUnexpectedEOF},
 		} {
-			_, err := client.Do(th, &client.Request{Method: "POST", URL: "http://" + addr, From: tt.from,
-				Length: tt.length}, wait.Patience)
+			_, err := client.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + addr, From: tt.from,
+				Length: tt.length})
 			if !errors.Is(err, tt.err) || errors.Is(err, client.ErrConnect) {
 				t.Errorf("%v, want %v", err, tt.err)
 			}
@@ -135,7 +135,7 @@ func TestFromNothing(t *testing.T) {
 		var c client.Client
 		ask := func(times int, length int64) (*client.Response, error) {
 			from := &idleReader{Reader: iotest.OneByteReader(strings.NewReader("xxxxx")), times: times, left: times}
-			return c.Do(th, &client.Request{Method: "POST", URL: "http://" + addr, From: from, Length: length}, wait.Patience)
+			return c.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + addr, From: from, Length: length})
 		}
 		for length, want := range map[int64]string{5: "POST 5 [] 5 5", -1: "POST -1 [chunked] 5 5"} {
 			resp, err := ask(50, length)
@@ -179,7 +179,7 @@ func TestFromAnswered(t *testing.T) {
 	reads, _ := script(t, func(c net.Conn, r *bufio.Reader) { io.Copy(io.Discard, r) })
 	onThread(t, func(th *loop.Thread) {
 		defer close(asked)
-		resp, err := client.Do(th, &client.Request{Method: "POST", URL: "http://" + early, From: endless{}}, wait.Patience)
+		resp, err := client.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + early, From: endless{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,8 +187,8 @@ func TestFromAnswered(t *testing.T) {
 			t.Errorf("%d %q, %v", resp.Status, body, err)
 		}
 		for _, addr := range []string{silent, reads} {
-			_, err := client.Do(th, &client.Request{Method: "POST", URL: "http://" + addr, From: endless{}},
-				50*time.Millisecond)
+			_, err := client.Do(th, 50*time.Millisecond,
+				&client.Request{Method: "POST", URL: "http://" + addr, From: endless{}})
 			if !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error(err)
 			}
@@ -216,8 +216,8 @@ func TestFromRedirected(t *testing.T) {
 			}
 		})
 		onThread(t, func(th *loop.Thread) {
-			resp, err := client.Do(th, &client.Request{Method: "POST", URL: "http://" + addr, Follow: 1,
-				From: strings.NewReader("xx"), Length: 2}, wait.Patience)
+			resp, err := client.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + addr, Follow: 1,
+				From: strings.NewReader("xx"), Length: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -268,7 +268,7 @@ func TestFromHoldsNoBuffer(t *testing.T) {
 		for range uploads {
 			asked = append(asked, loop.Go(th, func(th *loop.Thread) (string, error) {
 				from := &trickle{strings.NewReader("xx"), th, ready, &waits}
-				resp, err := c.Do(th, &client.Request{Method: "POST", URL: "http://" + addr, From: from}, wait.Patience)
+				resp, err := c.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + addr, From: from})
 				if err != nil {
 					return "", err
 				}

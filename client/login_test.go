@@ -47,7 +47,7 @@ func TestLoginOfAConnection(t *testing.T) {
 				first.Header.Set("Authorization", c.credentials)
 			}
 			for _, r := range []*client.Request{first, {URL: "http://" + address + "/last"}} {
-				resp, err := cl.Do(th, r, wait.Patience)
+				resp, err := cl.Do(th, wait.Patience, r)
 				if err != nil {
 					t.Error(name, err)
 					return

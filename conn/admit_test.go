@@ -2,6 +2,7 @@ package conn_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -270,7 +271,7 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 				},
 				// the exchange is abandoned
 				"/await": func(req *conn.Request, w *conn.Response) int {
-					_ = req.Await(func() error { <-block; return nil }, time.Millisecond)
+					_ = req.Await(time.Millisecond, func(context.Context) error { <-block; return nil })
 					return 200
 				},
 			})})

@@ -12,14 +12,14 @@ import (
 // Await runs f, which may block, on one of the loop's workers off the loop, and waits for its
 // result, at most d; negative: without limit. The request's own thread calls it.
 //
-// It is for calls of libraries that take a context: f's ends at the limit, when the client leaves
-// (unless the request has chosen KeepWaiting), and when Await returns, for whatever reason. So it
-// also ends when the server's stop cuts the request. It has the values of Request.Context.
+// It is for calls of libraries that take a context: f's ends at the limit and when Await returns,
+// for whatever reason. So it also ends when the client leaves (unless the request has chosen
+// KeepWaiting), and when the server's stop cuts the request. It has the values of Request.Context.
 //
 // The error is f's, its panic as a *loop.PanicError, or that of a wait that has ended early:
-// loop.ErrDeadlineExceeded; loop.ErrNoWorker, which is one too, if f never ran; loop.ErrClientGone;
-// loop.ErrCanceled. It is the first or the third also if f has seen the end of its context before
-// the thread has. If the request is over, it is ErrComplete.
+// loop.ErrDeadlineExceeded, also if f has seen that before the thread has; loop.ErrNoWorker, which
+// is one too, if f never ran; loop.ErrClientGone; loop.ErrCanceled. If the request is over, it is
+// ErrComplete.
 //
 // After a wait that has ended early, f may still run, if it does not heed its context. Then it
 // keeps its worker (loop.Stats counts it), and the Request and Response are not used for another
@@ -29,10 +29,25 @@ func Await[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, e
 		var none T
 		return none, ErrComplete
 	}
-	ctx, cancel := r.contextFor(d)
-	defer cancel() // also when the thread is killed
-	v, err := loop.Await(r.Thread, d, func() (T, error) { return f(ctx) })
-	return v, ended(ctx, err)
+	values := r.baseContext()
+	return loop.Await(r.Thread, d, func(ctx context.Context) (T, error) {
+		return f(valued{ctx, values})
+	})
+}
+
+// valued is a context with the values of another one.
+type valued struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements context.Context. It asks the context first, as context.WithCancel does, which
+// looks for its parent in this way.
+func (v valued) Value(key any) any {
+	if own := v.Context.Value(key); own != nil {
+		return own
+	}
+	return v.values.Value(key)
 }
 
 // Call begins f as Await does, and promises its result: for functions that run at the same time,

@@ -1,6 +1,7 @@
 package conn_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -29,12 +30,12 @@ type stray struct {
 	seen []string
 }
 
-func (s *stray) hold(req *conn.Request) func() error {
+func (s *stray) hold(req *conn.Request) func(context.Context) error {
 	s.mu.Lock()
 	s.held = append(s.held, req)
 	s.looked.Add(1)
 	s.mu.Unlock()
-	return func() error {
+	return func(context.Context) error {
 		defer s.looked.Done()
 		<-s.release
 		s.mu.Lock()
@@ -58,56 +59,56 @@ func (s *stray) holds(req *conn.Request) bool {
 // A request that a function off the loop may still hold is nobody else's, whichever way it ends;
 // its connection goes on, where it can, with what was pipelined.
 func TestRequestIsLeftToItsFunction(t *testing.T) {
-	early := func(t *testing.T, th *loop.Thread, f func() error) error {
-		err := th.Await(f, time.Millisecond)
+	early := func(t *testing.T, th *loop.Thread, f func(context.Context) error) error {
+		err := th.Await(time.Millisecond, f)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("Await: %v", err)
 		}
 		return nil
 	}
 	ways := map[string]struct {
-		handler func(t *testing.T, req *conn.Request, resp *conn.Response, f func() error)
+		handler func(t *testing.T, req *conn.Request, resp *conn.Response, f func(context.Context) error)
 		status  int  // 0: no answer
 		ends    bool // the connection
 	}{
-		"handler": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+		"handler": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func(context.Context) error) {
 			_ = early(t, req.Thread, f)
 		}, 200, false},
-		"child": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+		"child": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func(context.Context) error) {
 			req.Go(func(th *loop.Thread) error { return early(t, th, f) })
 		}, 200, false},
 		"grandchild of a promise": {func(t *testing.T, req *conn.Request, _ *conn.Response,
-			f func() error) {
+			f func(context.Context) error) {
 			loop.Go(req.Thread, func(th *loop.Thread) (int, error) {
 				th.Go(func(th *loop.Thread) error { return early(t, th, f) })
 				return 0, nil
 			})
 		}, 200, false},
 		"call that nobody awaits": {func(t *testing.T, req *conn.Request, _ *conn.Response,
-			f func() error) {
-			loop.Call(req.Thread, func() (int, error) { return 0, f() })
+			f func(context.Context) error) {
+			loop.Call(req.Thread, func() (int, error) { return 0, f(context.Background()) })
 		}, 200, false},
-		"deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+		"deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func(context.Context) error) {
 			req.Defer(func() { _ = early(t, req.Thread, f) })
 		}, 200, false},
 		"child of a deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response,
-			f func() error) {
+			f func(context.Context) error) {
 			req.Defer(func() { req.Go(func(th *loop.Thread) error { return early(t, th, f) }) })
 		}, 200, false},
-		"panic": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+		"panic": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func(context.Context) error) {
 			_ = early(t, req.Thread, f)
 			panic("on purpose")
 		}, 500, true},
-		"goexit": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+		"goexit": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func(context.Context) error) {
 			_ = early(t, req.Thread, f)
 			runtime.Goexit()
 		}, 0, true},
 		"panic of the body": {func(t *testing.T, req *conn.Request, resp *conn.Response,
-			f func() error) {
+			f func(context.Context) error) {
 			_ = early(t, req.Thread, f)
 			resp.SetBodyReader(readerFunc(func([]byte) (int, error) { panic("on purpose") }), 10)
 		}, 0, true},
-		"streamed": {func(t *testing.T, req *conn.Request, resp *conn.Response, f func() error) {
+		"streamed": {func(t *testing.T, req *conn.Request, resp *conn.Response, f func(context.Context) error) {
 			resp.WriteString("early")
 			_ = resp.Flush()
 			_ = early(t, req.Thread, f)
@@ -195,7 +196,7 @@ func TestAwaitInTimeKeepsTheExchange(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		seen := make(map[*conn.Request]bool)
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-			if err := req.Await(func() error { return nil }, -1); err != nil {
+			if err := req.Await(-1, func(context.Context) error { return nil }); err != nil {
 				t.Error(err)
 			}
 			seen[req] = true
@@ -377,7 +378,7 @@ func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
 			return 200
 		},
 		"/function": func(req *conn.Request, _ *conn.Response) int {
-			_ = req.Await(func() error { time.Sleep(5 * limit); return nil }, -1)
+			_ = req.Await(-1, func(context.Context) error { time.Sleep(5 * limit); return nil })
 			return 200
 		},
 		"/child": func(req *conn.Request, _ *conn.Response) int {
@@ -433,7 +434,7 @@ func TestOnlyTheFirstWaitOfARequestAllocates(t *testing.T) {
 					t.Error(i, err)
 				}
 				_, _ = unix.Read(p[0], buf)
-				_ = req.AwaitRead(p[0], 0)
+				_ = req.AwaitRead(0, p[0])
 			}
 			resp.WriteString("x")
 			return 200
@@ -463,7 +464,7 @@ func TestAbandonedBodyHasItsLimits(t *testing.T) {
 			block := make(chan struct{})
 			defer close(block)
 			handler := func(req *conn.Request, _ *conn.Response) int {
-				_ = req.Await(func() error { <-block; return nil }, time.Millisecond)
+				_ = req.Await(time.Millisecond, func(context.Context) error { <-block; return nil })
 				return 200
 			}
 			c := start(t, m, conn.Config{Limits: conn.Limits{BodyTimeout: timeout}, Handler: handler}).Dial()

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,7 +96,8 @@ func (r *Request) bindJSON(v any, strict bool) error {
 	own := reflect.New(target.Type().Elem())
 	own.Elem().Set(target.Elem())
 	defer r.KeepWaiting(r.KeepWaiting(true)) // the body is complete: a client that has sent FIN gets its answer
-	if err := r.Await(func() error { return decodeJSON(text, own.Interface(), strict) }, -1); err != nil {
+	decode := func(context.Context) error { return decodeJSON(text, own.Interface(), strict) }
+	if err := r.Await(-1, decode); err != nil {
 		return err
 	}
 	target.Elem().Set(own.Elem())

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -114,7 +115,7 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	} else {
 		// The body is complete: a client that has sent FIN gets its answer.
 		was := r.KeepWaiting(true)
-		err = r.Await(read, -1)
+		err = r.Await(-1, func(context.Context) error { return read() })
 		r.KeepWaiting(was)
 	}
 	if errors.Is(err, ErrSpoolFull) {

@@ -18,11 +18,13 @@ import (
 // uses are what a handler may do to a request that it has kept, with what comes of it when the
 // request is over: an error, or a text of what is empty.
 var uses = map[string]func(req *conn.Request, resp *conn.Response) error{
-	"Sleep":    func(req *conn.Request, _ *conn.Response) error { return req.Sleep(time.Millisecond) },
-	"Await":    func(req *conn.Request, _ *conn.Response) error { return req.Await(func() error { return nil }, -1) },
+	"Sleep": func(req *conn.Request, _ *conn.Response) error { return req.Sleep(time.Millisecond) },
+	"Await": func(req *conn.Request, _ *conn.Response) error {
+		return req.Await(-1, func(context.Context) error { return nil })
+	},
 	"AwaitAny": func(req *conn.Request, _ *conn.Response) error { _, err := req.AwaitAny(-1); return err },
 	"AwaitAll": func(req *conn.Request, _ *conn.Response) error { return req.AwaitAll(-1) },
-	"ReadFD":   func(req *conn.Request, _ *conn.Response) error { _, err := req.ReadFD(0, nil, -1); return err },
+	"ReadFD":   func(req *conn.Request, _ *conn.Response) error { _, err := req.ReadFD(-1, 0, nil); return err },
 	"Scope": func(req *conn.Request, _ *conn.Response) error {
 		return req.Scope(func() error { return nil })
 	},
@@ -176,7 +178,7 @@ func TestWaitsOfAnotherRequest(t *testing.T) {
 		"Yield": func(req *conn.Request, _ over) error { req.Yield(); return nil },
 		"Await": func(req *conn.Request, end over) error {
 			// A function that has returned already would need no wait.
-			return req.Await(func() error { <-end; return nil }, -1)
+			return req.Await(-1, func(context.Context) error { <-end; return nil })
 		},
 		"After": func(req *conn.Request, _ over) error {
 			_, err := req.AwaitAny(-1, req.After(time.Hour))

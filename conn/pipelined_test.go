@@ -1,6 +1,7 @@
 package conn_test
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"testing"
@@ -52,10 +53,10 @@ func TestPipelinedAnswerDoesNotWait(t *testing.T) {
 				}
 			},
 			"/function": func(req *conn.Request, w *conn.Response) int {
-				return done(req.Await(func() error { <-gate; return nil }, -1))
+				return done(req.Await(-1, func(context.Context) error { <-gate; return nil }))
 			},
 			"/descriptor": func(req *conn.Request, w *conn.Response) int {
-				_, err := req.ReadFD(pipe[0], make([]byte, 1), -1)
+				_, err := req.ReadFD(-1, pipe[0], make([]byte, 1))
 				return done(err)
 			},
 			"/threads": func(req *conn.Request, w *conn.Response) int {

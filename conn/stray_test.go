@@ -1,6 +1,7 @@
 package conn_test
 
 import (
+	"context"
 	"io"
 	"os"
 	"runtime"
@@ -38,7 +39,7 @@ func TestStrayFunctionHasNoConnection(t *testing.T) {
 					if req.Path() != "/early" {
 						return resp.Text(200, req.Path())
 					}
-					f := func() (err error) {
+					f := func(context.Context) (err error) {
 						defer func() {
 							if p := recover(); p != nil {
 								err = os.ErrInvalid
@@ -48,7 +49,7 @@ func TestStrayFunctionHasNoConnection(t *testing.T) {
 						<-release
 						return use(req, resp)
 					}
-					_ = req.Await(f, time.Millisecond)
+					_ = req.Await(time.Millisecond, f)
 					runtime.Goexit()
 					return 0
 				}})

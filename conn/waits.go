@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"context"
 	"time"
 
 	"github.com/lwango/lwango/loop"
@@ -27,15 +28,10 @@ func (r *Request) Yield() {
 	}
 }
 
-// Await runs f, which may block, on one of the loop's workers off the loop, and waits until it has
-// returned, at most d; negative: without limit. The error is that of f, its panic as a
-// *loop.PanicError, loop.ErrNoWorker, or one of AwaitAny's. If the wait ends early, f may still
-// run, so it must not set variables that the handler uses then: loop.Call returns a result.
-func (r *Request) Await(f func() error, d time.Duration) error {
-	if r.over() {
-		return ErrComplete
-	}
-	return r.Thread.Await(f, d)
+// Await is the function Await for an f without a result.
+func (r *Request) Await(d time.Duration, f func(ctx context.Context) error) error {
+	_, err := Await(r, d, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	return err
 }
 
 // AwaitAny waits until one of the sources is ready, at most d; negative: without limit. It returns
@@ -63,61 +59,61 @@ func (r *Request) After(d time.Duration) *loop.Timer { return r.Thread.After(d) 
 // AwaitRead waits until the descriptor fd can be read or has hung up, at most d; negative: without
 // limit. Errors, and how to close such a descriptor, are those of loop.Thread.AwaitRead. fd cannot
 // be the client's connection, which only Body and Response read and write.
-func (r *Request) AwaitRead(fd int, d time.Duration) error {
+func (r *Request) AwaitRead(d time.Duration, fd int) error {
 	if r.over() {
 		return ErrComplete
 	}
-	return r.Thread.AwaitRead(fd, d)
+	return r.Thread.AwaitRead(d, fd)
 }
 
 // AwaitWrite is AwaitRead for writing.
-func (r *Request) AwaitWrite(fd int, d time.Duration) error {
+func (r *Request) AwaitWrite(d time.Duration, fd int) error {
 	if r.over() {
 		return ErrComplete
 	}
-	return r.Thread.AwaitWrite(fd, d)
+	return r.Thread.AwaitWrite(d, fd)
 }
 
 // AwaitReadWrite waits until fd can be read or written; see AwaitRead.
-func (r *Request) AwaitReadWrite(fd int, d time.Duration) error {
+func (r *Request) AwaitReadWrite(d time.Duration, fd int) error {
 	if r.over() {
 		return ErrComplete
 	}
-	return r.Thread.AwaitReadWrite(fd, d)
+	return r.Thread.AwaitReadWrite(d, fd)
 }
 
 // ReadFD reads from fd, as read(2), and waits as AwaitRead does if there is nothing to read. It
 // returns at least one byte if p has room for any; the end is io.EOF.
-func (r *Request) ReadFD(fd int, p []byte, d time.Duration) (int, error) {
+func (r *Request) ReadFD(d time.Duration, fd int, p []byte) (int, error) {
 	if r.over() {
 		return 0, ErrComplete
 	}
-	return r.Thread.ReadFD(fd, p, d)
+	return r.Thread.ReadFD(d, fd, p)
 }
 
 // RecvFD is ReadFD for a socket, as recv(2).
-func (r *Request) RecvFD(fd int, p []byte, d time.Duration) (int, error) {
+func (r *Request) RecvFD(d time.Duration, fd int, p []byte) (int, error) {
 	if r.over() {
 		return 0, ErrComplete
 	}
-	return r.Thread.RecvFD(fd, p, d)
+	return r.Thread.RecvFD(d, fd, p)
 }
 
 // WriteFD writes all of p to fd, as write(2), and waits as AwaitWrite does for room. On an error it
 // returns how much was written.
-func (r *Request) WriteFD(fd int, p []byte, d time.Duration) (int, error) {
+func (r *Request) WriteFD(d time.Duration, fd int, p []byte) (int, error) {
 	if r.over() {
 		return 0, ErrComplete
 	}
-	return r.Thread.WriteFD(fd, p, d)
+	return r.Thread.WriteFD(d, fd, p)
 }
 
 // WritevFD is WriteFD for several buffers, as writev(2). It does not change them.
-func (r *Request) WritevFD(fd int, buffers [][]byte, d time.Duration) (int64, error) {
+func (r *Request) WritevFD(d time.Duration, fd int, buffers [][]byte) (int64, error) {
 	if r.over() {
 		return 0, ErrComplete
 	}
-	return r.Thread.WritevFD(fd, buffers, d)
+	return r.Thread.WritevFD(d, fd, buffers)
 }
 
 // CloseFD closes a descriptor that threads have awaited. A thread that waits for it gets

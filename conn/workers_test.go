@@ -1,6 +1,7 @@
 package conn_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 
@@ -25,13 +26,13 @@ func TestWorkersInTurn(t *testing.T) {
 		end := make(chan struct{})
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 			client := req.RemoteAddr().Addr().String()
-			err := req.Await(func() error {
+			err := req.Await(-1, func(context.Context) error {
 				mu.Lock()
 				begun = append(begun, client)
 				mu.Unlock()
 				<-end
 				return nil
-			}, -1)
+			})
 			if err != nil {
 				return resp.Error(503, err)
 			}

@@ -28,20 +28,20 @@ func TestAwaitOtherDescriptors(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			buf := make([]byte, 8)
 			for range 3 {
-				if err := th.AwaitRead(r, time.Minute); err != nil {
+				if err := th.AwaitRead(time.Minute, r); err != nil {
 					t.Error(err)
 					return
 				}
 				n, _ := unix.Read(r, buf)
 				got += string(buf[:n])
 			}
-			if err := th.AwaitRead(r, time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+			if err := th.AwaitRead(time.Millisecond, r); !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("nothing there: %v", err)
 			}
-			if err := th.AwaitRead(r, 0); !errors.Is(err, os.ErrDeadlineExceeded) {
+			if err := th.AwaitRead(0, r); !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("timeout 0: %v", err)
 			}
-			if err := th.AwaitWrite(w, -1); err != nil {
+			if err := th.AwaitWrite(-1, w); err != nil {
 				t.Errorf("AwaitWrite: %v", err)
 			}
 		})
@@ -67,21 +67,21 @@ func TestAwaitErrors(t *testing.T) {
 		}
 		defer file.Close()
 		l.Go(func(th *loop.Thread) {
-			if err := th.AwaitRead(r, time.Minute); err != nil {
+			if err := th.AwaitRead(time.Minute, r); err != nil {
 				t.Errorf("first: %v", err)
 			}
 		})
 		l.Go(func(th *loop.Thread) {
-			if err := th.AwaitRead(r, time.Minute); !errors.Is(err, loop.ErrAwaited) {
+			if err := th.AwaitRead(time.Minute, r); !errors.Is(err, loop.ErrAwaited) {
 				t.Errorf("second: %v, want ErrAwaited", err)
 			}
-			if err := th.AwaitRead(1<<20, time.Minute); !errors.Is(err, unix.EBADF) {
+			if err := th.AwaitRead(time.Minute, 1<<20); !errors.Is(err, unix.EBADF) {
 				t.Errorf("bad descriptor: %v", err)
 			}
-			if err := th.AwaitRead(-1, time.Minute); !errors.Is(err, unix.EBADF) {
+			if err := th.AwaitRead(time.Minute, -1); !errors.Is(err, unix.EBADF) {
 				t.Errorf("descriptor -1: %v", err)
 			}
-			if err := th.AwaitRead(int(file.Fd()), time.Minute); !errors.Is(err, unix.EPERM) {
+			if err := th.AwaitRead(time.Minute, int(file.Fd())); !errors.Is(err, unix.EPERM) {
 				t.Errorf("regular file: %v", err)
 			}
 			_, _ = unix.Write(w, []byte("x"))
@@ -98,7 +98,7 @@ func TestAwaitHangUp(t *testing.T) {
 		}
 		defer unix.Close(fds[0])
 		l.Go(func(th *loop.Thread) {
-			if err := th.AwaitRead(fds[0], time.Minute); err != nil {
+			if err := th.AwaitRead(time.Minute, fds[0]); err != nil {
 				t.Error(err)
 			}
 			if n, errno := unix.Read(fds[0], make([]byte, 1)); n != 0 || errno != nil && errno != unix.EAGAIN {
@@ -118,7 +118,7 @@ func TestAwaitEndsWhenTheClientLeavesAndLeavesNothing(t *testing.T) {
 		c := serve(t, l, &body{run: func(b *body) coro.Code {
 			_, _ = unix.Read(b.FD(), make([]byte, 1))
 			close(entered)
-			err = b.AwaitRead(r, time.Minute)
+			err = b.AwaitRead(time.Minute, r)
 			return coro.Abort
 		}})
 		_, _ = c.Write([]byte("x"))
@@ -127,7 +127,7 @@ func TestAwaitEndsWhenTheClientLeavesAndLeavesNothing(t *testing.T) {
 			for !stop {
 				_ = th.Sleep(time.Millisecond)
 			}
-			if err := th.AwaitRead(r, 0); !errors.Is(err, os.ErrDeadlineExceeded) {
+			if err := th.AwaitRead(0, r); !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the loan was not given back: %v", err)
 			}
 		})
@@ -151,7 +151,7 @@ func TestAwaitedDescriptorClosedAndReused(t *testing.T) {
 		var p [2]int
 		must.Do(t, unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC))
 		l.Go(func(th *loop.Thread) {
-			if err := th.AwaitRead(p[0], 20*time.Millisecond); !errors.Is(err, net.ErrClosed) {
+			if err := th.AwaitRead(20*time.Millisecond, p[0]); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("closed under the await: %v", err)
 			}
 		})

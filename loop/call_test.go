@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"runtime"
@@ -34,10 +35,10 @@ func runWorkers(t *testing.T, workers int, f func(t *testing.T, l *loop.Loop)) {
 func TestAwaitFunction(t *testing.T) {
 	runWorkers(t, 1, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
-			want(t, th.Await(func() error { return nil }, -1), nil)
-			want(t, th.Await(func() error { return errBoom }, -1), errBoom)
-			want(t, th.Await(func() error { panic(errBoom) }, -1), errBoom)
-			want(t, th.Await(func() error { runtime.Goexit(); return nil }, -1), loop.ErrExited)
+			want(t, th.Await(-1, func(context.Context) error { return nil }), nil)
+			want(t, th.Await(-1, func(context.Context) error { return errBoom }), errBoom)
+			want(t, th.Await(-1, func(context.Context) error { panic(errBoom) }), errBoom)
+			want(t, th.Await(-1, func(context.Context) error { runtime.Goexit(); return nil }), loop.ErrExited)
 			if loop.AbandonCalls(th) {
 				t.Error("functions that have returned are counted")
 			}
@@ -50,13 +51,44 @@ func TestAwaitFunction(t *testing.T) {
 	})
 }
 
+// TestContextOfAwait: the function's context ends with the wait, whatever ends that, and says why;
+// at the limit the error is the same whether the thread or the function sees it first.
+func TestContextOfAwait(t *testing.T) {
+	runWorkers(t, 1, func(t *testing.T, l *loop.Loop) {
+		cause := make(chan error, 1)
+		until := func(ctx context.Context) error {
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+			return ctx.Err()
+		}
+		l.Go(func(th *loop.Thread) {
+			if err := th.Await(0, until); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error(err)
+			}
+			want(t, <-cause, context.DeadlineExceeded)
+			_ = th.Scope(func() error {
+				th.Go(func(th *loop.Thread) error { want(t, th.Await(-1, until), loop.ErrCanceled); return nil })
+				th.Yield()
+				return errBoom
+			})
+			want(t, <-cause, loop.ErrCanceled)
+			had, err := loop.Await(th, -1, func(ctx context.Context) (context.Context, error) {
+				return ctx, ctx.Err()
+			})
+			want(t, err, nil)
+			want(t, had.Err(), context.Canceled)
+		})
+		mustRun(t, l)
+	})
+}
+
 // The functions that a request has heard the end of are not running, however soon it looks.
 func TestReturnedFunctionIsNotRunning(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		for range 10 {
 			l.Go(func(th *loop.Thread) {
 				for range 100 {
-					if err := th.Await(func() error { return nil }, -1); err != nil {
+					if err := th.Await(-1, func(context.Context) error { return nil }); err != nil {
 						t.Error(err)
 					}
 					if loop.AbandonCalls(th) {
@@ -74,20 +106,20 @@ func TestPoolFull(t *testing.T) {
 	runWorkers(t, 2, func(t *testing.T, l *loop.Loop) {
 		release := make(chan struct{})
 		var begun atomic.Int32
-		block := func() error { begun.Add(1); <-release; return nil }
+		block := func(context.Context) error { begun.Add(1); <-release; return nil }
 		l.Go(func(th *loop.Thread) {
-			th.Go(func(th *loop.Thread) error { return th.Await(block, -1) })
-			th.Go(func(th *loop.Thread) error { return th.Await(block, -1) })
+			th.Go(func(th *loop.Thread) error { return th.Await(-1, block) })
+			th.Go(func(th *loop.Thread) error { return th.Await(-1, block) })
 			th.Yield()
 			if n := l.Stats().Calls; n != 2 {
 				t.Errorf("%d functions run", n)
 			}
-			never := func() error { t.Error("it has run"); return nil }
+			never := func(context.Context) error { t.Error("it has run"); return nil }
 
 			// Within its limit, canceled, and killed: it does not run.
-			want(t, th.Await(never, 2*time.Millisecond), loop.ErrDeadlineExceeded)
+			want(t, th.Await(2*time.Millisecond, never), loop.ErrDeadlineExceeded)
 			_ = th.Scope(func() error {
-				th.Go(func(th *loop.Thread) error { want(t, th.Await(never, -1), loop.ErrCanceled); return nil })
+				th.Go(func(th *loop.Thread) error { want(t, th.Await(-1, never), loop.ErrCanceled); return nil })
 				th.Yield()
 				th.Cancel()
 				return nil
@@ -97,13 +129,13 @@ func TestPoolFull(t *testing.T) {
 			mark := th.Mark()
 			var withdrawn [3]*loop.Promise[int]
 			for i := range withdrawn {
-				withdrawn[i] = loop.Call(th, func() (int, error) { return 0, never() })
+				withdrawn[i] = loop.Call(th, func() (int, error) { return 0, never(context.Background()) })
 			}
 			if n := th.Mark() - mark; n != 1 {
 				t.Errorf("%d deferred calls", n)
 			}
 			th.Go(func(th *loop.Thread) error { // and not another thread's
-				return th.Await(func() error { begun.Add(1); return nil }, -1)
+				return th.Await(-1, func(context.Context) error { begun.Add(1); return nil })
 			})
 			th.Yield()
 			th.RunDeferred(mark)
@@ -134,15 +166,15 @@ func TestFunctionNeverReturns(t *testing.T) {
 	runWorkers(t, 8, func(t *testing.T, l *loop.Loop) {
 		release := make(chan struct{})
 		t.Cleanup(func() { close(release) })
-		block := func() error { <-release; return nil }
+		block := func(context.Context) error { <-release; return nil }
 		l.Go(func(th *loop.Thread) {
-			want(t, th.Await(block, time.Millisecond), loop.ErrDeadlineExceeded)
+			want(t, th.Await(time.Millisecond, block), loop.ErrDeadlineExceeded)
 			if !loop.AbandonCalls(th) || loop.AbandonCalls(th) {
 				t.Error("not counted, or twice")
 			}
 			if err := th.Scope(func() error { // a child's
 				th.Go(func(th *loop.Thread) error {
-					th.Go(func(th *loop.Thread) error { return th.Await(block, time.Millisecond) })
+					th.Go(func(th *loop.Thread) error { return th.Await(time.Millisecond, block) })
 					return nil
 				})
 				return nil
@@ -153,7 +185,7 @@ func TestFunctionNeverReturns(t *testing.T) {
 				t.Error("a grandchild's is not counted")
 			}
 			mark := th.Mark()
-			th.Defer(func() { _ = th.Await(block, 0) }) // a deferred call's
+			th.Defer(func() { _ = th.Await(0, block) }) // a deferred call's
 			th.RunDeferred(mark)
 			if !loop.AbandonCalls(th) {
 				t.Error("a deferred call's is not counted")
@@ -294,12 +326,12 @@ func TestNoWorker(t *testing.T) {
 			}
 			l.Go(func(th *loop.Thread) {
 				release := make(chan struct{})
-				err := th.Await(func() error { <-release; return nil }, time.Millisecond)
+				err := th.Await(time.Millisecond, func(context.Context) error { <-release; return nil })
 				if errors.Is(err, loop.ErrNoWorker) || !errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Errorf("one that takes too long: %v", err)
 				}
 				for range 3 {
-					err := th.Await(func() error { t.Error("it has run"); return nil }, time.Millisecond)
+					err := th.Await(time.Millisecond, func(context.Context) error { t.Error("it has run"); return nil })
 					if !errors.Is(err, loop.ErrNoWorker) || !errors.Is(err, os.ErrDeadlineExceeded) {
 						t.Errorf("one that has no worker: %v", err)
 					}

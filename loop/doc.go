@@ -7,7 +7,7 @@
 //		return err
 //	}
 //	l.Go(func(t *loop.Thread) {
-//		n, err := t.ReadFD(fd, buf, time.Second) // tries, waits, tries again
+//		n, err := t.ReadFD(time.Second, fd, buf) // tries, waits, tries again
 //		...
 //	})
 //	return l.Run() // until all threads have ended

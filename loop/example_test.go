@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -57,12 +58,12 @@ func ExampleThread_ReadFD() {
 		}
 		t.Go(func(t *loop.Thread) error {
 			defer t.CloseFD(pipe[1])
-			_, err := t.WriteFD(pipe[1], []byte("through a pipe"), time.Minute)
+			_, err := t.WriteFD(time.Minute, pipe[1], []byte("through a pipe"))
 			return err
 		})
 		defer t.CloseFD(pipe[0])
 		for buf := make([]byte, 99); ; {
-			n, err := t.ReadFD(pipe[0], buf, time.Minute) // waits for the other thread
+			n, err := t.ReadFD(time.Minute, pipe[0], buf) // waits for the other thread
 			if err != nil {
 				fmt.Println(err)
 				return
@@ -110,7 +111,7 @@ func ExampleWritable() {
 		_, err := t.AwaitAny(0, room)
 		fmt.Println(err)
 		t.Go(func(t *loop.Thread) error {
-			_, err := t.ReadFD(pipe[0], page, time.Minute)
+			_, err := t.ReadFD(time.Minute, pipe[0], page)
 			return err
 		})
 		_, err = t.AwaitAny(time.Minute, room)
@@ -125,13 +126,13 @@ func ExampleWritable() {
 func ExampleThread_Await() {
 	runThread(func(t *loop.Thread) {
 		var size int64 // a result may be captured, and be used if there is no error
-		err := t.Await(func() error {
+		err := t.Await(time.Minute, func(context.Context) error {
 			info, err := os.Stat("example_test.go")
 			if err == nil {
 				size = info.Size()
 			}
 			return err
-		}, time.Minute)
+		})
 		fmt.Println(size > 0, err)
 	})
 	// Output:

@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"context"
 	"errors"
 	"net"
 	"sync"
@@ -121,7 +122,7 @@ func empty(r int) {
 	}
 }
 
-func (f *things) block() error { <-f.release; return nil }
+func (f *things) block(context.Context) error { <-f.release; return nil }
 
 func (f *things) child(th *loop.Thread) *loop.Thread {
 	return th.Go(func(th *loop.Thread) error { _, err := f.promise.Await(th, -1); return err })
@@ -139,7 +140,7 @@ func (f *things) any(th *loop.Thread, d time.Duration, s loop.Source) error {
 func (f *things) sources(th *loop.Thread) []loop.Source {
 	return []loop.Source{
 		loop.Readable(f.r), loop.Writable(f.fw), f.stream.Readable(), th.After(time.Hour), f.promise, f.channed, f.sub,
-		loop.Call(th, func() (int, error) { return 0, f.block() }), f.child(th).End(),
+		loop.Call(th, func() (int, error) { return 0, f.block(context.Background()) }), f.child(th).End(),
 	}
 }
 
@@ -166,31 +167,31 @@ var waits = []wait{
 		}
 		return loop.ErrDeadlineExceeded
 	}, nil},
-	{"AwaitRead", func(f *things, th *loop.Thread, d time.Duration) error { return th.AwaitRead(f.r, d) }, write},
+	{"AwaitRead", func(f *things, th *loop.Thread, d time.Duration) error { return th.AwaitRead(d, f.r) }, write},
 	{"AwaitRead, armed", func(f *things, th *loop.Thread, d time.Duration) error {
-		_ = th.AwaitRead(f.r, 0)
-		return th.AwaitRead(f.r, d)
+		_ = th.AwaitRead(0, f.r)
+		return th.AwaitRead(d, f.r)
 	}, write},
 	{"AwaitWrite", func(f *things, th *loop.Thread, d time.Duration) error {
-		return th.AwaitWrite(f.fw, d)
+		return th.AwaitWrite(d, f.fw)
 	}, makeRoom},
 	{"AwaitReadWrite", func(f *things, th *loop.Thread, d time.Duration) error {
-		return th.AwaitReadWrite(f.r, d)
+		return th.AwaitReadWrite(d, f.r)
 	}, write},
 	{"ReadFD", func(f *things, th *loop.Thread, d time.Duration) error {
-		_, err := th.ReadFD(f.r, make([]byte, 1), d)
+		_, err := th.ReadFD(d, f.r, make([]byte, 1))
 		return err
 	}, write},
 	{"RecvFD", func(f *things, th *loop.Thread, d time.Duration) error {
-		_, err := th.RecvFD(f.s[0], make([]byte, 1), d)
+		_, err := th.RecvFD(d, f.s[0], make([]byte, 1))
 		return err
 	}, answer},
 	{"WriteFD", func(f *things, th *loop.Thread, d time.Duration) error {
-		_, err := th.WriteFD(f.fw, []byte("x"), d)
+		_, err := th.WriteFD(d, f.fw, []byte("x"))
 		return err
 	}, makeRoom},
 	{"WritevFD", func(f *things, th *loop.Thread, d time.Duration) error {
-		_, err := th.WritevFD(f.fw, [][]byte{nil, []byte("x"), {}, []byte("y")}, d)
+		_, err := th.WritevFD(d, f.fw, [][]byte{nil, []byte("x"), {}, []byte("y")})
 		return err
 	}, makeRoom},
 	{"stream", func(f *things, th *loop.Thread, d time.Duration) error {
@@ -200,7 +201,7 @@ var waits = []wait{
 		defer f.l.Release(&f.stream.Descriptor)
 		return f.stream.AwaitRead(th, d)
 	}, answer},
-	{"Await", func(f *things, th *loop.Thread, d time.Duration) error { return th.Await(f.block, d) }, (*things).free},
+	{"Await", func(f *things, th *loop.Thread, d time.Duration) error { return th.Await(d, f.block) }, (*things).free},
 	{"Promise.Await", func(f *things, th *loop.Thread, d time.Duration) error {
 		_, err := f.promise.Await(th, d)
 		return err
@@ -227,7 +228,7 @@ var waits = []wait{
 		return f.any(th, d, f.sub)
 	}, func(f *things) { f.sub.set() }},
 	{"AwaitAny, function", func(f *things, th *loop.Thread, d time.Duration) error {
-		return f.any(th, d, loop.Call(th, func() (int, error) { return 0, f.block() }))
+		return f.any(th, d, loop.Call(th, func() (int, error) { return 0, f.block(context.Background()) }))
 	}, (*things).free},
 	{"AwaitAny, end of a thread", func(f *things, th *loop.Thread, d time.Duration) error {
 		return f.any(th, d, f.child(th).End())

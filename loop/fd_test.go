@@ -20,8 +20,8 @@ type fdWait = func(th *loop.Thread, fd int, d time.Duration) error
 
 // fdWaits are the waits for any descriptor, as far as one can wait for input.
 var fdWaits = map[string]fdWait{
-	"AwaitRead":      func(th *loop.Thread, fd int, d time.Duration) error { return th.AwaitRead(fd, d) },
-	"AwaitReadWrite": func(th *loop.Thread, fd int, d time.Duration) error { return th.AwaitReadWrite(fd, d) },
+	"AwaitRead":      func(th *loop.Thread, fd int, d time.Duration) error { return th.AwaitRead(d, fd) },
+	"AwaitReadWrite": func(th *loop.Thread, fd int, d time.Duration) error { return th.AwaitReadWrite(d, fd) },
 	"AwaitAny": func(th *loop.Thread, fd int, d time.Duration) error {
 		_, err := th.AwaitAny(d, new(signal), loop.Readable(fd))
 		return err
@@ -37,19 +37,19 @@ var fdWaits = map[string]fdWait{
 // fdCalls are the calls that wait where they have to.
 var fdCalls = map[string]fdWait{
 	"ReadFD": func(th *loop.Thread, fd int, d time.Duration) error {
-		_, err := th.ReadFD(fd, make([]byte, 1), d)
+		_, err := th.ReadFD(d, fd, make([]byte, 1))
 		return err
 	},
 	"RecvFD": func(th *loop.Thread, fd int, d time.Duration) error {
-		_, err := th.RecvFD(fd, make([]byte, 1), d)
+		_, err := th.RecvFD(d, fd, make([]byte, 1))
 		return err
 	},
 	"WriteFD": func(th *loop.Thread, fd int, d time.Duration) error {
-		_, err := th.WriteFD(fd, []byte("x"), d)
+		_, err := th.WriteFD(d, fd, []byte("x"))
 		return err
 	},
 	"WritevFD": func(th *loop.Thread, fd int, d time.Duration) error {
-		_, err := th.WritevFD(fd, [][]byte{[]byte("x")}, d)
+		_, err := th.WritevFD(d, fd, [][]byte{[]byte("x")})
 		return err
 	},
 }
@@ -103,10 +103,10 @@ func TestClosedDescriptor(t *testing.T) {
 	closed := func(t *testing.T, th *loop.Thread, wait fdWait) {
 		for _, armed := range []bool{false, true} {
 			s := openPair(t)
-			want(t, th.AwaitRead(s[0], 0), loop.ErrDeadlineExceeded)
+			want(t, th.AwaitRead(0, s[0]), loop.ErrDeadlineExceeded)
 			if !armed { // the event is delivered, but not consumed
 				_, _ = unix.Write(s[1], []byte("x"))
-				want(t, th.AwaitRead(s[0], time.Minute), nil)
+				want(t, th.AwaitRead(time.Minute, s[0]), nil)
 			}
 			unix.Close(s[0])
 			unix.Close(s[1])
@@ -132,10 +132,10 @@ func TestReusedDescriptor(t *testing.T) {
 	reused := func(t *testing.T, th *loop.Thread, wait fdWait) {
 		for _, armed := range []bool{false, true} {
 			old := openPair(t)
-			want(t, th.AwaitRead(old[0], 0), loop.ErrDeadlineExceeded)
+			want(t, th.AwaitRead(0, old[0]), loop.ErrDeadlineExceeded)
 			if !armed {
 				_, _ = unix.Write(old[1], []byte("x"))
-				want(t, th.AwaitRead(old[0], time.Minute), nil)
+				want(t, th.AwaitRead(time.Minute, old[0]), nil)
 			}
 			s := openPair(t)
 			if err := unix.Dup3(s[0], old[0], unix.O_CLOEXEC); err != nil { // closes it
@@ -226,16 +226,16 @@ func TestBothHalvesAreTold(t *testing.T) {
 				fill(s[0])
 				l.Go(func(th *loop.Thread) {
 					for range 2 {
-						if err := th.AwaitReadWrite(s[0], 0); !errors.Is(err, os.ErrDeadlineExceeded) {
+						if err := th.AwaitReadWrite(0, s[0]); !errors.Is(err, os.ErrDeadlineExceeded) {
 							t.Error(err)
 						}
 					}
-					writer := loop.Go(th, func(th *loop.Thread) (int, error) { return 0, th.AwaitWrite(s[0], -1) })
-					reader := loop.Go(th, func(th *loop.Thread) (int, error) { return 0, th.AwaitRead(s[0], -1) })
+					writer := loop.Go(th, func(th *loop.Thread) (int, error) { return 0, th.AwaitWrite(-1, s[0]) })
+					reader := loop.Go(th, func(th *loop.Thread) (int, error) { return 0, th.AwaitRead(-1, s[0]) })
 					th.Yield()
 					th.Yield()
-					for _, f := range []func(int, time.Duration) error{th.AwaitRead, th.AwaitWrite, th.AwaitReadWrite} {
-						want(t, f(s[0], time.Minute), loop.ErrAwaited)
+					for _, f := range []func(time.Duration, int) error{th.AwaitRead, th.AwaitWrite, th.AwaitReadWrite} {
+						want(t, f(time.Minute, s[0]), loop.ErrAwaited)
 					}
 					end.do(th, s)
 					for i, p := range []*loop.Promise[int]{writer, reader} {
@@ -267,11 +267,11 @@ func TestCloseIsFoundOut(t *testing.T) {
 		s := openPair(t)
 		fill(s[0])
 		l.Go(func(th *loop.Thread) {
-			writer := loop.Go(th, func(th *loop.Thread) (int, error) { return 0, th.AwaitWrite(s[0], -1) })
+			writer := loop.Go(th, func(th *loop.Thread) (int, error) { return 0, th.AwaitWrite(-1, s[0]) })
 			th.Yield()
 			unix.Close(s[0])
 			unix.Close(s[1])
-			want(t, th.AwaitRead(s[0], time.Minute), unix.EBADF)
+			want(t, th.AwaitRead(time.Minute, s[0]), unix.EBADF)
 			_, err := writer.Await(th, time.Minute)
 			want(t, err, net.ErrClosed)
 		})
@@ -308,10 +308,10 @@ func TestOwnDescriptor(t *testing.T) {
 		c := serve(t, l, &body{run: func(b *body) coro.Code {
 			fd := b.FD()
 			_, _ = unix.Read(fd, make([]byte, 1))
-			want(t, b.AwaitRead(fd, time.Minute), loop.ErrAwaited)
+			want(t, b.AwaitRead(time.Minute, fd), loop.ErrAwaited)
 			want(t, b.CloseFD(fd), loop.ErrAwaited)
 			b.Go(func(th *loop.Thread) error { // nor another's
-				want(t, th.AwaitRead(fd, time.Minute), loop.ErrAwaited)
+				want(t, th.AwaitRead(time.Minute, fd), loop.ErrAwaited)
 				_, err := th.AwaitAny(-1, loop.Own(&b.Thread).Readable())
 				want(t, err, loop.ErrAwaited)
 				return nil
@@ -422,7 +422,7 @@ func TestHangUpEndAndError(t *testing.T) {
 				for range 3 {
 					want(t, wait(th, fd, time.Minute), nil)
 				}
-				_, err := th.ReadFD(fd, make([]byte, 1), time.Minute)
+				_, err := th.ReadFD(time.Minute, fd, make([]byte, 1))
 				if !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNREFUSED) {
 					t.Errorf("read: %v", err)
 				}

@@ -17,15 +17,15 @@ import (
 // runs them when its handler has returned. Each wait costs one epoll_ctl, which also finds out
 // whether the number is another file's by now. Close the descriptor with CloseFD. After a plain
 // close, a wait that has begun goes on for up to a second, and returns net.ErrClosed.
-func (t *Thread) AwaitRead(fd int, d time.Duration) error { return t.awaitFD(fd, in, d) }
+func (t *Thread) AwaitRead(d time.Duration, fd int) error { return t.awaitFD(d, fd, in) }
 
 // AwaitWrite waits until fd can be written or has hung up; see AwaitRead.
-func (t *Thread) AwaitWrite(fd int, d time.Duration) error { return t.awaitFD(fd, out, d) }
+func (t *Thread) AwaitWrite(d time.Duration, fd int) error { return t.awaitFD(d, fd, out) }
 
 // AwaitReadWrite waits until fd can be read or written or has hung up; see AwaitRead.
-func (t *Thread) AwaitReadWrite(fd int, d time.Duration) error { return t.awaitFD(fd, in|out, d) }
+func (t *Thread) AwaitReadWrite(d time.Duration, fd int) error { return t.awaitFD(d, fd, in|out) }
 
-func (t *Thread) awaitFD(fd int, events uint16, d time.Duration) error {
+func (t *Thread) awaitFD(d time.Duration, fd int, events uint16) error {
 	t.flush()
 	if err := t.refused(); err != nil {
 		return err

@@ -16,13 +16,13 @@ import (
 
 // ReadFD reads from fd, as read(2): at least one byte, if p is not empty. At the end of the input
 // the error is io.EOF.
-func (t *Thread) ReadFD(fd int, p []byte, d time.Duration) (int, error) {
-	return t.readFD("read", fd, p, d, unix.Read)
+func (t *Thread) ReadFD(d time.Duration, fd int, p []byte) (int, error) {
+	return t.readFD("read", d, fd, p, unix.Read)
 }
 
 // RecvFD reads from the socket fd, as recv(2). At the end of the input the error is io.EOF.
-func (t *Thread) RecvFD(fd int, p []byte, d time.Duration) (int, error) {
-	return t.readFD("recv", fd, p, d, func(fd int, p []byte) (int, error) {
+func (t *Thread) RecvFD(d time.Duration, fd int, p []byte) (int, error) {
+	return t.readFD("recv", d, fd, p, func(fd int, p []byte) (int, error) {
 		n, errno := sysio.Recv(fd, p)
 		if errno != 0 {
 			return 0, errno
@@ -34,7 +34,7 @@ func (t *Thread) RecvFD(fd int, p []byte, d time.Duration) (int, error) {
 type readFunc func(fd int, p []byte) (int, error)
 
 func (t *Thread) readFD(
-	call string, fd int, p []byte, d time.Duration, read readFunc,
+	call string, d time.Duration, fd int, p []byte, read readFunc,
 ) (int, error) {
 	for {
 		n, err := read(fd, p)
@@ -49,7 +49,7 @@ func (t *Thread) readFD(
 		default:
 			return n, nil
 		}
-		if err := t.AwaitRead(fd, d); err != nil {
+		if err := t.AwaitRead(d, fd); err != nil {
 			return 0, err
 		}
 	}
@@ -57,13 +57,13 @@ func (t *Thread) readFD(
 
 // WriteFD writes all of p to fd, as write(2). With an error it returns how many bytes it has
 // written.
-func (t *Thread) WriteFD(fd int, p []byte, d time.Duration) (int, error) {
+func (t *Thread) WriteFD(d time.Duration, fd int, p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
 		n, err := unix.Write(fd, p[written:])
 		if err == nil {
 			written += n
-		} else if err := t.writable("write", fd, err, d); err != nil {
+		} else if err := t.writable("write", d, fd, err); err != nil {
 			return written, err
 		}
 	}
@@ -72,7 +72,7 @@ func (t *Thread) WriteFD(fd int, p []byte, d time.Duration) (int, error) {
 
 // WritevFD writes all of the buffers to fd, as writev(2), in as few calls as possible. It does not
 // change the buffers. With an error it returns how many bytes it has written.
-func (t *Thread) WritevFD(fd int, buffers [][]byte, d time.Duration) (int64, error) {
+func (t *Thread) WritevFD(d time.Duration, fd int, buffers [][]byte) (int64, error) {
 	left := append([][]byte(nil), buffers...)
 	var written int64
 	for {
@@ -84,7 +84,7 @@ func (t *Thread) WritevFD(fd int, buffers [][]byte, d time.Duration) (int64, err
 		}
 		n, err := unix.Writev(fd, left[:min(len(left), maxIovecs)])
 		if err != nil {
-			if err := t.writable("writev", fd, err, d); err != nil {
+			if err := t.writable("writev", d, fd, err); err != nil {
 				return written, err
 			}
 			continue
@@ -103,12 +103,12 @@ func (t *Thread) WritevFD(fd int, buffers [][]byte, d time.Duration) (int64, err
 const maxIovecs = 1024 // UIO_MAXIOV
 
 // writable acts on the error of a write. It waits if there was only no room.
-func (t *Thread) writable(call string, fd int, err error, d time.Duration) error {
+func (t *Thread) writable(call string, d time.Duration, fd int, err error) error {
 	switch err {
 	case unix.EINTR:
 		return nil
 	case unix.EAGAIN:
-		return t.AwaitWrite(fd, d)
+		return t.AwaitWrite(d, fd)
 	}
 	return os.NewSyscallError(call, err)
 }

@@ -21,7 +21,7 @@ func TestLongLivedThreadForgetsItsDescriptors(t *testing.T) {
 						if way == "hang-up" {
 							unix.Close(s[1])
 						}
-						_ = th.AwaitRead(s[0], 0)
+						_ = th.AwaitRead(0, s[0])
 						_, _ = th.AwaitAny(0, loop.Writable(s[0]))
 						if way == "CloseFD" {
 							want(t, th.CloseFD(s[0]), nil)
@@ -51,11 +51,11 @@ func TestLoanPassesOn(t *testing.T) {
 		r, _ := pipe(t)
 		l.Go(func(th *loop.Thread) {
 			for range 50 {
-				want(t, th.AwaitRead(r, 0), loop.ErrDeadlineExceeded)
+				want(t, th.AwaitRead(0, r), loop.ErrDeadlineExceeded)
 				ctls := l.Stats().Ctls
 				_ = th.Scope(func() error {
 					th.Go(func(th *loop.Thread) error { // takes it, and returns it to the kernel
-						want(t, th.AwaitRead(r, 0), loop.ErrDeadlineExceeded)
+						want(t, th.AwaitRead(0, r), loop.ErrDeadlineExceeded)
 						return nil
 					})
 					return nil
@@ -80,11 +80,11 @@ func echo(l *loop.Loop, in, out int) {
 	l.Go(func(th *loop.Thread) {
 		buf := make([]byte, 8)
 		for {
-			n, err := th.ReadFD(in, buf, -1)
+			n, err := th.ReadFD(-1, in, buf)
 			if err != nil {
 				return
 			}
-			_, _ = th.WriteFD(out, buf[:n], -1)
+			_, _ = th.WriteFD(-1, out, buf[:n])
 		}
 	})
 }
@@ -99,8 +99,8 @@ func TestLentWaitCosts(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			one, buf := []byte("x"), make([]byte, 8)
 			ping := func() {
-				_, _ = th.WriteFD(there[1], one, -1)
-				if n, err := th.ReadFD(back[0], buf, -1); n != 1 || err != nil {
+				_, _ = th.WriteFD(-1, there[1], one)
+				if n, err := th.ReadFD(-1, back[0], buf); n != 1 || err != nil {
 					t.Errorf("read %d, %v", n, err)
 				}
 			}

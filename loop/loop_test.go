@@ -183,7 +183,7 @@ func TestNothingSpins(t *testing.T) {
 			}
 			b.Defer(func() { unix.Close(p[0]); unix.Close(p[1]) })
 			b.KeepWaiting(true)
-			_ = b.AwaitRead(p[0], time.Hour)
+			_ = b.AwaitRead(time.Hour, p[0])
 			return coro.Abort
 		},
 	}

@@ -278,11 +278,11 @@ func TestMutexAtAStop(t *testing.T) {
 			})
 		}
 		l.Go(func(th *loop.Thread) {
-			_ = th.Await(func() error {
+			_ = th.Await(-1, func(context.Context) error {
 				want(t, m.Lock(nil, -1), nil) // beside the loop, it gets the lock in its turn
 				m.Unlock()
 				return context.Canceled
-			}, -1)
+			})
 		})
 		l.Go(func(*loop.Thread) { l.Stop(0) })
 		mustRun(t, l)

@@ -1,7 +1,9 @@
 package loop
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -129,31 +131,47 @@ func CallUnless[T any](t *Thread, late func() error, f func() (T, error)) *Promi
 	return p
 }
 
-// Await runs f off the loop, as Call does, and waits until f has returned, for d at most, or
-// without limit if d is negative. The error is f's, or its panic as a *PanicError, or ErrNoWorker,
-// or one of AwaitAny's. If the wait returns before f has begun, f never runs; if that is because d
-// has passed, the error is ErrNoWorker.
-func (t *Thread) Await(f func() error, d time.Duration) error {
-	_, err := Await(t, d, func() (struct{}, error) { return struct{}{}, f() })
-	return err
-}
-
-// Await is Thread.Await for a function with a result. t is the calling thread. If the wait ends
-// early, the result is the zero value.
-func Await[T any](t *Thread, d time.Duration, f func() (T, error)) (value T, err error) {
+// Await runs f off the loop, as Call does, and waits for its result, for d at most, or without
+// limit if d is negative. t is the calling thread. f's context ends when the wait does, whatever
+// ends it, and at the limit.
+//
+// The error is f's, or its panic as a *PanicError, or one of AwaitAny's, and then the result is the
+// zero value. It is ErrDeadlineExceeded also if f has seen the end of its context before the thread
+// has. If the wait returns before f has begun, f never runs; if that is because d has passed, the
+// error is ErrNoWorker.
+func Await[T any](t *Thread, d time.Duration, f func(ctx context.Context) (T, error)) (
+	value T, err error) {
 	t.flush() // before f may hold what belongs to the request
 	if err := t.refused(); err != nil {
 		return value, err
 	}
-	c, p := newCall(t, f)
+	ctx, end := context.WithCancelCause(context.Background())
+	stop := context.CancelFunc(func() {})
+	if d >= 0 {
+		ctx, stop = context.WithTimeout(ctx, d)
+	}
+	c, p := newCall(t, func() (T, error) { return f(ctx) })
+	defer func() { // also when the thread is killed
+		end(err)
+		stop()
+		t.loop.withdraw(c)
+	}()
 	t.submit(c)
-	defer t.loop.withdraw(c)
 	value, err = p.Await(t, d)
-	if err == ErrDeadlineExceeded && c.queued.Waits() {
+	switch {
+	case err == ErrDeadlineExceeded && c.queued.Waits():
 		t.loop.workers.miss(t.loop)
-		return value, ErrNoWorker
+		err = ErrNoWorker
+	case ctx.Err() == context.DeadlineExceeded && errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%w: %w", ErrDeadlineExceeded, err)
 	}
 	return value, err
+}
+
+// Await is the function Await for an f without a result.
+func (t *Thread) Await(d time.Duration, f func(ctx context.Context) error) error {
+	_, err := Await(t, d, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	return err
 }
 
 // AwaitAll waits until all of the promises are settled, for d at most, or without limit if d is

@@ -184,7 +184,7 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 			unix.Close(peer)
 			reuse(t, th, fd, func(s [2]int) {
 				_, _ = unix.Write(s[1], []byte("x"))
-				want(t, th.AwaitRead(fd, time.Minute), nil)
+				want(t, th.AwaitRead(time.Minute, fd), nil)
 				want(t, th.CloseFD(fd), nil)
 			})
 

@@ -279,9 +279,9 @@ func TestJoin(t *testing.T) {
 func TestWaitsThatAreNotHeeded(t *testing.T) {
 	deaf := map[string]func(th *loop.Thread, f *things) error{
 		"Sleep":     func(th *loop.Thread, _ *things) error { return th.Sleep(time.Hour) },
-		"AwaitRead": func(th *loop.Thread, f *things) error { return th.AwaitRead(f.r, -1) },
+		"AwaitRead": func(th *loop.Thread, f *things) error { return th.AwaitRead(-1, f.r) },
 		"ReadFD": func(th *loop.Thread, f *things) error {
-			_, err := th.ReadFD(f.r, make([]byte, 1), -1)
+			_, err := th.ReadFD(-1, f.r, make([]byte, 1))
 			return err
 		},
 		"AwaitAny": func(th *loop.Thread, f *things) error {
@@ -289,7 +289,7 @@ func TestWaitsThatAreNotHeeded(t *testing.T) {
 			return err
 		},
 		"AwaitAll": func(th *loop.Thread, f *things) error { return th.AwaitAll(-1, f.sub, f.channed) },
-		"Await":    func(th *loop.Thread, f *things) error { return th.Await(f.block, -1) },
+		"Await":    func(th *loop.Thread, f *things) error { return th.Await(-1, f.block) },
 		"Promise.Await": func(th *loop.Thread, f *things) error {
 			_, err := f.promise.Await(th, -1)
 			return err

@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"testing"
@@ -36,7 +37,7 @@ func TestAwaitAnyMix(t *testing.T) {
 			timer.Reset(time.Hour)
 			_, _ = unix.Write(w, []byte("x"))
 			next(0)
-			_, _ = th.ReadFD(r, make([]byte, 9), 0)
+			_, _ = th.ReadFD(0, r, make([]byte, 9))
 			go promise.Resolve(7)
 			next(3)
 			if v, err := promise.Value(); v != 7 || err != nil {
@@ -95,7 +96,7 @@ func TestScopeCancelsTheOthers(t *testing.T) {
 			if !errors.As(err, &pe) || pe.Value != "on purpose" {
 				t.Errorf("panic: %v", err)
 			}
-			if err := th.Await(func() error { panic(boom) }, time.Minute); !errors.Is(err, boom) {
+			if err := th.Await(time.Minute, func(context.Context) error { panic(boom) }); !errors.Is(err, boom) {
 				t.Errorf("panic off the loop: %v", err)
 			}
 		})
@@ -298,9 +299,9 @@ func BenchmarkAwaitRead(b *testing.B) {
 					feed()
 					for b.Loop() {
 						if mode == "armed" {
-							_, _ = th.ReadFD(r, buf, time.Minute)
+							_, _ = th.ReadFD(time.Minute, r, buf)
 						} else {
-							_ = th.AwaitRead(r, time.Minute)
+							_ = th.AwaitRead(time.Minute, r)
 							_, _ = unix.Read(r, buf)
 						}
 						wanted = true

@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -94,7 +95,7 @@ func (a *actor) act(th *loop.Thread, depth int) error {
 		case 4, 5, 6:
 			a.any(th)
 		case 7:
-			err := th.Await(func() error {
+			err := th.Await(a.short(), func(context.Context) error {
 				if d > time.Millisecond {
 					time.Sleep(d)
 				}
@@ -102,7 +103,7 @@ func (a *actor) act(th *loop.Thread, depth int) error {
 					panic(errBoom)
 				}
 				return nil
-			}, a.short())
+			})
 			a.allowed("Await", err)
 		case 8:
 			th.Yield()
@@ -158,10 +159,10 @@ func (a *actor) pipe(th *loop.Thread) {
 	if a.rand.IntN(2) == 0 {
 		_, _ = unix.Write(s[1], []byte("x"))
 	}
-	a.allowed("AwaitRead", th.AwaitRead(s[0], a.short()))
+	a.allowed("AwaitRead", th.AwaitRead(a.short(), s[0]))
 	_ = th.Scope(func() error {
 		p := loop.Go(th, func(th *loop.Thread) (int, error) {
-			n, err := th.ReadFD(s[0], make([]byte, 8), a.short())
+			n, err := th.ReadFD(a.short(), s[0], make([]byte, 8))
 			return n, err
 		})
 		if a.rand.IntN(3) == 0 {

@@ -1,6 +1,7 @@
 package lwangotest_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -120,7 +121,7 @@ func TestSkip(t *testing.T) {
 	t.Run("limit of a wait", func(t *testing.T) {
 		never := make(chan struct{})
 		s := lwangotest.Start(t, func(req *lwango.Request, resp *lwango.Response) int {
-			err := req.Await(func() error { <-never; return nil }, time.Hour)
+			err := req.Await(time.Hour, func(context.Context) error { <-never; return nil })
 			fmt.Fprint(resp, err)
 			return 200
 		})

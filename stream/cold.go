@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -41,7 +42,7 @@ func fetch(t *loop.Thread, fd int, off, n int64) error {
 		}
 	}()
 	defer t.KeepWaiting(t.KeepWaiting(true))
-	return t.Await(func() error {
+	return t.Await(-1, func(context.Context) error {
 		if !taken.CompareAndSwap(false, true) {
 			return nil
 		}
@@ -59,5 +60,5 @@ func fetch(t *loop.Thread, fd int, off, n int64) error {
 			off, n = off+int64(k), n-int64(k)
 		}
 		return nil
-	}, -1)
+	})
 }

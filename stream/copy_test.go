@@ -106,7 +106,7 @@ func TestEchoIsExact(t *testing.T) {
 			data := chacha(6 << 20)
 			l.Go(func(th *loop.Thread) {
 				defer srv.Close()
-				c, err := stream.Dial(th, "tcp", srv.Addr().String(), time.Minute)
+				c, err := stream.Dial(th, time.Minute, "tcp", srv.Addr().String())
 				must.Do(t, err)
 				defer c.Close()
 				th.Go(func(*loop.Thread) error {

@@ -27,7 +27,7 @@ type Dialer struct {
 }
 
 // Dial is Dialer.Dial with a timeout; 0: none.
-func Dial(t *loop.Thread, network, address string, timeout time.Duration) (*Stream, error) {
+func Dial(t *loop.Thread, timeout time.Duration, network, address string) (*Stream, error) {
 	d := Dialer{Timeout: timeout}
 	return d.Dial(t, network, address)
 }

@@ -275,7 +275,7 @@ func TestDialByName(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
 			for _, host := range []string{"localhost", "127.0.0.1", "", "0.0.0.0"} {
-				s, err := stream.Dial(th, "tcp4", host+":"+port, 10*time.Second)
+				s, err := stream.Dial(th, 10*time.Second, "tcp4", host+":"+port)
 				if err != nil {
 					t.Errorf("%q: %v", host, err)
 					continue
@@ -357,7 +357,7 @@ func TestDialEndsWithItsThread(t *testing.T) {
 			})
 			must.Do(t, err)
 			l.Go(func(th *loop.Thread) {
-				c, err := stream.Dial(th, "tcp", srv.Addr().String(), 0)
+				c, err := stream.Dial(th, 0, "tcp", srv.Addr().String())
 				must.Do(t, err)
 				_, _ = c.Write([]byte("x"))
 				_, _ = dialing.Await(th, -1)
@@ -392,14 +392,14 @@ func TestDialUnixWaitsForRoom(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "socket")
 		free := deaf(t, "unix", path)
 		l.Go(func(th *loop.Thread) {
-			_, err := stream.Dial(th, "unix", path, 20*time.Millisecond)
+			_, err := stream.Dial(th, 20*time.Millisecond, "unix", path)
 			wants(t, "no room", err, loop.ErrDeadlineExceeded, "dial")
 			th.Go(func(th *loop.Thread) error {
 				_ = th.Sleep(5 * time.Millisecond)
 				free()
 				return nil
 			})
-			s, err := stream.Dial(th, "unix", path, 20*time.Second)
+			s, err := stream.Dial(th, 20*time.Second, "unix", path)
 			if err != nil {
 				t.Error(err)
 				return
@@ -418,8 +418,8 @@ func TestDialWithoutDescriptors(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			before := openDescriptors(t)
 			restore := noDescriptors(t)
-			_, err := stream.Dial(th, "tcp", "127.0.0.1:"+port, 0)
-			_, unixErr := stream.Dial(th, "unix", "/no/matter", 0)
+			_, err := stream.Dial(th, 0, "tcp", "127.0.0.1:"+port)
+			_, unixErr := stream.Dial(th, 0, "unix", "/no/matter")
 			restore()
 			wants(t, "tcp", err, syscall.EMFILE, "dial")
 			wants(t, "unix", unixErr, syscall.EMFILE, "dial")
@@ -461,7 +461,7 @@ func TestDialWaitsQuietly(t *testing.T) {
 				_ = up.Close()
 			}
 			th.Go(func(th *loop.Thread) error {
-				_, _ = stream.Dial(th, "tcp", "127.0.0.2:"+port, 200*time.Millisecond)
+				_, _ = stream.Dial(th, 200*time.Millisecond, "tcp", "127.0.0.2:"+port)
 				return nil
 			})
 			th.Yield()

@@ -1,7 +1,7 @@
 // Package stream moves bytes on a loop. A Stream is a net.Conn whose calls yield to the loop where
 // they would block, so all that takes a net.Conn, an io.Reader or an io.Writer works on it.
 //
-//	up, err := stream.Dial(t, "tcp", "example.org:80", time.Second) // t: a thread
+//	up, err := stream.Dial(t, time.Second, "tcp", "example.org:80") // t: a thread
 //	if err != nil {
 //		return err
 //	}

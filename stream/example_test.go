@@ -39,7 +39,7 @@ func ExampleListen() {
 
 	l.Go(func(t *loop.Thread) {
 		defer ln.Close()
-		c, err := stream.Dial(t, "tcp", ln.Addr().String(), time.Second)
+		c, err := stream.Dial(t, time.Second, "tcp", ln.Addr().String())
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func ExampleServe() {
 
 	l.Go(func(t *loop.Thread) {
 		defer srv.Close()
-		c, err := stream.Dial(t, "tcp", srv.Addr().String(), time.Second)
+		c, err := stream.Dial(t, time.Second, "tcp", srv.Addr().String())
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -171,7 +171,7 @@ func TestDeadlinesOfOnesOwn(t *testing.T) {
 		})
 		must.Do(t, err)
 		l.Go(func(th *loop.Thread) {
-			c, err := stream.Dial(th, "tcp", srv.Addr().String(), time.Minute)
+			c, err := stream.Dial(th, time.Minute, "tcp", srv.Addr().String())
 			must.Do(t, err)
 			for range 3 {
 				_, _ = c.Write([]byte("ping"))

@@ -247,7 +247,7 @@ func TestDetach(t *testing.T) {
 			})
 			must.Do(t, err)
 			l.Go(func(th *loop.Thread) {
-				s, err := stream.Dial(th, "tcp", plainListener.Addr().String(), 0)
+				s, err := stream.Dial(th, 0, "tcp", plainListener.Addr().String())
 				must.Do(t, err)
 				detach(s)
 			})

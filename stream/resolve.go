@@ -2,9 +2,12 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"strconv"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // resolve returns the addresses in the order in which Dial tries them. There is at least one.
@@ -51,22 +54,20 @@ func (a *attempts) lookUp(host, service string) (ips []netip.Addr, port uint16, 
 	if r == nil {
 		r = net.DefaultResolver
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel() // ends a look-up that outlives the wait for it
-	var found struct {
+	type found struct {
 		port int
 		ips  []netip.Addr
 	}
-	err = a.thread.Await(func() (err error) {
-		if found.port, err = r.LookupPort(ctx, a.network, service); err == nil {
-			found.ips, err = r.LookupNetIP(ctx, "ip"+a.network[len("tcp"):], host)
+	is, err := loop.Await(a.thread, left, func(ctx context.Context) (is found, err error) {
+		if is.port, err = r.LookupPort(ctx, a.network, service); err == nil {
+			is.ips, err = r.LookupNetIP(ctx, "ip"+a.network[len("tcp"):], host)
 		}
-		return err
-	}, left)
-	if err != nil {
-		return nil, 0, err // the look-up may still be running, and writing to found
+		return is, err
+	})
+	if errors.Is(err, loop.ErrDeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
+		err = loop.ErrDeadlineExceeded // which the resolver has seen before the thread has
 	}
-	return found.ips, uint16(found.port), nil
+	return is.ips, uint16(is.port), err
 }
 
 // byTurns orders addresses so that the two families take turns, beginning with that of the first

@@ -166,10 +166,10 @@ func TestServeIdleTimeout(t *testing.T) {
 		must.Do(t, err)
 		l.Go(func(th *loop.Thread) {
 			began := time.Now()
-			silent, err := stream.Dial(th, "tcp", srv.Addr().String(), 0)
+			silent, err := stream.Dial(th, 0, "tcp", srv.Addr().String())
 			must.Do(t, err)
 			defer silent.Close()
-			other, err := stream.Dial(th, "tcp", srv.Addr().String(), 0)
+			other, err := stream.Dial(th, 0, "tcp", srv.Addr().String())
 			must.Do(t, err)
 			defer other.Close()
 			_, _ = other.Write([]byte("x"))

@@ -268,7 +268,7 @@ func TestWaitsEndForTheThread(t *testing.T) {
 		})
 		must.Do(t, err)
 		l.Go(func(th *loop.Thread) {
-			c, err := stream.Dial(th, "tcp", srv.Addr().String(), time.Minute)
+			c, err := stream.Dial(th, time.Minute, "tcp", srv.Addr().String())
 			must.Do(t, err)
 			_, _ = c.Write([]byte("x"))
 			_, _ = waiting.Await(th, -1)

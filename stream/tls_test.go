@@ -153,7 +153,7 @@ func TestHTTPOverStreams(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		for _, server := range []*httptest.Server{plainServer, tlsServer} {
 			l.Go(func(th *loop.Thread) {
-				s, err := stream.Dial(th, "tcp", server.Listener.Addr().String(), 10*time.Second)
+				s, err := stream.Dial(th, 10*time.Second, "tcp", server.Listener.Addr().String())
 				if err != nil {
 					t.Error(err)
 					return

@@ -78,7 +78,7 @@ func stall(t *testing.T, m mode, data []byte) *stalled {
 		l.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, l.Stopped()) }) // keeps it running
 	})
 	s.Go(0, func(th *loop.Thread) {
-		c, err := stream.Dial(th, "tcp", ln.Addr().String(), wait.Patience)
+		c, err := stream.Dial(th, wait.Patience, "tcp", ln.Addr().String())
 		must.Do(t, err)
 		s.conn = stream.TLSClient(c, &tls.Config{InsecureSkipVerify: true})
 		th.Go(func(*loop.Thread) error {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"io"
@@ -93,8 +94,8 @@ func form(req *lwango.Request, resp *lwango.Response) int {
 				m, err = part.Read(buf[n:])
 				n += m
 			}
-			write := func() error { _, err := file.Write(buf[:n]); return err }
-			if err := req.Await(write, -1); err != nil {
+			write := func(context.Context) error { _, err := file.Write(buf[:n]); return err }
+			if err := req.Await(-1, write); err != nil {
 				return resp.Error(500, err)
 			}
 			size += n
@@ -109,7 +110,7 @@ func form(req *lwango.Request, resp *lwango.Response) int {
 // fanOut asks for a URL many times at once.
 func fanOut(url string) lwango.Handler {
 	ask := func(t *loop.Thread) (string, error) {
-		answer, err := client.Get(t, url, tasks.FanOutLimit)
+		answer, err := client.Get(t, tasks.FanOutLimit, url)
 		if err != nil {
 			return "", err
 		}

@@ -1,6 +1,7 @@
 package compress_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -34,7 +35,7 @@ func TestFlushed(t *testing.T) {
 				})
 				h := func(req *conn.Request, resp *conn.Response) int {
 					wait := func() {
-						if err := req.Await(func() error { <-next; return nil }, -1); err != nil {
+						if err := req.Await(-1, func(context.Context) error { <-next; return nil }); err != nil {
 							panic(err)
 						}
 					}

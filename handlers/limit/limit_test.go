@@ -1,6 +1,7 @@
 package limit_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -211,7 +212,7 @@ func TestConnections(t *testing.T) {
 					panic("a test")
 				case "/wait":
 					entered <- true
-					_ = req.Await(func() error { <-leave; return nil }, time.Minute)
+					_ = req.Await(time.Minute, func(context.Context) error { <-leave; return nil })
 				}
 				return 200
 			}))

@@ -1,6 +1,7 @@
 package servefiles
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"syscall"
@@ -50,7 +51,7 @@ func elsewhere[T any](t *loop.Thread, open func() (T, error), close func(T)) (T,
 	a := &arrival[T]{close: close}
 	defer a.leave()
 	defer t.KeepWaiting(t.KeepWaiting(true))
-	if err := t.Await(func() error { return a.put(open()) }, -1); err != nil {
+	if err := t.Await(-1, func(context.Context) error { return a.put(open()) }); err != nil {
 		var none T
 		return none, err
 	}

@@ -1,6 +1,7 @@
 package servefiles
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -188,10 +189,10 @@ func (f *opened) readFS(p []byte, offset int64) (n int, err error) {
 	} else {
 		t, from := f.loop.Current(), f.from // if the thread is killed, f is another file's soon
 		defer t.KeepWaiting(t.KeepWaiting(true))
-		if e := t.Await(func() error {
+		if e := t.Await(-1, func(context.Context) error {
 			n, err = from.ReadAt(p, offset)
 			return nil
-		}, -1); e != nil {
+		}); e != nil {
 			return 0, e
 		}
 	}

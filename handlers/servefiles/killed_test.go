@@ -1,6 +1,7 @@
 package servefiles_test
 
 import (
+	"context"
 	"io"
 	"io/fs"
 	"os"
@@ -195,7 +196,7 @@ func TestListingsInTurn(t *testing.T) {
 			_, _ = req.Thread.AwaitAny(-1, req.Loop().Stopped())
 			return 200
 		case "/work":
-			_ = req.Thread.Await(func() error { return nil }, -1)
+			_ = req.Thread.Await(-1, func(context.Context) error { return nil })
 			return 204
 		}
 		return list(req, resp)

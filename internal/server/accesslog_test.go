@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -159,7 +160,7 @@ func TestAccessLogUnderWay(t *testing.T) {
 	src.File = filepath.Join(dir, "lwango.conf")
 	src.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, _ *conn.Response) int {
 		close(began)
-		_ = req.Await(func() error { <-over; return nil }, wait.Patience)
+		_ = req.Await(wait.Patience, func(context.Context) error { <-over; return nil })
 		return 204
 	}}}
 	s := serve(t, src, logs("old"))

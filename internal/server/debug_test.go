@@ -40,7 +40,7 @@ func TestDebug(t *testing.T) {
 	source := config.Source{File: filepath.Join(dir, "lwango.conf"), Modules: config.Builtin(), Listen: []string{"127.0.0.1:0"},
 		Logger: logtext.Quiet, Routes: []handlers.Route{
 			{Prefix: "/wait", Handler: func(req *conn.Request, _ *conn.Response) int {
-				_ = req.Await(func() error { <-release; return nil }, -1)
+				_ = req.Await(-1, func(context.Context) error { <-release; return nil })
 				return 200
 			}},
 			{Prefix: "/", Handler: func(*conn.Request, *conn.Response) int { return 200 }}}}

@@ -99,7 +99,7 @@ func TestMainUntilContextEnds(t *testing.T) {
 		asked, release := make(chan struct{}), make(chan struct{})
 		p.Handle("/", func(req *conn.Request, resp *conn.Response) int {
 			close(asked)
-			if err := req.Await(func() error { <-release; return nil }, time.Minute); err != nil {
+			if err := req.Await(time.Minute, func(context.Context) error { <-release; return nil }); err != nil {
 				return 500
 			}
 			return 204

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -22,7 +23,7 @@ func TestOneAddressLeavesRoom(t *testing.T) {
 		p.Handle("/", func(req *conn.Request, resp *conn.Response) int {
 			if req.Path() == "/hold" {
 				held <- struct{}{}
-				_ = req.Await(func() error { <-release; return nil }, -1)
+				_ = req.Await(-1, func(context.Context) error { <-release; return nil })
 			}
 			return resp.Text(200, "served")
 		})

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -327,7 +328,7 @@ func TestStatusHijacked(t *testing.T) {
 			return 500
 		}
 		_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"))
-		_ = req.Await(func() error { <-release; return nil }, -1)
+		_ = req.Await(-1, func(context.Context) error { <-release; return nil })
 		return 101
 	}}, handlers.Route{Prefix: "/std", Handler: conn.HTTP(std)}, handlers.Route{Prefix: "/exit", Handler: func(*conn.Request, *conn.Response) int {
 		runtime.Goexit()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -56,7 +57,7 @@ func TestWorkers(t *testing.T) {
 		for i := range busy {
 			busy[i] = loop.Call(req.Thread, func() (int, error) { <-release; return 0, nil })
 		}
-		got <- req.Await(func() error { return nil }, patience)
+		got <- req.Await(patience, func(context.Context) error { return nil })
 		close(release)
 		for _, p := range busy {
 			_, _ = p.Await(req.Thread, -1)

@@ -287,7 +287,7 @@ func left(err error) bool {
 
 // dial makes a connection within limit.
 func (p *peer) dial(t *loop.Thread, limit time.Duration) (*stream.Stream, error) {
-	s, err := stream.Dial(t, p.network, p.address, limit)
+	s, err := stream.Dial(t, limit, p.network, p.address)
 	if errors.Is(err, os.ErrDeadlineExceeded) && p.network == "unix" {
 		// That takes time for one reason only: the listener's queue is full.
 		err = errBacklog

@@ -28,7 +28,7 @@ func main() {
 	}
 
 	lwango.Handle("/", func(req *lwango.Request, resp *lwango.Response) int {
-		upstream, err := stream.Dial(req.Thread, network, *address, 5*time.Second)
+		upstream, err := stream.Dial(req.Thread, 5*time.Second, network, *address)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return 504

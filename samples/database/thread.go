@@ -62,7 +62,7 @@ func (c *threadConns) connect(t *loop.Thread, idle *idle, until time.Time) (_ th
 		idle.conns = idle.conns[:n-1]
 		return conn, true, nil
 	}
-	s, err := stream.Dial(t, "tcp", c.address, max(time.Until(until), 1))
+	s, err := stream.Dial(t, max(time.Until(until), 1), "tcp", c.address)
 	if err != nil {
 		return threadConn{}, false, err
 	}

@@ -25,9 +25,9 @@ type answer struct {
 // client that t works for leaves. For a status other than 2xx it returns the answer and an error.
 func ask(t *loop.Thread, address, target string) (answer, error) {
 	a := answer{Upstream: address}
-	in, err := client.Do(t, &client.Request{
+	in, err := client.Do(t, *timeout, &client.Request{
 		URL: "http://" + address + target, MaxBody: maxBody,
-	}, *timeout)
+	})
 	if err != nil {
 		return a, err
 	}

@@ -44,7 +44,7 @@ func pass(to string, limit time.Duration) lwango.Handler {
 		if n := req.ContentLength(); n != 0 { // -1: it comes in chunks, and goes on in chunks
 			ask.From, ask.Length = req.Body(), n
 		}
-		answer, err := client.Do(req.Thread, &ask, limit)
+		answer, err := client.Do(req.Thread, limit, &ask)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return resp.Error(504, err)
 		}

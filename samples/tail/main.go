@@ -112,7 +112,7 @@ func (f *followed) follow(t *loop.Thread, resp *lwango.Response) error {
 			return nil
 		}
 		// The events are dropped: it is enough that there were some.
-		if _, err := t.ReadFD(f.changes, buf, -1); err != nil {
+		if _, err := t.ReadFD(-1, f.changes, buf); err != nil {
 			return err
 		}
 	}

@@ -138,7 +138,7 @@ func (f *form) receive() ([]stored, error) {
 	if len(files) == 0 {
 		return nil, errNoFile
 	}
-	return files, f.req.Await(func() error { return f.name(files) }, -1)
+	return files, f.req.Await(-1, func(context.Context) error { return f.name(files) })
 }
 
 // save writes a part to a file.
@@ -160,8 +160,8 @@ func (f *form) save(part io.Reader) (size int64, err error) {
 		if n == 0 {
 			break
 		}
-		write := func() error { _, err := file.Write(f.buf[:n]); return err }
-		if err := f.req.Await(write, -1); err != nil {
+		write := func(context.Context) error { _, err := file.Write(f.buf[:n]); return err }
+		if err := f.req.Await(-1, write); err != nil {
 			return size, err
 		}
 		size += int64(n)

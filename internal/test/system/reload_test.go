@@ -2,6 +2,7 @@ package system_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -224,11 +225,10 @@ func TestReloadOnLoop(t *testing.T) {
 		next.Handler = embedded.Says("new")
 		s.Handler = lwango.Handler(func(req *lwango.Request, resp *lwango.Response) int {
 			<-started // then r is set
-			reload := func() error { return r.Reload(next) }
-			if err := reload(); err == nil || !strings.Contains(err.Error(), "was called on a loop") {
+			if err := r.Reload(next); err == nil || !strings.Contains(err.Error(), "was called on a loop") {
 				t.Errorf("on the loop: %v", err)
 			}
-			if err := req.Await(reload, -1); err != nil {
+			if err := req.Await(-1, func(context.Context) error { return r.Reload(next) }); err != nil {
 				t.Errorf("off the loop: %v", err)
 			}
 			return resp.Text(200, "old")

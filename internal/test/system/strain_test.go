@@ -61,7 +61,7 @@ func strain() {
 		return 200
 	})
 	lwango.Handle("/never", func(req *lwango.Request, resp *lwango.Response) int {
-		err := req.Await(func() error { select {} }, 20*time.Millisecond)
+		err := req.Await(20*time.Millisecond, func(context.Context) error { select {} })
 		switch {
 		case errors.Is(err, loop.ErrNoWorker):
 			resp.WriteString("no worker")

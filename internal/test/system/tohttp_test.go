@@ -1,6 +1,7 @@
 package system_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -24,7 +25,7 @@ import (
 func TestToHTTP(t *testing.T) {
 	native := lwango.NewMux()
 	native.Handle("GET /await", func(req *lwango.Request, resp *lwango.Response) int {
-		if err := req.Await(func() error { return nil }, wait.Patience); err != nil {
+		if err := req.Await(wait.Patience, func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
 		resp.WriteString("awaited")
