@@ -45,36 +45,6 @@ func TestCompressionScopes(t *testing.T) {
 	}
 }
 
-// TestCompressionErrors: a bad value is reported where it stands, once.
-func TestCompressionErrors(t *testing.T) {
-	_, err := source().Parse("t.conf", `[compression]
-level = 10
-[[site]]
-compression = { level = 3 }
-[[site.route]]
-prefix = "/"
-module = "response"
-compression = { types = "html", min_sice = 3 }
-[[site.route]]
-prefix = "/a"
-module = "response"
-compression = "off"
-[[site.route]]
-prefix = "/b"
-module = "response"
-[site.route.compression]
-encodings = ["deflate"]
-`)
-	want := `t.conf:2: compression.level: must be between 1 and 9, found 10
-t.conf:8: site.route.compression.min_sice: unknown key (did you mean min_size?)
-t.conf:8: site.route.compression.types: expected a media type such as "text/css", "text/*" or "*+json", not "html"
-t.conf:12: site.route.compression: expected a table, true or false, found the string "off"
-t.conf:17: site.route.compression.encodings: expected zstd, br or gzip, not "deflate"`
-	if got := fmt.Sprint(err); got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
-}
-
 // TestCompressionCache: what files are compressed to is kept, unless the cache is turned off, for
 // the whole file or further in.
 func TestCompressionCache(t *testing.T) {

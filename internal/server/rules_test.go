@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"flag"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lwango/lwango/internal/config"
-	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/must"
 )
@@ -126,91 +123,5 @@ func TestRulesWithCurl(t *testing.T) {
 				t.Errorf("%s%s: %q is not in\n%s", c.host, c.path, want, out)
 			}
 		}
-	}
-}
-
-// explained runs lwango -t -u.
-func explained(t *testing.T, file, request string) (code int, out string) {
-	var text strings.Builder
-	flags := flag.NewFlagSet("", flag.ContinueOnError)
-	o, code := server.Parse([]string{"-c", file, "-t", "-u", request}, flags, &text, &text)
-	if o == nil {
-		return code, text.String()
-	}
-	code = server.NewProgram(config.Builtin()).Main(t.Context(), o, "", &text, &text)
-	return code, strings.TrimPrefix(text.String(), file+": ok\n")
-}
-
-// TestExplain: lwango -t -u.
-func TestExplain(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "lwango.conf")
-	must.Write(t, file, `[[listener]]
-address = "127.0.0.1:80"
-[[site]]
-host = ["a.test"]
-[[site.rule]]
-path = "*.sql"
-deny = 404
-[[site.rule]]
-regexp = "^/page/(?<name>.+)$"
-rewrite = "/doku.php?id={name}"
-[[site.route]]
-prefix = "/"
-handler = "echo"
-[[site.route.rule]]
-not = { host = "a.test" }
-redirect = "https://a.test{uri}"
-[[site.route]]
-prefix = "/loop"
-handler = "echo"
-[[site.route.rule]]
-rewrite = "/loop{path}/x"
-[[site]]
-[[site.route]]
-prefix = "/only"
-handler = "echo"
-`)
-	run := func(request string) (int, string) { return explained(t, file, request) }
-	for request, want := range map[string]string{
-		"http://a.test/x/../dump.sql?x": `site 1 (line 3): a.test
-  rule 1 (line 5): denies with 404 (path wants "*.sql", it is "/dump.sql")
-`,
-		"https://A.test:443/page/x": `no listener has https at port 443; as if there were one that no site names
-site 1 (line 3): a.test
-  rule 1 (line 5): not for this request: path wants "*.sql", it is "/page/x"
-  rule 2 (line 8): rewrites to /doku.php?id=x (regexp wants ^/page/(?<name>.+)$, the path is "/page/x")
-route / (line 11): echo, for /doku.php?id=x
-  rule 1 (line 14): not for this request: not.host wants anything but a.test, it is "A.test:443"
-`,
-		"POST http://b.test/x": `site 2 (line 22): every other host
-no route for /x: 404
-`,
-		"http://b.test/only#x": `site 2 (line 22): every other host
-route /only (line 23): echo, for /only
-`,
-	} {
-		code, got := run(request)
-		if diff := cmp.Diff(want, got); diff != "" || code != 0 {
-			t.Errorf("%s: code %d (-want +got):\n%s", request, code, diff)
-		}
-	}
-	if code, got := run("http://a.test/loop"); code != 0 || !strings.HasSuffix(got, "\nrewritten without end: 500\n") ||
-		strings.Count(got, "rewrites to") != 11 {
-		t.Errorf("code %d:\n%s", code, got)
-	}
-	for request, want := range map[string]string{
-		"a.test/":         "lwango: -u: expected a URL such as http://example.org/, not \"a.test/\"\n",
-		"http:///x":       "lwango: -u: there is no host in the URL\n",
-		"a,b http://a/":   "lwango: -u: \"a,b\" is not a method\n",
-		"http://a/%2e%2e": "lwango: -u: the server would answer 400: ",
-	} {
-		if code, got := run(request); code != 2 || !strings.HasPrefix(got, want) {
-			t.Errorf("%s: code %d: %s", request, code, got)
-		}
-	}
-	var text2 strings.Builder
-	if _, code := server.Parse([]string{"-u", "http://a/"}, flag.NewFlagSet("", flag.ContinueOnError), &text2, &text2); code != 2 ||
-		!strings.HasPrefix(text2.String(), "lwango: -u needs -t\n") {
-		t.Errorf("code %d: %s", code, text2.String())
 	}
 }
