@@ -22,6 +22,7 @@ import (
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/server"
@@ -44,10 +45,7 @@ func onThread(t testing.TB, f func(th *loop.Thread)) {
 // script starts a server whose connections each run f.
 func script(t testing.TB, f func(c net.Conn, r *bufio.Reader)) (address string, open *atomic.Int32) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Listen(t)
 	open = new(atomic.Int32)
 	var running sync.WaitGroup
 	var mu sync.Mutex

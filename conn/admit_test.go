@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -379,9 +380,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 		ask := func(raw string) (string, error) {
 			fd := clients[0]
 			clients = clients[1:]
-			if err := unix.Connect(fd, at); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, unix.Connect(fd, at))
 			if !m.TLS {
 				if _, err := unix.Write(fd, []byte(raw)); err != nil {
 					t.Fatal(err)

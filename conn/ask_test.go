@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -160,9 +161,7 @@ func TestAsk(t *testing.T) {
 	}
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		file = t.TempDir() + "/file"
-		if err := os.WriteFile(file, []byte(long), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, file, long)
 		s := server.Start(t, m, conn.Config{Handler: handler})
 		for name, way := range ways {
 			want := way.want + ";hello<nil>;POST /x a=b  true"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -420,9 +421,7 @@ func TestOnlyTheFirstWaitOfARequestAllocates(t *testing.T) {
 	}
 	run(t, func(t *testing.T, m mode) {
 		var p [2]int
-		if err := unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC))
 		defer unix.Close(p[0])
 		defer unix.Close(p[1])
 		buf := make([]byte, 8)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -99,9 +100,7 @@ func TestUploadsOfEverySize(t *testing.T) {
 						sent <- nil
 					}()
 					a := c.Answer("POST")
-					if err := <-sent; err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, <-sent)
 					if a.StatusCode != 200 || a.Text != string(want) {
 						t.Fatalf("%s, %d bytes: %s, %d bytes came back", path, len(want), a.Status,
 							len(a.Text))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -73,9 +74,7 @@ func BenchmarkBridge(b *testing.B) {
 			server.Env = append(os.Environ(), benchServer+"="+kind, "GOMAXPROCS=1")
 			in, _ := server.StdinPipe()
 			out, _ := server.StdoutPipe()
-			if err := server.Start(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, server.Start())
 			addr, err := bufio.NewReader(out).ReadString('\n')
 			if err != nil {
 				b.Fatal(err)
@@ -106,9 +105,7 @@ func BenchmarkBridge(b *testing.B) {
 			}
 			all.Wait()
 			in.Close()
-			if err := server.Wait(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, server.Wait())
 			cpu := server.ProcessState.UserTime() + server.ProcessState.SystemTime()
 			b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N), "server-ns/op")
 			b.ReportMetric(0, "ns/op")

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // bulkHandler sends or takes as many bytes as the path says, in pieces of the size that io.Copy has.
@@ -88,9 +90,7 @@ func BenchmarkBulk(b *testing.B) {
 				server.Env = append(os.Environ(), benchServer+"="+kind)
 				in, _ := server.StdinPipe()
 				out, _ := server.StdoutPipe()
-				if err := server.Start(); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, server.Start())
 				addr, err := bufio.NewReader(out).ReadString('\n')
 				if err != nil {
 					b.Fatal(err)
@@ -100,15 +100,11 @@ func BenchmarkBulk(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					if err := way.run(c.(*net.TCPConn), bufio.NewReader(c)); err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, way.run(c.(*net.TCPConn), bufio.NewReader(c)))
 					_ = c.Close()
 				}
 				in.Close()
-				if err := server.Wait(); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, server.Wait())
 				cpu := server.ProcessState.UserTime() + server.ProcessState.SystemTime()
 				b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "server-ms/op")
 			})

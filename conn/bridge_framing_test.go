@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 const getAndClose = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
@@ -129,9 +130,7 @@ func TestBridgeHeadKeepsTheDeclaredLength(t *testing.T) {
 // or otherwise.
 func TestBridgeLengthFromTheFront(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, []byte(strings.Repeat("F", 50<<10)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, name, strings.Repeat("F", 50<<10))
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		inner := mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "a/b")

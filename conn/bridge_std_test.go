@@ -21,6 +21,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -37,15 +38,9 @@ func files(t *testing.T) string {
 		"sub/b space.": "x",
 	} {
 		name = filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(name, time.Time{}, time.Unix(1e9, 0)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must.Do(t, os.WriteFile(name, []byte(text), 0o644))
+		must.Do(t, os.Chtimes(name, time.Time{}, time.Unix(1e9, 0)))
 	}
 	return dir
 }
@@ -162,9 +157,7 @@ func TestBridgeSendsFiles(t *testing.T) {
 func TestBridgeSendsWholeFiles(t *testing.T) {
 	const size = 100_000
 	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, chacha(size), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, chacha(size), 0o600))
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m,
 			conn.Config{Handler: conn.HTTPOnLoop(http.HandlerFunc(func(w http.ResponseWriter,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // opaque is content that is no File.
@@ -35,9 +36,7 @@ func TestServeContent(t *testing.T) {
 	changed := time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC)
 	stamp := changed.Format(http.TimeFormat)
 	path := filepath.Join(t.TempDir(), "x")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, text)
 	var opened, closed atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"v7"`)

@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -71,9 +72,7 @@ func TestCrowdsLeaveInShortTurns(t *testing.T) {
 					t.Fatal(err)
 				}
 				fds = append(fds, fd)
-				if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, unix.Connect(fd, &unix.SockaddrUnix{Name: path}))
 				if _, err := unix.Write(fd, []byte(get)); err != nil {
 					t.Fatal(err)
 				}

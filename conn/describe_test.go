@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -83,9 +84,7 @@ func TestDescribe(t *testing.T) {
 func TestTracedToTheEnd(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var text bytes.Buffer
-		if err := trace.Start(&text); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, trace.Start(&text))
 		defer trace.Stop()
 		entered := make(chan struct{}, 1)
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -81,9 +82,7 @@ func TestDescriptorExhaustion(t *testing.T) {
 		in := s.Dial()
 		in.Do("GET", get)
 		held, block := make(chan struct{}), make(chan struct{})
-		if err := s.Loops.All[0].Post(func() { close(held); <-block }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Loops.All[0].Post(func() { close(held); <-block }))
 		<-held
 		var late []*client
 		for range 5 {
@@ -92,13 +91,9 @@ func TestDescriptorExhaustion(t *testing.T) {
 			late = append(late, c)
 		}
 		var limit unix.Rlimit
-		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-			t.Fatal(err)
-		}
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE,
-			&unix.Rlimit{Cur: 3, Max: limit.Max}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+		must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE,
+			&unix.Rlimit{Cur: 3, Max: limit.Max}))
 		close(block)
 		for range 50 {
 			in.Do("GET", get)
@@ -107,9 +102,7 @@ func TestDescriptorExhaustion(t *testing.T) {
 		if n := s.Active(); n != 1 {
 			t.Errorf("%d connections without descriptors for them", n)
 		}
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 		for _, c := range late {
 			if a := c.Answer("GET"); a.StatusCode != 200 {
 				t.Error(a.Status)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // BenchmarkHandshake is a new connection with a full handshake and its end, both sides of it.
@@ -20,9 +21,7 @@ func BenchmarkHandshake(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := tls.Client(c, config).Handshake(); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, tls.Client(c, config).Handshake())
 		c.Close()
 	}
 	_ = syscall.Getrusage(0, &after)

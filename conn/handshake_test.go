@@ -15,6 +15,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -45,10 +46,7 @@ func addTLSOf(s *site, config *tls.Config) (addr string) {
 }
 
 func dial(t *testing.T, addr string) net.Conn {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Dial(t, "tcp", addr)
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetDeadline(time.Now().Add(wait.Patience))
 	return c
@@ -138,9 +136,7 @@ func TestHandshakeInPieces(t *testing.T) {
 			}
 			g := &gathering{Conn: dial(t, s.Addr)}
 			c := tls.Client(g, config)
-			if err := c.Handshake(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Handshake())
 			send(t, c, get)
 			send(t, g.Conn, g.held.String())
 			_ = g.Conn.(*net.TCPConn).CloseWrite()
@@ -271,9 +267,7 @@ func TestRefusedCertificate(t *testing.T) {
 	}
 	g := &gathering{Conn: dial(t, addTLSOf(s, config))}
 	c := tls.Client(g, &tls.Config{InsecureSkipVerify: true, Certificates: config.Certificates})
-	if err := c.Handshake(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Handshake())
 	send(t, c, strings.Repeat("a", 8<<20)) // more than the buffers of both sockets take
 	send(t, g.Conn, g.held.String())
 	var op *net.OpError

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // echoMessages is the echo of gorilla's documentation.
@@ -57,9 +58,7 @@ func exchangeMessages(t *testing.T, c *websocket.Conn) {
 		if err != nil || string(got) != want {
 			t.Fatalf("message of %d bytes: %d bytes, %v", size, len(got), err)
 		}
-		if err := <-sent; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-sent)
 	}
 	_ = c.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1000, ""))
 	if _, _, err := c.ReadMessage(); !websocket.IsCloseError(err, 1000) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestHeadHooks: each way to an answer calls the hooks once, the last first, with the status that
@@ -125,9 +126,7 @@ func TestHeadHookInHook(t *testing.T) {
 // whatever the body comes from, and only that one.
 func TestEncodedBody(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
-	if err := os.WriteFile(name, []byte("as it is"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, name, "as it is")
 	bodies := map[string]func(w *conn.Response){
 		"/given": func(w *conn.Response) { w.SetBody([]byte("as it is")) },
 		"/file": func(w *conn.Response) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -47,10 +48,7 @@ func (h *headed) Write(p []byte) (int, error) {
 // dialHeaded connects with a header: a byte at a time, or together with what comes first.
 func dialHeaded(s *site, header string, bytewise bool) *client {
 	s.T.Helper()
-	raw, err := net.Dial("tcp", s.Addr)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	raw := must.Dial(s.T, "tcp", s.Addr)
 	s.T.Cleanup(func() { raw.Close() })
 	_ = raw.SetDeadline(time.Now().Add(wait.Patience))
 	c := net.Conn(&headed{raw.(*net.TCPConn), header})

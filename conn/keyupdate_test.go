@@ -3,13 +3,13 @@ package conn_test
 import (
 	"crypto/tls"
 	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/keyupdate"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -19,16 +19,10 @@ import (
 func TestKeyUpdateIsNoRequest(t *testing.T) {
 	t.Parallel()
 	s := start(t, overTLS, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: time.Minute}})
-	raw, err := net.Dial("tcp", s.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
+	raw := must.Dial(t, "tcp", s.Addr)
 	var secrets strings.Builder
 	c := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, KeyLogWriter: &secrets})
-	if err := c.Handshake(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Handshake())
 	if c.ConnectionState().CipherSuite != tls.TLS_AES_128_GCM_SHA256 {
 		t.Skip("the processor has no AES")
 	}

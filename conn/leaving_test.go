@@ -3,7 +3,6 @@ package conn_test
 import (
 	"bufio"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -20,11 +20,7 @@ func TestLeaving(t *testing.T) {
 	t.Parallel()
 	config := conn.Config{Handler: hello}
 	s := start(t, plain, config)
-	c, err := net.Dial("tcp", s.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := must.Dial(t, "tcp", s.Addr)
 	_ = c.SetDeadline(time.Now().Add(wait.Patience))
 	r := bufio.NewReader(c)
 	ask := func(n int, last bool) {

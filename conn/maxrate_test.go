@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -21,9 +22,7 @@ func TestMaxRate(t *testing.T) {
 	const rate = 400 << 10
 	body := chacha(rate / 2)
 	path := filepath.Join(t.TempDir(), "body")
-	if err := os.WriteFile(path, body, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, body, 0o600))
 	std := conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))
 	ways := map[string]conn.Handler{
 		"/given": func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 },

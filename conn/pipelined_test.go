@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -18,9 +19,7 @@ func TestPipelinedAnswerDoesNotWait(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		gate := make(chan int)
 		var pipe [2]int
-		if err := unix.Pipe2(pipe[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Pipe2(pipe[:], unix.O_NONBLOCK|unix.O_CLOEXEC))
 		pass := os.NewFile(uintptr(pipe[1]), "pipe")
 		t.Cleanup(func() { pass.Close() })
 		await := func(th *loop.Thread) error {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // noise is what bodies are made of: text in which a lost, doubled or swapped piece shows.
@@ -29,10 +30,8 @@ var noise = sync.OnceValue(func() []byte {
 // there is.
 func sources(t testing.TB) map[string]conn.Handler {
 	name := filepath.Join(t.TempDir(), "noise")
-	if err := os.WriteFile(name, append([]byte("some bytes before"), noise()...),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, append([]byte("some bytes before"), noise()...),
+		0o600))
 	of := func(f func(w *conn.Response, body []byte) error) conn.Handler {
 		return func(req *conn.Request, w *conn.Response) int {
 			n, err := strconv.Atoi(req.RawQuery())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -114,9 +115,7 @@ func TestStopDoesNotWaitForTheSilent(t *testing.T) {
 		began := time.Now()
 		first, held, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		for _, f := range []func(){func() { <-first }, func() { close(held); <-second }} {
-			if err := s.Loops.All[0].Post(f); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Loops.All[0].Post(f))
 		}
 		s.Loops.All[0].Stop(2 * wait.Patience)
 		close(first)

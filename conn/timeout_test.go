@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/stream"
 )
@@ -47,9 +48,7 @@ func dialPatiently(s *site, limit time.Duration) *client {
 	s.Configure(cfg)
 	c := s.Dial()
 	if tc, ok := c.Conn.(*tls.Conn); ok {
-		if err := tc.Handshake(); err != nil {
-			s.T.Fatal(err)
-		}
+		must.Do(s.T, tc.Handshake())
 	}
 	s.Settle()
 	cfg.HeaderTimeout = limit
@@ -125,9 +124,7 @@ func TestSlowRecords(t *testing.T) {
 			slow := &dripping{Conn: raw}
 			c := tls.Client(slow, &tls.Config{InsecureSkipVerify: true})
 			_ = c.SetDeadline(time.Now().Add(wait.Patience))
-			if err := c.Handshake(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Handshake())
 			began := time.Now()
 			if what == "body" {
 				send(t, c, post+"Content-Length: 1000\r\n\r\n")

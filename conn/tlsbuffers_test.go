@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestSlimTLS: crypto/tls has the buffers that are given up, and goes on without them. If it has
@@ -43,9 +44,7 @@ func TestSlimTLS(t *testing.T) {
 			}
 			failed <- client.Close()
 		}()
-		if err := server.Handshake(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, server.Handshake())
 		for range 3 {
 			if n, _ := kept(server); n == 0 {
 				t.Errorf("%s: nothing to give up", tls.VersionName(version))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/fair"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -64,9 +65,7 @@ func TestHandshakesInTurn(t *testing.T) {
 		gone := from("127.0.0.2")
 		send(t, gone, string(hello))
 		waiting(1)
-		if err := gone.(*net.TCPConn).SetLinger(0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, gone.(*net.TCPConn).SetLinger(0))
 		gone.Close()
 		waiting(0)
 
@@ -80,9 +79,7 @@ func TestHandshakesInTurn(t *testing.T) {
 		go func() { answered <- c.Handshake() }()
 		waiting(crowd + 1)
 		free()
-		if err := <-answered; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-answered)
 		if a := server.NewClient(t, c).Do("GET", get); a.StatusCode != 200 {
 			t.Error(a.Status)
 		}
@@ -99,9 +96,7 @@ func TestHandshakesInTurn(t *testing.T) {
 		// The last flight, with a request and the end of the sending half, is no client that leaves.
 		g := &gathering{Conn: from("127.0.0.3")}
 		last := tls.Client(g, &tls.Config{InsecureSkipVerify: true})
-		if err := last.Handshake(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, last.Handshake())
 		free = conn.HoldHandshakes()
 		send(t, last, get)
 		send(t, g.Conn, g.held.String())

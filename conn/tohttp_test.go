@@ -19,6 +19,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -37,10 +38,7 @@ func underHTTP(t *testing.T, h http.Handler) *httptest.Server {
 // dialHTTP connects to a server of net/http.
 func dialHTTP(t *testing.T, s *httptest.Server) *client {
 	t.Helper()
-	c, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Dial(t, "tcp", s.Listener.Addr().String())
 	t.Cleanup(func() { c.Close() })
 	return server.NewClient(t, c)
 }
@@ -385,9 +383,7 @@ func TestToHTTPSlow(t *testing.T) {
 	})))
 	for _, path := range []string{"/whole", "/stream"} {
 		c := dialHTTP(t, s)
-		if err := c.Conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Conn.(*net.TCPConn).SetReadBuffer(64<<10))
 		send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
 		resp, err := http.ReadResponse(bufio.NewReaderSize(c.R, 16), nil)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -92,9 +93,7 @@ func TestNoEndWithoutNotice(t *testing.T) {
 					sent <- err
 				}()
 				if len(row.body) < 64<<10 {
-					if err := <-sent; err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, <-sent)
 					sent <- nil
 					s.Settle()
 				}

@@ -1,13 +1,13 @@
 package proxy_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestPlaceholdersOfRequestHeaders: parts of the request in fields that the configuration adds. Paths
@@ -66,9 +66,7 @@ func TestProxyField(t *testing.T) {
 // that. Elsewhere the client gets the body, and never what was meant for the server.
 func TestFilesOfUpstreams(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a b.txt"), []byte("the file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "a b.txt"), "the file")
 	answer := ""
 	o := start(t, func(p *peer) {
 		for p.request() != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -326,10 +327,7 @@ func TestHealthBodyStalls(t *testing.T) {
 // a reload, the other goes on with what is known.
 func TestHealthShared(t *testing.T) {
 	var checks atomic.Int32
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Listen(t)
 	o := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		checks.Add(1)
 		w.WriteHeader(500)

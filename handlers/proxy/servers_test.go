@@ -17,6 +17,7 @@ import (
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestThroughTwo: many clients at once ask net/http through two proxies, with bodies of all sizes
@@ -98,9 +99,7 @@ func TestWebSocket(t *testing.T) {
 	defer c.Close()
 	for i := range 200 {
 		want := strings.Repeat("x", i*i)
-		if err := c.WriteMessage(websocket.TextMessage, []byte(want)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.WriteMessage(websocket.TextMessage, []byte(want)))
 		if _, got, err := c.ReadMessage(); err != nil || string(got) != want {
 			t.Fatalf("%d: %d bytes, %v", i, len(got), err)
 		}

@@ -8,7 +8,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -153,9 +153,7 @@ func TestTLSTunnel(t *testing.T) {
 	defer c.Close()
 	for i := range 150 {
 		want := strings.Repeat("x", i*i*5)
-		if err := c.WriteMessage(websocket.TextMessage, []byte(want)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.WriteMessage(websocket.TextMessage, []byte(want)))
 		if _, got, err := c.ReadMessage(); err != nil || string(got) != want {
 			t.Fatalf("%d: %d bytes, %v", i, len(got), err)
 		}
@@ -307,9 +305,7 @@ func TestTLSSettings(t *testing.T) {
 	ca := certs.New(t)
 	cert, key := ca.Files(ca.Issue(time.Hour, "a"))
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "empty.pem"), []byte("no PEM"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "empty.pem"), "no PEM")
 	for _, tt := range []struct {
 		address string
 		change  func(*proxy.Settings)

@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/test/browser"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestBrowserHTTP2: a browser opens a WebSocket on the connection of HTTP/2 that it has.
@@ -29,9 +30,7 @@ func TestBrowserHTTP2(t *testing.T) {
 		</script>`)
 		return 200
 	})
-	if err := chromedp.Do(ctx, chromedp.Navigate("https://"+s.Addr+"/")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Do(ctx, chromedp.Navigate("https://"+s.Addr+"/")))
 	if got, err := chromedp.Run(ctx, chromedp.Text("#closed")); err != nil || got != "hello" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -10,6 +10,7 @@ import (
 	gorilla "github.com/gorilla/websocket"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // gorilla connects with gorilla's client.
@@ -45,9 +46,7 @@ func TestEcho(t *testing.T) {
 					if err != nil || k != kind || string(got) != want {
 						t.Fatalf("message of %d bytes: %d bytes, %v", size, len(got), err)
 					}
-					if err := <-sent; err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, <-sent)
 				}
 			}
 			_ = c.WriteMessage(gorilla.CloseMessage, gorilla.FormatCloseMessage(4321, "done"))

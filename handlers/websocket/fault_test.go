@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -212,9 +213,7 @@ func TestPeerReadsSlowly(t *testing.T) {
 			_, err := io.WriteString(c, frame(0x82, want))
 			sent <- err
 		}()
-		if err := <-sent; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-sent)
 		c.expect(bin(want))
 	})
 }

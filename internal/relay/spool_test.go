@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestSpoolWithinLimit: the bytes in a spool's file count for the limit of all temporary files.
@@ -20,9 +21,7 @@ func TestSpoolWithinLimit(t *testing.T) {
 	a, b := relay.NewSpoolIn(&space, 1<<20), relay.NewSpoolIn(&space, 1<<20)
 	piece := bytes.Repeat([]byte("0123456789"), 3_000)
 	for range 5 { // 30 kB in memory, 120 kB in the file
-		if err := a.Write(piece); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Write(piece))
 	}
 	if n := space.Used(); n != 120_000 {
 		t.Errorf("%d bytes counted, want 120,000", n)
@@ -71,9 +70,7 @@ func TestSpool(t *testing.T) {
 			if n := rand.IntN(len(p)); s.Len() < limit {
 				source.Read(p[:n])
 				want.Write(p[:n])
-				if err := s.Write(p[:n]); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Write(p[:n]))
 			}
 			if n := 1 + rand.IntN(len(p)); s.Len() > 0 && rand.IntN(3) > 0 {
 				n, err := s.Read(p[:n])

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 )
@@ -21,12 +22,8 @@ func startFull(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Listen(fd, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}))
+	must.Do(t, syscall.Listen(fd, 0))
 	wait.Until(t, "the queue is full", func() bool {
 		c, err := net.Dial("unix", path)
 		if err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
@@ -309,11 +310,7 @@ func (s *service) each(f func(c io.WriteCloser)) {
 // TestClosedBeforeItsPlaceIsFree: a connection that is not kept is closed before another request
 // has its place, even if that takes long: there are never more than max_conns.
 func TestClosedBeforeItsPlaceIsFree(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
+	ln := must.Listen(t)
 	accept := func() net.Conn {
 		c, err := ln.Accept()
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 )
@@ -56,9 +57,7 @@ func BenchmarkHandshake(b *testing.B) {
 					lease.Close(s)
 					done <- err
 				})
-				if err := <-done; err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, <-done)
 			}
 		})
 	}
