@@ -74,25 +74,13 @@ func TestServe(t *testing.T) {
 // TestListeners: one server serves HTTP and streams, with TLS and without, at addresses and at
 // sockets that the program has made.
 func TestListeners(t *testing.T) {
-	dir, err := os.MkdirTemp("", "embed") // names of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "embed"))(t) // names of sockets are short
 	defer os.RemoveAll(dir)
-	unixLn, err := net.Listen("unix", filepath.Join(dir, "own"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	unixLn := must.Get(net.Listen("unix", filepath.Join(dir, "own")))(t)
 	tcpLn := must.Listen(t)
-	f, err := tcpLn.(*net.TCPListener).File() // a descriptor, as another program would pass it
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(tcpLn.(*net.TCPListener).File())(t) // a descriptor, as another program would pass it
 	tcpLn.Close()
-	fromFD, err := net.FileListener(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fromFD := must.Get(net.FileListener(f))(t)
 	f.Close()
 	upper := func(_ *loop.Thread, s *stream.Stream) error {
 		var p [100]byte
@@ -336,10 +324,7 @@ func TestStopCountsSessions(t *testing.T) {
 			}}}})
 	at := regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(log.String())
 	for range 3 {
-		c, err := new(net.Dialer).DialContext(context.Background(), "tcp", at[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(new(net.Dialer).DialContext(context.Background(), "tcp", at[1]))(t)
 		defer c.Close()
 		if _, err := io.WriteString(c, "x"); err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/client"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -138,10 +139,7 @@ func TestFromNothing(t *testing.T) {
 			return c.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + addr, From: from, Length: length})
 		}
 		for length, want := range map[int64]string{5: "POST 5 [] 5 5", -1: "POST -1 [chunked] 5 5"} {
-			resp, err := ask(50, length)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(ask(50, length))(t)
 			if got, err := io.ReadAll(resp.Body); string(got) != want || err != nil {
 				t.Errorf("%q, %v, want %q", got, err, want)
 			}

@@ -360,17 +360,11 @@ func TestDescriptorsRunOut(t *testing.T) {
 			c.Do("GET", get)
 			idle = append(idle, c)
 		}
-		at, err := loop.Sockaddr(netip.MustParseAddrPort(s.Addr))
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(loop.Sockaddr(netip.MustParseAddrPort(s.Addr)))(t)
 		// made while there are descriptors; Go's own net package needs one more for each
 		var clients []int
 		for range 20 * n {
-			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 			t.Cleanup(func() { unix.Close(fd) })
 			_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
 				&unix.Timeval{Sec: int64(wait.Patience / time.Second)})

@@ -312,10 +312,7 @@ func TestThreadsOfAHandler(t *testing.T) {
 		}
 		late := s.Dial()
 		send(t, late, "GET /late HTTP/1.1\r\nHost: a\r\n\r\n")
-		resp, err := http.ReadResponse(late.R, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(late.R, nil))(t)
 		if text, err := io.ReadAll(resp.Body); err == nil {
 			t.Errorf("late: a whole answer, %q", text)
 		}

@@ -414,10 +414,7 @@ func TestEchoWithoutEnd(t *testing.T) {
 		c := s.Dial()
 		send(t, c,
 			"POST /stream HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
-		resp, err := http.ReadResponse(c.R, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(c.R, nil))(t)
 		buf := make([]byte, 5)
 		for _, piece := range []string{"first", "again", "third"} {
 			if _, err := io.ReadFull(resp.Body, buf); err != nil ||

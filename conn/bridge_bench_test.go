@@ -75,10 +75,7 @@ func BenchmarkBridge(b *testing.B) {
 			in, _ := server.StdinPipe()
 			out, _ := server.StdoutPipe()
 			must.Do(b, server.Start())
-			addr, err := bufio.NewReader(out).ReadString('\n')
-			if err != nil {
-				b.Fatal(err)
-			}
+			addr := must.Get(bufio.NewReader(out).ReadString('\n'))(b)
 			const clients = 64
 			var all sync.WaitGroup
 			for i := range clients {

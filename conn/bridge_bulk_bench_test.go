@@ -91,10 +91,7 @@ func BenchmarkBulk(b *testing.B) {
 				in, _ := server.StdinPipe()
 				out, _ := server.StdoutPipe()
 				must.Do(b, server.Start())
-				addr, err := bufio.NewReader(out).ReadString('\n')
-				if err != nil {
-					b.Fatal(err)
-				}
+				addr := must.Get(bufio.NewReader(out).ReadString('\n'))(b)
 				for range b.N {
 					c, err := net.Dial("tcp", strings.TrimSpace(addr))
 					if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -31,10 +32,7 @@ func TestBridgeEvents(t *testing.T) {
 		c := s.Dial()
 		send(t, c, get)
 		next <- 0
-		resp, err := http.ReadResponse(c.R, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(c.R, nil))(t)
 		buf := make([]byte, 100)
 		for i := range 100 {
 			want := fmt.Sprintf("data: %d\n\n", i)
@@ -81,10 +79,7 @@ func TestBridgeEcho(t *testing.T) {
 		c := s.Dial()
 		for range 2 {
 			send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
-			resp, err := http.ReadResponse(c.R, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(http.ReadResponse(c.R, nil))(t)
 			w := httputil.NewChunkedWriter(c)
 			for _, size := range []int{1, 10, 4000, 40000, 100000, 3} {
 				piece := bytes.Repeat([]byte{byte(size)}, size)
@@ -131,10 +126,7 @@ func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		resp, err := http.ReadResponse(c.R, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(c.R, nil))(t)
 		if n, err := io.Copy(io.Discard, resp.Body); n != size || err != nil {
 			t.Errorf("%d bytes, %v", n, err)
 		}

@@ -90,10 +90,7 @@ func TestBridgeFileServer(t *testing.T) {
 		_, boundary, _ := strings.Cut(a.Header.Get("Content-Type"), "boundary=")
 		mr := multipart.NewReader(strings.NewReader(a.Text), boundary)
 		for _, want := range []string{"12", "45"} {
-			part, err := mr.NextPart()
-			if err != nil {
-				t.Fatal(err)
-			}
+			part := must.Get(mr.NextPart())(t)
 			if got, _ := io.ReadAll(part); string(got) != want {
 				t.Errorf("part %q", got)
 			}
@@ -300,10 +297,7 @@ func throughProxy(t *testing.T, s *site) {
 	}
 
 	send(t, c, "GET /cut HTTP/1.1\r\nHost: a\r\n\r\n")
-	resp, err := http.ReadResponse(c.R, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp = must.Get(http.ReadResponse(c.R, nil))(t)
 	if got, err := io.ReadAll(resp.Body); err == nil {
 		t.Errorf("cut: %d bytes without an error", len(got))
 	}
@@ -317,10 +311,7 @@ func TestBridgeBehindHTTPClient(t *testing.T) {
 		p := httptest.NewServer(proxy(t, m, s.Addr))
 		defer p.Close()
 		for range 3 {
-			resp, err := http.Get(p.URL + "/hello")
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(http.Get(p.URL + "/hello"))(t)
 			if got := rest(t, resp.Body); got != "Hello" {
 				t.Errorf("%q", got)
 			}

@@ -108,10 +108,7 @@ func TestServeContent(t *testing.T) {
 // asked returns what matters of an answer.
 func asked(t *testing.T, url, method string, fields []string) string {
 	t.Helper()
-	req, err := http.NewRequest(method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequest(method, url, nil))(t)
 	for _, f := range fields {
 		name, value, _ := strings.Cut(f, ": ")
 		req.Header.Set(name, value)
@@ -202,10 +199,7 @@ func TestPrecondition(t *testing.T) {
 			if name, value, ok := strings.Cut(row.field, ": "); ok {
 				req.Header.Set(name, value)
 			}
-			resp, err := http.DefaultTransport.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(http.DefaultTransport.RoundTrip(req))(t)
 			resp.Body.Close()
 			if resp.StatusCode != row.status || resp.Header.Get("ETag") != row.etag || resp.Header.Get("Last-Modified") != row.dated {
 				t.Errorf("%s %s, %s: %d, %q, %q", row.method, row.query, row.field, resp.StatusCode,
@@ -213,10 +207,7 @@ func TestPrecondition(t *testing.T) {
 			}
 		}
 		// A state of the future is that of now.
-		resp, err := http.Get("http://" + s.Addr + "/?at=tomorrow")
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.Get("http://" + s.Addr + "/?at=tomorrow"))(t)
 		resp.Body.Close()
 		at, err := http.ParseTime(resp.Header.Get("Last-Modified"))
 		if err != nil || at.After(time.Now()) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -34,10 +35,7 @@ func TestPlainRequestIsFree(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h, Count: true,
 			Headers: []conn.Field{{Name: "Server", Value: "lwango"}}})
-		f, err := s.Dial().TCP().File() // blocking, and out of Go's poller
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(s.Dial().TCP().File())(t) // blocking, and out of Go's poller
 		defer f.Close()
 		fd := int(f.Fd())
 		buf := make([]byte, 16<<10)

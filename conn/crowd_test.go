@@ -42,16 +42,10 @@ func TestCrowdsLeaveInShortTurns(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would run beside the loop
 			path := t.TempDir() + "/s"
-			fd, err := loop.Listen("unix", path, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l, err := loop.New(loop.Options{
+			fd := must.Get(loop.Listen("unix", path, false))(t)
+			l := must.Get(loop.New(loop.Options{
 				Handoff: coro.Direct, Logger: logtext.Quiet,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			server := conn.NewServer(conn.Config{Handler: hello, Limits: conn.Limits{KeepAliveTimeout: time.Minute, MaxConnections: -1},
 				Logger: logtext.Quiet})
 			if _, err := server.Serve(l, conn.Listener{FD: fd}); err != nil {
@@ -67,10 +61,7 @@ func TestCrowdsLeaveInShortTurns(t *testing.T) {
 			}()
 			var buf [1 << 10]byte
 			for range clients {
-				fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fd := must.Get(unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 				fds = append(fds, fd)
 				must.Do(t, unix.Connect(fd, &unix.SockaddrUnix{Name: path}))
 				if _, err := unix.Write(fd, []byte(get)); err != nil {

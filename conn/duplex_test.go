@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -93,10 +94,7 @@ func TestDuplex(t *testing.T) {
 		c = s.Dial()
 		go fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", big,
 			strings.Repeat("x", big))
-		std, err := http.ReadResponse(c.R, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		std = must.Get(http.ReadResponse(c.R, nil))(t)
 		if b, err := io.ReadAll(std.Body); len(b) != big+3 || err != nil {
 			t.Errorf("%d bytes, %v", len(b), err)
 		}
@@ -117,10 +115,7 @@ func TestDuplexHeld(t *testing.T) {
 		}})
 		c := s.Dial()
 		send(t, c, get)
-		std, err := http.ReadResponse(c.R, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		std := must.Get(http.ReadResponse(c.R, nil))(t)
 		if b, err := io.ReadAll(std.Body); err != nil || string(b) != text+"end" {
 			t.Errorf("%d bytes, %v", len(b), err)
 		}

@@ -216,10 +216,7 @@ func cutOne(t *testing.T, addr, raw string, rng *rand.Rand) {
 }
 
 func descriptors(t *testing.T) int {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	return len(entries)
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -205,10 +206,7 @@ func (c closing) Close() error {
 
 // TestSourcesAreClosedOnce, in whatever way the response ends, and what was deferred runs.
 func TestSourcesAreClosedOnce(t *testing.T) {
-	f, err := os.Open("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open("doc.go"))(t)
 	defer f.Close()
 	run(t, func(t *testing.T, m mode) {
 		var closed, deferred atomic.Int32

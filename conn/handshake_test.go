@@ -33,10 +33,7 @@ func addTLS(s *site, hook func(*tls.ClientHelloInfo)) (addr string) {
 
 func addTLSOf(s *site, config *tls.Config) (addr string) {
 	s.On(func(l *loop.Loop) {
-		fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
-		if err != nil {
-			s.T.Fatal(err)
-		}
+		fd := must.Get(loop.Listen("tcp", "127.0.0.1:0", false))(s.T)
 		addr = loop.LocalAddr(fd).String()
 		if _, err := s.Serve(l, conn.Listener{FD: fd, TLS: config}); err != nil {
 			s.T.Fatal(err)

@@ -173,10 +173,7 @@ func TestProxyProtocolRefused(t *testing.T) {
 			{"127.0.0.2", line1 + get, "not a trusted proxy"},
 		} {
 			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(x.from)}}
-			c, err := d.Dial("tcp", s.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(d.Dial("tcp", s.Addr))(t)
 			_ = c.SetDeadline(time.Now().Add(wait.Patience))
 			_, _ = io.WriteString(c, x.sent) // it may be closed already
 			if strings.Contains(x.why, "in time") {

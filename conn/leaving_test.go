@@ -29,10 +29,7 @@ func TestLeaving(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range n {
-			resp, err := http.ReadResponse(r, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(http.ReadResponse(r, nil))(t)
 			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -57,10 +58,7 @@ func TestLocalAddrIsAskedOnce(t *testing.T) {
 		r := bufio.NewReader(raw)
 		for n, path := range []string{"/bridge", "/", "/bridge"} {
 			send(t, raw, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
-			resp, err := http.ReadResponse(r, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(http.ReadResponse(r, nil))(t)
 			if text, err := io.ReadAll(resp.Body); err != nil || string(text) != addr {
 				t.Errorf("%s: %q, %v", addr, text, err)
 			}

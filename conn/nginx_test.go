@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/nginx"
 )
 
@@ -68,10 +69,7 @@ func TestUnreadBodiesBehindNginx(t *testing.T) {
 		c := dial()
 		defer c.Close()
 		send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"+body)
-		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(bufio.NewReader(c), nil))(t)
 		defer resp.Body.Close()
 		_, _ = io.Copy(io.Discard, resp.Body)
 		return resp.StatusCode

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -159,10 +160,7 @@ func TestStalledRequestIsCheap(t *testing.T) {
 				_, _, _ = req.Spool(16 << 10)
 				return 200
 			}})
-			at, err := loop.Sockaddr(netip.MustParseAddrPort(s.Addr))
-			if err != nil {
-				t.Fatal(err)
-			}
+			at := must.Get(loop.Sockaddr(netip.MustParseAddrPort(s.Addr)))(t)
 			var clients [n]int // bare descriptors: their memory would count, too
 			raw := []byte(row.begin + strings.Repeat("x", row.sent))
 			before := inUse()

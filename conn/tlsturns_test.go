@@ -21,10 +21,7 @@ func recorded(t *testing.T) []byte {
 	go func() { _ = overTLSTo(c).Handshake() }()
 	defer c.Close()
 	hello := make([]byte, 16<<10)
-	n, err := peer.Read(hello)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(peer.Read(hello))(t)
 	return hello[:n]
 }
 
@@ -32,10 +29,7 @@ func recorded(t *testing.T) []byte {
 func by(t *testing.T, addr, address string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-	c, err := d.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(d.Dial("tcp", addr))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }

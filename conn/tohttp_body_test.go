@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -30,10 +31,7 @@ func TestToHTTPMaxBytes(t *testing.T) {
 		c := dialHTTP(t, s)
 		c.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1100\r\n\r\n" + strings.Repeat("x", 1100))
 		for {
-			a, err := http.ReadResponse(c.R, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(http.ReadResponse(c.R, nil))(t)
 			text, err := io.ReadAll(a.Body)
 			if a.StatusCode == 103 {
 				continue
@@ -63,10 +61,7 @@ func TestToHTTPExpect(t *testing.T) {
 	})))
 	c := dialHTTP(t, s)
 	c.Send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
-	a, err := http.ReadResponse(c.R, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(http.ReadResponse(c.R, nil))(t)
 	c.Send("hello")
 	if text, err := io.ReadAll(a.Body); a.StatusCode != 200 || string(text) != "hello" || err != nil {
 		t.Errorf("%s %q %v", a.Status, text, err)

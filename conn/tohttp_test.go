@@ -204,15 +204,9 @@ func TestToHTTPRequest(t *testing.T) {
 			tr.TLSClientConfig.NextProtos = nil
 		}
 		defer tr.CloseIdleConnections()
-		req, err := http.NewRequest("POST", s.URL+"/under/path", strings.NewReader("body"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequest("POST", s.URL+"/under/path", strings.NewReader("body")))(t)
 		req.Header.Set("X-Real-Ip", "192.0.2.1")
-		resp, err := (&http.Client{Transport: tr}).Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get((&http.Client{Transport: tr}).Do(req))(t)
 		want := "value /path 192.0.2.1:0 192.0.2.1:0 example.com true HTTP/1.1"
 		if got := rest(t, resp.Body); got != want || (resp.ProtoMajor == 2) != (protocol == "h2") {
 			t.Errorf("%s, %s: %q", protocol, resp.Proto, got)
@@ -308,10 +302,7 @@ func TestToHTTPDuplex(t *testing.T) {
 	})))
 	c := dialHTTP(t, s)
 	send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
-	resp, err := http.ReadResponse(c.R, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.ReadResponse(c.R, nil))(t)
 	for range 10 {
 		send(t, c, "5\r\nhello\r\n")
 		var p [5]byte
@@ -385,10 +376,7 @@ func TestToHTTPSlow(t *testing.T) {
 		c := dialHTTP(t, s)
 		must.Do(t, c.Conn.(*net.TCPConn).SetReadBuffer(64<<10))
 		send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
-		resp, err := http.ReadResponse(bufio.NewReaderSize(c.R, 16), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(bufio.NewReaderSize(c.R, 16), nil))(t)
 		var got bytes.Buffer
 		for range 5 {
 			if _, err := io.CopyN(&got, resp.Body, 10_000); err != nil {
@@ -495,10 +483,7 @@ func TestToHTTPUpgrade(t *testing.T) {
 			}
 			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"+
 				"Upgrade: echo\r\n\r\nearly;")
-			resp, err := http.ReadResponse(c.R, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(http.ReadResponse(c.R, nil))(t)
 			if resp.StatusCode != 101 || resp.Header.Get("Upgrade") != "echo" ||
 				resp.Header.Get("X-Around") != "1" {
 				t.Errorf("%v", resp)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -138,10 +139,7 @@ func TestIdentity(t *testing.T) {
 	check := func(t *testing.T, c *client, path string) {
 		t.Helper()
 		send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
-		resp, err := http.ReadResponse(c.R, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(c.R, nil))(t)
 		b, err := io.ReadAll(resp.Body)
 		ends := path == "/whole" || path == "/flushed"
 		if err != nil || resp.Close != ends || len(resp.TransferEncoding) > 0 ||

@@ -53,10 +53,7 @@ func TestContainerfile(t *testing.T) {
 		t.Errorf("the user is %s", user)
 	}
 
-	program, err := elf.Open(filepath.Join(image, entry))
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(elf.Open(filepath.Join(image, entry)))(t)
 	defer program.Close()
 	if libraries, err := program.ImportedLibraries(); err != nil || len(libraries) > 0 {
 		t.Errorf("it is not static: %v, %v", libraries, err)
@@ -65,10 +62,7 @@ func TestContainerfile(t *testing.T) {
 	cmd := exec.Command(entry, append(args, "-l", "127.0.0.1:0")...)
 	cmd.Dir, cmd.Env = "/", []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: image, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stderr := must.Get(cmd.StderrPipe())(t)
 	must.Do(t, cmd.Start())
 	defer func() {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -88,10 +82,7 @@ func TestContainerfile(t *testing.T) {
 		}
 		client := http.Client{Timeout: wait.Patience}
 		defer client.CloseIdleConnections()
-		resp, err := client.Get("http://" + m[1] + "/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Get("http://" + m[1] + "/"))(t)
 		defer resp.Body.Close()
 		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "from the image" {
 			t.Errorf("%s, %v: %q", resp.Status, err, body)

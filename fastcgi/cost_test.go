@@ -45,10 +45,7 @@ func testWaiting(t *testing.T, output int, limit int64) {
 	}
 	// In production the application is a process of its own. Here it shares the process of the
 	// test, so it must hold no memory itself.
-	ln, err := net.Listen("unix", t.TempDir()+"/s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("unix", t.TempDir()+"/s"))(t)
 	defer ln.Close()
 	upstream := make([]net.Conn, 0, n)
 	p := serveFiles(t, "/", []string{"unix:" + ln.Addr().String()},
@@ -67,20 +64,14 @@ func testWaiting(t *testing.T, output int, limit int64) {
 		fmt.Fprintf(c,
 			"GET /sub/x.php HTTP/1.1\r\nHost: a\r\nUser-Agent: a usual client of some length\r\n"+
 				"Accept: */*\r\n\r\n")
-		u, err := ln.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(ln.Accept())(t)
 		if _, err := u.Read(buf); err != nil {
 			t.Fatal(err)
 		}
 		upstream = append(upstream, u)
 		go io.WriteString(u, answer)
 		for left := output; left > 0; { // the head and the chunks' do not matter here
-			k, err := c.Read(buf[:min(left, len(buf))])
-			if err != nil {
-				t.Fatal(err)
-			}
+			k := must.Get(c.Read(buf[:min(left, len(buf))]))(t)
 			left -= k
 		}
 	}
@@ -114,10 +105,7 @@ func TestMemoryOfSilent(t *testing.T) {
 	for _, buffering := range []bool{true, false} {
 		// Its connections stay in its queue, where they need no memory of this process.
 		socket := filepath.Join(t.TempDir(), "s")
-		ln, err := net.Listen("unix", socket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ln := must.Get(net.Listen("unix", socket))(t)
 		defer ln.Close()
 		var asked atomic.Int32
 		p := route(t, registry(), "/", []string{"unix:" + socket}, nil, func(s *fastcgi.Settings) {

@@ -17,6 +17,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -195,10 +196,7 @@ func TestEventsPassSpool(t *testing.T) {
 		func(t *testing.T, p *proxy) {
 			c := p.Dial()
 			fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
-			r, err := http.ReadResponse(bufio.NewReader(c), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.ReadResponse(bufio.NewReader(c), nil))(t)
 			for range 3 {
 				next <- true
 				b := make([]byte, len("data: x\n\n"))

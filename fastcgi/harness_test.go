@@ -83,10 +83,7 @@ func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string
 	if change != nil {
 		change(s)
 	}
-	h, err := module.Build(s, env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(module.Build(s, env))(t)
 	p.handler = h
 	return p
 }

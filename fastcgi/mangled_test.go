@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestMangled: a response that is cut at any byte never looks complete. One with a changed byte
@@ -25,10 +26,7 @@ func TestMangled(t *testing.T) {
 // TestMangledPHP does so with what PHP-FPM has sent.
 func TestMangledPHP(t *testing.T) {
 	f := startFPM(t, "unix")
-	relay, err := net.Listen("unix", filepath.Join(filepath.Dir(f.config), "relay"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relay := must.Get(net.Listen("unix", filepath.Join(filepath.Dir(f.config), "relay")))(t)
 	defer relay.Close()
 	p := serveFiles(t, "/", []string{"unix:" + relay.Addr().String()}, map[string]string{
 		"x.php": `<?php error_log("warn"); header("X-Own: y");
@@ -37,10 +35,7 @@ echo "lo"; error_log("last");`,
 	}, func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
 	answered := make(chan got, 1)
 	go func() { answered <- p.get("/x.php") }()
-	from, err := relay.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := must.Get(relay.Accept())(t)
 	defer from.Close()
 	to, err := net.Dial("unix", strings.TrimPrefix(f.Address, "unix:"))
 	if err != nil {

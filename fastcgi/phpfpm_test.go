@@ -44,18 +44,12 @@ func newFPM(t testing.TB, network string, pool ...string) *fpm {
 	t.Helper()
 	f := &fpm{t: t, path: findFPM(t)}
 	// A socket's path has to be short, t.TempDir is not.
-	dir, err := os.MkdirTemp("", "fpm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "fpm"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	listen := filepath.Join(dir, "s")
 	f.Address = "unix:" + listen
 	if network == "tcp" {
-		ln, err := net.Listen("tcp", loopback.Host()+":0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ln := must.Get(net.Listen("tcp", loopback.Host()+":0"))(t)
 		f.Address = ln.Addr().String()
 		listen = f.Address
 		ln.Close()

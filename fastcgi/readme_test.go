@@ -119,14 +119,8 @@ func TestReadmeExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Host = test.host
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Do(req))(t)
+		text := must.Get(io.ReadAll(resp.Body))(t)
 		resp.Body.Close()
 		got := string(text)
 		if resp.StatusCode == 301 {

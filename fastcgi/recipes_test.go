@@ -6,16 +6,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // fetch sends a request to a server that runs apart from the test. fields are a name and a value in
 // turn. Redirects are not followed.
 func fetch(t *testing.T, method, url string, fields []string, body string) got {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	for i := 0; i < len(fields); i += 2 {
 		req.Header.Add(fields[i], fields[i+1])
 	}
@@ -23,10 +22,7 @@ func fetch(t *testing.T, method, url string, fields []string, body string) got {
 		req.Host = host
 	}
 	tr := &http.Transport{DisableKeepAlives: true}
-	resp, err := tr.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(tr.RoundTrip(req))(t)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	return got{status: resp.StatusCode, reason: resp.Status, header: resp.Header, body: string(b),

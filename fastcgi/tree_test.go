@@ -65,10 +65,7 @@ func TestFollowSymlinks(t *testing.T) {
 func TestReleases(t *testing.T) {
 	up := places(t)
 	dir := t.TempDir()
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	real := must.Get(filepath.EvalSymlinks(dir))(t)
 	for _, release := range []string{"1", "2"} {
 		write(t, dir, map[string]string{release + "/public/x.php": "", release +
 			"/public/a.txt": "text " + release, release + "/public/" + release + ".php": ""})

@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -112,10 +113,7 @@ func TestUnreadUploadIsNotKept(t *testing.T) {
 	}, func(t *testing.T, p *proxy) {
 		c := p.Dial()
 		fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
-		r, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.ReadResponse(bufio.NewReader(c), nil))(t)
 		if b, err := io.ReadAll(r.Body); string(b) != "enough" || err != nil {
 			t.Errorf("%q, %v", b, err)
 		}

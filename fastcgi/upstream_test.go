@@ -246,10 +246,7 @@ func TestBrokenScript(t *testing.T) {
 func TestExhausted(t *testing.T) {
 	var addresses []string
 	for range 2 {
-		ln, err := net.Listen("unix", t.TempDir()+"/s") // the kernel accepts
-		if err != nil {
-			t.Fatal(err)
-		}
+		ln := must.Get(net.Listen("unix", t.TempDir()+"/s"))(t) // the kernel accepts
 		defer ln.Close()
 		addresses = append(addresses, "unix:"+ln.Addr().String())
 	}

@@ -24,10 +24,7 @@ import (
 // test ends. It returns the path of its socket.
 func startMariaDB(t *testing.T, program string) (socket string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "db") // a socket's path has to be short, t.TempDir is not
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "db"))(t) // a socket's path has to be short, t.TempDir is not
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	write(t, dir, map[string]string{"data/x": "", "init.sql": "CREATE DATABASE wordpress;\n"})
 	must.Do(t, os.Remove(dir+"/data/x"))
@@ -212,14 +209,8 @@ the_title(); echo '</a></h1>'; the_content(); } wp_footer();`,
 // this package do not import a browser: go mod tidy of each program that uses lwango reads them,
 // and downloads what they import.
 func testEditor(t *testing.T, v *visitor) {
-	admin, err := url.Parse(v.base + "/wp-admin/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cookies, err := json.Marshal(v.http.Jar.Cookies(admin))
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := must.Get(url.Parse(v.base + "/wp-admin/"))(t)
+	cookies := must.Get(json.Marshal(v.http.Jar.Cookies(admin)))(t)
 	cmd := exec.Command("go", "test", "-count=1", "-v",
 		"github.com/lwango/lwango/internal/test/editor")
 	cmd.Env = append(os.Environ(), "LWANGO_EDITOR="+v.base, "LWANGO_EDITOR_COOKIES="+string(cookies))

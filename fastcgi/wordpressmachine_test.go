@@ -34,14 +34,8 @@ func followInMachine(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the program of the package is the same one with the race detector")
 	}
-	sources, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("go", "env", "GOROOT", "GOMODCACHE", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	sources := must.Get(filepath.Abs(".."))(t)
+	out := must.Get(exec.Command("go", "env", "GOROOT", "GOMODCACHE", "GOCACHE").Output())(t)
 	env := strings.Fields(string(out))
 	binds := []string{sources + ":/root/lwango"}
 	for _, dir := range env {

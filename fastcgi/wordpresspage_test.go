@@ -45,10 +45,7 @@ func pageBlocks(t *testing.T) (all []pageBlock) {
 // freePort returns a port of host that nothing listens on.
 func freePort(t *testing.T, host string) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", host+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("tcp", host+":0"))(t)
 	defer ln.Close()
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
 	return port

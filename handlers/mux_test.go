@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -275,10 +276,7 @@ func TestPatternsBesideRoutes(t *testing.T) {
 		}}
 	}
 	start := func(routes ...handlers.Route) *server.Server {
-		r, err := handlers.NewRouter([]handlers.Site{{Routes: routes, Patterns: mux}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(handlers.NewRouter([]handlers.Site{{Routes: routes, Patterns: mux}}))(t)
 		site, at, pattern := r.Place("", false, "GET", "a", "/items/7", "/items/7")
 		if site != 0 || at != -1 || pattern != "GET /items/{id}" {
 			t.Errorf("Place: %d, %d, %q", site, at, pattern)

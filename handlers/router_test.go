@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // numbered gives handlers that can be told apart: each returns its number.
@@ -39,10 +40,7 @@ func site(n int, hosts string, prefixes ...string) handlers.Site {
 
 func newRouter(t testing.TB, sites ...handlers.Site) *handlers.Router {
 	t.Helper()
-	r, err := handlers.NewRouter(sites)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(handlers.NewRouter(sites))(t)
 	return r
 }
 

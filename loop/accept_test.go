@@ -49,10 +49,7 @@ func TestAccept(t *testing.T) {
 
 func TestAcceptGoesOnAfterDescriptorsRanOut(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
-		fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd := must.Get(loop.Listen("tcp", "127.0.0.1:0", false))(t)
 		addr := loop.LocalAddr(fd).String()
 		accepted := make(chan int, 1)
 		if _, err := l.Accept(fd, func(fd int, _ netip.AddrPort) { accepted <- fd }); err != nil {
@@ -96,10 +93,7 @@ func TestAcceptGoesOnAfterDescriptorsRanOut(t *testing.T) {
 }
 
 func TestListenErrors(t *testing.T) {
-	fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(loop.Listen("tcp", "127.0.0.1:0", false))(t)
 	defer unix.Close(fd)
 	for _, row := range []struct{ network, address, want string }{
 		{"tcp", loop.LocalAddr(fd).String(), "address already in use"},

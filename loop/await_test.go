@@ -61,10 +61,7 @@ func TestAwaitOtherDescriptors(t *testing.T) {
 func TestAwaitErrors(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		r, w := pipe(t)
-		file, err := os.Open("await_test.go")
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(os.Open("await_test.go"))(t)
 		defer file.Close()
 		l.Go(func(th *loop.Thread) {
 			if err := th.AwaitRead(time.Minute, r); err != nil {
@@ -92,10 +89,7 @@ func TestAwaitErrors(t *testing.T) {
 
 func TestAwaitHangUp(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
-		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
 		defer unix.Close(fds[0])
 		l.Go(func(th *loop.Thread) {
 			if err := th.AwaitRead(time.Minute, fds[0]); err != nil {

@@ -57,10 +57,7 @@ func TestGivingUpInBulk(t *testing.T) {
 		})
 	})
 	t.Run("functions for a stuck worker", func(t *testing.T) {
-		l, err := loop.New(loop.Options{Workers: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(loop.New(loop.Options{Workers: 1}))(t)
 		stuck := make(chan struct{})
 		l.Go(func(th *loop.Thread) {
 			blocked := loop.Call(th, func() (int, error) { <-stuck; return 0, nil })
@@ -87,10 +84,7 @@ func TestGivingUpInBulk(t *testing.T) {
 // as often as it waits, and those that have left are not.
 func TestWaitersKeepOrder(t *testing.T) {
 	for _, n := range []int{1, 5, 16, 17, 500} {
-		l, err := loop.New(loop.Options{Handoff: coro.Direct})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(loop.New(loop.Options{Handoff: coro.Direct}))(t)
 		var p loop.Promise[int]
 		var told []int
 		waiting := 0

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -20,10 +21,7 @@ import (
 func runWorkers(t *testing.T, workers int, f func(t *testing.T, l *loop.Loop)) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
 		t.Run(h.String(), func(t *testing.T) {
-			l, err := loop.New(loop.Options{Handoff: h, Workers: workers})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(loop.New(loop.Options{Handoff: h, Workers: workers}))(t)
 			f(t, l)
 			if left := loop.Left(l); left != nil {
 				t.Errorf("left with the loop: %v", left)
@@ -320,10 +318,7 @@ func TestNoWorker(t *testing.T) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
 		t.Run(h.String(), func(t *testing.T) {
 			var log bytes.Buffer
-			l, err := loop.New(loop.Options{Handoff: h, Workers: 1, Logger: logtext.Logger(t, &log)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(loop.New(loop.Options{Handoff: h, Workers: 1, Logger: logtext.Logger(t, &log)}))(t)
 			l.Go(func(th *loop.Thread) {
 				release := make(chan struct{})
 				err := th.Await(time.Millisecond, func(context.Context) error { <-release; return nil })

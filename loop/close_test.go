@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -40,19 +41,10 @@ func TestCloseTakesOutOfEpoll(t *testing.T) {
 // another process still listens on the same socket.
 func TestCloseOfASharedListener(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
-		fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		duplicate, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd := must.Get(loop.Listen("tcp", "127.0.0.1:0", false))(t)
+		duplicate := must.Get(unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0))(t)
 		defer unix.Close(duplicate)
-		ln, err := l.Accept(fd, func(fd int, _ netip.AddrPort) { unix.Close(fd) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		ln := must.Get(l.Accept(fd, func(fd int, _ netip.AddrPort) { unix.Close(fd) }))(t)
 		l.Go(func(th *loop.Thread) {
 			ln.Close()
 			_ = th.Sleep(time.Millisecond) // the listener's last turn

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -39,10 +40,7 @@ func TestReserveBeside(t *testing.T) {
 		var loops []*loop.Loop
 		for _, want := range []int{4, 7} {
 			for range loop.Reserve(3) {
-				l, err := loop.New(loop.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := must.Get(loop.New(loop.Options{}))(t)
 				loops = append(loops, l)
 			}
 			if got := runtime.GOMAXPROCS(0); got != want {
@@ -58,10 +56,7 @@ func TestReserveBeside(t *testing.T) {
 			}
 		}
 	}
-	l, err := loop.New(loop.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(loop.New(loop.Options{}))(t)
 	runtime.GOMAXPROCS(cpus + 9)
 	if l.Close(); runtime.GOMAXPROCS(0) != cpus+9 {
 		t.Error("GOMAXPROCS of the program was changed")

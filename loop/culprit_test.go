@@ -70,10 +70,7 @@ func TestWatchdogNamesTheCulprit(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
 				// Others: they wait as they should, on this loop and another, and are not to be
 				// taken for the culprit.
-				other, err := loop.New(loop.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				other := must.Get(loop.New(loop.Options{}))(t)
 				w := newWatch(limit, other, l)
 				for _, l := range []*loop.Loop{l, other} {
 					l.Go(func(th *loop.Thread) { _ = th.Sleep(time.Hour) })

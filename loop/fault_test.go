@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -98,10 +99,7 @@ func (f *things) free() { f.freed.Do(func() { close(f.release) }) }
 
 func socketpair(t *testing.T) [2]int {
 	t.Helper()
-	s, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
 	t.Cleanup(func() { unix.Close(s[0]); unix.Close(s[1]) })
 	return s
 }

@@ -88,10 +88,7 @@ func TestBadDescriptor(t *testing.T) {
 }
 
 func TestDescriptorThatCannotBeAwaited(t *testing.T) {
-	file, err := os.Open("fd_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open("fd_test.go"))(t)
 	defer file.Close()
 	eachFD(t, fdWaits, func(t *testing.T, th *loop.Thread, wait fdWait) {
 		want(t, wait(th, int(file.Fd()), time.Minute), unix.EPERM)
@@ -120,10 +117,7 @@ func TestClosedDescriptor(t *testing.T) {
 
 func openPair(t *testing.T) [2]int {
 	t.Helper()
-	s, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
 	return s
 }
 
@@ -403,10 +397,7 @@ func TestHangUpEndAndError(t *testing.T) {
 			return p[0], func() { unix.Close(p[0]) }
 		},
 		"connection refused": func(t *testing.T) (int, func()) {
-			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
 			nobody := &unix.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}}
 			if err := unix.Connect(fd, nobody); err != unix.EINPROGRESS && err != unix.ECONNREFUSED {
 				t.Fatal(err)

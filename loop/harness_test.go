@@ -30,10 +30,7 @@ func runLogging(t *testing.T, f func(t *testing.T, l *loop.Loop), judge func(*lo
 		t.Run(h.String(), func(t *testing.T) {
 			logger, panics := logtext.Watch(t, nil)
 			judge(panics)
-			l, err := loop.New(loop.Options{Handoff: h, Logger: logger})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(loop.New(loop.Options{Handoff: h, Logger: logger}))(t)
 			f(t, l)
 		})
 	}

@@ -218,10 +218,7 @@ func TestSuspendAsLastWord(t *testing.T) {
 // the listener neither spins nor waits.
 func TestSpareDescriptor(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
-		fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd := must.Get(loop.Listen("tcp", "127.0.0.1:0", false))(t)
 		scarce := make(chan bool, 10)
 		if _, err := l.Accept(fd, func(fd int, _ netip.AddrPort) {
 			unix.Close(fd)
@@ -230,16 +227,10 @@ func TestSpareDescriptor(t *testing.T) {
 			t.Fatal(err)
 		}
 		wait := start(t, l)
-		at, err := loop.Sockaddr(loop.LocalAddr(fd))
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(loop.Sockaddr(loop.LocalAddr(fd)))(t)
 		var clients []int // made while there are descriptors
 		for range 7 {
-			c, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 			t.Cleanup(func() { unix.Close(c) })
 			clients = append(clients, c)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -27,10 +28,7 @@ func TestPromiseIsSettledOnceForAll(t *testing.T) {
 	var got [rounds]sync.Map
 	var waiting atomic.Int32
 	for i := range loops {
-		l, err := loop.New(loop.Options{Handoff: coro.Handoff(i % 2)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(loop.New(loop.Options{Handoff: coro.Handoff(i % 2)}))(t)
 		for w := range waiters {
 			l.Go(func(th *loop.Thread) {
 				waiting.Add(1)

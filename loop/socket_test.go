@@ -122,10 +122,7 @@ func TestAThreadReleasesItsOwnDescriptor(t *testing.T) {
 func TestTheLoopClosesWhatIsLeft(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := socketpair(t)
-		fd, err := unix.FcntlInt(uintptr(fds[0]), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd := must.Get(unix.FcntlInt(uintptr(fds[0]), unix.F_DUPFD_CLOEXEC, 0))(t)
 		d := new(loop.Shared)
 		must.Do(t, l.Open(d, fd))
 		l.Go(func(th *loop.Thread) {

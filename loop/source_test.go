@@ -252,10 +252,7 @@ func BenchmarkAwaitAny(b *testing.B) {
 // bench runs f on a loop of its own, and counts the calls of epoll_ctl and the processor's time,
 // which other programs on the machine do not blur as much.
 func bench(b *testing.B, h coro.Handoff, f func(th *loop.Thread)) {
-	l, err := loop.New(loop.Options{Handoff: h})
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(loop.New(loop.Options{Handoff: h}))(b)
 	l.Go(func(th *loop.Thread) {
 		b.ReportAllocs()
 		ctls, used := l.Stats().Ctls, cpuTime()

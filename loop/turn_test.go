@@ -67,10 +67,7 @@ func (v *leaver) Ended() { v.turns.toil() }
 func TestShortTurns(t *testing.T) {
 	attach := func(t *testing.T, l *loop.Loop, c *turns, timeout time.Duration) {
 		for range crowd {
-			fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fd := must.Get(unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK))(t)
 			v := &leaver{turns: c}
 			must.Do(t, l.Attach(&v.Thread, fd, v, timeout))
 		}
@@ -132,10 +129,7 @@ func TestShortTurns(t *testing.T) {
 func TestOneLook(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const rounds = 200
-		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 		defer unix.Close(fds[1])
 		must.Do(t, unix.SetNonblock(fds[0], true))
 		echo := &body{run: func(b *body) coro.Code {

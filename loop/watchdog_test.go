@@ -144,10 +144,7 @@ func TestWatchdogLeavesOthersAlone(t *testing.T) {
 	const limit, short = 600 * time.Millisecond, 50 * time.Millisecond // longer on a busy machine
 	var loops []*loop.Loop
 	for _, handoff := range []coro.Handoff{coro.Channel, coro.Direct} {
-		l, err := loop.New(loop.Options{Handoff: handoff})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(loop.New(loop.Options{Handoff: handoff}))(t)
 		loops = append(loops, l)
 	}
 	w := newWatch(limit, loops...)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/lwangotest"
 )
@@ -233,10 +234,7 @@ func TestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		resp, err := client.Get(s.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Get(s.URL))(t)
 		resp.Body.Close()
 		if d := time.Since(began); resp.StatusCode != 204 || d != 0 {
 			t.Errorf("%s after %v", resp.Status, d)

@@ -34,10 +34,7 @@ func onLoop(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
 	t.Helper()
 	for _, m := range []mode{plain, direct} {
 		t.Run(m.Name, func(t *testing.T) {
-			l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: logtext.Quiet})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(loop.New(loop.Options{Handoff: m.Handoff, Logger: logtext.Quiet}))(t)
 			f(t, l)
 			late := time.AfterFunc(wait.Patience, func() {
 				t.Error("the threads do not end")
@@ -62,10 +59,7 @@ func sockets(t *testing.T, network string) (a, b int) {
 		}
 		return fds[0], fds[1]
 	}
-	ln, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 	defer unix.Close(ln)
 	must.Do(t, unix.Bind(ln, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
 	must.Do(t, unix.Listen(ln, 1))

@@ -85,10 +85,7 @@ func besideHostile(t *testing.T, read bool) (median time.Duration, rest string) 
 	log := bufio.NewReader(r)
 	var address string
 	for address == "" {
-		line, err := log.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Get(log.ReadString('\n'))(t)
 		if m := regexp.MustCompile(`msg=listening address=(\S+)`).FindStringSubmatch(line); m != nil {
 			address = m[1]
 		}

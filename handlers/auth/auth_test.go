@@ -73,10 +73,7 @@ func (s *site) try(credentials string) string {
 }
 
 func hashed(t *testing.T, name, password string) string {
-	h, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost))(t)
 	return name + ":" + string(h) + "\n"
 }
 
@@ -199,10 +196,7 @@ func TestCost(t *testing.T) {
 	}
 	dir := t.TempDir()
 	must.Write(t, filepath.Join(dir, "users"), "ann:"+sha)
-	mw, err := auth.New(auth.Settings{Htpasswd: "users"}, handlers.Env{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mw := must.Get(auth.New(auth.Settings{Htpasswd: "users"}, handlers.Env{Dir: dir}))(t)
 	guarded := mw(func(*conn.Request, *conn.Response) int { return 200 })
 	s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
 		if status := guarded(req, resp); status != 200 {

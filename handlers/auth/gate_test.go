@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/handlers/auth"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -159,10 +160,7 @@ func TestFirstLoginBesideGuesses(t *testing.T) {
 	if race.Enabled {
 		cost = 6 // the same
 	}
-	h, err := bcrypt.GenerateFromPassword([]byte("x"), cost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(bcrypt.GenerateFromPassword([]byte("x"), cost))(t)
 	s := start(t, modes.Several, "ann:"+string(h)+"\n")
 	const addresses, guesses = 20, 4
 	for i := range addresses {

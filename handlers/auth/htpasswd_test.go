@@ -7,15 +7,13 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/handlers/auth"
+	"github.com/lwango/lwango/internal/test/must"
 	"golang.org/x/crypto/bcrypt"
 )
 
 // The hashes of openssl passwd -apr1, and of bcrypt and SHA elsewhere.
 func TestHashes(t *testing.T) {
-	made, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost))(t)
 	for _, test := range []struct{ hashed, password string }{
 		{"$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/", "secret"},
 		{"$apr1$x$tMwYqBfQwi3FYAr0aJc8M/", ""},

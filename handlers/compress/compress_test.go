@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 )
 
@@ -297,10 +298,7 @@ func TestClients(t *testing.T) {
 			io.WriteString(resp, text)
 			return 200
 		})
-		resp, err := http.Get("http://" + s.Addr + "/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.Get("http://" + s.Addr + "/"))(t)
 		defer resp.Body.Close()
 		defer http.DefaultClient.CloseIdleConnections()
 		body, err := io.ReadAll(resp.Body)

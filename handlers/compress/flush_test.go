@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestFlushed: what was flushed can be decoded before anything follows.
@@ -66,10 +67,7 @@ func TestFlushed(t *testing.T) {
 				s := module.Start(t, m, "/", on(h))
 				c := s.Dial()
 				c.Send("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + e + "\r\n\r\n")
-				a, err := http.ReadResponse(c.R, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				a := must.Get(http.ReadResponse(c.R, nil))(t)
 				want := e
 				if e == "identity" || way == "events" && e != "gzip" {
 					want = ""

@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -30,10 +31,7 @@ func middleware(t testing.TB, change func(*compress.Settings)) handlers.Middlewa
 	if change != nil {
 		change(&s)
 	}
-	p, err := s.Policy()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(s.Policy())(t)
 	return compress.Middleware(p)
 }
 
@@ -48,17 +46,11 @@ func decoder(t testing.TB, encoding string, r io.Reader) io.Reader {
 	case "br":
 		return brotli.NewReader(r)
 	case "zstd":
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		z := must.Get(zstd.NewReader(r, zstd.WithDecoderConcurrency(1)))(t)
 		t.Cleanup(z.Close)
 		return z
 	case "gzip":
-		z, err := gzip.NewReader(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		z := must.Get(gzip.NewReader(r))(t)
 		return z
 	}
 	return r

@@ -9,16 +9,14 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/https"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
 // start serves a site with these settings, behind trusted proxies or none.
 func start(t *testing.T, m modes.Mode, s https.Settings, port int, trusted ...string) *server.Server {
 	t.Helper()
-	around, err := https.New(s, func() int { return port })
-	if err != nil {
-		t.Fatal(err)
-	}
+	around := must.Get(https.New(s, func() int { return port }))(t)
 	router, err := handlers.NewRouter([]handlers.Site{{Around: around, Routes: []handlers.Route{
 		{Prefix: "/", Handler: func(*conn.Request, *conn.Response) int { return 204 }},
 		{Prefix: "/error", Handler: func(*conn.Request, *conn.Response) int { return 500 }},
@@ -44,10 +42,7 @@ func start(t *testing.T, m modes.Mode, s https.Settings, port int, trusted ...st
 
 // TestBehindProxyProtocol: a client that has come to the proxy by https is not sent there again.
 func TestBehindProxyProtocol(t *testing.T) {
-	around, err := https.New(toHTTPS, func() int { return 443 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	around := must.Get(https.New(toHTTPS, func() int { return 443 }))(t)
 	s := server.Start(t, modes.Plain, conn.Config{
 		Handler: around(func(*conn.Request, *conn.Response) int { return 204 }),
 		Proxies: map[string]*conn.Proxies{"": {Protocol: true,

@@ -32,10 +32,7 @@ func hello(req *conn.Request, resp *conn.Response) int {
 
 func wrap(t *testing.T, set limit.Settings, next conn.Handler) conn.Handler {
 	t.Helper()
-	m, err := limit.New(set, handlers.Env{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(limit.New(set, handlers.Env{}))(t)
 	return m(next)
 }
 

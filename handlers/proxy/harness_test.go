@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -102,10 +103,7 @@ func start(t testing.TB, script func(p *peer)) *origin {
 // startAt does so at an address of net.Listen.
 func startAt(t testing.TB, network, address string, script func(p *peer)) *origin {
 	t.Helper()
-	ln, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen(network, address))(t)
 	o := &origin{addr: ln.Addr().String()}
 	if network == "unix" {
 		o.addr = "unix:" + o.addr

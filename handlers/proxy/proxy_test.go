@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -287,10 +288,7 @@ func testPieces(t *testing.T, m modes.Mode) {
 	c := f.Dial()
 	for range 3 {
 		c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-		std, err := http.ReadResponse(c.R, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		std := must.Get(http.ReadResponse(c.R, nil))(t)
 		body, err := io.ReadAll(std.Body)
 		if err != nil || string(body) != "hello" || std.Trailer.Get("A") != "b" {
 			t.Errorf("%q %v %v", body, std.Trailer, err)
@@ -368,10 +366,7 @@ func TestBothWays(t *testing.T) {
 		})
 		c := f.Dial()
 		c.Send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: T\r\n\r\n")
-		std, err := http.ReadResponse(c.R, nil) // before a byte of the body is sent
-		if err != nil {
-			t.Fatal(err)
-		}
+		std := must.Get(http.ReadResponse(c.R, nil))(t) // before a byte of the body is sent
 		const size, pieces = 50_000, 100
 		go func() {
 			piece := strings.Repeat("x", size)

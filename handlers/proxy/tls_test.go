@@ -279,16 +279,10 @@ func TestTLSClientCertificate(t *testing.T) {
 		if route == &with {
 			s.TLS.Cert, s.TLS.Key, route.Prefix = cert, key, "/with"
 		}
-		h, err := m.Build(s, handlers.Env{Prefix: route.Prefix})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(m.Build(s, handlers.Env{Prefix: route.Prefix}))(t)
 		route.Handler = h
 	}
-	router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{with, without}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	router := must.Get(handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{with, without}}}))(t)
 	f := &front{Server: module.Start(t, modes.Direct, "/", router.Serve)}
 	for range 3 {
 		if g := f.get("/with"); g.status != 200 || g.body != "front.test" {

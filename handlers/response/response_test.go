@@ -10,6 +10,7 @@ import (
 	"github.com/lwango/lwango/handlers/response"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 type fields = map[string]string
@@ -42,10 +43,7 @@ func TestResponse(t *testing.T) {
 			"GET /", 301, fields{"Location": "/x"}, 0, "", ""},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			h, err := module.Build(t, response.Register, "response", handlers.Env{}, c.change)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := must.Get(module.Build(t, response.Register, "response", handlers.Env{}, c.change))(t)
 			got := module.Start(t, modes.Plain, "/", h).Request(c.line, nil, "")
 			if got.StatusCode != c.status || got.Text != c.body ||
 				got.ContentLength != c.length && c.status != 204 {

@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/rules"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // ten are rules with expressions as sites have them.
@@ -80,10 +81,7 @@ func TestRulesAreFree(t *testing.T) {
 		if got, want := s.Allocs(raw), plain.Allocs(raw); got > want {
 			t.Errorf("%s: %v allocations, without rules %v", name, got, want)
 		}
-		set, err := rules.Compile(all, "", handlers.Env{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(rules.Compile(all, "", handlers.Env{}))(t)
 		if n := testing.AllocsPerRun(100, func() { set.Holds(asset) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
@@ -95,10 +93,7 @@ func TestRulesAreFree(t *testing.T) {
 
 func BenchmarkTenRules(b *testing.B) {
 	for name, all := range map[string][]rules.Rule{"expressions": ten(), "others": others()} {
-		set, err := rules.Compile(all, "", handlers.Env{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		set := must.Get(rules.Compile(all, "", handlers.Env{}))(b)
 		for _, path := range []string{"/", "/assets/css/site-2f3a9c.min.css", "/2026/x/a.html"} {
 			q := *asset
 			q.path = []byte(path)

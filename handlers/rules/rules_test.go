@@ -42,10 +42,7 @@ func compile(t testing.TB, prefix string, env handlers.Env, all ...rules.Rule) h
 			all[i].Name = fmt.Sprintf("rule %d", i+1)
 		}
 	}
-	set, err := rules.Compile(all, "", env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(rules.Compile(all, "", env))(t)
 	return set.Middleware()
 }
 
@@ -63,10 +60,7 @@ func start(t testing.TB, env handlers.Env, site []rules.Rule, routes map[string]
 		}
 		s.Routes = append(s.Routes, handlers.Route{Prefix: prefix, Handler: h})
 	}
-	router, err := handlers.NewRouter([]handlers.Site{s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	router := must.Get(handlers.NewRouter([]handlers.Site{s}))(t)
 	return server.Start(t, modes.Direct, conn.Config{Handler: router.Serve})
 }
 

@@ -33,10 +33,7 @@ func TestSiblings(t *testing.T) {
 	}
 	write("b.css.gz", "older", old.Add(-time.Nanosecond))
 	must.Do(t, os.Mkdir(filepath.Join(dir, "folder.css.gz"), 0o700))
-	p, err := compress.Defaults.Policy()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(compress.Defaults.Policy())(t)
 	build := func(on bool) handlers.Env {
 		env := handlers.Env{Scripts: []string{".php"}}
 		if on {

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers/sse"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -26,10 +27,7 @@ func get(s *server.Server, line string, fields ...string) (*http.Response, *serv
 	c := s.Dial()
 	c.Send(strings.Join(append([]string{line, "Host: x"}, fields...), "\r\n") + "\r\n\r\n")
 	method, _, _ := strings.Cut(line, " ")
-	resp, err := http.ReadResponse(c.R, &http.Request{Method: method})
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	resp := must.Get(http.ReadResponse(c.R, &http.Request{Method: method}))(s.T)
 	return resp, c
 }
 
@@ -172,10 +170,7 @@ func TestKeepAlive(t *testing.T) {
 			return 200
 		}})
 	resp, _ := get(s, "GET / HTTP/1.1")
-	all, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(io.ReadAll(resp.Body))(t)
 	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("ended with %v", err)
 	}

@@ -116,10 +116,7 @@ func TestPrepared(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{Compression: true, Subprotocols: []string{"p"}}
 		long := strings.Repeat("a message for all ", 1000)
-		message, err := websocket.Prepare(websocket.Text, []byte(long))
-		if err != nil {
-			t.Fatal(err)
-		}
+		message := must.Get(websocket.Prepare(websocket.Text, []byte(long)))(t)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
 			c, err := u.Upgrade(req, resp)
 			if err != nil {

@@ -162,10 +162,7 @@ func TestPeerNeverReads(t *testing.T) {
 	run1(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{WriteTimeout: 50 * time.Millisecond, Compression: true}
 		ends := make(chan error, 1)
-		large, err := websocket.Prepare(websocket.Binary, make([]byte, 1<<20))
-		if err != nil {
-			t.Fatal(err)
-		}
+		large := must.Get(websocket.Prepare(websocket.Binary, make([]byte, 1<<20)))(t)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
 			c, err := u.Upgrade(req, resp)
 			if err != nil {

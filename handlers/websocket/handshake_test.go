@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestHandshake: what is answered to requests, each a good one with fields changed. A field without
@@ -210,10 +211,7 @@ func TestHandshakeFields(t *testing.T) {
 		for path, status := range map[string]int{"/": 101, "/bad": 500} {
 			c := s.Dial()
 			_, _ = io.WriteString(c, strings.Replace(handshake, "/", path, 1)+"\r\n")
-			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(http.ReadResponse(bufio.NewReader(c), nil))(t)
 			if resp.StatusCode != status {
 				t.Errorf("%s: %s", path, resp.Status)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -63,10 +64,7 @@ func upgrade(s *site, fields ...string) *client {
 // answered reads the answer to the handshake.
 func (c *client) answered() {
 	c.T.Helper()
-	resp, err := http.ReadResponse(c.R, nil)
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	resp := must.Get(http.ReadResponse(c.R, nil))(c.T)
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		c.T.Fatal(resp.Status)
 	}

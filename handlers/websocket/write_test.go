@@ -9,6 +9,7 @@ import (
 	gorilla "github.com/gorilla/websocket"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 var writeSizes = []int{0, 1, 125, 126, 4082, 4083, 65535, 65536, 200000}
@@ -20,10 +21,7 @@ func TestWrittenPastGorilla(t *testing.T) {
 		var prepared []*websocket.PreparedMessage
 		for _, size := range writeSizes {
 			text := []byte(strings.Repeat("m", size))
-			p, err := websocket.Prepare(websocket.Text, text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(websocket.Prepare(websocket.Text, text))(t)
 			clear(text) // it was copied
 			prepared = append(prepared, p)
 		}

@@ -40,10 +40,7 @@ func tryOpen(t testing.TB, path string, log *slog.Logger) (accessLog, error) {
 func open(t testing.TB, path string) (accessLog, *logtext.Buffer) {
 	t.Helper()
 	text := new(logtext.Buffer)
-	a, err := tryOpen(t, path, slog.New(slog.NewTextHandler(text, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(tryOpen(t, path, slog.New(slog.NewTextHandler(text, nil))))(t)
 	return a, text
 }
 

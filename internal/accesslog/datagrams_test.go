@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -18,10 +19,7 @@ import (
 // daemon is what receives datagrams.
 func daemon(t *testing.T, network, address string) net.PacketConn {
 	t.Helper()
-	c, err := net.ListenPacket(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.ListenPacket(network, address))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }

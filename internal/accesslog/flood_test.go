@@ -39,10 +39,7 @@ func fifo(t *testing.T) (path string, reader *os.File) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "fifo")
 	must.Do(t, syscall.Mkfifo(path, 0o600))
-	reader, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader = must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	t.Cleanup(func() { reader.Close() })
 	return path, reader
 }
@@ -67,10 +64,7 @@ func TestStuckDelaysNobody(t *testing.T) {
 		if _, err := io.WriteString(c, request); err != nil {
 			t.Fatal(err)
 		}
-		resp, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(answers, nil))(t)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		if waited := time.Since(began); waited > 4*time.Second {
 			t.Fatalf("a request waited %v for the log", waited)
@@ -142,10 +136,7 @@ func TestFlood(t *testing.T) {
 	defer client.CloseIdleConnections()
 	const honest = 500
 	for i := range honest {
-		resp, err := client.Get(fmt.Sprintf("http://%s/honest/%d", srv.Addr, i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Get(fmt.Sprintf("http://%s/honest/%d", srv.Addr, i)))(t)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/accesslog"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func entry() *conn.AccessEntry {
@@ -24,10 +25,7 @@ func entry() *conn.AccessEntry {
 
 func lineOf(t *testing.T, format string, e *conn.AccessEntry) string {
 	t.Helper()
-	line, err := accesslog.LineOf(format)
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(accesslog.LineOf(format))(t)
 	return string(line(e))
 }
 
@@ -166,10 +164,7 @@ func BenchmarkLine(b *testing.B) {
 	for name, format := range map[string]string{"combined": "combined", "json": "json", "text": `{remote} - {user} [{time}] "{request}" {status} {bytes} "{referer}" "{user_agent}"`} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			line, err := accesslog.LineOf(format)
-			if err != nil {
-				b.Fatal(err)
-			}
+			line := must.Get(accesslog.LineOf(format))(b)
 			for b.Loop() {
 				line(e)
 			}

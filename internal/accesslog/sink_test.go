@@ -47,10 +47,7 @@ func TestFollows(t *testing.T) {
 	}
 
 	// If there is no way to make it, the lines go on to the old file, and that is said once.
-	old, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := must.Get(os.Open(path))(t)
 	defer old.Close()
 	size := func() int64 {
 		at, _ := old.Stat()

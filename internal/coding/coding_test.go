@@ -167,17 +167,11 @@ func decoder(t *testing.T, c coding.Coding, r io.Reader) io.Reader {
 	case coding.Brotli:
 		return brotli.NewReader(r)
 	case coding.Zstd:
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		z := must.Get(zstd.NewReader(r, zstd.WithDecoderConcurrency(1)))(t)
 		t.Cleanup(z.Close)
 		return z
 	}
-	z, err := gzip.NewReader(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(gzip.NewReader(r))(t)
 	return z
 }
 

@@ -314,14 +314,8 @@ func TestExampleFile(t *testing.T) {
 	for _, m := range shown {
 		all = append(all, m[1])
 	}
-	got, err := source().Parse("lwango.conf", strings.Join(all, "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := source().Parse("lwango.conf", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(source().Parse("lwango.conf", strings.Join(all, "\n")))(t)
+	want := must.Get(source().Parse("lwango.conf", ""))(t)
 	if diff := cmp.Diff(scalars(want), scalars(got)); diff != "" {
 		t.Errorf("the defaults that lwango.conf shows are not those of the program (-program +shown):\n%s", diff)
 	}
@@ -353,10 +347,7 @@ func TestRelativePaths(t *testing.T) {
 	must.Do(t, os.Mkdir(filepath.Join(dir, "www"), 0o755))
 	text := "[[listener]]\naddress = \"unix:s\"\n[access_log]\npath = \"log\"\n" +
 		route("prefix = \"/\"\nmodule = \"serve_files\"\npath = \"www\"")
-	c, err := source().Parse(filepath.Join(dir, "t.conf"), text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(source().Parse(filepath.Join(dir, "t.conf"), text))(t)
 	if got, want := c.Listeners[0].Address.Name, filepath.Join(dir, "s"); got != want {
 		t.Errorf("socket %s, want %s", got, want)
 	}

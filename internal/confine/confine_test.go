@@ -17,10 +17,7 @@ import (
 // themselves, and returns the lines that it prints.
 func probe(t *testing.T, args ...string) []string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "confine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "confine"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	program := filepath.Join(dir, "probe")
 	build := exec.Command("go", "build", "-o", program, "./testdata/probe")
@@ -92,10 +89,7 @@ func TestThreads(t *testing.T) {
 // TestChoices: where a link chooses among what is below its own folder, all of that is read; where
 // it leads elsewhere, nothing more is.
 func TestChoices(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"app/releases/1/www", "other"} {
 		must.Do(t, os.MkdirAll(in(name), 0o755))
@@ -129,10 +123,7 @@ func TestChoices(t *testing.T) {
 // TestFolders: a file is read by way of its folder, and of that to which a link leads, also where
 // the file is still to come.
 func TestFolders(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"live", "archive"} {
 		must.Do(t, os.Mkdir(in(name), 0o755))

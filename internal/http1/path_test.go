@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 var paths = []struct {
@@ -223,10 +224,7 @@ func TestSplitPath(t *testing.T) {
 		{"/a%2Fb/../../c", "/c", false, "not above the root: as decoded"},
 		{"//a%2Fb", "/a\x00b", false, "an empty segment before it"},
 	} {
-		path, err := http1.CleanPath(nil, []byte(c.raw))
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must.Get(http1.CleanPath(nil, []byte(c.raw)))(t)
 		if got, clean := http1.SplitPath(path, []byte(c.raw)); string(got) != c.want || clean != c.clean {
 			t.Errorf("%s: got %q, %v (%s)", c.raw, got, clean, c.why)
 		} else if again := http1.AppendPath(nil, got); clean && c.raw != "" && string(again) != c.raw {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/networks"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func TestOf(t *testing.T) {
@@ -37,10 +38,7 @@ func TestSet(t *testing.T) {
 		{"unix:", "unix", "127.0.0.1 ::1"},
 		{"10.0.0.0/8 10.2.0.0/16 10.2.3.0/24", "10.2.3.4 10.2.4.4 10.3.4.4", "11.2.3.4"},
 	} {
-		s, err := networks.Parse(strings.Fields(test.list))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(networks.Parse(strings.Fields(test.list)))(t)
 		for want, clients := range map[bool]string{true: test.in, false: test.out} {
 			for _, client := range strings.Fields(clients) {
 				addr, _ := netip.ParseAddr(client) // "unix": none
@@ -71,10 +69,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestContainsAllocatesNothing(t *testing.T) {
-	s, err := networks.Parse([]string{"10.0.0.0/8", "192.0.2.0/24", "2001:db8::/32"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(networks.Parse([]string{"10.0.0.0/8", "192.0.2.0/24", "2001:db8::/32"}))(t)
 	client := netip.MustParseAddr("198.51.100.7")
 	if n := testing.AllocsPerRun(100, func() { s.Contains(client) }); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -17,10 +17,7 @@ const root = "../.."
 
 // TestUpToDate: what is generated is what is there.
 func TestUpToDate(t *testing.T) {
-	files, err := generate(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(generate(root))(t)
 	for name, want := range files {
 		got, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
@@ -35,14 +32,8 @@ func TestUpToDate(t *testing.T) {
 
 // TestComplete: each key is in each text, with its type, default and range.
 func TestComplete(t *testing.T) {
-	tables, err := read(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := generate(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := must.Get(read(root))(t)
+	files := must.Get(generate(root))(t)
 	page, manual := files["docs/reference.md"], files["contrib/man/lwango.conf.5"]
 	n := 0
 	for _, table := range tables {
@@ -77,10 +68,7 @@ func TestBashCompletes(t *testing.T) {
 		{"lwango -r si", "sites"},
 		{"lwango -l si", ""},
 	} {
-		script, err := filepath.Abs(filepath.Join(root, "contrib/completion/lwango.bash"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		script := must.Get(filepath.Abs(filepath.Join(root, "contrib/completion/lwango.bash")))(t)
 		cmd := exec.Command("bash", "-c", `. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _lwango; `+
 			`printf '%s\n' "${COMPREPLY[@]}" | sort | xargs echo`, script)
 		cmd.Args = append(cmd.Args, strings.Fields(row.words)...)

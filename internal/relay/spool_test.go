@@ -42,10 +42,7 @@ func TestSpoolWithinLimit(t *testing.T) {
 	}
 	var got []byte
 	for buf := make([]byte, 10_000); b.Len() > 0; {
-		n, err := b.Read(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(b.Read(buf))(t)
 		got = append(got, buf[:n]...)
 	}
 	if !bytes.Equal(got, bytes.Repeat(piece, 5)) {
@@ -84,10 +81,7 @@ func TestSpool(t *testing.T) {
 			}
 		}
 		for s.Len() > 0 {
-			n, err := s.Read(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must.Get(s.Read(p))(t)
 			got.Write(p[:n])
 		}
 		if !bytes.Equal(want.Bytes(), got.Bytes()) {

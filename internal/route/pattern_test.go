@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/route"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func TestInvalidPatterns(t *testing.T) {
@@ -83,14 +84,8 @@ func TestConflicts(t *testing.T) {
 		{"/a%2Fb", "/a/b", ""},
 		{"/{x}/a", "/{x}/b", ""},
 	} {
-		a, err := route.Parse(c.a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := route.Parse(c.b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(route.Parse(c.a))(t)
+		b := must.Get(route.Parse(c.b))(t)
 		a.Place, b.Place = "main.go:2", "main.go:1"
 		want := "<nil>"
 		if c.why != "" {

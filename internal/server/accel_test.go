@@ -81,10 +81,7 @@ limit = { deny = ["127.0.0.0/8"] }
 		if test.method != "POST" {
 			req.Body, req.ContentLength = nil, 0
 		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.DefaultClient.Do(req))(t)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != test.status || test.status < 400 && string(body) != test.want {
@@ -119,10 +116,7 @@ module = "proxy"
 address = "`+app.Listener.Addr().String()+`"
 accel_redirect = true
 `)
-	resp, err := http.Get("http://" + address + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get("http://" + address + "/"))(t)
 	resp.Body.Close()
 	if resp.StatusCode != 500 || asked != 11 {
 		t.Errorf("%s, asked %d times", resp.Status, asked)
@@ -184,10 +178,7 @@ cache_control = "max-age=60"
 		case "If-None-Match":
 			req.Header.Set("If-None-Match", tag)
 		}
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Do(req))(t)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		h := resp.Header

@@ -23,15 +23,9 @@ import (
 // ask gets a path of a host, and returns the header of the answer.
 func ask(t *testing.T, address, host, path string) http.Header {
 	t.Helper()
-	req, err := http.NewRequest("GET", "http://"+address+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequest("GET", "http://"+address+path, nil))(t)
 	req.Host, req.Close = host, true
-	resp, err := (&http.Transport{}).RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get((&http.Transport{}).RoundTrip(req))(t)
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, resp.Body)
 	return resp.Header

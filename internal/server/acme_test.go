@@ -222,10 +222,7 @@ func TestACMERenewal(t *testing.T) {
 	ca.Valid(-time.Hour, 90*24*time.Hour)
 	ca.BadNonces(6)
 	s = startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
-	kept, err := tls.Dial("tcp", s.at, &tls.Config{ServerName: "a.test", RootCAs: ca.CA.Pool})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := must.Get(tls.Dial("tcp", s.at, &tls.Config{ServerName: "a.test", RootCAs: ca.CA.Pool}))(t)
 	defer kept.Close()
 	select {
 	case <-s.Obtained():
@@ -233,10 +230,7 @@ func TestACMERenewal(t *testing.T) {
 	case <-time.After(wait.Patience):
 		t.Fatal("not renewed")
 	}
-	c, err := tls.Dial("tcp", s.at, &tls.Config{ServerName: "a.test", RootCAs: ca.CA.Pool})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(tls.Dial("tcp", s.at, &tls.Config{ServerName: "a.test", RootCAs: ca.CA.Pool}))(t)
 	defer c.Close()
 	if left := time.Until(c.ConnectionState().PeerCertificates[0].NotAfter); left < 24*time.Hour {
 		t.Errorf("the certificate is good for %v", left)

@@ -62,11 +62,8 @@ func TestACMELater(t *testing.T) {
 	s.await("a.test")
 	serial := func() string {
 		t.Helper()
-		conn, err := tls.Dial("tcp", s.at, &tls.Config{ServerName: "a.test",
-			InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(tls.Dial("tcp", s.at, &tls.Config{ServerName: "a.test",
+			InsecureSkipVerify: true}))(t)
 		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}

@@ -170,10 +170,7 @@ func TestDebugAddress(t *testing.T) {
 // TestDebugApart: profiles are not shown at an address that another listener has, be it of this server
 // or of another one.
 func TestDebugApart(t *testing.T) {
-	fd, err := loop.Listen("tcp", "127.0.0.1:0", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(loop.Listen("tcp", "127.0.0.1:0", true))(t)
 	defer unix.Close(fd)
 	at := loop.LocalAddr(fd).String()
 	text := fmt.Sprintf("[debug]\naddress = %q", at)
@@ -185,10 +182,7 @@ func TestDebugApart(t *testing.T) {
 	}
 
 	s.Listen = []string{"127.0.0.1:0"}
-	config, err := s.Parse("t.conf", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(s.Parse("t.conf", text))(t)
 	if _, err := server.Start(s, config); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("another server: %v, want EADDRINUSE", err)
 	}
@@ -203,10 +197,7 @@ func TestDebugByAddress(t *testing.T) {
 	for host, want := range map[string]int{at: 200, "localhost:1": 200, "[::1]:1": 200, "evil.example": 403} {
 		req, _ := http.NewRequest("GET", "http://"+at+"/", nil)
 		req.Host = host
-		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get((&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req))(t)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("%s: %d, want %d", host, resp.StatusCode, want)
@@ -229,10 +220,7 @@ func TestDebugSocketFile(t *testing.T) {
 	if entries, err := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("%v, %v", entries, err)
 	}
-	config, err := src.Parse("", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(src.Parse("", text))(t)
 	if _, err := server.Start(src, config); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("another server: %v, want EADDRINUSE", err)
 	}

@@ -175,10 +175,7 @@ func TestUpgradedServerFails(t *testing.T) {
 	u := startUpgraded(t, "threads = 2\ngrace = \"1m\"")
 	m.told("READY=1")
 	old := u.mustPID()
-	c, err := u.dial("tcp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(u.dial("tcp"))(t)
 	defer c.close()
 	if pid, _, err := c.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); pid != old || err != nil {
 		t.Fatal(pid, err)

@@ -23,10 +23,7 @@ func TestEarlySignal(t *testing.T) {
 	fifo, none := filepath.Join(dir, "lwango.conf"), filepath.Join(dir, "behaviour")
 	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	must.Write(t, none, "")
-	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // which needs no reader
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(os.OpenFile(fifo, os.O_RDWR, 0))(t) // which needs no reader
 	defer w.Close()
 	cmd := exec.Command(os.Args[0], "-c", fifo)
 	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+none)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestHeldDescriptors: connections leave room for the files that routes keep open.
@@ -50,10 +51,7 @@ error_pages = { 404 = "404.html" }
 		"": {0, 0}, routes: {1234, 0}, scripts + `"off"`: {0, 0}, scripts + `"404"`: {256, 0},
 		pages: {7, 3},
 	} {
-		c, err := source().Parse(t.TempDir()+"/t.conf", text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(source().Parse(t.TempDir()+"/t.conf", text))(t)
 		var got [2]int
 		if got[0], got[1] = c.Held, c.HeldByLoop; got != want {
 			t.Errorf("%q: %d descriptors, want %d", text, got, want)
@@ -94,10 +92,7 @@ func TestRootAlone(t *testing.T) {
 	text := ""
 	held := func() (n [2]int) {
 		t.Helper()
-		c, err := s.Parse(t.TempDir()+"/t.conf", text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(s.Parse(t.TempDir()+"/t.conf", text))(t)
 		if n := len(c.Background); n != 0 {
 			t.Errorf("%q: %d functions beside the requests", text, n)
 		}

@@ -129,14 +129,8 @@ ${LWANGO_NAME} and ${file:secret}"""
 // beside is a folder with the same names as dir, for relative paths.
 func beside(t *testing.T, dir string) string {
 	t.Helper()
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir = must.Get(filepath.Abs(dir))(t)
+	all := must.Get(os.ReadDir(dir))(t)
 	other := t.TempDir()
 	for _, entry := range all {
 		must.Do(t, os.Symlink(filepath.Join(dir, entry.Name()), filepath.Join(other, entry.Name())))

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestMisdirected: a client of HTTP/2 that asks, on one connection, for a host whose certificate is
@@ -28,10 +30,7 @@ func TestMisdirected(t *testing.T) {
 			return d.DialContext(ctx, network, s.at)
 		}
 		for host, want := range hosts {
-			req, err := http.NewRequest("GET", "https://x/", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := must.Get(http.NewRequest("GET", "https://x/", nil))(t)
 			req.Host = host
 			resp, err := (&http.Client{Transport: tr}).Do(req)
 			if err != nil {

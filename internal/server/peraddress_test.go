@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestOneAddressLeavesRoom: a client that holds all connections that it gets, none of them idle,
@@ -30,19 +31,13 @@ func TestOneAddressLeavesRoom(t *testing.T) {
 		address, _ := serveProgram(t, p, fmt.Sprintf("threads = 1\nmax_connections = %d\n%s\n", all, configured))
 		ask := func(from, path string) net.Conn {
 			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-			c, err := d.Dial("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(d.Dial("tcp", address))(t)
 			t.Cleanup(func() { c.Close() })
 			fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path)
 			return c
 		}
 		status := func(c net.Conn) int {
-			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(http.ReadResponse(bufio.NewReader(c), nil))(t)
 			return resp.StatusCode
 		}
 		for range want {

@@ -25,24 +25,15 @@ import (
 func fetch(t *testing.T, address string) string {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Get("http://" + address + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Get("http://" + address + "/"))(t)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(resp.Body))(t)
 	return string(body)
 }
 
 func descriptors(t *testing.T) int {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	return len(entries)
 }
 
@@ -202,10 +193,7 @@ func TestUnixSocketAccess(t *testing.T) {
 	}
 	check := func(want os.FileMode, uid, gid int) {
 		t.Helper()
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(path))(t)
 		st := info.Sys().(*syscall.Stat_t)
 		if info.Mode().Perm() != want || int(st.Uid) != uid || int(st.Gid) != gid {
 			t.Errorf("%v %d:%d, want %v %d:%d", info.Mode(), st.Uid, st.Gid, want, uid, gid)
@@ -241,10 +229,7 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := source()
 	s.Listen = []string{"127.0.0.1:0", "unix:" + dir + "/s", "unix:" + dir + "/none/s"}
-	config, err := s.Parse(filepath.Join(dir, "t.conf"), "[access_log]\npath = \"log\"")
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(s.Parse(filepath.Join(dir, "t.conf"), "[access_log]\npath = \"log\""))(t)
 	if srv, err := server.Start(s, config); err == nil {
 		t.Errorf("started: %v", srv.Addresses())
 	}

@@ -31,10 +31,7 @@ type serviceManager struct {
 func listenAsManager(t *testing.T) *serviceManager {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "notify")
-	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	socket := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"}))(t)
 	t.Cleanup(func() { socket.Close() })
 	t.Setenv("NOTIFY_SOCKET", name)
 	return &serviceManager{t, socket}
@@ -46,10 +43,7 @@ func (m *serviceManager) told(want string) {
 	b := make([]byte, 4096)
 	for {
 		_ = m.socket.SetReadDeadline(time.Now().Add(wait.Patience))
-		n, err := m.socket.Read(b)
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		n := must.Get(m.socket.Read(b))(m.t)
 		got := string(b[:n])
 		if got == "WATCHDOG=1" && want != got {
 			continue
@@ -120,10 +114,7 @@ func TestServiceManagerGone(t *testing.T) {
 		t.Errorf("no socket: code %d", code)
 	}
 	m := listenAsManager(t)
-	full, err := net.DialUnix("unixgram", nil, m.socket.LocalAddr().(*net.UnixAddr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	full := must.Get(net.DialUnix("unixgram", nil, m.socket.LocalAddr().(*net.UnixAddr)))(t)
 	defer full.Close()
 	for { // until the manager's queue is full
 		_ = full.SetWriteDeadline(time.Now().Add(time.Second))

@@ -37,14 +37,8 @@ func TestWaitOfAStuckLoop(t *testing.T) {
 	s.Listen = []string{"127.0.0.1:0"}
 	must.Write(t, s.File, "threads = 1\ngrace = \"0s\"\naccess_log = { path = \"access.log\" }\n"+
 		route("prefix = \"/\"\nmodule = \"hold\"\n"))
-	config, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Start(s, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(s.Load())(t)
+	srv := must.Get(server.Start(s, config))(t)
 	c, err := net.Dial("tcp", srv.Addresses()[0])
 	if err != nil {
 		t.Fatal(err)

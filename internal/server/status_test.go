@@ -42,15 +42,9 @@ func get(t *testing.T, url string) (*http.Response, string) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: wait.Patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Get(url))(t)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	return resp, string(text)
 }
 
@@ -293,10 +287,7 @@ func TestStatusPlacesAreBounded(t *testing.T) {
 	client := http.Client{Transport: transport, Timeout: wait.Patience}
 	for range 2 {
 		for i := range 2000 {
-			resp, err := client.Get(fmt.Sprintf("%s/r%d?q=%d", url, i, i))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(client.Get(fmt.Sprintf("%s/r%d?q=%d", url, i, i)))(t)
 			resp.Body.Close()
 		}
 		reload(strings.ReplaceAll(text.String(), `"/r`, `"/s`))

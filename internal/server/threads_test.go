@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -22,14 +23,8 @@ func TestThreads(t *testing.T) {
 	cpus := loop.Reserve(0)
 	for _, threads := range []int{0, 0, cpus + 2, 1, 0} {
 		source := config.Source{Modules: new(handlers.Registry), Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
-		config, err := source.Parse("", fmt.Sprintf("threads = %d", threads))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := Start(source, config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := must.Get(source.Parse("", fmt.Sprintf("threads = %d", threads)))(t)
+		s := must.Get(Start(source, config))(t)
 		loops, processors := len(s.loops), runtime.GOMAXPROCS(0)
 		want := threads
 		if want == 0 {
@@ -68,19 +63,10 @@ func TestWorkers(t *testing.T) {
 		if patience = time.Millisecond; want == nil {
 			patience = time.Minute
 		}
-		config, err := source.Parse("", fmt.Sprintf("threads = 1\nworkers = %d", workers))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := Start(source, config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := must.Get(source.Parse("", fmt.Sprintf("threads = 1\nworkers = %d", workers)))(t)
+		s := must.Get(Start(source, config))(t)
 		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		resp, err := client.Get("http://" + s.Addresses()[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Get("http://" + s.Addresses()[0]))(t)
 		resp.Body.Close()
 		if err := <-got; err != want {
 			t.Errorf("%d workers: %v, want %v", workers, err, want)

@@ -115,19 +115,13 @@ func TestRenewCerts(t *testing.T) {
 		s.put("a", "a.test", 90*24*time.Hour)
 		s.put("b", "b.test", 90*24*time.Hour)
 	}, `tls = [{cert = "a.pem", key = "a.key"}, {cert = "b.pem", key = "b.key"}]`)
-	kept, err := tls.Dial("tcp", s.at, &tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := must.Get(tls.Dial("tcp", s.at, &tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool}))(t)
 	defer kept.Close()
 	names := func(when, want string) {
 		t.Helper()
 		var got []string
 		for _, sni := range []string{"a.test", "b.test"} {
-			name, err := s.connect(&tls.Config{ServerName: sni, InsecureSkipVerify: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			name := must.Get(s.connect(&tls.Config{ServerName: sni, InsecureSkipVerify: true}))(t)
 			got = append(got, name)
 		}
 		if got := strings.Join(got, " "); got != want {
@@ -227,15 +221,9 @@ module = "status"`)
 		}}}
 	read := func(path string) []byte {
 		t.Helper()
-		resp, err := client.Get("http://x/status/" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Get("http://x/status/" + path))(t)
 		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(io.ReadAll(resp.Body))(t)
 		return text
 	}
 	check := func(when string) {
@@ -354,9 +342,6 @@ func TestRenewAway(t *testing.T) {
 func (s *tlsServer) leaf(file string) *x509.Certificate {
 	s.t.Helper()
 	block, _ := pem.Decode([]byte(must.Read(s.t, filepath.Join(s.dir, file+".pem"))))
-	leaf, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	leaf := must.Get(x509.ParseCertificate(block.Bytes))(s.t)
 	return leaf
 }

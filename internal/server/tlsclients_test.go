@@ -183,19 +183,13 @@ func TestOwnCertificate(t *testing.T) {
 // putRSA is put with another kind of key.
 func (s *tlsServer) putRSA(file, name string) {
 	s.t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	key := must.Get(rsa.GenerateKey(rand.Reader, 1024))(s.t)
 	text, err := s.ca.Sign(&x509.CertificateRequest{DNSNames: []string{name}, PublicKey: &key.PublicKey},
 		time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	der := must.Get(x509.MarshalPKCS8PrivateKey(key))(s.t)
 	s.replace(file+".pem", string(text))
 	s.replace(file+".key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 }
@@ -217,10 +211,7 @@ func TestSessionsStay(t *testing.T) {
 			sessions := oneSession{tls.NewLRUClientSessionCache(1)}
 			resumed := func() bool {
 				c := &tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool, MaxVersion: version, ClientSessionCache: sessions}
-				conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", s.at, c)
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn := must.Get(tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", s.at, c))(t)
 				defer conn.Close()
 				if _, err := conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
 					t.Fatal(err)

@@ -31,10 +31,7 @@ import (
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	u := startUpgraded(t, "threads = 3")
-	kept, err := u.dial("tcp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := must.Get(u.dial("tcp"))(t)
 	old := u.mustPID()
 	if pid, last, err := kept.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); pid != old || last || err != nil {
 		t.Fatal(pid, last, err)
@@ -154,19 +151,13 @@ func TestUpgradeFails(t *testing.T) {
 // What sets SO_REUSEPORT can.
 func heldPort(t *testing.T) string {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 	t.Cleanup(func() { unix.Close(fd) })
 	for _, option := range []int{unix.SO_REUSEPORT, unix.SO_REUSEADDR} {
 		must.Do(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, 1))
 	}
 	must.Do(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
-	bound, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bound := must.Get(unix.Getsockname(fd))(t)
 	return fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
 }
 
@@ -240,10 +231,7 @@ func TestUpgradeUnderManager(t *testing.T) {
 	m := listenAsManager(t)
 	t.Setenv("WATCHDOG_USEC", "1000000")
 	ln := must.Listen(t)
-	f, err := ln.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(ln.(*net.TCPListener).File())(t)
 	defer f.Close()
 	u := startUpgradedBy(t, func(cmd *exec.Cmd) {
 		// The process must know its own number before it becomes the server.
@@ -279,10 +267,7 @@ func TestUpgradeWithoutPIDFile(t *testing.T) {
 	if _, err := u.pid(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is left: %v", err)
 	}
-	next, err := strconv.Atoi(u.logged(`upgrade begins.* pid=(\d+)`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := must.Get(strconv.Atoi(u.logged(`upgrade begins.* pid=(\d+)`)))(t)
 	u.servedOnlyBy(next)
 	must.Do(t, syscall.Kill(next, syscall.SIGTERM))
 }

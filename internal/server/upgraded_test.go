@@ -225,10 +225,7 @@ func (u *upgraded) pid() (int, error) {
 
 func (u *upgraded) mustPID() int {
 	u.t.Helper()
-	pid, err := u.pid()
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	pid := must.Get(u.pid())(u.t)
 	return pid
 }
 
@@ -254,10 +251,7 @@ func (u *upgraded) command() (out string, code int) {
 // served returns which process answers at an address, on a new connection.
 func (u *upgraded) served(network string) int {
 	u.t.Helper()
-	c, err := u.dial(network)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	c := must.Get(u.dial(network))(u.t)
 	defer c.close()
 	pid, _, err := c.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	if err != nil {
@@ -325,10 +319,7 @@ func (c *upgradeClient) ask(request string) (pid int, last bool, err error) {
 // fail lets a loop of the process that serves fail.
 func (u *upgraded) fail() {
 	u.t.Helper()
-	c, err := u.dial("tcp")
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	c := must.Get(u.dial("tcp"))(u.t)
 	defer c.close()
 	_, _, _ = c.ask("GET /fail HTTP/1.1\r\nHost: x\r\n\r\n")
 }

@@ -131,15 +131,9 @@ host = "other.example"
 		{"other.example", "/pattern/7", 200, program, "7"},
 		{"other.example", "/none", 404, program, ""},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+address+c.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(t.Context(), "GET", "http://"+address+c.path, nil))(t)
 		req.Host, req.Close = c.host, true
-		resp, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.DefaultTransport.RoundTrip(req))(t)
 		text, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil {

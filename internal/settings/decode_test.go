@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/settings"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 type listener struct {
@@ -179,10 +180,7 @@ func TestDecodeValues(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := load(test.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(load(test.text))(t)
 			ignore := cmp.FilterValues(func(a, b settings.Table) bool { return true }, cmp.Ignore())
 			if diff := cmp.Diff(test.want, *got, ignore, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -19,10 +19,7 @@ func TestAccessOfOwnSocket(t *testing.T) {
 	must.Write(t, in("file"), "")
 	var socket, other sockets.Socket
 	for name, made := range map[string]*sockets.Socket{"socket": &socket, "other": &other} {
-		l, err := net.Listen("unix", in(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("unix", in(name)))(t)
 		defer l.Close()
 		var st unix.Stat_t
 		must.Do(t, unix.Lstat(in(name), &st))

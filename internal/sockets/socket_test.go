@@ -16,10 +16,7 @@ import (
 
 func openTest(t *testing.T, address string, n int) (*sockets.Socket, error) {
 	t.Helper()
-	addr, err := sockets.ParseAddress(address, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	addr := must.Get(sockets.ParseAddress(address, t.TempDir()))(t)
 	s, err := sockets.Open(&sockets.Endpoint{Address: addr}, n, nil)
 	if err == nil {
 		t.Cleanup(s.Close)
@@ -60,10 +57,7 @@ func TestTCPSockets(t *testing.T) {
 // TestPortInUseWithoutIPv6: another server of the same user, which shares its port with all that want
 // it, keeps it from this one, also where that cannot look at both families at once.
 func TestPortInUseWithoutIPv6(t *testing.T) {
-	other, err := loop.Listen("tcp", "0.0.0.0:0", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(loop.Listen("tcp", "0.0.0.0:0", true))(t)
 	t.Cleanup(func() { unix.Close(other) })
 	const none = 63 // no family of sockets
 	*sockets.INET6 = none
@@ -80,10 +74,7 @@ func TestUnixSocketFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	exists := func() bool { _, err := os.Lstat(path); return err == nil }
 
-	s, err := openTest(t, "unix:"+path, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(openTest(t, "unix:"+path, 2))(t)
 	if _, err := openTest(t, "unix:"+path, 2); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("beside a live one: %v, want EADDRINUSE", err)
 	}
@@ -97,10 +88,7 @@ func TestUnixSocketFile(t *testing.T) {
 
 	// Another server has taken the path while this one runs.
 	must.Do(t, os.Remove(path))
-	third, err := openTest(t, "unix:"+path, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	third := must.Get(openTest(t, "unix:"+path, 2))(t)
 	next.Remove()
 	if !exists() {
 		t.Error("a server has removed the file of another one")

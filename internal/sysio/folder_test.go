@@ -16,10 +16,7 @@ import (
 func TestFolder(t *testing.T) {
 	root := links.Folder(t)
 	for _, refused := range []bool{false, true} {
-		f, err := sysio.OpenFolder(root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(sysio.OpenFolder(root))(t)
 		if refused {
 			must.Do(t, f.Refuse(root))
 		}

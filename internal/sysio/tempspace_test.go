@@ -16,10 +16,7 @@ var (
 // upload makes a file of n bytes that may give way.
 func upload(t *testing.T, s *sysio.TempSpace, client netip.Addr, n int) *sysio.TempFile {
 	t.Helper()
-	f, err := s.CreateUpload(client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(s.CreateUpload(client))(t)
 	t.Cleanup(func() { f.Close() })
 	if _, err := f.Write(make([]byte, n)); err != nil {
 		t.Fatal(err)
@@ -65,10 +62,7 @@ func TestOnlyFileOfAClient(t *testing.T) {
 	s.Configure(t.TempDir(), 1000)
 	large := upload(t, &s, alice, 1000)
 	sysio.Age(large, 1)
-	f, err := s.CreateUpload(bob)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(s.CreateUpload(bob))(t)
 	defer f.Close()
 	if _, err := f.Write(make([]byte, 10)); err != nil {
 		t.Fatal(err)

@@ -74,10 +74,7 @@ func TestOnce(t *testing.T) {
 	tcp := httptest.NewServer(http.HandlerFunc(serve))
 	defer tcp.Close()
 	path := filepath.Join(t.TempDir(), "s")
-	ln, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("unix", path))(t)
 	go func() { _ = http.Serve(ln, http.HandlerFunc(serve)) }()
 	defer ln.Close()
 	for _, address := range []string{tcp.URL + "/status", tcp.URL + "/status/", "unix:" + path, "unix:" + path + ":/status"} {
@@ -193,19 +190,13 @@ func TestTerminal(t *testing.T) {
 	}
 	defer tty.Close()
 	must.Do(t, unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 8, Col: 40}))
-	was, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	was := must.Get(unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS))(t)
 	code := make(chan int, 1)
 	go func() { code <- Main([]string{tcp.URL + "/status"}, tty, tty, io.Discard) }()
 	var seen []byte
 	buf := make([]byte, 4096)
 	for strings.Count(string(seen), below) < 2 {
-		n, err := master.Read(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(master.Read(buf))(t)
 		seen = append(seen, buf[:n]...)
 	}
 	if _, err := master.Write([]byte("q")); err != nil {

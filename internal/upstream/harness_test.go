@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
@@ -243,10 +244,7 @@ func nobody(t *testing.T, network string) string {
 	if network == "unix" {
 		at = t.TempDir() + "/s"
 	}
-	ln, err := net.Listen(network, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen(network, at))(t)
 	defer ln.Close()
 	if network == "unix" {
 		return "unix:" + at

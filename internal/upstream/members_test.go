@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 )
@@ -174,10 +175,7 @@ func TestTimeOfANamesAddresses(t *testing.T) {
 	names.lead("127.0.0.1")
 	startNames(t, names)
 	streams := net.DefaultResolver
-	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pc := must.Get(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	served := make(chan bool)
 	go func() {
 		defer close(served)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -129,10 +130,7 @@ func TestHostNames(t *testing.T) {
 func sharedPort(t *testing.T, a, b string) string {
 	t.Helper()
 	for {
-		first, err := net.Listen("tcp", a+":0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(net.Listen("tcp", a+":0"))(t)
 		_, port, _ := net.SplitHostPort(first.Addr().String())
 		second, err := net.Listen("tcp", b+":"+port)
 		first.Close()

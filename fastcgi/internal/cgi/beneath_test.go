@@ -7,14 +7,12 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/test/links"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func TestBeneath(t *testing.T) {
 	root := links.Folder(t)
-	folder, err := sysio.OpenFolder(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := must.Get(sysio.OpenFolder(root))(t)
 	for name, want := range map[string]cgi.Entry{
 		"a.php": cgi.Regular, "inside.php": cgi.Regular, "sub": cgi.Folder, "fifo": cgi.Special,
 		"b.php": cgi.Absent, "outside.php": cgi.Absent, "absolute.php": cgi.Absent,

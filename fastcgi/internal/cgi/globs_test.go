@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func TestGlobs(t *testing.T) {
@@ -94,10 +95,7 @@ func FuzzGlobs(f *testing.F) {
 // TestAllowedScripts: a script that is not in the list is treated as one that does not exist, by
 // whatever way it is reached, and its source is not sent.
 func TestAllowedScripts(t *testing.T) {
-	list, err := cgi.ParseGlobs([]string{"/server.php", "/both/*"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(cgi.ParseGlobs([]string{"/server.php", "/both/*"}))(t)
 	for path, want := range map[string][2]string{ // without front_missing, and with it
 		"/server.php":             {"script /server.php"},
 		"/server.php/a":           {"script /server.php + /a"},

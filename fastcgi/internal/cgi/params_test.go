@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // params builds the parameters and reads them again, by a reader that shares nothing with package
@@ -281,18 +282,12 @@ func TestParamsPeer(t *testing.T) {
 	r.TLS, r.Length, r.Method = true, 5, "POST"
 	r.Fields = []cgi.Field{{"Cookie", "a=1"}, {"Cookie", "b=2"}, {"X-A", "1"}, {"X-A", "2"},
 		{"Content-Type", "text/plain"}}
-	list, err := params(t, &r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(params(t, &r))(t)
 	env := make(map[string]string)
 	for _, p := range list {
 		env[p[0]] = p[1]
 	}
-	req, err := stdcgi.RequestFromMap(env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(stdcgi.RequestFromMap(env))(t)
 	got := fmt.Sprint(req.Method, req.URL, req.Proto, req.Host, req.ContentLength, req.TLS != nil,
 		req.RemoteAddr, req.Cookies(),
 		req.Header["X-A"], req.Header["Content-Type"])
@@ -327,10 +322,7 @@ func TestParamsBeyondARecord(t *testing.T) {
 			cgi.Field{Name: fmt.Sprint("LONG_", i), Value: strings.Repeat("x", 30000+i)})
 	}
 	r.Params = append(r.Params, cgi.Field{Name: "SERVER_SOFTWARE", Value: "mine"})
-	list, err := params(t, &r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(params(t, &r))(t)
 	for _, p := range r.Params {
 		n := 0
 		for _, got := range list {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 var php = []string{".php"}
@@ -62,10 +63,7 @@ func FuzzFront(f *testing.F) {
 	for _, s := range []string{"/", "/a", "/a%20b&c=d", "/%2e%2e/a", "/a//b/", "/%FF%00"} {
 		f.Add(s)
 	}
-	front, err := cgi.ParseFront("/index.php/x{path}?q={path}", php)
-	if err != nil {
-		f.Fatal(err)
-	}
+	front := must.Get(cgi.ParseFront("/index.php/x{path}?q={path}", php))(f)
 	f.Fuzz(func(t *testing.T, raw string) {
 		path, err := http1.CleanPath(nil, []byte(raw))
 		if err != nil {
@@ -125,10 +123,7 @@ func TestQueries(t *testing.T) {
 
 func values(t *testing.T, r *cgi.Request) map[string]string {
 	t.Helper()
-	list, err := params(t, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(params(t, r))(t)
 	got := make(map[string]string)
 	for _, p := range list {
 		got[p[0]] = p[1]

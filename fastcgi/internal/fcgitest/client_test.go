@@ -58,10 +58,7 @@ func (c *client) head(body string) []byte {
 	var h wire.Head
 	h.Begin(nil, c.keep)
 	r.AppendTo(&h)
-	b, err := h.Finish()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	b := must.Get(h.Finish())(c.t)
 	return b
 }
 

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -163,10 +164,7 @@ func TestFirst(t *testing.T) {
 	c.read()
 	two := dial(t, up.Address, false)
 	two.conn.Write(head[:16])
-	raw, err := two.conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(two.conn.(syscall.Conn).SyscallConn())(t)
 	wait.Until(t, "the first bytes are read", func() bool {
 		unread := -1
 		if err := raw.Control(func(fd uintptr) {

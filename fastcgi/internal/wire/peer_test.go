@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // A oneConn is a listener with one connection.
@@ -83,10 +84,7 @@ func TestPeerUnderstands(t *testing.T) {
 	for name, value := range params {
 		h.Add(name, value)
 	}
-	head, err := h.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(h.Finish())(t)
 	stdout, d := ask(t, head, stdin(body), func(w http.ResponseWriter, r *http.Request) {
 		env := maps.Clone(fcgi.ProcessEnv(r)) // without those it has made a Request of
 		for name, value := range env {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // A plain reader of records, which shares nothing with the package.
@@ -63,10 +64,7 @@ func build(t testing.TB, keep bool, pairs [][2]string) []byte {
 	for _, p := range pairs {
 		h.Add(p[0], p[1])
 	}
-	b, err := h.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(h.Finish())(t)
 	return b
 }
 

@@ -86,10 +86,7 @@ tls = { acme = true }
 	address := j.start(1)[0]
 	ca.Verify(address)
 	secured(t, ca, address, "a.test")
-	kept, err := tls.Dial("tcp", address, &tls.Config{ServerName: "a.test", RootCAs: ca.CA.Pool})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := must.Get(tls.Dial("tcp", address, &tls.Config{ServerName: "a.test", RootCAs: ca.CA.Pool}))(t)
 	defer kept.Close() // keeps the old process
 	if _, err := kept.Write([]byte("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")); err != nil {
 		t.Fatal(err)
@@ -99,10 +96,7 @@ tls = { acme = true }
 	}
 	j.signal(syscall.SIGUSR2)
 	j.says("msg=\"replaced by a new process\"", 1)
-	process, err := os.FindProcess(numberIn(t, j.in("pid")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	process := must.Get(os.FindProcess(numberIn(t, j.in("pid"))))(t)
 	defer process.Kill() // if it is still there
 	secured(t, ca, address, "a.test")
 	if n := ca.Asked("newOrder") - before; n != 1 {

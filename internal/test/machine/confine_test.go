@@ -31,10 +31,7 @@ import (
 func (j *jail) applications() {
 	j.t.Helper()
 	listen := func(name string) net.Listener {
-		l, err := net.Listen("unix", j.in(name))
-		if err != nil {
-			j.t.Fatal(err)
-		}
+		l := must.Get(net.Listen("unix", j.in(name)))(j.t)
 		must.Do(j.t, os.Chmod(j.in(name), 0o777))
 		j.t.Cleanup(func() { l.Close() })
 		return l
@@ -175,19 +172,10 @@ script_path = "../www"
 		if body != nil {
 			method = http.MethodPost
 		}
-		req, err := http.NewRequest(method, base+path, body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := over[client].Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequest(method, base+path, body))(t)
+		resp := must.Get(over[client].Do(req))(t)
 		defer resp.Body.Close()
-		got, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(io.ReadAll(resp.Body))(t)
 		return resp.StatusCode, string(got)
 	}
 	check := func(client, path string, body io.Reader, want string) {
@@ -330,10 +318,7 @@ path = "../log/access.log"
 		if strings.HasPrefix(a, "unix:") {
 			continue
 		}
-		c, err := tls.Dial("tcp", a, &tls.Config{InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(tls.Dial("tcp", a, &tls.Config{InsecureSkipVerify: true}))(t)
 		c.Close()
 	}
 }
@@ -371,10 +356,7 @@ func TestConfinedIsUpgraded(t *testing.T) {
 		"pid.upgrade.new: permission denied; send it the signal SIGUSR2") {
 		t.Errorf("%v, %s", err, out)
 	}
-	pid, err := j.pid()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := must.Get(j.pid())(t)
 	must.Do(t, syscall.Kill(pid, syscall.SIGTERM))
 	if err := j.cmd.Wait(); err != nil {
 		t.Error(err)

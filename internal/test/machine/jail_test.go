@@ -66,10 +66,7 @@ const another = 65534
 
 func newJail(t *testing.T) *jail {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "jail")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "jail"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	j := &jail{t: t, dir: dir}
 	for name, mode := range map[string]os.FileMode{".": 0o755, "etc": 0o755, "www": 0o755,

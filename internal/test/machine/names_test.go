@@ -17,10 +17,7 @@ import (
 // of this machine, until the test ends.
 func nameService(t *testing.T, address string) {
 	t.Helper()
-	c, err := net.ListenPacket("udp4", net.JoinHostPort(address, "53"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.ListenPacket("udp4", net.JoinHostPort(address, "53")))(t)
 	t.Cleanup(func() { c.Close() })
 	go func() {
 		q := make([]byte, 1500)
@@ -72,10 +69,7 @@ func TestConfinedFindsNames(t *testing.T) {
 			nameService(t, test.net+"2")
 			j.write(test.file+".new", "nameserver "+test.net+"2\n")
 			must.Do(t, os.Rename(j.in(test.file+".new"), j.in(test.file)))
-			answer, err := http.Get("http://" + address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			answer := must.Get(http.Get("http://" + address))(t)
 			answer.Body.Close()
 			if answer.StatusCode != 200 {
 				t.Error(answer.Status)

@@ -47,10 +47,7 @@ path = "../app/current"
 	address := j.start(1)[0]
 	serves := func(want string) {
 		t.Helper()
-		answer, err := http.Get("http://" + address + "/file.txt")
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.Get("http://" + address + "/file.txt"))(t)
 		defer answer.Body.Close()
 		got, err := io.ReadAll(answer.Body)
 		if err != nil || answer.StatusCode != 200 || string(got) != want {

@@ -23,6 +23,17 @@ func Do(t testing.TB, err error) {
 	}
 }
 
+// Get returns what a call has returned, and ends the test if that has failed:
+//
+//	c := must.Get(net.Dial("tcp", address))(t)
+func Get[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Do(t, err)
+		return value
+	}
+}
+
 // Write makes a file for this user alone, and the folders above it.
 func Write(t testing.TB, path, text string) {
 	t.Helper()

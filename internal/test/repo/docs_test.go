@@ -236,10 +236,7 @@ func TestGoOfGuides(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no guides: %v", err)
 	}
-	exports, err := exported()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exports := must.Get(exported())(t)
 	fset := token.NewFileSet()
 	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
 		if file := exports[path]; file != "" {
@@ -265,10 +262,7 @@ func TestGoOfGuides(t *testing.T) {
 
 // TestGuidesAreChecked: the test above finds what it is there for.
 func TestGuidesAreChecked(t *testing.T) {
-	exports, err := exported()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exports := must.Get(exported())(t)
 	fset := token.NewFileSet()
 	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(exports[path])
@@ -312,10 +306,7 @@ func TestReportOfGuide(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.Command(binary, "-l", "127.0.0.1:0")
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(os.Create(filepath.Join(dir, "log")))(t)
 	defer log.Close()
 	cmd.Stderr = log
 	must.Do(t, cmd.Start())

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // without are packages whose examples need more than a test has, so that they are only compiled.
@@ -31,17 +33,11 @@ func TestExamples(t *testing.T) {
 			continue
 		}
 		n++
-		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(filepath.Glob(filepath.Join(dir, "*_test.go")))(t)
 		var parsed []*ast.File
 		fset := token.NewFileSet()
 		for _, file := range files {
-			f, err := parser.ParseFile(fset, file, nil, parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(parser.ParseFile(fset, file, nil, parser.ParseComments))(t)
 			parsed = append(parsed, f)
 		}
 		examples, runs := doc.Examples(parsed...), false

@@ -81,10 +81,7 @@ func TestGate(t *testing.T) {
 				return
 			}
 			text := must.Read(t, filepath.Join(dir, "hangs"))
-			pid, err := strconv.Atoi(strings.TrimSpace(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pid := must.Get(strconv.Atoi(strings.TrimSpace(text)))(t)
 			wait.Until(t, "what hangs has ended", func() bool {
 				return syscall.Kill(pid, 0) == syscall.ESRCH
 			})

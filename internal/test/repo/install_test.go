@@ -37,10 +37,7 @@ func TestGoInstall(t *testing.T) {
 	} {
 		must.Do(t, os.WriteFile(filepath.Join(at, name), text, 0o644))
 	}
-	out, err := exec.Command("go", "env", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "env", "GOMODCACHE").Output())(t)
 	modules := strings.TrimSpace(string(out))
 	fileURL := func(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 

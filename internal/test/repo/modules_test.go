@@ -107,10 +107,7 @@ func TestModulesOfPrograms(t *testing.T) {
 	if race.Enabled {
 		t.Skip("builds a program, which is the same one with the race detector")
 	}
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := must.Get(os.Getwd())(t)
 	sum := must.Read(t, "go.sum")
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -31,10 +31,7 @@ func TestCommandsOfReadmes(t *testing.T) {
 	if race.Enabled {
 		t.Skip("builds all samples, which are the same ones with the race detector")
 	}
-	files, err := filepath.Glob("samples/*/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("samples/*/README.md"))(t)
 	page, err := os.ReadFile("wwwroot/index.html")
 	if err != nil {
 		t.Fatal(err)
@@ -103,10 +100,7 @@ func TestCommandsOfReadmes(t *testing.T) {
 // ask starts a server, and asks it for / if it speaks HTTP. It ends in order.
 func ask(t *testing.T, cmd *exec.Cmd, http1 bool) (body []byte, log string) {
 	t.Helper()
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stderr := must.Get(cmd.StderrPipe())(t)
 	must.Do(t, cmd.Start())
 	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()

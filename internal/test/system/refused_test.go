@@ -104,10 +104,7 @@ func TestRefusedSystemCalls(t *testing.T) {
 				{"/out", 404, ""},
 				{"/away", 404, ""},
 			} {
-				resp, err := http.Get("http://" + s.Address + want.path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := must.Get(http.Get("http://" + s.Address + want.path))(t)
 				body, err := io.ReadAll(resp.Body)
 				resp.Body.Close()
 				if err != nil || resp.StatusCode != want.status ||

@@ -38,10 +38,7 @@ func TestReload(t *testing.T) {
 		if _, err := io.WriteString(keep, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		resp, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(answers, nil))(t)
 		body, _ := io.ReadAll(resp.Body)
 		return string(body)
 	}
@@ -89,10 +86,7 @@ func TestReload(t *testing.T) {
 // TestReloadOfChosenPorts: a port that the kernel has chosen stays, whatever comes and goes beside
 // it, and whether the program asks for 0 again or for what it has got.
 func TestReloadOfChosenPorts(t *testing.T) {
-	dir, err := os.MkdirTemp("", "embed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "embed"))(t)
 	defer os.RemoveAll(dir)
 	const chosen = "127.0.0.1:0"
 	beside := lwango.Listener{Addr: "unix:" + dir + "/s"}
