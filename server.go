@@ -39,9 +39,13 @@ type Server struct {
 	Handler Service
 
 	// TLS is how to speak TLS at Addr; nil: plain HTTP. It needs a certificate, or a function that
-	// gets one. HTTP/2 is taken out of its NextProtos. It must not change. Its functions may wait;
-	// the Context of their ClientHelloInfo is done when the server does not wait for them any more.
+	// gets one. HTTP/2 comes before HTTP/1.1 if NextProtos is empty; otherwise it is offered if it ("h2")
+	// is among them. The configuration must not change. Its functions may wait; the Context of their ClientHelloInfo is done when the server does not wait for them any more.
 	TLS *tls.Config
+
+	// HTTP2 lets clients that come to Addr without TLS speak HTTP/2 as well, with prior knowledge (RFC
+	// 9113 section 3.3).
+	HTTP2 bool
 
 	// Listeners are further places to listen, on the same loops.
 	Listeners []Listener
@@ -87,7 +91,8 @@ type Listener struct {
 	// if Start fails. All loops accept from the one socket.
 	Socket net.Listener
 
-	TLS *tls.Config // as Server.TLS
+	TLS   *tls.Config // as Server.TLS
+	HTTP2 bool        // as Server.HTTP2
 
 	// Streams handles connections that do not speak HTTP; nil: they do. It is called whenever there is
 	// something to read: see stream.Serve. MaxConnections does not count them. Idle is for how long a
@@ -181,11 +186,11 @@ func (s Server) source() config.Source {
 	}
 	listeners := s.Listeners
 	if s.Addr != "" || s.TLS != nil || len(listeners) == 0 && s.File == "" {
-		own := Listener{Addr: cmp.Or(s.Addr, config.DefaultListen), TLS: s.TLS}
+		own := Listener{Addr: cmp.Or(s.Addr, config.DefaultListen), TLS: s.TLS, HTTP2: s.HTTP2}
 		listeners = append([]Listener{own}, listeners...)
 	}
 	for _, l := range listeners {
-		lc := config.Listener{Streams: l.Streams, Idle: l.Idle}
+		lc := config.Listener{Streams: l.Streams, Idle: l.Idle, HTTP2: l.HTTP2}
 		lc.Listen, lc.Given, lc.TLS.Config = l.Addr, l.Socket, l.TLS
 		code.Listeners = append(code.Listeners, lc)
 	}

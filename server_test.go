@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -133,6 +134,54 @@ func TestListeners(t *testing.T) {
 	}
 }
 
+// TestHTTP2: a server in code speaks HTTP/2 over TLS unless it is told otherwise, and without TLS if it
+// is told so.
+func TestHTTP2(t *testing.T) {
+	names := func(all ...string) *tls.Config {
+		c := modes.ServerTLS().Clone()
+		c.NextProtos = all
+		return c
+	}
+	chooses := func(own *tls.Config) *tls.Config {
+		return &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return own, nil }}
+	}
+	for name, test := range map[string]struct {
+		listener lwango.Listener
+		want     string
+	}{
+		"nothing named":                     {lwango.Listener{TLS: names()}, "HTTP/2.0"},
+		"both":                              {lwango.Listener{TLS: names("h2", "http/1.1")}, "HTTP/2.0"},
+		"HTTP/1.1":                          {lwango.Listener{TLS: names("http/1.1")}, "HTTP/1.1"},
+		"another one":                       {lwango.Listener{TLS: names("acme-tls/1")}, "HTTP/1.1"},
+		"chosen by handshake":               {lwango.Listener{TLS: chooses(names())}, "HTTP/2.0"},
+		"chosen by handshake, and HTTP/1.1": {lwango.Listener{TLS: chooses(names("http/1.1"))}, "HTTP/1.1"},
+		"without TLS":                       {lwango.Listener{HTTP2: true}, "HTTP/2.0"},
+	} {
+		test.listener.Addr = "127.0.0.1:0"
+		r, stop := embedded.Start(t, lwango.Server{Handler: lwango.Handler(func(req *lwango.Request, w *lwango.Response) int {
+			return w.Text(200, req.Proto())
+		}), Listeners: []lwango.Listener{test.listener}})
+		protocols, url := new(http.Protocols), "https://"
+		protocols.SetHTTP2(true)
+		protocols.SetHTTP1(test.listener.TLS != nil)
+		if test.listener.TLS == nil {
+			protocols.SetUnencryptedHTTP2(true)
+			url = "http://"
+		}
+		tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: protocols}
+		answer, err := (&http.Client{Transport: tr}).Get(url + r.Addrs()[0])
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, err := io.ReadAll(answer.Body)
+		if string(got) != test.want || answer.Proto != test.want || err != nil {
+			t.Errorf("%s: %q, %s, %v, want %s", name, got, answer.Proto, err, test.want)
+		}
+		tr.CloseIdleConnections()
+		stop()
+	}
+}
+
 // TestStartFails: what a server cannot do it says at once, and it leaves nothing.
 func TestStartFails(t *testing.T) {
 	_, stop := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", Handler: embedded.Says("")})
@@ -144,8 +193,10 @@ func TestStartFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "wrong.conf")
 	must.Write(t, file, "thread = 1\n[error_log]\nformat = \"json\"\n")
 	for want, s := range map[string]lwango.Server{
-		"listen tcp " + taken + ": bind: address already in use":  {Addr: taken},
-		"listen example.org:80: host":                             {Addr: "example.org:80"},
+		"listen tcp " + taken + ": bind: address already in use": {Addr: taken},
+		"listen example.org:80: host":                            {Addr: "example.org:80"},
+		"HTTP2 is for HTTP, and not": {Listeners: []lwango.Listener{{Addr: "127.0.0.1:0", HTTP2: true,
+			Streams: func(*loop.Thread, *stream.Stream) error { return nil }}}},
 		"TLS has no certificate":                                  {Addr: "127.0.0.1:0", TLS: new(tls.Config)},
 		"HeaderTimeout: must be between 1ms and 24h, found -1s":   {Limits: lwango.Limits{HeaderTimeout: -time.Second}},
 		"Threads: must be between 0 and 1024, found -1":           {Threads: -1},

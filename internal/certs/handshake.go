@@ -29,7 +29,7 @@ func (o *Obtainer) Live(current *atomic.Pointer[tls.Config]) *tls.Config {
 		if own == nil {
 			return c, err
 		}
-		return OnlyHTTP1(own), err
+		return Offer(own), err
 	}}
 }
 
@@ -47,17 +47,18 @@ func (o *Obtainer) answer(hello *tls.ClientHelloInfo) *tls.Config {
 		NextProtos: []string{acme.ALPNProto}, SessionTicketsDisabled: true}
 }
 
-// OnlyHTTP1 returns c, or a copy of it that offers HTTP/1.1 and not HTTP/2, which is
-// for listeners of a file. What else there is, such as the protocol by which a certificate is asked for, stays.
-func OnlyHTTP1(c *tls.Config) *tls.Config {
+// Offer returns c, or a copy of it that offers HTTP/1.1, too; and HTTP/2, if c names no protocol. What
+// else there is, such as the protocol by which a certificate is asked for, stays.
+func Offer(c *tls.Config) *tls.Config {
 	const h1, h2 = "http/1.1", "h2"
-	if slices.Contains(c.NextProtos, h1) && !slices.Contains(c.NextProtos, h2) {
+	if slices.Contains(c.NextProtos, h1) {
 		return c
 	}
 	c = c.Clone()
-	c.NextProtos = slices.DeleteFunc(slices.Clone(c.NextProtos),
-		func(p string) bool { return p == h1 || p == h2 })
-	c.NextProtos = append(c.NextProtos, h1)
+	if len(c.NextProtos) == 0 {
+		c.NextProtos = []string{h2}
+	}
+	c.NextProtos = append(slices.Clip(c.NextProtos), h1)
 	return c
 }
 

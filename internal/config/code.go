@@ -45,6 +45,8 @@ func (s Source) listeners(c *Config, dir string) error {
 			}
 		}
 		switch own := l.TLS.Config; {
+		case l.HTTP2 && l.Streams != nil:
+			return fmt.Errorf("listen %s: HTTP2 is for HTTP, and not for a handler of streams", l.Listen)
 		case own == nil:
 		case l.Streams != nil:
 			return fmt.Errorf("listen %s: TLS is for HTTP, a handler of streams uses tls.Server",
@@ -52,7 +54,7 @@ func (s Source) listeners(c *Config, dir string) error {
 		case len(own.Certificates) == 0 && own.GetCertificate == nil && own.GetConfigForClient == nil:
 			return fmt.Errorf("listen %s: TLS has no certificate", l.Listen)
 		default:
-			l.TLS.Config = certs.OnlyHTTP1(own)
+			l.TLS.Config, l.HTTP2 = certs.Offer(own), true // to whom it offers that
 		}
 		if l.Address.Port() == 0 {
 			free = append(free, len(c.Listeners))

@@ -63,8 +63,7 @@ func GetAt(t *testing.T, url, address string) string {
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, address)
 		},
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true,
-			NextProtos: []string{"h2", "http/1.1"}}}
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	resp, err := (&http.Client{Transport: tr, Timeout: wait.Patience}).Get(url)
 	if err != nil {
 		t.Errorf("%s at %s: %v", url, address, err)
