@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -62,6 +63,7 @@ func testStricter(t *testing.T, before, after string, stays bool) {
 			begun <- true
 			_, _ = release.Await(req.Thread, wait.Patience)
 		}
+		resp.Header().Set("X-Loop", fmt.Sprintf("%p", req.Loop()))
 		return resp.Text(200, "x")
 	}}}
 	s.running = serve(t, src, text(before, "old"))
@@ -78,12 +80,15 @@ func testStricter(t *testing.T, before, after string, stays bool) {
 			conn = tls.Client(conn, &tls.Config{RootCAs: s.ca.Pool, ServerName: "a.test",
 				Certificates: []tls.Certificate{own}})
 		}
-		c := &client{t, conn, bufio.NewReader(conn)}
+		c := &client{t: t, Conn: conn, r: bufio.NewReader(conn)}
 		c.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
 		c.answer(200, "old", false)
 		return c
 	}
 	idle, busy, late := dial(), dial(), dial()
+	for late.loop != busy.loop { // one loop reads what was sent first before the rest
+		late = dial()
+	}
 	late.send("GET / HTTP/1.1\r\n") // first: when the other's handler has begun, this has been read
 	busy.send("GET /wait HTTP/1.1\r\nHost: a.test\r\n\r\n")
 	<-begun
@@ -107,7 +112,8 @@ func testStricter(t *testing.T, before, after string, stays bool) {
 type client struct {
 	t *testing.T
 	net.Conn
-	r *bufio.Reader
+	r    *bufio.Reader
+	loop string // that has the connection
 }
 
 func (c *client) send(text string) {
@@ -126,6 +132,7 @@ func (c *client) answer(status int, configuration string, last bool) {
 		c.t.Fatal(err)
 	}
 	_, err = io.Copy(io.Discard, got.Body)
+	c.loop = got.Header.Get("X-Loop")
 	by := got.Header.Get("X-Configuration")
 	if err != nil || got.StatusCode != status || configuration != "" && by != configuration || got.Close != last {
 		c.t.Errorf("status %d of the %s configuration, last %v, %v; want %d, %s, %v",
