@@ -77,7 +77,11 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 		if h.Stream%2 == 0 && h.Type != http2.Priority {
 			return http2.ProtocolError // the server opens none
 		}
-		st = s.find(h.Stream)
+		if st = s.find(h.Stream); st == nil && len(s.remnants) > 0 {
+			if ok, code := s.late(h, payload); ok {
+				return code
+			}
+		}
 		out := s.state(st, h.Stream).Accept(h.Type)
 		if out.Code != http2.NoError {
 			if h.Type == http2.Data { // it counts all the same
@@ -168,6 +172,7 @@ func (s *session) countReset() http2.Code {
 func (s *session) resetStream(id uint32, code http2.Code) {
 	s.out = http2.AppendReset(s.out, id, code)
 	if st := s.find(id); st != nil {
+		s.ignoreRest(st)
 		s.drop(st)
 	}
 	if s.countReset() != http2.NoError {
@@ -261,13 +266,20 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 	if st := s.find(id); st != nil {
 		return s.trailer(st, ends, block)
 	}
-	s.last = id
+	late := id <= s.last // the trailer section of a body that is dropped
+	s.last = max(s.last, id)
 	s.set = s.port.server.settings.Load()
-	if s.flags&leaving != 0 || s.active >= s.set.MaxStreams {
+	if late || s.flags&leaving != 0 || s.active >= s.set.MaxStreams {
 		// Not processed, so the client may send it again. The table has to follow.
 		var dropped http2.Fields
 		if s.dec.Decode(block, &dropped) != nil {
 			return http2.CompressionError
+		}
+		if late {
+			return http2.NoError
+		}
+		if !ends {
+			s.ignore(id, ownWindow)
 		}
 		if s.flags&leaving == 0 {
 			s.out = http2.AppendReset(s.out, id, http2.RefusedStream)
@@ -284,6 +296,9 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 	p, ok := st.fields.Request(false)
 	if !ok && !st.fields.Over {
 		s.port.freeStream(st)
+		if !ends {
+			s.ignore(id, ownWindow)
+		}
 		s.out = http2.AppendReset(s.out, id, http2.ProtocolError)
 		return s.countReset()
 	}

@@ -33,6 +33,8 @@ type session struct {
 	recent  [16]uint32  // streams that were closed last
 	closed  uint        // how many
 
+	remnants []remnant // of streams that are closed and whose clients may still send
+
 	in    []byte // in[r:w] was read and is not used yet; nil: nothing
 	r, w  int
 	out   []byte // gathered
@@ -170,7 +172,7 @@ func (s *session) outlast() coro.Code {
 // rest leaves the session without a coroutine until something comes.
 func (s *session) rest() coro.Code {
 	t := &s.connection.Thread
-	limit := s.set.KeepAliveTimeout
+	limit, draining := s.set.KeepAliveTimeout, s.expire()
 	if s.active > 0 {
 		loop.Indispensable(t)
 	}
@@ -178,11 +180,14 @@ func (s *session) rest() coro.Code {
 	case s.blockStream != 0:
 		limit = s.set.HeaderTimeout // for the rest of the block, whatever other streams do
 	case s.active > 0:
-		limit = -1 // they have limits of their own
+		limit = draining // they have limits of their own
 	case s.flags&settled == 0, s.r < s.w:
 		limit = s.set.HeaderTimeout
 	default:
 		loop.MarkIdle(t, t.Loop().Time(), false)
+		if draining >= 0 {
+			limit = draining
+		}
 	}
 	if s.r == s.w && s.in != nil {
 		if len(s.in) == inputSize {

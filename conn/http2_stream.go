@@ -170,10 +170,8 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 	if x.crowds != nil {
 		s.crowds, x.crowds = x.crowds, nil
 	}
-	if st.err == nil && st.at >= 0 && !st.body.ended {
-		// The rest of the body is not wanted (RFC 9113 section 8.1).
-		st.unqueue()
-		s.out = http2.AppendReset(s.out, st.id, http2.NoError)
+	if st.err == nil && st.at >= 0 && st.ended && !st.body.ended {
+		s.drain(st)
 	}
 	return coro.Abort
 }
@@ -295,6 +293,7 @@ func (st *h2stream) reset(code http2.Code) {
 	if st.at >= 0 && s.err == nil {
 		st.unqueue()
 		s.out = http2.AppendReset(s.out, st.id, code)
+		s.ignoreRest(st)
 		s.forget(st)
 		s.wake()
 	}

@@ -1,0 +1,162 @@
+package conn
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/internal/http2"
+)
+
+// remnant is what a session keeps of a closed stream whose client may still send. Its thread has
+// ended, and what comes is dropped.
+//
+// Behind an answer that has not waited for the end of the body, the client is not told at once: some
+// clients take RST_STREAM for the end of the exchange and lose the answer, even with NO_ERROR (RFC
+// 9113 section 8.1). So what HTTP/1.1 drains is drained here, too: drainLimit bytes, each within
+// body_timeout. Then the client is told to stop.
+//
+// What was on its way when the client was told is no mistake (RFC 9113 section 5.1). It is no more
+// than credit.
+type remnant struct {
+	id     uint32
+	told   bool          // to stop
+	left   int64         // bytes that may come before it is told
+	credit int64         // bytes that may come at all
+	until  time.Duration // on the loop's clock: when it is told at the latest, or, if it was, forgotten
+}
+
+// maxRemnants is how many remnants a session keeps. The oldest one makes way for a new one.
+const maxRemnants = 128
+
+// never is a time on the loop's clock that does not come.
+const never = time.Duration(1<<63 - 1)
+
+// drain keeps a remnant of the stream, whose answer is complete and whose body is not.
+func (s *session) drain(st *h2stream) {
+	b := &st.body
+	r := remnant{id: st.id, left: drainLimit, credit: b.credit}
+	if more := drainLimit + 1 - r.credit; more > 0 && b.expected <= drainLimit {
+		r.credit += s.announce(st.id, more)
+	}
+	s.keep(r)
+}
+
+// ignore keeps a remnant of a stream that was reset, whose client had so much credit.
+func (s *session) ignore(id uint32, credit int64) {
+	if credit > 0 {
+		s.keep(remnant{id: id, told: true, credit: credit})
+	}
+}
+
+// ignoreRest is ignore for a stream that is being reset.
+func (s *session) ignoreRest(st *h2stream) {
+	if !st.body.ended {
+		s.ignore(st.id, st.body.credit)
+	}
+}
+
+func (s *session) keep(r remnant) {
+	if len(s.remnants) == maxRemnants {
+		s.tell(&s.remnants[0])
+		s.remnants = append(s.remnants[:0], s.remnants[1:]...)
+	}
+	r.until = s.patience()
+	s.remnants = append(s.remnants, r)
+}
+
+// patience returns until when the client of a remnant may send nothing.
+func (s *session) patience() time.Duration {
+	if s.set.BodyTimeout <= 0 {
+		return never
+	}
+	l := s.Loop()
+	return l.Clock(l.Time()) + s.set.BodyTimeout
+}
+
+// tell tells the client to stop.
+func (s *session) tell(r *remnant) {
+	if !r.told {
+		r.told = true
+		s.out = http2.AppendReset(s.out, r.id, http2.NoError)
+		s.wake()
+	}
+}
+
+// late acts on a frame of the closed stream id, if there is a remnant of it, and reports whether
+// there is.
+func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code) {
+	i := slices.IndexFunc(s.remnants, func(r remnant) bool { return r.id == h.Stream })
+	if i < 0 {
+		return false, http2.NoError
+	}
+	r, over := &s.remnants[i], h.Flags&http2.EndStream != 0
+	switch h.Type {
+	case http2.Data:
+		if s.credit -= int64(h.Length); s.credit < 0 {
+			return true, http2.FlowControlError
+		}
+		s.unread(int(h.Length))
+		if h.Length > 0 {
+			s.idle = 0
+		}
+		r.left -= int64(h.Length)
+		r.credit -= int64(h.Length)
+		r.until = s.patience()
+		if r.credit < 0 {
+			s.resetStream(r.id, http2.FlowControlError)
+			over = true
+		} else if !over && (r.left < 0 || r.credit == 0) {
+			s.tell(r)
+		}
+		over = over || r.credit == 0
+	case http2.Headers: // the trailer section, of which the table must know
+		over, code = true, s.headers(h, payload)
+	case http2.RSTStream:
+		over = true
+	default:
+		return true, http2.NoError
+	}
+	if over {
+		s.remnants = slices.Delete(s.remnants, i, i+1)
+	}
+	return true, code
+}
+
+// expire tells clients to stop, or forgets them, once their time is over. It returns how long it is
+// until another one is to be told; negative: none is.
+func (s *session) expire() time.Duration {
+	if len(s.remnants) == 0 {
+		s.remnants = nil
+		return -1
+	}
+	now := s.Loop().Clock(s.Loop().Time())
+	next := never
+	s.remnants = slices.DeleteFunc(s.remnants, func(r remnant) bool { return r.told && r.until <= now })
+	for i := range s.remnants {
+		r := &s.remnants[i]
+		if r.until <= now && !r.told {
+			s.tell(r)
+			r.until = s.patience()
+		}
+		if !r.told {
+			next = min(next, r.until)
+		}
+	}
+	if next == never {
+		return -1
+	}
+	return next - now
+}
+
+// Overdue is called by the loop when the idle time is over, perhaps only that of a remnant.
+func (s *session) Overdue() time.Duration {
+	before := len(s.out)
+	left := s.expire()
+	switch {
+	case len(s.out) > before:
+		return time.Second // Run sets another limit
+	case left >= 0:
+		return max(left, time.Millisecond)
+	}
+	return s.connection.Overdue()
+}
