@@ -18,7 +18,7 @@ import (
 // passed descriptors: a read stops short at those, as it does at the end of a datagram, although
 // there is more.
 func (d *Descriptor) Recv(p []byte) (int, syscall.Errno) {
-	p, again := forceShort(p)
+	p, again := d.forceShort(p)
 	if again {
 		return 0, unix.EAGAIN
 	}
@@ -37,7 +37,7 @@ func (d *Descriptor) Unread() bool { return d.edges.read != armed }
 
 // Send writes to a socket, as send(2). more announces that further data follows at once (MSG_MORE).
 func (d *Descriptor) Send(p []byte, more bool) (int, syscall.Errno) {
-	p, again := forceShort(p)
+	p, again := d.forceShort(p)
 	if again {
 		return 0, unix.EAGAIN
 	}
@@ -116,4 +116,15 @@ func forceShort(p []byte) (_ []byte, again bool) {
 		return nil, true
 	}
 	return p[:1+rand.IntN(len(p))], false
+}
+
+// forceShort is the function for calls on the loop. A wait for a descriptor that is a thread's own
+// arms it each time. Another one is armed when the wait begins, and some sources read in Ready, behind
+// that: so a forced EAGAIN makes epoll report anew what is there, as a true one does.
+func (d *Descriptor) forceShort(p []byte) (_ []byte, again bool) {
+	short, again := forceShort(p)
+	if again && d.flags&shared != 0 && d.flags.awaited() != 0 && d.thread.loop.arm(d) {
+		return p, false // no event comes any more
+	}
+	return short, again
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
-	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
@@ -30,10 +29,6 @@ var plain, direct, overTLS, overUNIX = modes.Plain, modes.Direct, modes.OverTLS,
 
 // run gives each mode the same test.
 func run(t *testing.T, f func(t *testing.T, m mode)) {
-	if invariants.Enabled { // Conn.Ready reads, and nothing asks epoll anew after an EAGAIN that was forced on a socket pair
-		run1(t, f)
-		return
-	}
 	modes.Run(t, f, plain, direct, overTLS, modes.HTTP2)
 }
 
