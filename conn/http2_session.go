@@ -274,17 +274,22 @@ func (s *session) Flush() {}
 // Left is called by the loop when the client sends no more. What it has sent is read first.
 func (s *session) Left() {}
 
-// Ending is called by the loop before it closes the connection, which is idle.
+// Ending is called by the loop before it closes the connection, which is idle, or whose streams a
+// stop has killed: then it sends what these have left.
 func (s *session) Ending() {
+	if s.err != nil || s.held.Held() > 0 {
+		return // the client is gone, or its socket has no room
+	}
+	s.goAway(http2.NoError)
+	s.fill()
 	c := s.connection
-	bye := http2.AppendGoAway(nil, s.last, http2.NoError, "")
 	if c.tls == nil {
-		_, _ = finalWriter{fd: c.FD()}.Write(bye)
+		_, _ = finalWriter{fd: c.FD()}.Write(s.out)
 		return
 	}
 	t := c.transport()
 	t.Conn = finalWriter{fd: c.FD()}
-	_, _ = c.tls.Write(bye)
+	_, _ = c.tls.Write(s.out)
 	_ = c.tls.CloseWrite()
 	t.Conn = nil
 }

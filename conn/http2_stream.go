@@ -179,7 +179,10 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 // leave ends the use of the exchange, and closes the stream.
 func (st *h2stream) leave(t *loop.Thread) {
 	s, x := st.s, &st.x
-	defer func() {
+	defer func() { // also when a deferred call of a killed thread waits
+		if st.tunnel != nil {
+			st.tunnel.close()
+		}
 		if !st.ended && st.err == nil {
 			st.reset(http2.InternalError)
 		}

@@ -30,6 +30,7 @@ type tunnel struct {
 	near   *stream.Stream
 	ended  loop.Promise[int]
 	closed bool // by a handler of the loop: nobody reads what the client sends
+	failed bool // the handler, by a panic
 
 	head         []byte // what has come of the handler's head
 	up           []byte // for the handler, on its way
@@ -84,7 +85,7 @@ func (st *h2stream) hijack() (net.Conn, *bufio.Reader, error) {
 			ended(h)
 		}
 		_ = far.Close()
-		st.tunnel.closed = true
+		st.tunnel.closed, st.tunnel.failed = true, h.panicked
 		st.notify()
 		loop.SetLocal(&st.thread, nil)
 	})
@@ -133,15 +134,29 @@ func (w *tunnel) over() bool {
 
 // run moves bytes in both directions. It is the tunnel's thread.
 func (w *tunnel) run(t *loop.Thread) {
-	st, near := w.st, w.near
-	t.Defer(func() { // also if the thread is killed
-		_ = near.Close()
-		if !st.ended && st.err == nil {
-			st.reset(http2.Cancel)
-		}
-		w.ended.Resolve(0)
-	})
-	readable, writable := near.Readable(), near.Writable()
+	t.Defer(func() { w.ended.Resolve(0) }) // also if the thread is killed
+	w.move(t)
+	w.close()
+}
+
+// close ends the tunnel. If a stop has killed its thread, and then the handler's, what the handler
+// has left goes out.
+func (w *tunnel) close() {
+	st := w.st
+	if w.near.FD() < 0 {
+		return
+	}
+	for w.down() {
+	}
+	_ = w.near.Close()
+	if !st.ended && st.err == nil {
+		st.reset(http2.Cancel)
+	}
+}
+
+func (w *tunnel) move(t *loop.Thread) {
+	st := w.st
+	readable, writable := w.near.Readable(), w.near.Writable()
 	for {
 		for w.down() || w.deliver() {
 		}
@@ -173,10 +188,14 @@ func (w *tunnel) down() bool {
 		return false
 	}
 	if w.downEnded {
-		st.end(nil)
+		if st.answered {
+			st.end(nil)
+		} else {
+			w.noHead()
+		}
 		return true
 	}
-	if !w.near.Unread() {
+	if !w.near.Unread() && !st.thread.Loop().Stopping() { // a killed handler's last word has no event
 		return false
 	}
 	buf := buffers.Get().(*[streamAt]byte)
@@ -197,20 +216,29 @@ func (w *tunnel) send(p []byte) {
 		n := bytes.Index(w.head, []byte("\r\n\r\n"))
 		if n < 0 {
 			if len(w.head) > keptBuffer {
-				st.reset(http2.InternalError)
+				w.noHead()
 			}
 			return
 		}
-		p = w.head[n+4:]
-		w.head = w.head[:n]
-		status, fields := parseSwitch(string(w.head))
-		if w.head = nil; status < 101 {
-			st.reset(http2.InternalError)
+		status, fields := parseSwitch(string(w.head[:n]))
+		if status < 101 {
+			w.noHead()
 			return
 		}
+		p, w.head = w.head[n+4:], nil
 		st.open2(status, fields)
 	}
 	_ = st.data(p)
+}
+
+// noHead resets the stream of a handler that has not written the head of an answer first.
+func (w *tunnel) noHead() {
+	if !w.failed {
+		const what = "conn: a handler that has taken over a stream of HTTP/2 has not written the head of an " +
+			"answer of HTTP/1.1, which the client was to get"
+		w.st.failed(what, "written", string(w.head[:min(len(w.head), 64)]))
+	}
+	w.st.reset(http2.InternalError)
 }
 
 // parseSwitch parses the head of an answer of HTTP/1.1 that a handler has written. status is 0 if it

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
@@ -177,5 +178,40 @@ func TestHTTP2Tally(t *testing.T) {
 	s.Idle()
 	if got := tally(); got != "0 0 0 0 1" {
 		t.Error(got)
+	}
+}
+
+// TestHTTP2TunnelNoHead: the stream of a handler that does not answer its request before it speaks
+// another protocol is reset, and the log says why.
+func TestHTTP2TunnelNoHead(t *testing.T) {
+	t.Parallel()
+	text := map[string]string{"/none": "", "/other": "hello\r\n\r\n", "/old": "HTTP/1.0 200 OK\r\n\r\n", "/part": "HTTP/1.1 101 S\r\n",
+		"/long": strings.Repeat("x", 70<<10)}
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		c, _, err := w.Hijack()
+		if err != nil {
+			t.Error(err)
+			return 500
+		}
+		if req.Path() == "/panic" {
+			panic("expected")
+		}
+		_, _ = io.WriteString(c, text[req.Path()])
+		return 0
+	}})
+	s.Panics.Expect()
+	r, id := dial2(t, s), uint32(1)
+	for _, path := range []string{"/none", "/other", "/old", "/part", "/long", "/panic"} {
+		s.Log.Reset()
+		r.head(id, 0, ":method", "CONNECT", ":scheme", "http", ":path", path, ":authority", "a", ":protocol", "websocket").flush()
+		if got := r.until(http2.Headers, http2.RSTStream, http2.Data); got != fmt.Sprintf("RST_STREAM %d INTERNAL_ERROR", id) {
+			t.Errorf("%s: %s", path, got)
+		}
+		s.Settle()
+		if log := s.Log.String(); strings.Contains(log, "has not written the head") == (path == "/panic") ||
+			!strings.Contains(log, "target="+path) || strings.Count(log, "\n") != 1 {
+			t.Errorf("%s: %s", path, log)
+		}
+		id += 2
 	}
 }

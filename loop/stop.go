@@ -88,19 +88,26 @@ func (s *stopper) Unwatch(*Thread) {}
 func (l *Loop) Stopping() bool { return l.stop.stopping }
 
 // killAll ends every thread at once. Deferred calls may start threads, attach sockets or post
-// functions. These must not keep the loop going, so from now on the loop refuses them.
+// functions. These must not keep the loop going, so from now on the loop refuses them. Idle threads
+// come last, with their Ending: they may have something to send for threads without a descriptor.
 func (l *Loop) killAll() {
 	l.stop.over = true
 	l.post.refuse()
-	for _, d := range l.table {
-		if d != nil && d.flags&shared == 0 {
-			l.kill(d.thread)
-			l.pulse.kills.Add(1)
-		}
-	}
+	l.killOwners(func(t *Thread) bool { return t.co != nil })
 	for len(l.detached) > 0 {
 		for t := range l.detached {
 			l.kill(t)
+			l.pulse.kills.Add(1)
+		}
+	}
+	l.killOwners(func(*Thread) bool { return true })
+}
+
+// killOwners ends those of the threads with a descriptor that which chooses.
+func (l *Loop) killOwners(which func(*Thread) bool) {
+	for _, d := range l.table {
+		if d != nil && d.flags&shared == 0 && which(d.thread) {
+			l.kill(d.thread)
 			l.pulse.kills.Add(1)
 		}
 	}

@@ -66,8 +66,8 @@ type Overdue interface {
 type Ending interface {
 	Body
 
-	// Ending is called on the loop when the idle time is over, or when GiveUp has chosen the
-	// thread, before the descriptor is closed. It must not wait.
+	// Ending is called on the loop when the idle time is over, when GiveUp has chosen the thread, or
+	// when a stop kills it, before the descriptor is closed. It must not wait.
 	Ending()
 }
 
@@ -469,6 +469,8 @@ func (l *Loop) kill(t *Thread) {
 		l.pool.Put(t.co, l.now)
 		t.co = nil
 		t.extra()
+	} else if b, ok := t.body.(Ending); ok {
+		b.Ending()
 	}
 	if t.more != nil {
 		if _, panicked := t.more.err.(*PanicError); !panicked { // else a deferred call has panicked

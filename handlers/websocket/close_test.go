@@ -130,7 +130,7 @@ func TestKilled(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("a forced EAGAIN takes the last word from a thread that cannot wait")
 	}
-	run1(t, func(t *testing.T, m mode) {
+	run(t, func(t *testing.T, m mode) {
 		u := new(websocket.Upgrader)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
 			if _, err := u.Upgrade(req, resp); err != nil {
