@@ -112,7 +112,7 @@ func (q *Queue[T]) Take(e *Entry[T]) {
 
 // Next returns the entry whose turn it is, nil if none waits.
 func (q *Queue[T]) Next() *Entry[T] {
-	for e := range q.InTurn() {
+	for e := range q.InTurn(nil) {
 		return e
 	}
 	return nil
@@ -120,13 +120,17 @@ func (q *Queue[T]) Next() *Entry[T] {
 
 // InTurn yields entries until no more can be served. The caller takes the ones that it can serve,
 // and no others; then it is the turn of the next site. For the entries that it leaves it sees the
-// others of the same site first.
-func (q *Queue[T]) InTurn() iter.Seq[*Entry[T]] {
+// others of the same site first. It sees none of a site (networks.SiteOf) that may, if it is not nil,
+// does not let in.
+func (q *Queue[T]) InTurn(may func(site netip.Addr) bool) iter.Seq[*Entry[T]] {
 	return func(yield func(*Entry[T]) bool) {
 		for served := true; served; {
 			served = false
 			// A site that is served moves behind the others, so it is seen again before the end.
 			for site := range elements[*group[T]](&q.root.inTurn) {
+				if may != nil && !may(site.key) {
+					continue
+				}
 				taken, more := site.offer(yield)
 				if !more {
 					return

@@ -74,7 +74,7 @@ func TestInTurn(t *testing.T) {
 	var q fair.Queue[string]
 	add(&q, "192.0.2.1 x1", "192.0.2.1 a", "192.0.2.1 b", "192.0.2.2 x2", "192.0.2.3 c", "192.0.2.3 d")
 	var seen []string
-	for e := range q.InTurn() {
+	for e := range q.InTurn(nil) {
 		if strings.HasPrefix(e.Value, "x") {
 			continue
 		}

@@ -10,6 +10,7 @@
 //	kept.go     connections between two requests
 //	group.go    Group: the addresses of a route; which of them is next, its places, its queue
 //	queue.go    requests that wait for a connection
+//	spare.go    the last places of an address, for clients that have none there
 //	lease.go    Lease: a request's way to a connection, and the connection's way back
 //	tls.go      TLS with an upstream
 //	check.go    Check: requests of the server's own, by which it finds out which addresses work

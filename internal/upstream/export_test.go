@@ -123,6 +123,22 @@ func AvoidFor(d time.Duration) (reset func()) {
 	return func() { avoidFor = before }
 }
 
+// SpareFor sets for how long a place is spare, and returns a function that sets it back.
+func SpareFor(d time.Duration) (reset func()) {
+	before := spareFor
+	spareFor = d
+	return func() { spareFor = before }
+}
+
+// EndSpare ends the time for which places are spare.
+func EndSpare(p *Pool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		it.holders.spare = [2]time.Time{}
+	}
+}
+
 // Resolve is resolve.
 var Resolve = resolve
 

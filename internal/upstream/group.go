@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/fair"
-	"github.com/lwango/lwango/loop"
 )
 
 var (
@@ -77,13 +76,6 @@ type member struct {
 	verdict *verdict // of the group's checks; nil: there are none
 
 	current int // of smooth weighted round-robin
-}
-
-// place is the right to have a connection to a member: one that was kept, or else a new one.
-type place struct {
-	*member
-	kept
-	others int // how many members the request has not tried, besides this one
 }
 
 // Group makes a group. An error says which of the addresses is wrong, and what was expected.
@@ -159,7 +151,7 @@ func (g *Group) Secure() bool {
 }
 
 // untried yields the members that a request has not tried. The caller holds the pool's lock, here
-// and in the methods below. Only acquire, withdraw and release take it themselves.
+// and in the methods below. Only acquire and release take it themselves.
 func (g *Group) untried(tried []*peer) iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		for _, m := range g.members {
@@ -170,46 +162,32 @@ func (g *Group) untried(tried []*peer) iter.Seq[*member] {
 	}
 }
 
-// acquire returns a place at a member that was not tried, and waits for one up to the given time.
-// The caller gives the place back with release.
-func (g *Group) acquire(t *loop.Thread, until time.Time, tried []*peer, want Want) (place, error) {
+// acquire gets a place at a member that was not tried, or a ticket with which await waits for one.
+func (l *Lease) acquire() (*ticket, error) {
+	g := l.group
 	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
 	g.sync()
-	if len(tried) > 0 && !g.has(tried) { // the others have left meanwhile
-		g.pool.mu.Unlock()
-		return place{}, errNowhere
+	if len(l.tried) > 0 && !g.has(l.tried) { // the others have left meanwhile
+		return nil, errNowhere
 	}
-	if !g.crowded(tried) {
-		if p, ok := g.take(t.Loop(), tried, want); ok {
-			g.pool.mu.Unlock()
-			return p, nil
-		}
+	if !g.crowded(l.tried) && l.take() {
+		return nil, nil
 	}
-	tk := g.enter(t, tried, want)
-	for m := range g.untried(tried) {
+	tk := l.enter()
+	for m := range g.untried(l.tried) {
 		m.serve() // the requests in front may wait for something else
 	}
-	// Only a request that has to wait counts for the length of the queue, and this one may have got
-	// its place by now.
-	if g.waiting.Len() > g.MaxQueue && tk.own.Waits() {
+	if !tk.own.Waits() {
+		return nil, nil
+	}
+	for m := range g.untried(l.tried) {
+		l.lacks(m.peer, tk.since)
+	}
+	if g.waiting.Len() > g.MaxQueue {
 		tk.makeRoom()
 	}
-	g.pool.mu.Unlock()
-	taken := false
-	defer func() { // also when the thread is killed
-		if !taken {
-			g.withdraw(tk)
-		}
-	}()
-	p, err := tk.promise.Await(t, max(time.Until(until), 0))
-	switch {
-	case err == nil:
-		taken = true
-		return p, nil
-	case left(err), err == errNowhere, err == errQueueFull:
-		return place{}, err
-	}
-	return place{}, errNoPlace
+	return tk, nil
 }
 
 // has reports whether there is a member that was not tried.
@@ -230,25 +208,13 @@ func (g *Group) crowded(tried []*peer) bool {
 	return false
 }
 
-// withdraw gives up waiting, and gives back a place that came meanwhile. It gives nothing to the
-// requests behind: if they could have a place, serve would have passed over this one.
-func (g *Group) withdraw(tk *ticket) {
-	g.pool.mu.Lock()
-	was := tk.withdraw()
-	g.pool.mu.Unlock()
-	if was {
-		return
-	}
-	if p, err := tk.promise.Value(); err == nil {
-		g.release(p.member, p.kept, 0)
-	}
-}
-
-// release gives a place back, and with it a connection that may be used again, if there is one, for
-// as long as limit; 0: the upstream has not said for how long.
-func (g *Group) release(m *member, k kept, limit time.Duration) {
+// release gives the place back, and with it a connection that may be used again, if there is one,
+// for as long as limit; 0: the upstream has not said for how long.
+func (l *Lease) release(k kept, limit time.Duration) {
+	g, m := l.group, l.at
 	g.pool.mu.Lock()
 	m.active--
+	l.letGo(m.peer)
 	switch {
 	case k.stream == nil:
 	case g.MaxIdle == 0 || m.gone || !g.again(k.record, limit):
@@ -262,6 +228,7 @@ func (g *Group) release(m *member, k kept, limit time.Duration) {
 	m.forget()
 	m.serve()
 	g.pool.mu.Unlock()
+	l.at, l.kept, l.ended = nil, kept{}, time.Now()
 }
 
 // again reports whether a connection may serve another request, and until when it may wait for it.
@@ -284,43 +251,46 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// take takes a place for a request on l, if there is one.
-func (g *Group) take(l *loop.Loop, tried []*peer, want Want) (place, bool) {
-	m := g.choose(tried)
+// take takes a place for the request, if there is one.
+func (l *Lease) take() bool {
+	g, m := l.group, l.choose()
 	if m == nil {
-		return place{}, false
+		return false
 	}
-	p := place{member: m, others: -1}
-	for range g.untried(tried) {
-		p.others++
+	l.at, l.others = m, -1
+	for range g.untried(l.tried) {
+		l.others++
 	}
 	switch {
 	case len(m.idle) == 0:
-	case want == Fresh:
-		k := m.idleFor(l, g.Newest)
+	case l.want == Fresh:
+		k := m.idleFor(l.loop, g.Newest)
 		k.close() // its process can accept the new one, and there may be no other process
-	case want == JustUsed:
-		p.kept = m.justUsed(l)
+	case l.want == JustUsed:
+		l.kept = m.justUsed(l.loop)
 	default:
-		p.kept = m.idleFor(l, g.Newest)
+		l.kept = m.idleFor(l.loop, g.Newest)
 	}
-	for p.stream == nil && len(m.idle) > 0 && g.MaxConns > 0 &&
+	for l.kept.stream == nil && len(m.idle) > 0 && g.MaxConns > 0 &&
 		m.active+len(m.idle) >= g.MaxConns {
 		m.closeOldest() // it has the place that the request wants
 	}
+	now := time.Now()
 	m.active++
-	m.peak.note(m.active, time.Now())
+	l.hold(m.peer, now)
+	m.peak.note(m.active, now)
 	m.probed()
-	return p, true
+	return true
 }
 
 // choose returns the member whose turn it is, nil if none has a place: a primary one if possible,
 // then a backup. Those that the checks have taken out follow only if the group has no others: the
 // checks may be wrong. Last are those that did not work lately.
-func (g *Group) choose(tried []*peer) *member {
+func (l *Lease) choose() *member {
+	g := l.group
 	if len(g.members) == 1 {
 		m := g.members[0]
-		if slices.Contains(tried, m.peer) || !g.room(m.peer) {
+		if slices.Contains(l.tried, m.peer) || !l.room(m.peer) {
 			return nil
 		}
 		return m
@@ -331,9 +301,9 @@ func (g *Group) choose(tried []*peer) *member {
 		for _, backup := range [2]bool{false, true} {
 			if m := g.best(func(m *member) bool {
 				ok := m.backup == backup && m.works(now) && !(checked && m.out()) &&
-					!slices.Contains(tried, m.peer)
+					!slices.Contains(l.tried, m.peer)
 				working = working || ok
-				return ok && g.room(m.peer)
+				return ok && l.room(m.peer)
 			}); m != nil {
 				return m
 			}
@@ -343,13 +313,9 @@ func (g *Group) choose(tried []*peer) *member {
 		}
 	}
 	return g.best(func(m *member) bool {
-		return !slices.Contains(tried, m.peer) && g.room(m.peer)
+		return !slices.Contains(l.tried, m.peer) && l.room(m.peer)
 	})
 }
-
-// room reports whether a request of the route may have another connection to p, whichever routes
-// have the others.
-func (g *Group) room(p *peer) bool { return g.MaxConns == 0 || p.active < g.MaxConns }
 
 // best chooses among the members that are eligible, by turns or by the fewest connections for the
 // weight. Of several with as few, it takes the one whose turn it is.

@@ -135,10 +135,18 @@ func crowd(t *testing.T, n int) (all []*service, addresses []string) {
 	return all, addresses
 }
 
-// stepwise is a service that answers a request when it is told to.
+// stepwise is a service that answers a request when it is told to, and all when the test ends.
 func stepwise(t *testing.T) (*service, chan<- bool) {
-	goOn := make(chan bool)
-	return start(t, func(int, string) string { <-goOn; return "hello" }), goOn
+	goOn, ended := make(chan bool), make(chan bool)
+	s := start(t, func(int, string) string {
+		select {
+		case <-goOn:
+		case <-ended:
+		}
+		return "hello"
+	})
+	t.Cleanup(func() { close(ended) })
+	return s, goOn
 }
 
 // route is a group whose requests run on a loop of its own.

@@ -1,9 +1,9 @@
 package upstream
 
 import (
-	"crypto/tls"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -48,12 +48,19 @@ type Lease struct {
 	Stay   bool
 
 	group *Group
-	at    *member   // whose place it has; nil: none
-	tried []*peer   // those that failed
-	many  bool      // there is more than one upstream
-	tls   *tls.Conn // over the place's stream; nil: none
+	tried []*peer // those that failed
+	many  bool    // there is more than one upstream
 
-	record *record // of the connection
+	// What Connect wants.
+	loop   *loop.Loop // of the thread
+	client netip.Addr
+	want   Want
+
+	// The place that the lease has. While Connect waits for it, the goroutine that gives it sets
+	// these.
+	at     *member // nil: none
+	kept   kept    // the connection; its stream is nil if it is a new one
+	others int     // how many members the request has not tried, besides this one
 
 	// For Asked.
 	last                *member // that had a place
@@ -72,7 +79,8 @@ func (g *Group) Lease() Lease { return Lease{group: g} }
 //
 // After an error the lease may still have the place of the upstream that was tried last; Name tells
 // which. loop.ErrClientGone and loop.ErrCanceled end the wait; see Busy for the other errors.
-func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, kept bool, err error) {
+func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool, err error) {
+	l.loop, l.client, l.want = t.Loop(), loop.ClientOf(t), want
 	now := time.Now()
 	if l.began.IsZero() {
 		l.began = now
@@ -89,20 +97,24 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, kept bool,
 		rest -= time.Since(now)
 	}
 	for again := false; ; {
-		p, err := l.group.acquire(t, until, l.tried, want)
+		tk, err := l.acquire()
+		if tk != nil {
+			err = tk.await(t, until)
+		}
 		if err != nil {
 			return nil, false, err
 		}
-		l.at, l.last, l.many = p.member, p.member, p.others+len(l.tried) > 0
-		if p.stream != nil {
-			if s := p.use(t.Loop()); s != nil {
-				l.tls, l.record = p.kept.tls, p.record
+		p := l.at
+		l.last, l.many = p, l.others+len(l.tried) > 0
+		if l.kept.stream != nil {
+			if s := l.kept.use(l.loop); s != nil {
 				return s, true, nil
 			}
 			// The kept connection has ended, and others that were kept with it probably have, too.
 			// A new one takes the place.
+			l.kept = kept{}
 		}
-		n := p.others + 1
+		n := l.others + 1
 		if p.peer.host != nil && !again {
 			n++ // the name may lead elsewhere by now
 		}
@@ -115,12 +127,12 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, kept bool,
 		rest -= time.Since(begin)
 		switch {
 		case err == nil:
-			l.record = &record{born: begin}
+			l.kept.record = &record{born: begin}
 			return s, false, nil
 		case left(err), sysio.Exhausted(err):
 			return nil, false, err
 		}
-		blame := l.blames(err, share, p.others+1+len(l.tried))
+		blame := l.blames(err, share, l.others+1+len(l.tried))
 		if p.refused(blame) && l.many && l.group.Unreached != nil {
 			l.group.Unreached(p.title(), err)
 		}
@@ -145,20 +157,20 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, kept bool,
 // secure makes TLS on a new stream, or closes it.
 func (l *Lease) secure(s *stream.Stream, until time.Time) (err error) {
 	defer func() { // also when the thread is killed
-		if l.tls == nil {
+		if l.kept.tls == nil {
 			_ = s.Close()
 		}
 	}()
-	l.tls, err = l.at.handshake(s, until)
+	l.kept.tls, err = l.at.handshake(s, until)
 	return err
 }
 
 // Over returns what the caller speaks on: s, the place's stream, or TLS over it.
 func (l *Lease) Over(s *stream.Stream) net.Conn {
-	if l.tls == nil {
+	if l.kept.tls == nil {
 		return s
 	}
-	return l.tls
+	return l.kept.tls
 }
 
 // blames reports whether an error of dialing within that time speaks against one of n upstreams. One
@@ -218,7 +230,8 @@ func (l *Lease) Broke() { l.at.broke() }
 func (l *Lease) Keep(s *stream.Stream, limit time.Duration) {
 	var k kept
 	if fd, ok := s.Rest(); ok {
-		k = kept{fd: fd, loop: s.Loop(), stream: s, tls: l.tls, record: l.record}
+		k = l.kept
+		k.fd, k.loop, k.stream = fd, s.Loop(), s
 		k.served++
 	} else {
 		_ = s.Close()
@@ -231,11 +244,11 @@ func (l *Lease) Keep(s *stream.Stream, limit time.Duration) {
 func (l *Lease) Close(s *stream.Stream) {
 	switch {
 	case s == nil:
-	case l.tls == nil:
+	case l.kept.tls == nil:
 		_ = s.Close()
 	default: // not by way of s, which might yield: a thread that is killed would not come back
 		if fd, err := s.Release(); err == nil {
-			sayGoodbye(l.tls, fd)
+			sayGoodbye(l.kept.tls, fd)
 			sysio.Close(fd)
 		}
 	}
@@ -247,11 +260,6 @@ func (l *Lease) Release() {
 	if l.at != nil {
 		l.release(kept{}, 0)
 	}
-}
-
-func (l *Lease) release(k kept, limit time.Duration) {
-	l.group.release(l.at, k, limit)
-	l.at, l.tls, l.record, l.ended = nil, nil, nil, time.Now()
 }
 
 // Asked returns what the access log says of the request: the upstream that had the last place, and

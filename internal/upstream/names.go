@@ -186,7 +186,7 @@ func (g *Group) sync() {
 		}
 	}
 	var waiting []*ticket
-	for e := range g.waiting.InTurn() {
+	for e := range g.waiting.InTurn(nil) {
 		waiting = append(waiting, e.Value)
 	}
 	for _, tk := range waiting {
@@ -196,11 +196,11 @@ func (g *Group) sync() {
 			}
 		}
 		for _, m := range g.members {
-			if !slices.Contains(before, m) && !slices.Contains(tk.tried, m.peer) {
+			if !slices.Contains(before, m) && !slices.Contains(tk.lease.tried, m.peer) {
 				tk.join(m.peer)
 			}
 		}
-		if len(tk.at) == 0 { // it has tried all that are left
+		if len(tk.spots) == 0 { // it has tried all that are left
 			tk.withdraw()
 			tk.promise.Reject(errNowhere)
 		}

@@ -36,8 +36,9 @@ type peer struct {
 	tls  *tls.Config // nil: none
 	pool *Pool
 
-	active  int    // connections in use, and those that are being made
-	peak    peak   // of active
+	active  int  // connections in use, and those that are being made
+	peak    peak // of active
+	holders holders
 	idle    []kept // the last one is the latest
 	gone    bool   // host leads to it no more
 	waiting queue

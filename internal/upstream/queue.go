@@ -11,15 +11,11 @@ import (
 
 // ticket is a request that waits for a place, at all members of its group that it has not tried.
 type ticket struct {
-	promise loop.Promise[place]
-	group   *Group
-	loop    *loop.Loop // of its thread
-	client  netip.Addr
+	lease   *Lease // of the request; it has the place when the promise is resolved
+	promise loop.Promise[struct{}]
 	since   time.Time
-	tried   []*peer
-	want    Want
 	own     entry // in the group's queue
-	at      []spot
+	spots   []spot
 }
 
 type entry = fair.Entry[*ticket]
@@ -38,26 +34,56 @@ type queue struct {
 	groups  map[*Group]int // how many are of each route
 }
 
-// enter has a request wait, behind the others of its client. The caller holds the pool's lock, here
-// and in the functions below.
-func (g *Group) enter(t *loop.Thread, tried []*peer, want Want) *ticket {
-	tk := &ticket{group: g, loop: t.Loop(), client: loop.ClientOf(t), since: time.Now(),
-		tried: tried, want: want}
+// enter has the request wait, behind the others of its client. The caller holds the pool's lock,
+// here and in the functions below, but for await.
+func (l *Lease) enter() *ticket {
+	tk := &ticket{lease: l, since: time.Now()}
 	tk.own.Value = tk
-	g.waiting.Add(tk.client, &tk.own)
-	for m := range g.untried(tried) {
+	l.group.waiting.Add(l.client, &tk.own)
+	for m := range l.group.untried(l.tried) {
 		tk.join(m.peer)
 	}
 	return tk
 }
 
+// await waits for the place up to the given time. If it comes too late, await gives it back.
+func (tk *ticket) await(t *loop.Thread, until time.Time) error {
+	taken := false
+	defer func() { // also when the thread is killed
+		if !taken {
+			tk.giveUp()
+		}
+	}()
+	_, err := tk.promise.Await(t, max(time.Until(until), 0))
+	switch {
+	case err == nil:
+		taken = true
+	case left(err), err == errNowhere, err == errQueueFull:
+	default:
+		err = errNoPlace
+	}
+	return err
+}
+
+// giveUp ends the wait, and gives back a place that came meanwhile. It gives nothing to the requests
+// behind: if they could have a place, serve would have passed over this one.
+func (tk *ticket) giveUp() {
+	l := tk.lease
+	l.group.pool.mu.Lock()
+	tk.withdraw()
+	l.group.pool.mu.Unlock()
+	if l.Held() {
+		l.release(l.kept, 0)
+	}
+}
+
 // makeRoom is for a group whose queue is full because of the ticket, which has come last. A request
 // of the client that has most gives way; that may be the ticket itself.
 func (tk *ticket) makeRoom() {
-	g := tk.group
+	g := tk.lease.group
 	g.waiting.Remove(&tk.own)
-	if most := g.waiting.Surplus(tk.client); most != nil {
-		g.waiting.Add(tk.client, &tk.own)
+	if most := g.waiting.Surplus(tk.lease.client); most != nil {
+		g.waiting.Add(tk.lease.client, &tk.own)
 		tk = most.Value
 	}
 	tk.withdraw()
@@ -71,7 +97,7 @@ func (l *Lease) Pressed(long time.Duration) bool {
 	}
 	l.group.pool.mu.Lock()
 	defer l.group.pool.mu.Unlock()
-	for e := range l.at.waiting.tickets.InTurn() {
+	for e := range l.at.waiting.tickets.InTurn(nil) {
 		if time.Since(e.Value.since) >= long {
 			return true
 		}
@@ -85,39 +111,36 @@ func (tk *ticket) join(p *peer) {
 	if q.groups == nil {
 		q.groups = make(map[*Group]int)
 	}
-	q.groups[tk.group]++
+	q.groups[tk.lease.group]++
 	e := &entry{Value: tk}
-	q.tickets.Add(tk.client, e)
-	tk.at = append(tk.at, spot{p, e})
+	q.tickets.Add(tk.lease.client, e)
+	tk.spots = append(tk.spots, spot{p, e})
 }
 
 // leave takes the ticket out of the queue at p, if it is there.
 func (tk *ticket) leave(p *peer) {
-	for i, s := range tk.at {
+	for i, s := range tk.spots {
 		if s.peer == p {
 			s.peer.waiting.tickets.Remove(s.entry)
-			s.peer.waiting.left(tk.group)
-			tk.at = slices.Delete(tk.at, i, i+1)
+			s.peer.waiting.left(tk.lease.group)
+			tk.spots = slices.Delete(tk.spots, i, i+1)
 			return
 		}
 	}
 }
 
-// withdraw takes the ticket out of all queues, and reports whether it was in any.
-func (tk *ticket) withdraw() bool {
-	return tk.end((*fair.Queue[*ticket]).Remove)
-}
+// withdraw takes the ticket out of all queues.
+func (tk *ticket) withdraw() { tk.end((*fair.Queue[*ticket]).Remove) }
 
 // end takes the ticket out of all queues, with Take or Remove of fair.Queue.
-func (tk *ticket) end(out func(*fair.Queue[*ticket], *entry)) bool {
-	waited := tk.own.Waits() || len(tk.at) > 0
-	for _, s := range tk.at {
+func (tk *ticket) end(out func(*fair.Queue[*ticket], *entry)) {
+	g := tk.lease.group
+	for _, s := range tk.spots {
 		out(&s.peer.waiting.tickets, s.entry)
-		s.peer.waiting.left(tk.group)
+		s.peer.waiting.left(g)
 	}
-	tk.at = nil
-	out(&tk.group.waiting, &tk.own)
-	return waited
+	tk.spots = nil
+	out(&g.waiting, &tk.own)
 }
 
 // left notes that a ticket of g is not in the queue any more.
@@ -127,39 +150,39 @@ func (q *queue) left(g *Group) {
 	}
 }
 
-// serve gives places to the requests that wait, as it is their turn. It passes over a request whose
-// route has reached its own limit: otherwise one long answer would hold up all routes, though only
-// one of them has the low limit. What it leaves can have no place until one becomes free.
+// serve gives places to the requests that wait, as it is their turn, and first to those whose site
+// has none. It passes over a request whose route has reached its own limit: otherwise one long
+// answer would hold up all routes, though only one of them has the low limit. What it leaves can
+// have no place until one becomes free, or is spare no more.
 func (p *peer) serve() {
-	if !p.hasRoom() {
-		return
-	}
-	var none *Group // none of its members has a place for a request that has tried nothing
-	for e := range p.waiting.tickets.InTurn() {
-		tk := e.Value
-		if !tk.group.room(p) || tk.tried == nil && tk.group == none {
-			continue
-		}
-		got, ok := tk.group.take(tk.loop, tk.tried, tk.want)
-		switch {
-		case ok:
-			tk.end((*fair.Queue[*ticket]).Take)
-			tk.promise.Resolve(got)
-			if !p.hasRoom() {
-				return
-			}
-		case tk.tried == nil:
-			none = tk.group
-		}
+	if p.hasRoom() && p.serveThose(p.hasNone) && p.serveThose(p.hasRoomFor) {
+		p.spareEnds()
 	}
 }
 
-// hasRoom reports whether a route whose requests wait may have another connection.
-func (p *peer) hasRoom() bool {
-	for g := range p.waiting.groups {
-		if g.room(p) {
-			return true
+// serveThose serves the requests of the sites that may have a place. It reports whether there is
+// still room.
+func (p *peer) serveThose(may func(site netip.Addr) bool) bool {
+	var none *Group // none of its members has a place for a request of the site that has tried nothing
+	for e := range p.waiting.tickets.InTurn(func(site netip.Addr) bool {
+		none = nil
+		return may(site)
+	}) {
+		tk := e.Value
+		l := tk.lease
+		if !l.room(p) || l.tried == nil && l.group == none {
+			continue
+		}
+		switch {
+		case l.take():
+			tk.end((*fair.Queue[*ticket]).Take)
+			tk.promise.Resolve(struct{}{})
+			if !p.hasRoom() {
+				return false
+			}
+		case l.tried == nil:
+			none = l.group
 		}
 	}
-	return false
+	return true
 }

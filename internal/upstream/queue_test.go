@@ -81,6 +81,18 @@ func TestCrowdInQueue(t *testing.T) {
 		s.MaxConns, s.MaxQueue = 1, most
 	})
 	crowd, others := make(chan got, most+3), make(chan got, 2)
+	// refused waits for the one that gives way.
+	refused := func(what string) {
+		t.Helper()
+		select {
+		case g := <-crowd:
+			if !upstream.Busy(g.err) {
+				t.Fatalf("%s: %v", what, g)
+			}
+		case g := <-others:
+			t.Fatalf("another client's request is refused, not %s: %v", what, g)
+		}
+	}
 	r.askFor("192.0.2.1", "crowd", crowd)
 	s.requests(t, 1)
 	for i := range most {
@@ -88,14 +100,10 @@ func TestCrowdInQueue(t *testing.T) {
 		wait.Until(t, "it waits", func() bool { return pool.Waiting() == i+1 })
 	}
 	r.askFor("192.0.2.1", "crowd-too-many", crowd)
-	if g := <-crowd; !upstream.Busy(g.err) {
-		t.Error("its own: ", g)
-	}
+	refused("the crowd's own")
 	for _, from := range []string{"192.0.2.2", "192.0.2.3"} {
 		r.askFor(from, from, others)
-		if g := <-crowd; !upstream.Busy(g.err) {
-			t.Error("one of the crowd: ", g)
-		}
+		refused("one of the crowd")
 	}
 	if n := pool.Waiting(); n != most {
 		t.Error(n, " wait")

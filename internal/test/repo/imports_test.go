@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"internal/networks":         {},
 	"internal/relay":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/ascii", "internal/http1", "internal/upstream"},
 	"internal/coding":           {"loop", "internal/ascii"},
-	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/fair", "internal/metrics", "internal/sysio"},
+	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/fair", "internal/metrics", "internal/networks", "internal/sysio"},
 	"internal/http1":            {"internal/ascii"},
 	"internal/http2":            {"internal/ascii", "internal/http1"},
 	"internal/names":            {"internal/ascii"},
