@@ -58,8 +58,8 @@ func ExampleHandler() {
 		stock := loop.Go(req.Thread, func(t *loop.Thread) (int, error) {
 			return 3, t.Sleep(time.Millisecond)
 		})
-		n, err := loop.AwaitAll(req.Thread, 10*time.Second, price, stock)
-		if err != nil {
+		n, errs := loop.AwaitAll(req.Thread, 10*time.Second, price, stock)
+		if errors.Join(errs...) != nil {
 			return http.StatusGatewayTimeout
 		}
 		fmt.Fprintf(resp, "%d left, %d each", n[1], n[0])

@@ -284,13 +284,13 @@ func TestFromHoldsNoBuffer(t *testing.T) {
 			t.Logf("an upload holds %d bytes", n)
 		}
 		ready.Resolve(true)
-		texts, err := loop.AwaitAll(th, wait.Patience, asked...)
+		texts, errs := loop.AwaitAll(th, wait.Patience, asked...)
 		for _, text := range texts {
 			if text != "POST -1 [chunked] 2 2" {
 				t.Error(text)
 			}
 		}
-		if err != nil {
+		if err := errors.Join(errs...); err != nil {
 			t.Error(err)
 		}
 	})

@@ -175,27 +175,23 @@ func (t *Thread) Await(d time.Duration, f func(ctx context.Context) error) error
 }
 
 // AwaitAll waits until all of the promises are settled, for d at most, or without limit if d is
-// negative, and returns their values in the order given; t is the calling thread. A promise that
-// fails does not end the wait: the error is that of the first one, in the order given, that has
-// failed, and the values of the others are there. If the wait ends early, the error is one of
-// Thread.AwaitAny's, and there are no values.
-func AwaitAll[T any](t *Thread, d time.Duration, promises ...*Promise[T]) ([]T, error) {
+// negative; t is the calling thread. It returns all that there is, in the order given: a value or an
+// error of each promise. A promise that fails does not end the wait. For one that is not settled
+// when the wait ends, the error is that of the wait, one of Thread.AwaitAny's. errors.Join makes one
+// error of them, which is nil if all have values.
+func AwaitAll[T any](t *Thread, d time.Duration, promises ...*Promise[T]) ([]T, []error) {
 	sources := make([]Source, len(promises))
 	for i, p := range promises {
 		sources[i] = p
 	}
-	if err := t.AwaitAll(d, sources...); err != nil {
-		return nil, err
-	}
-	values := make([]T, len(promises))
-	var first error
+	ended := t.AwaitAll(d, sources...)
+	values, errs := make([]T, len(promises)), make([]error, len(promises))
 	for i, p := range promises {
-		values[i] = p.value
-		if first == nil {
-			first = p.err
+		if values[i], errs[i] = p.Value(); ended != nil && errs[i] == ErrPending {
+			errs[i] = ended
 		}
 	}
-	return values, first
+	return values, errs
 }
 
 func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {

@@ -229,22 +229,23 @@ func TestAwaitAllValues(t *testing.T) {
 					return i, err
 				})
 			}
-			if got, err := loop.AwaitAll[int](th, 0); len(got) != 0 || err != nil {
-				t.Error(got, err)
+			if got, errs := loop.AwaitAll[int](th, 0); len(got)+len(errs) != 0 {
+				t.Error(got, errs)
 			}
-			got, err := loop.AwaitAll(th, -1, later(1, nil), later(2, nil), later(3, nil))
-			if !slices.Equal(got, []int{1, 2, 3}) || err != nil {
-				t.Error(got, err)
+			got, errs := loop.AwaitAll(th, -1, later(1, nil), later(2, nil), later(3, nil))
+			if !slices.Equal(got, []int{1, 2, 3}) || errors.Join(errs...) != nil {
+				t.Error(got, errs)
 			}
 			other := errors.New("other")
-			got, err = loop.AwaitAll(th, -1, later(1, nil), later(2, errBoom), later(3, other))
-			if !slices.Equal(got, []int{1, 2, 3}) || err != errBoom {
-				t.Error(got, err)
+			got, errs = loop.AwaitAll(th, -1, later(1, nil), later(2, errBoom), later(3, other))
+			if !slices.Equal(got, []int{1, 2, 3}) || !slices.Equal(errs, []error{nil, errBoom, other}) {
+				t.Error(got, errs)
 			}
-			pending := new(loop.Promise[int])
-			got, err = loop.AwaitAll(th, time.Millisecond, later(1, errBoom), pending)
-			if got != nil || err != loop.ErrDeadlineExceeded {
-				t.Error(got, err)
+			done, pending := new(loop.Promise[int]), new(loop.Promise[int])
+			done.Resolve(7)
+			got, errs = loop.AwaitAll(th, time.Millisecond, pending, done)
+			if !slices.Equal(got, []int{0, 7}) || !slices.Equal(errs, []error{loop.ErrDeadlineExceeded, nil}) {
+				t.Error(got, errs)
 			}
 		})
 		mustRun(t, l)

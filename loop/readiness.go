@@ -1,6 +1,9 @@
 package loop
 
-import "net"
+import (
+	"net"
+	"os"
+)
 
 // Readiness is a Source that is ready when a descriptor can be read, or written, or has hung up. If
 // CloseFD closes the descriptor meanwhile, AwaitAny and AwaitAll return net.ErrClosed with the
@@ -10,6 +13,7 @@ type Readiness struct {
 	fd     int
 	number bool // d is looked up by fd at each Watch
 	events uint16
+	file   *os.File // nil, or what must not be collected, and closed, during a wait
 }
 
 // Readable returns a source that is ready when fd can be read. It can be used again and again.
@@ -18,6 +22,17 @@ func Readable(fd int) *Readiness { return &Readiness{fd: fd, number: true, event
 
 // Writable returns a source that is ready when fd can be written; see Readable.
 func Writable(fd int) *Readiness { return &Readiness{fd: fd, number: true, events: out} }
+
+// ReadableFile returns a source that is ready when f, a pipe or the like, can be read: then f.Read
+// returns what there is, and does not wait. AwaitRead says what else holds for f's descriptor. If f
+// is closed, nothing can wait for the source.
+func ReadableFile(f *os.File) *Readiness {
+	r := &Readiness{fd: -1, number: true, events: in, file: f}
+	if c, err := f.SyscallConn(); err == nil {
+		_ = c.Control(func(fd uintptr) { r.fd = int(fd) })
+	}
+	return r
+}
 
 // Readable returns a source that is ready when d can be read. It can be used again and again.
 func (d *Descriptor) Readable() *Readiness { return &Readiness{d: d, events: in} }

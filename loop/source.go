@@ -31,7 +31,8 @@ type Source interface {
 // returns for another reason, the sources are asked once more, and if none is ready the index is -1
 // and the error ErrDeadlineExceeded, ErrCanceled, or ErrClientGone. With t's own socket among
 // the sources, ErrClientGone is not returned: reading from the socket tells. For a source that
-// cannot be waited for, AwaitAny returns its index and its error.
+// cannot be waited for, AwaitAny returns its index and its error. A source that is nil, or a nil
+// *Timer, is never ready.
 func (t *Thread) AwaitAny(d time.Duration, sources ...Source) (int, error) {
 	return t.awaitSources(d, sources, false)
 }
@@ -91,8 +92,10 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 // error.
 func (s *selection) watch(t *Thread) (int, error) {
 	for i, source := range s.sources {
-		if err := source.Watch(t); err != nil {
-			return i, err
+		if source != nil {
+			if err := source.Watch(t); err != nil {
+				return i, err
+			}
 		}
 		s.watched++
 	}
@@ -101,7 +104,9 @@ func (s *selection) watch(t *Thread) (int, error) {
 
 func (s *selection) unwatch(t *Thread) {
 	for _, source := range s.sources[:s.watched] {
-		source.Unwatch(t)
+		if source != nil {
+			source.Unwatch(t)
+		}
 	}
 }
 
@@ -109,14 +114,18 @@ func (s *selection) unwatch(t *Thread) {
 func (s *selection) ask() (index int, done bool, err error) {
 	if !s.all {
 		for i, source := range s.sources {
-			if source.Ready() {
+			if source != nil && source.Ready() {
 				return i, true, gone(source)
 			}
 		}
 		return -1, false, nil
 	}
-	for s.passed < len(s.sources) && s.sources[s.passed].Ready() {
-		if err := gone(s.sources[s.passed]); err != nil {
+	for s.passed < len(s.sources) {
+		source := s.sources[s.passed]
+		if source == nil || !source.Ready() {
+			break
+		}
+		if err := gone(source); err != nil {
 			return s.passed, true, err
 		}
 		s.passed++

@@ -371,3 +371,50 @@ func TestReadyMayYield(t *testing.T) {
 		mustRun(t, l)
 	})
 }
+
+// TestNilIsNeverReady: a source that is not there keeps its index, and nothing else.
+func TestNilIsNeverReady(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		l.Go(func(th *loop.Thread) {
+			var none *loop.Timer
+			if i, err := th.AwaitAny(-1, nil, none, th.After(0)); i != 2 || err != nil {
+				t.Error(i, err)
+			}
+			if i, err := th.AwaitAny(time.Millisecond, nil, none); i != -1 || err != loop.ErrDeadlineExceeded {
+				t.Error(i, err)
+			}
+			want(t, th.AwaitAll(time.Millisecond, th.After(0), nil), loop.ErrDeadlineExceeded)
+		})
+		mustRun(t, l)
+	})
+}
+
+// TestReadableFile: an os.File is awaited and read without holding the loop.
+func TestReadableFile(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		l.Go(func(th *loop.Thread) {
+			readable := loop.ReadableFile(r)
+			if i, err := th.AwaitAny(0, readable); i != -1 || err != loop.ErrDeadlineExceeded {
+				t.Error(i, err)
+			}
+			th.Go(func(*loop.Thread) error { _, err := w.WriteString("hello"); return err })
+			if _, err := th.AwaitAny(time.Minute, readable); err != nil {
+				t.Error(err)
+			}
+			buf := make([]byte, 9)
+			if n, err := r.Read(buf); string(buf[:n]) != "hello" || err != nil {
+				t.Errorf("%q, %v", buf[:n], err)
+			}
+			r.Close()
+			if i, err := th.AwaitAny(time.Minute, loop.ReadableFile(r)); i != 0 || !errors.Is(err, unix.EBADF) {
+				t.Error(i, err)
+			}
+		})
+		mustRun(t, l)
+	})
+}

@@ -7,7 +7,7 @@ import (
 )
 
 // Timer is a Source that is ready from some time on. Only threads of the loop on which it was made
-// may use it, one at a time.
+// may use it, one at a time. As a source, a nil Timer is never ready.
 type Timer struct {
 	loop   *Loop
 	timer  timeoutwheel.Timer
@@ -35,6 +35,9 @@ func (tm *Timer) Reset(d time.Duration) {
 // Watch implements Source. Only now the wheel is told: a timer that no thread waits for costs
 // nothing.
 func (tm *Timer) Watch(t *Thread) error {
+	if tm == nil {
+		return nil
+	}
 	if tm.waiter != nil {
 		return ErrAwaited
 	}
@@ -45,12 +48,14 @@ func (tm *Timer) Watch(t *Thread) error {
 }
 
 // Ready implements Source.
-func (tm *Timer) Ready() bool { return tm.loop.now >= tm.at }
+func (tm *Timer) Ready() bool { return tm != nil && tm.loop.now >= tm.at }
 
 // Unwatch implements Source.
 func (tm *Timer) Unwatch(*Thread) {
-	tm.waiter = nil
-	tm.loop.wheel.Cancel(&tm.timer)
+	if tm != nil {
+		tm.waiter = nil
+		tm.loop.wheel.Cancel(&tm.timer)
+	}
 }
 
 type timerExpiry Timer

@@ -93,7 +93,7 @@ type attempt struct {
 func (a *attempts) dialTCP(addrs []netip.AddrPort) (*Stream, error) {
 	defer a.closeAll() // also when the thread is killed
 	for {
-		if len(addrs) > 0 && (len(a.running) == 0 || a.next != nil && a.next.Ready()) {
+		if len(addrs) > 0 && (len(a.running) == 0 || a.next.Ready()) {
 			to := addrs[0]
 			if addrs = addrs[1:]; len(addrs) > 0 {
 				a.next = a.nextAfter()
@@ -114,10 +114,7 @@ func (a *attempts) dialTCP(addrs []netip.AddrPort) (*Stream, error) {
 		for _, r := range a.running {
 			sources = append(sources, r.writable)
 		}
-		if a.next != nil {
-			sources = append(sources, a.next)
-		}
-		i, err := a.thread.AwaitAny(left, sources...)
+		i, err := a.thread.AwaitAny(left, append(sources, a.next)...)
 		if err != nil {
 			return nil, err
 		}

@@ -122,8 +122,8 @@ func fanOut(url string) lwango.Handler {
 		for i := range asked {
 			asked[i] = loop.Go(req.Thread, ask)
 		}
-		texts, err := loop.AwaitAll(req.Thread, tasks.FanOutLimit, asked...)
-		if err != nil {
+		texts, errs := loop.AwaitAll(req.Thread, tasks.FanOutLimit, asked...)
+		if err := errors.Join(errs...); err != nil {
 			return resp.Error(502, err)
 		}
 		text, err := tasks.FannedOut(texts)

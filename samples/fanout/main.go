@@ -77,15 +77,12 @@ func all(req *lwango.Request, resp *lwango.Response) int {
 			return ask(t, address, target)
 		}))
 	}
-	answers, err := loop.AwaitAll(req.Thread, -1, asked...) // ask has its own limit
-	if answers == nil {
-		return failure(err) // the client has left
-	}
-	var failed []error
-	for i, p := range asked {
-		if _, err := p.Value(); err != nil {
+	answers, errs := loop.AwaitAll(req.Thread, -1, asked...) // ask has its own limit
+	failed := 0
+	for i, err := range errs {
+		if err != nil {
 			answers[i].Error = err.Error()
-			failed = append(failed, err)
+			failed++
 		}
 	}
 	text, err := json.MarshalIndent(answers, "", "\t")
@@ -94,8 +91,8 @@ func all(req *lwango.Request, resp *lwango.Response) int {
 	}
 	resp.Header().Set("Content-Type", "application/json")
 	resp.SetBody(append(text, '\n'))
-	if len(failed) == len(upstreams) {
-		return failure(errors.Join(failed...))
+	if failed == len(upstreams) { // or the client has left
+		return failure(errors.Join(errs...))
 	}
 	return 200
 }
