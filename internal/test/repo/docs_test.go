@@ -271,7 +271,7 @@ func TestGuidesAreChecked(t *testing.T) {
 		"resp.JSN(200, nil)": "JSN",
 		"func f() int {}":    "missing return",
 		"x := (":             "expected",
-		"n, err := req.ReadFD(fd, buf, d)\n...\n_ = n":            "",
+		"n, err := req.ReadFD(d, fd, buf)\n...\n_ = n":            "",
 		"package main\n\nimport \"fmt\"\n\nfunc main() {}":        "not used",
 		"package main\n\nfunc main() {}":                          "",
 		"func show(req *lwango.Request) int { return undefined }": "undefined",
