@@ -207,9 +207,9 @@ func (a *admission) note(l *loop.Loop, set *settings) {
 		"out_of_descriptors", l.Scarce())
 }
 
-// turnAway answers 503 on fd, for which there is no place. No turn serves c: it lingers, because a
+// turnAway answers 503 on fd, for which there is no room. No turn serves c: it lingers, because a
 // socket that is closed before the request arrives is reset then, and the reset may overtake the
-// answer. Without a place for that either, turnAway closes fd at once.
+// answer. Without room for that either, turnAway closes fd at once.
 func (p *port) turnAway(fd int, c *connection, set *settings) {
 	if p.TLS != nil {
 		sysio.Close(fd)

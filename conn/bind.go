@@ -21,7 +21,7 @@ const maxJSONSize = 10 << 20
 const maxJSONDepth = 256
 
 // BindError says what is wrong with what a client has sent. Its text is for the client: it names
-// places and fields of the input, and no types of the program. See Response.Error.
+// positions and fields of the input, and no types of the program. See Response.Error.
 type BindError struct {
 	Status int    // 400, or 415 for a body of another type
 	Field  string // the name of the field or the parameter, "" if it is none
@@ -119,7 +119,7 @@ func decodeJSON(text []byte, v any, strict bool) error {
 		return badInput("", "expected JSON, not an empty body")
 	}
 	if at := tooDeep(text); at >= 0 {
-		return badInput("", "JSON%s: more than %d levels", place(text, int64(at)), maxJSONDepth)
+		return badInput("", "JSON%s: more than %d levels", position(text, int64(at)), maxJSONDepth)
 	}
 	if !strict {
 		return explainJSON(text, json.Unmarshal(text, v))
@@ -131,7 +131,7 @@ func decodeJSON(text []byte, v any, strict bool) error {
 	}
 	end := d.InputOffset()
 	if rest := bytes.TrimLeft(text[end:], " \t\r\n"); len(rest) > 0 {
-		return badInput("", "JSON%s: more behind the value", place(text, int64(len(text)-len(rest))))
+		return badInput("", "JSON%s: more behind the value", position(text, int64(len(text)-len(rest))))
 	}
 	return nil
 }
@@ -158,8 +158,8 @@ func tooDeep(text []byte) int {
 	return -1
 }
 
-// place names a byte of a text for people, who count lines and columns from 1.
-func place(text []byte, at int64) string {
+// position names a byte of a text for people, who count lines and columns from 1.
+func position(text []byte, at int64) string {
 	before := text[:min(at, int64(len(text)))]
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
@@ -174,15 +174,15 @@ func explainJSON(text []byte, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return badInput("", "JSON%s: unexpected end of JSON input", place(text, int64(len(text))))
+		return badInput("", "JSON%s: unexpected end of JSON input", position(text, int64(len(text))))
 	case errors.As(err, &syntax): // Offset counts the byte at fault, unless that is the end
 		at := syntax.Offset
 		if !strings.Contains(syntax.Error(), "end of JSON input") {
 			at--
 		}
-		return badInput("", "JSON%s: %s", place(text, at), syntax)
+		return badInput("", "JSON%s: %s", position(text, at), syntax)
 	case errors.As(err, &mismatch):
-		has, at := mismatch.Value, place(text, mismatch.Offset-1)
+		has, at := mismatch.Value, position(text, mismatch.Offset-1)
 		if want := jsonKind(mismatch.Type); want != "" && !strings.HasPrefix(has, "number ") {
 			has = "expected " + want + ", not " + has
 		} else {

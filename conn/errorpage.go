@@ -163,7 +163,7 @@ func (r *Request) alter(of *Request, path, query string, drop func(name string) 
 	r.path, r.prefix = []byte(path), of.prefix
 	r.user, r.authType, r.replaced = of.user, of.authType, slices.Clip(of.replaced)
 	r.idView = of.Layer().IDView()
-	r.place, r.log = of.place, of.log
+	r.counter, r.log = of.counter, of.log
 	r.values = slices.DeleteFunc(slices.Clone(of.values), value.once)
 	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.

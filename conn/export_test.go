@@ -65,7 +65,7 @@ func DecodeJSON(text []byte, v any, strict bool) error { return decodeJSON(text,
 func BindValues(v any, values url.Values) error { return bindValues(v, values, nil) }
 
 // Resting is how many exchanges rest under the invariants tag.
-const Resting = restingPlaces
+const Resting = maxResting
 
 // MakeID appends a new id of a request.
 func MakeID(b []byte) []byte { return makeID(b) }

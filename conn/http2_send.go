@@ -178,8 +178,8 @@ func (s *session) beginBlock(id uint32, flags uint8) (at int) {
 	return at
 }
 
-// endHead ends the frame that begins at a place of the output. A block that is longer than a frame
-// goes on in Continuation frames.
+// endHead ends the frame that begins at an offset of the output. A block that is longer than a
+// frame goes on in Continuation frames.
 func (s *session) endHead(at int) {
 	length := len(s.out) - at - http2.HeaderSize
 	if length > s.frame {

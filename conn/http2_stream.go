@@ -22,7 +22,7 @@ type h2stream struct {
 	user   *loop.Thread // that reads and writes: thread, or the tunnel's
 	tunnel *tunnel      // nil: no handler has taken the stream over
 	id     uint32
-	at     int // its place among the session's open streams; -1: none
+	at     int // its index among the session's open streams; -1: none
 	x      exchange
 	fields http2.Fields // of the request
 	bad    *http1.Error // the request is answered with this; nil: with what a handler says

@@ -27,21 +27,21 @@ var resting struct {
 	next int
 }
 
-const restingPlaces = 64
+const maxResting = 64
 
 // restLong exchanges x, which rests, for another one that has rested long.
 func restLong(x *exchange) *exchange {
 	resting.Lock()
 	defer resting.Unlock()
 	if resting.ring == nil {
-		resting.ring = make([]*exchange, restingPlaces)
+		resting.ring = make([]*exchange, maxResting)
 		for i := range resting.ring {
 			resting.ring[i] = newExchange()
 		}
 	}
-	place := &resting.ring[resting.next]
+	slot := &resting.ring[resting.next]
 	resting.next = (resting.next + 1) % len(resting.ring)
-	x, *place = *place, x
+	x, *slot = *slot, x
 	return x
 }
 

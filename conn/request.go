@@ -62,8 +62,8 @@ type Request struct {
 	idView    []byte   // the same: a part of raw, or of idText; nil: not decided
 	idText    [32]byte // of an id that was made
 
-	place uint32    // see SetPlace
-	log   AccessLog // see LogTo; nil: the server's
+	counter uint32    // see SetCounter
+	log     AccessLog // see LogTo; nil: the server's
 
 	// What trusted proxies say of the client, see believe.
 	proxied bool
@@ -89,7 +89,7 @@ func (r *Request) release() {
 	}
 	r.path, r.segments, r.replaced = nil, nil, nil
 	r.query, r.form, r.multipart = nil, nil, nil
-	r.id, r.idView, r.place = "", nil, 0
+	r.id, r.idView, r.counter = "", nil, 0
 	if r.log != nil {
 		r.log = nil
 	}

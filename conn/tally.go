@@ -26,14 +26,14 @@ type Tally struct {
 	// Resets are the streams that clients have taken back or made the server reset.
 	Resets int64
 
-	// Places are the requests by the number of their route, see RequestLayer.SetPlace, if Config.Count
-	// is set.
-	Places []PlaceTally
+	// Routes are the requests by the number of their counter, see RequestLayer.SetCounter, if
+	// Config.Count is set.
+	Routes []RouteTally
 }
 
-// PlaceTally counts the requests of one route, or of none. Its size is a multiple of that of a
+// RouteTally counts the requests of one route, or of none. Its size is a multiple of that of a
 // cache line.
-type PlaceTally struct {
+type RouteTally struct {
 	Status [6]int64 // answers by the first digit of their status; 0: the client left before one
 	Sent   int64    // bytes of the answers' bodies, before TLS; if one broke off, those acknowledged
 	Got    int64    // bytes of the requests' bodies that were read
@@ -43,7 +43,7 @@ type PlaceTally struct {
 	_     [3]int64
 }
 
-// NumTimeBounds is the number of bounds of PlaceTally.Times, each twice the one before.
+// NumTimeBounds is the number of bounds of RouteTally.Times, each twice the one before.
 const NumTimeBounds = 19
 
 const firstBound = 64 * time.Microsecond
@@ -52,7 +52,7 @@ const firstBound = 64 * time.Microsecond
 // before. What took longer than the last one, 16.8 s, is in Times[NumTimeBounds].
 func TimeBound(i int) time.Duration { return firstBound << i }
 
-// bucket returns the index in PlaceTally.Times.
+// bucket returns the index in RouteTally.Times.
 func bucket(d time.Duration) int {
 	return min(bits.Len64(uint64(max(d-1, 0))/uint64(firstBound)), NumTimeBounds)
 }
@@ -66,21 +66,21 @@ type tally struct {
 
 func (t *tally) copy() Tally {
 	c := t.Tally
-	c.Places = slices.Clone(t.Places)
+	c.Routes = slices.Clone(t.Routes)
 	return c
 }
 
-// place returns the counters of a route. There are as many as the configuration has had routes.
-func (t *tally) place(n uint32) *PlaceTally {
-	if int(n) >= len(t.Places) {
-		t.Places = append(t.Places, make([]PlaceTally, int(n)+1-len(t.Places))...)
+// route returns the counters of a route. There are as many as the configuration has had routes.
+func (t *tally) route(n uint32) *RouteTally {
+	if int(n) >= len(t.Routes) {
+		t.Routes = append(t.Routes, make([]RouteTally, int(n)+1-len(t.Routes))...)
 	}
-	return &t.Places[n]
+	return &t.Routes[n]
 }
 
-// SetPlace sets the route number under which Tally counts the request. The numbers of a router are
+// SetCounter sets the number by which Tally.Routes counts the request. The numbers of a router are
 // dense and begin with 1; 0 means that no route answers. The router calls it.
-func (r *Request) SetPlace(n uint32) { r.place = n }
+func (r *Request) SetCounter(n uint32) { r.counter = n }
 
 // untimed is the time of a handler that has not run, or has taken its connection over.
 const untimed = -1
@@ -97,7 +97,7 @@ func (x *exchange) count(status int) {
 	if !x.set.Count {
 		return
 	}
-	p := t.place(x.req.place)
+	p := t.route(x.req.counter)
 	p.Status[min(max(status/100, 0), 5)]++
 	p.Sent += x.sentBody()
 	p.Got += x.req.body.read

@@ -11,7 +11,7 @@ import (
 // tallied adds up what the loops of s have counted; of the routes only the first one.
 func tallied(s *site) (sum conn.Tally) {
 	s.T.Helper()
-	sum.Places = make([]conn.PlaceTally, 1)
+	sum.Routes = make([]conn.RouteTally, 1)
 	for _, l := range s.All {
 		loops.On(s.T, l, func(l *loop.Loop) {
 			t := s.Tally(l)
@@ -20,9 +20,9 @@ func tallied(s *site) (sum conn.Tally) {
 			sum.Ended += t.Ended
 			sum.Hijacked += t.Hijacked
 			sum.Lingering += t.Lingering
-			for _, p := range t.Places[:min(len(t.Places), 1)] {
-				sum.Places[0].Sent += p.Sent
-				sum.Places[0].Got += p.Got
+			for _, p := range t.Routes[:min(len(t.Routes), 1)] {
+				sum.Routes[0].Sent += p.Sent
+				sum.Routes[0].Got += p.Got
 			}
 		})
 	}

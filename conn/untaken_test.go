@@ -89,7 +89,7 @@ func TestLoggedBytes(t *testing.T) {
 			t.Helper()
 			n := <-logged
 			of[s] += n
-			if sent := tallied(s).Places[0].Sent; sent != of[s] {
+			if sent := tallied(s).Routes[0].Sent; sent != of[s] {
 				t.Errorf("%d bytes counted, %d logged", sent, of[s])
 				of[s] = sent
 			}

@@ -14,7 +14,7 @@ type Group struct {
 	mux    *Mux
 	prefix string
 	layers []Middleware // Checked, outermost first
-	begun  string       // the place of the first handler or group in it; empty: there is none
+	begun  string       // where its first handler or group was registered; empty: there is none
 }
 
 // Use puts layers around the group's handlers, within those that are there already. It is called
@@ -23,14 +23,14 @@ type Group struct {
 func (g *Group) Use(layers ...Middleware) {
 	if g.begun != "" {
 		panic(fmt.Sprintf("lwango: Use (%s): comes before the group's handlers, and there is one "+
-			"already (%s)", Place(), g.begun))
+			"already (%s)", Caller(), g.begun))
 	}
 	g.add(layers)
 }
 
 func (g *Group) add(layers []Middleware) {
 	for _, l := range layers {
-		g.layers = append(g.layers, Checked(l, Place()))
+		g.layers = append(g.layers, Checked(l, Caller()))
 	}
 }
 
@@ -40,7 +40,7 @@ func (g *Group) Group(prefix string, layers ...Middleware) *Group {
 	g.begin()
 	if i := strings.IndexByte(prefix, '/'); prefix != "" && (i < 0 || i > 0 && g.prefix != "") {
 		panic(fmt.Sprintf("lwango: Group (%s): the prefix %q does not begin with a slash",
-			Place(), prefix))
+			Caller(), prefix))
 	}
 	in := &Group{mux: g.mux, prefix: g.prefix + strings.TrimSuffix(prefix, "/"),
 		layers: slices.Clone(g.layers)}
@@ -59,7 +59,7 @@ func (g *Group) Handle(pattern string, h conn.Handler) {
 	}
 	if !strings.HasPrefix(path, "/") && g.prefix != "" {
 		panic(fmt.Sprintf("lwango: Handle: %q (%s): in a group with a prefix, a path begins with a "+
-			"slash, behind the method", pattern, Place()))
+			"slash, behind the method", pattern, Caller()))
 	}
 	if around := Chain(slices.Clone(g.layers)...); around != nil && h != nil {
 		h = around(h)
@@ -69,7 +69,7 @@ func (g *Group) Handle(pattern string, h conn.Handler) {
 
 func (g *Group) begin() {
 	if g.begun == "" {
-		g.begun = Place()
+		g.begun = Caller()
 	}
 }
 
@@ -78,16 +78,16 @@ type layer struct{ next conn.Handler }
 
 func (l *layer) serve(req *conn.Request, resp *conn.Response) int { return l.next(req, resp) }
 
-// Checked makes a Middleware of one that the program has set at that place. Checked panics if m is
-// nil, and the Middleware panics if m returns no handler: both name the place.
-func Checked(m Middleware, place string) Middleware {
+// Checked makes a Middleware of one that the program has set at caller. Checked panics if m is
+// nil, and the Middleware panics if m returns no handler: both name caller.
+func Checked(m Middleware, caller string) Middleware {
 	if m == nil {
-		panic("lwango: Use (" + place + "): the middleware is nil")
+		panic("lwango: Use (" + caller + "): the middleware is nil")
 	}
 	return func(next conn.Handler) conn.Handler {
 		h := m(next)
 		if h == nil {
-			panic("lwango: Use (" + place + "): the middleware has returned no handler")
+			panic("lwango: Use (" + caller + "): the middleware has returned no handler")
 		}
 		return h
 	}

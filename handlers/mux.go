@@ -37,7 +37,7 @@ type Mux struct {
 
 	table atomic.Pointer[table] // nil: to be made of the patterns
 
-	// Of Use: the outermost layer, nil if there is none, and the place for the next one.
+	// Of Use: the outermost layer, nil if there is none, and where the next one goes.
 	outer conn.Handler
 	inner *layer
 }
@@ -76,9 +76,9 @@ func (m *Mux) Handle(pattern string, h conn.Handler) {
 func (m *Mux) parse(pattern string) (*route.Pattern, error) {
 	p, err := route.Parse(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("%q (%s): %w", pattern, Place(), err)
+		return nil, fmt.Errorf("%q (%s): %w", pattern, Caller(), err)
 	}
-	p.Place = Place()
+	p.Place = Caller()
 	return p, nil
 }
 
@@ -142,7 +142,7 @@ func (m *Mux) Reserve(prefix string) error {
 func (m *Mux) Use(layers ...Middleware) {
 	for _, l := range layers {
 		inner := &layer{next: m.route}
-		h := Checked(l, Place())(inner.serve)
+		h := Checked(l, Caller())(inner.serve)
 		if m.inner == nil {
 			m.outer = h
 		} else {
@@ -301,8 +301,8 @@ func (t *table) refuse(req *conn.Request, resp *conn.Response) int {
 	return http.StatusNotFound
 }
 
-// Place returns the place in the program that has called this module, as file:line.
-func Place() string {
+// Caller returns the line of the program that has called this module, as file:line.
+func Caller() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
@@ -315,7 +315,7 @@ func Place() string {
 			return fmt.Sprintf("%s:%d", f.File, f.Line)
 		}
 		if !more {
-			return "unknown place"
+			return "unknown caller"
 		}
 	}
 }

@@ -277,9 +277,9 @@ func TestPatternsBesideRoutes(t *testing.T) {
 	}
 	start := func(routes ...handlers.Route) *server.Server {
 		r := must.Get(handlers.NewRouter([]handlers.Site{{Routes: routes, Patterns: mux}}))(t)
-		site, at, pattern := r.Place("", false, "GET", "a", "/items/7", "/items/7")
+		site, at, pattern := r.Lookup("", false, "GET", "a", "/items/7", "/items/7")
 		if site != 0 || at != -1 || pattern != "GET /items/{id}" {
-			t.Errorf("Place: %d, %d, %q", site, at, pattern)
+			t.Errorf("Lookup: %d, %d, %q", site, at, pattern)
 		}
 		return server.Start(t, modes.Direct, conn.Config{Handler: r.Serve})
 	}

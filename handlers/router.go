@@ -37,8 +37,8 @@ type Site struct {
 	// Around wraps the choice of the route, for all requests of the site; nil: nothing does.
 	Around Middleware
 
-	// Place is by what number requests are counted (conn.RequestLayer.SetPlace) that no route answers.
-	Place uint32
+	// Counter counts the requests that no route answers, see conn.RequestLayer.SetCounter.
+	Counter uint32
 }
 
 // Route is one path prefix of a site.
@@ -50,8 +50,8 @@ type Route struct {
 
 	Handler conn.Handler
 
-	// Place is by what number the requests are counted, see conn.RequestLayer.SetPlace.
-	Place uint32
+	// Counter counts the requests, see conn.RequestLayer.SetCounter.
+	Counter uint32
 }
 
 // RouteError says which entry of NewRouter's argument is wrong, by index, so that the configuration
@@ -63,7 +63,7 @@ type RouteError struct {
 	Err   error  // what is wrong, without the key's name
 }
 
-// Error gives the place, counted from 1, and the cause.
+// Error gives the position, counted from 1, and the cause.
 func (e *RouteError) Error() string {
 	if e.Route < 0 {
 		return fmt.Sprintf("site %d: %s: %v", e.Site+1, e.Key, e.Err)
@@ -86,7 +86,7 @@ type target struct {
 	prefix  string
 	handler conn.Handler
 	index   int    // of the route in its site
-	place   uint32 // of the Route
+	counter uint32 // of the Route
 }
 
 // NewRouter builds a router of sites.
@@ -100,7 +100,7 @@ type target struct {
 func NewRouter(sites []Site) (*Router, error) {
 	r := &Router{hosts: newTables(sites)}
 	for i, s := range sites {
-		to := &site{index: i, rank: s.rank(), patterns: s.Patterns, place: s.Place}
+		to := &site{index: i, rank: s.rank(), patterns: s.Patterns, counter: s.Counter}
 		for j, route := range s.Routes {
 			if route.Handler == nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "handler",
@@ -110,7 +110,7 @@ func NewRouter(sites []Site) (*Router, error) {
 				return nil, &RouteError{Site: i, Route: j, Key: "prefix", Err: err}
 			}
 			t := to.routes.find([]byte(route.Prefix))
-			t.index, t.place = j, route.Place
+			t.index, t.counter = j, route.Counter
 		}
 		if to.handler = to.serve; s.Around != nil {
 			to.handler = s.Around(to.serve)
@@ -142,15 +142,15 @@ func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 	if to == nil {
 		return http.StatusNotFound
 	}
-	req.Layer().SetPlace(to.place)
+	req.Layer().SetCounter(to.counter)
 	return to.handler(req, resp)
 }
 
-// Place says where a request for that host and path goes which comes by the listener of that name,
+// Lookup says where a request for that host and path goes which comes by the listener of that name,
 // over TLS or not: the index of the site in NewRouter's argument, and that of the route in the site;
 // -1 where there is none. If a pattern answers, route is -1, too. path is decoded and clean, and was
 // made of raw.
-func (r *Router) Place(listener string, secure bool, method, host, path, raw string) (site, route int,
+func (r *Router) Lookup(listener string, secure bool, method, host, path, raw string) (site, route int,
 	pattern string) {
 	t := &r.hosts.others[0]
 	if r.hosts.split {
@@ -183,7 +183,7 @@ type site struct {
 	routes   prefixTree
 	patterns *Mux         // nil: there are none
 	handler  conn.Handler // serve, and what is around it
-	place    uint32       // of the Site
+	counter  uint32       // of the Site
 	rank     int          // of several sites for the same request, the one with the highest answers
 }
 
@@ -204,7 +204,7 @@ func (s *site) serve(req *conn.Request, resp *conn.Response) int {
 		var status int
 		if s.patterns == nil {
 			req.Layer().SetPrefix(t.prefix)
-			req.Layer().SetPlace(t.place)
+			req.Layer().SetCounter(t.counter)
 			status = t.handler(req, resp)
 		} else {
 			status = s.choose(t, req, resp)
@@ -214,7 +214,7 @@ func (s *site) serve(req *conn.Request, resp *conn.Response) int {
 		}
 		resp.Layer().DropHooks(hooks, pages)
 		req.Layer().SetPattern("", nil, nil)
-		req.Layer().SetPlace(s.place)
+		req.Layer().SetCounter(s.counter)
 	}
 }
 
@@ -228,7 +228,7 @@ func (s *site) choose(t *target, req *conn.Request, resp *conn.Response) int {
 		return all.refuse(req, resp)
 	}
 	req.Layer().SetPrefix(t.prefix)
-	req.Layer().SetPlace(t.place)
+	req.Layer().SetCounter(t.counter)
 	return t.handler(req, resp)
 }
 

@@ -6,7 +6,7 @@
 // beside its socket and its timers. All subscribers get the same Message, and what Shared makes of
 // it, such as a frame, is made once.
 //
-// A topic is a log of its last messages, and a subscriber is a place in that log. So publishing
+// A topic is a log of its last messages, and a subscriber is a position in that log. So publishing
 // costs as much for ten thousand subscribers as for one: an append, and at most one Post to each of
 // their loops, which wakes those of its threads that wait. A slow or silent subscriber costs
 // nothing. If the log has forgotten messages that it has not read, its Policy says what happens. An
@@ -20,7 +20,7 @@
 //	hub.go           Hub: the topics, and which of them are remembered without subscribers
 //	topic.go         Topic: publish, subscribe
 //	log.go           a topic's last messages, and its subscribers by loop
-//	subscription.go  Subscription: a place in a log; policies
+//	subscription.go  Subscription: a position in a log; policies
 //	message.go       Message; what is made of one for all
 //	feed.go          Feed: what an engine brings, no faster than it is read
 //	engine.go        Engine: what carries topics between processes

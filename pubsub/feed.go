@@ -10,7 +10,7 @@ type Feed struct {
 	joined  uint64 // number of the next message when the topic was followed
 
 	// Of the goroutine that calls Offer: since when there is no room, zero if there is, when a
-	// subscriber was last seen to read since then, and the sum of their places at that time.
+	// subscriber was last seen to read since then, and the sum of their positions at that time.
 	since, stood time.Time
 	read         uint64
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// log is a topic: its last messages, which all subscribers read at their own places. So a message
-// is stored once, however many subscribers there are, and a slow one holds nothing but a number.
+// log is a topic: its last messages, which all subscribers read at their own positions. So a
+// message is stored once, however many subscribers there are, and a slow one holds nothing but a
+// number.
 type log struct {
 	hub  *Hub
 	name string
@@ -33,7 +34,7 @@ type log struct {
 
 	feed *Feed // nil: no engine carries the topic, or it has no subscribers
 
-	// What Offer may append before it measures again, and the sum of the subscribers' places when
+	// What Offer may append before it measures again, and the sum of the subscribers' positions when
 	// it last did.
 	room, roomBytes int
 	read            uint64
@@ -56,8 +57,8 @@ func (l *log) len() int { return int(l.next.Load() - l.first) }
 // at returns the message with a number that is in the ring.
 func (l *log) at(n uint64) *Message { return l.ring[n&uint64(len(l.ring)-1)] }
 
-// create publishes a new message, which gets its place in the order of those that are published in
-// this process.
+// create publishes a new message, which gets its position in the order of those that are published
+// in this process.
 func (l *log) create(keep time.Duration, data []byte) (*Message, groups) {
 	id := make([]byte, 0, 40)
 	id = append(append(id, l.hub.origin...), '-')
@@ -126,7 +127,7 @@ func (l *log) forgetOldest() {
 	l.release(m)
 }
 
-// hold counts one more place in which the topic holds m: the ring, or a queue.
+// hold counts one more holder of m in the topic: the ring, or a queue.
 func (l *log) hold(m *Message) {
 	if m.held++; m.held == 1 {
 		l.total += m.size()
@@ -163,7 +164,7 @@ func (l *log) tighten() {
 	}
 }
 
-// join adds a subscription. If it is pending, place is still to be called. The caller holds the
+// join adds a subscription. If it is pending, locate is still to be called. The caller holds the
 // hub's lock as well.
 func (l *log) join(s *Subscription) {
 	if e := l.hub.engine; l.subs == 0 && e != nil {
@@ -191,8 +192,8 @@ func (l *log) join(s *Subscription) {
 // loading reports whether history is still to be learnt.
 func (l *log) loading() bool { return l.feed != nil && l.feed.loading }
 
-// place gives a subscription that has asked for history its place, once there is history.
-func (l *log) place(s *Subscription) {
+// locate gives a subscription that has asked for history its position, once there is history.
+func (l *log) locate(s *Subscription) {
 	s.pending = false
 	l.room = 0 // to be measured
 	if s.after == "" {

@@ -25,7 +25,7 @@ type Message struct {
 	forms   atomic.Pointer[form]
 	forming sync.Mutex
 
-	held int32 // in how many places of its topic; under the log's lock
+	held int32 // by how many of its topic: the ring, and queues; under the log's lock
 }
 
 // messageSize is roughly what a message takes beside its data. It counts for the bounds in bytes,

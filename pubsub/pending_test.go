@@ -10,7 +10,7 @@ import (
 )
 
 // A subscriber that waits for history may fall behind meanwhile. It learns how many messages it has
-// missed, as if it had had its place from the start.
+// missed, as if it had had its position from the start.
 func TestMissedWhilePending(t *testing.T) {
 	const published, queue = 20, 4
 	for _, o := range []pubsub.Options{{History: 3}, {After: "unknown"}} {

@@ -52,8 +52,8 @@ type Options struct {
 	After string
 }
 
-// Subscription is a place in a topic, and a loop.Source that is ready when there is a message or an
-// error. It belongs to the loop of the thread that has subscribed. The threads of that loop may
+// Subscription is a position in a topic, and a loop.Source that is ready if there is a message or
+// an error. It belongs to the loop of the thread that has subscribed. The threads of that loop may
 // call its methods, and one of them at a time may wait for it.
 type Subscription struct {
 	log    *log // nil when it is closed
@@ -75,7 +75,7 @@ type Subscription struct {
 	joined uint64 // what at was at first, without history
 
 	// Under the log's lock.
-	pending bool // it has no place yet: history is still to be learnt
+	pending bool // it has no position yet: history is still to be learnt
 	late    bool // Offer does not wait for it
 	dropped int
 	pick    int        // index among those with DropNewest
@@ -139,7 +139,7 @@ func (s *Subscription) ready() bool {
 		if s.log.loading() {
 			return false
 		}
-		s.log.place(s)
+		s.log.locate(s)
 	}
 	if s.policy == DropNewest {
 		return len(s.own) > 0

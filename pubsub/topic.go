@@ -87,7 +87,7 @@ func (tp *Topic) Subscribe(t *loop.Thread, o Options) *Subscription {
 	}
 	h.mu.Unlock()
 	if s.pending && !l.loading() {
-		l.place(s) // may search the log; other topics need not wait for that
+		l.locate(s) // may search the log; other topics need not wait for that
 	}
 	l.mu.Unlock()
 	if s.slot == nil {

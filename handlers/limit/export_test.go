@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Places is the number of places of a Zone.
-const Places = rowLength * rowCount
+// Slots is the number of slots of a Zone.
+const Slots = rowLength * rowCount
 
 // Zone counts requests.
 type Zone struct{ z *zone }
@@ -46,5 +46,5 @@ func (c Clients) TakeKey(key uint64, client netip.Addr, now time.Duration) (wait
 	return time.Duration(c.c.takeKey(key, client, int64(now)))
 }
 
-// Bytes returns how much memory the places take.
-func (z Zone) Bytes() int { return len(z.z.places) * 16 }
+// Bytes returns how much memory the slots take.
+func (z Zone) Bytes() int { return len(z.z.slots) * 16 }

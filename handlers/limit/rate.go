@@ -45,10 +45,10 @@ func (r Rate) String() string {
 // all of the client's requests will be paid off if each takes the same part of a second (the
 // generic cell rate algorithm of ATM). A request is refused if that lies too far ahead.
 //
-// The zone has a fixed number of places, in rows of eight; a client's row is chosen by its key. A
-// place whose time has passed says nothing, and any client may take it. If there is none in its
+// The zone has a fixed number of slots, in rows of eight; a client's row is chosen by its key. A
+// slot whose time has passed says nothing, and any client may take it. If there is none in its
 // row, a client takes the place with the earliest time, and with it the debt. So the loss of a
-// place is never a gain: all others in its row had later times then, the earliest time of a row
+// slot is never a gain: all others in its row had later times then, the earliest time of a row
 // never goes back, and the client that comes again begins at that time or later. Many clients at
 // once may thereby share a rate, but a client never gets more than its own.
 type zone struct {
@@ -59,17 +59,17 @@ type zone struct {
 		sync.Mutex
 		_ [56]byte // one cache line each
 	}
-	places []place
+	slots []slot
 }
 
-type place struct {
+type slot struct {
 	key  uint64
 	paid int64 // on the caller's clock, in nanoseconds
 }
 
 const (
 	rowLength = 8
-	rowCount  = 1 << 14 // 131,072 places, 2 MiB; the kernel gives the pages when they are used
+	rowCount  = 1 << 14 // 131,072 slots, 2 MiB; the kernel gives the pages when they are used
 	lockCount = 64
 )
 
@@ -79,7 +79,7 @@ func newZone(r Rate, burst int) *zone {
 }
 
 func makeZone(each, burst int64) *zone {
-	return &zone{each: each, burst: burst, places: make([]place, rowLength*rowCount)}
+	return &zone{each: each, burst: burst, slots: make([]slot, rowLength*rowCount)}
 }
 
 // has reports whether a client has requests that are not paid off.
@@ -88,7 +88,7 @@ func (z *zone) has(key uint64, now int64) bool {
 	lock := &z.locks[row%lockCount]
 	lock.Lock()
 	defer lock.Unlock()
-	for _, p := range z.places[row*rowLength:][:rowLength] {
+	for _, p := range z.slots[row*rowLength:][:rowLength] {
 		if p.key == key {
 			return p.paid > now
 		}
@@ -104,15 +104,15 @@ func (z *zone) take(key uint64, now int64) (wait int64) {
 	lock := &z.locks[row%lockCount]
 	lock.Lock()
 	defer lock.Unlock()
-	places := z.places[row*rowLength:][:rowLength]
-	p := &places[0]
-	for i := range places {
-		if places[i].key == key {
-			p = &places[i]
+	slots := z.slots[row*rowLength:][:rowLength]
+	p := &slots[0]
+	for i := range slots {
+		if slots[i].key == key {
+			p = &slots[i]
 			break
 		}
-		if places[i].paid < p.paid {
-			p = &places[i]
+		if slots[i].paid < p.paid {
+			p = &slots[i]
 		}
 	}
 	paid := max(p.paid, now) + z.each

@@ -111,11 +111,11 @@ func TestZoneOfMillion(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	t.Logf("%d passed, %d refused, %d of those looked at passed", passed, refused, watchedPassed)
-	if refused == 0 || passed < limit.Places || watchedPassed < len(watched) {
+	if refused == 0 || passed < limit.Slots || watchedPassed < len(watched) {
 		t.Error("the zone was not full, or let no one in")
 	}
 	if grown := int64(after.TotalAlloc - before.TotalAlloc); z.Bytes() != 2<<20 || grown > 1<<20 {
-		t.Errorf("%d bytes of places, %d more allocated", z.Bytes(), grown)
+		t.Errorf("%d bytes of slots, %d more allocated", z.Bytes(), grown)
 	}
 }
 

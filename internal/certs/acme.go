@@ -164,9 +164,9 @@ func (a *ACME) read(domain string) (tls.Certificate, error) {
 }
 
 // pairs are those of a listener: what has been obtained so far, and what has not.
-func (a *ACME) pairs(now time.Time, place string) (all []pair) {
+func (a *ACME) pairs(now time.Time, position string) (all []pair) {
 	for _, name := range a.Domains {
-		p := pair{cert: a.file(name), key: a.file(name), domain: name, place: place}
+		p := pair{cert: a.file(name), key: a.file(name), domain: name, position: position}
 		p.unread = p.load(now) // the Obtainer looks into it, and see Set.Keep
 		all = append(all, p)
 	}

@@ -96,14 +96,14 @@ func (t *TLS) Check(dir string, a *ACME, protocols []string, log *slog.Logger) {
 			f.Table.Errorf("acme", "needs acme = { domains = [...] } in the table [tls]")
 			continue
 		case f.ACME:
-			t.pairs = append(t.pairs, a.pairs(time.Now(), f.Table.Place(""))...)
+			t.pairs = append(t.pairs, a.pairs(time.Now(), f.Table.Position(""))...)
 			continue
 		case f.Cert == "" || f.Key == "":
 			f.Table.Errorf("", "expected both cert and key, paths of PEM files, or acme = true")
 			continue
 		}
 		p := pair{cert: confpath.Join(dir, f.Cert), key: confpath.Join(dir, f.Key),
-			place: f.Table.Place(""), strict: t.Strict}
+			position: f.Table.Position(""), strict: t.Strict}
 		if err := p.load(time.Now()); err != nil {
 			f.Table.Errorf("", "%v", err)
 			continue
@@ -120,7 +120,7 @@ func (t *TLS) Check(dir string, a *ACME, protocols []string, log *slog.Logger) {
 		for _, ca := range all {
 			c.ClientCAs.AddCert(ca)
 			t.trusted = append(t.trusted, pair{cert: path, leaf: ca,
-				place: t.Table.Place("client_ca")})
+				position: t.Table.Position("client_ca")})
 		}
 		c.ClientAuth = tls.RequireAndVerifyClientCert
 	}
@@ -281,7 +281,7 @@ func (s Set) Keep(before Set, log *slog.Logger) {
 				log.Warn("certificate cannot be read, the one in force stays", "cert", p.cert, "error",
 					p.unread)
 			}
-			old.place = p.place
+			old.position = p.position
 			t.pairs[i] = old
 			t.certify()
 		}

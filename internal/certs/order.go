@@ -30,7 +30,7 @@ import (
 func (t *task) register(ctx context.Context) (*acme.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, orderLimit)
 	defer cancel()
-	// What comes from the authority must find a place: it counts what it gives.
+	// What comes from the authority must find a position: it counts what it gives.
 	if err := sysio.CheckTempDir(t.config.Folder); err != nil {
 		return nil, err
 	}

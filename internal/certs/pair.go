@@ -21,7 +21,7 @@ type pair struct {
 	leaf      *x509.Certificate // of that; nil until ACME obtains it
 	domain    string            // for which it is obtained; "": it is not
 	unread    error             // why the configuration has no leaf for domain
-	place     string            // in the configuration
+	position  string            // in the configuration
 	strict    bool              // the listener has strict_sni
 	again     time.Time         // a file of acme is to be read then; zero: when it changes
 }
@@ -138,10 +138,10 @@ func (p *pair) nameConcern() string {
 
 // Concern is something that is wrong with a certificate.
 type Concern struct {
-	Cert  string   // path of the file
-	Names []string // of the certificate
-	Place string   // in the configuration
-	What  string
+	Cert     string   // path of the file
+	Names    []string // of the certificate
+	Position string   // in the configuration
+	What     string
 }
 
 // Warn logs it.
@@ -150,7 +150,7 @@ func (c Concern) Warn(log *slog.Logger) {
 }
 
 func (p *pair) concern(what string) Concern {
-	return Concern{p.cert, p.leaf.DNSNames, p.place, what}
+	return Concern{p.cert, p.leaf.DNSNames, p.position, what}
 }
 
 // concerns says why clients refuse p's certificate, or will soon, and what it lacks.

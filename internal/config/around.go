@@ -133,7 +133,7 @@ func (a *Around) compile(folder string, env handlers.Env) {
 	for i, r := range a.Rules {
 		all[i] = rules.Rule{
 			Settings: r.Rule,
-			Name:     fmt.Sprintf("rule %d (%s)", i+1, r.Table.Place("")),
+			Name:     fmt.Sprintf("rule %d (%s)", i+1, r.Table.Position("")),
 			Around:   admit(r.Table, r.Limit, r.Auth, env),
 			Asks:     asks(r.Limit, r.Auth),
 		}

@@ -12,23 +12,23 @@ import (
 // RouteName is how a route is called where its requests are counted.
 type RouteName struct{ Site, Route string }
 
-// Places numbers the routes of a program, see SetPlace of a request. A route keeps its number over
-// reloads, so that its counters go on. Any goroutine may call the methods.
-type Places struct {
+// Counters numbers the routes of a program, see conn.RequestLayer.SetCounter. A route keeps its
+// number over reloads, so that its counters go on. Any goroutine may call the methods.
+type Counters struct {
 	mu      sync.Mutex
 	numbers map[RouteName]uint32
 	names   []RouteName // by number
 }
 
-// maxPlaces bounds what is counted where reloads name ever new routes; otherPlace is the number of
-// those beyond it.
+// maxCounters bounds what is counted where reloads name ever new routes; otherCounter is the number
+// of those beyond it.
 const (
-	maxPlaces  = 1000
-	otherPlace = 1
+	maxCounters  = 1000
+	otherCounter = 1
 )
 
 // number returns that of a route. A nil p has no numbers but 0.
-func (p *Places) number(n RouteName) uint32 {
+func (p *Counters) number(n RouteName) uint32 {
 	if p == nil {
 		return 0
 	}
@@ -36,12 +36,12 @@ func (p *Places) number(n RouteName) uint32 {
 	defer p.mu.Unlock()
 	if p.numbers == nil {
 		p.numbers = map[RouteName]uint32{}
-		p.names = []RouteName{{}, otherPlace: {Site: "(other)"}}
+		p.names = []RouteName{{}, otherCounter: {Site: "(other)"}}
 	}
 	i, ok := p.numbers[n]
 	if !ok {
-		if i = uint32(len(p.names)); len(p.names) >= maxPlaces {
-			return otherPlace
+		if i = uint32(len(p.names)); len(p.names) >= maxCounters {
+			return otherCounter
 		}
 		p.numbers[n], p.names = i, append(p.names, n)
 	}
@@ -49,7 +49,7 @@ func (p *Places) number(n RouteName) uint32 {
 }
 
 // Names returns the names by number; a nil p has none.
-func (p *Places) Names() []RouteName {
+func (p *Counters) Names() []RouteName {
 	if p == nil {
 		return nil
 	}
@@ -59,10 +59,10 @@ func (p *Places) Names() []RouteName {
 }
 
 // numberRoutes gives the routes of a site their numbers, and returns that of the site itself.
-func (p *Places) numberRoutes(hosts []string, routes []handlers.Route) uint32 {
+func (p *Counters) numberRoutes(hosts []string, routes []handlers.Route) uint32 {
 	name := siteName(hosts)
 	for i := range routes {
-		routes[i].Place = p.number(RouteName{name, routes[i].Prefix})
+		routes[i].Counter = p.number(RouteName{name, routes[i].Prefix})
 	}
 	return p.number(RouteName{Site: name})
 }

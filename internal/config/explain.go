@@ -23,11 +23,11 @@ func (c *Config) Explain(w io.Writer, request string) error {
 	if note != "" {
 		fmt.Fprintln(w, note)
 	}
-	at, _, _ := c.Router.Place(listener, q.HTTPS, q.Verb, q.Host, q.Path, q.Raw)
+	at, _, _ := c.Router.Lookup(listener, q.HTTPS, q.Verb, q.Host, q.Path, q.Raw)
 	var site *Site // nil: that of -r, or of the built-in defaults
 	if !c.rooted && at >= 0 && at < len(c.Sites) {
 		site = &c.Sites[at]
-		fmt.Fprintf(w, "site %d (%s): %s\n", at+1, site.Table.Place(""),
+		fmt.Fprintf(w, "site %d (%s): %s\n", at+1, site.Table.Position(""),
 			cmp.Or(strings.Join(site.Hosts, ", "), "every other host"))
 	} else {
 		fmt.Fprintln(w, "the only site")
@@ -60,7 +60,7 @@ func (c *Config) Explain(w io.Writer, request string) error {
 		}
 	}
 	for {
-		_, at, pattern := c.Router.Place(listener, q.HTTPS, q.Verb, q.Host, q.Path, q.Raw)
+		_, at, pattern := c.Router.Lookup(listener, q.HTTPS, q.Verb, q.Host, q.Path, q.Raw)
 		switch {
 		case pattern != "":
 			fmt.Fprintf(w, "the program's own %q, for %s\n", pattern, q.Path)
@@ -75,10 +75,10 @@ func (c *Config) Explain(w io.Writer, request string) error {
 		r := &site.Routes[at]
 		if r.Internal && rewrites == 0 {
 			fmt.Fprintf(w, "route %s (%s): internal, clients do not reach it: 404\n", r.Prefix,
-				r.Rest.Place(""))
+				r.Rest.Position(""))
 			return nil
 		}
-		fmt.Fprintf(w, "route %s (%s): %s, for %s\n", r.Prefix, r.Rest.Place(""),
+		fmt.Fprintf(w, "route %s (%s): %s, for %s\n", r.Prefix, r.Rest.Position(""),
 			cmp.Or(r.Module, r.Handler), pathQuery(q))
 		q.Route = strings.TrimSuffix(r.Prefix, "/")
 		if through(&r.Around) != rules.Changed {
@@ -95,7 +95,7 @@ func (c *Config) Explain(w io.Writer, request string) error {
 // is known.
 func (a *Around) explain(q *rules.Sample, say func(string)) bool {
 	if a.Limit != nil {
-		at := fmt.Sprintf("limit (%s): ", a.Table.Place("limit"))
+		at := fmt.Sprintf("limit (%s): ", a.Table.Position("limit"))
 		if !a.Limit.Takes(q.Method()) {
 			say(at + "answers 405, because it takes " + a.Limit.String())
 			return false
@@ -103,7 +103,7 @@ func (a *Around) explain(q *rules.Sample, say func(string)) bool {
 		say(at + a.Limit.String())
 	}
 	if a.Auth != nil {
-		say(fmt.Sprintf("auth (%s): %v", a.Table.Place("auth"), a.Auth))
+		say(fmt.Sprintf("auth (%s): %v", a.Table.Position("auth"), a.Auth))
 	}
 	return true
 }
@@ -117,7 +117,7 @@ func (c *Config) redirects(site *Site, q *rules.Sample) string {
 	if port, ok := c.httpsPort(*site); ok && port() != 443 {
 		to += fmt.Sprintf(", port %d", port())
 	}
-	return fmt.Sprintf("https (%s): redirects to %s", site.Table.Place("https"), to)
+	return fmt.Sprintf("https (%s): redirects to %s", site.Table.Position("https"), to)
 }
 
 // listenerOf returns the name, for the router, of the listener that a client reaches by the URL's

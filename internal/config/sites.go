@@ -281,7 +281,7 @@ func (c *Config) route(s Source, built []builtSite) error {
 	for i := range sites {
 		sites[i].Routes = slices.Concat(sites[i].Routes, s.Routes)
 		sites[i].Patterns = s.Patterns
-		sites[i].Place = s.Places.numberRoutes(sites[i].Hosts, sites[i].Routes)
+		sites[i].Counter = s.Counters.numberRoutes(sites[i].Hosts, sites[i].Routes)
 	}
 	router, err := handlers.NewRouter(sites)
 	if err != nil {

@@ -21,15 +21,15 @@ import (
 
 // Source is where a configuration comes from.
 type Source struct {
-	File    string   // path of the file; empty: none is read
-	Listen  []string // addresses that replace those of the file, as -l has them
-	Root    string   // a folder to serve, which replaces the sites of the file, as -r has it
-	Modules *handlers.Registry
-	Routes  []handlers.Route // compiled-in routes, for every site
-	Topics  *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
-	Broker  pubsub.Broker    // what [pubsub] url is for; nil: none
-	Logger  *slog.Logger     // for modules; never nil
-	Places  *Places          // the numbers of routes; nil: nothing is counted by route
+	File     string   // path of the file; empty: none is read
+	Listen   []string // addresses that replace those of the file, as -l has them
+	Root     string   // a folder to serve, which replaces the sites of the file, as -r has it
+	Modules  *handlers.Registry
+	Routes   []handlers.Route // compiled-in routes, for every site
+	Topics   *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
+	Broker   pubsub.Broker    // what [pubsub] url is for; nil: none
+	Logger   *slog.Logger     // for modules; never nil
+	Counters *Counters        // the numbers of routes; nil: nothing is counted by route
 
 	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
 	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none

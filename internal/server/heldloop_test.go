@@ -29,7 +29,7 @@ func TestHeldLoopIsSeen(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	held, release := make(chan struct{}), make(chan struct{})
 	s := source()
-	s.Places = new(config.Places)
+	s.Counters = new(config.Counters)
 	build := func(_ struct{}, env handlers.Env) (conn.Handler, error) {
 		return func(req *conn.Request, resp *conn.Response) int {
 			if req.SubPath() == "/hold" {

@@ -39,7 +39,7 @@ type Program struct {
 
 	Modules *handlers.Registry // does not change once a server runs
 
-	places config.Places
+	counters config.Counters
 
 	patterns handlers.Mux // what Handle was given with a method, a host or a wildcard
 
@@ -80,11 +80,11 @@ func (p *Program) Handle(prefix string, h conn.Handler) {
 // configuration; the first one is the outermost. It is safe for any goroutine and has no effect on
 // a server that runs already.
 func (p *Program) Use(layers ...handlers.Middleware) {
-	place := handlers.Place()
+	caller := handlers.Caller()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range layers {
-		p.layers = append(p.layers, handlers.Checked(l, place))
+		p.layers = append(p.layers, handlers.Checked(l, caller))
 	}
 }
 
@@ -92,7 +92,7 @@ func (p *Program) Use(layers ...handlers.Middleware) {
 // panics if the name is empty or taken. It is safe for any goroutine and has no effect on a server
 // that runs already.
 func (p *Program) RegisterMiddleware(name string, m handlers.Middleware) {
-	checked := handlers.Checked(m, handlers.Place())
+	checked := handlers.Checked(m, handlers.Caller())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Modules.RegisterMiddleware(name, checked)
@@ -236,7 +236,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		}
 		fmt.Fprintf(stdout, "%s: ok\n", cmp.Or(src.File, "built-in defaults"))
 		for _, w := range c.Certs().Concerns(time.Now()) {
-			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", w.Cert, w.Place, w.What)
+			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", w.Cert, w.Position, w.What)
 		}
 		if o.asked != "" {
 			if err := c.Explain(stdout, o.asked); err != nil {
@@ -461,7 +461,7 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 func (p *Program) complete(s *config.Source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.Modules, s.Broker, s.Places = p.Modules, p.Broker, &p.places
+	s.Modules, s.Broker, s.Counters = p.Modules, p.Broker, &p.counters
 	if s.Code == nil || s.File != "" {
 		s.Topics = &p.Topics
 	}

@@ -23,7 +23,7 @@ func TestWaitOfAStuckLoop(t *testing.T) {
 	held, release := make(chan struct{}), make(chan struct{})
 	ended := make(chan *loop.Loop, 1)
 	s := source()
-	s.Places = new(config.Places)
+	s.Counters = new(config.Counters)
 	handlers.RegisterModule(s.Modules, "hold", struct{}{},
 		func(struct{}, handlers.Env) (conn.Handler, error) {
 			return func(req *conn.Request, _ *conn.Response) int {

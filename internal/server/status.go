@@ -21,8 +21,8 @@ import (
 // observed is what handlers see of a server.
 type observed struct {
 	*server
-	start  time.Time
-	places *config.Places
+	start    time.Time
+	counters *config.Counters
 	// tallies are what the loops have counted by their last answers, by the loops' numbers. Each loop
 	// stores its own. So the sums do not fall while a loop that is held up does not answer.
 	tallies []atomic.Pointer[conn.Tally]
@@ -34,7 +34,7 @@ type observed struct {
 // observe lets the handlers of c observe the server. It is called before c is in force.
 func (s *server) observe(c *config.Config) {
 	if s.observed == nil {
-		s.observed = &observed{server: s, start: time.Now(), places: s.source.Places,
+		s.observed = &observed{server: s, start: time.Now(), counters: s.source.Counters,
 			tallies: make([]atomic.Pointer[conn.Tally], len(s.loops))}
 		s.topics = s.source.Topics
 	}
@@ -168,7 +168,7 @@ func fill(l *status.Loop, c *loop.Stats) {
 
 // sum adds up what the loops have counted.
 func (s *observed) sum(g *status.Snapshot) {
-	names := s.places.Names()
+	names := s.counters.Names()
 	routes := make([]status.Route, len(names))
 	c, r := &g.Connections, &g.Requests
 	for i := range s.tallies {
@@ -186,7 +186,7 @@ func (s *observed) sum(g *status.Snapshot) {
 		c.Busy += t.AtWork - t.Streams + t.Tunnels // with what runs, the connections that are at work
 		r.Total += t.Requests
 		r.Running += t.Requests - t.Ended
-		for i, p := range t.Places[:min(len(t.Places), len(routes))] {
+		for i, p := range t.Routes[:min(len(t.Routes), len(routes))] {
 			to := &routes[i]
 			to.Site, to.Route = names[i].Site, names[i].Route
 			for class, n := range p.Status {

@@ -33,7 +33,7 @@ func withStatus(t *testing.T, text string, routes ...handlers.Route) (url string
 		return "threads = 2\n" + route("prefix = \"/status\"\nmodule = \"status\"\n"+text)
 	}
 	src := source()
-	src.Routes, src.Places, src.Listen = routes, new(config.Places), []string{"127.0.0.1:0"}
+	src.Routes, src.Counters, src.Listen = routes, new(config.Counters), []string{"127.0.0.1:0"}
 	s := serve(t, src, with(text))
 	return "http://" + s.at, func(text string) { t.Helper(); s.reload(with(text)) }
 }

@@ -49,10 +49,10 @@ func outline(values map[string]any, ids map[string]string) map[string]string {
 			}
 		case isTable:
 			for sub, v := range table {
-				all[place{}.child(key).child(sub).name] = text(v)
+				all[valuePath{}.child(key).child(sub).name] = text(v)
 			}
 		default:
-			all[place{}.child(key).name] = text(value)
+			all[valuePath{}.child(key).name] = text(value)
 		}
 	}
 	return all

@@ -81,14 +81,15 @@ func (f *File) Err() error {
 type Table struct {
 	file   *File
 	values map[string]any
-	at     place
+	at     valuePath
 	beside []string // keys that belong to the struct which left this rest: known here too
 }
 
-// place names a value twice: path, with the indexes of lists, finds the line; a message shows name.
-type place struct{ path, name string }
+// valuePath names a value twice: path, with the indexes of lists, finds the line; a message shows
+// name.
+type valuePath struct{ path, name string }
 
-func (p place) child(key string) place {
+func (p valuePath) child(key string) valuePath {
 	name := key
 	if !bareKey(key) {
 		name = quoteKey(key)
@@ -96,10 +97,10 @@ func (p place) child(key string) place {
 	if p.name != "" {
 		name = p.name + "." + name
 	}
-	return place{childPath(p.path, key), name}
+	return valuePath{childPath(p.path, key), name}
 }
 
-func (p place) index(i int) place { return place{indexPath(p.path, i), p.name} }
+func (p valuePath) index(i int) valuePath { return valuePath{indexPath(p.path, i), p.name} }
 
 // Has reports whether the table has the key, whatever its value.
 func (t Table) Has(key string) bool {
@@ -113,9 +114,9 @@ func (t Table) Sub(key string) Table {
 	return Table{file: t.file, values: values, at: t.at.child(key)}
 }
 
-// Place says where key stands, for people: "line 7", or, in a file that was included, "a.conf, line
-// 7". For a key that is absent, and for an empty one, that is the place of the table.
-func (t Table) Place(key string) string {
+// Position says where key stands, for people: "line 7", or, in a file that was included, "a.conf,
+// line 7". For a key that is absent, and for an empty one, that is the position of the table.
+func (t Table) Position(key string) string {
 	at := t.position(key)
 	if at.file == "" || at.file == t.file.names[0] {
 		return fmt.Sprintf("line %d", at.line)
@@ -157,9 +158,9 @@ func (t Table) Wrong(key string, err error) *Error {
 		Msg: t.file.hide(err.Error())}
 }
 
-// follows reports whether an error at a place follows from a value that was refused before: that of
-// the place, of something around it, or of one of its elements.
-func (f *File) follows(at place) bool {
+// follows reports whether an error at a path follows from a value that was refused before: that of
+// the value itself, of something around it, or of one of its elements.
+func (f *File) follows(at valuePath) bool {
 	for _, path := range f.refused {
 		if below, ok := strings.CutPrefix(at.path, path); ok &&
 			(below == "" || below[0] == '.' || below[0] == '[') {
@@ -180,8 +181,8 @@ func (t Table) Refused() bool {
 	})
 }
 
-// errorAt reports, once, that the value at a place inside this table's file cannot be decoded.
-func (f *File) errorAt(at place, format string, args ...any) {
+// errorAt reports, once, that the value at a path inside this table's file cannot be decoded.
+func (f *File) errorAt(at valuePath, format string, args ...any) {
 	if slices.Contains(f.refused, at.path) {
 		return
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // Include adds the keys of another text. Its lists of tables go on with those of the texts before;
-// any other key stands in one text only. A key include of its own means nothing. Place and errors
-// show name.
+// any other key stands in one text only. A key include of its own means nothing. Position and
+// errors show name.
 func (f *File) Include(name, text string) { f.add(name, text) }
 
 // add is Parse and Include.
@@ -27,7 +27,7 @@ func (f *File) add(name, text string) {
 	}
 	lines := scanLines(text)
 	for key, value := range root {
-		at := place{}.child(key)
+		at := valuePath{}.child(key)
 		old, there := f.root[key]
 		tables, ok := listOfTables(old)
 		more, also := listOfTables(value)
@@ -97,7 +97,7 @@ var reference = regexp.MustCompile(`\$?\$\{(?:` + name + `|file:(?:[^{}]|\$\{` +
 const name = `[A-Za-z_][A-Za-z0-9_]*`
 
 // expand puts variables of the environment and texts of files into the strings of a value.
-func (f *File) expand(value any, at place) any {
+func (f *File) expand(value any, at valuePath) any {
 	switch value := value.(type) {
 	case string:
 		if reference.MatchString(value) {
@@ -120,7 +120,7 @@ func (f *File) expand(value any, at place) any {
 	return value
 }
 
-func (f *File) expandString(s string, at place) string {
+func (f *File) expandString(s string, at valuePath) string {
 	return reference.ReplaceAllStringFunc(s, func(v string) string {
 		if v[1] == '$' {
 			return v[1:]

@@ -36,7 +36,7 @@ c.conf:5: levle: unknown key (did you mean level?)`
 		t.Errorf("got:\n%v\nwant:\n%s", got, want)
 	}
 	rest := c.Sites[1].Routes[0].Rest
-	if got := rest.Place("x") + "; " + rest.Place("") + "; " + c.Sites[0].Routes[0].Rest.Place(""); got !=
+	if got := rest.Position("x") + "; " + rest.Position("") + "; " + c.Sites[0].Routes[0].Rest.Position(""); got !=
 		"b.conf, line 6; b.conf, line 4; line 4" {
 		t.Error(got)
 	}

@@ -33,7 +33,7 @@ func (t Table) assume(key string, value any) {
 // so that the text gives no secret away. Keys are sorted. The key include is left out, since what it
 // names is there. replace has other values for keys of the top, of types that Decode knows.
 func (f *File) WriteInForce(w io.Writer, replace map[string]any) error {
-	all := f.inForce(f.root, place{}).(map[string]any)
+	all := f.inForce(f.root, valuePath{}).(map[string]any)
 	delete(all, "include")
 	for key, value := range replace {
 		all[key] = assumed(reflect.ValueOf(value), "")
@@ -43,7 +43,7 @@ func (f *File) WriteInForce(w io.Writer, replace map[string]any) error {
 	return encoder.Encode(all)
 }
 
-func (f *File) inForce(value any, at place) any {
+func (f *File) inForce(value any, at valuePath) any {
 	switch value := value.(type) {
 	case string:
 		if written, ok := f.written[at.path]; ok {

@@ -19,7 +19,7 @@ var (
 )
 
 // value stores one decoded TOML value in v or reports why it cannot.
-func (f *File) value(value any, at place, v reflect.Value, tag reflect.StructTag) {
+func (f *File) value(value any, at valuePath, v reflect.Value, tag reflect.StructTag) {
 	t := v.Type()
 	switch {
 	case t == durationType:
@@ -99,7 +99,7 @@ func (f *File) value(value any, at place, v reflect.Value, tag reflect.StructTag
 	}
 }
 
-func (f *File) integer(value any, at place, v reflect.Value, tag reflect.StructTag) {
+func (f *File) integer(value any, at valuePath, v reflect.Value, tag reflect.StructTag) {
 	n, ok := value.(int64)
 	if !ok {
 		f.wrongType(value, at, v.Type())
@@ -117,7 +117,7 @@ func (f *File) integer(value any, at place, v reflect.Value, tag reflect.StructT
 
 // duration takes strings only. A bare number would be seconds to one reader and milliseconds to
 // another.
-func (f *File) duration(value any, at place, v reflect.Value, tag reflect.StructTag) {
+func (f *File) duration(value any, at valuePath, v reflect.Value, tag reflect.StructTag) {
 	if n, ok := value.(int64); ok {
 		f.errorAt(at, "expected %s, found %s (for seconds write \"%ds\")", expected(v.Type()),
 			found(value), n)
@@ -138,7 +138,7 @@ func (f *File) duration(value any, at place, v reflect.Value, tag reflect.Struct
 	}
 }
 
-func (f *File) size(value any, at place, v reflect.Value, tag reflect.StructTag) {
+func (f *File) size(value any, at valuePath, v reflect.Value, tag reflect.StructTag) {
 	var n conn.Size
 	switch value := value.(type) {
 	case int64:
@@ -159,7 +159,7 @@ func (f *File) size(value any, at place, v reflect.Value, tag reflect.StructTag)
 }
 
 // inRange reports whether n, which messages show as found, is in the range of the tags min and max.
-func (f *File) inRange(n int64, found any, at place, t reflect.Type, tag reflect.StructTag) bool {
+func (f *File) inRange(n int64, found any, at valuePath, t reflect.Type, tag reflect.StructTag) bool {
 	span, ok := tags.InRange(n, t, tag)
 	if !ok {
 		f.errorAt(at, "must be %s, found %v", span, found)
@@ -167,7 +167,7 @@ func (f *File) inRange(n int64, found any, at place, t reflect.Type, tag reflect
 	return ok
 }
 
-func (f *File) oneOf(s string, at place, tag reflect.StructTag) bool {
+func (f *File) oneOf(s string, at valuePath, tag reflect.StructTag) bool {
 	words := strings.Fields(tag.Get("oneof"))
 	if len(words) == 0 {
 		return true
@@ -184,7 +184,7 @@ func (f *File) oneOf(s string, at place, tag reflect.StructTag) bool {
 
 // list takes a TOML array or, as a list of one, a single value: most users write `host = "a"`
 // first.
-func (f *File) list(value any, at place, v reflect.Value, tag reflect.StructTag) {
+func (f *File) list(value any, at valuePath, v reflect.Value, tag reflect.StructTag) {
 	var items []any
 	switch value := value.(type) {
 	case []any:
@@ -224,7 +224,7 @@ func fits(value any, elem reflect.Type) bool {
 		elem.Kind() != reflect.Bool
 }
 
-func (f *File) mapping(value any, at place, v reflect.Value, tag reflect.StructTag) {
+func (f *File) mapping(value any, at valuePath, v reflect.Value, tag reflect.StructTag) {
 	m, ok := value.(map[string]any)
 	if !ok {
 		f.wrongType(value, at, v.Type())
@@ -239,7 +239,7 @@ func (f *File) mapping(value any, at place, v reflect.Value, tag reflect.StructT
 	v.Set(out)
 }
 
-func (f *File) wrongType(value any, at place, t reflect.Type) {
+func (f *File) wrongType(value any, at valuePath, t reflect.Type) {
 	f.errorAt(at, "expected %s, found %s", expected(t), found(value))
 }
 
