@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/http2client"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -69,7 +70,8 @@ type Exchange struct {
 
 	// The connection.
 	s      *stream.Stream
-	over   net.Conn // s, or TLS over s
+	over   net.Conn            // s, or TLS over s
+	mux    *http2client.Stream // in their place; nil: none
 	duplex stream.Duplex
 	// Once Sources has been called; before that nil.
 	readable, writable *loop.Readiness
@@ -85,6 +87,8 @@ type Exchange struct {
 	keepFor time.Duration
 	heard   bool // a byte has come
 	broken  bool // a write has failed
+
+	finished bool // by HTTP/2: the answer has ended
 }
 
 type state uint8
@@ -113,6 +117,7 @@ func (x *Exchange) End() {
 		x.s.Duplex(nil)
 		x.s, x.over = nil, nil
 	}
+	x.mux = nil
 }
 
 // Reset drops all that the exchange holds, except memory that the next one uses again.
@@ -128,6 +133,9 @@ func (x *Exchange) Reset() {
 // held, the caller writes no more until SendHeld has returned 0. After an error the server takes no
 // more, and an answer may still come.
 func (x *Exchange) Write(p []byte) (int, error) {
+	if x.mux != nil {
+		return len(p), x.mux.Write(p)
+	}
 	n, err := x.over.Write(p)
 	x.broken = x.broken || err != nil
 	return n, err
@@ -135,18 +143,29 @@ func (x *Exchange) Write(p []byte) (int, error) {
 
 // SendHeld sends as much of what is held as there is room for, and returns how much is left.
 func (x *Exchange) SendHeld() (left int, err error) {
+	if x.mux != nil {
+		return x.mux.Held(), nil // the connection sends it by itself
+	}
 	left, err = x.duplex.SendHeld()
 	x.broken = x.broken || err != nil
 	return left, err
 }
 
 // Held returns how many bytes are held.
-func (x *Exchange) Held() int { return x.duplex.Held() }
+func (x *Exchange) Held() int {
+	if x.mux != nil {
+		return x.mux.Held()
+	}
+	return x.duplex.Held()
+}
 
 // Receive reads what has arrived into buf, which Next uses until it returns More or Done. The error
 // is stream.ErrWouldBlock, or one with ErrCut in it. The orderly end of a connection is no error if
 // it is the end of the answer, too. All earlier bytes must have been used.
 func (x *Exchange) Receive(buf []byte) error {
+	if x.mux != nil {
+		return x.receiveMux(buf)
+	}
 	n, err := x.over.Read(buf)
 	switch {
 	case n > 0:
@@ -167,6 +186,9 @@ func (x *Exchange) Receive(buf []byte) error {
 // buffer, is for Data alone. An error, with an *http1.Error in it, ErrHeadSize or ErrInterim, means
 // that the answer makes no sense from here on.
 func (x *Exchange) Next() (e Event, data []byte, err error) {
+	if x.mux != nil {
+		return x.nextMux()
+	}
 	switch x.state {
 	case inHead:
 		return x.nextHead()
@@ -302,7 +324,13 @@ func (x *Exchange) Text() string { return string(x.head) }
 func (x *Exchange) Length() int64 { return x.Head.ContentLength }
 
 // Trailer calls f for each field behind a chunked body, after Done.
-func (x *Exchange) Trailer(f func(name, value []byte)) { x.body.Trailer(f) }
+func (x *Exchange) Trailer(f func(name, value []byte)) {
+	if x.mux != nil {
+		x.mux.Trailer(f)
+		return
+	}
+	x.body.Trailer(f)
+}
 
 // Heard reports whether a byte of an answer has come.
 func (x *Exchange) Heard() bool { return x.heard }
@@ -314,7 +342,7 @@ func (x *Exchange) Rest() []byte { return x.in }
 // Reusable reports, after Done, whether the connection can serve another request, as far as the
 // answer tells. The caller must have sent all of the request.
 func (x *Exchange) Reusable() bool {
-	return x.state == ended && !x.Bound && x.Head.Status != 101 && x.Head.Persistent() && x.body.Framed() &&
+	return x.mux == nil && x.state == ended && !x.Bound && x.Head.Status != 101 && x.Head.Persistent() && x.body.Framed() &&
 		len(x.in) == 0 && x.Held() == 0 && x.quiet()
 }
 
@@ -331,6 +359,9 @@ func (x *Exchange) quiet() bool {
 // Await waits until there may be something to receive, or room for what is held, at most limit. The
 // error is loop.ErrDeadlineExceeded, loop.ErrClientGone or loop.ErrCanceled.
 func (x *Exchange) Await(limit time.Duration) error {
+	if x.mux != nil {
+		return x.mux.Await(limit)
+	}
 	if x.Held() == 0 {
 		return x.s.AwaitRead(limit)
 	}
@@ -340,6 +371,9 @@ func (x *Exchange) Await(limit time.Duration) error {
 // Sources appends what Await waits for, for a thread that waits for other things as well. Without
 // read, that is only room for what is held.
 func (x *Exchange) Sources(to []loop.Source, read bool) []loop.Source {
+	if x.mux != nil {
+		return append(to, x.mux.Source(read))
+	}
 	if x.readable == nil {
 		x.readable, x.writable = x.s.Readable(), x.s.Writable()
 	}

@@ -1,4 +1,5 @@
-// Package proxy is the module `proxy`: an HTTP/1.1 reverse proxy on the thread of the request.
+// Package proxy is the module `proxy`: a reverse proxy on the thread of the request, with upstreams of
+// HTTP/1.1 and HTTP/2.
 //
 //	module.go    settings, start
 //	health.go    requests of the server's own

@@ -20,7 +20,13 @@ import (
 // upstream may answer before it has read all, and may read no more until its answer is read.
 func (c *call) Exchange() error {
 	c.x.HeadLimit, c.x.KeepTrailer, c.x.Lenient = int(c.MaxHeaderSize), true, c.m.set.Lenient
-	c.x.Begin(c.Stream, c.Up.Over(c.Stream), c.Req.Method())
+	if st := c.Up.Mux(); st != nil {
+		c.mux = true
+		c.x.BeginMux(st, c.Req.Method())
+	} else {
+		c.mux = false
+		c.x.Begin(c.Stream, c.Up.Over(c.Stream), c.Req.Method())
+	}
 	c.sent, c.lost, c.begun, c.pushed = false, false, time.Time{}, false
 	if err := c.sendHead(); err != nil {
 		return err
@@ -53,10 +59,15 @@ func (c *call) sendHead() error {
 	buf := relay.TakeBuffer()
 	defer relay.PutBuffer(buf) // also when the thread is killed
 	out := c.appendHead(buf[:0])
+	if c.mux {
+		c.sent = c.Left == 0
+		c.x.Open(out, c.sent)
+		out = buf[:0]
+	}
 	c.expired = time.Time{}
 	if c.expects {
 		c.expired = time.Now().Add(expectFor)
-	} else if len(out) < requestRoom && cap(out) == relay.BufferSize {
+	} else if !c.sent && len(out) < requestRoom && cap(out) == relay.BufferSize {
 		var err error
 		if out, err = c.appendBody(out); err != nil && err != stream.ErrWouldBlock {
 			return err
@@ -84,7 +95,7 @@ func (c *call) send() (moved bool, err error) {
 	buf := relay.TakeBuffer()
 	defer relay.PutBuffer(buf) // also when the thread is killed
 	out, err := c.appendBody(buf[:0])
-	if len(out) > 0 {
+	if len(out) > 0 || c.sent {
 		c.write(out)
 		moved = true
 	}
@@ -97,8 +108,28 @@ func (c *call) send() (moved bool, err error) {
 // write writes to the upstream. If that does not take the request any more, its answer still
 // counts: so that is no error.
 func (c *call) write(p []byte) {
-	if _, err := c.x.Write(p); err != nil {
-		c.lost = true
+	if len(p) > 0 {
+		if _, err := c.x.Write(p); err != nil {
+			c.lost = true
+		}
+	}
+	if c.mux && c.sent {
+		c.x.Finish(c.trailers())
+	}
+}
+
+// trailers returns the fields behind the body, nil if they cannot be known.
+func (c *call) trailers() func(func(name, value string)) {
+	b, ok := c.Body.(*conn.Body)
+	if !ok {
+		return nil
+	}
+	return func(add func(name, value string)) {
+		b.Trailer(func(name, value string) {
+			if c.passes(name) {
+				add(name, value)
+			}
+		})
 	}
 }
 
@@ -107,21 +138,13 @@ func (c *call) write(p []byte) {
 func (c *call) appendBody(out []byte) ([]byte, error) {
 	var err error
 	if c.Left != 0 {
-		out, err = client.AppendPiece(out, c.ReadBody, c.chunked())
+		out, err = client.AppendPiece(out, c.ReadBody, c.chunked() && !c.mux)
 	}
 	switch {
 	case c.Left < 0 && err == io.EOF:
-		var fields func(func(name, value string))
-		if b, ok := c.Body.(*conn.Body); ok {
-			fields = func(add func(name, value string)) {
-				b.Trailer(func(name, value string) {
-					if c.passes(name) {
-						add(name, value)
-					}
-				})
-			}
+		if c.Left, err = 0, nil; !c.mux {
+			out = client.AppendEnd(out, c.trailers())
 		}
-		out, c.Left, err = client.AppendEnd(out, fields), 0, nil
 	case err == io.EOF:
 		err = io.ErrUnexpectedEOF
 	}

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -58,6 +60,19 @@ func (m *module) check() (*upstream.Check, error) {
 		if host == "client" || host == "upstream" {
 			host = m.hosts[name]
 		}
+		good := func(status int) error {
+			if status < least || status > most {
+				return fmt.Errorf("%s has status %d", h.Path, status)
+			}
+			return nil
+		}
+		if m.speaks2(name) {
+			status, err := ask2(c, host, h.Path)
+			if err != nil {
+				return err
+			}
+			return good(status)
+		}
 		_, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: lwango (health)\r\n"+
 			"Connection: close\r\n\r\n", h.Path, host)
 		if err != nil {
@@ -78,14 +93,11 @@ func (m *module) check() (*upstream.Check, error) {
 			// status has said all, so what becomes of the body does not matter.
 			limited.N = healthRead
 			_, _ = io.Copy(io.Discard, resp.Body)
-			if resp.StatusCode < least || resp.StatusCode > most {
-				return fmt.Errorf("%s has status %d", h.Path, resp.StatusCode)
-			}
-			return nil
+			return good(resp.StatusCode)
 		}
 	}
 	return &upstream.Check{
-		ID:       fmt.Sprintf("%+v %q", *h, m.set.Host),
+		ID:       fmt.Sprintf("%+v %q", *h, m.set.Host), // the endpoint says by which version
 		Interval: h.Interval, Timeout: h.Timeout, Rises: h.Rises, Falls: h.Falls,
 		Ask: ask,
 		Changed: func(name string, out bool, err error) {
@@ -96,6 +108,38 @@ func (m *module) check() (*upstream.Check, error) {
 			}
 		},
 	}, nil
+}
+
+// speaks2 reports whether an address is asked by HTTP/2.
+func (m *module) speaks2(name string) bool {
+	return m.set.Version == "2" || strings.HasPrefix(name, "h2c://")
+}
+
+// ask2 asks for a path by HTTP/2 on c, whose deadline is the limit, and returns the status.
+func ask2(c net.Conn, host, path string) (int, error) {
+	dial := func(context.Context, string, string) (net.Conn, error) { return c, nil }
+	t := http.Transport{DialContext: dial, DialTLSContext: dial, Protocols: new(http.Protocols), DisableCompression: true,
+		MaxResponseHeaderBytes: healthRead}
+	defer t.CloseIdleConnections()
+	scheme := "http"
+	if _, ok := c.(*tls.Conn); ok {
+		scheme = "https"
+		t.Protocols.SetHTTP2(true)
+	} else {
+		t.Protocols.SetUnencryptedHTTP2(true)
+	}
+	req, err := http.NewRequest(http.MethodGet, scheme+"://"+host+path, nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("User-Agent", "lwango (health)")
+	resp, err := t.RoundTrip(req)
+	if err != nil {
+		return 0, err
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, healthRead)
+	resp.Body.Close()
+	return resp.StatusCode, nil
 }
 
 // statuses reads "200" or "200-399".

@@ -18,6 +18,7 @@ import (
 type Settings struct {
 	Address        []string          `toml:"address"`
 	TLS            upstream.TLS      `toml:"tls"`
+	Version        string            `toml:"version" oneof:"1.1 2"`
 	Host           string            `toml:"host"`
 	StripPrefix    bool              `toml:"strip_prefix"`
 	RequestHeaders map[string]string `toml:"request_headers"`
@@ -41,6 +42,7 @@ type Settings struct {
 var Defaults = Settings{
 	Settings: defaults(),
 	Host:     "client",
+	Version:  "1.1",
 	Health:   Health{Status: "200-399", Interval: 5 * time.Second, Timeout: time.Second, Rises: 2, Falls: 3},
 
 	KeepaliveTime:     time.Hour,
@@ -94,7 +96,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	}
 	if err := m.Open(p, upstream.Settings{
 		Addresses: s.Address, TLS: security, Check: check, MaxIdle: s.MaxIdle,
-		KeepaliveTime: s.KeepaliveTime, KeepaliveRequests: s.KeepaliveRequests, Newest: true,
+		KeepaliveTime: s.KeepaliveTime, KeepaliveRequests: s.KeepaliveRequests, Newest: true, HTTP2: s.Version == "2",
 	}, errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`)); err != nil {
 		return nil, err
 	}
@@ -124,6 +126,8 @@ func hostsOf(addresses []string) map[string]string {
 		if rest, ok := strings.CutPrefix(name, "https://"); ok {
 			place, usual = rest, "443"
 		} else if rest, ok := strings.CutPrefix(name, "http://"); ok {
+			place = rest
+		} else if rest, ok := strings.CutPrefix(name, "h2c://"); ok {
 			place = rest
 		}
 		host, port, err := net.SplitHostPort(place)

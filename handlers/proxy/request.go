@@ -142,7 +142,12 @@ func (c *call) appendHead(out []byte) []byte {
 			}
 			continue
 		case len(name) == len("Authorization") && ascii.EqualFold(name, "Authorization"):
-			c.x.Bound = c.x.Bound || http1.ForConnection(value)
+			if http1.ForConnection(value) {
+				if c.mux { // others' requests are on the same connection
+					continue
+				}
+				c.x.Bound = true
+			}
 		}
 		if c.passes(name) {
 			out = http1.AppendField(out, name, value)

@@ -32,16 +32,20 @@ func AppendStatus(b []byte, status int) []byte {
 
 // AppendField encodes a field. Its name becomes lower case (RFC 9113 section 8.2).
 func AppendField(b []byte, name, value string) []byte {
-	if i := staticName(name); i != 0 {
-		b = appendInteger(b, 0, 4, uint(i))
-	} else {
-		b = appendInteger(append(b, 0), 0, 7, uint(len(name)))
-		for i := range len(name) {
-			b = append(b, ascii.Lower(name[i]))
-		}
-	}
+	b = appendName(b, name)
 	b = appendInteger(b, 0, 7, uint(len(value)))
 	return append(b, value...)
+}
+
+func appendName[S string | []byte](b []byte, name S) []byte {
+	if i := staticName(name); i != 0 {
+		return appendInteger(b, 0, 4, uint(i))
+	}
+	b = appendInteger(append(b, 0), 0, 7, uint(len(name)))
+	for i := range len(name) {
+		b = append(b, ascii.Lower(name[i]))
+	}
+	return b
 }
 
 // appendInteger encodes n behind the high bits of the first octet (RFC 7541 section 5.1).
@@ -75,7 +79,7 @@ type staticNameAt struct {
 }
 
 // staticName returns the index of a name in the static table, 0 if it is not there.
-func staticName(name string) uint8 {
+func staticName[S string | []byte](name S) uint8 {
 	if len(name) >= len(staticNames) {
 		return 0
 	}

@@ -37,9 +37,9 @@ type Call struct {
 
 	// The connection.
 	Up       upstream.Lease
-	Stream   *stream.Stream
-	old      bool // Stream has served another request
-	renewed  bool // the next connection has to be a new one
+	Stream   *stream.Stream // nil with HTTP/2: see upstream.Lease.Mux
+	old      bool           // Stream has served another request
+	renewed  bool           // the next connection has to be a new one
 	repeated bool
 
 	// The answer.
@@ -53,7 +53,7 @@ type Call struct {
 
 // Talk is a module's part of a Call: an exchange in the upstream's protocol.
 type Talk interface {
-	// Exchange sends the request over Stream and takes the answer. Without an error that is
+	// Exchange sends the request over the connection and takes the answer. Without an error that is
 	// complete. A Next asks for another upstream.
 	Exchange() error
 	// Finish ends the handler after a complete answer.
@@ -122,7 +122,7 @@ func (c *Call) Serve() int {
 		switch {
 		case err == nil:
 			return c.talk.Finish()
-		case c.Stream != nil && !c.Heard && silent(err) && !c.outlived(err):
+		case c.Up.Connected() && !c.Heard && silent(err) && !c.outlived(err) && !upstream.Refused(err):
 			c.Up.Broke()
 		}
 		if !c.again(err) {

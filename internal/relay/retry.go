@@ -30,9 +30,10 @@ func (n Next) Error() string { return "the answer has status " + strconv.Itoa(in
 // Repeatable reports whether the request can be sent once more, though an upstream may have acted on
 // it: its method says that this makes no difference, its body is still there, and the client has got
 // no byte.
-func (c *Call) Repeatable() bool {
-	return c.Repeats(c.Req.Method()) && !(c.taken && c.Unspooled) && !c.Informed
-}
+func (c *Call) Repeatable() bool { return c.Repeats(c.Req.Method()) && c.whole() }
+
+// whole reports that the request can be sent once more as far as its body and the client go.
+func (c *Call) whole() bool { return !(c.taken && c.Unspooled) && !c.Informed }
 
 // silent reports that the upstream has caused err: it has closed the connection, or no byte has
 // moved there for too long.
@@ -50,15 +51,22 @@ func (c *Call) outlived(err error) bool { return c.old && errors.Is(err, upstrea
 // Once bytes were sent, nothing tells whether the upstream has acted on them. So only requests that
 // are repeatable are sent again, and only if no byte has come back, but for a status that has the
 // upstream refuse: on a new connection if the first one was a kept one, and else to another
-// upstream, if the configuration lets that be.
+// upstream, if the configuration lets that be. Where the upstream has certainly not acted on the
+// request (HTTP/2), that holds for all requests, as it does while there is no connection.
 func (c *Call) again(err error) bool {
-	cut := errors.Is(err, upstream.ErrCut)
+	cut, refused := errors.Is(err, upstream.ErrCut), upstream.Refused(err)
 	_, next := err.(Next)
 	switch {
-	case c.Stream == nil, !c.Repeatable(): // Connect tries others itself
+	case !c.Up.Connected(), !c.Repeatable() && !(refused && c.whole()): // Connect tries others itself
 		return false
 	case c.Once && c.repeated:
 		return false
+	case refused && !c.renewed:
+		c.renewed = true
+	case refused:
+		if c.Retry&OnConnect == 0 || !c.Up.Exclude() {
+			return false
+		}
 	case next:
 	case c.Heard || !silent(err):
 		return false
@@ -72,7 +80,7 @@ func (c *Call) again(err error) bool {
 			return false
 		}
 	}
-	if !c.outlived(err) {
+	if !c.outlived(err) && !refused {
 		c.Log.Warn(c.Module+": another upstream is asked", "request_id", c.Req.ID(), "target",
 			c.Req.Target(), "upstream", c.Up.Name(), "error", err)
 	}

@@ -28,8 +28,8 @@ type part struct {
 
 // parse reads an address, perhaps with options behind it: "unix:/run/php.sock", "[::1]:9000
 // weight=2 backup", and with schemes "https://app.example". The path of a socket may be relative to
-// dir.
-func parse(text, dir string, schemes bool) (*part, error) {
+// dir. http2: it speaks HTTP/2, which an address with "h2c://" does in any case.
+func parse(text, dir string, schemes, http2 bool) (*part, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
 		return nil, errors.New("expected unix:/path or host:port")
@@ -37,11 +37,14 @@ func parse(text, dir string, schemes bool) (*part, error) {
 	m := &part{name: words[0], weight: 1}
 	at := &m.at
 	place, port := words[0], ""
+	at.http2 = http2
 	if schemes {
 		if rest, ok := strings.CutPrefix(place, "https://"); ok {
 			place, port, at.secure = rest, "443", true
 		} else if rest, ok := strings.CutPrefix(place, "http://"); ok {
 			place, port = rest, "80"
+		} else if rest, ok := strings.CutPrefix(place, "h2c://"); ok {
+			place, port, at.http2 = rest, "80", true
 		}
 	}
 	if path, ok, err := confpath.Socket(dir, place); ok {

@@ -12,6 +12,7 @@
 //	queue.go    requests that wait for a connection
 //	spare.go    the last places of an address, for clients that have none there
 //	lease.go    Lease: a request's way to a connection, and the connection's way back
+//	sessions.go connections of HTTP/2, which many requests share
 //	tls.go      TLS with an upstream
 //	check.go    Check: requests of the server's own, by which it finds out which addresses work
 //	health.go   which addresses requests pass over for a while

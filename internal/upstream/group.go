@@ -25,8 +25,13 @@ type Settings struct {
 	Dir       string
 
 	// TLS is for the addresses that begin with "https://". With nil that is no address, and neither
-	// is one with "http://".
+	// is one with "http://" or "h2c://".
 	TLS *Security
+
+	// HTTP2 has the addresses asked by HTTP/2: those with "https://" by ALPN, the others by prior
+	// knowledge. A lease there has a stream, see Lease.Mux, and MaxConns is for requests; of MaxIdle
+	// only 0 counts. Addresses with "h2c://" are asked so in any case.
+	HTTP2 bool
 
 	// LeastConn prefers the address that has the fewest connections for its weight. Otherwise the
 	// addresses take turns.
@@ -82,7 +87,7 @@ type member struct {
 func (p *Pool) Group(s Settings) (*Group, error) {
 	g := &Group{Settings: s, pool: p}
 	for _, text := range s.Addresses {
-		part, err := parse(text, s.Dir, s.TLS != nil)
+		part, err := parse(text, s.Dir, s.TLS != nil, s.HTTP2)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +127,11 @@ func (p *part) config() (*tls.Config, error) {
 		return nil, nil
 	}
 	host, _, _ := net.SplitHostPort(p.at.address) // "" of a socket
-	return p.security.of(host)
+	c, err := p.security.of(host)
+	if err == nil && p.at.http2 {
+		c.NextProtos = []string{"h2"}
+	}
+	return c, err
 }
 
 // member makes the member at an endpoint of the part. The caller holds the pool's lock.
@@ -211,6 +220,10 @@ func (g *Group) crowded(tried []*peer) bool {
 // release gives the place back, and with it a connection that may be used again, if there is one,
 // for as long as limit; 0: the upstream has not said for how long.
 func (l *Lease) release(k kept, limit time.Duration) {
+	if l.mux != nil {
+		l.mux.Close()
+		l.mux = nil
+	}
 	g, m := l.group, l.at
 	g.pool.mu.Lock()
 	m.active--

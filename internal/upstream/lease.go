@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lwango/lwango/internal/http2client"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -62,6 +63,8 @@ type Lease struct {
 	kept   kept    // the connection; its stream is nil if it is a new one
 	others int     // how many members the request has not tried, besides this one
 
+	mux *http2client.Stream // in the place of a connection; nil: none
+
 	// For Asked.
 	last                *member // that had a place
 	began, spoke, ended time.Time
@@ -76,6 +79,8 @@ func (g *Group) Lease() Lease { return Lease{group: g} }
 // It tries as many upstreams as it takes. Each of them has its share of ConnectTimeout, so that one
 // that does not answer leaves time for the others. The wait for a place has its own limit,
 // QueueTimeout: a burst waits there for its turn, and no upstream is at fault.
+//
+// With HTTP/2 the lease has a stream instead, and s is nil: see Mux.
 //
 // After an error the lease may still have the place of the upstream that was tried last; Name tells
 // which. loop.ErrClientGone and loop.ErrCanceled end the wait; see Busy for the other errors.
@@ -120,12 +125,16 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		}
 		share := max(rest/time.Duration(n), time.Millisecond) // the others may have used up all
 		begin := time.Now()
-		s, err := p.dial(t, share)
-		if err == nil && p.peer.tls != nil {
+		var s *stream.Stream
+		if p.http2 {
+			used, err = l.join(t, share)
+		} else if s, err = p.dial(t, share); err == nil && p.peer.tls != nil {
 			err = l.secure(s, begin.Add(share))
 		}
 		rest -= time.Since(begin)
 		switch {
+		case err == nil && p.http2:
+			return nil, used, nil
 		case err == nil:
 			l.kept.record = &record{born: begin}
 			return s, false, nil
@@ -243,7 +252,7 @@ func (l *Lease) Keep(s *stream.Stream, limit time.Duration) {
 // one.
 func (l *Lease) Close(s *stream.Stream) {
 	switch {
-	case s == nil:
+	case s == nil: // a stream of HTTP/2 ends with the place
 	case l.kept.tls == nil:
 		_ = s.Close()
 	default: // not by way of s, which might yield: a thread that is killed would not come back

@@ -26,6 +26,7 @@ type endpoint struct {
 	network, address string
 	host             string // the name that has led to address; "": the configuration has address
 	secure           bool   // TLS
+	http2            bool   // HTTP/2; then no connection is kept, see loopSessions
 	id               string // of its Security: no route gets what another has not verified as it would
 }
 
@@ -41,6 +42,9 @@ type peer struct {
 	holders holders
 	idle    []kept // the last one is the latest
 	gone    bool   // host leads to it no more
+
+	sessions sync.Map // *loop.Loop to *loopSessions, which are that loop's
+
 	waiting queue
 	health
 	wake *time.Timer // when it is to be used again; nil: it was never avoided
@@ -70,6 +74,7 @@ func (p *peer) leave() {
 		k.close()
 	}
 	p.idle = nil
+	p.retire()
 	p.forget()
 }
 

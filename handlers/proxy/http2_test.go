@@ -1,0 +1,472 @@
+package proxy_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/handlers/proxy"
+	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// server2 is net/http's server, which speaks HTTP/2 by prior knowledge alone.
+type server2 struct {
+	addr     string
+	accepted atomic.Int32
+	open     atomic.Int32
+}
+
+// start2 starts one. change may change its settings.
+func start2(t testing.TB, h http.HandlerFunc, change func(*http.Server)) *server2 {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &server2{addr: ln.Addr().String()}
+	s := &http.Server{Handler: h, Protocols: new(http.Protocols), ConnState: func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			o.accepted.Add(1)
+			o.open.Add(1)
+		case http.StateClosed:
+			o.open.Add(-1)
+		}
+	}}
+	s.Protocols.SetUnencryptedHTTP2(true)
+	if change != nil {
+		change(s)
+	}
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.Serve(ln) })
+	t.Cleanup(func() {
+		s.Close()
+		running.Wait()
+	})
+	return o
+}
+
+// version2 has upstreams asked by HTTP/2.
+func version2(s *proxy.Settings) { s.Version, s.IdleTimeout = "2", wait.Patience }
+
+// TestHTTP2: a request goes to an upstream of HTTP/2, and its answer to the client.
+func TestHTTP2(t *testing.T) { modes.Run(t, testHTTP2) }
+
+func testHTTP2(t *testing.T, m modes.Mode) {
+	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		w.Header().Set("X-Seen", fmt.Sprint(r.Proto, " ", r.Method, " ", r.Host, " ", r.RequestURI, " ",
+			r.Header.Get("X-A"), " ", r.ContentLength, " ", len(body), " ", err, " ", r.Header.Get("Via")))
+		w.WriteHeader(201)
+		io.WriteString(w, "hello")
+	}, nil)
+	f := serve(t, m, "/", []string{o.addr}, version2)
+	large := strings.Repeat("x", 3<<20)
+	for range 2 {
+		for _, tt := range []struct{ line, fields, body, want string }{
+			{"GET /a%20b?c", "X-A: b\r\n", "", "HTTP/2.0 GET test.example /a%20b?c b 0 0 <nil>"},
+			{"POST /", "Content-Length: 4\r\nX-A: b\r\n", "body", "HTTP/2.0 POST test.example / b 4 4 <nil>"},
+			{"PUT /", fmt.Sprint("X-A: b\r\nContent-Length: ", len(large), "\r\n"), large,
+				fmt.Sprint("HTTP/2.0 PUT test.example / b ", len(large), " ", len(large), " <nil>")},
+		} {
+			g := f.ask(tt.line, tt.fields, tt.body)
+			via := " 1.1 lwango"
+			if m.HTTP2 {
+				via = " 2.0 lwango"
+			}
+			if g.status != 201 || g.body != "hello" || g.header.Get("X-Seen") != tt.want+via {
+				t.Errorf("%s: %d %q %q, want %q; %v; log %s", tt.line, g.status, g.body, g.header.Get("X-Seen"),
+					tt.want+via, g.err, f.log)
+			}
+		}
+	}
+	if n := o.accepted.Load(); int(n) > m.Loops {
+		t.Error(n, " connections")
+	}
+}
+
+// TestHTTP2Together: requests of one loop share a connection.
+func TestHTTP2Together(t *testing.T) {
+	const many = 50
+	var all sync.WaitGroup
+	all.Add(many)
+	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
+		all.Done()
+		all.Wait() // until all are there
+		io.WriteString(w, r.URL.Path)
+	}, nil)
+	f := serve(t, modes.Direct, "/", []string{o.addr}, version2)
+	var clients sync.WaitGroup
+	for i := range many {
+		clients.Go(func() {
+			path := fmt.Sprint("/", i)
+			if g := f.get(path); g.body != path {
+				t.Errorf("%s: %d %q", path, g.status, g.body)
+			}
+		})
+	}
+	clients.Wait()
+	if n := o.accepted.Load(); n != 1 {
+		t.Error(n, " connections")
+	}
+}
+
+// TestHTTP2Health: checks ask by HTTP/2, too.
+func TestHTTP2Health(t *testing.T) {
+	var status atomic.Int32
+	var wrong atomic.Value
+	status.Store(503)
+	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Proto != "HTTP/2.0" || r.RequestURI != "/up?x=1" || r.Header.Get("User-Agent") != "lwango (health)" {
+			wrong.Store(fmt.Sprint(r))
+		}
+		w.WriteHeader(int(status.Load()))
+	}, nil)
+	f, _ := checked(t, proxy.Register, []string{"h2c://" + o.addr}, nil)
+	f.logged(t, 1, out)
+	status.Store(200)
+	f.logged(t, 1, back)
+	if w := wrong.Load(); w != nil {
+		t.Error(w)
+	}
+}
+
+// TestHTTP2TLS: over TLS the version is agreed on by ALPN, and an upstream that does not agree cannot
+// be reached.
+func TestHTTP2TLS(t *testing.T) {
+	for _, offered := range []bool{true, false} {
+		var running sync.WaitGroup
+		ln, err := tls.Listen("tcp", "127.0.0.1:0", modes.ServerTLS())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if offered {
+			c := modes.ServerTLS().Clone()
+			c.NextProtos = []string{"h2"}
+			ln.Close()
+			if ln, err = tls.Listen("tcp", "127.0.0.1:0", c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, r.Proto)
+			io.Copy(w, r.Body)
+		}), ErrorLog: log.New(io.Discard, "", 0)}
+		running.Go(func() { _ = s.Serve(ln) })
+		f := serve(t, modes.Direct, "/", []string{"https://" + ln.Addr().String()}, func(s *proxy.Settings) {
+			version2(s)
+			s.TLS.Insecure = true
+		})
+		want := 502
+		if offered {
+			want = 200
+		}
+		for range 3 {
+			body := strings.Repeat("x", 200_000)
+			g := f.ask("POST /", "Content-Length: 200000\r\n", body)
+			if g.status != want || offered && g.body != "HTTP/2.0"+body {
+				t.Errorf("%d, %d bytes, %v; log %s", g.status, len(g.body), g.err, f.log)
+			}
+		}
+		if !offered && !strings.Contains(f.log.String(), "ALPN") {
+			t.Error(f.log)
+		}
+		s.Close()
+		running.Wait()
+	}
+}
+
+// hello2 is what a script sends and reads before the first request.
+func hello2(p *peer) {
+	_, _ = p.r.Discard(len(http2.Preface))
+	_, _ = p.Write(http2.AppendHeader(nil, http2.SettingsFrame, 0, 0, 0))
+}
+
+// await2 returns the stream of the next frame of that type, 0 at the end of the connection.
+func await2(p *peer, want http2.Type) uint32 {
+	for {
+		var head [http2.HeaderSize]byte
+		if _, err := io.ReadFull(p.r, head[:]); err != nil {
+			return 0
+		}
+		h := http2.ParseHeader(head[:])
+		_, _ = p.r.Discard(int(h.Length))
+		if h.Type == want {
+			return h.Stream
+		}
+	}
+}
+
+// answer2 is the answer 200 without content.
+func answer2(id uint32) []byte {
+	return append(http2.AppendHeader(nil, http2.Headers, http2.EndHeaders|http2.EndStream, id, 1), 0x88)
+}
+
+// TestHTTP2Refused: what the upstream has not acted on is sent again, whatever the method, as long as
+// the body is there. It is not sent for ever.
+func TestHTTP2Refused(t *testing.T) {
+	for name, refuse := range map[string]func(p *peer, id uint32){
+		"goaway": func(p *peer, id uint32) { _, _ = p.Write(http2.AppendGoAway(nil, id-1, http2.NoError, "")) },
+		"reset":  func(p *peer, id uint32) { _, _ = p.Write(http2.AppendReset(nil, id, http2.RefusedStream)) },
+	} {
+		for _, always := range []bool{false, true} {
+			var refused atomic.Int32
+			o := start(t, func(p *peer) {
+				hello2(p)
+				for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
+					if always || refused.Load() == 0 {
+						refused.Add(1)
+						refuse(p, id)
+					} else {
+						_, _ = p.Write(answer2(id))
+					}
+				}
+			})
+			for _, buffered := range []bool{true, false} {
+				refused.Store(0)
+				f := serve(t, modes.Direct, "/", []string{"h2c://" + o.addr}, func(s *proxy.Settings) {
+					s.RequestBuffering = buffered
+				})
+				g := f.ask("POST /", "Content-Length: 4\r\n", "body")
+				want, times := 200, int32(1)
+				switch {
+				case !buffered:
+					want = 502
+				case always:
+					want, times = 502, 2
+				}
+				if g.status != want || refused.Load() != times {
+					t.Errorf("%s, always %t, buffered %t: %d, refused %d times; log %s", name, always, buffered, g.status, refused.Load(), f.log)
+				}
+			}
+		}
+	}
+}
+
+// TestHTTP2BothWays: body and answer move at once, with trailers both ways.
+func TestHTTP2BothWays(t *testing.T) {
+	modes.Run(t, testHTTP2BothWays, modes.Direct, modes.OverTLS, modes.HTTP2)
+}
+
+func testHTTP2BothWays(t *testing.T, m modes.Mode) {
+	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Trailer", "T")
+		w.WriteHeader(200)
+		w.(http.Flusher).Flush()
+		io.Copy(w, r.Body)
+		w.Header().Set("T", r.Trailer.Get("T")+r.Trailer.Get("X-Forwarded-For")+r.Header.Get("Te"))
+	}, nil)
+	f := serve(t, m, "/", []string{o.addr}, func(s *proxy.Settings) {
+		version2(s)
+		s.RequestBuffering, s.ResponseBuffering = false, 64<<10
+	})
+	c := f.Dial()
+	c.Send("POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\nTrailer: T\r\n\r\n")
+	std, err := http.ReadResponse(c.R, nil) // before a byte of the body is sent
+	if err != nil {
+		t.Fatal(err, f.log)
+	}
+	const size, pieces = 50_000, 100
+	go func() {
+		piece := strings.Repeat("x", size)
+		for range pieces {
+			fmt.Fprintf(c, "%x\r\n%s\r\n", size, piece)
+		}
+		io.WriteString(c, "0\r\nX-Forwarded-For: 10.0.0.1\r\nT: end\r\n\r\n")
+	}()
+	body, err := io.ReadAll(std.Body)
+	if err != nil || len(body) != size*pieces || std.Trailer.Get("T") != "endtrailers" {
+		t.Error(len(body), err, std.Trailer, f.log)
+	}
+}
+
+// TestHTTP2Leaves: a client that leaves costs its stream, and the connection goes on.
+func TestHTTP2Leaves(t *testing.T) {
+	begun, left := make(chan bool), make(chan bool)
+	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			begun <- true
+			<-r.Context().Done()
+			left <- true
+			return
+		}
+		io.WriteString(w, "hello")
+	}, nil)
+	f := serve(t, modes.Direct, "/", []string{o.addr}, version2)
+	for range 3 {
+		c := f.Dial()
+		c.Send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+		<-begun
+		c.Close()
+		<-left
+		if g := f.get("/"); g.body != "hello" {
+			t.Error(g, f.log)
+		}
+	}
+	if n := o.accepted.Load(); n != 1 {
+		t.Error(n, " connections")
+	}
+}
+
+// TestHTTP2Timeouts: the limits hold for each request, and the connection goes on.
+func TestHTTP2Timeouts(t *testing.T) {
+	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/head":
+			<-r.Context().Done()
+		case "/body":
+			io.WriteString(w, "he")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		case "/send": // it does not read
+			<-r.Context().Done()
+		default:
+			io.WriteString(w, "hello")
+		}
+	}, nil)
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		version2(s)
+		const limit = 50 * time.Millisecond
+		s.FirstByteTimeout, s.ReadTimeout, s.SendTimeout = limit, limit, limit
+	})
+	large := strings.Repeat("x", 16<<20)
+	for _, tt := range []struct {
+		path, body string
+		status     int
+		cut        bool
+	}{{"/head", "", 504, false}, {"/body", "", 200, true}, {"/send", large, 504, false}} {
+		g := f.ask("PUT "+tt.path, fmt.Sprint("Content-Length: ", len(tt.body), "\r\n"), tt.body)
+		if g.status != tt.status || (g.err != nil) != tt.cut {
+			t.Error(tt.path, g.status, g.err)
+		}
+		if g := f.get("/"); g.body != "hello" {
+			t.Error("behind ", tt.path, g, f.log)
+		}
+	}
+	if n := o.accepted.Load(); n != 1 {
+		t.Error(n, " connections")
+	}
+}
+
+// TestHTTP2SlowClient: a client that does not read holds up its own answer alone, and gets all of it in
+// the end.
+func TestHTTP2SlowClient(t *testing.T) {
+	const size = 8 << 20
+	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/large" {
+			io.Copy(w, io.LimitReader(zeros{}, size))
+			return
+		}
+		io.WriteString(w, "hello")
+	}, nil)
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		version2(s)
+		s.ResponseBuffering = 0
+	})
+	var slow []*server.Client
+	for range 3 {
+		c := f.DialBuffer(server.SlowReader)
+		c.Send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+		if _, err := c.R.Peek(1); err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, c)
+	}
+	for range 10 {
+		if g := f.get("/"); g.body != "hello" {
+			t.Error(g, f.log)
+		}
+	}
+	for _, c := range slow {
+		if g := read(c.R, "GET"); len(g.body) != size || g.err != nil {
+			t.Error(len(g.body), g.err)
+		}
+	}
+	if n := o.accepted.Load(); n != 1 {
+		t.Error(n, " connections")
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestHTTP2Streams: as many requests share a connection as the upstream allows, and max_conns is for
+// requests.
+func TestHTTP2Streams(t *testing.T) {
+	var now, most atomic.Int32
+	held, goOn := make(chan bool, 100), make(chan bool)
+	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
+		most.Store(max(most.Load(), now.Add(1)))
+		if r.URL.Path == "/held" {
+			held <- true
+			<-goOn
+		}
+		now.Add(-1)
+		io.WriteString(w, "hello")
+	}, func(s *http.Server) { s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 2} })
+	f := serve(t, modes.Direct, "/", []string{o.addr}, version2)
+	if g := f.get("/"); g.body != "hello" { // its settings are known from here on
+		t.Error(g)
+	}
+	var clients sync.WaitGroup
+	ask := func(f *front) {
+		clients.Go(func() {
+			if g := f.get("/held"); g.body != "hello" {
+				t.Error(g, f.log)
+			}
+		})
+		<-held
+	}
+	for range 6 {
+		ask(f)
+	}
+	if n := o.accepted.Load(); n != 3 {
+		t.Error(n, " connections")
+	}
+	for range 6 {
+		goOn <- true
+	}
+	clients.Wait()
+	f = serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		version2(s)
+		s.MaxConns, s.QueueTimeout = 2, 50*time.Millisecond
+	})
+	ask(f)
+	ask(f)
+	if g := f.get("/"); g.status != 503 {
+		t.Error(g)
+	}
+	goOn <- true
+	goOn <- true
+	clients.Wait()
+	if g := f.get("/"); g.body != "hello" {
+		t.Error(g)
+	}
+}
+
+// TestHTTP2NotKept: without max_idle a connection ends with its last request.
+func TestHTTP2NotKept(t *testing.T) {
+	o := start2(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }, nil)
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		version2(s)
+		s.MaxIdle = 0
+	})
+	for range 3 {
+		if g := f.get("/"); g.body != "hello" {
+			t.Error(g, f.log)
+		}
+		wait.Until(t, "the connection ends", func() bool { return o.open.Load() == 0 })
+	}
+}

@@ -1,0 +1,110 @@
+package http2client
+
+import (
+	"errors"
+	"time"
+
+	"github.com/lwango/lwango/internal/http2"
+)
+
+// Life says for how long connections are used.
+type Life struct {
+	Idle     time.Duration // without a stream; 0: a connection ends with its last one
+	Age      time.Duration // since it was made; 0: any
+	Requests int           // that it has served; 0: any
+}
+
+// life is what a session knows of its time, by the loop's clock.
+type life struct {
+	keep   Life // of the stream that was begun last
+	born   time.Duration
+	served int
+	heard  time.Duration // when the last frame has come
+
+	pinged  time.Duration // when the last PING was sent
+	pinging bool          // nothing has come since
+	quiet   bool          // no answer, and no part of one, has come since
+}
+
+const (
+	// pingAfter is how long nothing comes before the server is asked whether it is there, while it
+	// owes an answer. Servers of gRPC take pings that come more often than every five minutes for a
+	// flood, unless they have sent part of an answer in between; and the third of these ends the
+	// connection. So a long silence has one early PING.
+	pingAfter = 10 * time.Second
+	pingAgain = 5*time.Minute + time.Second
+	// pingWait is how long it may be silent then.
+	pingWait = 10 * time.Second
+	// blockFor is how long a field block may take.
+	blockFor = 10 * time.Second
+)
+
+// errSilent is the error of a server that does not answer a PING, or takes nothing.
+var errSilent = errors.New("the connection is dead")
+
+// now returns the time of this turn.
+func (s *Session) now() time.Duration {
+	l := s.thread.Loop()
+	return l.Clock(l.Time())
+}
+
+// due returns when something has to be done if nothing comes.
+func (s *Session) due() time.Duration {
+	at := s.heard + pingAfter
+	switch {
+	case s.pinging:
+		at = s.pinged + pingWait
+	case s.quiet:
+		at = s.pinged + pingAgain
+	}
+	if s.blockStream != 0 {
+		at = min(at, s.blockFrom+blockFor)
+	}
+	return at
+}
+
+// patience returns how long the session may be idle from now on.
+func (s *Session) patience() time.Duration {
+	if s.users == 0 {
+		return s.keep.Idle
+	}
+	return max(s.due()-s.now(), time.Millisecond)
+}
+
+// Overdue is called by the loop when that time has passed.
+func (s *Session) Overdue() time.Duration {
+	switch {
+	case s.users == 0:
+		s.leave()
+		return 0
+	case s.now() < s.due():
+	case s.pinging, s.blockStream != 0 && s.now() >= s.blockFrom+blockFor:
+		s.fail(errSilent)
+		return 0
+	default:
+		s.ping()
+	}
+	return s.patience()
+}
+
+// ping asks the server whether it is there.
+func (s *Session) ping() {
+	s.pinged, s.pinging, s.quiet = s.now(), true, true
+	s.gather()
+	s.out = append(http2.AppendHeader(s.out, http2.Ping, 0, 0, 8), "lwango\x00c"...)
+	s.wake()
+}
+
+// over reports that the session, which has no streams, is of no more use.
+func (s *Session) over() bool {
+	return s.leaving || s.keep.Idle <= 0 || s.worn() || s.thread.Loop().Stopping()
+}
+
+// worn reports that the connection has served as long, or as many requests, as it may.
+func (s *Session) worn() bool {
+	return s.keep.Age > 0 && s.now()-s.born >= s.keep.Age ||
+		s.keep.Requests > 0 && s.served >= s.keep.Requests
+}
+
+// Since reports whether the connection was made at t or later.
+func (s *Session) Since(t time.Time) bool { return s.born >= s.thread.Loop().Clock(t) }

@@ -1,0 +1,12 @@
+// Package http2client is HTTP/2 (RFC 9113) from the side of the client: a connection on which many
+// requests of one loop are under way at a time. A Session belongs to a loop, whose threads use it
+// without locks. One thread reads frames and tells the threads of the streams; what these have
+// gathered goes out in one write, behind the threads of a turn.
+//
+//	session.go  Session: the connection, its thread and its end
+//	frames.go   what comes
+//	stream.go   Stream: one request and its answer, for the thread that asks
+//	send.go     what goes out
+//	credit.go   how much the server may send
+//	alive.go    for how long a connection is kept, and how it is found out that it is dead
+package http2client

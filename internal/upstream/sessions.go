@@ -1,0 +1,175 @@
+package upstream
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/internal/http2client"
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
+)
+
+// loopSessions are the connections of HTTP/2 that a loop has to a peer. A place there is the right to send
+// a request on one of them, so the limits of a route are for requests. Only threads of the loop may use
+// them: see peer.sessions.
+type loopSessions struct {
+	all     []*http2client.Session  // that take requests
+	dialing *loop.Promise[struct{}] // settled when a connection was made, or not; nil: none is
+	joined  int                     // requests that wait for that
+}
+
+// maxJoined is how many requests wait for one connection that is being made. The server may let as many
+// streams be open on it.
+const maxJoined = 100
+
+var (
+	errNoHTTP2 = errors.New("the upstream does not offer HTTP/2 (ALPN)")
+	errLeft    = errors.New("the client has left whose request was making the connection")
+)
+
+// Mux returns the stream of HTTP/2 that the lease has got in the place of a connection, nil if the
+// upstream speaks another protocol. It is valid until Close.
+func (l *Lease) Mux() *http2client.Stream { return l.mux }
+
+// Connected reports whether the lease has a connection, or a stream on one.
+func (l *Lease) Connected() bool { return l.kept.record != nil || l.mux != nil }
+
+// Refused reports that the upstream has certainly not acted on the request that has failed with err.
+func Refused(err error) bool { return errors.Is(err, http2client.ErrRefused) }
+
+// join begins a stream on a connection of the thread's loop that has room for it, or on a new one. Its
+// limit is for that. Requests that come meanwhile wait for the same connection.
+func (l *Lease) join(t *loop.Thread, limit time.Duration) (used bool, err error) {
+	until := time.Now().Add(limit)
+	for {
+		set := l.at.sessionsOf(l.loop)
+		for _, s := range set.all {
+			// A fresh one is one that was made since the request has failed.
+			if s.Room() && (l.want != Fresh || s.Since(l.ended)) {
+				l.mux, used = s.Stream(t, l.group.life())
+				return used, nil
+			}
+		}
+		if set.dialing == nil || set.joined >= maxJoined {
+			if err := l.begin(t, set, until); err != nil {
+				return false, err
+			}
+			continue
+		}
+		if err := set.await(t, until); err != nil && err != errLeft {
+			return false, err
+		}
+	}
+}
+
+// sessionsOf returns those of a loop, whose thread calls it.
+func (p *peer) sessionsOf(l *loop.Loop) *loopSessions {
+	set, ok := p.sessions.Load(l)
+	if !ok {
+		set = new(loopSessions)
+		p.sessions.Store(l, set)
+	}
+	return set.(*loopSessions)
+}
+
+// life says for how long the group keeps a connection of HTTP/2.
+func (g *Group) life() http2client.Life {
+	life := http2client.Life{Idle: g.IdleTimeout, Age: g.KeepaliveTime, Requests: g.KeepaliveRequests}
+	if g.MaxIdle == 0 {
+		life.Idle = 0
+	}
+	return life
+}
+
+// await waits for the connection that is being made, and returns the error of that.
+func (set *loopSessions) await(t *loop.Thread, until time.Time) error {
+	dialing := set.dialing
+	set.joined++
+	defer func() { // also when the thread is killed
+		if set.dialing == dialing {
+			set.joined--
+		}
+	}()
+	_, err := dialing.Await(t, max(time.Until(until), 0))
+	return err
+}
+
+// begin makes a connection.
+func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) error {
+	dialing := new(loop.Promise[struct{}])
+	set.dialing, set.joined = dialing, 0
+	err := errLeft
+	defer func() { // also when the thread is killed
+		if set.dialing == dialing {
+			set.dialing = nil
+		}
+		switch {
+		case err == nil:
+			dialing.Resolve(struct{}{})
+			return
+		case left(err):
+			dialing.Reject(errLeft)
+		default:
+			dialing.Reject(err)
+		}
+		l.at.drop(l.loop, set)
+	}()
+	err = l.start(t, set, until)
+	return err
+}
+
+// start makes a connection that begins with the preface of HTTP/2.
+func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) error {
+	p, lp := l.at.peer, l.loop
+	s, err := p.dial(t, max(time.Until(until), time.Millisecond))
+	if err != nil {
+		return err
+	}
+	if p.tls != nil {
+		if err := l.secure(s, until); err != nil {
+			return err
+		}
+	}
+	over := l.kept.tls
+	l.kept.tls = nil
+	if over != nil && over.ConnectionState().NegotiatedProtocol != "h2" {
+		_ = s.Close()
+		return errNoHTTP2
+	}
+	fd, err := s.Release()
+	if err != nil {
+		return err
+	}
+	carry := func(c net.Conn) { over.NetConn().(*carrier).Conn = c }
+	session, err := http2client.Start(lp, fd, over, carry, l.group.life(), func(s *http2client.Session) {
+		set.all = slices.DeleteFunc(set.all, func(other *http2client.Session) bool { return other == s })
+		p.drop(lp, set)
+	})
+	if err != nil {
+		sysio.Close(fd)
+		return err
+	}
+	set.all = append(set.all, session)
+	return nil
+}
+
+// drop forgets the connections of a loop that has none.
+func (p *peer) drop(l *loop.Loop, set *loopSessions) {
+	if len(set.all) == 0 && set.dialing == nil {
+		p.sessions.CompareAndDelete(l, set)
+	}
+}
+
+// retire has all loops end their connections of HTTP/2 with the requests that are under way.
+func (p *peer) retire() {
+	p.sessions.Range(func(l, set any) bool {
+		_ = l.(*loop.Loop).Post(func() { // a loop that has ended has none
+			for _, s := range slices.Clone(set.(*loopSessions).all) {
+				s.Retire()
+			}
+		})
+		return true
+	})
+}
