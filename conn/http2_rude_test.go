@@ -269,33 +269,37 @@ func TestHTTP2Rude(t *testing.T) {
 			}
 		}, "RST_STREAM 1 FLOW_CONTROL_ERROR"},
 	} {
-		run(t, func(t *testing.T, m mode) {
-			release := make(chan struct{})
-			s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-				if req.Path() == "/wait" {
-					_, _ = req.AwaitAny(-1, loop.FromChan(release))
-				}
-				_, err := io.Copy(io.Discard, req.Body())
-				if req.Header().Get("Content-Length") != "" && err == nil {
-					return 200
-				}
-				return w.Text(200, "served")
-			}})
-			defer close(release)
-			r := dial2(t, s)
-			test.send(r)
-			go r.flush() // the server may not read all of it
-			kinds := []http2.Type{http2.Headers, http2.RSTStream, http2.GoAway}
-			switch {
-			case strings.HasPrefix(test.want, "GOAWAY"):
-				kinds = kinds[2:] // what came before was answered
-			case strings.HasPrefix(test.want, "RST"):
-				kinds = kinds[1:]
-			}
-			if got := r.until(kinds...); got != test.want {
-				t.Errorf("%s: %s, want %s", test.name, got, test.want)
-			}
-		}, modes.HTTP2)
+		rude(t, test.name, test.send, test.want)
+	}
+}
+
+// rude sends something, and looks how the server takes it.
+func rude(t *testing.T, name string, send func(r *raw2), want string) {
+	t.Helper()
+	release := make(chan struct{})
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		if req.Path() == "/wait" {
+			_, _ = req.AwaitAny(-1, loop.FromChan(release))
+		}
+		_, err := io.Copy(io.Discard, req.Body())
+		if req.Header().Get("Content-Length") != "" && err == nil {
+			return 200
+		}
+		return w.Text(200, "served")
+	}})
+	defer close(release)
+	r := dial2(t, s)
+	send(r)
+	go r.flush() // the server may not read all of it
+	kinds := []http2.Type{http2.Headers, http2.RSTStream, http2.GoAway}
+	switch {
+	case strings.HasPrefix(want, "GOAWAY"):
+		kinds = kinds[2:] // what came before was answered
+	case strings.HasPrefix(want, "RST"):
+		kinds = kinds[1:]
+	}
+	if got := r.until(kinds...); got != want {
+		t.Errorf("%s: %s, want %s", name, got, want)
 	}
 }
 
@@ -389,24 +393,6 @@ func (r *raw2) data() (http2.Header, []byte) {
 			return h, p
 		}
 	}
-}
-
-// TestHTTP2NeverReads: a client with 100 streams of a megabyte each that reads nothing costs no more
-// than the buffers of one connection, and is cut after write_timeout.
-func TestHTTP2NeverReads(t *testing.T) {
-	t.Parallel()
-	body := make([]byte, 1<<20)
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: 100 * time.Millisecond, KeepAliveTimeout: 100 * time.Millisecond}, Handler: func(_ *conn.Request, w *conn.Response) int {
-		w.SetBody(body)
-		return 200
-	}})
-	r := dial2(t, s)
-	r.frame(http2.SettingsFrame, 0, 0, "\x00\x04\x7f\xff\xff\xff").frame(http2.WindowUpdate, 0, 0, "\x7f\x00\x00\x00")
-	for id := uint32(1); id < 200; id += 2 {
-		r.get(id)
-	}
-	r.flush()
-	s.Idle()
 }
 
 // TestHTTP2SlowBody: a client that does not send its body gets 408, and its other streams go on.

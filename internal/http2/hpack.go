@@ -20,6 +20,7 @@ var (
 	errTruncated = errors.New("http2: field block ends within a field")
 	errIndex     = errors.New("http2: index of no field")
 	errUpdate    = errors.New("http2: bad update of the table's size")
+	errList      = errors.New("http2: list of fields is far too long")
 )
 
 // Fields is what field blocks decode to. Each field stands in Buf as its name, a colon, its value
@@ -77,8 +78,11 @@ func (d *Decoder) limit() int {
 	return TableSize
 }
 
-// Decode adds the fields of a block to f. After an error the Decoder is of no more use.
+// Decode adds the fields of a block to f. After an error the Decoder is of no more use. A list that is
+// 16 times as long as f takes, and longer than leastError, is an error: a block may be a hundredth of
+// what it decodes to, and the table must follow also what is dropped.
 func (d *Decoder) Decode(block []byte, f *Fields) (err error) {
+	most := max(16*f.Limit, leastError)
 	begun := false // updates of the size stand at the beginning (section 4.2)
 	for len(block) > 0 {
 		b := block[0]
@@ -108,10 +112,14 @@ func (d *Decoder) Decode(block []byte, f *Fields) (err error) {
 		if err != nil {
 			return err
 		}
-		begun = true
+		if begun = true; f.size > most {
+			return errList
+		}
 	}
 	return nil
 }
+
+const leastError = 256 << 10
 
 // indexed adds a field of the tables.
 func (d *Decoder) indexed(index uint, f *Fields) error {
