@@ -15,9 +15,12 @@ import (
 
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
 )
 
 // server2 is net/http's server, which speaks HTTP/2 by prior knowledge alone.
@@ -468,5 +471,112 @@ func TestHTTP2NotKept(t *testing.T) {
 			t.Error(g, f.log)
 		}
 		wait.Until(t, "the connection ends", func() bool { return o.open.Load() == 0 })
+	}
+}
+
+// TestHTTP2Chain: what an upstream of HTTP/1.1 says comes through a server of this kind that is asked by
+// HTTP/2 as it was said, in all forms.
+func TestHTTP2Chain(t *testing.T) { modes.Run(t, testHTTP2Chain, modes.Direct, modes.HTTP2) }
+
+func testHTTP2Chain(t *testing.T, m modes.Mode) {
+	for _, tt := range []struct{ method, answer, want string }{
+		{"GET", hello, "200 hello [5] []"},
+		{"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "200  [5] []"},
+		{"GET", "HTTP/1.1 204 No Content\r\n\r\n", "204  [] []"},
+		{"GET", "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n", "304  [] []"},
+		{"POST", "HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "404 abc [3] []"},
+		{"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n3\r\nabc\r\n0\r\nA: b\r\n\r\n", "200 abc [] [b]"},
+		{"GET", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + hello, "103 200 hello [5] []"},
+		{"GET", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 50<<10) + "\r\nContent-Length: 1\r\n\r\nx", "200 x [1] []"},
+		{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + strings.Repeat("x", 200_000), "200 cut"},
+		{"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n30d40\r\n" + strings.Repeat("x", 200_000), "200 cut"},
+	} {
+		o := start(t, func(p *peer) { p.request(); p.say("%s", tt.answer) })
+		inner := serve(t, modes.HTTP2, "/", []string{o.addr}, nil)
+		f := serve(t, m, "/", []string{"h2c://" + inner.Addr}, nil)
+		c := f.Dial()
+		c.Send(tt.method + " / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+		got := ""
+		for {
+			std, err := http.ReadResponse(c.R, &http.Request{Method: tt.method})
+			if err != nil {
+				got += err.Error()
+				break
+			}
+			got += fmt.Sprint(std.StatusCode, " ")
+			if std.StatusCode < 200 {
+				continue
+			}
+			body, err := io.ReadAll(std.Body)
+			if err != nil {
+				got += "cut"
+			} else {
+				got += fmt.Sprint(string(body), " ", std.Header["Content-Length"], " ", std.Trailer["A"])
+			}
+			break
+		}
+		c.Close()
+		if got != tt.want {
+			t.Errorf("%s %.60q: %q, want %q; log %s", tt.method, tt.answer, got, tt.want, f.log)
+		}
+	}
+}
+
+// answersBare2 answers each request with a head and content in one write, and allocates nothing.
+func answersBare2(p *peer) {
+	hello2(p)
+	head := http2.AppendStatus(nil, 200)
+	head = http2.AppendField(head, "server", "x")
+	head = http2.AppendField(head, "content-type", "text/plain")
+	head = http2.AppendLength(head, 13)
+	out := append(http2.AppendHeader(nil, http2.Headers, http2.EndHeaders, 0, len(head)), head...)
+	data := len(out)
+	out = append(http2.AppendHeader(out, http2.Data, http2.EndStream, 0, 13), "Hello, world!"...)
+	in := make([]byte, http2.HeaderSize)
+	for {
+		if _, err := io.ReadFull(p.r, in); err != nil {
+			return
+		}
+		h := http2.ParseHeader(in)
+		_, _ = p.r.Discard(int(h.Length))
+		if h.Type == http2.Headers {
+			copy(out[5:], in[5:])
+			copy(out[data+5:], in[5:])
+			_, _ = p.Write(out)
+		}
+	}
+}
+
+// TestHTTP2Cost: what a request on a connection that is there allocates, and how often epoll is asked.
+func TestHTTP2Cost(t *testing.T) {
+	if invariants.Enabled || race.Enabled {
+		t.Skip("short reads and writes cost more, and so does the race detector")
+	}
+	o := start(t, answersBare2)
+	f := serve(t, modes.Direct, "/", []string{o.addr}, version2)
+	var before, after loop.Stats
+	if g := f.get("/"); g.body != "Hello, world!" {
+		t.Fatal(g, f.log)
+	}
+	f.Settled("counted", func(l *loop.Loop) bool { before = l.Stats(); return true })
+	allocs := f.Allocs(usual)
+	f.Settled("counted", func(l *loop.Loop) bool { after = l.Stats(); return true })
+	if ctls := after.Ctls - before.Ctls; allocs > 2 || ctls > 2 {
+		t.Errorf("%v allocations for a request, %d calls of epoll_ctl for all", allocs, ctls)
+	}
+}
+
+// BenchmarkHTTP2 is BenchmarkKept with an upstream of HTTP/2.
+func BenchmarkHTTP2(b *testing.B) {
+	o := start(b, answersBare2)
+	f := serve(b, modes.Direct, "/", []string{o.addr}, version2)
+	c := f.Dial()
+	request, buf := []byte(usual), make([]byte, 4<<10)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Write(request)
+		if _, err := c.Conn.Read(buf); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

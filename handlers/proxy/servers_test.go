@@ -23,6 +23,12 @@ import (
 // TestThroughTwo: many clients at once ask net/http through two proxies, with bodies of all sizes
 // and both framings, and each gets its own bytes back.
 func TestThroughTwo(t *testing.T) {
+	t.Run("HTTP/1.1", func(t *testing.T) { testThroughTwo(t, modes.Several, "", "1.1") })
+	t.Run("HTTP/2", func(t *testing.T) { testThroughTwo(t, modes.HTTP2, "h2c://", "2.0") })
+}
+
+// testThroughTwo has the inner proxy in a mode, asked by that scheme and version.
+func testThroughTwo(t *testing.T, m modes.Mode, scheme, version string) {
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -36,8 +42,8 @@ func TestThroughTwo(t *testing.T) {
 		w.Write(body)
 	}))
 	defer origin.Close()
-	inner := serve(t, modes.Several, "/", []string{origin.Listener.Addr().String()}, nil)
-	outer := serve(t, modes.Several, "/", []string{inner.Addr},
+	inner := serve(t, m, "/", []string{origin.Listener.Addr().String()}, nil)
+	outer := serve(t, modes.Several, "/", []string{scheme + inner.Addr},
 		func(s *proxy.Settings) { s.RequestBuffering = false })
 	const clients, requests = 8, 50
 	var all sync.WaitGroup
@@ -62,7 +68,7 @@ func TestThroughTwo(t *testing.T) {
 				got, err := io.ReadAll(resp.Body)
 				resp.Body.Close()
 				if err != nil || resp.StatusCode != 200 || string(got) != want ||
-					resp.Header.Get("X-Via") != "1.1 lwango, 1.1 lwango" {
+					resp.Header.Get("X-Via") != "1.1 lwango, "+version+" lwango" {
 					t.Errorf("%s: %d bytes, want %d; %s %q %v", path, len(got), len(want), resp.Status,
 						resp.Header.Get("X-Via"), err)
 				}
