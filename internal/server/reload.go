@@ -217,24 +217,22 @@ func (s *server) exchange(next *config.Config, added map[sockets.Address]*listen
 
 // restartNeeded logs what a reload cannot change.
 func (s *server) restartNeeded(next *config.Config) {
-	if next.Threads != s.config.Threads {
-		s.own.Warn("threads changes at the next start only", "running", s.config.Threads,
-			"configured", next.Threads)
-	}
-	if next.Workers != s.config.Workers {
-		s.own.Warn("workers changes at the next start only", "running", s.config.Workers,
-			"configured", next.Workers)
-	}
-	if next.Handoff != s.config.Handoff {
-		s.own.Warn("handoff changes at the next start only", "running", s.config.Handoff,
-			"configured", next.Handoff)
+	for _, key := range []struct {
+		name                string
+		running, configured any
+	}{
+		{"threads", s.config.Threads, next.Threads},
+		{"workers", s.config.Workers, next.Workers},
+		{"handoff", s.config.Handoff, next.Handoff},
+		{"pid_file", s.config.PIDFile, next.PIDFile},
+	} {
+		if key.running != key.configured {
+			s.own.Warn(key.name+" changes at the next start only", "running", key.running,
+				"configured", key.configured)
+		}
 	}
 	if !next.Confine.Same(s.config.Confine) {
 		s.own.Warn("[confine] changes at the next start only")
-	}
-	if next.PIDFile != s.config.PIDFile {
-		s.own.Warn("pid_file changes at the next start only", "running", s.config.PIDFile,
-			"configured", next.PIDFile)
 	}
 	if next.Pubsub.URL != s.config.Pubsub.URL { // neither is shown: there may be a password in it
 		s.own.Warn("pubsub.url changes at the next start only")
