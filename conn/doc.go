@@ -44,7 +44,7 @@
 //	framing.go        request bodies on the wire: lengths, chunks, what is left unread
 //	head.go           heads and framing of answers
 //	output.go         writing: gathered, in full, in time
-//	exchange.go       one request and its answer
+//	exchange.go       one request and its answer, and what is left of them when they are over
 //	carrier.go        what carries an exchange
 //	http2_session.go  a connection of HTTP/2: reading, sending, its end
 //	http2_frames.go   what its client's frames do
@@ -67,7 +67,6 @@
 //	rewrite.go        requests that get another path
 //	waits.go          what a handler's thread can wait for
 //	await.go          what runs off the loop for it
-//	kept.go           what becomes of a Request that is kept when it is over
 //	body.go           request bodies, as handlers see them
 //	spool.go          bodies in memory or in a temporary file
 //	form.go           forms
@@ -77,13 +76,10 @@
 //	bind.go           JSON of a request into a value
 //	bindform.go       parameters and forms into a struct
 //	parts.go          the parts of a multipart body, as they come
-//	finish.go         Response, as it goes out: the plan of the head, the body
-//	hook.go           what layers around a handler do to the head
+//	finish.go         Response, as it goes out: hooks, the plan of the head, body, trailer
 //	encode.go         content codings, between the body and its framing
-//	errorpage.go      error pages that a site or a program makes
+//	errorpage.go      status lines, error pages, and who makes them
 //	header.go         header fields
-//	interim.go        what goes out before the head, and behind the body
-//	status.go         status lines and error pages
 //	bridge.go         http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
 //	bridge_writer.go  its http.ResponseWriter
 //	bridge_answer.go  how an http.Handler's answer becomes a Response

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime/debug"
 	"runtime/trace"
+	"sync"
 	"time"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -295,4 +298,114 @@ func (x *exchange) settle() {
 	}
 	x.duplex, x.req.body.tryOnly = nil, false
 	x.via.endDuplex()
+}
+
+// A Request and its Response belong to an exchange, which serves one request after another, of any
+// client. A handler, or a goroutine, that keeps one of them and uses it later finds the exchange in
+// one of two states.
+//
+// It rests. Then the Request is empty, what waits, reads or writes returns ErrComplete, and nothing
+// that is set reaches the next request.
+//
+// It serves another request. That cannot be told without a cost for every request: a generation
+// would have to be passed with each call. So under the invariants tag exchanges rest for long, and
+// every use of one that rests panics, which names the fault. The race detector finds the same fault
+// if it is a goroutine's. Under the tag a goroutine that uses the Response while its handler still
+// runs, or waits, panics as well.
+
+// resting are the exchanges that rest longest, under the invariants tag. They are made in advance,
+// so that no request allocates one.
+var resting struct {
+	sync.Mutex
+	ring []*exchange
+	next int
+}
+
+const maxResting = 64
+
+// restLong exchanges x, which rests, for another one that has rested long.
+func restLong(x *exchange) *exchange {
+	resting.Lock()
+	defer resting.Unlock()
+	if resting.ring == nil {
+		resting.ring = make([]*exchange, maxResting)
+		for i := range resting.ring {
+			resting.ring[i] = newExchange()
+		}
+	}
+	slot := &resting.ring[resting.next]
+	resting.next = (resting.next + 1) % len(resting.ring)
+	x, *slot = *slot, x
+	return x
+}
+
+// live panics, under the invariants tag, if r is over.
+func (r *Request) live() {
+	if invariants.Enabled && r.Thread == nil {
+		panic("conn: use of a Request or a Response after its handler has returned")
+	}
+}
+
+// live panics, under the invariants tag, if the request is over, and as well if the caller is a
+// goroutine that is none of the loop's threads: then the handler uses w at the same time, or the
+// loop does. An exchange that was stranded is not the connection's any more; it is left to the
+// function that has stranded it.
+func (w *Response) live() {
+	if invariants.Enabled && w.x != nil {
+		w.x.req.live()
+		if t := w.x.req.Thread; t != nil && w.x.asks == nil && recordOf(t).exchange() == w.x {
+			t.Loop().Check()
+		}
+	}
+}
+
+// over reports whether r is over, and rests.
+func (r *Request) over() bool {
+	r.live()
+	return r.Thread == nil
+}
+
+func (w *Response) over() bool {
+	w.live()
+	return w.x != nil && w.x.req.Thread == nil
+}
+
+// Describe says what the connection's thread does, for a dump of threads. It is called on the loop,
+// while the thread does not run.
+func (c *connection) Describe() string {
+	client := "client " + c.remote.addrPort().String()
+	x, h := c.exchange(), takeoverOf(&c.Thread)
+	switch {
+	case c.state&lingers != 0:
+		return client + ", lingering"
+	case x == nil && h != nil:
+		return fmt.Sprintf("%s, hijacked by request %s, route %q", client, h.id, h.route)
+	case x == nil && c.state&served == 0:
+		return client + ", no request yet"
+	case x == nil:
+		return client + ", idle"
+	case x.req.Thread == nil || x.req.raw == nil:
+		return client + ", between requests"
+	}
+	head := &x.req.head
+	return fmt.Sprintf("%s, request %s, %s %.200q, route %q", client, x.req.ID(),
+		head.Name.Of(x.req.raw), head.Target.Of(x.req.raw), x.req.prefix)
+}
+
+// traced makes the request a task of the runtime's trace, which is on, with its ID and its route.
+// The context of the request is the task's, so that a handler's own regions and logs belong to it.
+// The task ends behind the deferred calls of the handler, which are called even if it is killed.
+func (x *exchange) traced() {
+	c := x.c
+	ctx, task := trace.NewTask(context.Background(), "request")
+	x.task = ctx
+	trace.Log(ctx, "id", x.req.ID())
+	c.Defer(func() {
+		if x := c.exchange(); x != nil {
+			trace.Log(ctx, "route", x.req.prefix)
+		} else if h := takeoverOf(&c.Thread); h != nil {
+			trace.Log(ctx, "route", h.route)
+		}
+		task.End()
+	})
 }
