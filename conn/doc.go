@@ -61,25 +61,23 @@
 //	local.go          the address that a client has connected to
 //	terms.go          connections from before a listener asked for more
 //	linger.go         closing so that the client can read the last answer
-//	request.go        Request; fields.go its header fields
-//	layer.go          what layers may do besides, with both
-//	value.go          values that layers give to requests
-//	rewrite.go        requests that get another path
+//	request.go        Request, and its id
+//	target.go         its path and query, what they match, and other ones for it
+//	layer.go          what layers may do besides, with both, and the values that they give to requests
 //	waits.go          what a handler's thread can wait for
 //	await.go          what runs off the loop for it
 //	body.go           request bodies, as handlers see them
 //	spool.go          bodies in memory or in a temporary file
-//	form.go           forms
+//	form.go           forms, and the parts of a multipart body as they come
 //	response.go       Response, as handlers see it
 //	answer.go         whole answers in one call: JSON, text, pages, redirects, errors
 //	content.go        conditions and ranges of what a handler has
 //	bind.go           JSON of a request into a value
 //	bindform.go       parameters and forms into a struct
-//	parts.go          the parts of a multipart body, as they come
 //	finish.go         Response, as it goes out: hooks, the plan of the head, body, trailer
 //	encode.go         content codings, between the body and its framing
 //	errorpage.go      status lines, error pages, and who makes them
-//	header.go         header fields
+//	header.go         header fields of both
 //	bridge.go         http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
 //	bridge_writer.go  its http.ResponseWriter
 //	bridge_answer.go  how an http.Handler's answer becomes a Response

@@ -1,6 +1,8 @@
 package conn
 
-import "github.com/lwango/lwango/internal/http1"
+import (
+	"github.com/lwango/lwango/internal/http1"
+)
 
 // Span is the part [Start, End) of some bytes.
 type Span = http1.Span
@@ -20,3 +22,58 @@ type ResponseLayer struct{ *Response }
 
 // Layer returns what a layer, or a module of the configuration, may do with the response.
 func (w *Response) Layer() ResponseLayer { return ResponseLayer{w} }
+
+// Key names a value of type T that requests may have. It is a variable of the package that sets the
+// value, and its address is the name:
+//
+//	var session conn.Key[*Session]
+//
+//	conn.Set(req, &session, s)        // in a layer
+//	s, ok := conn.Value(req, &session) // in a handler behind it
+type Key[T any] struct{ _ byte } // not empty: addresses of empty variables may be equal
+
+// Set gives the request a value for the handlers behind the caller, also for one that gets the
+// request rewritten, forwarded or for an error page; but not for one that is asked (Request.Ask). A
+// second Set of the key replaces the value. The request drops its values when its handler returns.
+// Set is called on the request's thread. It allocates unless v is a pointer.
+func Set[T any](req *Request, key *Key[T], v T) {
+	if req.over() {
+		return
+	}
+	for i := range req.values {
+		if req.values[i].key == key {
+			req.values[i].of = v
+			return
+		}
+	}
+	req.values = append(req.values, value{key, v})
+}
+
+// Value returns the value that Set has given the request, and whether there is one. It is called on
+// the request's thread.
+func Value[T any](req *Request, key *Key[T]) (v T, ok bool) {
+	if req.over() {
+		return v, false
+	}
+	of, ok := req.value(key)
+	if ok {
+		v, _ = of.(T) // a nil interface is no T
+	}
+	return v, ok
+}
+
+type value struct{ key, of any }
+
+// onceOnly is the value of a key of Once.
+type onceOnly struct{}
+
+func (v value) once() bool { return v.of == onceOnly{} }
+
+func (r *Request) value(key any) (of any, ok bool) {
+	for i := range r.values {
+		if r.values[i].key == key {
+			return r.values[i].of, true
+		}
+	}
+	return nil, false
+}

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"math/rand/v2"
 	"mime/multipart"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
@@ -144,79 +144,6 @@ func (r *Request) Method() string {
 
 // Target returns the request target as it was sent (RFC 9112 section 3.2).
 func (r *Request) Target() string { return r.string(r.head.Target) }
-
-// cleanPath sets path, and reports whether there is a valid one.
-func (r *Request) cleanPath() bool {
-	if r.head.Path.Len() == 0 { // an absolute-form target without one
-		r.path = rootPath
-		return true
-	}
-	path, err := http1.CleanPath(r.pathBuf[:0], r.head.Path.Of(r.raw))
-	if err != nil {
-		return false
-	}
-	if &path[0] != &r.raw[r.head.Path.Start] {
-		r.pathBuf = path
-	}
-	r.path = path
-	return true
-}
-
-var rootPath = []byte("/")
-
-// Path returns the target's path, or the rewritten one, with percent-encoding, dot segments and
-// empty segments resolved. It begins with a slash and never leads above the root.
-func (r *Request) Path() string {
-	r.live()
-	if len(r.path) > 0 && r.head.Path.Len() > 0 && &r.path[0] == &r.raw[r.head.Path.Start] {
-		return r.string(r.head.Path)
-	}
-	return string(r.path)
-}
-
-// PathView is Path without a copy, valid until the handler returns.
-func (r RequestLayer) PathView() []byte {
-	r.live()
-	return r.path
-}
-
-// SetPrefix notes the path prefix of the route that was taken. The router calls it.
-func (r RequestLayer) SetPrefix(prefix string) { r.prefix = prefix }
-
-// Prefix returns the path prefix of the route.
-func (r *Request) Prefix() string { return r.prefix }
-
-// SubPath returns the part of Path below the route's prefix; it begins with a slash.
-func (r *Request) SubPath() string {
-	n := len(r.prefix)
-	if n > 0 && r.prefix[n-1] == '/' {
-		n--
-	}
-	if n >= len(r.path) {
-		return "/"
-	}
-	return r.Path()[n:]
-}
-
-// RawQuery returns the query as it was sent or rewritten, without the question mark.
-func (r *Request) RawQuery() string {
-	if r.rewritten != "" {
-		_, query, _ := strings.Cut(r.rewritten, "?")
-		return query
-	}
-	return r.string(r.head.Query)
-}
-
-// Query returns the query's parameters; malformed ones are left out, as in net/url.
-func (r *Request) Query() url.Values {
-	if r.over() {
-		return url.Values{}
-	}
-	if r.query == nil {
-		r.query, _ = url.ParseQuery(r.RawQuery())
-	}
-	return r.query
-}
 
 // Proto returns HTTP/1.0, HTTP/1.1 or HTTP/2.0.
 func (r *Request) Proto() string {
@@ -393,4 +320,81 @@ func (r *Request) BasicAuth() (name, password string, ok bool) {
 	field := r.Header().Get("Authorization")
 	n, p, ok := http1.BasicCredentials(make([]byte, len(field)), []byte(field))
 	return string(n), string(p), ok
+}
+
+// RequestIDField is the header field that carries a request's id from one server to the next. A
+// trusted proxy may name the id in it, and upstreams are told it there.
+const RequestIDField = "X-Request-ID"
+
+// maxID is how many bytes an id of a proxy may have. A UUID has 36; some programs add a path of
+// hops.
+const maxID = 128
+
+// makeID appends a new id: 128 random bits. They are the runtime's, which every OS thread makes by
+// itself (ChaCha8): no lock, no system call, and a client that sees some ids cannot tell others.
+func makeID(b []byte) []byte {
+	const hex = "0123456789abcdef"
+	for _, part := range [...]uint64{rand.Uint64(), rand.Uint64()} {
+		for shift := 60; shift >= 0; shift -= 4 {
+			b = append(b, hex[part>>shift&15])
+		}
+	}
+	return b
+}
+
+// givenID returns the id that a trusted proxy has named; nil: none. Of two fields one may be the
+// client's, so neither counts. Every letter of an id is one that needs no escape in a log, a shell
+// or a URL's path.
+func (r *Request) givenID() []byte {
+	id, next := r.Layer().HeaderViewFrom(RequestIDField, 0)
+	if next < 0 || len(id) == 0 || len(id) > maxID {
+		return nil
+	}
+	if _, next = r.Layer().HeaderViewFrom(RequestIDField, next); next >= 0 {
+		return nil
+	}
+	for _, c := range id {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '-', c == '_', c == '.', c == ':', c == '+', c == '/', c == '=', c == '@':
+		default:
+			return nil
+		}
+	}
+	return id
+}
+
+// ID returns the request's id, which the access log, lines of the log about the request, and
+// upstreams have as well. It is what a trusted proxy has named in X-Request-ID (Config.Proxies), if
+// that is 1 to 128 letters, digits and signs of "-_.:+/=@", or else 32 hexadecimal digits that no
+// other request has. No id is made for a request as long as nothing asks for it.
+func (r *Request) ID() string {
+	if r.id == "" && !r.over() {
+		r.id = string(r.Layer().IDView())
+	}
+	return r.id
+}
+
+// IDView is ID without a copy, valid until the handler returns.
+func (r RequestLayer) IDView() []byte {
+	if r.over() {
+		return nil // one that is made now must not be the next request's
+	}
+	if r.idView == nil && r.proxied {
+		r.idView = r.givenID()
+	}
+	if r.idView == nil {
+		r.idView = makeID(r.idText[:0])
+	}
+	return r.idView
+}
+
+// idKey is the key of an id in the context of an http.Request.
+type idKey struct{}
+
+// RequestID returns the id of the request that ctx belongs to (see Request.ID), for an http.Handler;
+// "" if ctx is not that of such a request. Any goroutine may call it.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(idKey{}).(string)
+	return id
 }
