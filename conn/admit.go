@@ -251,3 +251,65 @@ func (p peer) addrPort() netip.AddrPort {
 	}
 	return netip.AddrPortFrom(netip.AddrFrom16(p.addr).Unmap(), p.port)
 }
+
+// terms are what a port asks of its clients: TLS, of which version, and whose certificate. When
+// they become stricter, what has been agreed on before does not suffice any more.
+type terms struct {
+	count *atomic.Uint32 // of Listener; nil: they never change
+	first mark           // when the port was made, for all of its plain connections
+}
+
+// mark is a count of terms. It has few bits, since each idle connection has one: a connection whose
+// answer is under way while they change 8 times passes for a new one.
+type mark uint8
+
+const markBits = 8 - firstAgreed
+
+// state returns the state of a connection of which no more is known.
+func (m mark) state() state { return state(m) << firstAgreed }
+
+func newTerms(count *atomic.Uint32) terms {
+	t := terms{count: count}
+	t.first = t.current()
+	return t
+}
+
+func (t *terms) current() mark {
+	if t.count == nil {
+		return 0
+	}
+	return mark(t.count.Load() & (1<<markBits - 1))
+}
+
+// agree notes the terms that the client meets.
+func (c *connection) agree(m mark) { c.state = c.state&(1<<firstAgreed-1) | m.state() }
+
+// outdated reports whether the client has met terms that are not those of the port any more.
+func (c *connection) outdated() bool {
+	return mark(c.state>>firstAgreed) != c.port.terms.current()
+}
+
+// Outdate ends the idle connections on l from before the Terms of their listeners changed. It is
+// called on l. Answers that are under way are not disturbed, and are the last ones of their
+// connections, whether Outdate is called or not. A request that comes by such a connection later is
+// answered with 421 (RFC 9110 section 15.5.20). What a handler has taken over, such as a WebSocket,
+// goes on.
+func (s *Server) Outdate(l *loop.Loop) {
+	var idle []*connection
+	l.Look(true, func(t loop.ThreadState) {
+		c, ok := t.Body.(*connection)
+		if ok && t.State == "idle" && len(idle) < outdatedPerTurn && c.port.server == s &&
+			c.outdated() && (c.tls != nil || c.port.TLS == nil) { // else the handshake is to come
+			idle = append(idle, c)
+		}
+	})
+	for _, c := range idle {
+		loop.Wake(&c.Thread)
+	}
+	if len(idle) == outdatedPerTurn {
+		_ = l.Post(func() { s.Outdate(l) }) // refused: all threads were killed
+	}
+}
+
+// outdatedPerTurn bounds how much longer a turn takes because of Outdate, to some milliseconds.
+const outdatedPerTurn = 256

@@ -38,7 +38,7 @@
 //
 //	server.go         Server, Config, accepting
 //	limits.go         Limits: their keys, ranges and defaults; Size
-//	connection.go     the record of a connection
+//	connection.go     the record of a connection, and the address that it has come to
 //	turn.go           the life of a connection from request to request
 //	input.go          reading: the buffer, heads, time limits
 //	framing.go        request bodies on the wire: lengths, chunks, what is left unread
@@ -54,18 +54,14 @@
 //	http2_tunnel.go   a stream that a handler has taken over
 //	http2_send.go     whose content goes out next, and heads
 //	duplex.go         Duplex: body and answer at once
-//	tls.go            TLS between stream and turn
-//	proxies.go        what trusted proxies say of the client
-//	introduce.go      the PROXY protocol
-//	admit.go          which connections may stay, and which are closed to make room
-//	local.go          the address that a client has connected to
-//	terms.go          connections from before a listener asked for more
+//	tls.go            TLS between stream and turn, and the buffers of a tls.Conn
+//	introduce.go      what proxies say of the client: whom to trust, the PROXY protocol
+//	admit.go          which connections may stay: limits, room, what a listener has come to ask for
 //	linger.go         closing so that the client can read the last answer
 //	request.go        Request, and its id
 //	target.go         its path and query, what they match, and other ones for it
 //	layer.go          what layers may do besides, with both, and the values that they give to requests
-//	waits.go          what a handler's thread can wait for
-//	await.go          what runs off the loop for it
+//	waits.go          what a handler's thread can wait for, also off the loop
 //	body.go           request bodies, as handlers see them
 //	spool.go          bodies in memory or in a temporary file
 //	form.go           forms, and the parts of a multipart body as they come
@@ -84,10 +80,8 @@
 //	bridge_pipe.go    a handler off the loop, and the pipes between it and its thread
 //	bridge_carry.go   what the thread does meanwhile
 //	bridge_direct.go  what the handler's goroutine sends and receives itself
-//	tohttp.go         a Handler as an http.Handler: ToHTTP, and the connection to it
-//	tohttp_upload.go  how the request's body gets to it
-//	tohttp_visit.go   how its answer becomes the http.ResponseWriter's, and upgrades
-//	tohttp_hosts.go   the loops for that
+//	tohttp.go         a Handler as an http.Handler: ToHTTP, the connection to it, the loops for it
+//	tohttp_visit.go   how body and answer get to and from it, and upgrades
 //	access.go         lines of the access log, and connections that wait for it
 //	hijack.go         connections handed over to handlers
 package conn
