@@ -65,21 +65,23 @@ func (c *content) length() int64 {
 	return -1
 }
 
-// piece appends the next piece of from to out, and the end.
-func (c *content) piece(out []byte) ([]byte, error) {
+// piece appends the next piece of from to out, and the end. bare: the content is framed elsewhere.
+func (c *content) piece(out []byte, bare bool) ([]byte, error) {
 	c.read = true
-	chunked := c.left <= 0
-	if !chunked && int64(cap(out)) > c.left {
+	sized := c.left > 0
+	if sized && int64(cap(out)) > c.left {
 		out = out[:0:c.left] // no more than was announced
 	}
 	before := len(out)
-	out, err := AppendPiece(out, c.from.Read, chunked)
+	out, err := AppendPiece(out, c.from.Read, !sized && !bare)
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	if chunked {
+	if !sized {
 		if err == io.EOF {
-			out, c.from = AppendEnd(out, nil), nil
+			if c.from = nil; !bare {
+				out = AppendEnd(out, nil)
+			}
 		}
 		return out, nil
 	}

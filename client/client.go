@@ -59,6 +59,12 @@ type Client struct {
 	// ClientSessionCache are ignored.
 	TLS *tls.Config
 
+	// HTTP2 has all servers asked by HTTP/2: over TLS by ALPN, otherwise by prior knowledge. A server
+	// that speaks another protocol is an ErrConnect or an ErrProtocol. The requests of a loop share
+	// connections, and a loop that waits for its threads to end waits for idle connections, too: three
+	// seconds.
+	HTTP2 bool
+
 	rooted atomic.Bool // the system's authorities are loaded
 
 	mu      sync.Mutex
@@ -217,7 +223,11 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 		if err != nil {
 			return nil, err
 		}
-		b.x.Begin(b.stream, b.lease.Over(b.stream), method)
+		if st := b.lease.Mux(); st != nil {
+			b.x.BeginMux(st, method)
+		} else {
+			b.x.Begin(b.stream, b.lease.Over(b.stream), method)
+		}
 		b.x.Bound = !foreign && http1.ForConnection(r.Header.Get("Authorization"))
 		if b.buf == nil {
 			b.buf = buffers.Get().(*[bufferSize]byte)
@@ -228,11 +238,12 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 			b.lease.Works()
 			break
 		}
-		if !kept && !b.x.Heard() && errors.Is(err, ErrCut) {
+		refused := upstream.Refused(err)
+		if !kept && !b.x.Heard() && errors.Is(err, ErrCut) && !refused {
 			b.lease.Broke()
 		}
-		if !kept || !errors.Is(err, ErrCut) || b.x.Heard() || sent.read ||
-			!http1.Idempotent(method) {
+		again := refused || kept && errors.Is(err, ErrCut) && !b.x.Heard() && http1.Idempotent(method)
+		if !again || sent.read || want == upstream.Fresh {
 			return nil, err
 		}
 		b.x.End()
@@ -293,7 +304,7 @@ func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.G
 	g, err := c.pool.Group(upstream.Settings{
 		Addresses: []string{u.Scheme + "://" + u.Host}, TLS: upstream.SecurityOf(c.TLS),
 		QueueTimeout: connectFor, ConnectTimeout: connectFor,
-		MaxIdle: maxIdle, IdleTimeout: idleFor, KeepaliveTime: maxAge, Newest: true,
+		MaxIdle: maxIdle, IdleTimeout: idleFor, KeepaliveTime: maxAge, Newest: true, HTTP2: c.HTTP2,
 	})
 	if err == nil {
 		c.origins[at] = g

@@ -1,6 +1,6 @@
 // Package client is HTTP/1.1 (RFC 9110, RFC 9112) from the client's side, on the connections of a
-// loop. An Exchange can also be a stream of HTTP/2 (RFC 9113), as module proxy uses it; Get and Do
-// speak HTTP/1.1.
+// loop. An Exchange can also be a stream of HTTP/2 (RFC 9113), and a Client speaks that if it is told
+// to.
 //
 // Get and Do are for handlers: one line asks another server, and the thread waits for the answer
 // without holding its loop. A Client has the connections that are kept between such requests, for

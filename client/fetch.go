@@ -58,7 +58,11 @@ func (b *Body) connect(want upstream.Want) (kept bool, err error) {
 // before it has read all. head is a part of b.buf.
 func (b *Body) head(head []byte, body *content) error {
 	b.lost = false
-	b.write(head)
+	if b.x.Mux() {
+		b.x.Open(head, !body.more())
+	} else {
+		b.write(head)
+	}
 	for {
 		e, _, err := b.x.Next()
 		switch {
@@ -73,7 +77,9 @@ func (b *Body) head(head []byte, body *content) error {
 		for len(body.bytes) > 0 && !b.lost && b.x.Held() == 0 {
 			n := min(len(body.bytes), 64<<10)
 			b.write(body.bytes[:n])
-			body.bytes = body.bytes[n:]
+			if body.bytes = body.bytes[n:]; !body.more() {
+				b.finishRequest()
+			}
 		}
 		if body.from != nil && !b.lost && b.x.Held() == 0 {
 			if err := b.pass(body); err != nil {
@@ -97,14 +103,18 @@ func (b *Body) pass(body *content) error {
 	}
 	buf := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buf) // also when the thread is killed
-	out, err := body.piece(buf[:0])
+	out, err := body.piece(buf[:0], b.x.Mux())
 	if err != nil {
 		return fmt.Errorf("body of the request: %w", err)
 	}
+	if len(out) > 0 {
+		b.write(out)
+	}
 	switch {
+	case !body.more():
+		b.finishRequest()
 	case len(out) > 0:
 		body.empty = 0
-		b.write(out)
 	case body.from != nil:
 		if body.empty++; body.empty > maxEmpty {
 			return fmt.Errorf("body of the request: %w", io.ErrNoProgress)
@@ -112,6 +122,13 @@ func (b *Body) pass(body *content) error {
 		b.t.Yield() // the reader has not waited
 	}
 	return nil
+}
+
+// finishRequest ends the request where its body does not say so itself.
+func (b *Body) finishRequest() {
+	if b.x.Mux() {
+		b.x.Finish(nil)
+	}
 }
 
 // write sends p. If the server takes no more, its answer still counts.

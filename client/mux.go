@@ -17,6 +17,9 @@ func (x *Exchange) BeginMux(st *http2client.Stream, method string) {
 	x.mux, x.method = st, method
 }
 
+// Mux reports whether the exchange is by HTTP/2.
+func (x *Exchange) Mux() bool { return x.mux != nil }
+
 // Open sends the head of the request, which is that of HTTP/1.1 with Host as its first field. ends: no
 // body follows.
 func (x *Exchange) Open(head []byte, ends bool) {

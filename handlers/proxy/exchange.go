@@ -21,10 +21,8 @@ import (
 func (c *call) Exchange() error {
 	c.x.HeadLimit, c.x.KeepTrailer, c.x.Lenient = int(c.MaxHeaderSize), true, c.m.set.Lenient
 	if st := c.Up.Mux(); st != nil {
-		c.mux = true
 		c.x.BeginMux(st, c.Req.Method())
 	} else {
-		c.mux = false
 		c.x.Begin(c.Stream, c.Up.Over(c.Stream), c.Req.Method())
 	}
 	c.sent, c.lost, c.begun, c.pushed = false, false, time.Time{}, false
@@ -59,7 +57,7 @@ func (c *call) sendHead() error {
 	buf := relay.TakeBuffer()
 	defer relay.PutBuffer(buf) // also when the thread is killed
 	out := c.appendHead(buf[:0])
-	if c.mux {
+	if c.x.Mux() {
 		c.sent = c.Left == 0
 		c.x.Open(out, c.sent)
 		out = buf[:0]
@@ -113,7 +111,7 @@ func (c *call) write(p []byte) {
 			c.lost = true
 		}
 	}
-	if c.mux && c.sent {
+	if c.x.Mux() && c.sent {
 		c.x.Finish(c.trailers())
 	}
 }
@@ -138,11 +136,11 @@ func (c *call) trailers() func(func(name, value string)) {
 func (c *call) appendBody(out []byte) ([]byte, error) {
 	var err error
 	if c.Left != 0 {
-		out, err = client.AppendPiece(out, c.ReadBody, c.chunked() && !c.mux)
+		out, err = client.AppendPiece(out, c.ReadBody, c.chunked() && !c.x.Mux())
 	}
 	switch {
 	case c.Left < 0 && err == io.EOF:
-		if c.Left, err = 0, nil; !c.mux {
+		if c.Left, err = 0, nil; !c.x.Mux() {
 			out = client.AppendEnd(out, c.trailers())
 		}
 	case err == io.EOF:

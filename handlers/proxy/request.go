@@ -143,7 +143,7 @@ func (c *call) appendHead(out []byte) []byte {
 			continue
 		case len(name) == len("Authorization") && ascii.EqualFold(name, "Authorization"):
 			if http1.ForConnection(value) {
-				if c.mux { // others' requests are on the same connection
+				if c.x.Mux() { // others' requests are on the same connection
 					continue
 				}
 				c.x.Bound = true

@@ -30,7 +30,6 @@ type call struct {
 	m *module
 	x client.Exchange
 
-	mux       bool // x is a stream of HTTP/2
 	options   options
 	protocols string // those to which the client would change; empty: none
 
