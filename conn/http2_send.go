@@ -5,24 +5,51 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// urgencies are how many there are, and defaultUrgency is that of a stream whose client says nothing
-// (RFC 9218 section 4.1).
+// rank says when a stream is served (RFC 9218 section 10): twice its urgency, and 1 more if it takes
+// turns with others. Streams of one urgency whose client has asked for whole answers, by a priority
+// that is not incremental, come first, one after the other in the order of their requests. Streams
+// whose client has said nothing take turns: such a client often has much besides what it waits for.
+type rank uint8
+
 const (
-	urgencies      = 8
-	defaultUrgency = http2.DefaultUrgency
+	ranks            = 16
+	turns       rank = 1
+	defaultRank      = 2*http2.DefaultUrgency + turns
 )
 
-// streamQueue is a list of streams with content to be sent, in turn.
+// rankOf parses a priority.
+func rankOf(value []byte) rank {
+	urgency, incremental := http2.ParsePriority(value)
+	r := 2 * rank(urgency)
+	if incremental {
+		r += turns
+	}
+	return r
+}
+
+// streamQueue is a list of streams of one rank with content to be sent.
 type streamQueue struct{ first, last *h2stream }
 
+// push puts a stream behind all others, or, if they do not take turns, behind those that are older.
 func (q *streamQueue) push(st *h2stream) {
-	st.prev, st.next = q.last, nil
-	if q.last == nil {
-		q.first = st
-	} else {
-		q.last.next = st
+	before := q.last
+	if before != nil && st.rank&turns == 0 && q.first.id > st.id { // the usual case
+		before = nil
 	}
-	q.last = st
+	for before != nil && st.rank&turns == 0 && before.id > st.id {
+		before = before.prev
+	}
+	st.prev = before
+	if before == nil {
+		q.first, st.next = st, q.first
+	} else {
+		before.next, st.next = st, before.next
+	}
+	if st.next == nil {
+		q.last = st
+	} else {
+		st.next.prev = st
+	}
 }
 
 func (q *streamQueue) remove(st *h2stream) {
@@ -43,7 +70,7 @@ func (q *streamQueue) remove(st *h2stream) {
 func (st *h2stream) requeue() {
 	if !st.inQueue && st.allowed > 0 && st.window > 0 {
 		st.inQueue = true
-		st.s.queue[st.urgency].push(st)
+		st.s.queue[st.rank].push(st)
 		st.s.queued++
 	}
 }
@@ -51,20 +78,16 @@ func (st *h2stream) requeue() {
 func (st *h2stream) unqueue() {
 	if st.inQueue {
 		st.inQueue = false
-		st.s.queue[st.urgency].remove(st)
+		st.s.queue[st.rank].remove(st)
 		st.s.queued--
 	}
 }
 
-// prioritize takes a value of the Priority field. Streams of one urgency take turns, whether they are
-// incremental or not.
-func (st *h2stream) prioritize(value []byte) { st.setUrgency(http2.Urgency(value)) }
-
-func (st *h2stream) setUrgency(u uint8) {
-	if u != st.urgency {
+func (st *h2stream) setRank(r rank) {
+	if r != st.rank {
 		queued := st.inQueue
 		st.unqueue()
-		st.urgency = u
+		st.rank = r
 		if queued {
 			st.requeue()
 		}
@@ -76,41 +99,53 @@ func (st *h2stream) setUrgency(u uint8) {
 func (s *session) prioritize(id uint32, value []byte) http2.Code {
 	switch st := s.find(id); {
 	case st != nil:
-		st.prioritize(value)
+		st.setRank(rankOf(value))
 	case id%2 == 0:
 		return http2.ProtocolError
 	case id > s.last:
-		s.early[s.earlyCount%len(s.early)] = earlyUrgency{id, http2.Urgency(value)}
+		s.early[s.earlyCount%len(s.early)] = earlyRank{id, rankOf(value)}
 		s.earlyCount++
 	}
 	return http2.NoError
 }
 
-// earlyUrgency is that of a stream which is not open yet.
-type earlyUrgency struct {
-	id      uint32
-	urgency uint8
+// earlyRank is that of a stream which is not open yet.
+type earlyRank struct {
+	id   uint32
+	rank rank
 }
 
 // earlyOf returns what was said of the stream before it was opened.
-func (s *session) earlyOf(id uint32) (u uint8, ok bool) {
+func (s *session) earlyOf(id uint32) (r rank, ok bool) {
 	if s.earlyCount == 0 {
 		return 0, false
 	}
 	for i := range s.early { // the last one counts
 		e := &s.early[(s.earlyCount+len(s.early)-1-i)%len(s.early)]
 		if e.id == id {
-			return e.urgency, true
+			return e.rank, true
 		}
 	}
 	return 0, false
 }
 
-// quick reports whether a stream may add to the output at once: no other waits for its turn, and
-// there is room.
+// quick reports whether a stream may add to the output at once: no other comes before it, and there
+// is room.
 func (s *session) quick(st *h2stream) bool {
-	return s.queued == 0 && len(s.out) < maxOutput/2 && st.window > 0 && s.window > 0 &&
-		s.held.Held() == 0
+	return len(s.out) < maxOutput/2 && st.window > 0 && s.window > 0 && s.held.Held() == 0 &&
+		(s.queued == 0 || s.leads(st))
+}
+
+// leads reports whether a stream that is not queued comes before all that are. So a stream whose
+// content comes in pieces keeps its place.
+func (s *session) leads(st *h2stream) bool {
+	for r := rank(0); r < st.rank; r++ {
+		if s.queue[r].first != nil {
+			return false
+		}
+	}
+	first := s.queue[st.rank].first
+	return first == nil || st.rank&turns == 0 && first.id > st.id
 }
 
 // gather makes ready for frames of a stream.
@@ -137,10 +172,10 @@ func (s *session) frameOf(st *h2stream, p []byte) {
 	s.wake()
 }
 
-// fill gathers frames of the streams that wait: the most urgent ones first, and in turn.
+// fill gathers frames of the streams that wait, in the order of their ranks.
 func (s *session) fill() {
-	for u := range s.queue {
-		for q := &s.queue[u]; q.first != nil; {
+	for r := range s.queue {
+		for q := &s.queue[r]; q.first != nil; {
 			if len(s.out) >= maxOutput || s.window <= 0 {
 				return
 			}

@@ -46,11 +46,11 @@ type session struct {
 	blockEnds   bool   // the stream ends with it
 	fragments   int
 
-	queue      [urgencies]streamQueue // streams with content to be sent
+	queue      [ranks]streamQueue // streams with content to be sent
 	queued     int
-	early      [8]earlyUrgency // of streams that may come, those said last,
-	earlyCount int             // and of how many was said something
-	batch      uint            // of output: what stands in out is of this one
+	early      [8]earlyRank // of streams that may come, those said last,
+	earlyCount int          // and of how many was said something
+	batch      uint         // of output: what stands in out is of this one
 
 	window    int64 // how much content the client takes on the connection
 	ownWindow int64 // how much content it may send before something is read,

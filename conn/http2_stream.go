@@ -36,7 +36,7 @@ type h2stream struct {
 	ended      bool  // all of it was gathered
 	extended   bool  // the request opens a WebSocket (RFC 8441)
 	answered   bool  // by the head with which it is open
-	urgency    uint8
+	rank       rank
 	inQueue    bool
 	duplexing  bool
 	pending    []byte // content that waits for the session; of a Duplex, what is held
@@ -75,7 +75,7 @@ func (p *port) newStream(s *session, id uint32) *h2stream {
 	}
 	st.user = &st.thread
 	st.s, st.id, st.at, st.window = s, id, -1, s.newWindow
-	st.urgency = defaultUrgency
+	st.rank = defaultRank
 	return st
 }
 
@@ -134,10 +134,10 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	if st.extended {
 		b.expected = -1
 	}
-	if u, ok := s.earlyOf(st.id); ok {
-		st.setUrgency(u)
+	if r, ok := s.earlyOf(st.id); ok {
+		st.setRank(r)
 	} else if v, ok := h.Get(st.fields.Buf, "priority"); ok {
-		st.prioritize(v)
+		st.setRank(rankOf(v))
 	}
 	s.port.loop.Begin(&st.thread, st)
 }

@@ -1,13 +1,16 @@
 package http2
 
+import "bytes"
+
 // DefaultUrgency is that of a stream whose client says nothing (RFC 9218 section 4.1). 0 is the most
 // urgent, 7 the least.
 const DefaultUrgency = 3
 
-// Urgency returns the parameter u of a value of the Priority field or a PRIORITY_UPDATE frame (RFC 9218
-// section 4), a dictionary of structured fields. What is not understood is ignored.
-func Urgency(value []byte) uint8 {
-	u := uint8(DefaultUrgency)
+// ParsePriority parses a value of the Priority field or of a PRIORITY_UPDATE frame (RFC 9218 section
+// 4), a dictionary of structured fields. What is not understood is ignored. The client of an answer
+// that is incremental uses it piece by piece.
+func ParsePriority(value []byte) (urgency uint8, incremental bool) {
+	urgency = DefaultUrgency
 	for len(value) > 0 {
 		member := value
 		quoted := false
@@ -28,12 +31,17 @@ func Urgency(value []byte) uint8 {
 		for len(member) > 0 && isSpace(member[0]) {
 			member = member[1:]
 		}
-		if len(member) < 3 || member[0] != 'u' || member[1] != '=' || member[2] < '0' || member[2] > '7' {
-			continue
+		if i := bytes.IndexAny(member, "; \t"); i >= 0 {
+			member = member[:i]
 		}
-		if rest := member[3:]; len(rest) == 0 || rest[0] == ';' || isSpace(rest[0]) { // the last one counts
-			u = member[2] - '0'
+		switch text := string(member); { // the last one counts
+		case len(text) == 3 && text[:2] == "u=" && '0' <= text[2] && text[2] <= '7':
+			urgency = text[2] - '0'
+		case text == "i", text == "i=?1":
+			incremental = true
+		case text == "i=?0":
+			incremental = false
 		}
 	}
-	return u
+	return urgency, incremental
 }
