@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -129,4 +130,38 @@ func TestCrowdInQueue(t *testing.T) {
 	if n := pool.Active(); n != 0 {
 		t.Error(n, " places are taken")
 	}
+}
+
+// TestKilledInQueue: requests that are killed together lose no place and no connection, also when one
+// gets them from a request that was killed before it.
+func TestKilledInQueue(t *testing.T) {
+	s := start(t, says("hello"))
+	pool, r := limited(t, s, 2, 2)
+	const crowd = 30
+	l := r[0].loops.All[0]
+	for i := range byte(crowd) {
+		_ = l.Post(func() {
+			l.Start(&client{netip.AddrFrom4([4]byte{192, 0, 2, i % 3}), func(th *loop.Thread) {
+				lease := r[0].Lease()
+				defer lease.Release()
+				s, _, err := lease.Connect(th, upstream.Kept)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer lease.Keep(s, 0)
+				_ = th.Sleep(time.Hour)
+			}})
+		})
+	}
+	wait.Until(t, "all but two wait", func() bool { return pool.Waiting() == crowd-2 })
+	wait.Until(t, "two are connected", func() bool { _, n := s.connections(); return n == 2 })
+	r[0].loops.Stop(0)
+	if active, waiting := pool.Active(), pool.Waiting(); active != 0 || waiting != 0 {
+		t.Errorf("%d places are taken, %d requests wait", active, waiting)
+	}
+	if n := pool.Idle(); n != 2 {
+		t.Fatalf("%d connections are kept, want both", n)
+	}
+	s.closed(t)
 }
