@@ -580,3 +580,49 @@ func BenchmarkHTTP2(b *testing.B) {
 		}
 	}
 }
+
+// TestHTTP2TrailersOnly: an answer that is a head alone stays one for a client of HTTP/2, as clients of
+// gRPC need it, also while the client's body has not ended.
+func TestHTTP2TrailersOnly(t *testing.T) {
+	o := start(t, func(p *peer) {
+		hello2(p)
+		for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
+			head := http2.AppendField(http2.AppendStatus(nil, 200), "grpc-status", "5")
+			_, _ = p.Write(http2.AppendBlock(nil, id, http2.EndStream, head, http2.FrameSize))
+		}
+	})
+	for _, buffered := range []bool{true, false} {
+		f := serve(t, modes.HTTP2, "/", []string{o.addr}, func(s *proxy.Settings) {
+			version2(s)
+			s.RequestBuffering = buffered
+		})
+		c, err := net.Dial("tcp", f.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(wait.Patience))
+		head := http2.AppendRequest([]byte{http2.NoTable}, []byte("POST /a HTTP/1.1\r\nHost: b\r\nTE: trailers\r\n\r\n"), false)
+		flags := uint8(0)
+		if buffered {
+			flags = http2.EndStream
+		}
+		_, _ = c.Write(http2.AppendBlock(http2.AppendHeader([]byte(http2.Preface), http2.SettingsFrame, 0, 0, 0),
+			1, flags, head, http2.FrameSize))
+		for {
+			var in [http2.HeaderSize]byte
+			if _, err := io.ReadFull(c, in[:]); err != nil {
+				t.Fatal(err, f.log)
+			}
+			h := http2.ParseHeader(in[:])
+			payload := make([]byte, h.Length)
+			_, _ = io.ReadFull(c, payload)
+			if h.Type == http2.Headers {
+				if h.Flags&http2.EndStream == 0 || !strings.Contains(string(payload), "grpc-status") {
+					t.Errorf("buffered %t: %+v %q", buffered, h, payload)
+				}
+				break
+			}
+		}
+		c.Close()
+	}
+}

@@ -14,8 +14,6 @@ const (
 	maxWindow     = 4 << 20
 	connWindow    = 1 << 30
 	windowsGrowth = 64 << 20 // of the process
-
-	headerList = 64 << 10 // what is announced; each stream has its own limit
 )
 
 var growth atomic.Int64

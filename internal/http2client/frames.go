@@ -234,6 +234,9 @@ func (s *Session) fields(st *Stream, ends bool, block []byte) http2.Code {
 	return http2.NoError
 }
 
+// headerList is how long a list of fields may be that no stream waits for.
+const headerList = 64 << 10
+
 // maxHeld is how many interim responses are held whose fields may be large.
 const maxHeld = 8
 

@@ -106,14 +106,13 @@ func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
 	if c != nil {
 		carry(&s.stream)
 	}
-	s.keep, s.born = keep, s.now()
+	s.keep, s.born = keep, l.Clock(time.Now()) // and not this turn's time: see Since
 	s.heard = s.born
 	s.gather()
 	s.out = append(s.out, http2.Preface...)
-	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, 0, 0, 3*6)
+	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, 0, 0, 2*6)
 	s.out = http2.AppendSetting(s.out, http2.EnablePush, 0)
 	s.out = http2.AppendSetting(s.out, http2.InitialWindowSize, streamWindow)
-	s.out = http2.AppendSetting(s.out, http2.MaxHeaderListSize, headerList)
 	s.announce(0, connWindow-s.credit)
 	s.credit = connWindow
 	s.wake()

@@ -3,6 +3,7 @@ package upstream
 import (
 	"errors"
 	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -53,12 +54,16 @@ func (l *Lease) join(t *loop.Thread, limit time.Duration) (used bool, err error)
 			}
 		}
 		if set.dialing == nil || set.joined >= maxJoined {
-			if err := l.begin(t, set, until); err != nil {
-				return false, err
+			s, err := l.begin(t, set, until)
+			if err == nil {
+				l.mux, used = s.Stream(t, l.group.life())
 			}
-			continue
+			return used, err
 		}
-		if err := set.await(t, until); err != nil && err != errLeft {
+		err := set.await(t, until)
+		// The one that makes the connection may have less time than this one.
+		late := errors.Is(err, os.ErrDeadlineExceeded) && time.Until(until) > 0
+		if err != nil && err != errLeft && !late {
 			return false, err
 		}
 	}
@@ -97,7 +102,7 @@ func (set *loopSessions) await(t *loop.Thread, until time.Time) error {
 }
 
 // begin makes a connection.
-func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) error {
+func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) (*http2client.Session, error) {
 	dialing := new(loop.Promise[struct{}])
 	set.dialing, set.joined = dialing, 0
 	err := errLeft
@@ -116,31 +121,32 @@ func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) error 
 		}
 		l.at.drop(l.loop, set)
 	}()
-	err = l.start(t, set, until)
-	return err
+	var s *http2client.Session
+	s, err = l.start(t, set, until)
+	return s, err
 }
 
 // start makes a connection that begins with the preface of HTTP/2.
-func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) error {
+func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*http2client.Session, error) {
 	p, lp := l.at.peer, l.loop
 	s, err := p.dial(t, max(time.Until(until), time.Millisecond))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if p.tls != nil {
 		if err := l.secure(s, until); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	over := l.kept.tls
 	l.kept.tls = nil
 	if over != nil && over.ConnectionState().NegotiatedProtocol != "h2" {
 		_ = s.Close()
-		return errNoHTTP2
+		return nil, errNoHTTP2
 	}
 	fd, err := s.Release()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	carry := func(c net.Conn) { over.NetConn().(*carrier).Conn = c }
 	session, err := http2client.Start(lp, fd, over, carry, l.group.life(), func(s *http2client.Session) {
@@ -149,10 +155,10 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) error 
 	})
 	if err != nil {
 		sysio.Close(fd)
-		return err
+		return nil, err
 	}
 	set.all = append(set.all, session)
-	return nil
+	return session, nil
 }
 
 // drop forgets the connections of a loop that has none.
