@@ -227,6 +227,9 @@ func (t *turn) drop(wait bool) error {
 // its end, however long it is: the head has promised that the connection goes on.
 func (t *turn) drain() bool {
 	b := &t.x.req.body
+	if t.body.state == bodyOpen && b.state == bodyOpen {
+		t.pace(&t.reading, t.set.BodyTimeout) // head may have demanded less
+	}
 	for t.body.state == bodyOpen && b.state == bodyOpen {
 		if t.drop(true) != nil {
 			break

@@ -15,6 +15,9 @@ import (
 func (t *turn) head(p *plan) {
 	t.delimit(p)
 	t.last = t.closes(p)
+	if t.body.state == bodyOpen {
+		t.reading.MinRate = 0 // a conversation, as gRPC has them: the client may wait for the handler
+	}
 	out := appendStatusLine(t.out, p.status, p.reason)
 	out = t.appendStanding(out, p)
 	out = appendOwn(out, p)

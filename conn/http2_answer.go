@@ -37,6 +37,9 @@ func (st *h2stream) head(p *plan) {
 		st.upgrade(p)
 		return
 	}
+	if !st.body.ended {
+		st.reading.MinRate = 0 // see turn.head
+	}
 	s := st.s
 	flags := uint8(0)
 	if p.bare || p.extent == byLength && p.length == 0 {

@@ -27,7 +27,8 @@ type Limits struct {
 	// WriteTimeout is between two writes to a client that reads slowly.
 	WriteTimeout time.Duration `toml:"write_timeout" min:"1ms" max:"24h" default:"30s"`
 	// MinRate is the bytes a second that a client must move, in each direction, while the server
-	// waits for it, over the last 30 s, after 10 s; -1: any rate will do.
+	// waits for it, over the last 30 s, after 10 s; -1: any rate will do. What comes of a request body
+	// after its answer has begun may come at any rate: a client may wait for the handler.
 	MinRate int `toml:"min_rate" min:"-1" max:"1000000000" default:"500"`
 	// MaxConnections bounds the connections of the server; beyond it the longest idle ones are
 	// closed, and if there are none, newcomers get 503; 0: a third of the limit of open files; -1:
