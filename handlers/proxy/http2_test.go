@@ -225,7 +225,8 @@ func TestHTTP2Refused(t *testing.T) {
 	} {
 		for _, always := range []bool{false, true} {
 			var refused atomic.Int32
-			o := start(t, func(p *peer) {
+			// It is connected to at once.
+			o := startAt(t, "unix", t.TempDir()+"/s", func(p *peer) {
 				hello2(p)
 				for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
 					if always || refused.Load() == 0 {
@@ -238,7 +239,8 @@ func TestHTTP2Refused(t *testing.T) {
 			})
 			for _, buffered := range []bool{true, false} {
 				refused.Store(0)
-				f := serve(t, modes.Direct, "/", []string{"h2c://" + o.addr}, func(s *proxy.Settings) {
+				f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+					version2(s)
 					s.RequestBuffering = buffered
 				})
 				g := f.ask("POST /", "Content-Length: 4\r\n", "body")
@@ -625,4 +627,43 @@ func TestHTTP2TrailersOnly(t *testing.T) {
 		}
 		c.Close()
 	}
+}
+
+// TestHTTP2Stop: a stop ends connections with their last requests, and at once those that have none.
+func TestHTTP2Stop(t *testing.T) {
+	begun, goOn := make(chan bool), make(chan bool)
+	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/held" {
+			begun <- true
+			<-goOn
+		}
+		io.WriteString(w, "hello")
+	}, nil)
+	for _, held := range []bool{false, true} {
+		f := serve(t, modes.Direct, "/", []string{o.addr}, version2)
+		if g := f.get("/"); g.body != "hello" {
+			t.Error(g)
+		}
+		answer, stopped := make(chan got, 1), make(chan bool)
+		if held {
+			go func() { answer <- f.get("/held") }()
+			<-begun
+		}
+		go func() { f.Stop(2 * wait.Patience); close(stopped) }()
+		if held {
+			wait.Until(t, "the listener is closed", func() bool {
+				c, err := net.Dial("tcp", f.Addr)
+				if err == nil {
+					c.Close()
+				}
+				return err != nil
+			})
+			goOn <- true
+			if g := <-answer; g.body != "hello" {
+				t.Error(g)
+			}
+		}
+		<-stopped
+	}
+	wait.Until(t, "no connection is open", func() bool { return o.open.Load() == 0 })
 }
