@@ -7,6 +7,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/names"
 	"github.com/lwango/lwango/internal/sysio"
 )
@@ -83,7 +84,7 @@ func (m *module) sender(dir string) (conn.Handler, error) {
 	set.Path, set.Index, set.FollowSymlinks = dir, nil, m.set.FollowSymlinks
 	set.CacheControl = m.set.CacheControl
 	for _, name := range m.set.Index {
-		if !names.Source(name, m.set.SplitPath) && !names.Source(name, m.Env.Scripts) {
+		if !names.Source(name, m.set.SplitPath) && !names.Source(name, around.Of(m.Env).Scripts) {
 			set.Index = append(set.Index, name)
 		}
 	}

@@ -8,9 +8,7 @@ import (
 	"slices"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/confpath"
-	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -20,10 +18,6 @@ type Env struct {
 	// here.
 	Dir string
 
-	// Names is told of each path that Path returns. It is nil where nothing serves: in a test of a
-	// module.
-	Names func(path string)
-
 	// Prefix is the route's path prefix as configured, "/" for a route of all paths. It is empty for
 	// what is a site's, and not a route's.
 	Prefix string
@@ -31,49 +25,38 @@ type Env struct {
 	// Hosts are the names of the route's site, as in Site; none: it answers for every host.
 	Hosts []string
 
-	// Routes are those of the site, for what asks another route (conn.Request.Ask). It is nil in a
-	// test of a module.
-	Routes *SiteRoutes
-
-	// Scripts are the endings of the names of scripts, such as ".php", that routes of the site run;
-	// none: no route runs any. No route of the site may send the source of a script.
-	Scripts []string
-
-	// Compression says what the route compresses and how; nil: nothing.
-	Compression *coding.Policy
-
-	// ErrorPages are the statuses for which the route or its site has a page; nil: for none.
-	ErrorPages map[int]bool
-
-	// Loops returns the loops of the server. A handler of the module may call it, on any loop;
-	// before there are loops it returns nil. What belongs to a loop, its Stats for one, is read in
-	// a function that is posted to it. Loops is nil where nothing serves: in a test of the module.
-	Loops func() []*loop.Loop
-
-	// Background runs f on a goroutine of its own as long as a server uses the handler: from when it
-	// is in force until a reload has exchanged it, or the server stops. f returns soon after the end
-	// of ctx. Background is for the build function; it is nil where nothing serves: in a test of a
-	// module.
-	Background func(f func(ctx context.Context))
-
-	// Count makes the server count its requests by route, as conn.Config.Count has it. The result
-	// tells what the server has counted, and what else it knows of itself. It waits for the loops, a
-	// second at most, so it is called off the loops, once the server runs. Count is for the build
-	// function; it is nil in a test of a module.
-	Count func() (snapshot func() (*metrics.Snapshot, error))
-
-	// Upstreams gives the server a function that tells, on any goroutine and at any time, of the
-	// upstreams of the handler. It is for the build function; it is nil in a test of a module.
-	Upstreams func(report func() []metrics.Upstream)
-
-	// LargerBodies tells the server, at the start, that something behind the route's limit takes
-	// request bodies of so many bytes, whatever max_body_size is. See conn.Body.ReplaceLimit. It is
-	// nil in a test of a module.
-	LargerBodies func(bytes int64)
-
 	// Logger takes the module's log lines, at the start and later. The server always sets it; where
 	// it is nil, as in a test, Log returns one that drops everything.
 	Logger *slog.Logger
+
+	// Server is what Env's methods ask; nil where nothing serves, as in a test of a module.
+	Server Server
+}
+
+// Server is the server of a module, as its Env has it.
+type Server interface {
+	Loops() []*loop.Loop                    // see Env.Loops
+	Background(f func(ctx context.Context)) // see Env.Background
+	Reads(path string)                      // is told of each path that Env.Path returns
+}
+
+// Loops returns the loops of the server. A handler of the module may call it, on any loop; before
+// there are loops, and where nothing serves, it returns nil. What belongs to a loop, its Stats for
+// one, is read in a function that is posted to it.
+func (e Env) Loops() []*loop.Loop {
+	if e.Server == nil {
+		return nil
+	}
+	return e.Server.Loops()
+}
+
+// Background runs f on a goroutine of its own as long as a server uses the handler: from when it is
+// in force until a reload has exchanged it, or the server stops. f returns soon after the end of
+// ctx. Where nothing serves, f does not run. Background is for the build function.
+func (e Env) Background(f func(ctx context.Context)) {
+	if e.Server != nil {
+		e.Server.Background(f)
+	}
 }
 
 // Path returns the path of a file or a folder of the settings, which begins in Dir if it is
@@ -81,17 +64,10 @@ type Env struct {
 // a folder. Path is for the build function.
 func (e Env) Path(path string) string {
 	path = confpath.Join(e.Dir, path)
-	if e.Names != nil {
-		e.Names(path)
+	if e.Server != nil {
+		e.Server.Reads(path)
 	}
 	return path
-}
-
-// Intercepts reports whether an answer of an application gets a page of the server's, where the
-// route says `intercept_errors`: an error for which there is a page. Without any pages all errors
-// get the built-in ones.
-func (e Env) Intercepts(status int) bool {
-	return status >= 400 && (len(e.ErrorPages) == 0 || e.ErrorPages[status])
 }
 
 // Log returns the logger of e, or one that drops everything. It may be called from any goroutine.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
@@ -34,15 +35,14 @@ func newAsker(s Settings, env handlers.Env) (*asker, error) {
 		return nil, handlers.BadKey("request", "is in place of htpasswd; expected one of them")
 	case s.Realm != "":
 		return nil, handlers.BadKey("realm", "is for htpasswd; with request, the route names it")
-	case env.Routes == nil:
-		return nil, handlers.BadKey("request", "there are no routes")
 	}
 	path, err := http1.CleanPath(nil, []byte(s.Request))
 	if err != nil || string(path) != s.Request || strings.ContainsAny(s.Request, "?#") {
 		return nil, handlers.BadKey("request",
 			"expected the path of a route, such as \"/auth-check\", not %q", s.Request)
 	}
-	if _, ok := env.Routes.Of(s.Request); !ok {
+	routes := around.Of(env).Routes
+	if _, ok := routes.Of(s.Request); !ok {
 		return nil, handlers.BadKey("request", "the site has no route for %s", s.Request)
 	}
 	for _, name := range s.CopyHeaders {
@@ -53,7 +53,7 @@ func newAsker(s Settings, env handlers.Env) (*asker, error) {
 			return nil, handlers.BadKey("copy_headers", "%s %s", name, reason)
 		}
 	}
-	return &asker{path: s.Request, copied: s.CopyHeaders, routes: env.Routes, log: env.Log()}, nil
+	return &asker{path: s.Request, copied: s.CopyHeaders, routes: routes, log: env.Log()}, nil
 }
 
 // unfit returns why a field cannot be copied, "" if it can: what a module would silently leave out

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/networks"
 )
@@ -96,8 +97,8 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	if err := l.setKey(s.By); err != nil {
 		return nil, err
 	}
-	if l.maxBody = int64(s.MaxBodySize); l.maxBody > 0 && env.LargerBodies != nil {
-		env.LargerBodies(l.maxBody)
+	if l.maxBody = int64(s.MaxBodySize); l.maxBody > 0 {
+		around.Of(env).LargerBodies(l.maxBody)
 	}
 	switch {
 	case s.Requests.Count > 0:

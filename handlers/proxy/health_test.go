@@ -18,6 +18,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/proxy"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
@@ -26,6 +27,14 @@ import (
 	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
 )
+
+// inBackground is a server that has goroutines for checks.
+type inBackground struct {
+	around.None
+	run func(func(context.Context))
+}
+
+func (b inBackground) Background(f func(context.Context)) { b.run(f) }
 
 // checked is a front whose upstreams are checked until end is called, or the test ends.
 func checked(t *testing.T, register func(*handlers.Registry), addresses []string,
@@ -37,7 +46,7 @@ func checked(t *testing.T, register func(*handlers.Registry), addresses []string
 	end = func() { cancel(); running.Wait() }
 	t.Cleanup(end)
 	env := handlers.Env{Prefix: "/", Logger: slog.New(slog.NewTextHandler(f.log, nil)),
-		Background: func(w func(context.Context)) { running.Go(func() { w(ctx) }) }}
+		Server: inBackground{run: func(w func(context.Context)) { running.Go(func() { w(ctx) }) }}}
 	h, err := module.Build(t, register, "proxy", env, func(s *proxy.Settings) {
 		s.Address = addresses
 		s.IdleTimeout = 50 * time.Millisecond

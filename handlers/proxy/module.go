@@ -111,7 +111,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		return nil, err
 	}
 	m.hosts = hostsOf(s.Address)
-	if check != nil && env.Background != nil {
+	if check != nil {
 		env.Background(m.Group.Watch)
 	}
 	return m.serve, nil

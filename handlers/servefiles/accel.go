@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/confpath"
 )
@@ -32,7 +33,7 @@ type Accel struct {
 func OpenAccel(root string, redirect bool, env handlers.Env) (*Accel, error) {
 	a := &Accel{log: env.Log()}
 	if redirect {
-		a.routes = env.Routes
+		a.routes = around.Of(env).Routes
 	}
 	if root == "" {
 		if !redirect {

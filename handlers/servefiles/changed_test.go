@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -92,7 +93,7 @@ func TestChangedWhileCompressed(t *testing.T) {
 			root := t.TempDir()
 			path := filepath.Join(root, "long.txt")
 			must.Do(t, os.WriteFile(path, []byte(text), 0o644))
-			h, err := build(t, handlers.Env{Compression: policy}, func(s *servefiles.Settings) {
+			h, err := build(t, handlers.Env{Server: around.In(around.Site{Compression: policy})}, func(s *servefiles.Settings) {
 				s.Path, s.OpenFiles = root, 2
 			})
 			must.Do(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -131,7 +132,7 @@ func TestCold(t *testing.T) {
 // startBusy serves a folder, and at /busy makes all workers busy until done is called.
 func startBusy(t *testing.T, root string, precompressed bool) (s *server.Server, done func()) {
 	p := policy(t, 0)
-	files, err := build(t, handlers.Env{Compression: p}, func(s *servefiles.Settings) {
+	files, err := build(t, handlers.Env{Server: around.In(around.Site{Compression: p})}, func(s *servefiles.Settings) {
 		s.Path, s.Precompressed = root, precompressed
 	})
 	must.Do(t, err)

@@ -23,6 +23,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -45,7 +46,7 @@ func policy(t testing.TB, cache int64) *coding.Policy {
 func startEncoding(t testing.TB, m modes.Mode, root string, p *coding.Policy,
 	change func(*servefiles.Settings)) *server.Server {
 	t.Helper()
-	h, err := build(t, handlers.Env{Compression: p}, func(s *servefiles.Settings) {
+	h, err := build(t, handlers.Env{Server: around.In(around.Site{Compression: p})}, func(s *servefiles.Settings) {
 		s.Path = root
 		if change != nil {
 			change(s)
@@ -168,7 +169,7 @@ func TestEncodedNoTransform(t *testing.T) {
 	content := text(5000, 0)
 	must.Do(t, os.WriteFile(root+"/a.css", []byte(content), 0o644))
 	p := policy(t, 1<<20)
-	h, err := build(t, handlers.Env{Compression: p}, func(s *servefiles.Settings) { s.Path = root })
+	h, err := build(t, handlers.Env{Server: around.In(around.Site{Compression: p})}, func(s *servefiles.Settings) { s.Path = root })
 	must.Do(t, err)
 	outer := func(req *conn.Request, resp *conn.Response) int {
 		resp.Layer().BeforeHead(func(req *conn.Request, resp *conn.Response, _ int) {
@@ -237,7 +238,7 @@ func TestEncodedForMany(t *testing.T) {
 		path := filepath.Join(root, "a.css")
 		must.Do(t, os.WriteFile(path, []byte(content), 0o644))
 		p := policy(t, 8<<20)
-		h, err := build(t, handlers.Env{Compression: p}, func(s *servefiles.Settings) {
+		h, err := build(t, handlers.Env{Server: around.In(around.Site{Compression: p})}, func(s *servefiles.Settings) {
 			s.Path = root
 		})
 		must.Do(t, err)
@@ -404,7 +405,7 @@ func TestEncodedFS(t *testing.T) {
 		p.MinSize = 1
 		for range 2 { // each handler has its own
 			settings := servefiles.Defaults
-			h, err := servefiles.FS(fsys, settings, handlers.Env{Compression: p})
+			h, err := servefiles.FS(fsys, settings, handlers.Env{Server: around.In(around.Site{Compression: p})})
 			must.Do(t, err)
 			s := module.Start(t, modes.Direct, "/", compress.Middleware(p)(h))
 			want := s.Request("GET /", nil, "").Text

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -57,7 +58,7 @@ func startFS(t testing.TB, m modes.Mode, fsys fs.FS, change func(*servefiles.Set
 	if change != nil {
 		change(&s)
 	}
-	h, err := servefiles.FS(fsys, s, handlers.Env{Scripts: []string{".php"}})
+	h, err := servefiles.FS(fsys, s, handlers.Env{Server: around.In(around.Site{Scripts: []string{".php"}})})
 	must.Do(t, err)
 	return module.Start(t, m, "/f", h)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -120,7 +121,7 @@ func TestKilledAtASibling(t *testing.T) {
 		files[name] = &fstest.MapFile{Data: []byte(strings.Repeat("text ", 1000)), ModTime: modified}
 	}
 	fsys := newSlowFS(".gz", files)
-	h, err := servefiles.FS(fsys, servefiles.Defaults, handlers.Env{Compression: p})
+	h, err := servefiles.FS(fsys, servefiles.Defaults, handlers.Env{Server: around.In(around.Site{Compression: p})})
 	must.Do(t, err)
 	s := module.Start(t, modes.Direct, "/", h)
 	s.Dial().Send("GET /a.css HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")

@@ -34,6 +34,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/http1"
@@ -99,11 +100,12 @@ func open(s Settings, env handlers.Env) (*module, error) {
 
 // configure is open without the folder.
 func configure(s Settings, env handlers.Env) (*module, error) {
+	its := around.Of(env)
 	m := &module{log: env.Log(), index: slices.Clone(s.Index), listing: s.Listing,
 		cacheControl: s.CacheControl,
 		openFiles:    s.OpenFiles, loops: env.Loops, facts: newFactsCache(), listings: newListings()}
 	if !s.ScriptSources {
-		m.scripts = env.Scripts
+		m.scripts = its.Scripts
 	}
 	for _, name := range m.index {
 		switch {
@@ -130,7 +132,7 @@ func configure(s Settings, env handlers.Env) (*module, error) {
 	if !http1.ValidFieldValue(s.CacheControl) {
 		return nil, handlers.BadKey("cache_control", "a header value has no control characters")
 	}
-	if m.coding = env.Compression; m.coding != nil {
+	if m.coding = its.Compression; m.coding != nil {
 		m.siblings = s.Precompressed
 		if !ascii.HasToken(s.CacheControl, "no-transform") {
 			m.cache = m.coding.Cache

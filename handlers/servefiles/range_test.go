@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -265,7 +266,7 @@ func TestIfRangeOfAnotherType(t *testing.T) {
 	}
 	p := policy(t, 0)
 	sender, err := servefiles.NewSender(servefiles.Settings{Path: root},
-		handlers.Env{Compression: p})
+		handlers.Env{Server: around.In(around.Site{Compression: p})})
 	must.Do(t, err)
 	s := module.Start(t, modes.Direct, "/", compress.Middleware(p)(
 		func(req *conn.Request, resp *conn.Response) int {

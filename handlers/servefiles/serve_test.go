@@ -18,6 +18,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -301,7 +302,7 @@ func TestSources(t *testing.T) {
 		status  int
 	}{{nil, false, 200}, {[]string{".php", ".py"}, false, 404},
 		{[]string{".php", ".py"}, true, 200}} {
-		h, err := build(t, handlers.Env{Scripts: c.scripts}, func(s *servefiles.Settings) {
+		h, err := build(t, handlers.Env{Server: around.In(around.Site{Scripts: c.scripts})}, func(s *servefiles.Settings) {
 			s.Path, s.ScriptSources, s.Fallback = root, c.sent, "a.phpinfo"
 		})
 		must.Do(t, err)
@@ -449,7 +450,7 @@ func TestErrors(t *testing.T) {
 		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "a/b", "X": "a/c"} },
 			"types", "types: .x: named twice"},
 	} {
-		_, err := build(t, handlers.Env{Dir: root, Scripts: []string{".php"}},
+		_, err := build(t, handlers.Env{Dir: root, Server: around.In(around.Site{Scripts: []string{".php"}})},
 			func(s *servefiles.Settings) {
 				s.Path = "sub"
 				c.change(s)

@@ -101,10 +101,7 @@ func (m *module) room(l *loop.Loop, f *opened) bool {
 // share returns how many files l may keep. Those of all loops are openFiles together: that many
 // descriptors are kept free of connections.
 func (m *module) share(l *loop.Loop) int {
-	var loops []*loop.Loop
-	if m.loops != nil {
-		loops = m.loops()
-	}
+	loops := m.loops()
 	n := max(len(loops), 1)
 	share := m.openFiles / n
 	if i := slices.Index(loops, l); 0 <= i && i < m.openFiles%n {

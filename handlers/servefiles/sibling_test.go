@@ -10,6 +10,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -35,11 +36,11 @@ func TestSiblings(t *testing.T) {
 	must.Do(t, os.Mkdir(filepath.Join(dir, "folder.css.gz"), 0o700))
 	p := must.Get(compress.Defaults.Policy())(t)
 	build := func(on bool) handlers.Env {
-		env := handlers.Env{Scripts: []string{".php"}}
+		its := around.Site{Scripts: []string{".php"}}
 		if on {
-			env.Compression = p
+			its.Compression = p
 		}
-		return env
+		return handlers.Env{Server: around.In(its)}
 	}
 	for _, on := range []bool{true, false} {
 		h, err := module.Build(t, servefiles.Register, "serve_files", build(on),

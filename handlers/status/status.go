@@ -5,7 +5,6 @@ package status
 import (
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/loop"
 )
@@ -31,10 +31,7 @@ type module struct{ json, text form }
 
 // New makes the handler. It may run on any number of loops at once.
 func New(_ Settings, env handlers.Env) (conn.Handler, error) {
-	snapshot := unserved
-	if env.Count != nil {
-		snapshot = env.Count()
-	}
+	snapshot := around.Of(env).Count()
 	var bounds []time.Duration
 	for i := range conn.NumTimeBounds {
 		bounds = append(bounds, conn.TimeBound(i))
@@ -55,10 +52,6 @@ func New(_ Settings, env handlers.Env) (conn.Handler, error) {
 		return s.AppendText(nil, bounds), nil
 	}
 	return m.serve, nil
-}
-
-func unserved() (*metrics.Snapshot, error) {
-	return nil, errors.New("status: there is no server")
 }
 
 // form is one form of what the server says of itself. It takes milliseconds to write where there

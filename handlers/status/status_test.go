@@ -8,11 +8,20 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/status"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
+
+// counting is a server that tells of itself.
+type counting struct {
+	around.None
+	count func() (*metrics.Snapshot, error)
+}
+
+func (c counting) Count() func() (*metrics.Snapshot, error) { return c.count }
 
 // TestManyLooks: while the server gathers what it says of itself, its loop serves others, and all
 // that ask meanwhile get the same.
@@ -25,7 +34,7 @@ func TestManyLooks(t *testing.T) {
 		return &metrics.Snapshot{PID: int(gathered.Add(1))}, nil
 	}
 	h, err := status.New(status.Settings{},
-		handlers.Env{Count: func() func() (*metrics.Snapshot, error) { return snapshot }})
+		handlers.Env{Server: around.In(around.Site{Server: counting{count: snapshot}})})
 	if err != nil {
 		t.Fatal(err)
 	}

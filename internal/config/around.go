@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/handlers/errorpages"
 	"github.com/lwango/lwango/handlers/limit"
 	"github.com/lwango/lwango/handlers/rules"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/settings"
 )
 
@@ -60,7 +61,7 @@ func (a *Around) middleware(env handlers.Env, folder string,
 	modules *handlers.Registry) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
 	if a.Compression != nil {
-		layers = append(layers, compress.Middleware(env.Compression))
+		layers = append(layers, compress.Middleware(around.Of(env).Compression))
 	}
 	pages, err := errorpages.New(a.ErrorPages, env)
 	if err != nil {
@@ -75,7 +76,7 @@ func (a *Around) middleware(env handlers.Env, folder string,
 	}
 	layers = append(layers, admit(a.Table, a.Limit, a.Auth, env))
 	if a.Auth != nil && a.Auth.Request != "" && env.Prefix != "" {
-		if own, ok := env.Routes.Of(a.Auth.Request); ok && own == env.Prefix {
+		if own, ok := around.Of(env).Routes.Of(a.Auth.Request); ok && own == env.Prefix {
 			a.Table.Sub("auth").Errorf("request", "%s is a path of this route, which would ask "+
 				"itself; expected that of another route", a.Auth.Request)
 		}

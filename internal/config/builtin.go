@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/handlers/response"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/handlers/status"
+	"github.com/lwango/lwango/internal/around"
 )
 
 // Builtin returns a registry with all modules and handlers that come with lwango.
@@ -37,8 +38,8 @@ func (c *Config) rootSite(s Source) (handlers.Site, error) {
 	set := servefiles.Defaults
 	set.Path = dir
 	c.Held += set.Descriptors()
-	env := handlers.Env{Dir: dir, Prefix: "/", Compression: c.compression.policy, Loops: c.running,
-		Logger: s.Logger}
+	env := handlers.Env{Dir: dir, Prefix: "/", Logger: s.Logger,
+		Server: around.Site{Server: told{c, nil}, Compression: c.compression.policy}}
 	h, err := servefiles.New(set, env)
 	if err != nil {
 		return handlers.Site{}, err

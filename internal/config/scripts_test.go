@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/around"
 )
 
 // ends is a module's settings that name the endings of scripts.
@@ -23,7 +24,7 @@ func TestEnvOfScripts(t *testing.T) {
 	s := source()
 	s.Modules = new(handlers.Registry)
 	handlers.RegisterModule(s.Modules, "spy", struct{}{}, func(_ struct{}, env handlers.Env) (conn.Handler, error) {
-		got[env.Prefix] = env.Scripts
+		got[env.Prefix] = around.Of(env).Scripts
 		return func(*conn.Request, *conn.Response) int { return 0 }, nil
 	})
 	handlers.RegisterModule(s.Modules, "run", ends{}, func(ends, handlers.Env) (conn.Handler, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/errorpages"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/settings"
@@ -35,18 +36,8 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		name := RouteName{Site: siteName(site.Hosts)}
-		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger,
-			Names:      func(path string) { c.HandlerFiles = append(c.HandlerFiles, path) },
-			Routes:     site.prefixes(s),
-			Background: func(f func(context.Context)) { c.Background = append(c.Background, f) },
-			Count: func() func() (*metrics.Snapshot, error) {
-				c.Counted = true
-				return c.snapshot
-			},
-			Upstreams: func(f func() []metrics.Upstream) {
-				c.Upstreams = append(c.Upstreams, Upstreams{name, f})
-			},
-			LargerBodies: func(bytes int64) { c.LargestBody = max(c.LargestBody, bytes) }}
+		its := around.Site{Server: told{c, &name}, Routes: site.prefixes(s)}
+		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
 		compression := site.Around.Compression.within(c.compression)
 		c.HeldByLoop += errorpages.Descriptors(site.Around.ErrorPages)
 		plans := make([]plan, len(site.Routes))
@@ -66,7 +57,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				reportRoute(r, err)
 			}
 			if scripts, ok := plans[i].settings.(handlers.ScriptRunner); ok {
-				env.Scripts = append(env.Scripts, scripts.ScriptEndings()...)
+				its.Scripts = append(its.Scripts, scripts.ScriptEndings()...)
 			}
 			if holder, ok := plans[i].settings.(handlers.DescriptorHolder); ok {
 				c.Held += holder.Descriptors()
@@ -76,11 +67,12 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			r := &site.Routes[i]
 			h := plans[i].handler
 			inner := r.Around.Compression.within(compression)
-			env.Compression = inner.policy
+			its.Compression = inner.policy
 			if plans[i].settings != nil {
 				var err error
 				env.Prefix, name.Route = r.Prefix, r.Prefix
-				env.ErrorPages = errorpages.Statuses(site.Around.ErrorPages, r.Around.ErrorPages)
+				its.ErrorPages = errorpages.Statuses(site.Around.ErrorPages, r.Around.ErrorPages)
+				env.Server = its
 				if h, err = plans[i].module.Build(plans[i].settings, env); err != nil {
 					reportRoute(*r, err)
 				}
@@ -89,7 +81,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			if f, ok := plans[i].settings.(handlers.FolderHolder); ok {
 				folder = f.Folder()
 			}
-			env.Prefix = r.Prefix
+			env.Prefix, env.Server = r.Prefix, its
 			m := r.Around.middleware(env, folder, s.Modules)
 			if m != nil && h != nil {
 				h = m(h)
@@ -102,10 +94,10 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				b.routes = append(b.routes, r.Rest)
 			}
 		}
-		env.Prefix = ""
-		env.Compression = compression.policy
+		its.Compression = compression.policy
+		env.Prefix, env.Server = "", its
 		site.Around.Compression = nil
-		if env.Compression != nil { // nothing further out would have to be kept from it
+		if its.Compression != nil { // nothing further out would have to be kept from it
 			site.Around.Compression = new(Compression)
 		}
 		report := func(err error) { reportAt(site.Table, "", err) }
@@ -114,7 +106,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			logs = site.AccessLog.Middleware
 		}
 		b.Around = handlers.Chain(logs, c.https(*site, s.Logger, report),
-			site.Around.middleware(env, "", s.Modules), s.Around, env.Routes.Inner)
+			site.Around.middleware(env, "", s.Modules), s.Around, its.Routes.Inner)
 		if len(site.Hosts) == 0 && site.Table.Has("host") {
 			site.Table.Errorf("host",
 				"expected at least one name; leave it out for the default site")
@@ -141,8 +133,31 @@ func (s *Site) prefixes(src Source) *handlers.SiteRoutes {
 	return routes
 }
 
-// running returns the loops. Modules are built before there are any, and call it later.
-func (c *Config) running() []*loop.Loop { return c.Loops }
+// told notes what the modules of a site, or of the present route, ask of the server.
+type told struct {
+	*Config
+	route *RouteName
+}
+
+// Loops returns the loops. Modules are built before there are any, and call it later.
+func (t told) Loops() []*loop.Loop { return t.Config.Loops }
+
+func (t told) Background(f func(ctx context.Context)) {
+	t.Config.Background = append(t.Config.Background, f)
+}
+
+func (t told) Reads(path string) { t.HandlerFiles = append(t.HandlerFiles, path) }
+
+func (t told) Count() func() (*metrics.Snapshot, error) {
+	t.Counted = true
+	return t.snapshot
+}
+
+func (t told) Upstreams(f func() []metrics.Upstream) {
+	t.Config.Upstreams = append(t.Config.Upstreams, Upstreams{*t.route, f})
+}
+
+func (t told) LargerBodies(bytes int64) { t.LargestBody = max(t.LargestBody, bytes) }
 
 // plan is a route that was read: a compiled-in handler, or a module with its settings; neither if
 // the route is wrong.

@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/upstream"
@@ -108,9 +109,7 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 	if r.Accel, err = servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, r.Env); err != nil {
 		return err
 	}
-	if r.Env.Upstreams != nil {
-		r.Env.Upstreams(r.Group.Report)
-	}
+	around.Of(r.Env).Upstreams(r.Group.Report)
 	return nil
 }
 
@@ -127,7 +126,7 @@ func FieldNames(key string, names []string) error {
 // Intercepts reports whether a page of the site takes the place of an answer with that status. Of
 // the answer's fields, the client then gets those that Explains reports.
 func (r *Route) Intercepts(status int) bool {
-	return r.InterceptErrors && r.Env.Intercepts(status)
+	return r.InterceptErrors && around.Of(r.Env).Intercepts(status)
 }
 
 // Explains reports the fields that a client needs to understand a status (RFC 9110 sections 15.5.2,
