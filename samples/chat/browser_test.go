@@ -136,8 +136,11 @@ func (w *tab) state(want string) {
 // join fills in what the page asks a person for at the first visit.
 func (w *tab) join(address, room, name string) {
 	w.Helper()
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
 	w.do(
-		chromedp.Navigate("http://"+address+"/?"+url.Values{"room": {room}}.Encode()),
+		chromedp.Navigate(address+"/?"+url.Values{"room": {room}}.Encode()),
 		chromedp.WaitVisible("#enter"),
 		chromedp.Focus("#name"),
 	)

@@ -12,6 +12,7 @@ type proxy struct {
 	net.Listener
 	mu         sync.Mutex
 	swallowing direction
+	accepted   int
 }
 
 type direction int
@@ -56,6 +57,9 @@ func startProxy(t *testing.T, target string) *proxy {
 				c.Close()
 				continue
 			}
+			p.mu.Lock()
+			p.accepted++
+			p.mu.Unlock()
 			keep(c)
 			keep(up)
 			all.Go(func() { p.copy(up, c, toServer) })
@@ -82,6 +86,13 @@ func (p *proxy) copy(to, from net.Conn, d direction) {
 			return
 		}
 	}
+}
+
+// count returns how many connections have come.
+func (p *proxy) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.accepted
 }
 
 // swallow makes the proxy swallow what goes in these directions, and pass on the rest.

@@ -91,8 +91,19 @@ func Start(t *testing.T, args ...string) *Server {
 // the test's own.
 func StartAt(t *testing.T, address string, args ...string) *Server {
 	t.Helper()
+	return start(t, append([]string{"-l", address}, args...)...)
+}
+
+// StartConfigured is Start with a configuration, which says where to listen.
+func StartConfigured(t *testing.T, file string) *Server {
+	t.Helper()
+	return start(t, "-c", file)
+}
+
+func start(t *testing.T, args ...string) *Server {
+	t.Helper()
 	s := &Server{
-		cmd:   Command(t, append([]string{"-l", address}, args...)...),
+		cmd:   Command(t, args...),
 		ended: make(chan struct{}),
 		lines: make(chan struct{}),
 	}
