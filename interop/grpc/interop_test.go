@@ -1,5 +1,6 @@
 // Package grpc runs the interoperability cases of gRPC: clients of grpc-go and connect-go against
-// their handlers of net/http, which a lwango server calls by the bridge over HTTP/2.
+// their handlers of net/http, which a lwango server calls by the bridge over HTTP/2; and against the
+// server of grpc-go behind module proxy.
 package grpc
 
 import (
@@ -85,26 +86,29 @@ func TestGRPC(t *testing.T) {
 	s := grpc.NewServer()
 	testgrpc.RegisterTestServiceServer(s, interop.NewTestServer())
 	defer s.Stop()
-	both(t, s, func(t *testing.T, addr string, creds credentials.TransportCredentials) {
-		cc, err := grpc.NewClient(addr, grpc.WithTransportCredentials(creds))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer cc.Close()
-		client := testgrpc.NewTestServiceClient(cc)
-		for name, test := range cases {
-			t.Run(name, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				run(t, func() { test(ctx, client) })
-			})
-		}
-		t.Run("unimplemented_method", func(t *testing.T) {
-			run(t, func() { interop.DoUnimplementedMethod(t.Context(), cc) })
+	both(t, s, runCases)
+}
+
+// runCases runs the cases against the server at an address.
+func runCases(t *testing.T, addr string, creds credentials.TransportCredentials) {
+	cc, err := grpc.NewClient(addr, grpc.WithTransportCredentials(creds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cc.Close()
+	client := testgrpc.NewTestServiceClient(cc)
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			run(t, func() { test(ctx, client) })
 		})
-		t.Run("unimplemented_service", func(t *testing.T) {
-			run(t, func() { interop.DoUnimplementedService(t.Context(), testgrpc.NewUnimplementedServiceClient(cc)) })
-		})
+	}
+	t.Run("unimplemented_method", func(t *testing.T) {
+		run(t, func() { interop.DoUnimplementedMethod(t.Context(), cc) })
+	})
+	t.Run("unimplemented_service", func(t *testing.T) {
+		run(t, func() { interop.DoUnimplementedService(t.Context(), testgrpc.NewUnimplementedServiceClient(cc)) })
 	})
 }
 

@@ -1,0 +1,57 @@
+package grpc
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/interop"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+
+	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/internal/test/embedded"
+	"github.com/lwango/lwango/internal/test/modes"
+)
+
+// TestProxy runs the cases through module proxy, against grpc-go's own server of HTTP/2.
+func TestProxy(t *testing.T) {
+	for name, opt := range map[string]grpc.ServerOption{
+		"http": grpc.EmptyServerOption{}, "https": grpc.Creds(credentials.NewServerTLSFromCert(&modes.ServerTLS().Certificates[0])),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := grpc.NewServer(opt)
+			testgrpc.RegisterTestServiceServer(s, interop.NewTestServer())
+			var running sync.WaitGroup
+			running.Go(func() { _ = s.Serve(ln) })
+			defer running.Wait()
+			defer s.Stop()
+			tls := ""
+			if name == "https" {
+				tls = "tls = { insecure = true }\n"
+			}
+			file := filepath.Join(t.TempDir(), "lwango.conf")
+			if err := os.WriteFile(file, fmt.Appendf(nil, `[[site]]
+[[site.route]]
+prefix = "/"
+module = "proxy"
+address = "%s://%s"
+version = "2"
+request_buffering = false
+%s`, name, ln.Addr(), tls), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r, stop := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", TLS: modes.ServerTLS(), File: file})
+			defer stop()
+			runCases(t, r.Addrs()[0], credentials.NewTLS(insecureTLS))
+		})
+	}
+}
