@@ -217,7 +217,7 @@ type Running struct{ r *server.Running }
 func (r *Running) Wait() error { return r.r.Wait() }
 
 // Addrs returns where the server listens, Addr first: "127.0.0.1:8080", with the port that the
-// kernel has chosen, or "unix:/path". It is empty once the server has stopped.
+// kernel has chosen, or "unix:/path". Once the server has stopped, it is where it has listened.
 func (r *Running) Addrs() []string { return r.r.Addrs() }
 
 // Reload puts next in the place of what is served, from the next request on each connection on, and

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -129,8 +130,8 @@ func TestListeners(t *testing.T) {
 			t.Errorf("the socket %s is left: %v", name, err)
 		}
 	}
-	if at := r.Addrs(); at != nil {
-		t.Errorf("addresses of a server that has stopped: %q", at)
+	if got := r.Addrs(); !slices.Equal(got, at) {
+		t.Errorf("addresses of a server that has stopped: %q, want %q", got, at)
 	}
 }
 

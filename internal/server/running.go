@@ -161,13 +161,16 @@ func (s *server) closeDoubles(src config.Source) {
 }
 
 // Addrs returns the addresses that are listened to, in the order of the configuration, with the
-// ports that the kernel has chosen; none, once the server has stopped.
+// ports that the kernel has chosen; once the server has stopped, the last ones.
 func (r *Running) Addrs() (all []string) {
-	_ = r.call(func(s *server) {
+	list := func(s *server) {
 		for _, lc := range s.config.Listeners {
 			all = append(all, s.listeners[lc.Address].socket.Shown)
 		}
-	})
+	}
+	if r.call(list) != nil {
+		list(r.server) // its goroutine has ended
+	}
 	return all
 }
 
