@@ -2,6 +2,12 @@
 // loop. An Exchange can also be a stream of HTTP/2 (RFC 9113), and a Client speaks that if it is told
 // to.
 //
+//	answer, err := client.Get(t, 2*time.Second, "https://example.org/price") // t: a thread
+//	if err != nil {
+//		return err
+//	}
+//	_, err = io.Copy(resp, answer.Body)
+//
 // Get and Do are for handlers: one line asks another server, and the thread waits for the answer
 // without holding its loop. A Client has the connections that are kept between such requests, for
 // all loops of the process; internal/upstream chooses among them and makes new ones, over TLS if

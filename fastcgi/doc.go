@@ -1,6 +1,11 @@
 // Package fastcgi is the module `fastcgi`. It passes requests on to PHP-FPM, or to another FastCGI
 // application, on the thread of the request and nothing beside it.
 //
+// Below internal are the parts without I/O: wire (records) and cgi (parameters, paths, headers).
+// Package internal/upstream chooses an address, and has the connections;
+// internal/relay has what this module shares with proxy: the body, attempts, failures, and what a slow
+// client has no room for.
+//
 //	module.go    settings, start
 //	tree.go      the folder with the scripts, and what symbolic links mean there
 //	serve.go     what a request's path means, and the way of one that a script answers
@@ -10,9 +15,4 @@
 //	flow.go      a client that is slower than the application
 //	stderr.go    what the application logs
 //	buffers.go   memory that a call holds only for a while
-//
-// Below internal are the parts without I/O: wire (records) and cgi (parameters, paths, headers).
-// Package internal/upstream chooses an address, and has the connections;
-// internal/relay has what this module shares with proxy: the body, attempts, failures, and what a slow
-// client has no room for.
 package fastcgi

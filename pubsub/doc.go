@@ -1,6 +1,11 @@
 // Package pubsub carries messages from publishers to the green threads that are subscribed, on all
 // loops.
 //
+//	topic := hub.Topic("news")
+//	sub := topic.Subscribe(t, pubsub.Options{}) // t: a thread
+//	topic.Publish([]byte("hello"))              // any goroutine
+//	m, err := sub.Receive(time.Minute)
+//
 // A Hub is a set of topics. A Topic is a name. Publish gives it a message, from any goroutine, and
 // never waits. A Subscription belongs to a thread's loop and is a loop.Source: the thread awaits it
 // beside its socket and its timers. All subscribers get the same Message, and what Shared makes of

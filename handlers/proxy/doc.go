@@ -1,6 +1,10 @@
 // Package proxy is the module `proxy`: a reverse proxy on the thread of the request, with upstreams of
 // HTTP/1.1 and HTTP/2.
 //
+// Package client speaks HTTP, internal/upstream chooses an address and has the connections, and
+// internal/relay has what this module shares with fastcgi: the body, attempts, failures, and what a
+// slow client has no room for.
+//
 //	module.go    settings, start
 //	health.go    requests of the server's own
 //	request.go   the head that an upstream gets
@@ -11,8 +15,4 @@
 //	answer.go    the answer, on its way to the client
 //	tunnel.go    what follows an upgrade
 //	frames.go    where a WebSocket can be closed
-//
-// Package client speaks HTTP, internal/upstream chooses an address and has the connections, and
-// internal/relay has what this module shares with fastcgi: the body, attempts, failures, and what a
-// slow client has no room for.
 package proxy

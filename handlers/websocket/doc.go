@@ -2,6 +2,17 @@
 // protocol; this package runs it on a green thread, over the loop's own connection, and adds what
 // it leaves to its caller: limits, keep-alive, UTF-8, the close.
 //
+//	c, err := upgrader.Upgrade(req, resp)
+//	if err != nil {
+//		return websocket.Status(err)
+//	}
+//	for {
+//		kind, message, err := c.ReadMessage() // waits without holding the loop
+//		if err != nil || c.WriteMessage(kind, message) != nil {
+//			return 0
+//		}
+//	}
+//
 // The thread of the request owns both directions: it waits in Conn.AwaitAny for messages and for
 // other sources, such as a subscription or a timer, and reads and writes when AwaitAny has
 // returned. Other threads and goroutines reach it through such a source. Between messages a
