@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/fair"
+	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -90,14 +91,19 @@ func (tk *ticket) makeRoom() {
 	tk.promise.Reject(errQueueFull)
 }
 
-// Pressed reports whether a request has waited for that long for a place such as this lease has.
+// Pressed reports whether a request has waited for that long for a place such as this lease has, of
+// a site that has fewer of them, or of the same one, which may be all clients of a proxy. So a crowd
+// presses nobody who has less.
 func (l *Lease) Pressed(long time.Duration) bool {
 	if l.at == nil {
 		return false
 	}
 	l.group.pool.mu.Lock()
 	defer l.group.pool.mu.Unlock()
-	for e := range l.at.waiting.tickets.InTurn(nil) {
+	own, places := networks.SiteOf(l.client), l.at.holders.places
+	for e := range l.at.waiting.tickets.InTurn(func(site netip.Addr) bool {
+		return site == own || places[site] < places[own]
+	}) {
 		if time.Since(e.Value.since) >= long {
 			return true
 		}
