@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/must"
@@ -178,10 +179,14 @@ func TestBridgeContinue(t *testing.T) {
 		if a := c.Do("POST", "12345"); a.Text != "12345" || a.Close {
 			t.Errorf("%q, %v", a.Text, a.Response)
 		}
+		sent := time.Now()
 		if a := c.Do("POST", fmt.Sprintf(head, "/")); a.StatusCode != 200 || a.Close == m.HTTP2 {
 			t.Errorf("%v", a.Response)
 		}
 		c.Ends()
+		if d := time.Since(sent); d > 20*time.Second {
+			t.Errorf("it ends after %v, as if a body could come that nobody has asked for", d)
+		}
 	})
 }
 

@@ -171,7 +171,11 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 		s.crowds, x.crowds = x.crowds, nil
 	}
 	if st.err == nil && st.at >= 0 && st.ended && !st.body.ended {
-		s.drain(st)
+		if x.req.body.ask && !st.arrived() { // the client waits with the body, which nobody wants
+			st.reset(http2.NoError)
+		} else {
+			s.drain(st)
+		}
 	}
 	return coro.Abort
 }
