@@ -70,7 +70,7 @@ const Resting = maxResting
 // MakeID appends a new id of a request.
 func MakeID(b []byte) []byte { return makeID(b) }
 
-// HoldHandshakes takes all places of handshakes until free is called.
+// HoldHandshakes takes all slots of handshakes until free is called.
 func HoldHandshakes() (free func()) {
 	n := fair.Processors()
 	begun := make(chan struct{}, n)

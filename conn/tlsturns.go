@@ -7,13 +7,13 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// handshakes are the places of TLS handshakes that compute. A client can ask for more of them than
+// handshakes are the slots for TLS handshakes that compute. A client can ask for more of them than
 // the processors can do, at no cost of its own: the same ClientHello will do again and again. With
-// places, the loops keep their processors, and with turns other clients have their handshakes, too.
-// A handshake has a place while it computes, and not while it waits for the client.
-var handshakes = fair.NewPlaces(fair.Processors)
+// slots, the loops keep their processors, and with turns other clients have their handshakes, too.
+// A handshake has a slot while it computes, and not while it waits for the client.
+var handshakes = fair.NewSlots(fair.Processors)
 
-// mayCompute is for how long a handshake has its place at most: many times what one takes to
+// mayCompute is for how long a handshake has its slot at most: many times what one takes to
 // compute. One that takes longer waits for something in a callback of the tls.Config, and others
 // need not wait with it.
 const mayCompute = 50 * time.Millisecond
@@ -27,13 +27,13 @@ func Handshakes() (running, waiting int) { return handshakes.Stats() }
 func (t *turn) compute(n *negotiation, begin func(), hello bool, until time.Time) error {
 	c := t.c
 	var called loop.Promise[struct{}]
-	place := handshakes.Enter(c.remote.addrPort().Addr(), false, func() { called.Resolve(struct{}{}) })
-	placed := true
+	slot := handshakes.Enter(c.remote.addrPort().Addr(), false, func() { called.Resolve(struct{}{}) })
+	entered := true
 	leave := func() {
-		if placed && !handshakes.Withdraw(place) {
+		if entered && !handshakes.Withdraw(slot) {
 			handshakes.Leave()
 		}
-		placed = false
+		entered = false
 	}
 	defer leave() // also when the thread is killed
 	if !called.Ready() {

@@ -35,7 +35,7 @@ func by(t *testing.T, addr, address string) net.Conn {
 }
 
 // TestHandshakesInTurn: a client whose handshakes wait, hundreds of them, holds up another client by
-// one of them. The test has the process's places, so it is alone.
+// one of them. The test has the process's slots, so it is alone.
 func TestHandshakesInTurn(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: wait.Patience}})

@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/test/server"
 )
 
-// TestLoops: several loops share places, queue and kept connections, and wake each other's
-// requests. Clients that leave while they wait do not take a place with them.
+// TestLoops: several loops share slots, queue and kept connections, and wake each other's
+// requests. Clients that leave while they wait do not take a slot with them.
 func TestLoops(t *testing.T) {
 	const loops, clients, rounds, most = 3, 4, 30, 2
 	for _, keep := range []bool{false, true} {
@@ -59,7 +59,7 @@ func TestLoops(t *testing.T) {
 			})
 		}
 		all.Wait()
-		for range most { // all places are there
+		for range most { // all slots are there
 			if g := p.get("/x.php"); g.body != "hello" {
 				t.Error(g)
 			}

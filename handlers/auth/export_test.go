@@ -63,19 +63,19 @@ func Decoy(text []byte, name string) string {
 	return first.name
 }
 
-// Hold takes all places of the gate until free is called.
+// Hold takes all slots of the gate until free is called.
 func Hold() (free func()) {
 	n := fair.Processors()
 	begun := make(chan struct{}, n)
 	for range n {
-		gates.places.Enter(netip.Addr{}, false, func() { begun <- struct{}{} })
+		gates.slots.Enter(netip.Addr{}, false, func() { begun <- struct{}{} })
 	}
 	for range n {
 		<-begun
 	}
 	return func() {
 		for range n {
-			gates.places.Leave()
+			gates.slots.Leave()
 		}
 	}
 }

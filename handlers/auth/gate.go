@@ -22,7 +22,7 @@ import (
 // does not depend on the one that has asked first; and clients that guess take no worker away from
 // handlers.
 type gate struct {
-	places *fair.Places
+	slots *fair.Slots
 
 	mu      sync.Mutex
 	flights map[[sha256.Size]byte]*flight
@@ -33,8 +33,8 @@ type gate struct {
 type flight struct {
 	begun   loop.Promise[struct{}]
 	result  loop.Promise[bool]
-	place   *fair.Place
-	waiting int // guarded by the gate's lock, as place is
+	slot    *fair.Slot
+	waiting int // guarded by the gate's lock, as slot is
 }
 
 // gates is the process's only gate: all routes have the same processors.
@@ -42,14 +42,14 @@ var gates = newGate()
 
 func newGate() *gate {
 	return &gate{
-		places:  fair.NewPlaces(fair.Processors),
+		slots:   fair.NewSlots(fair.Processors),
 		flights: make(map[[sha256.Size]byte]*flight),
 	}
 }
 
 // Waiting returns how many passwords are being verified in this process, and how many wait for that.
 // Any goroutine may call it.
-func Waiting() (running, waiting int) { return gates.places.Stats() }
+func Waiting() (running, waiting int) { return gates.slots.Stats() }
 
 // verify finds out whether h is the hash of the password. digest is that of the credentials. t is
 // the request's thread; the error is that of its wait. The verification has to begin within limit.
@@ -79,11 +79,11 @@ func (g *gate) join(client netip.Addr, digest [sha256.Size]byte, h hash, passwor
 		g.flights[digest] = f
 		own := bytes.Clone(password) // the request's bytes change when the next one comes
 		site := networks.SiteOf(client)
-		f.place = g.places.Enter(client, g.wrong.has(site, time.Now()), func() {
+		f.slot = g.slots.Enter(client, g.wrong.has(site, time.Now()), func() {
 			f.begun.Resolve(struct{}{})
 			go func() {
 				right := h.matches(own)
-				g.places.Leave()
+				g.slots.Leave()
 				g.mu.Lock()
 				delete(g.flights, digest)
 				if !right {
@@ -101,7 +101,7 @@ func (g *gate) join(client netip.Addr, digest [sha256.Size]byte, h hash, passwor
 func (g *gate) leave(digest [sha256.Size]byte, f *flight) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if f.waiting--; f.waiting == 0 && g.places.Withdraw(f.place) {
+	if f.waiting--; f.waiting == 0 && g.slots.Withdraw(f.slot) {
 		delete(g.flights, digest)
 	}
 }

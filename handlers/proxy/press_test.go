@@ -15,7 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestSlowReaderGivesWay: a client that reads a long answer slowly keeps its place at the upstream as
+// TestSlowReaderGivesWay: a client that reads a long answer slowly keeps its slot at the upstream as
 // long as nobody waits for it, and loses it to a request that has waited.
 func TestSlowReaderGivesWay(t *testing.T) {
 	before := relay.PressAfter
@@ -54,7 +54,7 @@ func TestSlowReaderGivesWay(t *testing.T) {
 	}
 	other := f.Dial()
 	other.Send("GET /x HTTP/1.1\r\nHost: test.example\r\n\r\n")
-	wait.Until(t, "the place is free", func() bool {
+	wait.Until(t, "the slot is free", func() bool {
 		f.Skip(5 * time.Second)
 		return o.accepted.Load() == 2
 	})

@@ -27,7 +27,7 @@ var (
 // because workers that compute hold up the loops. The networks of the clients take turns. Once read,
 // a listing does not change; a client that takes it slowly holds its bytes, and nobody's turn.
 type listings struct {
-	reading *fair.Places
+	reading *fair.Slots
 
 	mu     sync.Mutex
 	newest map[listingKey]*listing
@@ -41,7 +41,7 @@ type listingKey struct {
 }
 
 func newListings() *listings {
-	return &listings{reading: fair.NewPlaces(func() int { return 1 }),
+	return &listings{reading: fair.NewSlots(func() int { return 1 }),
 		newest: make(map[listingKey]*listing)}
 }
 
@@ -128,10 +128,10 @@ func (m *module) listingOf(t *loop.Thread, client netip.Addr, key listingKey) (*
 		return l, nil
 	}
 	var turn loop.Promise[struct{}]
-	place := s.reading.Enter(client, false, func() { turn.Resolve(struct{}{}) })
+	slot := s.reading.Enter(client, false, func() { turn.Resolve(struct{}{}) })
 	var taken atomic.Bool // the worker gives the turn to the next, or else the thread does
 	defer func() {        // also if the thread is killed
-		if taken.CompareAndSwap(false, true) && !s.reading.Withdraw(place) {
+		if taken.CompareAndSwap(false, true) && !s.reading.Withdraw(slot) {
 			s.reading.Leave()
 		}
 	}()

@@ -1,8 +1,8 @@
-// Package fair shares few places among many clients, one of which may want them all: verifications
+// Package fair shares few slots among many clients, one of which may want them all: verifications
 // of passwords, handshakes, connections to an upstream.
 //
 //	queue.go   who is next: networks take turns
-//	places.go  a number of places, and a Queue for them
+//	slots.go  a number of slots, and a Queue for them
 package fair
 
 import (

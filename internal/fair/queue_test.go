@@ -68,7 +68,7 @@ func TestUnixClientsAreOne(t *testing.T) {
 	}
 }
 
-// TestInTurn leaves entries that cannot be served: they keep their place, and the others of their
+// TestInTurn leaves entries that cannot be served: they keep their turn, and the others of their
 // site are seen before the next site is.
 func TestInTurn(t *testing.T) {
 	var q fair.Queue[string]

@@ -41,7 +41,7 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 	t.one("lwango_http2_streams", "gauge", "Streams of HTTP/2: requests, and WebSockets.", float64(c.Streams))
 	t.one("lwango_http2_resets_total", "counter",
 		"Streams of HTTP/2 that clients have taken back, or made the server reset.", float64(c.Resets))
-	s.places(&t)
+	s.slots(&t)
 	t.one("lwango_requests_started_total", "counter",
 		"Requests that have begun, with those that were refused.", float64(s.Requests.Total))
 	t.one("lwango_requests_running", "gauge", "Requests that have begun and not ended.",
@@ -94,7 +94,7 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 	return t.b
 }
 
-func (s *Snapshot) places(t *text) {
+func (s *Snapshot) slots(t *text) {
 	t.family("lwango_places_taken", "gauge", "Handshakes and checks of passwords that compute.")
 	t.sample("lwango_places_taken", float64(s.Handshakes.Taken), "of", "handshakes")
 	t.sample("lwango_places_taken", float64(s.Passwords.Taken), "of", "passwords")

@@ -22,8 +22,8 @@ type Snapshot struct {
 	Certificates []Certificate `json:"certificates"`
 	Stalls       []Stall       `json:"stalls"` // the latest 16 at most, oldest first
 
-	Handshakes Places `json:"handshakes"` // of TLS
-	Passwords  Places `json:"passwords"`  // that are verified
+	Handshakes Slots `json:"handshakes"` // of TLS
+	Passwords  Slots `json:"passwords"`  // that are verified
 
 	SpoolBytes int64 `json:"spool_bytes"` // of all temporary files of requests and answers
 	HeapBytes  int64 `json:"heap_bytes"`  // of objects, live or not collected yet
@@ -49,9 +49,9 @@ type Connections struct {
 	Resets  int64 `json:"http2_resets"`  // streams that clients have taken back, since the start
 }
 
-// Places are those of computations that clients can ask for, and that take turns. All servers of a
+// Slots are those of computations that clients can ask for, and that take turns. All servers of a
 // process share them.
-type Places struct {
+type Slots struct {
 	Taken   int `json:"taken"` // by what computes
 	Waiting int `json:"waiting"`
 }

@@ -201,7 +201,7 @@ func (c *Call) Fail(err error) int {
 	return status
 }
 
-// Close closes the connection, if there is one, and lets go of the place.
+// Close closes the connection, if there is one, and gives its slot back.
 func (c *Call) Close() {
 	c.talk.Drop()
 	c.Up.Close(c.Stream)

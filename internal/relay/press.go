@@ -20,8 +20,8 @@ var PressAfter = 3 * time.Second
 const lookEvery = time.Second
 
 // AwaitRoom is Await for a flow that is Full, without a limit. The upstream waits for the client,
-// which may read so slowly that its place is taken for hours. So while other requests wait for such
-// a place, the client must read faster than min_rate alone demands. AwaitRoom returns nil after a
+// which may read so slowly that its slot is taken for hours. So while other requests wait for such
+// a slot, the client must read faster than min_rate alone demands. AwaitRoom returns nil after a
 // second at the latest.
 func (f *Flow) AwaitRoom(up *upstream.Lease, read bool, sources ...loop.Source) error {
 	f.moveAtOnce()

@@ -25,7 +25,7 @@ import (
 
 var snapshot = metrics.Snapshot{Version: "v1", PID: 7, Uptime: 100, Time: time.Now(),
 	Requests: metrics.Requests{Total: 1000, Running: 1}, Connections: metrics.Connections{Open: 3, Idle: 2, Busy: 1, FailedHandshakes: 4},
-	Handshakes: metrics.Places{Taken: 1, Waiting: 5},
+	Handshakes: metrics.Slots{Taken: 1, Waiting: 5},
 	Loops:      []metrics.Loop{{Answered: true, Age: 100, Busy: 25}, {Loop: 1, Stalls: 2}},
 	Routes: []metrics.Route{
 		{Site: "*", Route: "/quick", Status: [6]int64{2: 5}, Times: []int64{5}, Spent: 0.001},

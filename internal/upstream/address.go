@@ -36,34 +36,34 @@ func parse(text, dir string, schemes, http2 bool) (*part, error) {
 	}
 	m := &part{name: words[0], weight: 1}
 	at := &m.at
-	place, port := words[0], ""
+	where, port := words[0], ""
 	at.http2 = http2
 	if schemes {
-		if rest, ok := strings.CutPrefix(place, "https://"); ok {
-			place, port, at.secure = rest, "443", true
-		} else if rest, ok := strings.CutPrefix(place, "http://"); ok {
-			place, port = rest, "80"
-		} else if rest, ok := strings.CutPrefix(place, "h2c://"); ok {
-			place, port, at.http2 = rest, "80", true
+		if rest, ok := strings.CutPrefix(where, "https://"); ok {
+			where, port, at.secure = rest, "443", true
+		} else if rest, ok := strings.CutPrefix(where, "http://"); ok {
+			where, port = rest, "80"
+		} else if rest, ok := strings.CutPrefix(where, "h2c://"); ok {
+			where, port, at.http2 = rest, "80", true
 		}
 	}
-	if path, ok, err := confpath.Socket(dir, place); ok {
+	if path, ok, err := confpath.Socket(dir, where); ok {
 		if err != nil {
 			return nil, err
 		}
 		at.network, at.address = "unix", path
 	} else {
-		if strings.Contains(place, "/") && port != "" {
+		if strings.Contains(where, "/") && port != "" {
 			return nil, fmt.Errorf(
 				"%s: expected no path: the upstream gets that of the request", words[0])
 		}
-		host, given, err := net.SplitHostPort(place)
+		host, given, err := net.SplitHostPort(where)
 		switch {
 		case err == nil:
 			port = given
 		case port != "":
-			place += ":" + port
-			host, _, err = net.SplitHostPort(place)
+			where += ":" + port
+			host, _, err = net.SplitHostPort(where)
 		}
 		if err != nil || host == "" {
 			return nil, fmt.Errorf("expected unix:/path or host:port, not %q", words[0])
@@ -73,8 +73,8 @@ func parse(text, dir string, schemes, http2 bool) (*part, error) {
 			return nil,
 				fmt.Errorf("%s: expected a port between 1 and 65535, not %q", words[0], port)
 		}
-		at.network, at.address, m.port = "tcp", place, uint16(n)
-		if _, err := netip.ParseAddrPort(place); err != nil {
+		at.network, at.address, m.port = "tcp", where, uint16(n)
+		if _, err := netip.ParseAddrPort(where); err != nil {
 			at.host = host
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestGivingUpInBulk: what it costs to wait for a place, and to give up, does not depend on how
+// TestGivingUpInBulk: what it costs to wait for a slot, and to give up, does not depend on how
 // many others wait, be the only upstream full, or one full and the other one down. Processor time
 // is compared, to which other processes add little, and the least of several tries counts.
 func TestGivingUpInBulk(t *testing.T) {

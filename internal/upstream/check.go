@@ -67,7 +67,7 @@ func (p *Pool) verdict(it *peer, id string) *verdict {
 	return v
 }
 
-// serveAll gives places to requests that wait for m, and perhaps for others. They can come to m if
+// serveAll gives slots to requests that wait for m, and perhaps for others. They can come to m if
 // it works again. If it was the last one that worked, they can go to any other that has room. The
 // caller holds the pool's lock.
 func (m *member) serveAll() {

@@ -11,7 +11,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestDialIsLeft: a thread that is canceled or killed while it connects gives its place back.
+// TestDialIsLeft: a thread that is canceled or killed while it connects gives its slot back.
 func TestDialIsLeft(t *testing.T) {
 	address := startFull(t)
 	pool := new(upstream.Pool)

@@ -2,7 +2,7 @@ package upstream
 
 import "time"
 
-// Waiting returns how many requests wait for a place, each of them counted at every address.
+// Waiting returns how many requests wait for a slot, each of them counted at every address.
 func (p *Pool) Waiting() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,14 +123,14 @@ func AvoidFor(d time.Duration) (reset func()) {
 	return func() { avoidFor = before }
 }
 
-// SpareFor sets for how long a place is spare, and returns a function that sets it back.
+// SpareFor sets for how long a slot is spare, and returns a function that sets it back.
 func SpareFor(d time.Duration) (reset func()) {
 	before := spareFor
 	spareFor = d
 	return func() { spareFor = before }
 }
 
-// EndSpare ends the time for which places are spare.
+// EndSpare ends the time for which slots are spare.
 func EndSpare(p *Pool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 var (
 	errQueueFull = errors.New("all connections are taken, and the queue is full")
-	errNoPlace   = errors.New("no connection has become free in time")
+	errNoSlot    = errors.New("no connection has become free in time")
 )
 
 // Settings are what a route says of its upstreams.
@@ -71,7 +71,7 @@ type Group struct {
 	named bool // some of the parts are hosts that have to be looked up
 
 	members []*member           // where the parts lead; another slice when that has changed
-	waiting fair.Queue[*ticket] // for a place: the requests of the route
+	waiting fair.Queue[*ticket] // for a slot: the requests of the route
 }
 
 // member is an address as one route has it.
@@ -171,7 +171,7 @@ func (g *Group) untried(tried []*peer) iter.Seq[*member] {
 	}
 }
 
-// acquire gets a place at a member that was not tried, or a ticket with which await waits for one.
+// acquire gets a slot at a member that was not tried, or a ticket with which await waits for one.
 func (l *Lease) acquire() (*ticket, error) {
 	g := l.group
 	g.pool.mu.Lock()
@@ -217,7 +217,7 @@ func (g *Group) crowded(tried []*peer) bool {
 	return false
 }
 
-// release gives the place back, and with it a connection that may be used again, if there is one,
+// release gives the slot back, and with it a connection that may be used again, if there is one,
 // for as long as limit; 0: the upstream has not said for how long.
 func (l *Lease) release(k kept, limit time.Duration) {
 	if l.mux != nil {
@@ -231,7 +231,7 @@ func (l *Lease) release(k kept, limit time.Duration) {
 	switch {
 	case k.stream == nil:
 	case g.MaxIdle == 0 || m.gone || !g.again(k.record, limit):
-		k.close() // before another request has its place
+		k.close() // before another request has its slot
 	default:
 		m.keep(k)
 		for len(m.idle) > g.MaxIdle || m.active+len(m.idle) > m.peak.most() {
@@ -264,7 +264,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// take takes a place for the request, if there is one.
+// take takes a slot for the request, if there is one.
 func (l *Lease) take() bool {
 	g, m := l.group, l.choose()
 	if m == nil {
@@ -286,7 +286,7 @@ func (l *Lease) take() bool {
 	}
 	for l.kept.stream == nil && len(m.idle) > 0 && g.MaxConns > 0 &&
 		m.active+len(m.idle) >= g.MaxConns {
-		m.closeOldest() // it has the place that the request wants
+		m.closeOldest() // it has the slot that the request wants
 	}
 	now := time.Now()
 	m.active++
@@ -296,7 +296,7 @@ func (l *Lease) take() bool {
 	return true
 }
 
-// choose returns the member whose turn it is, nil if none has a place: a primary one if possible,
+// choose returns the member whose turn it is, nil if none has a slot: a primary one if possible,
 // then a backup. Those that the checks have taken out follow only if the group has no others: the
 // checks may be wrong. Last are those that did not work lately.
 func (l *Lease) choose() *member {

@@ -111,7 +111,7 @@ func TestOthersAreTried(t *testing.T) {
 	}
 }
 
-// TestQueue: there are no more connections than MaxConns, and places go to the requests that wait
+// TestQueue: there are no more connections than MaxConns, and slots go to the requests that wait
 // in the order in which they came.
 func TestQueue(t *testing.T) {
 	for _, conns := range []int{1, 3} {
@@ -163,7 +163,7 @@ func TestQueueTimesOut(t *testing.T) {
 	answered(t, done)
 }
 
-// TestBurst: of more requests than there are places, those in the queue wait for longer than
+// TestBurst: of more requests than there are slots, those in the queue wait for longer than
 // connecting may take, and all are answered.
 func TestBurst(t *testing.T) {
 	s := start(t, func(int, string) string { time.Sleep(10 * time.Millisecond); return "hello" })
@@ -181,7 +181,7 @@ func TestBurst(t *testing.T) {
 	all.Wait()
 }
 
-// TestQueueIsLeft: a thread that is killed while it waits for a place leaves the queue, and holds
+// TestQueueIsLeft: a thread that is killed while it waits for a slot leaves the queue, and holds
 // up none of those behind it.
 func TestQueueIsLeft(t *testing.T) {
 	s, goOn := stepwise(t)

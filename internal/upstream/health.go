@@ -40,7 +40,7 @@ func (p *peer) pass() {
 	p.alarm()
 }
 
-// alarm gives places to requests that wait when the address is to be used again: no other event may
+// alarm gives slots to requests that wait when the address is to be used again: no other event may
 // tell them. The caller holds the pool's lock.
 func (p *peer) alarm() {
 	if p.wake != nil {

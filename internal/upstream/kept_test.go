@@ -233,7 +233,7 @@ func TestKeptEndsUnseen(t *testing.T) {
 }
 
 // TestKeptBySeveralLoops: loops that ask all at once, and take from each other, have no more
-// connections than allowed, and lose none of the places.
+// connections than allowed, and lose none of the slots.
 func TestKeptBySeveralLoops(t *testing.T) {
 	const loops, threads, rounds, most = 3, 4, 40, 2
 	var now, seen atomic.Int32
@@ -267,7 +267,7 @@ func TestKeptBySeveralLoops(t *testing.T) {
 		answered(t, done)
 	}
 	if n := pool.Active(); n != 0 {
-		t.Error(n, " places are lost")
+		t.Error(n, " slots are lost")
 	}
 	if n := seen.Load(); n > most {
 		t.Error(n, " at once")
@@ -275,7 +275,7 @@ func TestKeptBySeveralLoops(t *testing.T) {
 	s.closed(t)
 }
 
-// TestKilledWithAKept: a thread that is killed while it has a kept connection gives its place back.
+// TestKilledWithAKept: a thread that is killed while it has a kept connection gives its slot back.
 func TestKilledWithAKept(t *testing.T) {
 	s, goOn := stepwise(t)
 	pool, r := keeping(t, s, 2, func(s *upstream.Settings) { s.MaxConns = 1 })
@@ -307,9 +307,9 @@ func (s *service) each(f func(c io.WriteCloser)) {
 	}
 }
 
-// TestClosedBeforeItsPlaceIsFree: a connection that is not kept is closed before another request
-// has its place, even if that takes long: there are never more than max_conns.
-func TestClosedBeforeItsPlaceIsFree(t *testing.T) {
+// TestClosedBeforeItsSlotIsFree: a connection that is not kept is closed before another request
+// has its slot, even if that takes long: there are never more than max_conns.
+func TestClosedBeforeItsSlotIsFree(t *testing.T) {
 	ln := must.Listen(t)
 	accept := func() net.Conn {
 		c, err := ln.Accept()

@@ -35,8 +35,8 @@ const (
 	Fresh
 )
 
-// Lease is one request's way to an upstream: which ones the request has tried, and the place that
-// it has. The caller closes the stream of a place, itself or with Close, unless it gives it back
+// Lease is one request's way to an upstream: which ones the request has tried, and the slot that
+// it has. The caller closes the stream of a slot, itself or with Close, unless it gives it back
 // with Keep.
 type Lease struct {
 	// Limit, if it is more than 0, is the time for connecting where that is less than the group's.
@@ -57,7 +57,7 @@ type Lease struct {
 	client netip.Addr
 	want   Want
 
-	// The place that the lease has. While Connect waits for it, the goroutine that gives it sets
+	// The slot that the lease has. While Connect waits for it, the goroutine that gives it sets
 	// these.
 	at     *member // nil: none
 	kept   kept    // the connection; its stream is nil if it is a new one
@@ -66,23 +66,23 @@ type Lease struct {
 	mux *http2client.Stream // in the place of a connection; nil: none
 
 	// For Asked.
-	last                *member // that had a place
+	last                *member // that had a slot
 	began, spoke, ended time.Time
 }
 
 // Lease returns a new lease. It holds nothing until Connect.
 func (g *Group) Lease() Lease { return Lease{group: g} }
 
-// Connect gets a place and a connection. The lease must have no place, and must not have excluded
+// Connect gets a slot and a connection. The lease must have no slot, and must not have excluded
 // all upstreams.
 //
 // It tries as many upstreams as it takes. Each of them has its share of ConnectTimeout, so that one
-// that does not answer leaves time for the others. The wait for a place has its own limit,
+// that does not answer leaves time for the others. The wait for a slot has its own limit,
 // QueueTimeout: a burst waits there for its turn, and no upstream is at fault.
 //
 // With HTTP/2 the lease has a stream instead, and s is nil: see Mux.
 //
-// After an error the lease may still have the place of the upstream that was tried last; Name tells
+// After an error the lease may still have the slot of the upstream that was tried last; Name tells
 // which. loop.ErrClientGone and loop.ErrCanceled end the wait; see Busy for the other errors.
 func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool, err error) {
 	l.loop, l.client, l.want = t.Loop(), loop.ClientOf(t), want
@@ -90,7 +90,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 	if l.began.IsZero() {
 		l.began = now
 	}
-	until := now.Add(l.group.QueueTimeout) // for a place
+	until := now.Add(l.group.QueueTimeout) // for a slot
 	rest := l.group.ConnectTimeout
 	if l.Limit > 0 {
 		rest = min(rest, l.Limit)
@@ -174,7 +174,7 @@ func (l *Lease) secure(s *stream.Stream, until time.Time) (err error) {
 	return err
 }
 
-// Over returns what the caller speaks on: s, the place's stream, or TLS over it.
+// Over returns what the caller speaks on: s, the slot's stream, or TLS over it.
 func (l *Lease) Over(s *stream.Stream) net.Conn {
 	if l.kept.tls == nil {
 		return s
@@ -194,10 +194,10 @@ func (l *Lease) blames(err error, share time.Duration, n int) bool {
 	return true
 }
 
-// Held reports whether the request has a place.
+// Held reports whether the request has a slot.
 func (l *Lease) Held() bool { return l.at != nil }
 
-// Name returns the upstream of the place as the configuration has it, "" without a place.
+// Name returns the upstream of the slot as the configuration has it, "" without a slot.
 func (l *Lease) Name() string {
 	if l.at == nil {
 		return ""
@@ -205,8 +205,8 @@ func (l *Lease) Name() string {
 	return l.at.name
 }
 
-// Exclude keeps the lease from trying the upstream of its place again. It reports whether there are
-// others that it may try. There must be a place.
+// Exclude keeps the lease from trying the upstream of its slot again. It reports whether there are
+// others that it may try. There must be a slot.
 func (l *Lease) Exclude() bool {
 	l.tried = append(l.tried[:len(l.tried):len(l.tried)], l.at.peer)
 	return l.more()
@@ -222,20 +222,20 @@ func (l *Lease) more() bool {
 	return l.group.has(l.tried)
 }
 
-// Spoke notes that the upstream's answer begins. There must be a place.
+// Spoke notes that the upstream's answer begins. There must be a slot.
 func (l *Lease) Spoke() { l.spoke = time.Now() }
 
-// Works notes that the upstream does. There must be a place.
+// Works notes that the upstream does. There must be a slot.
 func (l *Lease) Works() { l.at.spoke() }
 
 // Broke notes that the connection has ended, or stood still for too long, before a byte of the
 // answer, or that this has said that the upstream does not work. After some of these in a row the
-// upstream is passed over, if there are others. There must be a place.
+// upstream is passed over, if there are others. There must be a slot.
 func (l *Lease) Broke() { l.at.broke() }
 
-// Keep gives the place back, and with it its stream, which may serve another request: the caller
+// Keep gives the slot back, and with it its stream, which may serve another request: the caller
 // has sent and received all of this one, and does not use s any more. limit is for how long the
-// upstream keeps the connection, 0 if it has not said that. There must be a place.
+// upstream keeps the connection, 0 if it has not said that. There must be a slot.
 func (l *Lease) Keep(s *stream.Stream, limit time.Duration) {
 	var k kept
 	if fd, ok := s.Rest(); ok {
@@ -248,11 +248,11 @@ func (l *Lease) Keep(s *stream.Stream, limit time.Duration) {
 	l.release(k, limit)
 }
 
-// Close closes the stream of the place, if it is not nil, and gives the place back, if there is
+// Close closes the stream of the slot, if it is not nil, and gives the slot back, if there is
 // one.
 func (l *Lease) Close(s *stream.Stream) {
 	switch {
-	case s == nil: // a stream of HTTP/2 ends with the place
+	case s == nil: // a stream of HTTP/2 ends with the slot
 	case l.kept.tls == nil:
 		_ = s.Close()
 	default: // not by way of s, which might yield: a thread that is killed would not come back
@@ -264,17 +264,17 @@ func (l *Lease) Close(s *stream.Stream) {
 	l.Release()
 }
 
-// Release gives the place back, if there is one.
+// Release gives the slot back, if there is one.
 func (l *Lease) Release() {
 	if l.at != nil {
 		l.release(kept{}, 0)
 	}
 }
 
-// Asked returns what the access log says of the request: the upstream that had the last place, and
-// the times from the first Connect until its answer began (0: it did not) and until the place was
-// given back, or until now. They have in them the wait for a place, for connections, and for
-// upstreams that were tried in vain. name is "" if the request has never had a place.
+// Asked returns what the access log says of the request: the upstream that had the last slot, and
+// the times from the first Connect until its answer began (0: it did not) and until the slot was
+// given back, or until now. They have in them the wait for a slot, for connections, and for
+// upstreams that were tried in vain. name is "" if the request has never had a slot.
 func (l *Lease) Asked() (name string, first, whole time.Duration) {
 	if l.last == nil {
 		return "", 0, 0
@@ -292,7 +292,7 @@ func (l *Lease) Asked() (name string, first, whole time.Duration) {
 // connections, the queue, an upstream's backlog, or the descriptors, memory or ports of this
 // machine are used up. The same request may succeed a little later.
 func Busy(err error) bool {
-	return errors.Is(err, errQueueFull) || errors.Is(err, errNoPlace) ||
+	return errors.Is(err, errQueueFull) || errors.Is(err, errNoSlot) ||
 		errors.Is(err, errBacklog) ||
 		errors.Is(err, syscall.EADDRNOTAVAIL) || sysio.Exhausted(err)
 }

@@ -80,7 +80,7 @@ func TestAllAddressesOfAName(t *testing.T) {
 }
 
 // TestNameMovesInUse: a connection in use while its name moves ends with the request, and a request
-// that waits for a place at the old address gets one at the new one.
+// that waits for a slot at the old address gets one at the new one.
 func TestNameMovesInUse(t *testing.T) {
 	names := new(nameService)
 	names.lead("127.0.0.1")

@@ -67,7 +67,7 @@ func TestOneCap(t *testing.T) {
 	const n = 7
 	for i := range n {
 		r[i%len(r)].ask(fmt.Sprint(i), false, done)
-		// The next one comes when this one has its place, or is in the queue.
+		// The next one comes when this one has its slot, or is in the queue.
 		if i == 0 {
 			s.requests(t, 1)
 		} else {
@@ -150,7 +150,7 @@ func TestKeptForAll(t *testing.T) {
 	s.closed(t)
 }
 
-// TestKeptMakeRoom: connections that are kept count for MaxConns, and are closed where their place
+// TestKeptMakeRoom: connections that are kept count for MaxConns, and are closed where their slot
 // is wanted.
 func TestKeptMakeRoom(t *testing.T) {
 	s, goOn := stepwise(t)

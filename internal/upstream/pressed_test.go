@@ -9,7 +9,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestPressed: a place is pressed by the requests that wait of a site with fewer places, and of its
+// TestPressed: a slot is pressed by the requests that wait of a site with fewer slots, and of its
 // own, and not by a crowd that has more.
 func TestPressed(t *testing.T) {
 	c := newCrowded(t, 4, 0)
@@ -45,12 +45,12 @@ func TestPressed(t *testing.T) {
 	}
 	slow("nobody waits", false)
 	c.waits("192.0.2.1", "more of the crowd")
-	slow("a crowd with three places waits", false)
+	slow("a crowd with three slots waits", false)
 	c.waits("192.0.2.3", "another")
-	slow("one without a place waits", true)
+	slow("one without a slot waits", true)
 	c.answer("crowd1")
 	c.next("another")
-	slow("one with as many places has come", false)
+	slow("one with as many slots has come", false)
 	c.waits("192.0.2.2", "its own")
 	slow("its own client waits", true)
 	close(look)

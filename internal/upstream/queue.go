@@ -10,9 +10,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// ticket is a request that waits for a place, at all members of its group that it has not tried.
+// ticket is a request that waits for a slot, at all members of its group that it has not tried.
 type ticket struct {
-	lease   *Lease // of the request; it has the place when the promise is resolved
+	lease   *Lease // of the request; it has the slot when the promise is resolved
 	promise loop.Promise[struct{}]
 	since   time.Time
 	own     entry // in the group's queue
@@ -21,14 +21,14 @@ type ticket struct {
 
 type entry = fair.Entry[*ticket]
 
-// spot is a ticket's place in the queue of a peer.
+// spot is a ticket's position in the queue of a peer.
 type spot struct {
 	peer *peer
 	*entry
 }
 
-// queue is the requests that wait for a place at one address. Their clients take turns, as in
-// fair.Queue. Thousands may give up at once, and a place that becomes free must not cost a look at
+// queue is the requests that wait for a slot at one address. Their clients take turns, as in
+// fair.Queue. Thousands may give up at once, and a slot that becomes free must not cost a look at
 // each that waits. The pool's lock guards it; the zero value is empty.
 type queue struct {
 	tickets fair.Queue[*ticket]
@@ -47,7 +47,7 @@ func (l *Lease) enter() *ticket {
 	return tk
 }
 
-// await waits for the place up to the given time. If it comes too late, await gives it back.
+// await waits for the slot up to the given time. If it comes too late, await gives it back.
 func (tk *ticket) await(t *loop.Thread, until time.Time) error {
 	taken := false
 	defer func() { // also when the thread is killed
@@ -61,13 +61,13 @@ func (tk *ticket) await(t *loop.Thread, until time.Time) error {
 		taken = true
 	case left(err), err == errNowhere, err == errQueueFull:
 	default:
-		err = errNoPlace
+		err = errNoSlot
 	}
 	return err
 }
 
-// giveUp ends the wait, and gives back a place that came meanwhile. It gives nothing to the requests
-// behind: if they could have a place, serve would have passed over this one.
+// giveUp ends the wait, and gives back a slot that came meanwhile. It gives nothing to the requests
+// behind: if they could have a slot, serve would have passed over this one.
 func (tk *ticket) giveUp() {
 	l := tk.lease
 	l.group.pool.mu.Lock()
@@ -91,7 +91,7 @@ func (tk *ticket) makeRoom() {
 	tk.promise.Reject(errQueueFull)
 }
 
-// Pressed reports whether a request has waited for that long for a place such as this lease has, of
+// Pressed reports whether a request has waited for that long for a slot such as this lease has, of
 // a site that has fewer of them, or of the same one, which may be all clients of a proxy. So a crowd
 // presses nobody who has less.
 func (l *Lease) Pressed(long time.Duration) bool {
@@ -100,9 +100,9 @@ func (l *Lease) Pressed(long time.Duration) bool {
 	}
 	l.group.pool.mu.Lock()
 	defer l.group.pool.mu.Unlock()
-	own, places := networks.SiteOf(l.client), l.at.holders.places
+	own, slots := networks.SiteOf(l.client), l.at.holders.slots
 	for e := range l.at.waiting.tickets.InTurn(func(site netip.Addr) bool {
-		return site == own || places[site] < places[own]
+		return site == own || slots[site] < slots[own]
 	}) {
 		if time.Since(e.Value.since) >= long {
 			return true
@@ -156,20 +156,20 @@ func (q *queue) left(g *Group) {
 	}
 }
 
-// serve gives places to the requests that wait, as it is their turn, and first to those whose site
+// serve gives slots to the requests that wait, as it is their turn, and first to those whose site
 // has none. It passes over a request whose route has reached its own limit: otherwise one long
 // answer would hold up all routes, though only one of them has the low limit. What it leaves can
-// have no place until one becomes free, or is spare no more.
+// have no slot until one becomes free, or is spare no more.
 func (p *peer) serve() {
 	if p.hasRoom() && p.serveThose(p.hasNone) && p.serveThose(p.hasRoomFor) {
 		p.spareEnds()
 	}
 }
 
-// serveThose serves the requests of the sites that may have a place. It reports whether there is
+// serveThose serves the requests of the sites that may have a slot. It reports whether there is
 // still room.
 func (p *peer) serveThose(may func(site netip.Addr) bool) bool {
-	var none *Group // none of its members has a place for a request of the site that has tried nothing
+	var none *Group // none of its members has a slot for a request of the site that has tried nothing
 	for e := range p.waiting.tickets.InTurn(func(site netip.Addr) bool {
 		none = nil
 		return may(site)

@@ -63,7 +63,7 @@ func TestQueueInTurn(t *testing.T) {
 		goOn <- true
 		answered(t, done)
 	}
-	// One of the crowd had its place, and the next its turn, before the others came.
+	// One of the crowd had its slot, and the next its turn, before the others came.
 	want := []string{"crowd", "crowd", "192.0.2.1", "2001:db8:2::1", "crowd", "192.0.2.1", "crowd"}
 	for i, line := range s.seen()[:len(want)] {
 		if !strings.HasPrefix(line, want[i]) {
@@ -128,11 +128,11 @@ func TestCrowdInQueue(t *testing.T) {
 		}
 	}
 	if n := pool.Active(); n != 0 {
-		t.Error(n, " places are taken")
+		t.Error(n, " slots are taken")
 	}
 }
 
-// TestKilledInQueue: requests that are killed together lose no place and no connection, also when one
+// TestKilledInQueue: requests that are killed together lose no slot and no connection, also when one
 // gets them from a request that was killed before it.
 func TestKilledInQueue(t *testing.T) {
 	s := start(t, says("hello"))
@@ -158,7 +158,7 @@ func TestKilledInQueue(t *testing.T) {
 	wait.Until(t, "two are connected", func() bool { _, n := s.connections(); return n == 2 })
 	r[0].loops.Stop(0)
 	if active, waiting := pool.Active(), pool.Waiting(); active != 0 || waiting != 0 {
-		t.Errorf("%d places are taken, %d requests wait", active, waiting)
+		t.Errorf("%d slots are taken, %d requests wait", active, waiting)
 	}
 	if n := pool.Idle(); n != 2 {
 		t.Fatalf("%d connections are kept, want both", n)

@@ -99,7 +99,7 @@ func TestNameServiceIsSpared(t *testing.T) {
 	}
 }
 
-// TestNameLeavesOthers: a request that waits for the only address that works gets a place at another
+// TestNameLeavesOthers: a request that waits for the only address that works gets a slot at another
 // one, which did not work lately, as soon as the name does not lead to the first one any more, and
 // without any other request.
 func TestNameLeavesOthers(t *testing.T) {

@@ -7,53 +7,53 @@ import (
 	"github.com/lwango/lwango/internal/networks"
 )
 
-// spareFor is for how long a place is spare after a site has needed it that had none. It is a
+// spareFor is for how long a slot is spare after a site has needed it that had none. It is a
 // variable only for the tests.
 var spareFor = time.Minute
 
-// holders are the sites, as in fair.Queue, that have places at an address by way of groups with
+// holders are the sites, as in fair.Queue, that have slots at an address by way of groups with
 // MaxConns. The pool's lock guards them.
 //
-// A place that becomes free is first for the sites that have none. While such sites come, beside
-// others, the last free place is spare, which is for such a site only: otherwise a newcomer waits
-// until the crowd of another client gives a place back, and if its requests began together, they
+// A slot that becomes free is first for the sites that have none. While such sites come, beside
+// others, the last free slot is spare, which is for such a site only: otherwise a newcomer waits
+// until the crowd of another client gives a slot back, and if its requests began together, they
 // end together, all of their time later. Where one is not enough, two are. Sites that always have
-// places, such as a few proxies in front, share all of them.
+// slots, such as a few proxies in front, share all of them.
 type holders struct {
-	places map[netip.Addr]int // of each site that has any
-	last   netip.Addr         // the site that got the last place
-	spare  [2]time.Time       // until when the last free place is spare, and, no longer, another
-	waits  bool               // a timer is set that ends that
+	slots map[netip.Addr]int // of each site that has any
+	last  netip.Addr         // the site that got the last slot
+	spare [2]time.Time       // until when the last free slot is spare, and, no longer, another
+	waits bool               // a timer is set that ends that
 }
 
-// hold notes that the lease has a place at p.
+// hold notes that the lease has a slot at p.
 func (l *Lease) hold(p *peer, now time.Time) {
 	if l.group.MaxConns == 0 {
 		return
 	}
 	h, site := &p.holders, networks.SiteOf(l.client)
 	switch {
-	case h.places == nil:
-		h.places = make(map[netip.Addr]int)
-	case h.places[site] == 0 && site != h.last:
+	case h.slots == nil:
+		h.slots = make(map[netip.Addr]int)
+	case h.slots[site] == 0 && site != h.last:
 		h.spare[0] = now.Add(spareFor)
 	}
 	h.last = site
-	h.places[site]++
+	h.slots[site]++
 }
 
-// letGo notes that the lease gives its place at p back.
+// letGo notes that the lease gives its slot at p back.
 func (l *Lease) letGo(p *peer) {
 	if l.group.MaxConns == 0 {
 		return
 	}
 	h, site := &p.holders, networks.SiteOf(l.client)
-	if h.places[site]--; h.places[site] == 0 {
-		delete(h.places, site)
+	if h.slots[site]--; h.slots[site] == 0 {
+		delete(h.slots, site)
 	}
 }
 
-// lacks notes that the lease has to wait for a place at p.
+// lacks notes that the lease has to wait for a slot at p.
 func (l *Lease) lacks(p *peer, now time.Time) {
 	if h := &p.holders; now.Before(h.spare[0]) && p.hasNone(networks.SiteOf(l.client)) {
 		h.spare[0] = now.Add(spareFor)
@@ -61,16 +61,16 @@ func (l *Lease) lacks(p *peer, now time.Time) {
 	}
 }
 
-// hasNone reports whether a site has no place.
-func (p *peer) hasNone(site netip.Addr) bool { return p.holders.places[site] == 0 }
+// hasNone reports whether a site has no slot.
+func (p *peer) hasNone(site netip.Addr) bool { return p.holders.slots[site] == 0 }
 
 // room reports whether a request of the route may have another connection to p, whichever routes
 // have the others.
 func (g *Group) room(p *peer) bool { return g.MaxConns == 0 || p.active < g.MaxConns }
 
-// spares reports whether the places that are left for the route at p are spare. There must be room.
+// spares reports whether the slots that are left for the route at p are spare. There must be room.
 func (g *Group) spares(p *peer) bool {
-	// Of fewer than four places, one would be too large a part. Of many, some become free at any time.
+	// Of fewer than four slots, one would be too large a part. Of many, some become free at any time.
 	most := min(g.MaxConns/4, len(p.holders.spare))
 	left := g.MaxConns - p.active
 	return most > 0 && left <= most && time.Now().Before(p.holders.spare[left-1])
@@ -107,7 +107,7 @@ func (p *peer) hasRoomFor(site netip.Addr) bool {
 	return false
 }
 
-// spareEnds has the requests that wait served when a place is spare no more: no other event may
+// spareEnds has the requests that wait served when a slot is spare no more: no other event may
 // tell them.
 func (p *peer) spareEnds() {
 	h, now := &p.holders, time.Now()

@@ -10,7 +10,7 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// crowded is an upstream with few places, all of which are taken by 192.0.2.1, of which more
+// crowded is an upstream with few slots, all of which are taken by 192.0.2.1, of which more
 // requests wait. It answers a request when it is told to.
 type crowded struct {
 	t    *testing.T
@@ -28,7 +28,7 @@ type crowded struct {
 	gates map[string]chan bool // of requests
 }
 
-func newCrowded(t *testing.T, places, waiting int) *crowded {
+func newCrowded(t *testing.T, slots, waiting int) *crowded {
 	t.Helper()
 	c := &crowded{t: t, gates: make(map[string]chan bool), opened: make(chan bool),
 		done: make(chan got, 100)}
@@ -40,11 +40,11 @@ func newCrowded(t *testing.T, places, waiting int) *crowded {
 		return line
 	})
 	t.Cleanup(c.goOn)
-	pool, all := limited(t, c.s, 0, places)
+	pool, all := limited(t, c.s, 0, slots)
 	c.pool, c.r = pool, all[0]
-	for i := range places + waiting {
+	for i := range slots + waiting {
 		name := fmt.Sprint("crowd", i)
-		if i < places {
+		if i < slots {
 			c.ask("192.0.2.1", name)
 			c.next(name)
 		} else {
@@ -75,7 +75,7 @@ func (c *crowded) end() {
 		}
 	}
 	if n := c.pool.Active(); n != 0 {
-		c.t.Errorf("%d places are taken", n)
+		c.t.Errorf("%d slots are taken", n)
 	}
 }
 
@@ -85,7 +85,7 @@ func (c *crowded) ask(from, line string) {
 	c.r.askFor(from, line, c.done)
 }
 
-// waits sends a request that has to wait for a place.
+// waits sends a request that has to wait for a slot.
 func (c *crowded) waits(from, line string) {
 	c.t.Helper()
 	n := c.pool.Waiting()
@@ -114,20 +114,20 @@ func (c *crowded) answer(line string) {
 }
 
 // TestLastPlaceIsSpare: where a crowd of one client waits and others come, the first of these gets
-// the next place that becomes free, and from then on each finds one free, and needs not wait until
-// one of the crowd has its answer. The crowd had all places while it was alone.
+// the next slot that becomes free, and from then on each finds one free, and needs not wait until
+// one of the crowd has its answer. The crowd had all slots while it was alone.
 func TestLastPlaceIsSpare(t *testing.T) {
 	c := newCrowded(t, 4, 8)
 	defer c.end()
 	c.waits("192.0.2.2", "first") // at the end of a queue of nine
 	c.answer("crowd0")
 	c.next("first")
-	c.answer("first") // and none of the crowd takes its place
+	c.answer("first") // and none of the crowd takes its slot
 
 	c.ask("192.0.2.3", "second")
 	c.next("second")
-	c.waits("192.0.2.3", "third") // its site has a place: it waits for its turn
-	c.answer("crowd1")            // and none takes its place, the last
+	c.waits("192.0.2.3", "third") // its site has a slot: it waits for its turn
+	c.answer("crowd1")            // and none takes its slot, the last
 	c.ask("2001:db8::1", "fourth")
 	c.next("fourth")
 	c.answer("fourth")
@@ -137,7 +137,7 @@ func TestLastPlaceIsSpare(t *testing.T) {
 	c.next("crowd4")
 }
 
-// TestTwoAreSpare: of eight places two are spare when one was not enough for the newcomers.
+// TestTwoAreSpare: of eight slots two are spare when one was not enough for the newcomers.
 func TestTwoAreSpare(t *testing.T) {
 	c := newCrowded(t, 8, 8)
 	defer c.end()
@@ -148,7 +148,7 @@ func TestTwoAreSpare(t *testing.T) {
 	c.answer("crowd1")
 	c.next("second")
 	c.answer("first")
-	c.answer("second") // none of the crowd takes either's place
+	c.answer("second") // none of the crowd takes either's slot
 	for i := range 2 {
 		c.ask(fmt.Sprint("192.0.2.", i+4), fmt.Sprint("newcomer", i))
 		c.next(fmt.Sprint("newcomer", i))
@@ -159,7 +159,7 @@ func TestTwoAreSpare(t *testing.T) {
 	c.next("crowd8")
 }
 
-// TestProxiesHaveAll: two clients that always have places, such as proxies in front, keep none spare.
+// TestProxiesHaveAll: two clients that always have slots, such as proxies in front, keep none spare.
 func TestProxiesHaveAll(t *testing.T) {
 	c := newCrowded(t, 4, 0)
 	defer c.end()
@@ -178,7 +178,7 @@ func TestProxiesHaveAll(t *testing.T) {
 	c.next("c")
 }
 
-// TestSpareOfAnotherRoute: a route without max_conns has no limit where places are spare for another.
+// TestSpareOfAnotherRoute: a route without max_conns has no limit where slots are spare for another.
 func TestSpareOfAnotherRoute(t *testing.T) {
 	c := newCrowded(t, 4, 1)
 	defer c.end()
@@ -196,7 +196,7 @@ func TestSpareOfAnotherRoute(t *testing.T) {
 	}
 }
 
-// TestSpareEnds: the crowd has all places again when no other has come for a while.
+// TestSpareEnds: the crowd has all slots again when no other has come for a while.
 func TestSpareEnds(t *testing.T) {
 	defer upstream.SpareFor(20 * time.Millisecond)()
 	c := newCrowded(t, 4, 2)
@@ -208,7 +208,7 @@ func TestSpareEnds(t *testing.T) {
 	c.next("crowd4") // the time is over, and nothing else happens
 }
 
-// TestFewPlacesHaveNoneToSpare: of two or three places a crowd gets all, though others come. These
+// TestFewPlacesHaveNoneToSpare: of two or three slots a crowd gets all, though others come. These
 // come first.
 func TestFewPlacesHaveNoneToSpare(t *testing.T) {
 	for n := 2; n < 4; n++ {
@@ -222,7 +222,7 @@ func TestFewPlacesHaveNoneToSpare(t *testing.T) {
 	}
 }
 
-// TestSpareBefore: where clients came one after the other lately, a crowd gets all places but one
+// TestSpareBefore: where clients came one after the other lately, a crowd gets all slots but one
 // from its first request on.
 func TestSpareBefore(t *testing.T) {
 	c := newCrowded(t, 4, 0)

@@ -10,10 +10,10 @@ import (
 	"github.com/lwango/lwango/internal/fair"
 )
 
-func TestPlaces(t *testing.T) {
-	p := fair.NewPlaces(func() int { return 1 })
+func TestSlots(t *testing.T) {
+	p := fair.NewSlots(func() int { return 1 })
 	var begun []string
-	enter := func(client, name string, behind bool) *fair.Place {
+	enter := func(client, name string, behind bool) *fair.Slot {
 		return p.Enter(netip.MustParseAddr(client), behind, func() { begun = append(begun, name) })
 	}
 	first := enter("192.0.2.1", "first", false)
@@ -38,10 +38,10 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestPlacesOfManyGoroutines gives places back from wherever they are used.
-func TestPlacesOfManyGoroutines(t *testing.T) {
+// TestSlotsOfManyGoroutines gives slots back from wherever they are used.
+func TestSlotsOfManyGoroutines(t *testing.T) {
 	const most, clients, each = 3, 20, 50
-	p := fair.NewPlaces(func() int { return most })
+	p := fair.NewSlots(func() int { return most })
 	var mu sync.Mutex
 	var at, highest, done int
 	var all sync.WaitGroup
