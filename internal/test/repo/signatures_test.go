@@ -1,0 +1,122 @@
+package repo_test
+
+import (
+	"bytes"
+	"go/importer"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSignaturesNameNoInternalType: what a program can call, it can also name: no exported
+// declaration of a public package has a type of an internal package in it.
+func TestSignaturesNameNoInternalType(t *testing.T) {
+	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
+		module+"/...")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		files[path] = file
+	}
+	open := func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
+	imports := importer.ForCompiler(token.NewFileSet(), "gc", open)
+	outside := []string{"internal", "cmd", "samples", "bench", "interop"}
+	unseen := slices.Clone(still)
+	for path, file := range files {
+		name := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+		// Without a file, a package has nothing but tests.
+		if file == "" || !strings.HasPrefix(path, module) ||
+			slices.ContainsFunc(strings.Split(name, "/"), func(dir string) bool {
+				return slices.Contains(outside, dir)
+			}) {
+			continue
+		}
+		p, err := imports.Import(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range p.Scope().Names() {
+			o := p.Scope().Lookup(name)
+			if !o.Exported() {
+				continue
+			}
+			declared(o, func(part string, at types.Type) {
+				found := internalIn(at)
+				if found == "" {
+					return
+				}
+				if i := slices.Index(unseen, strings.TrimPrefix(path, module+"/")+"."+part); i >= 0 {
+					unseen = slices.Delete(unseen, i, i+1)
+				} else {
+					t.Errorf("%s.%s names a type of %s", path, part, found)
+				}
+			})
+		}
+	}
+	if len(unseen) > 0 {
+		t.Errorf("%q name no internal type any more", unseen)
+	}
+}
+
+// still are the declarations that name one all the same. Those of conn are names of a program's own
+// for such a type, and a Settings embeds what two modules share; the rest is for the own modules.
+var still = []string{
+	"client.Exchange.BeginMux", "client.Exchange.Head",
+	"conn.Span", "conn.TempFile",
+	"fastcgi.Settings.Settings", "handlers/proxy.Settings.Settings", "handlers/proxy.Settings.TLS",
+	"handlers/compress.Choose", "handlers/compress.Middleware", "handlers/compress.Rank",
+	"handlers/compress.Settings.Policy",
+}
+
+// declared calls visit for the types in the exported declaration of o, with their names there.
+func declared(o types.Object, visit func(part string, t types.Type)) {
+	name, ok := o.(*types.TypeName)
+	if !ok {
+		visit(o.Name(), o.Type())
+		return
+	}
+	if a, ok := o.Type().(*types.Alias); ok {
+		visit(name.Name(), a.Rhs())
+		return
+	}
+	named := o.Type().(*types.Named)
+	for i := range named.TypeParams().Len() {
+		visit(name.Name(), named.TypeParams().At(i).Constraint())
+	}
+	if s, ok := named.Underlying().(*types.Struct); ok {
+		for f := range s.Fields() {
+			if f.Exported() {
+				visit(name.Name()+"."+f.Name(), f.Type())
+			}
+		}
+	} else {
+		visit(name.Name(), named.Underlying())
+	}
+	for m := range named.Methods() {
+		if m.Exported() {
+			visit(name.Name()+"."+m.Name(), m.Type())
+		}
+	}
+}
+
+// internalIn returns the name of an internal type that t names, or "".
+func internalIn(t types.Type) (found string) {
+	var b bytes.Buffer
+	types.WriteType(&b, t, func(p *types.Package) string {
+		if strings.HasPrefix(p.Path(), module) && strings.Contains(p.Path(), "/internal/") {
+			found = p.Path()
+		}
+		return p.Name()
+	})
+	return found
+}
