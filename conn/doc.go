@@ -51,6 +51,7 @@
 //	http2_stream.go   a stream: thread, exchange and carrier in one, and its request
 //	http2_answer.go   its answer
 //	http2_credit.go   windows for uploads
+//	http2_remnant.go  closed streams whose clients may still send
 //	http2_tunnel.go   a stream that a handler has taken over
 //	http2_send.go     whose content goes out next, and heads
 //	duplex.go         Duplex: body and answer at once
