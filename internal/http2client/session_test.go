@@ -464,3 +464,57 @@ func TestLimits(t *testing.T) {
 		t.Error(r)
 	}
 }
+
+// TestNeverReads: a server that grants all windows and takes nothing loses the connection after a while.
+func TestNeverReads(t *testing.T) {
+	t.Parallel()
+	ls := run(t)
+	begun, over := make(chan bool), make(chan bool)
+	s := dial(t, ls, setting(http2.InitialWindowSize, 1<<30), func(p *peer) {
+		p.send(http2.WindowUpdate, 0, 0, uint32s(1<<30))
+		p.await(http2.Headers)
+		begun <- true
+		<-over
+	})
+	defer close(over)
+	done := s.start("POST", strings.Repeat("x", 32<<20))
+	<-begun
+	for {
+		select {
+		case g := <-done:
+			if g.err == nil || !strings.Contains(g.err.Error(), "dead") {
+				t.Error(g)
+			}
+			<-s.ended
+			return
+		default: // the kernel may still find room for some bytes
+			ls.Skip(31 * time.Second)
+		}
+	}
+}
+
+// TestSlowBlock: fields that do not come to their end do not hold up the connection for long, though
+// they come.
+func TestSlowBlock(t *testing.T) {
+	t.Parallel()
+	ls := run(t)
+	begun, goOn := make(chan bool), make(chan bool)
+	s := dial(t, ls, "", func(p *peer) {
+		p.await(http2.Headers)
+		p.send(http2.Headers, 0, 1, ok)
+		begun <- true
+		<-goOn
+		p.send(http2.Continuation, 0, 1, block("a", "b"))
+		begun <- true
+		p.drain()
+	})
+	done := s.start("GET", "")
+	<-begun
+	ls.Skip(6 * time.Second)
+	goOn <- true
+	<-begun
+	ls.Skip(6 * time.Second)
+	if g := <-done; g.err == nil || !strings.Contains(g.err.Error(), "dead") {
+		t.Error(g)
+	}
+}
