@@ -36,12 +36,15 @@ func (f frame) String() string { return fmt.Sprintf("%+v %q", f.Header, f.payloa
 // next returns the next frame, one without a type at the end of the connection.
 func (p *peer) next() frame {
 	var head [http2.HeaderSize]byte
+	none := frame{Header: http2.Header{Type: 0xff}}
 	if _, err := io.ReadFull(p, head[:]); err != nil {
-		return frame{Header: http2.Header{Type: 0xff}}
+		return none
 	}
 	f := frame{Header: http2.ParseHeader(head[:])}
 	f.payload = make([]byte, f.Length)
-	_, _ = io.ReadFull(p, f.payload)
+	if _, err := io.ReadFull(p, f.payload); err != nil {
+		return none
+	}
 	return f
 }
 
