@@ -39,8 +39,9 @@ type Server struct {
 	Handler Service
 
 	// TLS is how to speak TLS at Addr; nil: plain HTTP. It needs a certificate, or a function that
-	// gets one. HTTP/2 comes before HTTP/1.1 if NextProtos is empty; otherwise it is offered if it ("h2")
-	// is among them. The configuration must not change. Its functions may wait; the Context of their ClientHelloInfo is done when the server does not wait for them any more.
+	// gets one. HTTP/2 comes before HTTP/1.1 if NextProtos is empty; otherwise it is offered if it
+	// ("h2") is among them. The configuration must not change. Its functions may wait; the Context
+	// of their ClientHelloInfo is done when the server does not wait for them any more.
 	TLS *tls.Config
 
 	// HTTP2 lets clients that come to Addr without TLS speak HTTP/2 as well, with prior knowledge (RFC
