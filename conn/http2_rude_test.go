@@ -32,7 +32,7 @@ func dial2(t *testing.T, s *site) *raw2 {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(wait.Patience))
 	r := &raw2{t: t, Conn: c, out: []byte(http2.Preface)}
 	r.frame(http2.SettingsFrame, 0, 0, "")
 	return r
