@@ -129,9 +129,8 @@ func ListenAndServe(ctx context.Context, addr string, h Service) error {
 // stream.Serve. A connection may be idle for that long; 0: without limit. Server.Listeners has
 // the same for a server that does other things as well.
 //
-// A handler may also stay with its connection, and read message after message. A stop does not end
-// its waits, and lasts for the whole Grace if the client says nothing. Such a handler waits for what
-// it reads and for t.Loop().Stopped(), as in the example.
+// A handler may also stay with its connection, and read message after message: stream.Session makes
+// h of such a one, whose reads end at a stop, as in the example.
 func ServeStreams(ctx context.Context, addr string, idle time.Duration,
 	h func(t *loop.Thread, s *stream.Stream) error) error {
 	return Server{Listeners: []Listener{{Addr: addr, Streams: h, Idle: idle}}}.Serve(ctx)

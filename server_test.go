@@ -395,7 +395,7 @@ func TestSessionEndsAtStop(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	running, err := lwango.Server{
-		Listeners: []lwango.Listener{{Addr: "127.0.0.1:0", Streams: session}},
+		Listeners: []lwango.Listener{{Addr: "127.0.0.1:0", Streams: stream.Session(session)}},
 		Grace:     time.Hour,
 		Logger:    slog.New(slog.DiscardHandler),
 	}.Start(ctx)

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -53,6 +54,16 @@ func Serve(l *loop.Loop, network, address string, idle time.Duration,
 		return nil, err
 	}
 	return srv, nil
+}
+
+// Session makes a handler for Serve of one that stays with its connection, and reads message after
+// message. When the loop stops, reads return what has arrived, and then io.EOF in place of a wait.
+// The connection is closed when h returns.
+func Session(h func(t *loop.Thread, s *Stream) error) func(t *loop.Thread, s *Stream) error {
+	return func(t *loop.Thread, s *Stream) error {
+		s.session = s.Readable()
+		return cmp.Or(h(t, s), io.EOF)
+	}
 }
 
 // ServeFD is Serve for a listening socket that is there, such as one of loop.Listen. The socket is

@@ -231,3 +231,39 @@ func TestServeStops(t *testing.T) {
 		}
 	}, plain, direct)
 }
+
+// TestSession: a handler that stays with its connection has what was sent before a stop, and then
+// the end; the stop does not wait for the client.
+func TestSession(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		addr := "127.0.0.1:0"
+		m.Loops = 1
+		ended := make(chan error, 2)
+		ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
+			srv, err := stream.Serve(l, "tcp", addr, 0, stream.Session(
+				func(_ *loop.Thread, s *stream.Stream) error {
+					_, err := io.Copy(struct{ io.Writer }{s}, struct{ io.Reader }{s})
+					ended <- err
+					return err
+				}))
+			must.Do(t, err)
+			addr = srv.Addr().String()
+		})
+		idle, leaves := caller(t, addr), caller(t, addr)
+		for _, c := range []net.Conn{idle, leaves} {
+			asks(t, c, "hello")
+			asks(t, c, "again")
+		}
+		leaves.Close()
+		if err := <-ended; err != nil {
+			t.Errorf("the client has left: %v", err)
+		}
+		ls.Stop(time.Hour)
+		if err := <-ended; err != nil {
+			t.Errorf("at the stop: %v", err)
+		}
+		if n, err := idle.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("the client gets %d bytes, %v", n, err)
+		}
+	}, plain, direct)
+}

@@ -49,6 +49,8 @@ type Stream struct {
 	ended  bool // there is nothing more to read
 	asked  bool // the handler of Serve has tried to read during this call
 	given  bool // New got the socket, and there may be duplicates of it
+
+	session *loop.Readiness // see Session; nil: a stop does not end reads
 }
 
 // ErrWouldBlock is the error of a call that would have to wait and must not, such as a read after
@@ -201,7 +203,7 @@ func (s *Stream) AwaitInput() error {
 	if s.gone() {
 		return net.ErrClosed
 	}
-	return s.wait((*loop.Descriptor).AwaitRead, &s.in)
+	return s.wait(s.awaitInput, &s.in)
 }
 
 // receive reads what has arrived, and does not wait.
@@ -409,7 +411,19 @@ func (s *Stream) waitRead() error {
 	if s.noWait || s.duplex != nil {
 		return s.blocked()
 	}
-	return s.wait((*loop.Descriptor).AwaitRead, &s.in)
+	return s.wait(s.awaitInput, &s.in)
+}
+
+// awaitInput waits until there may be something to read. In a Session, a stop ends the wait.
+func (s *Stream) awaitInput(d *loop.Descriptor, t *loop.Thread, left time.Duration) error {
+	if s.session == nil {
+		return d.AwaitRead(t, left)
+	}
+	i, err := t.AwaitAny(left, s.session, t.Loop().Stopped())
+	if i == 1 {
+		return io.EOF
+	}
+	return err
 }
 
 func (s *Stream) wait(
