@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -92,8 +93,8 @@ func (j job) verifyHTTP2() {
 	protocols.SetHTTP2(j.Secure)
 	protocols.SetUnencryptedHTTP2(!j.Secure)
 	t := &http.Transport{
-		Protocols: protocols,
-		Dial:      func(string, string) (net.Conn, error) { return j.dial(), nil },
+		Protocols:   protocols,
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return j.dial(), nil },
 	}
 	if j.Secure {
 		t.TLSClientConfig = j.trust()
