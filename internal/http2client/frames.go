@@ -128,10 +128,14 @@ func (s *Session) malformed(st *Stream, code http2.Code, err error) {
 	st.fail(fmt.Errorf("%w: %w", ErrMalformed, err))
 }
 
+// begun reports that part of an answer has come. A server that says afterwards that it has not acted on
+// the request cannot be believed.
+func (st *Stream) begun() bool { return st.final || st.interim > 0 }
+
 // wasReset acts on a RST_STREAM of the server.
 func (s *Session) wasReset(st *Stream, code http2.Code) {
 	s.remove(st)
-	if code == http2.RefusedStream {
+	if code == http2.RefusedStream && !st.begun() {
 		st.fail(fmt.Errorf("%w: %v", ErrRefused, code))
 	} else {
 		st.fail(fmt.Errorf("the stream was reset: %w", code))
@@ -145,7 +149,11 @@ func (s *Session) away(last uint32, code http2.Code) {
 	for i := len(s.streams) - 1; i >= 0; i-- { // remove fills a place from the end
 		if st := s.streams[i]; st.id > last {
 			s.remove(st)
-			st.fail(fmt.Errorf("%w: GOAWAY: %v", ErrRefused, code))
+			if st.begun() {
+				st.fail(fmt.Errorf("GOAWAY within the answer: %w", code))
+			} else {
+				st.fail(fmt.Errorf("%w: GOAWAY: %v", ErrRefused, code))
+			}
 		}
 	}
 }

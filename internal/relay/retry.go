@@ -61,6 +61,8 @@ func (c *Call) again(err error) bool {
 		return false
 	case c.Once && c.repeated:
 		return false
+	case refused && c.Heard:
+		return false
 	case refused && !c.renewed:
 		c.renewed = true
 	case refused:

@@ -50,7 +50,7 @@ func (l *Lease) join(t *loop.Thread, limit time.Duration) (used bool, err error)
 			// A fresh one is one that was made since the request has failed.
 			if s.Room() && (l.want != Fresh || s.Since(l.ended)) {
 				l.mux, used = s.Stream(t, l.group.life())
-				return used, nil
+				return used && l.want != Fresh, nil // others may have been the first on a new one
 			}
 		}
 		if set.dialing == nil || set.joined >= maxJoined {
