@@ -75,6 +75,35 @@ func TestHTTP2LongDownload(t *testing.T) {
 	}
 }
 
+// TestHTTP2LateUpdates: a client may take a burst of content, and announce afterwards, piece by piece, that
+// it has read it.
+func TestHTTP2LateUpdates(t *testing.T) {
+	t.Parallel()
+	const size, piece = 8 << 20, 4 << 10
+	body := make([]byte, size)
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(_ *conn.Request, w *conn.Response) int {
+		w.SetBody(body)
+		return 200
+	}})
+	r := dial2(t, s)
+	r.frame(http2.SettingsFrame, 0, 0, "\x00\x04"+uint32Of(size)).frame(http2.WindowUpdate, 0, 0, uint32Of(size))
+	r.get(1).flush()
+	for got := 0; got < size; {
+		h, p := r.data()
+		if h.Type != http2.Data {
+			t.Fatalf("the connection has ended after %d bytes", got)
+		}
+		got += len(p)
+	}
+	for range size / piece {
+		r.frame(http2.WindowUpdate, 0, 0, uint32Of(piece)).frame(http2.WindowUpdate, 0, 1, uint32Of(piece))
+	}
+	r.frame(http2.Ping, 0, 0, "12345678").flush()
+	if got := r.until(http2.Ping); got != "frame 6 on 0" {
+		t.Error(got)
+	}
+}
+
 // TestHTTP2SlowUpload: what a handler has not read stays within the windows, however long the upload,
 // and whether or not the handler ever catches up.
 func TestHTTP2SlowUpload(t *testing.T) {

@@ -58,7 +58,7 @@ func (s *session) frames() error {
 			continue
 		}
 		if now := s.Loop().Time().Unix(); now-s.idleFrom >= 60 {
-			s.idle, s.idleFrom = 0, now // a client that pings every second is not a flood
+			s.idle, s.idleFrom = min(s.idle, 0), now // a client that pings every second is not a flood
 		}
 		if s.idle++; s.idle > maxIdle {
 			return http2.EnhanceYourCalm
@@ -292,7 +292,7 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 	if s.dec.Decode(block, &st.fields) != nil {
 		return http2.CompressionError
 	}
-	s.idle = 0
+	s.idle = min(s.idle, 0)
 	p, ok := st.fields.Request(false)
 	if !ok && !st.fields.Over {
 		s.port.freeStream(st)
@@ -346,7 +346,7 @@ func (s *session) data(h http2.Header, st *h2stream, content []byte) http2.Code 
 		}
 	}
 	if len(content) > 0 {
-		s.idle, s.probed = 0, s.probed+int64(h.Length)
+		s.idle, s.probed = min(s.idle, 0), s.probed+int64(h.Length)
 	}
 	st.got(content, int(h.Length)-len(content), ends)
 	return http2.NoError

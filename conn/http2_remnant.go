@@ -97,7 +97,7 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 		}
 		s.unread(int(h.Length))
 		if h.Length > 0 {
-			s.idle = 0
+			s.idle = min(s.idle, 0)
 		}
 		r.left -= int64(h.Length)
 		r.credit -= int64(h.Length)

@@ -167,7 +167,8 @@ func (s *session) frameOf(st *h2stream, p []byte) {
 	s.out = append(s.out, p...)
 	st.window -= int64(len(p))
 	s.window -= int64(len(p))
-	s.idle = max(s.idle-2, 0) // the client announces that it has read this, on both windows
+	// The client announces that it has read this, on both windows and perhaps in small pieces.
+	s.idle = max(s.idle-2-len(p)>>9, -maxUpdates)
 	st.out.Moved(s.port.loop, len(p))
 	s.wake()
 }

@@ -62,7 +62,7 @@ type session struct {
 	frame     int   // the longest frame that the client takes
 
 	flags    sessionFlags
-	idle     int       // frames in a row that were of no use
+	idle     int       // frames in a row that were of no use; below 0: so many more are no flood
 	idleFrom int64     // the second when their count began
 	resets   int       // streams that the client has reset, or made the server reset, less those answered
 	err      error     // why nothing can be read or sent any more
@@ -84,7 +84,8 @@ const (
 const (
 	inputSize    = 32 << 10 // a frame and more
 	maxOutput    = 64 << 10 // gathered
-	maxIdle      = 1000     // frames of no use in a row, within a minute
+	maxIdle      = 1000     // frames of no use in a row, within a minute,
+	maxUpdates   = 1 << 20  // besides the updates of windows that content gives reason for
 	maxResets    = 200      // more than streams that were answered
 	maxFragments = 64       // frames of one field block
 )

@@ -37,7 +37,7 @@ func (s *Session) frames() http2.Code {
 		}
 		s.heard, s.pinging = s.now(), false
 		if now := s.thread.Loop().Time().Unix() / 60; now != s.minute {
-			s.useless, s.minute = 0, now // a server that pings every second is no flood
+			s.useless, s.minute = min(s.useless, 0), now // a server that pings every second is no flood
 		}
 		if s.useless++; s.useless > maxUseless {
 			return http2.EnhanceYourCalm
@@ -230,7 +230,7 @@ func (s *Session) fields(st *Stream, ends bool, block []byte) http2.Code {
 			s.noHead(st, errInterim)
 		}
 	default:
-		st.final, s.quiet, s.useless = true, false, 0
+		st.final, s.quiet, s.useless = true, false, min(s.useless, 0)
 		if st.expected = h.Length; st.head || h.Status == 204 || h.Status == 304 {
 			st.expected = 0
 		}
@@ -331,7 +331,7 @@ func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 		st.expected -= int64(len(content))
 	}
 	if len(content) > 0 {
-		s.quiet, s.useless = false, 0
+		s.quiet, s.useless = false, min(s.useless, 0)
 		if st.r > 0 && len(content) > cap(st.buf)-len(st.buf) { // a slow reader may never empty it
 			st.buf, st.r = st.buf[:copy(st.buf, st.buf[st.r:])], 0
 		}

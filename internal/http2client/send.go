@@ -89,7 +89,8 @@ func (s *Session) piece(st *Stream, p []byte) {
 	s.out = append(s.out, p...)
 	st.window -= int64(len(p))
 	s.window -= int64(len(p))
-	s.useless = max(s.useless-2, 0) // the server announces that it has read this, on both windows
+	// The server announces that it has read this, on both windows and perhaps in small pieces.
+	s.useless = max(s.useless-2-len(p)>>9, -maxUpdates)
 	s.wake()
 }
 

@@ -62,7 +62,7 @@ type Session struct {
 	settled  bool // the server's first SETTINGS have come
 	leaving  bool // no new streams: the session will end
 	goneAway bool // because the server has said so
-	useless  int  // frames in a row that were of no use,
+	useless  int  // frames in a row that were of no use; below 0: so many more are no flood
 	minute   int64
 	err      error // why nothing can be read or sent any more
 
@@ -73,7 +73,8 @@ type Session struct {
 const (
 	inputSize    = 32 << 10 // a frame and more
 	maxOutput    = 64 << 10 // gathered
-	maxUseless   = 1000     // frames of no use in a row, within a minute
+	maxUseless   = 1000     // frames of no use in a row, within a minute,
+	maxUpdates   = 1 << 20  // besides the updates of windows that content gives reason for
 	maxFragments = 64       // frames of one field block, at least
 	firstStreams = 100      // that may be open before the server has said how many
 	lastStream   = 1<<31 - 1
