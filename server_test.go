@@ -156,7 +156,9 @@ func TestHTTP2(t *testing.T) {
 		"another one":                       {lwango.Listener{TLS: names("acme-tls/1")}, "HTTP/1.1"},
 		"chosen by handshake":               {lwango.Listener{TLS: chooses(names())}, "HTTP/2.0"},
 		"chosen by handshake, and HTTP/1.1": {lwango.Listener{TLS: chooses(names("http/1.1"))}, "HTTP/1.1"},
-		"without TLS":                       {lwango.Listener{HTTP2: true}, "HTTP/2.0"},
+		"chosen, HTTP/1.1 around it": {lwango.Listener{TLS: &tls.Config{NextProtos: []string{"http/1.1"},
+			GetConfigForClient: chooses(names()).GetConfigForClient}}, "HTTP/1.1"},
+		"without TLS": {lwango.Listener{HTTP2: true}, "HTTP/2.0"},
 	} {
 		test.listener.Addr = "127.0.0.1:0"
 		r, stop := embedded.Start(t, lwango.Server{Handler: lwango.Handler(func(req *lwango.Request, w *lwango.Response) int {

@@ -298,6 +298,9 @@ func (s *Server) Outdate(l *loop.Loop) {
 	var idle []*connection
 	l.Look(true, func(t loop.ThreadState) {
 		c, ok := t.Body.(*connection)
+		if s2, is := t.Body.(*session); is {
+			c, ok = s2.connection, true
+		}
 		if ok && t.State == "idle" && len(idle) < outdatedPerTurn && c.port.server == s &&
 			c.outdated() && (c.tls != nil || c.port.TLS == nil) { // else the handshake is to come
 			idle = append(idle, c)

@@ -77,7 +77,7 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 		if h.Stream%2 == 0 && h.Type != http2.Priority {
 			return http2.ProtocolError // the server opens none
 		}
-		if st = s.find(h.Stream); st == nil && len(s.remnants) > 0 {
+		if st = s.find(h.Stream); st == nil && len(s.remnants) > 0 && h.Type != http2.Continuation {
 			if ok, code := s.late(h, payload); ok {
 				return code
 			}
@@ -223,6 +223,7 @@ func (s *session) forget(st *h2stream) {
 	s.closed++
 	st.unqueue()
 	s.unread(len(st.body.buf) - st.body.r)
+	st.body.ended = st.body.ended && st.body.r == len(st.body.buf) // what is dropped here was not read
 	st.body.buf, st.body.r = nil, 0
 }
 

@@ -37,15 +37,15 @@ func (s *session) drain(st *h2stream) {
 	r := remnant{id: st.id, left: drainLimit, credit: b.credit}
 	if more := drainLimit + 1 - r.credit; more > 0 && b.expected <= drainLimit {
 		r.credit += s.announce(st.id, more)
+	} else if r.credit == 0 {
+		r.credit = s.announce(st.id, 1) // it is told by what it sends
 	}
 	s.keep(r)
 }
 
 // ignore keeps a remnant of a stream that was reset, whose client had so much credit.
 func (s *session) ignore(id uint32, credit int64) {
-	if credit > 0 {
-		s.keep(remnant{id: id, told: true, credit: credit})
-	}
+	s.keep(remnant{id: id, told: true, credit: credit})
 }
 
 // ignoreRest is ignore for a stream that is being reset.
@@ -108,7 +108,6 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 		} else if !over && (r.left < 0 || r.credit == 0) {
 			s.tell(r)
 		}
-		over = over || r.credit == 0
 	case http2.Headers: // the trailer section, of which the table must know
 		over, code = true, s.headers(h, payload)
 	case http2.RSTStream:

@@ -2,6 +2,7 @@ package conn_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -113,7 +114,7 @@ func TestHTTP2Unread(t *testing.T) {
 		}
 		check("behind a reset", r.content(id, most, 0).resets(), "")
 	}
-	check("beyond the window", r.frame(http2.Data, 0, 1, "x").resets(), "1 STREAM_CLOSED\n")
+	check("beyond the window", r.frame(http2.Data, 0, 1, "x").resets(), "1 FLOW_CONTROL_ERROR\n")
 
 	r = dial2(t, s)
 	r.post(1, "/wait")
@@ -175,4 +176,75 @@ func TestHTTP2Curl(t *testing.T) {
 			}
 		}
 	}, modes.HTTP2, modes.HTTP2TLS)
+}
+
+// TestHTTP2TruncatedUpload: a body whose stream is reset after its last frame, and before the handler
+// has read all of it, does not end as if it were whole.
+func TestHTTP2TruncatedUpload(t *testing.T) {
+	t.Parallel()
+	reading, reset, got := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		_, err := io.ReadFull(req.Body(), make([]byte, 10))
+		close(reading)
+		req.KeepWaiting(true)
+		_, _ = req.AwaitAny(-1, loop.FromChan(reset))
+		if err == nil {
+			_, err = io.Copy(io.Discard, req.Body())
+		}
+		got <- err
+		return 200
+	}})
+	r := dial2(t, s).post(1, "/").content(1, 1000, http2.EndStream).flush()
+	<-reading
+	r.frame(http2.RSTStream, 0, 1, "\x00\x00\x00\x08").flush()
+	s.Settle()
+	close(reset)
+	if err := <-got; err == nil {
+		t.Error("the body has ended as if it were whole")
+	}
+}
+
+// TestHTTP2LateContinuation: trailers whose stream ends between two of their frames do not end the
+// connection.
+func TestHTTP2LateContinuation(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		if req.Path() == "/wait" {
+			_, _ = req.AwaitAny(-1, loop.FromChan(release))
+		}
+		return w.Text(200, "unread")
+	}})
+	r := dial2(t, s).post(1, "/wait")
+	r.frame(http2.Headers, http2.EndStream, 1, "\x40\x01x").flush()
+	s.Settle()
+	close(release)
+	if got := r.until(http2.Headers); got != "HEADERS 1 200" {
+		t.Fatal(got)
+	}
+	r.frame(http2.Continuation, http2.EndHeaders, 1, "\x01y")
+	if got := r.get(3).flush().until(http2.Headers, http2.GoAway); got != "HEADERS 3 200" {
+		t.Error(got)
+	}
+}
+
+// TestHTTP2FullWindowUnread: a client that has used its window up before it is answered, and sends on,
+// is told to stop at once.
+func TestHTTP2FullWindowUnread(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxBodySize: -1, BodyTimeout: time.Hour},
+		Handler: func(req *conn.Request, w *conn.Response) int {
+			_, _ = req.AwaitAny(-1, loop.FromChan(release))
+			return w.Text(200, "unread")
+		}})
+	r := dial2(t, s).post(1, "/", "content-length", "1000000000").content(1, 256<<10, 0).flush()
+	s.Settle()
+	close(release)
+	if got := r.until(http2.Headers); got != "HEADERS 1 200" {
+		t.Fatal(got)
+	}
+	if got := r.frame(http2.Data, 0, 1, "x").flush().until(http2.RSTStream); got != "RST_STREAM 1 NO_ERROR" {
+		t.Error(got)
+	}
 }

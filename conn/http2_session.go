@@ -3,6 +3,7 @@ package conn
 import (
 	"errors"
 	"os"
+	"time"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/http1"
@@ -157,7 +158,10 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 			}
 			return s.close()
 		default:
-			return s.rest()
+			before := len(s.out)
+			if draining := s.expire(); len(s.out) == before {
+				return s.rest(draining)
+			}
 		}
 	}
 }
@@ -170,10 +174,11 @@ func (s *session) outlast() coro.Code {
 	return coro.Suspend
 }
 
-// rest leaves the session without a coroutine until something comes.
-func (s *session) rest() coro.Code {
+// rest leaves the session without a coroutine until something comes. draining is how long it is until
+// a remnant has to be seen to; negative: none has.
+func (s *session) rest(draining time.Duration) coro.Code {
 	t := &s.connection.Thread
-	limit, draining := s.set.KeepAliveTimeout, s.expire()
+	limit := s.set.KeepAliveTimeout
 	if s.active > 0 {
 		loop.Indispensable(t)
 	}
@@ -395,10 +400,11 @@ func (s *session) send() error {
 }
 
 // serves2 reports whether err, with which the first head of the connection was refused, is the
-// beginning of the preface of HTTP/2, and the listener speaks that.
+// beginning of the preface of HTTP/2, and the listener speaks that in clear text: over TLS clients agree
+// on it by ALPN (RFC 9113 section 3.2).
 func (t *turn) serves2(err *http1.Error) bool {
 	const first = "PRI * HTTP/2.0\r\n"
 	c := t.c
 	in := t.in[t.r:t.w]
-	return err != nil && c.port.HTTP2 && c.state&served == 0 && len(in) >= len(first) && string(in[:len(first)]) == first
+	return err != nil && c.tls == nil && c.port.HTTP2 && c.state&served == 0 && len(in) >= len(first) && string(in[:len(first)]) == first
 }

@@ -194,6 +194,9 @@ func (st *h2stream) leave(t *loop.Thread) {
 		s.wake()
 	}()
 	t.RunDeferred(0)
+	if st.tunnel != nil {
+		st.tunnel.close() // while x knows what to log
+	}
 	if loop.AbandonCalls(t) {
 		x.strand()
 		return

@@ -283,9 +283,7 @@ func (p *port) refresh(set *settings) {
 		p.second, p.set = sec, set
 		p.date = append(http1.AppendDate(append(p.date[:0], "Date: "...), now), "\r\n"...)
 		p.fields = append(append(p.fields[:0], p.date...), set.fields...)
-		if p.HTTP2 {
-			p.encode(set)
-		}
+		p.encode(set) // also where HTTP/2 was turned off: a connection from before may speak it
 	}
 }
 

@@ -162,6 +162,8 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: limit, KeepAliveTimeout: never}})
 		c := s.Dial()
 		if m.TLS { // not even a handshake
+			c.Close()
+			s.Idle() // its handshake may still have the turn, and others' bytes are unread until then
 			raw, err := net.Dial("tcp", s.Addr)
 			if err != nil {
 				t.Fatal(err)

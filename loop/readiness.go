@@ -27,11 +27,7 @@ func Writable(fd int) *Readiness { return &Readiness{fd: fd, number: true, event
 // returns what there is, and does not wait. AwaitRead says what else holds for f's descriptor. If f
 // is closed, nothing can wait for the source.
 func ReadableFile(f *os.File) *Readiness {
-	r := &Readiness{fd: -1, number: true, events: in, file: f}
-	if c, err := f.SyscallConn(); err == nil {
-		_ = c.Control(func(fd uintptr) { r.fd = int(fd) })
-	}
-	return r
+	return &Readiness{fd: -1, number: true, events: in, file: f}
 }
 
 // Readable returns a source that is ready when d can be read. It can be used again and again.
@@ -42,6 +38,12 @@ func (d *Descriptor) Writable() *Readiness { return &Readiness{d: d, events: out
 
 // Watch implements Source. Its errors are those of AwaitRead.
 func (r *Readiness) Watch(t *Thread) error {
+	if r.file != nil { // closed since the last wait, it may have left its number to another one
+		r.fd = -1
+		if c, err := r.file.SyscallConn(); err == nil {
+			_ = c.Control(func(fd uintptr) { r.fd = int(fd) })
+		}
+	}
 	if r.number {
 		if r.fd < 0 || r.fd != int(t.own.fd) {
 			loan, err := t.loop.borrow(t, r.fd, r.events)

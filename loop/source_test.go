@@ -411,8 +411,17 @@ func TestReadableFile(t *testing.T) {
 				t.Errorf("%q, %v", buf[:n], err)
 			}
 			r.Close()
-			if i, err := th.AwaitAny(time.Minute, loop.ReadableFile(r)); i != 0 || !errors.Is(err, unix.EBADF) {
-				t.Error(i, err)
+			other, end, err := os.Pipe() // it has the number now
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer other.Close()
+			defer end.Close()
+			for _, closed := range []loop.Source{readable, loop.ReadableFile(r)} {
+				if i, err := th.AwaitAny(time.Minute, closed); i != 0 || !errors.Is(err, unix.EBADF) {
+					t.Error(i, err)
+				}
 			}
 		})
 		mustRun(t, l)

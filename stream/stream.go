@@ -420,7 +420,7 @@ func (s *Stream) awaitInput(d *loop.Descriptor, t *loop.Thread, left time.Durati
 		return d.AwaitRead(t, left)
 	}
 	i, err := t.AwaitAny(left, s.session, t.Loop().Stopped())
-	if i == 1 {
+	if i == 1 && !s.Unread() {
 		return io.EOF
 	}
 	return err

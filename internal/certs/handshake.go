@@ -29,6 +29,10 @@ func (o *Obtainer) Live(current *atomic.Pointer[tls.Config]) *tls.Config {
 		if own == nil {
 			return c, err
 		}
+		if len(own.NextProtos) == 0 {
+			own = own.Clone()
+			own.NextProtos = c.NextProtos
+		}
 		return Offer(own), err
 	}}
 }
