@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -43,6 +44,50 @@ func TestStricterListener(t *testing.T) {
 			t.Parallel()
 			testStricter(t, row.before, row.after, row.stays)
 		})
+	}
+}
+
+// TestStricterHTTP2: an idle connection of HTTP/2 ends, too.
+func TestStricterHTTP2(t *testing.T) {
+	t.Parallel()
+	s := newTLS(t)
+	s.put("a", "a.test", time.Hour)
+	s.replace("ca.pem", must.Read(t, s.ca.File))
+	text := func(more string) string {
+		return "keep_alive_timeout = \"1h\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n" +
+			"tls = {cert = \"a.pem\", key = \"a.key\"}\n" + more
+	}
+	src := s.source()
+	src.Routes = []handlers.Route{{Prefix: "/", Handler: func(_ *conn.Request, resp *conn.Response) int {
+		return resp.Text(200, "x")
+	}}}
+	s.running = serve(t, src, text(""))
+	c, err := tls.Dial("tcp", s.at, &tls.Config{RootCAs: s.ca.Pool, ServerName: "a.test", NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	ping := append(http2.AppendHeader(nil, http2.Ping, 0, 0, 8), "12345678"...)
+	if _, err := c.Write(append(http2.AppendHeader([]byte(http2.Preface), http2.SettingsFrame, 0, 0, 0), ping...)); err != nil {
+		t.Fatal(err)
+	}
+	ponged := func() bool {
+		head := make([]byte, http2.HeaderSize)
+		if _, err := io.ReadFull(c, head); err != nil {
+			t.Fatal(err)
+		}
+		h := http2.ParseHeader(head)
+		if _, err := io.CopyN(io.Discard, c, int64(h.Length)); err != nil {
+			t.Fatal(err)
+		}
+		return h.Type == http2.Ping
+	}
+	for !ponged() {
+	}
+	s.reload(text("client_ca = \"ca.pem\"\n"))
+	if rest, err := io.ReadAll(c); err != nil || len(rest) < http2.HeaderSize || http2.ParseHeader(rest).Type != http2.GoAway {
+		t.Errorf("%q, %v", rest, err)
 	}
 }
 
