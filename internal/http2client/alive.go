@@ -20,6 +20,7 @@ type life struct {
 	born   time.Duration
 	served int
 	heard  time.Duration // when the last frame has come
+	free   time.Duration // since when it has no user, if it has none
 
 	pinged  time.Duration // when the last PING was sent
 	pinging bool          // nothing has come since
@@ -66,7 +67,7 @@ func (s *Session) due() time.Duration {
 // patience returns how long the session may be idle from now on.
 func (s *Session) patience() time.Duration {
 	if s.users == 0 {
-		return s.keep.Idle
+		return max(s.free+s.keep.Idle-s.now(), time.Millisecond)
 	}
 	return max(s.due()-s.now(), time.Millisecond)
 }

@@ -215,6 +215,7 @@ func (s *Session) fields(st *Stream, ends bool, block []byte) http2.Code {
 	h := st.addHead()
 	h.Reset(st.limit)
 	if s.dec.Decode(block, &h.Fields) != nil {
+		st.dropHead()
 		return http2.CompressionError
 	}
 	var ok bool
@@ -260,10 +261,15 @@ func (st *Stream) addHead() *Head {
 
 // noHead ends a stream whose last head is of no use.
 func (s *Session) noHead(st *Stream, err error) {
+	st.dropHead()
+	s.malformed(st, http2.ProtocolError, err)
+}
+
+// dropHead drops the head that has come last.
+func (st *Stream) dropHead() {
 	if st.heads = st.heads[:len(st.heads)-1]; st.taken == len(st.heads) {
 		st.heads, st.taken = st.heads[:0], 0
 	}
-	s.malformed(st, http2.ProtocolError, err)
 }
 
 func (s *Session) trailer(st *Stream, ends bool, block []byte) http2.Code {
@@ -291,6 +297,7 @@ func (s *Session) end(st *Stream) {
 		s.malformed(st, http2.ProtocolError, errLength)
 		return
 	}
+	s.canceled = max(s.canceled-1, 0)
 	if st.answered = true; st.sent {
 		s.remove(st)
 	}

@@ -64,6 +64,7 @@ type Session struct {
 	goneAway bool // because the server has said so
 	useless  int  // frames in a row that were of no use; below 0: so many more are no flood
 	minute   int64
+	canceled int   // requests that were given up, less the answers that have come
 	err      error // why nothing can be read or sent any more
 
 	life
@@ -75,6 +76,7 @@ const (
 	maxOutput    = 64 << 10 // gathered
 	maxUseless   = 1000     // frames of no use in a row, within a minute,
 	maxUpdates   = 1 << 20  // besides the updates of windows that content gives reason for
+	maxCanceled  = 100      // requests given up, more than answers have come
 	maxFragments = 64       // frames of one field block, at least
 	firstStreams = 100      // that may be open before the server has said how many
 	lastStream   = 1<<31 - 1
@@ -108,7 +110,7 @@ func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
 		carry(&s.stream)
 	}
 	s.keep, s.born = keep, l.Clock(time.Now()) // and not this turn's time: see Since
-	s.heard = s.born
+	s.heard, s.free = s.born, s.born
 	s.gather()
 	s.out = append(s.out, http2.Preface...)
 	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, 0, 0, 2*6)
@@ -258,7 +260,7 @@ func (s *Session) transmit() {
 		} else {
 			_, err = s.tls.Write(out)
 		}
-		s.spare = out
+		s.spare = out[:0]
 		if err != nil {
 			s.fail(err)
 		}

@@ -112,11 +112,20 @@ func (st *Stream) Close() {
 		s.idle--
 	case st.at >= 0 && s.err == nil:
 		s.reset(st, http2.Cancel)
+		// Servers end a connection on which most requests are given up. One client that does this must
+		// not take the answers of others along.
+		if !st.answered {
+			if s.canceled++; s.canceled >= maxCanceled {
+				s.leave()
+			}
+		}
 	case st.at >= 0:
 		s.remove(st)
 	}
 	growth.Add(streamWindow - st.ownWindow)
-	s.users--
+	if s.users--; s.users == 0 {
+		s.free = s.now()
+	}
 	s.wake()
 	heads, buf, pending := st.heads, st.buf, st.pending
 	for i := range heads {
