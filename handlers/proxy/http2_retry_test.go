@@ -3,6 +3,8 @@ package proxy_test
 import (
 	"fmt"
 	"io"
+	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,8 +20,15 @@ func TestHTTP2Cut(t *testing.T) {
 	var connections, all atomic.Int32
 	o := startAt(t, "tcp", "127.0.0.1:0", func(p *peer) {
 		hello2(p)
-		// The first request of a connection is not sent again, unless the connection was a new one.
-		for n := many + 1 - connections.Add(1); n > 0; n-- {
+		left := many
+		switch connections.Add(1) {
+		case 1: // one is answered, so that the connection is a kept one
+			_, _ = p.Write(answer2(await2(p, http2.Headers)))
+		case 2:
+		default:
+			left = 1
+		}
+		for range left {
 			if await2(p, http2.Headers) == 0 {
 				return
 			}
@@ -27,6 +36,9 @@ func TestHTTP2Cut(t *testing.T) {
 		}
 	})
 	f := serve(t, modes.Direct, "/", []string{o.addr}, version2)
+	if g := f.get("/"); g.status != 200 {
+		t.Error(g)
+	}
 	var clients sync.WaitGroup
 	for i := range many {
 		clients.Go(func() {
@@ -56,5 +68,56 @@ func TestHTTP2RefusedLate(t *testing.T) {
 	f := serve(t, modes.Direct, "/", []string{o.addr}, version2)
 	if g := f.get("/"); asked.Load() != 1 || g.err == nil && g.status == 200 {
 		t.Error(asked.Load(), g)
+	}
+}
+
+// TestHTTP2Burst: the first requests of all wait until the upstream has said how many it takes.
+func TestHTTP2Burst(t *testing.T) {
+	const many, each = 24, 4
+	var there sync.WaitGroup
+	there.Add(many)
+	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
+		there.Done()
+		there.Wait() // until all are there
+		io.WriteString(w, "hello")
+	}, func(s *http.Server) { s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: each} })
+	f := serve(t, modes.Direct, "/", []string{o.addr}, version2)
+	var clients sync.WaitGroup
+	for i := range many {
+		clients.Go(func() {
+			if g := f.get(fmt.Sprint("/", i)); g.body != "hello" {
+				there.Done()
+				t.Error(g, f.log)
+			}
+		})
+	}
+	clients.Wait()
+	if n := o.accepted.Load(); n != many/each {
+		t.Error(n, " connections")
+	}
+}
+
+// TestHTTP2NoStreams: an upstream that takes no request at all, or speaks no HTTP/2, is not asked for ever.
+func TestHTTP2NoStreams(t *testing.T) {
+	none := http2.AppendHeader(nil, http2.SettingsFrame, 0, 0, 6)
+	none = http2.AppendSetting(none, http2.MaxConcurrentStreams, 0)
+	for says, want := range map[string]string{
+		string(none):                       "takes no request",
+		"HTTP/1.1 400 Bad Request\r\n\r\n": "does not speak HTTP/2",
+		"":                                 "has closed the connection",
+	} {
+		var refused atomic.Int32
+		o := startAt(t, "tcp", "127.0.0.1:0", func(p *peer) {
+			refused.Add(1)
+			_, _ = p.r.Discard(len(http2.Preface))
+			_, _ = io.WriteString(p, says)
+			if says != "" {
+				_, _ = io.Copy(io.Discard, p.r)
+			}
+		})
+		f := serve(t, modes.Direct, "/", []string{o.addr}, version2)
+		if g := f.get("/"); g.status != 502 || refused.Load() != 1 || !strings.Contains(f.log.String(), want) {
+			t.Error(want, g.status, refused.Load(), f.log)
+		}
 	}
 }

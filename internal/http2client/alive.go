@@ -98,7 +98,7 @@ func (s *Session) ping() {
 
 // over reports that the session, which has no streams, is of no more use.
 func (s *Session) over() bool {
-	return s.leaving || s.keep.Idle <= 0 || s.worn() || s.thread.Loop().Stopping()
+	return s.leaving || s.most == 0 || s.keep.Idle <= 0 || s.worn() || s.thread.Loop().Stopping()
 }
 
 // worn reports that the connection has served as long, or as many requests, as it may.

@@ -392,6 +392,7 @@ func (s *Session) settings(h http2.Header, payload []byte) http2.Code {
 		}
 	}
 	s.settled, s.most = true, most
+	s.greeting.Resolve(struct{}{})
 	s.gather()
 	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, http2.Ack, 0, 0)
 	return http2.NoError

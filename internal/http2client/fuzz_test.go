@@ -59,7 +59,7 @@ func FuzzSession(f *testing.F) {
 		for i := range answers {
 			l.Go(func(th *loop.Thread) {
 				defer func() { ended++ }()
-				if !s.Room() {
+				if s.Greeted(th, wait.Patience) != nil || !s.Room() {
 					return
 				}
 				st, _ := s.Stream(th, life)

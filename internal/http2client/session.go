@@ -59,10 +59,11 @@ type Session struct {
 	returned  int64 // how much of what has come was not announced yet
 	late      int64 // how much content may still come on streams that are closed
 
-	settled  bool // the server's first SETTINGS have come
-	leaving  bool // no new streams: the session will end
-	goneAway bool // because the server has said so
-	useless  int  // frames in a row that were of no use; below 0: so many more are no flood
+	settled  bool                   // the server's first SETTINGS have come
+	greeting loop.Promise[struct{}] // resolved then, rejected if the session ends before
+	leaving  bool                   // no new streams: the session will end
+	goneAway bool                   // because the server has said so
+	useless  int                    // frames in a row that were of no use; below 0: so many more are no flood
 	minute   int64
 	canceled int   // requests that were given up, less the answers that have come
 	err      error // why nothing can be read or sent any more
@@ -78,7 +79,7 @@ const (
 	maxUpdates   = 1 << 20  // besides the updates of windows that content gives reason for
 	maxCanceled  = 100      // requests given up, more than answers have come
 	maxFragments = 64       // frames of one field block, at least
-	firstStreams = 100      // that may be open before the server has said how many
+	firstStreams = 1        // that may be open before the server has said how many
 	lastStream   = 1<<31 - 1
 )
 
@@ -274,6 +275,7 @@ func (s *Session) fail(err error) {
 			err = errSilent // a limit of the connection is none of a request
 		}
 		s.err = err
+		s.greeting.Reject(err)
 		s.leave()
 	}
 }

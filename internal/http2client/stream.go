@@ -20,6 +20,8 @@ var (
 	// ErrMalformed is in the error of an answer that breaks a rule.
 	ErrMalformed = errors.New("malformed answer")
 
+	errNoStreams = errors.New("the upstream takes no request (SETTINGS_MAX_CONCURRENT_STREAMS is 0)")
+
 	errHeadSize = errors.New("the head is too large")
 	errInterim  = errors.New("too many interim responses")
 	errFields   = errors.New("bad fields")
@@ -83,9 +85,23 @@ var streams = sync.Pool{New: func() any {
 	return st
 }}
 
-// Room reports whether the session takes another request.
+// Room reports whether the session takes another request. One whose server is silent, or takes nothing,
+// does not; and until the server's SETTINGS have come it takes one alone.
 func (s *Session) Room() bool {
-	return !s.leaving && len(s.ids)+s.idle < s.most && s.next <= lastStream-2*uint32(s.idle) && !s.worn()
+	return !s.leaving && !s.pinging && len(s.ids)+s.idle < s.most &&
+		s.next <= lastStream-2*uint32(s.idle) && len(s.out)+s.held.Held() <= maxBacklog && !s.worn()
+}
+
+// Greeted waits until the server's SETTINGS have come, for d at most. t is the calling thread. The error
+// says why no request can be sent.
+func (s *Session) Greeted(t *loop.Thread, d time.Duration) error {
+	if _, err := s.greeting.Await(t, d); err != nil {
+		return err
+	}
+	if s.most == 0 {
+		return errNoStreams
+	}
+	return nil
 }
 
 // Stream begins a request of thread t. There must be Room. keep is for how long the connection is used

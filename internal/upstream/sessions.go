@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -54,11 +56,7 @@ func (l *Lease) join(t *loop.Thread, limit time.Duration) (used bool, err error)
 			}
 		}
 		if set.dialing == nil || set.joined >= maxJoined {
-			s, err := l.begin(t, set, until)
-			if err == nil {
-				l.mux, used = s.Stream(t, l.group.life())
-			}
-			return used, err
+			return false, l.begin(t, set, until)
 		}
 		err := set.await(t, until)
 		// The one that makes the connection may have less time than this one.
@@ -101,8 +99,8 @@ func (set *loopSessions) await(t *loop.Thread, until time.Time) error {
 	return err
 }
 
-// begin makes a connection.
-func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) (*http2client.Session, error) {
+// begin makes a connection, and begins a stream on it.
+func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) error {
 	dialing := new(loop.Promise[struct{}])
 	set.dialing, set.joined = dialing, 0
 	err := errLeft
@@ -121,32 +119,32 @@ func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) (*http
 		}
 		l.at.drop(l.loop, set)
 	}()
-	var s *http2client.Session
-	s, err = l.start(t, set, until)
-	return s, err
+	err = l.start(t, set, until)
+	return err
 }
 
-// start makes a connection that begins with the preface of HTTP/2.
-func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*http2client.Session, error) {
+// start makes a connection on which both sides have sent the preface of HTTP/2. Until then nobody knows
+// how many streams the server takes.
+func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) error {
 	p, lp := l.at.peer, l.loop
 	s, err := p.dial(t, max(time.Until(until), time.Millisecond))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if p.tls != nil {
 		if err := l.secure(s, until); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	over := l.kept.tls
 	l.kept.tls = nil
 	if over != nil && over.ConnectionState().NegotiatedProtocol != "h2" {
 		_ = s.Close()
-		return nil, errNoHTTP2
+		return errNoHTTP2
 	}
 	fd, err := s.Release()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	carry := func(c net.Conn) { over.NetConn().(*carrier).Conn = c }
 	session, err := http2client.Start(lp, fd, over, carry, l.group.life(), func(s *http2client.Session) {
@@ -155,10 +153,23 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*http
 	})
 	if err != nil {
 		sysio.Close(fd)
-		return nil, err
+		return err
 	}
 	set.all = append(set.all, session)
-	return session, nil
+	greeted := false
+	defer func() { // also when the thread is killed
+		if !greeted {
+			l.mux.Close()
+			l.mux = nil
+			session.Retire()
+		}
+	}()
+	l.mux, _ = session.Stream(t, l.group.life())
+	err = session.Greeted(t, max(time.Until(until), time.Millisecond))
+	if greeted = err == nil; err == io.EOF {
+		err = fmt.Errorf("%w: %w", ErrCut, err)
+	}
+	return err
 }
 
 // drop forgets the connections of a loop that has none.
