@@ -98,7 +98,7 @@ func (j job) verifyHTTP2() {
 	}
 	if j.Secure {
 		t.TLSClientConfig = j.trust()
-		t.TLSClientConfig.MinVersion = tls.VersionTLS12
+		t.TLSClientConfig.MinVersion, t.TLSClientConfig.CurvePreferences = tls.VersionTLS12, nil // nghttpd's
 	}
 	defer t.CloseIdleConnections()
 	c := http.Client{Transport: t, Timeout: verifyLimit}

@@ -11,7 +11,7 @@ import (
 var inputs = sync.Pool{New: func() any { return new([inputSize]byte) }}
 
 // outputs are for what they send.
-var outputs = sync.Pool{New: func() any { return new([maxOutput]byte) }}
+var outputs = sync.Pool{New: func() any { return new([outputSize]byte) }}
 
 // frames acts on the frames that have come as a whole. An error that is a http2.Code ends the
 // connection.

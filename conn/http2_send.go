@@ -155,7 +155,7 @@ func (s *session) gather() {
 	}
 	s.batch++
 	if s.out == nil {
-		s.out = outputs.Get().(*[maxOutput]byte)[:0]
+		s.out = outputs.Get().(*[outputSize]byte)[:0]
 	}
 }
 

@@ -84,7 +84,8 @@ const (
 // Limits of a session.
 const (
 	inputSize    = 32 << 10 // a frame and more
-	maxOutput    = 64 << 10 // gathered
+	maxOutput    = 64 << 10 // gathered before streams wait
+	outputSize   = 96 << 10 // with the last frame, and heads
 	maxIdle      = 1000     // frames of no use in a row, within a minute,
 	maxUpdates   = 1 << 20  // besides the updates of windows that content gives reason for
 	maxResets    = 200      // more than streams that were answered
@@ -212,8 +213,8 @@ func (s *session) slim() {
 		if len(*b) > 0 {
 			continue // gathered while the last batch was sent
 		}
-		if cap(*b) == maxOutput {
-			outputs.Put((*[maxOutput]byte)((*b)[:maxOutput]))
+		if cap(*b) == outputSize {
+			outputs.Put((*[outputSize]byte)((*b)[:outputSize]))
 		}
 		*b = nil
 	}
@@ -324,7 +325,7 @@ func (s *session) receive() {
 			s.in = inputs.Get().(*[inputSize]byte)[:]
 		}
 		if s.out == nil {
-			s.out = outputs.Get().(*[maxOutput]byte)[:0]
+			s.out = outputs.Get().(*[outputSize]byte)[:0]
 		}
 		if s.r > 0 {
 			s.w = copy(s.in, s.in[s.r:s.w])
@@ -371,7 +372,7 @@ func (s *session) transmit() {
 		}
 		out := s.out
 		if s.spare == nil {
-			s.spare = outputs.Get().(*[maxOutput]byte)[:0]
+			s.spare = outputs.Get().(*[outputSize]byte)[:0]
 		}
 		s.out, s.spare = s.spare[:0], nil // streams go on gathering while this thread lets others run
 		s.batch++
