@@ -14,7 +14,7 @@ func (s *Session) gather() {
 	}
 	s.batch++
 	if s.out == nil {
-		s.out = outputs.Get().(*[maxOutput]byte)[:0]
+		s.out = outputs.Get().(*[outputSize]byte)[:0]
 	}
 }
 

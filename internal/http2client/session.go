@@ -74,7 +74,8 @@ type Session struct {
 // Limits of a session.
 const (
 	inputSize    = 32 << 10 // a frame and more
-	maxOutput    = 64 << 10 // gathered
+	maxOutput    = 64 << 10 // gathered before streams wait
+	outputSize   = 96 << 10 // with the last frame, and heads
 	maxUseless   = 1000     // frames of no use in a row, within a minute,
 	maxUpdates   = 1 << 20  // besides the updates of windows that content gives reason for
 	maxCanceled  = 100      // requests given up, more than answers have come
@@ -89,7 +90,7 @@ const sendFor = 30 * time.Second
 // inputs are for sessions that have something to read, outputs for what they send.
 var (
 	inputs  = sync.Pool{New: func() any { return new([inputSize]byte) }}
-	outputs = sync.Pool{New: func() any { return new([maxOutput]byte) }}
+	outputs = sync.Pool{New: func() any { return new([outputSize]byte) }}
 )
 
 // Start begins a session on the connected socket fd, over which c, if it is not nil, speaks TLS: carry
@@ -168,8 +169,8 @@ func (s *Session) slim() {
 		if len(*b) > 0 {
 			continue // gathered while the last batch was sent
 		}
-		if cap(*b) == maxOutput {
-			outputs.Put((*[maxOutput]byte)((*b)[:maxOutput]))
+		if cap(*b) == outputSize {
+			outputs.Put((*[outputSize]byte)((*b)[:outputSize]))
 		}
 		*b = nil
 	}
@@ -251,7 +252,7 @@ func (s *Session) transmit() {
 		}
 		out := s.out
 		if s.spare == nil {
-			s.spare = outputs.Get().(*[maxOutput]byte)[:0]
+			s.spare = outputs.Get().(*[outputSize]byte)[:0]
 		}
 		s.out, s.spare = s.spare[:0], nil // streams go on gathering while this thread lets others run
 		s.batch++
