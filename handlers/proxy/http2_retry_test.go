@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
 )
@@ -119,5 +120,29 @@ func TestHTTP2NoStreams(t *testing.T) {
 		if g := f.get("/"); g.status != 502 || refused.Load() != 1 || !strings.Contains(f.log.String(), want) {
 			t.Error(want, g.status, refused.Load(), f.log)
 		}
+	}
+}
+
+// TestHTTP2LongUpload: the frames with which net/http's server takes a long upload, in small pieces, are no
+// flood.
+func TestHTTP2LongUpload(t *testing.T) {
+	const size = 20 << 20
+	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
+		n, buf := 0, make([]byte, 4<<10)
+		for {
+			more, err := r.Body.Read(buf)
+			if n += more; err != nil {
+				break
+			}
+		}
+		fmt.Fprint(w, n)
+	}, nil)
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		version2(s)
+		s.RequestBuffering = false
+	})
+	g := f.ask("PUT /", fmt.Sprint("Content-Length: ", size, "\r\n"), strings.Repeat("x", size))
+	if g.body != fmt.Sprint(size) {
+		t.Error(g, f.log)
 	}
 }
