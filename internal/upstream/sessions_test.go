@@ -125,10 +125,16 @@ func connect(t *testing.T, ls *loops.Loops, g *upstream.Group, begun chan<- bool
 	return <-done
 }
 
-// TestSessionDialing: what becomes of those that wait for a connection that another request makes.
+// TestSessionDialing: what becomes of those that wait for a connection that another request makes, while
+// that waits for TLS or for the server's SETTINGS.
 func TestSessionDialing(t *testing.T) {
 	config := modes.ServerTLS().Clone()
 	config.NextProtos = []string{"h2"}
+	t.Run("TLS", func(t *testing.T) { testSessionDialing(t, "https://", config) })
+	t.Run("SETTINGS", func(t *testing.T) { testSessionDialing(t, "", nil) })
+}
+
+func testSessionDialing(t *testing.T, scheme string, config *tls.Config) {
 	for name, end := range map[string]func(c net.Conn, th *loop.Thread){
 		"the client leaves": func(_ net.Conn, th *loop.Thread) { th.Cancel() }, // another one makes it
 		"it fails":          func(c net.Conn, _ *loop.Thread) { c.Close() },    // all fail
@@ -139,7 +145,7 @@ func TestSessionDialing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := newRoute(t, new(upstream.Pool), []string{"https://" + s.addr}, func(s *upstream.Settings) {
+			r := newRoute(t, new(upstream.Pool), []string{scheme + s.addr}, func(s *upstream.Settings) {
 				by2(s)
 				s.TLS = security
 			})
