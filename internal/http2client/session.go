@@ -95,7 +95,8 @@ var (
 
 // Start begins a session on the connected socket fd, over which c, if it is not nil, speaks TLS: carry
 // says which connection c is over. The session owns fd from then on, and calls ended on its loop, once,
-// when it takes no more streams. keep is for how long the connection is used. With an error fd is still the caller's. Start is called on l.
+// when it takes no more streams. keep is for how long the connection is used. With an error fd is still
+// the caller's. Start is called on l.
 func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
 	ended func(*Session)) (*Session, error) {
 	s := &Session{tls: c, carry: carry, ended: ended, next: 1, most: firstStreams,
