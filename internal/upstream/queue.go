@@ -176,7 +176,7 @@ func (p *peer) serveThose(may func(site netip.Addr) bool) bool {
 	}) {
 		tk := e.Value
 		l := tk.lease
-		if !l.room(p) || l.tried == nil && l.group == none {
+		if l.tried == nil && l.group == none || !l.room(p) { // in this order: it is for all that wait
 			continue
 		}
 		switch {
