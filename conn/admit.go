@@ -260,7 +260,7 @@ type terms struct {
 }
 
 // mark is a count of terms. It has few bits, since each idle connection has one: a connection whose
-// answer is under way while they change 8 times passes for a new one.
+// answer is under way while they change 4 times passes for a new one.
 type mark uint8
 
 const markBits = 8 - firstAgreed
