@@ -199,6 +199,31 @@ func TestHTTP2NeverReads(t *testing.T) {
 	}
 }
 
+// TestHTTP2LongHead: a client that takes a head of megabytes slowly, and asks whether the server is
+// there meanwhile, has caused little of what waits for it.
+func TestHTTP2LongHead(t *testing.T) {
+	t.Parallel()
+	const size, pings = 8 << 20, 50
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(_ *conn.Request, w *conn.Response) int {
+		w.Header().Set("X-Long", strings.Repeat("x", size))
+		return 204
+	}})
+	r := dial2(t, s)
+	r.get(1).flush()
+	for sent, answered := 0, 0; answered < pings; {
+		if sent++; sent <= pings {
+			r.frame(http2.Ping, 0, 0, "12345678").flush()
+		}
+		switch got := r.until(http2.Continuation, http2.Ping, http2.GoAway); got {
+		case "frame 6 on 0":
+			answered++
+		case "frame 9 on 1":
+		default:
+			t.Fatal(got)
+		}
+	}
+}
+
 // TestHTTP2SlowBodies: a client that begins a thousand uploads and sends nothing gets as many
 // answers, and what it could have sent by then is bounded by the window of its connection.
 func TestHTTP2SlowBodies(t *testing.T) {

@@ -40,6 +40,7 @@ type session struct {
 	r, w  int
 	out   []byte // gathered
 	spare []byte // for what is gathered next
+	reply int    // how much of what was gathered, and not sent, the client's frames have caused
 
 	// A field block that goes on in Continuation frames.
 	block       []byte
@@ -331,7 +332,9 @@ func (s *session) receive() {
 			s.w = copy(s.in, s.in[s.r:s.w])
 			s.r = 0
 		}
+		gathered := len(s.out)
 		err := s.frames() // what came with the preface, or behind a frame
+		s.reply += len(s.out) - gathered
 		if err == nil {
 			var n int
 			n, err = s.read(s.in[s.w:])
@@ -350,7 +353,7 @@ func (s *session) receive() {
 			return
 		}
 		// What the client makes the server say is bounded, whether the client reads it or not.
-		if len(s.out)+s.held.Held() > 4*maxOutput {
+		if s.reply > 4*maxOutput {
 			s.goAway(http2.EnhanceYourCalm)
 		}
 	}
@@ -368,6 +371,7 @@ func (s *session) transmit() {
 	for s.err == nil && s.held.Held() == 0 {
 		s.fill()
 		if len(s.out) == 0 {
+			s.reply = 0
 			return
 		}
 		out := s.out

@@ -258,6 +258,7 @@ func TestSlowInterim(t *testing.T) { modes.Run(t, testSlowInterim, modes.Direct,
 func testSlowInterim(t *testing.T, m modes.Mode) {
 	const many = 20
 	said, taken := make(chan bool, 1), make(chan bool, 1)
+	defer close(taken)
 	o := start(t, func(p *peer) {
 		p.request()
 		link := strings.Repeat("x", 500<<10)

@@ -41,6 +41,7 @@ type Session struct {
 	r, w  int
 	out   []byte // gathered
 	spare []byte // for what is gathered next
+	reply int    // how much of what was gathered, and not sent, the server's frames have caused
 	batch uint   // of output: what stands in out is of this one
 
 	// A field block that goes on in Continuation frames.
@@ -207,9 +208,10 @@ func (s *Session) receive() {
 			s.fail(err)
 			return
 		}
+		gathered := len(s.out)
 		code := s.frames()
 		// What the server makes the client say is bounded, whether the server reads it or not.
-		if code == http2.NoError && len(s.out)+s.held.Held() > maxBacklog {
+		if s.reply += len(s.out) - gathered; code == http2.NoError && s.reply > maxBacklog {
 			code = http2.EnhanceYourCalm
 		}
 		if code != http2.NoError {
@@ -218,8 +220,8 @@ func (s *Session) receive() {
 	}
 }
 
-// maxBacklog is how much may be gathered that the server does not take: heads of requests, and what
-// frames of the server are answered with.
+// maxBacklog is how much may be gathered that the server does not take: of heads of requests, and of
+// what frames of the server are answered with.
 const maxBacklog = 1 << 20
 
 func (s *Session) read(p []byte) (int, error) {
@@ -249,6 +251,7 @@ func (s *Session) transmit() {
 	for s.err == nil && s.held.Held() == 0 {
 		s.fill()
 		if len(s.out) == 0 {
+			s.reply = 0
 			return
 		}
 		out := s.out
