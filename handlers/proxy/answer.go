@@ -140,6 +140,9 @@ func (c *call) fields(text string, out *conn.Header) {
 		case len(name) == len("Trailer") && !h.Chunked && ascii.EqualFold(name, "Trailer"):
 			continue
 		}
+		if c.m.back != nil {
+			value = c.m.back.value(c, name, value)
+		}
 		out.Add(name, value)
 	}
 }

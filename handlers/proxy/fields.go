@@ -83,7 +83,7 @@ func (c *call) appendFields(out []byte) []byte {
 			case "rest":
 				out = http1.AppendPath(out, below(req)[1:])
 			case "uri":
-				out = appendTarget(out, req, false)
+				out = appendTarget(out, req, new(pathChange))
 			case "query":
 				out = append(out, query(req)...)
 			case "host":

@@ -20,11 +20,11 @@ type Settings struct {
 	TLS            upstream.TLS      `toml:"tls"`
 	Version        string            `toml:"version" oneof:"1.1 2"`
 	Host           string            `toml:"host"`
-	StripPrefix    bool              `toml:"strip_prefix"`
 	RequestHeaders map[string]string `toml:"request_headers"`
 	Health         Health            `toml:"health"`
 
 	relay.Settings `toml:",inline"`
+	Paths          `toml:",inline"`
 
 	KeepaliveTime     time.Duration `toml:"keepalive_time" min:"0s"`
 	KeepaliveRequests int           `toml:"keepalive_requests" min:"0"`
@@ -41,6 +41,7 @@ type Settings struct {
 // Defaults are the settings of a route that gives only address.
 var Defaults = Settings{
 	Settings: defaults(),
+	Paths:    Paths{MergeSlashes: true, MapBack: true},
 	Host:     "client",
 	Version:  "1.1",
 	Health:   Health{Status: "200-399", Interval: 5 * time.Second, Timeout: time.Second, Rises: 2, Falls: 3},
@@ -75,6 +76,8 @@ type module struct {
 	set    Settings
 	fields []field // request_headers
 	hosts  map[string]string
+	path   pathChange
+	back   *back // nil: what the upstream says of addresses holds for the client
 }
 
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
@@ -108,6 +111,12 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 			`expected "client", "upstream" or a name, perhaps with a port, not %q`, s.Host)
 	}
 	if err := m.readFields(); err != nil {
+		return nil, err
+	}
+	if err := m.readPaths(); err != nil {
+		return nil, err
+	}
+	if err := m.readBack(); err != nil {
 		return nil, err
 	}
 	m.hosts = hostsOf(s.Address)

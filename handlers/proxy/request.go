@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -119,7 +118,7 @@ func (c *call) passes(name string) bool {
 func (c *call) appendHead(out []byte) []byte {
 	req, set := c.Req, &c.m.set
 	out = append(append(out, req.Method()...), ' ')
-	out = appendTarget(out, req, set.StripPrefix)
+	out = appendTarget(out, req, &c.m.path)
 	out = append(out, " HTTP/1.1\r\nHost: "...)
 	out = append(append(out, c.host()...), "\r\n"...)
 
@@ -246,25 +245,4 @@ func appendNode(out []byte, a netip.Addr) []byte {
 		return append(a.AppendTo(append(out, `"[`...)), `]"`...)
 	}
 	return a.AppendTo(out)
-}
-
-// appendTarget appends the request target: path and query as the client has sent them, or a rule has
-// written them. But if the path means another one once it is decoded and cleaned, as "/a/../b" and
-// "/a%2F..%2Fb" do, it is the clean one that this server's routes and rules have seen, written anew.
-// Otherwise a path could pass for one thing here and for another at the upstream.
-func appendTarget(out []byte, req *conn.Request, strip bool) []byte {
-	raw, path := req.Layer().RawPathView(), req.Layer().PathView()
-	if strip {
-		n := len(strings.TrimSuffix(req.Prefix(), "/"))
-		raw = bytes.TrimPrefix(raw, path[:n]) // or else raw means another path
-		if path = path[n:]; len(path) == 0 {
-			path = []byte("/")
-		}
-	}
-	if len(raw) > 0 && raw[0] == '/' && http1.DecodesTo(raw, path) {
-		out = append(out, raw...)
-	} else {
-		out = http1.AppendPath(out, path)
-	}
-	return append(out, query(req)...)
 }

@@ -109,11 +109,19 @@ func closeSegment(out []byte, n int) (_ []byte, ok bool) {
 
 // DecodesTo reports whether raw has no characters but those of a path (RFC 3986 section 3.3), and
 // is path once its percent-encodings are decoded, without any other change.
-func DecodesTo(raw, path []byte) bool {
+func DecodesTo(raw, path []byte) bool { return decodesTo(raw, path, false) }
+
+// MergesTo is DecodesTo for a raw path whose empty segments ("//") have been taken out, too. A slash
+// that is encoded beside another one is more than that.
+func MergesTo(raw, path []byte) bool { return decodesTo(raw, path, true) }
+
+func decodesTo(raw, path []byte, merge bool) bool {
 	n := 0
 	for i := 0; i < len(raw); i++ {
 		c := raw[i]
 		switch {
+		case merge && c == '/' && i > 0 && raw[i-1] == '/':
+			continue
 		case c == '%':
 			if i+2 >= len(raw) || class[raw[i+1]]&class[raw[i+2]]&isHex == 0 {
 				return false

@@ -172,6 +172,24 @@ func FuzzCleanPath(f *testing.F) {
 	})
 }
 
+// TestMergesTo: empty segments, and nothing else, may be missing.
+func TestMergesTo(t *testing.T) {
+	for _, tt := range []struct {
+		raw, path string
+		want      bool
+	}{
+		{"/", "/", true}, {"//", "/", true}, {"///a//", "/a/", true}, {"/a%20//b", "/a /b", true},
+		{"/a/https://b", "/a/https:/b", true}, {"/a", "/a", true}, {"/a%2Fb//c", "/a/b/c", true},
+		{"/a/%2Fb", "/a/b", false}, {"/a%2F%2Fb", "/a/b", false}, {"/a//../b", "/b", false},
+		{"/a//.", "/a/", false}, {"//a", "/", false}, {"//", "/a", false}, {"", "/", false},
+		{"//a|", "/a|", false}, {"//a%2", "/a%2", false},
+	} {
+		if got := http1.MergesTo([]byte(tt.raw), []byte(tt.path)); got != tt.want {
+			t.Errorf("%q %q: %t", tt.raw, tt.path, got)
+		}
+	}
+}
+
 // TestTarget: a path goes on as it was sent only if it means what its clean form says.
 func TestTarget(t *testing.T) {
 	for _, tt := range []struct {

@@ -1,0 +1,362 @@
+package proxy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/template"
+)
+
+// back maps what the upstream says of its own addresses back to what the client knows. A route has
+// none where an address is the same for both.
+type back struct {
+	usual         bool   // map_back
+	foreign       bool   // Host is not the client's
+	prefix, to    string // encoded, without a slash at the end; what stands for it at the upstream
+	cut           bool   // they differ
+	locations     []pair // by length, the longest first
+	cookiePaths   []pair
+	cookieDomains []pair
+}
+
+// pair is a beginning, or a domain, and what takes its place.
+type pair struct {
+	from string
+	to   template.Text
+}
+
+// ofLocation are the placeholders of map_location.
+var ofLocation = []string{"host", "scheme"}
+
+// readBack reads map_back and the other map_ keys. The error is a *handlers.KeyError.
+func (m *module) readBack() (err error) {
+	set := &m.set.Paths
+	b := &back{usual: set.MapBack, foreign: m.set.Host != "client", to: string(m.path.to)}
+	b.prefix = string(http1.AppendPath(nil, []byte(strings.TrimSuffix(m.Env.Prefix, "/"))))
+	b.cut = m.path.cut && b.prefix != b.to
+	if b.locations, err = pairs("map_location", set.MapLocation, ofLocation); err != nil {
+		return err
+	}
+	if b.cookiePaths, err = pairs("map_cookie_path", set.MapCookiePath, nil); err != nil {
+		return err
+	}
+	if b.cookieDomains, err = pairs("map_cookie_domain", set.MapCookieDomain, ofLocation[:1]); err != nil {
+		return err
+	}
+	if b.usual && (b.foreign || b.cut) || len(b.locations)+len(b.cookiePaths)+len(b.cookieDomains) > 0 {
+		m.back = b
+	}
+	return nil
+}
+
+// pairs reads a table of beginnings.
+func pairs(key string, table map[string]string, known []string) (all []pair, err error) {
+	for from, text := range table {
+		to, err := template.Parse(text, known)
+		switch cookie := key != "map_location"; {
+		case from == "":
+			return nil, handlers.BadKey(key, "expected what an address begins with, not \"\"")
+		case err != nil:
+			return nil, handlers.BadKey(key, "%s: %w", from, err)
+		case template.Variable(text) != "":
+			return nil, handlers.BadKey(key, "%s: %q: unknown placeholder %s", from, text,
+				template.Variable(text))
+		case !http1.ValidFieldValue(text):
+			return nil, handlers.BadKey(key,
+				"%s: control characters cannot be part of a header field", from)
+		case cookie && strings.ContainsAny(text, "; ,"):
+			return nil, handlers.BadKey(key, "%s: %q cannot be part of a cookie's attribute", from, text)
+		case key == "map_cookie_path" && (from[0] != '/' || text == "" || text[0] != '/'):
+			return nil, handlers.BadKey(key, "%s: expected paths that begin with a slash, not %q", from, text)
+		}
+		all = append(all, pair{from, to})
+	}
+	slices.SortFunc(all, func(a, b pair) int {
+		if d := len(b.from) - len(a.from); d != 0 {
+			return d
+		}
+		return strings.Compare(a.from, b.from)
+	})
+	return all, nil
+}
+
+// value returns what the client gets of a field of the upstream's.
+func (b *back) value(c *call, name, value string) string {
+	switch len(name) {
+	case len("Location"):
+		if ascii.EqualFold(name, "Location") {
+			return b.address(c, value)
+		}
+	case len("Content-Location"):
+		if ascii.EqualFold(name, "Content-Location") {
+			return b.address(c, value)
+		}
+	case len("Refresh"):
+		if ascii.EqualFold(name, "Refresh") {
+			return b.refresh(c, value)
+		}
+	case len("Link"):
+		if ascii.EqualFold(name, "Link") {
+			return b.link(c, value)
+		}
+	case len("Set-Cookie"):
+		if ascii.EqualFold(name, "Set-Cookie") {
+			return b.cookie(c, value)
+		}
+	}
+	return value
+}
+
+// address maps the address of a page. One that is relative to the page stays.
+func (b *back) address(c *call, address string) string {
+	for i := range b.locations {
+		if rest, ok := strings.CutPrefix(address, b.locations[i].from); ok {
+			return b.locations[i].expand(c.Req) + rest
+		}
+	}
+	if !b.usual {
+		return address
+	}
+	origin, rest := splitOrigin(address)
+	if origin != "" && strings.HasPrefix(rest, `\`) {
+		return address
+	}
+	if origin == "" {
+		if !strings.HasPrefix(rest, "/") {
+			return address
+		}
+		return b.path(rest, "")
+	}
+	said, authority, _ := strings.Cut(origin, "//")
+	said = strings.TrimSuffix(said, ":")
+	upstream, client := "http", c.Req.Host()
+	if strings.HasPrefix(c.Up.Name(), "https://") {
+		upstream = "https"
+	}
+	switch {
+	case sameAuthority(said, authority, client):
+		return origin + b.path(rest, "")
+	case !b.foreign || !sameAuthority(said, authority, c.host()):
+		return address
+	case said != "" && !ascii.EqualFold(said, upstream) && !ascii.EqualFold(said, scheme(c.Req)):
+		return address // to https, say: without that the client would be sent around in a circle
+	}
+	path := b.path(rest, "/")
+	if len(path) > 1 && (path[1] == '/' || path[1] == '\\') { // the name of a server would follow
+		if client == "" {
+			return address
+		}
+		return scheme(c.Req) + "://" + client + path
+	}
+	return path
+}
+
+// splitOrigin splits "http://host" or "//host" off an address. Without one, or with a user in it,
+// origin is empty.
+func splitOrigin(address string) (origin, rest string) {
+	n := 0
+	switch {
+	case ascii.HasPrefixFold(address, "http://"):
+		n = len("http://")
+	case ascii.HasPrefixFold(address, "https://"):
+		n = len("https://")
+	case strings.HasPrefix(address, "//"):
+		n = len("//")
+	default:
+		return "", address
+	}
+	end := strings.IndexAny(address[n:], `/\?#`)
+	if end < 0 {
+		end = len(address) - n
+	}
+	return address[:n+end], address[n+end:]
+}
+
+// sameAuthority compares a host, perhaps with a port, with another one. A port that the scheme
+// implies makes no difference; without a scheme both are such ports.
+func sameAuthority(scheme, a, b string) bool {
+	return b != "" && ascii.EqualFold(trimPort(scheme, a), trimPort(scheme, b))
+}
+
+func trimPort(scheme, authority string) string {
+	if !ascii.EqualFold(scheme, "https") {
+		authority = strings.TrimSuffix(authority, ":80")
+	}
+	if !ascii.EqualFold(scheme, "http") {
+		authority = strings.TrimSuffix(authority, ":443")
+	}
+	return authority
+}
+
+// path maps a path, perhaps with a query, of the upstream. An empty one is empty, which stands for
+// "/".
+func (b *back) path(rest, empty string) string {
+	end := strings.IndexAny(rest, "?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	path, behind := rest[:end], rest[end:]
+	if path == "" {
+		path = empty
+	}
+	if !b.cut || path == "" && b.to != "" {
+		return path + behind
+	}
+	below, ok := cutFolder(path, b.to)
+	if !ok {
+		return path + behind // not the route's
+	}
+	if b.to == "" && b.prefix != "" {
+		if _, ok := cutFolder(path, b.prefix); ok {
+			return path + behind // the upstream knows its prefix, by X-Forwarded-Prefix
+		}
+	}
+	if below = b.prefix + below; below == "" {
+		below = "/"
+	}
+	return below + behind
+}
+
+// cutFolder cuts a folder, which has no slash at its end, off a path.
+func cutFolder(path, folder string) (below string, ok bool) {
+	below, ok = strings.CutPrefix(path, folder)
+	return below, ok && (below == "" || below[0] == '/')
+}
+
+// refresh maps the address in "5; url=/x", which may have quotes.
+func (b *back) refresh(c *call, value string) string {
+	const mark = "url="
+	for i := 0; i+len(mark) <= len(value); i++ {
+		if !ascii.HasPrefixFold(value[i:], mark) || i > 0 && !strings.ContainsRune("; ,\t", rune(value[i-1])) {
+			continue
+		}
+		before, address, after := value[:i+len(mark)], value[i+len(mark):], ""
+		if address != "" && (address[0] == '"' || address[0] == '\'') {
+			if end := strings.IndexByte(address[1:], address[0]); end >= 0 {
+				after = address[1+end:]
+				before, address = before+address[:1], address[1:1+end]
+			}
+		}
+		return before + b.address(c, address) + after
+	}
+	return value
+}
+
+// link maps the addresses between angle brackets (RFC 8288 section 3).
+func (b *back) link(c *call, value string) string {
+	var out strings.Builder
+	quoted, from := false, 0
+	for i := 0; i < len(value); i++ {
+		switch {
+		case quoted && value[i] == '\\':
+			i++
+		case value[i] == '"':
+			quoted = !quoted
+		case value[i] == '<' && !quoted:
+			end := strings.IndexByte(value[i:], '>')
+			if end < 0 {
+				return value
+			}
+			out.WriteString(value[from : i+1])
+			out.WriteString(b.address(c, value[i+1:i+end]))
+			i += end
+			from = i
+		}
+	}
+	if from == 0 {
+		return value
+	}
+	out.WriteString(value[from:])
+	return out.String()
+}
+
+// cookie maps the attributes Path and Domain (RFC 6265 section 4.1). A cookie with the prefix
+// "__Host-" has to have the path that it has.
+func (b *back) cookie(c *call, value string) string {
+	var out strings.Builder
+	changed := false
+	fixed := strings.HasPrefix(value, "__Host-")
+	first := true
+	for part := range strings.SplitSeq(value, ";") {
+		attribute, text, _ := strings.Cut(part, "=")
+		name, text := strings.TrimSpace(attribute), strings.TrimSpace(text)
+		switch {
+		case first, fixed:
+		case ascii.EqualFold(name, "Path"):
+			if to := b.cookiePath(c, text); to != text {
+				part, changed = attribute+"="+to, true
+			}
+		case ascii.EqualFold(name, "Domain"):
+			to := b.cookieDomain(c, text)
+			if to == "" {
+				changed = true
+				continue
+			}
+			if to != text {
+				part, changed = attribute+"="+to, true
+			}
+		}
+		if !first {
+			out.WriteByte(';')
+		}
+		first = false
+		out.WriteString(part)
+	}
+	if !changed {
+		return value
+	}
+	return out.String()
+}
+
+func (b *back) cookiePath(c *call, path string) string {
+	for i := range b.cookiePaths {
+		if rest, ok := strings.CutPrefix(path, b.cookiePaths[i].from); ok {
+			return b.cookiePaths[i].expand(c.Req) + rest
+		}
+	}
+	if !b.usual || !strings.HasPrefix(path, "/") {
+		return path
+	}
+	if b.cut && path == "/" && b.to == "" {
+		return b.prefix // "/app/" would not be for "/app"
+	}
+	return b.path(path, "")
+}
+
+// cookieDomain returns the domain for the client, empty if the cookie is for the host that the
+// client has asked for. A browser would not take one of the upstream's own name.
+func (b *back) cookieDomain(c *call, domain string) string {
+	plain := strings.TrimPrefix(domain, ".") // which means nothing (RFC 6265 section 5.2.3)
+	for i := range b.cookieDomains {
+		if ascii.EqualFold(plain, strings.TrimPrefix(b.cookieDomains[i].from, ".")) {
+			return b.cookieDomains[i].expand(c.Req)
+		}
+	}
+	if b.usual && b.foreign {
+		sent, _ := http1.SplitPort(c.host())
+		asked, _ := http1.SplitPort(c.Req.Host())
+		if ascii.EqualFold(plain, sent) && !ascii.EqualFold(plain, asked) {
+			return ""
+		}
+	}
+	return domain
+}
+
+func (p *pair) expand(req *conn.Request) string {
+	var out strings.Builder
+	for _, piece := range p.to {
+		switch piece.Name {
+		case "":
+			out.WriteString(piece.Text)
+		case "host":
+			out.WriteString(req.Host())
+		case "scheme":
+			out.WriteString(scheme(req))
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,104 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/proxy"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+)
+
+// TestPathForUpstream: what the upstream is asked for where the prefix is replaced, or empty
+// segments stay.
+func TestPathForUpstream(t *testing.T) {
+	lines := make(chan string, 1)
+	o := start(t, func(p *peer) {
+		for head := p.head(); head != ""; head = p.head() {
+			line, _, _ := strings.Cut(head, "\r\n")
+			lines <- line
+			p.say(hello)
+		}
+	})
+	type rows map[string]string // by target
+	for _, tt := range []struct {
+		prefix string
+		paths  proxy.Paths
+		rows   rows
+	}{
+		{"/api", proxy.Paths{ReplacePrefix: "/v1", MergeSlashes: true}, rows{
+			"/api": "/v1", "/api/": "/v1/", "/api/x?y": "/v1/x?y", "/api?y": "/v1?y",
+			"/api/a%2Fb%20c": "/v1/a%2Fb%20c", "/%61pi/a%2Fb": "/v1/a/b", "/api//x": "/v1/x",
+			"/api/../api/x": "/v1/x", "http://test.example/api/x": "/v1/x",
+		}},
+		{"/api", proxy.Paths{ReplacePrefix: "/v1/", MergeSlashes: true}, rows{
+			"/api": "/v1", "/api/": "/v1/", "/api/x": "/v1/x",
+		}},
+		{"/api", proxy.Paths{ReplacePrefix: "/", MergeSlashes: true}, rows{
+			"/api": "/", "/api/": "/", "/api/x": "/x",
+		}},
+		{"/", proxy.Paths{ReplacePrefix: "/a b/ü", MergeSlashes: true}, rows{
+			"/": "/a%20b/%C3%BC/", "/x": "/a%20b/%C3%BC/x",
+		}},
+		{"/app", proxy.Paths{}, rows{
+			"/app/https://example.org//x": "/app/https://example.org//x", "//app/x": "//app/x",
+			"/app/a%20//b": "/app/a%20//b", "/app/x//": "/app/x//", "/app//": "/app//",
+			// What is more than empty segments is written anew.
+			"/app/a/..//b": "/app/b", "/app/.//b": "/app/b", "/app/a/%2Fb": "/app/a/b",
+			"/app//%2e%2e/app/x": "/app/x", "/app//a|b": "/app/a%7Cb",
+		}},
+		{"/app", proxy.Paths{StripPrefix: true}, rows{
+			"/app/https://example.org/": "/https://example.org/", "/app//x": "//x", "/app": "/",
+			"//app//x": "/x",
+		}},
+		{"/app", proxy.Paths{StripPrefix: true, MergeSlashes: true}, rows{
+			"/app/https://example.org/": "/https:/example.org/",
+		}},
+	} {
+		f := serve(t, modes.Direct, tt.prefix, []string{o.addr}, func(s *proxy.Settings) {
+			s.Paths = tt.paths
+		})
+		for target, want := range tt.rows {
+			if g := f.get(target); g.status != 200 {
+				t.Fatalf("%+v %s: %+v", tt.paths, target, g)
+			}
+			if got, want := <-lines, "GET "+want+" HTTP/1.1"; got != want {
+				t.Errorf("%+v %s: %s, want %s", tt.paths, target, got, want)
+			}
+		}
+	}
+}
+
+// refused builds the module with settings that cannot work, and returns the error.
+func refused(t *testing.T, change func(*proxy.Settings)) string {
+	t.Helper()
+	_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/app"},
+		func(s *proxy.Settings) {
+			s.Address = []string{"127.0.0.1:1"}
+			change(s)
+		})
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// TestPathErrors: what is no path is refused.
+func TestPathErrors(t *testing.T) {
+	t.Parallel()
+	const want = "replace_prefix: expected a path without encodings, dots and empty segments, such " +
+		"as \"/v1\", not "
+	for to, want := range map[string]string{
+		"v1": want + `"v1"`, "/v1/../x": want + `"/v1/../x"`, "/a%20b": want + `"/a%20b"`,
+		"//x": want + `"//x"`, "/a?b": want + `"/a?b"`,
+	} {
+		if got := refused(t, func(s *proxy.Settings) { s.ReplacePrefix = to }); got != want {
+			t.Errorf("%q: %s", to, got)
+		}
+	}
+	got := refused(t, func(s *proxy.Settings) { s.ReplacePrefix, s.StripPrefix = "/v1", true })
+	if got != "replace_prefix: is in place of strip_prefix; expected one of them" {
+		t.Error(got)
+	}
+}
