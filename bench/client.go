@@ -48,7 +48,8 @@ var clients = map[string]func(job) figures{
 	"cold": loadLoop, "files": loadCold, "forms": loadForms, "echo": loadLoop, "chat": loadChat, "idle": loadIdle,
 	"sleepers": loadSleepers, "tls": loadTLS, "tlsidle": loadTLSIdle, "handshakes": loadLoop,
 	"connections": loadHandshakes,
-	"transfer":    loadTransfer, "http2": loadHTTP2,
+	"transfer":    loadTransfer, "http2": loadHTTP2, "varied": loadVaried, "stillstreams": loadWaiting,
+	"bulk": loadBulk, "idle2": loadIdle2, "sockets2": loadSockets2, "grpc": loadGRPC,
 }
 
 // A client ends with its first error. So check, must and failf panic with a failure, and attempt,

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/bench/tasks"
 )
 
 // An environment is one run: what the command line asks for, the machine, the programs.
@@ -142,7 +144,7 @@ func (env *environment) prepare() {
 		return w.Upstream.Kind != "" && !env.has(application(w.Upstream.Kind).Program)
 	})
 	env.works = slices.DeleteFunc(env.works, func(w work) bool {
-		return w.Streams > 0 && !env.has(h2load)
+		return w.Kind == "http2" && !env.has(h2load)
 	})
 	env.keep(func(p peer) bool { return env.has(p.Program) })
 	for _, w := range env.works {
@@ -156,6 +158,9 @@ func (env *environment) prepare() {
 		check(os.WriteFile(filepath.Join(env.dir, path), body, 0o644))
 	}
 	check(os.WriteFile(filepath.Join(env.dir, "index.html"), []byte(hello), 0o644)) // nghttpd's
+	for _, dir := range []string{"", "files"} {                                     // nghttpd and h2o have files alone, and no garbage
+		check(os.WriteFile(filepath.Join(env.dir, dir, tasks.CollectPath), nil, 0o644))
+	}
 	writeCertificate(env.dir)
 	for _, folder := range []string{"sibling", "alone"} {
 		dir := filepath.Join(env.dir, folder, path.Dir(textPath))

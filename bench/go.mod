@@ -11,6 +11,7 @@ require (
 	github.com/lwango/lwango v0.0.0-00010101000000-000000000000
 	github.com/panjf2000/gnet/v2 v2.9.7
 	github.com/valyala/fasthttp v1.65.0
+	golang.org/x/net v0.47.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/text v0.43.0
 )

@@ -87,8 +87,8 @@ func (j job) runH2load(d time.Duration) int {
 	return n
 }
 
-// verifyHTTP2 asks with net/http's client and compares what comes.
-func (j job) verifyHTTP2() {
+// standardClient is net/http's. The caller calls the function at the end.
+func (j job) standardClient() (*http.Client, func()) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(j.Secure)
 	protocols.SetUnencryptedHTTP2(!j.Secure)
@@ -100,8 +100,13 @@ func (j job) verifyHTTP2() {
 		t.TLSClientConfig = j.trust()
 		t.TLSClientConfig.MinVersion, t.TLSClientConfig.CurvePreferences = tls.VersionTLS12, nil // nghttpd's
 	}
-	defer t.CloseIdleConnections()
-	c := http.Client{Transport: t, Timeout: verifyLimit}
+	return &http.Client{Transport: t, Timeout: verifyLimit}, t.CloseIdleConnections
+}
+
+// verifyHTTP2 asks with net/http's client and compares what comes.
+func (j job) verifyHTTP2() {
+	c, leave := j.standardClient()
+	defer leave()
 	resp := must(c.Get(j.url()))
 	defer resp.Body.Close()
 	body, kind := must(io.ReadAll(resp.Body)), resp.Header.Get("Content-Type")
@@ -116,5 +121,25 @@ func (j job) verifyHTTP2() {
 		failf("GET %s: Content-Type %s", j.Path, kind)
 	case resp.Header.Get("Date") == "" || resp.Header.Get("Server") == "":
 		failf("GET %s: Date or Server is missing", j.Path)
+	}
+}
+
+// verifyGRPC calls with net/http's client and compares what comes back of a message.
+func (j job) verifyGRPC(message []byte) {
+	c, leave := j.standardClient()
+	defer leave()
+	req := must(http.NewRequest(http.MethodPost, j.url(), bytes.NewReader(message)))
+	req.Header.Set("Content-Type", "application/grpc")
+	req.Header.Set("Te", "trailers")
+	resp := must(c.Do(req))
+	defer resp.Body.Close()
+	body := must(io.ReadAll(resp.Body))
+	switch {
+	case resp.ProtoMajor != 2 || resp.StatusCode != http.StatusOK:
+		failf("POST %s: %s %s", j.Path, resp.Proto, resp.Status)
+	case !bytes.Equal(body, message):
+		failf("POST %s: wrong body, begins with %.60q", j.Path, body)
+	case resp.Trailer.Get("Grpc-Status") != "0":
+		failf("POST %s: trailers %v", j.Path, resp.Trailer)
 	}
 }

@@ -10,6 +10,9 @@
 //	memory.go, transfer.go       idle, sleeping and waiting connections; large bodies
 //	cold.go                      files that the page cache does not have
 //	http2.go                     HTTP/2, by h2load
+//	conn2.go, link2.go           HTTP/2, by clients of our own,
+//	streams.go, sockets2.go      and what they do; grpcserve.go: the server of gRPC
+//	line.go                      a server that is far away
 //	chat.go, ws.go               rooms whose members talk; WebSockets
 //	reactor.go                   the event loop of the clients
 //	proc.go, report.go           CPU time and memory as figures; statistics, the Markdown report

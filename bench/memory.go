@@ -33,7 +33,9 @@ func (j job) grow(warm, open func()) (figures, meter) {
 // given back its garbage.
 func (j job) settled() int64 {
 	time.Sleep(j.Settle)
-	if j.Collect != "" {
+	if j.Collect != "" && j.Streams > 0 {
+		j.once2(j.Collect)
+	} else if j.Collect != "" {
 		j.once(j.Collect)
 	}
 	return must(residentMemory(must(family(j.Group))))

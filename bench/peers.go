@@ -37,6 +37,7 @@ type peer struct {
 	Nopush, Cache, Aio     bool // nginx: tcp_nopush, open_file_cache, aio threads
 	Socket                 bool // it listens on a UNIX socket
 	Anywhere               bool // on any CPU
+	HTTP1                  bool // it is asked by HTTP/1.1, with a connection for each stream
 }
 
 func (p peer) name() string   { return p.Name }
@@ -111,10 +112,13 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 // Fcgi tells whether requests are passed on by FastCGI.
 func (s *server) Fcgi() bool { return s.Upstream.Kind == "php" || s.Upstream.Kind == "responder" }
 
-// Web tells whether requests are passed on by HTTP, by the server and no handler of a program.
+// Web tells whether requests are passed on by HTTP/1.1, by the server and no handler of a program.
 func (s *server) Web() bool {
-	return s.Program == lwangoCommand && (s.Upstream.Kind == "gnet" || s.Upstream.Kind == "gnetws")
+	return s.Program == lwangoCommand && s.Upstream.Kind != "" && !s.Fcgi() && !s.GRPC()
 }
+
+// GRPC tells whether calls are passed on by HTTP/2.
+func (s *server) GRPC() bool { return s.Upstream.Kind == "grpc" }
 
 // Port is that of the address.
 func (s *server) Port() (string, error) {

@@ -88,6 +88,9 @@ func (env *environment) measure(w work, p peer) (f figures, err error) {
 			Patience: verifyLimit, Root: env.dir,
 			Tool: env.files[h2load],
 		}
+		if p.HTTP1 {
+			j.Conns, j.Streams = j.Conns*j.Streams, 0
+		}
 		var f figures
 		if w.Probe.Path != "" {
 			f = s.measureBeside(j)

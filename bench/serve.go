@@ -52,6 +52,8 @@ func serveCommand(args []string) error {
 		return serveFastHTTP(ln, *files)
 	case "goecho":
 		return serveGoEcho(ln)
+	case "grpc":
+		return serveGRPC(ln)
 	case "responder":
 		check(os.Chmod(addr, 0o666)) // nginx's workers, which are not root, connect too
 		return serveResponder(ln)
@@ -67,6 +69,10 @@ func serveNetHTTP(ln net.Listener, files, beside, backend string, secure bool) e
 	mux.Handle("/", tasks.Hello)
 	mux.HandleFunc(tasks.SleepPath, sleepNetHTTP)
 	mux.HandleFunc(tasks.FormPath, formNetHTTP)
+	mux.HandleFunc(tasks.UploadPath, func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, n)
+	})
 	mux.Handle(tasks.FanOutPath, fanOutNetHTTP("http://"+backend+"/"))
 	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
 		chat.serve(w, r, chat.room(r.URL.Query().Get("room")))

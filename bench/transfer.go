@@ -2,15 +2,22 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 )
 
 // loadTransfer moves one body and looks at the server's memory all the while. A small one goes
 // before it, twice: what a server allocates once is to be there.
 func loadTransfer(j job) figures {
+	if j.Delay > 0 {
+		l := newLine(j.Addr, j.Delay, j.Bandwidth)
+		defer l.Close()
+		j.Addr = l.Addr().String()
+	}
 	j.move(1 << 20)
 	j.move(1 << 20)
 	m := newMeter(j.Group)
@@ -41,6 +48,10 @@ var transferPiece = bytes.Repeat([]byte("0123456789abcdef"), 16<<10)
 
 // move moves a body of n bytes, on a connection of its own.
 func (j job) move(n int64) bool {
+	if j.Streams > 0 {
+		j.upload2(n)
+		return true
+	}
 	conn := j.dial()
 	defer conn.Close()
 	if j.Upload {
@@ -67,5 +78,60 @@ func (j job) move(n int64) bool {
 		if err != nil {
 			failf("after %d bytes: %w", came, err)
 		}
+	}
+}
+
+// upload2 uploads a body of n bytes over HTTP/2, as fast as the windows allow.
+func (j job) upload2(n int64) {
+	w := j.wire2(j.trust2(), make([]byte, longestFrame))
+	defer w.Close()
+	for !w.settled {
+		check(w.turn())
+	}
+	var mu sync.Mutex // of the connection but its socket
+	room, ended, got := sync.NewCond(&mu), error(nil), []byte(nil)
+	s := &stream2{
+		take: func(p []byte) error { got = append(got, p...); return nil },
+		end:  func() error { return io.EOF },
+	}
+	w.request(s, false, pairs(":method", http.MethodPut, ":scheme", "http", ":authority", j.Addr,
+		":path", j.Path, "content-length", strconv.FormatInt(n, 10)))
+	var reading sync.WaitGroup
+	reading.Go(func() { // the windows grow while the other goroutine writes
+		for ended == nil {
+			k, err := w.Read(w.buf)
+			mu.Lock()
+			if err == nil {
+				err = w.feed(w.buf[:k])
+			}
+			ended = err
+			room.Broadcast()
+			mu.Unlock()
+		}
+	})
+	mu.Lock()
+	for left, out := n, []byte(nil); ended == nil; {
+		k := min(left, s.window, w.window, 4*longestFrame)
+		if k > 0 {
+			left -= k
+			w.data(s, left == 0, transferPiece[:k])
+		}
+		if len(w.out) == 0 {
+			room.Wait()
+			continue
+		}
+		out, w.out = w.out, out[:0]
+		mu.Unlock()
+		_, err := w.Write(out)
+		mu.Lock()
+		if err != nil {
+			ended = err
+		}
+	}
+	mu.Unlock()
+	w.SetReadDeadline(time.Now())
+	reading.Wait()
+	if !errors.Is(ended, io.EOF) || string(got) != strconv.FormatInt(n, 10) {
+		failf("%.100q bytes have come of %d: %v", got, n, ended)
 	}
 }

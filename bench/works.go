@@ -55,6 +55,8 @@ type load struct {
 	Rate           float64
 	Rooms, Talkers int           // talkers in each room
 	Nap            time.Duration // of the client, so that frames gather
+	Delay          time.Duration // of the line to the server, each way,
+	Bandwidth      float64       // and the bytes that it carries in a second
 }
 
 // An upstream is what requests are passed on to.

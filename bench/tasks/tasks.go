@@ -31,6 +31,7 @@ const (
 	FanOutPath  = "/fanout"  // asks the backend Calls times at once
 	CollectPath = "/collect"
 	FormPath    = "/form"    // its file is written to one, and its length is the answer
+	UploadPath  = "/upload"  // net/http alone: the answer is the body's length
 	GarbagePath = "/garbage" // is collected
 	PausesPath  = "/pauses"  // for how long at most, in µs, 99 of 100 collections stop all threads
 )
