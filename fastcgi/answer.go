@@ -61,6 +61,7 @@ func (c *call) open(h *cgi.Header) {
 		c.Flow.Discard()
 	}
 	out := c.Resp.Header()
+	c.Stick(out)
 	if c.Intercepts(h.Status) {
 		c.answer.length = -1
 		c.Flow.Discard()

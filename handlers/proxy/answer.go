@@ -56,6 +56,7 @@ func (c *call) open() error {
 		c.Resp.Header().Set("Connection", "Upgrade")
 	}
 	out := c.Resp.Header()
+	c.Stick(out)
 	if c.Intercepts(h.Status) {
 		c.drop()
 		for _, f := range h.Fields {

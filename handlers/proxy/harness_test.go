@@ -58,6 +58,7 @@ type origin struct {
 	addr     string
 	accepted atomic.Int32
 	open     atomic.Int32
+	stop     func() // as if its process had been killed
 }
 
 // peer is a connection of an origin.
@@ -133,7 +134,7 @@ func startAt(t testing.TB, network, address string, script func(p *peer)) *origi
 			})
 		}
 	})
-	t.Cleanup(func() {
+	o.stop = func() {
 		ln.Close()
 		mu.Lock()
 		for c := range all {
@@ -141,7 +142,8 @@ func startAt(t testing.TB, network, address string, script func(p *peer)) *origi
 		}
 		mu.Unlock()
 		running.Wait()
-	})
+	}
+	t.Cleanup(o.stop)
 	return o
 }
 

@@ -41,6 +41,7 @@ type Call struct {
 	old      bool           // Stream has served another request
 	renewed  bool           // the next connection has to be a new one
 	repeated bool
+	waning   bool // the client's cookie is old
 
 	// The answer.
 	Heard    bool // a byte of it has come
@@ -67,6 +68,12 @@ func (c *Call) Begin(r *Route, t Talk, req *conn.Request, resp *conn.Response) {
 	c.Route, c.talk, c.Req, c.Resp = r, t, req, resp
 	c.Up, c.Length = r.Group.Lease(), req.ContentLength()
 	c.Up.Stay = r.Retry&OnConnect == 0
+	if r.key != nil {
+		c.Up.Key = r.key.of(req)
+	}
+	if r.cookies != nil {
+		c.Up.Home, c.waning = r.cookies.of(req)
+	}
 }
 
 // TakeBody gets the body ready to be sent: it is there before an upstream is asked, unless the

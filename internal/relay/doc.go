@@ -3,6 +3,8 @@
 // server does not wait for the client as long as there is room.
 //
 //	settings.go Settings, the common keys; Route, what the requests of a route have in common
+//	key.go      what balance = "hash" goes by
+//	sticky.go   the cookie by which a client comes back to its upstream
 //	call.go     Call: one request, from its body to what the client is told if all fails
 //	retry.go    when another attempt is made
 //	flow.go     an answer on its way

@@ -17,7 +17,9 @@ import (
 
 // Settings are the keys that fastcgi and proxy have in common.
 type Settings struct {
-	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
+	Balance     string        `toml:"balance" oneof:"round_robin least_conn random hash ip_hash"`
+	Hash        string        `toml:"hash"`
+	Sticky      Sticky        `toml:"sticky"`
 	MaxConns    int           `toml:"max_conns" min:"0"`
 	MaxQueue    int           `toml:"max_queue" min:"0"`
 	MaxIdle     int           `toml:"max_idle" min:"0"`
@@ -41,6 +43,7 @@ type Settings struct {
 // Defaults are what the modules have where a route says nothing, as far as they agree.
 var Defaults = Settings{
 	Balance:  "round_robin",
+	Sticky:   stickyDefaults,
 	MaxQueue: 1024,
 
 	QueueTimeout:   60 * time.Second,
@@ -78,8 +81,10 @@ type Route struct {
 	Sized   bool // a body's length must be known before an upstream is asked
 
 	// Set by Open.
-	Group *upstream.Group
-	Accel *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
+	cookies *stickiness // nil: none
+	key     *key        // what balance goes by; nil: nothing
+	Group   *upstream.Group
+	Accel   *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
 }
 
 // Open makes the route's group of the pool that all routes share. more has the settings that only
@@ -87,7 +92,13 @@ type Route struct {
 // Errors are *handlers.KeyError.
 func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (err error) {
 	s := r.Settings
-	more.Dir, more.LeastConn = r.Env.Dir, s.Balance == "least_conn"
+	more.Dir = r.Env.Dir
+	if err := r.balance(&more); err != nil {
+		return err
+	}
+	if err := r.sticky(&more); err != nil {
+		return err
+	}
 	more.MaxConns, more.MaxQueue, more.QueueTimeout = s.MaxConns, s.MaxQueue, s.QueueTimeout
 	more.IdleTimeout, more.ConnectTimeout = s.IdleTimeout, s.ConnectTimeout
 	more.Unreached = func(name string, err error) {

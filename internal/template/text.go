@@ -16,8 +16,9 @@ type Piece struct{ Text, Name string }
 // word is what is taken for the name of a placeholder.
 var word = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// Parse reads a text with placeholders of these names, such as {path}. A brace that encloses
-// neither one of them nor another word stands for itself: a text may be JSON.
+// Parse reads a text with placeholders of these names, such as {path}; "cookie.*" is for any name
+// that begins with "cookie.". A brace that encloses neither one of them nor another word stands for
+// itself: a text may be JSON.
 func Parse(text string, known []string) (t Text, err error) {
 	literal := 0 // where the text begins that is not in t yet
 	for i := 0; i < len(text); i++ {
@@ -26,7 +27,7 @@ func Parse(text string, known []string) (t Text, err error) {
 		}
 		name, _, closed := strings.Cut(text[i+1:], "}")
 		switch {
-		case closed && slices.Contains(known, name):
+		case closed && isKnown(name, known):
 		case closed && word.MatchString(name):
 			return nil, unknown(text, name, known)
 		default:
@@ -43,6 +44,13 @@ func Parse(text string, known []string) (t Text, err error) {
 		t = append(t, Piece{Text: text[literal:]})
 	}
 	return t, nil
+}
+
+func isKnown(name string, known []string) bool {
+	return slices.Contains(known, name) || slices.ContainsFunc(known, func(k string) bool {
+		start, family := strings.CutSuffix(k, "*")
+		return family && len(name) > len(start) && strings.HasPrefix(name, start) && word.MatchString(name)
+	})
 }
 
 // Literal reports whether t has no placeholders.

@@ -8,7 +8,9 @@
 //
 //	pool.go     Pool: the addresses of all routes, and the requests that wait
 //	kept.go     connections between two requests
-//	group.go    Group: the addresses of a route; which of them is next, its slots, its queue
+//	group.go    Group: the addresses of a route, its slots, its queue
+//	choose.go   Balance: which address is next
+//	sticky.go   the address that a client comes back to
 //	queue.go    requests that wait for a connection
 //	spare.go    the last slots of an address, for clients that have none there
 //	lease.go    Lease: a request's way to a connection, and the connection's way back

@@ -33,9 +33,10 @@ type Settings struct {
 	// only 0 counts. Addresses with "h2c://" are asked so in any case.
 	HTTP2 bool
 
-	// LeastConn prefers the address that has the fewest connections for its weight. Otherwise the
-	// addresses take turns.
-	LeastConn bool
+	Balance Balance
+
+	// Secret, if it is not nil, makes the numbers for Lease.Home.
+	Secret []byte
 
 	// MaxConns limits the connections to each address, including those that are kept and those of
 	// other routes. 0: any number.
@@ -72,6 +73,7 @@ type Group struct {
 
 	members []*member           // where the parts lead; another slice when that has changed
 	waiting fair.Queue[*ticket] // for a slot: the requests of the route
+	drawn   []*member           // what random draws from; it is empty between two requests
 }
 
 // member is an address as one route has it.
@@ -80,7 +82,9 @@ type member struct {
 	*part
 	verdict *verdict // of the group's checks; nil: there are none
 
-	current int // of smooth weighted round-robin
+	current int    // of smooth weighted round-robin
+	hash    uint64 // of its name or address, for Hash; the same in all processes
+	id      uint64 // for Lease.Home; 0: the group has no Secret
 }
 
 // Group makes a group. An error says which of the addresses is wrong, and what was expected.
@@ -138,6 +142,13 @@ func (p *part) config() (*tls.Config, error) {
 func (g *Group) member(p *part, at endpoint) *member {
 	config, _ := p.config() // Group has tried it
 	m := &member{peer: g.pool.peer(at, p.host, config), part: p}
+	m.hash = HashOf(p.name)
+	if p.host != nil {
+		m.hash = HashOf(at.address)
+	}
+	if g.Secret != nil {
+		m.id = g.idOf(m)
+	}
 	if g.Check != nil {
 		m.verdict = g.pool.verdict(m.peer, g.Check.ID)
 	}
@@ -294,68 +305,4 @@ func (l *Lease) take() bool {
 	m.peak.note(m.active, now)
 	m.probed()
 	return true
-}
-
-// choose returns the member whose turn it is, nil if none has a slot: a primary one if possible,
-// then a backup. Those that the checks have taken out follow only if the group has no others: the
-// checks may be wrong. Last are those that did not work lately.
-func (l *Lease) choose() *member {
-	g := l.group
-	if len(g.members) == 1 {
-		m := g.members[0]
-		if slices.Contains(l.tried, m.peer) || !l.room(m.peer) {
-			return nil
-		}
-		return m
-	}
-	now := time.Now()
-	for _, checked := range [2]bool{true, false} {
-		working := false
-		for _, backup := range [2]bool{false, true} {
-			if m := g.best(func(m *member) bool {
-				ok := m.backup == backup && m.works(now) && !(checked && m.out()) &&
-					!slices.Contains(l.tried, m.peer)
-				working = working || ok
-				return ok && l.room(m.peer)
-			}); m != nil {
-				return m
-			}
-		}
-		if working {
-			return nil
-		}
-	}
-	return g.best(func(m *member) bool {
-		return !slices.Contains(l.tried, m.peer) && l.room(m.peer)
-	})
-}
-
-// best chooses among the members that are eligible, by turns or by the fewest connections for the
-// weight. Of several with as few, it takes the one whose turn it is.
-func (g *Group) best(eligible func(*member) bool) *member {
-	var best *member
-	total := 0
-	for _, m := range g.members {
-		if !eligible(m) {
-			continue
-		}
-		total += m.weight
-		m.current += m.weight
-		if best == nil || g.before(m, best) {
-			best = m
-		}
-	}
-	if best != nil {
-		best.current -= total
-	}
-	return best
-}
-
-func (g *Group) before(a, b *member) bool {
-	if g.LeastConn {
-		if x, y := a.active*b.weight, b.active*a.weight; x != y {
-			return x < y
-		}
-	}
-	return a.current > b.current
 }

@@ -38,7 +38,7 @@ func TestLeastConnections(t *testing.T) {
 	slow, goOn := stepwise(t)
 	_, a := crowd(t, 1)
 	r := alone(t, append([]string{slow.address}, a...),
-		func(s *upstream.Settings) { s.LeastConn = true })
+		func(s *upstream.Settings) { s.Balance = upstream.LeastConn })
 	done := make(chan got)
 	r.ask("x", false, done)
 	slow.requests(t, 1)
@@ -54,7 +54,7 @@ func TestLeastConnectionsByWeight(t *testing.T) {
 	one, goOne := stepwise(t)
 	three, goThree := stepwise(t)
 	r := alone(t, []string{one.address, three.address + " weight=3"}, func(s *upstream.Settings) {
-		s.LeastConn = true
+		s.Balance = upstream.LeastConn
 	})
 	done := make(chan got)
 	for i := range 8 {

@@ -153,6 +153,7 @@ func stepwise(t *testing.T) (*service, chan<- bool) {
 type route struct {
 	loops *loops.Loops
 	*upstream.Group
+	prepare func(l *upstream.Lease, line string) // nil: nothing
 
 	mu        sync.Mutex
 	unreached []string // names of upstreams
@@ -201,6 +202,9 @@ func (r *route) ask(line string, fresh bool, done chan<- got) {
 func (r *route) request(th *loop.Thread, line string, fresh bool) (string, error) {
 	l := r.Lease()
 	defer l.Release()
+	if r.prepare != nil {
+		r.prepare(&l, line)
+	}
 	want := upstream.Kept
 	if fresh {
 		want = upstream.Fresh

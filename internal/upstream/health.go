@@ -38,6 +38,7 @@ func (p *peer) probed() {
 func (p *peer) pass() {
 	p.avoid = time.Now().Add(avoidFor)
 	p.alarm()
+	p.leaveHome()
 }
 
 // alarm gives slots to requests that wait when the address is to be used again: no other event may

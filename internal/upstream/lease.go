@@ -48,6 +48,10 @@ type Lease struct {
 	Within time.Duration
 	Stay   bool
 
+	// Key is what Hash goes by, and Home the number of the upstream that the client comes back to,
+	// where the group has a Secret; 0: the request has none.
+	Key, Home uint64
+
 	group *Group
 	tried []*peer // those that failed
 	many  bool    // there is more than one upstream

@@ -186,7 +186,7 @@ func (p *peer) serveThose(may func(site netip.Addr) bool) bool {
 			if !p.hasRoom() {
 				return false
 			}
-		case l.tried == nil:
+		case l.tried == nil && l.Home == 0:
 			none = l.group
 		}
 	}

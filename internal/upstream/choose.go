@@ -1,0 +1,176 @@
+package upstream
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Balance is how a request finds its address among those that work and have a slot.
+type Balance uint8
+
+const (
+	// RoundRobin has the addresses take turns, as often as their weights say.
+	RoundRobin Balance = iota
+	// LeastConn takes the address that has the fewest connections for its weight.
+	LeastConn
+	// Random takes the better one, by LeastConn, of two that it draws by weight. Many servers in front
+	// of the same addresses, of which each sees only its own connections, do not all run to one.
+	Random
+	// Hash takes the address that Lease.Key leads to. If addresses come or go, only the keys of these
+	// move. Requests without a key take turns.
+	Hash
+)
+
+// HashOf returns the hash of a key, by FNV-1a. It is the same in all processes.
+func HashOf(key string) uint64 { return AppendHash(0, key) }
+
+// AppendHash returns the hash of a key of which h is the hash of the beginning; 0: it is empty.
+func AppendHash[T string | []byte](h uint64, key T) uint64 {
+	if h == 0 {
+		h = 14695981039346656037
+	}
+	for i := range len(key) {
+		h = (h ^ uint64(key[i])) * 1099511628211
+	}
+	return h
+}
+
+// choose returns the member whose turn it is, nil if none has a slot: a primary one if possible,
+// then a backup. Those that the checks have taken out follow only if the group has no others: the
+// checks may be wrong. Last are those that did not work lately.
+func (l *Lease) choose() *member {
+	g := l.group
+	if len(g.members) == 1 {
+		m := g.members[0]
+		if slices.Contains(l.tried, m.peer) || !l.room(m.peer) {
+			return nil
+		}
+		return m
+	}
+	now := time.Now()
+	if m := l.home(now); m != nil {
+		if !l.room(m.peer) { // the session is there and nowhere else, so the request waits
+			return nil
+		}
+		return m
+	}
+	for _, checked := range [2]bool{true, false} {
+		working := false
+		for _, backup := range [2]bool{false, true} {
+			if m := l.best(func(m *member) bool {
+				ok := m.backup == backup && m.works(now) && !(checked && m.out()) &&
+					!slices.Contains(l.tried, m.peer)
+				working = working || ok
+				return ok && l.room(m.peer)
+			}); m != nil {
+				return m
+			}
+		}
+		if working {
+			return nil
+		}
+	}
+	return l.best(func(m *member) bool {
+		return !slices.Contains(l.tried, m.peer) && l.room(m.peer)
+	})
+}
+
+// best chooses among the members that are eligible. Of several with as few connections, it takes the
+// one whose turn it is.
+func (l *Lease) best(eligible func(*member) bool) *member {
+	g := l.group
+	switch {
+	case g.Balance == Random:
+		return g.random(eligible)
+	case g.Balance == Hash && l.Key != 0:
+		return g.nearest(l.Key, eligible)
+	}
+	var best *member
+	total := 0
+	for _, m := range g.members {
+		if !eligible(m) {
+			continue
+		}
+		total += m.weight
+		m.current += m.weight
+		if best == nil || g.before(m, best) {
+			best = m
+		}
+	}
+	if best != nil {
+		best.current -= total
+	}
+	return best
+}
+
+func (g *Group) before(a, b *member) bool {
+	if g.Balance == LeastConn {
+		if x, y := a.load(b), b.load(a); x != y {
+			return x < y
+		}
+	}
+	return a.current > b.current
+}
+
+// load returns what is to be compared with other.load(m): the connections for the weight.
+func (m *member) load(other *member) int { return m.active * other.weight }
+
+// random draws two members, and takes the one with fewer connections for its weight.
+func (g *Group) random(eligible func(*member) bool) *member {
+	all, total := g.drawn[:0], 0
+	for _, m := range g.members {
+		if eligible(m) {
+			all = append(all, m)
+			total += m.weight
+		}
+	}
+	g.drawn = all
+	if len(all) == 0 {
+		return nil
+	}
+	draw := func() *member {
+		at := rand.IntN(total)
+		for i, m := range all {
+			if at -= m.weight; at < 0 {
+				total -= m.weight
+				all = slices.Delete(all, i, i+1)
+				return m
+			}
+		}
+		return nil
+	}
+	a := draw()
+	if len(all) == 0 {
+		return a
+	}
+	if b := draw(); b.load(a) < a.load(b) {
+		return b
+	}
+	return a
+}
+
+// nearest chooses by rendezvous: each member has a number for the key, and the greatest one wins. So
+// where a member does not work or has no slot, its keys are divided among all others. The logarithm
+// makes the chance of each member its share of the weights.
+func (g *Group) nearest(key uint64, eligible func(*member) bool) (best *member) {
+	most := 0.0
+	for _, m := range g.members {
+		if !eligible(m) {
+			continue
+		}
+		n := (float64(mix(key^m.hash)>>12) + 0.5) / (1 << 52) // more than 0, less than 1
+		if score := float64(m.weight) / -math.Log(n); best == nil || score > most {
+			best, most = m, score
+		}
+	}
+	return best
+}
+
+// mix spreads the bits of a number over all of it (the end of splitmix64).
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,49 @@
+package upstream
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+)
+
+// idOf returns the number by which a client names a member that it wants to come back to. Without
+// the group's secret it says nothing of the address. It is never 0.
+func (g *Group) idOf(m *member) uint64 {
+	mac := hmac.New(sha256.New, g.Secret)
+	_ = binary.Write(mac, binary.BigEndian, m.hash)
+	return binary.BigEndian.Uint64(mac.Sum(nil)) | 1
+}
+
+// home returns the member that the request has to go to, nil if it may go to any. Where its home does
+// not work, or is there no more, the request goes elsewhere.
+func (l *Lease) home(now time.Time) *member {
+	if l.Home == 0 {
+		return nil
+	}
+	for m := range l.group.untried(l.tried) {
+		if m.id == l.Home && m.works(now) && !m.out() {
+			return m
+		}
+	}
+	return nil
+}
+
+// At returns the number of the upstream that has had the last slot, for a later Home; 0: the group
+// has no Secret. There must have been a slot.
+func (l *Lease) At() uint64 { return l.last.id }
+
+// leaveHome gives slots elsewhere to the requests that have waited for p only. It is called when p
+// is passed over. The caller holds the pool's lock.
+func (p *peer) leaveHome() {
+	for g := range p.waiting.groups {
+		if g.Secret == nil {
+			continue
+		}
+		for _, m := range g.members {
+			if m.peer != p {
+				m.serve()
+			}
+		}
+	}
+}
