@@ -1,11 +1,12 @@
 // Package fair shares few slots among many clients, one of which may want them all: verifications
 // of passwords, handshakes, connections to an upstream.
 //
-//	queue.go   who is next: networks take turns
+//	queue.go  who is next: networks take turns
 //	slots.go  a number of slots, and a Queue for them
 package fair
 
 import (
+	"cmp"
 	"container/list"
 	"iter"
 	"net/netip"
@@ -20,7 +21,19 @@ import (
 //
 // The zero Queue is empty. It must not be copied, and it has no lock.
 type Queue[T any] struct {
+	// Turn, if it is not nil, belongs to several queues whose turns are compared. Their owner counts
+	// it up before each change of one of them.
+	Turn *uint64
+
 	root group[T]
+}
+
+// now is the turn that something gets that goes behind all others.
+func (q *Queue[T]) now() uint64 {
+	if q.Turn == nil {
+		return 0
+	}
+	return *q.Turn
 }
 
 // Entry is one that waits in a Queue, or has waited there.
@@ -29,6 +42,7 @@ type Entry[T any] struct {
 
 	network *group[T] // nil: does not wait any more
 	at      *list.Element
+	turn    uint64
 }
 
 // Waits reports whether e is in its queue.
@@ -43,6 +57,7 @@ type group[T any] struct {
 	inTurn  list.List                // of *group[T], or of *Entry[T]
 	members map[netip.Addr]*group[T] // those in inTurn by key; nil: they are entries
 	n       int                      // entries
+	turn    uint64                   // since when it waits for its turn
 
 	// largest is the member that had the most entries when it was last looked for, or one with more
 	// since. nil: none.
@@ -54,26 +69,32 @@ func (q *Queue[T]) Len() int { return q.root.n }
 
 // Add puts e, which does not wait anywhere, behind the others of client.
 func (q *Queue[T]) Add(client netip.Addr, e *Entry[T]) {
-	network := q.root.member(networks.SiteOf(client)).member(networks.Of(client))
-	e.network = network
+	now := q.now()
+	network := q.root.member(networks.SiteOf(client), now).member(networks.Of(client), now)
+	e.network, e.turn = network, now
 	e.at = network.inTurn.PushBack(e)
 	network.n++
 	for g := network; g.above != nil; g = g.above {
 		g.above.n++
-		if most := g.above.largest; most == nil || g.n > most.n {
-			g.above.largest = g
-		}
+		g.above.compare(g)
+	}
+}
+
+// compare notes that g has a member with as many entries.
+func (g *group[T]) compare(m *group[T]) {
+	if g.largest == nil || m.n > g.largest.n {
+		g.largest = m
 	}
 }
 
 // member returns the member of g with that key, which is the last in turn if it is new.
-func (g *group[T]) member(key netip.Addr) *group[T] {
+func (g *group[T]) member(key netip.Addr, now uint64) *group[T] {
 	m := g.members[key]
 	if m == nil {
 		if g.members == nil {
 			g.members = make(map[netip.Addr]*group[T])
 		}
-		m = &group[T]{key: key, above: g}
+		m = &group[T]{key: key, above: g, turn: now}
 		m.at = g.inTurn.PushBack(m)
 		g.members[key] = m
 	}
@@ -93,68 +114,116 @@ func (q *Queue[T]) Remove(e *Entry[T]) {
 		above := g.above
 		above.n--
 		if g.n == 0 {
-			above.inTurn.Remove(g.at)
-			delete(above.members, g.key)
-			if above.largest == g {
-				above.largest = nil
-			}
+			above.drop(g)
 		}
+	}
+}
+
+// drop takes a member out of g.
+func (g *group[T]) drop(m *group[T]) {
+	g.inTurn.Remove(m.at)
+	delete(g.members, m.key)
+	if g.largest == m {
+		g.largest = nil
 	}
 }
 
 // Take takes e out because it is served: its network and its site wait for their next turn.
 func (q *Queue[T]) Take(e *Entry[T]) {
-	for g := e.network; g != nil && g.above != nil; g = g.above {
+	if e.Waits() {
+		q.pass(e.network)
+		q.Remove(e)
+	}
+}
+
+// Served notes that an entry of client was served from another queue: here, too, its network and its
+// site wait for their next turn.
+func (q *Queue[T]) Served(client netip.Addr) {
+	if site := q.root.members[networks.SiteOf(client)]; site != nil {
+		if network := site.members[networks.Of(client)]; network != nil {
+			q.pass(network)
+		} else {
+			q.pass(site)
+		}
+	}
+}
+
+// pass moves g, and what it belongs to, behind the others.
+func (q *Queue[T]) pass(g *group[T]) {
+	for ; g.above != nil; g = g.above {
+		g.turn = q.now()
 		g.above.inTurn.MoveToBack(g.at)
 	}
-	q.Remove(e)
+}
+
+// Move moves all entries of a site to another queue with the same Turn, where it keeps its turn. The
+// site must have none there.
+func (q *Queue[T]) Move(site netip.Addr, to *Queue[T]) {
+	g := q.root.members[site]
+	if g == nil {
+		return
+	}
+	q.root.drop(g)
+	q.root.n -= g.n
+	g.above = &to.root
+	g.at = to.root.inTurn.PushBack(g)
+	for e := g.at.Prev(); e != nil && e.Value.(*group[T]).turn > g.turn; e = g.at.Prev() {
+		to.root.inTurn.MoveBefore(g.at, e) // past those that have come since its last turn
+	}
+	if to.root.members == nil {
+		to.root.members = make(map[netip.Addr]*group[T])
+	}
+	to.root.members[site] = g
+	to.root.n += g.n
+	to.root.compare(g)
 }
 
 // Next returns the entry whose turn it is, nil if none waits.
 func (q *Queue[T]) Next() *Entry[T] {
-	for e := range q.InTurn(nil) {
+	for e := range q.Firsts(nil) {
 		return e
 	}
 	return nil
 }
 
-// InTurn yields entries until no more can be served. The caller takes the ones that it can serve,
-// and no others; then it is the turn of the next site. For the entries that it leaves it sees the
-// others of the same site first. It sees none of a site (networks.SiteOf) that may, if it is not nil,
-// does not let in.
-func (q *Queue[T]) InTurn(may func(site netip.Addr) bool) iter.Seq[*Entry[T]] {
+// Before reports whether it is an entry's turn in q before it is one's in another queue. Both queues
+// have the same Turn, and entries.
+func (q *Queue[T]) Before(other *Queue[T]) bool {
+	a, b := q.Next(), other.Next()
+	return cmp.Or(cmp.Compare(a.network.above.turn, b.network.above.turn),
+		cmp.Compare(a.network.turn, b.network.turn), cmp.Compare(a.turn, b.turn)) < 0
+}
+
+// Firsts yields, in turn, the entry of each network that has waited for longest. It yields none of a
+// site (networks.SiteOf) that may, if it is not nil, does not let in.
+func (q *Queue[T]) Firsts(may func(site netip.Addr) bool) iter.Seq[*Entry[T]] {
 	return func(yield func(*Entry[T]) bool) {
-		for served := true; served; {
-			served = false
-			// A site that is served moves behind the others, so it is seen again before the end.
-			for site := range elements[*group[T]](&q.root.inTurn) {
-				if may != nil && !may(site.key) {
-					continue
-				}
-				taken, more := site.offer(yield)
-				if !more {
+		for site := range elements[*group[T]](&q.root.inTurn) {
+			if may != nil && !may(site.key) {
+				continue
+			}
+			for network := range elements[*group[T]](&site.inTurn) {
+				if !yield(network.inTurn.Front().Value.(*Entry[T])) {
 					return
 				}
-				served = served || taken
 			}
 		}
 	}
 }
 
-// offer yields the entries of a site until one of them is taken, and reports whether one was, and
-// whether the caller wants more.
-func (g *group[T]) offer(yield func(*Entry[T]) bool) (taken, more bool) {
-	for network := range elements[*group[T]](&g.inTurn) {
-		for e := range elements[*Entry[T]](&network.inTurn) {
-			if !yield(e) {
-				return false, false
-			}
-			if !e.Waits() {
-				return true, true
+// All yields all entries, those of a network in turn.
+func (q *Queue[T]) All() iter.Seq[*Entry[T]] {
+	return func(yield func(*Entry[T]) bool) {
+		for site := range elements[*group[T]](&q.root.inTurn) {
+			for network := range elements[*group[T]](&site.inTurn) {
+				for e := range elements[*Entry[T]](&network.inTurn) {
+					if !yield(e) {
+						return
+					}
+				}
 			}
 		}
 	}
-	return false, true
 }
 
 // elements yields what is in l. What is yielded may be removed or moved meanwhile.
@@ -213,9 +282,7 @@ func (g *group[T]) beyond(n int) *group[T] {
 		return nil
 	}
 	for _, m := range g.members {
-		if g.largest == nil || m.n > g.largest.n {
-			g.largest = m
-		}
+		g.compare(m)
 	}
 	if g.largest == nil || g.largest.n < least {
 		return nil

@@ -68,27 +68,106 @@ func TestUnixClientsAreOne(t *testing.T) {
 	}
 }
 
-// TestInTurn leaves entries that cannot be served: they keep their turn, and the others of their
-// site are seen before the next site is.
-func TestInTurn(t *testing.T) {
-	var q fair.Queue[string]
-	add(&q, "192.0.2.1 x1", "192.0.2.1 a", "192.0.2.1 b", "192.0.2.2 x2", "192.0.2.3 c", "192.0.2.3 d")
-	var seen []string
-	for e := range q.InTurn(nil) {
-		if strings.HasPrefix(e.Value, "x") {
-			continue
+// several is queues whose turns are compared, each for entries of its own kind.
+type several struct {
+	turn   uint64
+	queues []*fair.Queue[string]
+}
+
+func newSeveral(n int) *several {
+	s := new(several)
+	for range n {
+		s.queues = append(s.queues, &fair.Queue[string]{Turn: &s.turn})
+	}
+	return s
+}
+
+// add puts entries into a queue, each of which is "address name".
+func (s *several) add(i int, entries ...string) {
+	for _, e := range entries {
+		client, _, _ := strings.Cut(e, " ")
+		s.turn++
+		s.queues[i].Add(netip.MustParseAddr(client), &entry{Value: e})
+	}
+}
+
+// serve serves up to n entries of the queues from the one with that number on, and returns their
+// names.
+func (s *several) serve(from, n int) string {
+	var names []string
+	for len(names) < n {
+		var first *fair.Queue[string]
+		for _, q := range s.queues[from:] {
+			if q.Len() > 0 && (first == nil || q.Before(first)) {
+				first = q
+			}
 		}
-		seen = append(seen, e.Value)
-		q.Take(e)
-		if len(seen) == 3 {
+		if first == nil {
 			break
 		}
+		e := first.Next()
+		address, name, _ := strings.Cut(e.Value, " ")
+		s.turn++
+		for _, q := range s.queues {
+			q.Served(netip.MustParseAddr(address))
+		}
+		first.Remove(e)
+		names = append(names, name)
 	}
-	if got := strings.Join(seen, " "); got != "a c b" {
-		t.Errorf("served %s", got)
+	return strings.Join(names, " ")
+}
+
+// TestTurnsOfSeveral: entries that cannot be served keep their turn in their own queue, and in the
+// others it is as if all of a client were in one.
+func TestTurnsOfSeveral(t *testing.T) {
+	const a, b, c = "192.0.2.1 ", "192.0.2.2 ", "192.0.2.3 "
+	s := newSeveral(2)
+	s.add(0, a+"x1", a+"x2", b+"x3")
+	s.add(1, a+"1", a+"2", b+"3", c+"4")
+	if got := s.serve(1, 3); got != "1 3 4" {
+		t.Errorf("of the second queue: %s", got)
 	}
-	if got := drain(&q); got != "x2 d x1" {
-		t.Errorf("then %s", got)
+	if got := s.serve(0, 9); got != "x1 x3 x2 2" {
+		t.Errorf("of both: %s", got)
+	}
+
+	s = newSeveral(2) // the networks of a site
+	s.add(0, "2001:db8:0:1::1 1", "2001:db8:0:1::2 2", "2001:db8:0:1::3 3")
+	s.add(1, "2001:db8:0:2::1 4", "2001:db8:0:2::1 5")
+	if got := s.serve(0, 9); got != "1 4 2 5 3" {
+		t.Errorf("networks: %s", got)
+	}
+
+	s = newSeveral(2) // a site moves with all it has, and keeps its turn
+	s.add(0, a+"1", a+"2", b+"3")
+	s.add(1, c+"4")
+	s.queues[0].Move(netip.MustParseAddr("192.0.2.1"), s.queues[1])
+	s.queues[0].Move(netip.MustParseAddr("192.0.2.9"), s.queues[1])
+	if x, y := s.queues[0].Len(), s.queues[1].Len(); x != 1 || y != 3 {
+		t.Errorf("%d and %d wait", x, y)
+	}
+	if got := s.serve(0, 9); got != "1 3 4 2" {
+		t.Errorf("after a move: %s", got)
+	}
+}
+
+// TestFirsts: of each network the one that has waited for longest, of the sites that are asked for.
+func TestFirsts(t *testing.T) {
+	var q fair.Queue[string]
+	add(&q, "192.0.2.1 a", "192.0.2.1 b", "192.0.2.2 c", "2001:db8:0:1::1 d", "2001:db8:0:2::1 e")
+	var seen []string
+	for e := range q.Firsts(func(site netip.Addr) bool { return site.String() != "192.0.2.2" }) {
+		seen = append(seen, e.Value)
+	}
+	if got := strings.Join(seen, " "); got != "a d e" {
+		t.Error(got)
+	}
+	seen = nil
+	for e := range q.All() {
+		seen = append(seen, e.Value)
+	}
+	if got := strings.Join(seen, " "); got != "a b c d e" {
+		t.Error(got)
 	}
 }
 

@@ -71,8 +71,8 @@ func (p *Pool) verdict(it *peer, id string) *verdict {
 // it works again. If it was the last one that worked, they can go to any other that has room. The
 // caller holds the pool's lock.
 func (m *member) serveAll() {
-	for g := range m.peer.waiting.groups { // serve may remove some
-		for _, other := range g.members {
+	for _, k := range slices.Clone(m.peer.waiting.kinds) { // serve may remove some
+		for _, other := range k.group.members {
 			other.serve()
 		}
 	}

@@ -7,7 +7,7 @@ func (p *Pool) Waiting() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, it := range p.peers {
-		n += it.waiting.tickets.Len()
+		n += it.waiting.len()
 	}
 	return n
 }

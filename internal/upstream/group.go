@@ -221,7 +221,7 @@ func (g *Group) has(tried []*peer) bool {
 // crowded reports whether an earlier request waits.
 func (g *Group) crowded(tried []*peer) bool {
 	for m := range g.untried(tried) {
-		if m.peer.waiting.tickets.Len() > 0 {
+		if len(m.peer.waiting.kinds) > 0 {
 			return true
 		}
 	}

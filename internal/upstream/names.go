@@ -95,8 +95,8 @@ func (h *host) lead(all []netip.Addr) {
 		if p.host != h {
 			continue
 		}
-		for g := range p.waiting.groups {
-			waiting[g] = true
+		for _, k := range p.waiting.kinds {
+			waiting[k.group] = true
 		}
 		if at, err := netip.ParseAddrPort(p.address); err != nil || !slices.Contains(all, at.Addr()) {
 			p.leave()
@@ -186,7 +186,7 @@ func (g *Group) sync() {
 		}
 	}
 	var waiting []*ticket
-	for e := range g.waiting.InTurn(nil) {
+	for e := range g.waiting.All() {
 		waiting = append(waiting, e.Value)
 	}
 	for _, tk := range waiting {

@@ -24,15 +24,70 @@ type entry = fair.Entry[*ticket]
 // spot is a ticket's position in the queue of a peer.
 type spot struct {
 	peer *peer
+	kind *kind
 	*entry
 }
 
 // queue is the requests that wait for a slot at one address. Their clients take turns, as in
-// fair.Queue. Thousands may give up at once, and a slot that becomes free must not cost a look at
-// each that waits. The pool's lock guards it; the zero value is empty.
+// fair.Queue. Thousands may wait and give up at once, so neither a new request nor a slot that
+// becomes free may cost a look at each: where one request of a kind can have no slot, no other of
+// that kind is looked at. The pool's lock guards it; the zero value is empty.
 type queue struct {
-	tickets fair.Queue[*ticket]
-	groups  map[*Group]int // how many are of each route
+	kinds []*kind // those of which requests wait
+	turn  uint64  // of all their lines
+}
+
+// kind is the requests of one route that have tried the same upstreams and want to come back to the
+// same one: if one of them can have a slot at an address, so can the others, as far as the slot is
+// not spare.
+type kind struct {
+	group  *Group
+	tried  []*peer
+	home   uint64
+	lines  [2]fair.Queue[*ticket] // of the sites that have no slot there; of the others
+	passed bool                   // as long as serve runs: it can have no slot now
+}
+
+func (k *kind) len() int { return k.lines[0].Len() + k.lines[1].Len() }
+
+// len returns how many requests wait.
+func (q *queue) len() (n int) {
+	for _, k := range q.kinds {
+		n += k.len()
+	}
+	return n
+}
+
+// kind returns the kind of a request's lease.
+func (q *queue) kind(l *Lease) *kind {
+	for _, k := range q.kinds {
+		if k.group == l.group && k.home == l.Home && sameSet(k.tried, l.tried) {
+			return k
+		}
+	}
+	k := &kind{group: l.group, tried: l.tried, home: l.Home}
+	for i := range k.lines {
+		k.lines[i].Turn = &q.turn
+	}
+	q.kinds = append(q.kinds, k)
+	return k
+}
+
+// sameSet reports whether a and b, which name nothing twice, have the same elements.
+func sameSet(a, b []*peer) bool {
+	return len(a) == len(b) &&
+		!slices.ContainsFunc(a, func(p *peer) bool { return !slices.Contains(b, p) })
+}
+
+// move notes that a site has its first slot, or has none any more.
+func (q *queue) move(site netip.Addr, hasNone bool) {
+	for _, k := range q.kinds {
+		if hasNone {
+			k.lines[1].Move(site, &k.lines[0])
+		} else {
+			k.lines[0].Move(site, &k.lines[1])
+		}
+	}
 }
 
 // enter has the request wait, behind the others of its client. The caller holds the pool's lock,
@@ -101,11 +156,15 @@ func (l *Lease) Pressed(long time.Duration) bool {
 	l.group.pool.mu.Lock()
 	defer l.group.pool.mu.Unlock()
 	own, slots := networks.SiteOf(l.client), l.at.holders.slots
-	for e := range l.at.waiting.tickets.InTurn(func(site netip.Addr) bool {
-		return site == own || slots[site] < slots[own]
-	}) {
-		if time.Since(e.Value.since) >= long {
-			return true
+	for _, k := range l.at.waiting.kinds {
+		for i := range k.lines {
+			for e := range k.lines[i].Firsts(func(site netip.Addr) bool {
+				return site == own || slots[site] < slots[own]
+			}) {
+				if time.Since(e.Value.since) >= long {
+					return true
+				}
+			}
 		}
 	}
 	return false
@@ -113,47 +172,61 @@ func (l *Lease) Pressed(long time.Duration) bool {
 
 // join puts the ticket into the queue of p.
 func (tk *ticket) join(p *peer) {
-	q := &p.waiting
-	if q.groups == nil {
-		q.groups = make(map[*Group]int)
+	q, client := &p.waiting, tk.lease.client
+	s := spot{p, q.kind(tk.lease), &entry{Value: tk}}
+	line := &s.kind.lines[0]
+	if !p.hasNone(networks.SiteOf(client)) {
+		line = &s.kind.lines[1]
 	}
-	q.groups[tk.lease.group]++
-	e := &entry{Value: tk}
-	q.tickets.Add(tk.lease.client, e)
-	tk.spots = append(tk.spots, spot{p, e})
+	q.turn++
+	line.Add(client, s.entry)
+	tk.spots = append(tk.spots, s)
 }
 
 // leave takes the ticket out of the queue at p, if it is there.
 func (tk *ticket) leave(p *peer) {
 	for i, s := range tk.spots {
 		if s.peer == p {
-			s.peer.waiting.tickets.Remove(s.entry)
-			s.peer.waiting.left(tk.lease.group)
+			s.leave()
 			tk.spots = slices.Delete(tk.spots, i, i+1)
 			return
 		}
 	}
 }
 
-// withdraw takes the ticket out of all queues.
-func (tk *ticket) withdraw() { tk.end((*fair.Queue[*ticket]).Remove) }
-
-// end takes the ticket out of all queues, with Take or Remove of fair.Queue.
-func (tk *ticket) end(out func(*fair.Queue[*ticket], *entry)) {
-	g := tk.lease.group
-	for _, s := range tk.spots {
-		out(&s.peer.waiting.tickets, s.entry)
-		s.peer.waiting.left(g)
+// leave takes the ticket out of the queue.
+func (s spot) leave() {
+	s.kind.lines[0].Remove(s.entry) // whichever line it is in
+	if s.kind.len() == 0 {
+		q := &s.peer.waiting
+		i := slices.Index(q.kinds, s.kind)
+		q.kinds = slices.Delete(q.kinds, i, i+1)
 	}
-	tk.spots = nil
-	out(&g.waiting, &tk.own)
 }
 
-// left notes that a ticket of g is not in the queue any more.
-func (q *queue) left(g *Group) {
-	if q.groups[g]--; q.groups[g] == 0 {
-		delete(q.groups, g)
+// withdraw takes the ticket out of all queues.
+func (tk *ticket) withdraw() {
+	for _, s := range tk.spots {
+		s.leave()
 	}
+	tk.spots = nil
+	tk.lease.group.waiting.Remove(&tk.own)
+}
+
+// served is withdraw for a ticket that gets its slot: it was its client's turn in all queues.
+func (tk *ticket) served() {
+	l := tk.lease
+	for _, s := range tk.spots {
+		q := &s.peer.waiting
+		q.turn++
+		for _, k := range q.kinds {
+			for i := range k.lines {
+				k.lines[i].Served(l.client)
+			}
+		}
+	}
+	l.group.waiting.Served(l.client)
+	tk.withdraw()
 }
 
 // serve gives slots to the requests that wait, as it is their turn, and first to those whose site
@@ -161,34 +234,36 @@ func (q *queue) left(g *Group) {
 // answer would hold up all routes, though only one of them has the low limit. What it leaves can
 // have no slot until one becomes free, or is spare no more.
 func (p *peer) serve() {
-	if p.hasRoom() && p.serveThose(p.hasNone) && p.serveThose(p.hasRoomFor) {
-		p.spareEnds()
+	for _, k := range p.waiting.kinds {
+		k.passed = false
 	}
+	for k, e := p.next(); k != nil; k, e = p.next() {
+		if tk := e.Value; tk.lease.take() {
+			tk.served()
+			tk.promise.Resolve(struct{}{})
+		} else {
+			k.passed = true
+		}
+	}
+	p.spareEnds()
 }
 
-// serveThose serves the requests of the sites that may have a slot. It reports whether there is
-// still room.
-func (p *peer) serveThose(may func(site netip.Addr) bool) bool {
-	var none *Group // none of its members has a slot for a request of the site that has tried nothing
-	for e := range p.waiting.tickets.InTurn(func(site netip.Addr) bool {
-		none = nil
-		return may(site)
-	}) {
-		tk := e.Value
-		l := tk.lease
-		if l.tried == nil && l.group == none || !l.room(p) { // in this order: it is for all that wait
-			continue
-		}
-		switch {
-		case l.take():
-			tk.end((*fair.Queue[*ticket]).Take)
-			tk.promise.Resolve(struct{}{})
-			if !p.hasRoom() {
-				return false
+// next returns the request whose turn it is at p, among those for which it has room.
+func (p *peer) next() (best *kind, e *entry) {
+	for i := range 2 {
+		var line *fair.Queue[*ticket]
+		for _, k := range p.waiting.kinds {
+			here := &k.lines[i]
+			if k.passed || here.Len() == 0 || !k.group.room(p) || i == 1 && k.group.spares(p) {
+				continue
 			}
-		case l.tried == nil && l.Home == 0:
-			none = l.group
+			if best == nil || here.Before(line) {
+				best, line = k, here
+			}
+		}
+		if best != nil {
+			return best, line.Next()
 		}
 	}
-	return true
+	return nil, nil
 }

@@ -16,7 +16,7 @@ func (g *Group) Report() (all []metrics.Upstream) {
 				row.Up = row.Up || !m.out() && m.avoid.IsZero()
 				row.Active += m.active
 				row.Idle += len(m.idle)
-				row.Waiting = max(row.Waiting, m.peer.waiting.tickets.Len())
+				row.Waiting = max(row.Waiting, m.peer.waiting.len())
 			}
 		}
 		all = append(all, row)

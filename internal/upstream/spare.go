@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/lwango/lwango/internal/networks"
@@ -39,7 +40,9 @@ func (l *Lease) hold(p *peer, now time.Time) {
 		h.spare[0] = now.Add(spareFor)
 	}
 	h.last = site
-	h.slots[site]++
+	if h.slots[site]++; h.slots[site] == 1 {
+		p.waiting.move(site, false)
+	}
 }
 
 // letGo notes that the lease gives its slot at p back.
@@ -50,6 +53,7 @@ func (l *Lease) letGo(p *peer) {
 	h, site := &p.holders, networks.SiteOf(l.client)
 	if h.slots[site]--; h.slots[site] == 0 {
 		delete(h.slots, site)
+		p.waiting.move(site, true)
 	}
 }
 
@@ -76,35 +80,10 @@ func (g *Group) spares(p *peer) bool {
 	return most > 0 && left <= most && time.Now().Before(p.holders.spare[left-1])
 }
 
-// roomFor is room for a request of a site.
-func (g *Group) roomFor(p *peer, site netip.Addr) bool {
-	return g.room(p) && (!g.spares(p) || p.hasNone(site))
-}
-
-// room is roomFor for the request.
+// room reports whether the request may have another connection to p.
 func (l *Lease) room(p *peer) bool {
 	g := l.group
 	return g.room(p) && (!g.spares(p) || p.hasNone(networks.SiteOf(l.client)))
-}
-
-// hasRoom reports whether a route whose requests wait may have another connection.
-func (p *peer) hasRoom() bool {
-	for g := range p.waiting.groups {
-		if g.room(p) {
-			return true
-		}
-	}
-	return false
-}
-
-// hasRoomFor is hasRoom for the requests of a site.
-func (p *peer) hasRoomFor(site netip.Addr) bool {
-	for g := range p.waiting.groups {
-		if g.roomFor(p, site) {
-			return true
-		}
-	}
-	return false
 }
 
 // spareEnds has the requests that wait served when a slot is spare no more: no other event may
@@ -115,7 +94,8 @@ func (p *peer) spareEnds() {
 	if !now.Before(until) {
 		until = h.spare[0]
 	}
-	if h.waits || p.waiting.tickets.Len() == 0 || !now.Before(until) {
+	if h.waits || !now.Before(until) ||
+		!slices.ContainsFunc(p.waiting.kinds, func(k *kind) bool { return k.group.room(p) }) {
 		return
 	}
 	h.waits = true

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"time"
 )
 
@@ -33,14 +34,12 @@ func (l *Lease) home(now time.Time) *member {
 // has no Secret. There must have been a slot.
 func (l *Lease) At() uint64 { return l.last.id }
 
-// leaveHome gives slots elsewhere to the requests that have waited for p only. It is called when p
-// is passed over. The caller holds the pool's lock.
+// leaveHome gives slots elsewhere to the requests that have waited for p only: because their clients
+// come back to it, or because the others are backups. It is called when p is passed over. The caller
+// holds the pool's lock.
 func (p *peer) leaveHome() {
-	for g := range p.waiting.groups {
-		if g.Secret == nil {
-			continue
-		}
-		for _, m := range g.members {
+	for _, k := range slices.Clone(p.waiting.kinds) { // serve may remove some
+		for _, m := range k.group.members {
 			if m.peer != p {
 				m.serve()
 			}
