@@ -106,4 +106,4 @@ func Unread(req *Request) (unread, held int) {
 }
 
 // Grown returns by how many bytes windows of HTTP/2 have grown.
-func Grown(s *Server) int64 { return s.windows.taken.Load() }
+func Grown(s *Server) int64 { return s.windows.Taken() }

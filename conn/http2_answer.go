@@ -19,10 +19,10 @@ func (st *h2stream) interim(status int, fields []Field) {
 		return
 	}
 	s := st.s
-	at := s.beginHead(st.id, 0, status)
+	at := s.beginHead(st.ID, 0, status)
 	for _, f := range fields {
 		if !http1.Framing(f.Name) && http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
-			s.out = http2.AppendField(s.out, f.Name, f.Value)
+			s.Out = http2.AppendField(s.Out, f.Name, f.Value)
 		}
 	}
 	s.endHead(at)
@@ -45,18 +45,18 @@ func (st *h2stream) head(p *plan) {
 	if p.bare || p.extent == byLength && p.length == 0 {
 		flags, st.ended = http2.EndStream, true
 	}
-	at := s.beginHead(st.id, flags, p.status)
+	at := s.beginHead(st.ID, flags, p.status)
 	port, set := s.port, s.set
 	port.refresh(set)
 	if !p.overridden {
-		s.out = append(s.out, port.encoded...)
+		s.Out = append(s.Out, port.encoded...)
 	} else {
 		if !p.dated {
-			s.out = append(s.out, port.encodedDate...)
+			s.Out = append(s.Out, port.encodedDate...)
 		}
 		for _, f := range set.Headers {
 			if !has(p.fields, f.Name) && http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
-				s.out = http2.AppendField(s.out, f.Name, f.Value)
+				s.Out = http2.AppendField(s.Out, f.Name, f.Value)
 			}
 		}
 	}
@@ -66,13 +66,13 @@ func (st *h2stream) head(p *plan) {
 			!p.dated && ascii.EqualFold(f.Name, "Date") {
 			continue
 		}
-		s.out = http2.AppendField(s.out, f.Name, f.Value)
+		s.Out = http2.AppendField(s.Out, f.Name, f.Value)
 	}
 	if p.contentType != "" {
-		s.out = http2.AppendField(s.out, "Content-Type", p.contentType)
+		s.Out = http2.AppendField(s.Out, "Content-Type", p.contentType)
 	}
 	if p.extent == byLength {
-		s.out = http2.AppendLength(s.out, p.length)
+		s.Out = http2.AppendLength(s.Out, p.length)
 	}
 	s.endHead(at)
 }
@@ -84,10 +84,10 @@ func (st *h2stream) data(p []byte) error {
 		return st.err
 	}
 	if st.duplexing {
-		if len(st.pending) == 0 && st.writing.MaxRate <= 0 {
+		if st.writing.MaxRate <= 0 {
 			p = st.sendNow(p)
 		}
-		st.pending = append(st.pending, p...)
+		st.Pending = append(st.Pending, p...)
 		st.allow()
 		return nil
 	}
@@ -102,7 +102,7 @@ func (st *h2stream) data(p []byte) error {
 		}
 		p = p[len(piece):]
 		if piece = st.sendNow(piece); len(piece) > 0 {
-			st.pending = piece
+			st.Pending = piece
 			st.allow()
 			if err := st.awaitSent(); err != nil {
 				return err
@@ -112,25 +112,15 @@ func (st *h2stream) data(p []byte) error {
 	return st.err
 }
 
-// sendNow gathers what can go out before all else, and returns the rest.
-func (st *h2stream) sendNow(p []byte) []byte {
-	for s := st.s; len(p) > 0 && s.quick(st); {
-		n := int(min(int64(len(p)), int64(s.frame), st.window, s.window))
-		s.frameOf(st, p[:n])
-		p = p[n:]
-	}
-	return p
-}
-
 // allow queues what is pending, as far as MaxRate lets it.
 func (st *h2stream) allow() {
-	st.allowed = len(st.pending)
+	st.Allowed = len(st.Pending)
 	if st.duplexing && st.writing.MaxRate > 0 {
-		if st.allowed = 0; st.out.Pause(st.s.port.loop) == 0 {
-			st.allowed = min(len(st.pending), st.out.Piece())
+		if st.Allowed = 0; st.out.Pause(st.s.port.loop) == 0 {
+			st.Allowed = min(len(st.Pending), st.out.Piece())
 		}
 	}
-	st.requeue()
+	st.s.Requeue(&st.Sender)
 	st.s.wake()
 }
 
@@ -144,13 +134,13 @@ func (st *h2stream) sleep(d time.Duration) {
 
 // awaitSent waits until the session has taken what is pending.
 func (st *h2stream) awaitSent() error {
-	for len(st.pending) > 0 && st.err == nil {
-		if pause := st.out.Pause(st.s.port.loop); st.allowed == 0 && pause > 0 {
+	for len(st.Pending) > 0 && st.err == nil {
+		if pause := st.out.Pause(st.s.port.loop); st.Allowed == 0 && pause > 0 {
 			st.sleep(pause)
 		} else if err := st.wait(&st.out, false, true); err != nil {
 			st.tooSlow(err)
 		}
-		if st.allowed == 0 && len(st.pending) > 0 {
+		if st.Allowed == 0 && len(st.Pending) > 0 {
 			st.allow()
 		}
 	}
@@ -169,8 +159,8 @@ func (st *h2stream) expired() bool {
 
 // tooSlow ends the stream of a client that does not take what is sent.
 func (st *h2stream) tooSlow(err error) {
-	st.unqueue()
-	st.pending, st.allowed = nil, 0
+	st.s.Unqueue(&st.Sender)
+	st.Pending, st.Allowed = nil, 0
 	st.reset(http2.Cancel)
 	st.err = err
 	st.x.canceled(loop.ErrClientGone)
@@ -206,23 +196,19 @@ func (st *h2stream) end(trailer []Field) {
 		return
 	}
 	s := st.s
-	if len(st.pending) > 0 { // a Duplex that ends writes it
+	if len(st.Pending) > 0 { // a Duplex that ends writes it
 		return
 	}
 	st.ended = true
 	if len(trailer) > 0 {
-		at := s.beginBlock(st.id, http2.EndStream)
+		at := s.BeginBlock(st.ID, http2.EndStream)
 		for _, f := range trailer {
-			s.out = http2.AppendField(s.out, f.Name, f.Value)
+			s.Out = http2.AppendField(s.Out, f.Name, f.Value)
 		}
 		s.endHead(at)
 		return
 	}
-	if st.lastBatch == s.batch && st.lastBatch != 0 { // its last frame has not gone out
-		s.out[st.lastFrame+4] |= http2.EndStream
-		return
-	}
-	s.out = http2.AppendHeader(s.out, http2.Data, http2.EndStream, st.id, 0)
+	s.End(&st.Sender)
 	s.wake()
 }
 
@@ -245,7 +231,7 @@ func (st *h2stream) abort(err error) error {
 func (st *h2stream) writeError() error { return st.err }
 
 // sent implements carrier.
-func (st *h2stream) sent(n int64) int64 { return max(n-int64(len(st.pending)), 0) }
+func (st *h2stream) sent(n int64) int64 { return max(n-int64(len(st.Pending)), 0) }
 
 // setReadDeadline implements carrier.
 func (st *h2stream) setReadDeadline(by time.Time) { st.in.SetDeadline(st.thread.Loop(), by) }
@@ -280,9 +266,9 @@ func (st *h2stream) endDuplex() {
 // dropDuplex implements carrier.
 func (st *h2stream) dropDuplex() {
 	st.duplexing = false
-	if len(st.pending) > 0 {
-		st.unqueue()
-		st.pending = nil
+	if len(st.Pending) > 0 {
+		st.s.Unqueue(&st.Sender)
+		st.Pending = nil
 		st.reset(http2.InternalError)
 	}
 }
@@ -292,15 +278,15 @@ func (st *h2stream) held() int {
 	if st.err != nil {
 		return 0
 	}
-	return len(st.pending)
+	return len(st.Pending)
 }
 
 // sendHeld implements carrier. The session sends what is held by itself.
 func (st *h2stream) sendHeld() (int, error) {
-	if st.err == nil && len(st.pending) > 0 {
+	if st.err == nil && len(st.Pending) > 0 {
 		if _, err := st.out.Left(st.s.port.loop); err != nil {
 			st.tooSlow(err)
-		} else if st.allowed == 0 {
+		} else if st.Allowed == 0 {
 			st.allow()
 		}
 	}
@@ -318,7 +304,7 @@ func (st *h2stream) awaitDuplex(limit time.Duration, read bool, sources []loop.S
 		_, err := st.thread.AwaitAny(limit, sources...)
 		return err
 	}
-	if pause := st.out.Pause(lp); room && st.allowed == 0 && pause > 0 {
+	if pause := st.out.Pause(lp); room && st.Allowed == 0 && pause > 0 {
 		least, room = shorter(least, pause), false // room is not what it waits for
 	}
 	for _, w := range []struct {

@@ -1,80 +1,48 @@
 package conn
 
-import (
-	"slices"
-	"sync"
+import "github.com/lwango/lwango/internal/http2"
 
-	"github.com/lwango/lwango/internal/http2"
-)
-
-// inputs are for sessions that have something to read.
-var inputs = sync.Pool{New: func() any { return new([inputSize]byte) }}
-
-// outputs are for what they send.
-var outputs = sync.Pool{New: func() any { return new([outputSize]byte) }}
-
-// frames acts on the frames that have come as a whole. An error that is a http2.Code ends the
-// connection.
-func (s *session) frames() error {
+// frames acts on the frames that have come as a whole. A code other than NoError ends the connection.
+func (s *session) frames() http2.Code {
 	if s.flags&greeted == 0 {
-		have := s.in[s.r:s.w]
+		have := s.Unused()
 		n := min(len(have), len(http2.Preface))
 		if string(have[:n]) != http2.Preface[:n] {
 			return http2.ProtocolError
 		}
 		if n < len(http2.Preface) {
-			return nil
+			return http2.NoError
 		}
-		s.r += n
+		s.Use(n)
 		s.flags |= greeted
 	}
-	for s.w-s.r >= http2.HeaderSize && s.flags&failing == 0 {
-		h := http2.ParseHeader(s.in[s.r:])
-		code, onStream := h.CheckLength()
-		if code != http2.NoError && !onStream {
+	now := s.Loop().Time().Unix()
+	for s.flags&failing == 0 {
+		h, payload, ok, code := s.Next(now)
+		if !ok {
 			return code
-		}
-		if s.blockStream != 0 && (h.Type != http2.Continuation || h.Stream != s.blockStream) ||
-			s.blockStream == 0 && h.Type == http2.Continuation {
-			return http2.ProtocolError
-		}
-		if s.flags&settled == 0 && (h.Type != http2.SettingsFrame || h.Flags&http2.Ack != 0) {
-			return http2.ProtocolError
-		}
-		end := s.r + http2.HeaderSize + int(h.Length)
-		if end > s.w {
-			return nil
-		}
-		payload := s.in[s.r+http2.HeaderSize : end]
-		s.r = end
-		if h.Type == http2.Data || h.Type == http2.Headers {
-			var ok bool
-			if payload, ok = http2.Unpad(h.Flags, payload); !ok {
-				return http2.ProtocolError
-			}
-		}
-		if onStream && code != http2.NoError {
-			s.resetStream(h.Stream, code)
-			continue
-		}
-		if now := s.Loop().Time().Unix(); now-s.idleFrom >= 60 {
-			s.idle, s.idleFrom = min(s.idle, 0), now // a client that pings every second is not a flood
-		}
-		if s.idle++; s.idle > maxIdle {
-			return http2.EnhanceYourCalm
 		}
 		if code := s.act(h, payload); code != http2.NoError {
 			return code
 		}
 	}
-	return nil
+	return http2.NoError
 }
 
 // act acts on one frame.
 func (s *session) act(h http2.Header, payload []byte) http2.Code {
 	var st *h2stream
 	if h.Stream != 0 {
-		if h.Stream%2 == 0 && h.Type != http2.Priority {
+		if h.Type == http2.Priority {
+			switch {
+			case h.Length != 5:
+				s.resetStream(h.Stream, http2.FrameSizeError)
+			case http2.Uint32(payload)&^(1<<31) == h.Stream:
+				s.resetStream(h.Stream, http2.ProtocolError)
+			}
+			return http2.NoError
+		}
+		if h.Stream%2 == 0 {
 			return http2.ProtocolError // the server opens none
 		}
 		if st = s.find(h.Stream); st == nil && len(s.remnants) > 0 && h.Type != http2.Continuation {
@@ -85,7 +53,7 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 		out := s.state(st, h.Stream).Accept(h.Type)
 		if out.Code != http2.NoError {
 			if h.Type == http2.Data { // it counts all the same
-				if s.credit -= int64(h.Length); s.credit < 0 {
+				if !s.Inflow.Came(int64(h.Length)) {
 					return http2.FlowControlError
 				}
 				s.unread(int(h.Length))
@@ -103,36 +71,37 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 	switch h.Type {
 	case http2.Data:
 		return s.data(h, st, payload)
-	case http2.Headers:
-		return s.headers(h, payload)
-	case http2.Continuation:
-		return s.continuation(h, payload)
+	case http2.Headers, http2.Continuation:
+		return s.block(h, payload)
 	case http2.RSTStream:
 		if st != nil {
 			s.drop(st)
 			return s.countReset()
 		}
 	case http2.SettingsFrame:
-		return s.settings(h, payload)
+		return s.Settings(h, payload, nil)
 	case http2.PushPromise:
 		return http2.ProtocolError
 	case http2.Ping:
 		if h.Flags&http2.Ack == 0 {
-			s.out = http2.AppendHeader(s.out, http2.Ping, http2.Ack, 0, len(payload))
-			s.out = append(s.out, payload...)
+			s.Ping(http2.Ack, string(payload))
 		} else {
 			s.measured(payload)
 		}
 	case http2.GoAway:
 		s.goAway(http2.NoError)
 	case http2.WindowUpdate:
-		return s.windowUpdate(h, st, payload)
+		var sender *http2.Sender
+		if st != nil {
+			sender = &st.Sender
+		}
+		code := s.WindowUpdate(h, sender, payload)
+		if code == http2.NoError || h.Stream == 0 {
+			return code
+		}
+		s.resetStream(h.Stream, code)
 	case http2.PriorityUpdate:
 		return s.prioritize(http2.Uint32(payload)&^(1<<31), payload[4:])
-	case http2.Priority:
-		if http2.Uint32(payload)&^(1<<31) == h.Stream {
-			s.resetStream(h.Stream, http2.ProtocolError)
-		}
 	}
 	return http2.NoError
 }
@@ -170,7 +139,7 @@ func (s *session) countReset() http2.Code {
 
 // resetStream ends a stream because of a mistake of the client.
 func (s *session) resetStream(id uint32, code http2.Code) {
-	s.out = http2.AppendReset(s.out, id, code)
+	s.Reset(id, code)
 	if st := s.find(id); st != nil {
 		s.ignoreRest(st)
 		s.drop(st)
@@ -191,75 +160,37 @@ func (s *session) find(id uint32) *h2stream {
 	if id > s.last {
 		return nil
 	}
-	if i := slices.Index(s.ids, id); i >= 0 {
-		return s.streams[i]
+	return streamOf(s.Find(id))
+}
+
+// streamOf returns the stream that sends by it, nil for none.
+func streamOf(sender *http2.Sender) *h2stream {
+	if sender == nil {
+		return nil
 	}
-	return nil
-}
-
-// add opens a stream.
-func (s *session) add(st *h2stream) {
-	st.at = len(s.streams)
-	s.ids, s.streams = append(s.ids, st.id), append(s.streams, st)
-}
-
-// remove takes a stream out of those that are open.
-func (s *session) remove(st *h2stream) {
-	last := len(s.streams) - 1
-	moved := s.streams[last]
-	s.ids[st.at], s.streams[st.at], moved.at = moved.id, moved, st.at
-	s.streams[last] = nil
-	s.ids, s.streams = s.ids[:last], s.streams[:last]
-	st.at = -1
+	return sender.Owner.(*h2stream)
 }
 
 // forget closes a stream.
 func (s *session) forget(st *h2stream) {
-	if st.at < 0 {
+	if !st.IsOpen() {
 		return
 	}
-	s.remove(st)
-	s.recent[s.closed%uint(len(s.recent))] = st.id
+	s.Remove(&st.Sender)
+	s.recent[s.closed%uint(len(s.recent))] = st.ID
 	s.closed++
-	st.unqueue()
 	s.unread(len(st.body.buf) - st.body.r)
 	st.body.ended = st.body.ended && st.body.r == len(st.body.buf) // what is dropped here was not read
 	st.body.buf, st.body.r = nil, 0
 }
 
-// headers acts on the beginning of a field block.
-func (s *session) headers(h http2.Header, payload []byte) http2.Code {
-	if h.Flags&http2.Prioritied != 0 {
-		if len(payload) < 5 {
-			return http2.FrameSizeError
-		}
-		if http2.Uint32(payload)&^(1<<31) == h.Stream {
-			return http2.ProtocolError // a stream that depends on itself
-		}
-		payload = payload[5:]
+// block acts on a Headers or Continuation frame.
+func (s *session) block(h http2.Header, payload []byte) http2.Code {
+	block, whole, code := s.Block.Add(h, payload, int(s.set.MaxHeaderSize))
+	if !whole {
+		return code
 	}
-	if h.Flags&http2.EndHeaders != 0 {
-		return s.fields(h.Stream, h.Flags&http2.EndStream != 0, payload)
-	}
-	s.blockStream, s.blockEnds, s.fragments = h.Stream, h.Flags&http2.EndStream != 0, 0
-	s.block = append(s.block[:0], payload...)
-	return http2.NoError
-}
-
-// continuation acts on more of a field block. A block that is far longer than the fields may be, or
-// comes in too many frames, ends the connection: the table cannot be kept without reading it.
-func (s *session) continuation(h http2.Header, payload []byte) http2.Code {
-	s.fragments++
-	if len(s.block)+len(payload) > 2*int(s.set.MaxHeaderSize)+http2.FrameSize || s.fragments > maxFragments {
-		return http2.EnhanceYourCalm
-	}
-	s.block = append(s.block, payload...)
-	if h.Flags&http2.EndHeaders == 0 {
-		return http2.NoError
-	}
-	id, block := s.blockStream, s.block
-	s.blockStream, s.block = 0, nil
-	return s.fields(id, s.blockEnds, block)
+	return s.fields(h.Stream, s.Block.Ends, block)
 }
 
 // fields acts on a whole field block: a request, or the trailer section of one.
@@ -273,7 +204,7 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 	if late || s.flags&leaving != 0 || s.active >= s.set.MaxStreams {
 		// Not processed, so the client may send it again. The table has to follow.
 		var dropped http2.Fields
-		if s.dec.Decode(block, &dropped) != nil {
+		if s.Decode(block, &dropped) != nil {
 			return http2.CompressionError
 		}
 		if late {
@@ -283,24 +214,24 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 			s.ignore(id, ownWindow)
 		}
 		if s.flags&leaving == 0 {
-			s.out = http2.AppendReset(s.out, id, http2.RefusedStream)
+			s.Reset(id, http2.RefusedStream)
 			return s.countReset()
 		}
 		return http2.NoError
 	}
 	st := s.port.newStream(s, id)
 	st.fields.Reset(int(s.set.MaxHeaderSize))
-	if s.dec.Decode(block, &st.fields) != nil {
+	if s.Decode(block, &st.fields) != nil {
 		return http2.CompressionError
 	}
-	s.idle = min(s.idle, 0)
+	s.Flood.Useful()
 	p, ok := st.fields.Request(false)
 	if !ok && !st.fields.Over {
 		s.port.freeStream(st)
 		if !ends {
 			s.ignore(id, ownWindow)
 		}
-		s.out = http2.AppendReset(s.out, id, http2.ProtocolError)
+		s.Reset(id, http2.ProtocolError)
 		return s.countReset()
 	}
 	st.begin(&p, len(block), ends)
@@ -310,11 +241,15 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 func (s *session) trailer(st *h2stream, ends bool, block []byte) http2.Code {
 	trailer := new(http2.Fields)
 	trailer.Reset(8 << 10)
-	if s.dec.Decode(block, trailer) != nil {
+	if s.Decode(block, trailer) != nil {
 		return http2.CompressionError
 	}
+	if st.body.ended {
+		s.resetStream(st.ID, http2.StreamClosed)
+		return http2.NoError
+	}
 	if _, ok := trailer.Request(true); !ok || !ends || st.body.expected > 0 {
-		s.resetStream(st.id, http2.ProtocolError)
+		s.resetStream(st.ID, http2.ProtocolError)
 		return http2.NoError
 	}
 	if !trailer.Over {
@@ -327,84 +262,30 @@ func (s *session) trailer(st *h2stream, ends bool, block []byte) http2.Code {
 
 // data acts on content.
 func (s *session) data(h http2.Header, st *h2stream, content []byte) http2.Code {
-	s.credit -= int64(h.Length)
-	if s.credit < 0 {
+	n := int64(h.Length)
+	if !s.Inflow.Came(n) {
 		return http2.FlowControlError
 	}
 	b := &st.body
-	if b.credit -= int64(h.Length); b.credit < 0 {
-		s.unread(int(h.Length))
-		s.resetStream(st.id, http2.FlowControlError)
-		return http2.NoError
-	}
+	code := http2.NoError
 	ends := h.Flags&http2.EndStream != 0
-	if b.expected >= 0 {
+	if !b.flow.Came(n) {
+		code = http2.FlowControlError
+	} else if b.expected >= 0 {
 		b.expected -= int64(len(content))
 		if b.expected < 0 || ends && b.expected > 0 {
-			s.unread(int(h.Length))
-			s.resetStream(st.id, http2.ProtocolError)
-			return http2.NoError
+			code = http2.ProtocolError
 		}
 	}
-	if len(content) > 0 {
-		s.idle, s.probed = min(s.idle, 0), s.probed+int64(h.Length)
-	}
-	st.got(content, int(h.Length)-len(content), ends)
-	return http2.NoError
-}
-
-// settings acts on the client's settings.
-func (s *session) settings(h http2.Header, payload []byte) http2.Code {
-	if h.Flags&http2.Ack != 0 {
+	if code != http2.NoError {
+		s.unread(int(n))
+		s.resetStream(st.ID, code)
 		return http2.NoError
 	}
-	for ; len(payload) > 0; payload = payload[6:] {
-		setting := http2.Setting(payload[0])<<8 | http2.Setting(payload[1])
-		value := http2.Uint32(payload[2:])
-		if code := http2.CheckSetting(setting, value); code != http2.NoError {
-			return code
-		}
-		switch setting {
-		case http2.InitialWindowSize:
-			change := int64(value) - s.newWindow
-			s.newWindow = int64(value)
-			for _, st := range s.streams {
-				if st.window += change; st.window > http2.LargestWindow {
-					return http2.FlowControlError
-				}
-				if st.window <= 0 { // it waited for the connection's window
-					st.unqueue()
-				}
-				st.requeue()
-			}
-		case http2.MaxFrameSize:
-			s.frame = int(min(value, http2.FrameSize))
-		}
+	if len(content) > 0 {
+		s.Flood.Useful()
+		s.probed += n
 	}
-	s.flags |= settled
-	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, http2.Ack, 0, 0)
-	return http2.NoError
-}
-
-func (s *session) windowUpdate(h http2.Header, st *h2stream, payload []byte) http2.Code {
-	n := int64(http2.Uint32(payload) &^ (1 << 31))
-	switch {
-	case h.Stream == 0:
-		if n == 0 {
-			return http2.ProtocolError
-		}
-		if s.window += n; s.window > http2.LargestWindow {
-			return http2.FlowControlError
-		}
-	case st == nil: // closed
-	case n == 0:
-		s.resetStream(st.id, http2.ProtocolError)
-	default:
-		if st.window += n; st.window > http2.LargestWindow {
-			s.resetStream(st.id, http2.FlowControlError)
-			return http2.NoError
-		}
-		st.requeue()
-	}
+	st.got(content, int(n)-len(content), ends)
 	return http2.NoError
 }

@@ -34,12 +34,16 @@ const never = time.Duration(1<<63 - 1)
 // drain keeps a remnant of the stream, whose answer is complete and whose body is not.
 func (s *session) drain(st *h2stream) {
 	b := &st.body
-	r := remnant{id: st.id, left: drainLimit, credit: b.credit}
-	if more := drainLimit + 1 - r.credit; more > 0 && b.expected <= drainLimit {
-		r.credit += s.announce(st.id, more)
-	} else if r.credit == 0 {
-		r.credit = s.announce(st.id, 1) // it is told by what it sends
+	r := remnant{id: st.ID, left: drainLimit, credit: b.flow.Credit}
+	more := drainLimit + 1 - r.credit
+	if more <= 0 || b.expected > drainLimit {
+		more = 0
+		if r.credit == 0 {
+			more = 1 // it is told by what it sends
+		}
 	}
+	s.announce(r.id, more)
+	r.credit += more
 	s.keep(r)
 }
 
@@ -51,7 +55,7 @@ func (s *session) ignore(id uint32, credit int64) {
 // ignoreRest is ignore for a stream that is being reset.
 func (s *session) ignoreRest(st *h2stream) {
 	if !st.body.ended {
-		s.ignore(st.id, st.body.credit)
+		s.ignore(st.ID, st.body.flow.Credit)
 	}
 }
 
@@ -77,7 +81,7 @@ func (s *session) patience() time.Duration {
 func (s *session) tell(r *remnant) {
 	if !r.told {
 		r.told = true
-		s.out = http2.AppendReset(s.out, r.id, http2.NoError)
+		s.Reset(r.id, http2.NoError)
 		s.wake()
 	}
 }
@@ -92,12 +96,12 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 	r, over := &s.remnants[i], h.Flags&http2.EndStream != 0
 	switch h.Type {
 	case http2.Data:
-		if s.credit -= int64(h.Length); s.credit < 0 {
+		if !s.Inflow.Came(int64(h.Length)) {
 			return true, http2.FlowControlError
 		}
 		s.unread(int(h.Length))
 		if h.Length > 0 {
-			s.idle = min(s.idle, 0)
+			s.Flood.Useful()
 		}
 		r.left -= int64(h.Length)
 		r.credit -= int64(h.Length)
@@ -109,7 +113,7 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 			s.tell(r)
 		}
 	case http2.Headers: // the trailer section, of which the table must know
-		over, code = true, s.headers(h, payload)
+		over, code = true, s.block(h, payload)
 	case http2.RSTStream:
 		over = true
 	default:
@@ -149,10 +153,10 @@ func (s *session) expire() time.Duration {
 
 // Overdue is called by the loop when the idle time is over, perhaps only that of a remnant.
 func (s *session) Overdue() time.Duration {
-	before := len(s.out)
+	before := len(s.Out)
 	left := s.expire()
 	switch {
-	case len(s.out) > before:
+	case len(s.Out) > before:
 		return time.Second // Run sets another limit
 	case left >= 0:
 		return max(left, time.Millisecond)

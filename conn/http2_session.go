@@ -25,84 +25,48 @@ type session struct {
 	held             stream.Duplex // of the stream: writes do not wait
 	reading, writing stream.Pace
 
-	dec     http2.Decoder
-	ids     []uint32    // of the streams that are not closed,
-	streams []*h2stream // and these
-	active  int         // streams whose threads have not ended, closed ones included
-	last    uint32      // the highest that the client has opened
-	served  uint32      // the same, when GOAWAY was sent
-	recent  [16]uint32  // streams that were closed last
-	closed  uint        // how many
+	http2.Wire
+	active int        // streams whose threads have not ended, closed ones included
+	last   uint32     // the highest that the client has opened
+	served uint32     // the same, when GOAWAY was sent
+	recent [16]uint32 // streams that were closed last
+	closed uint       // how many
 
 	remnants []remnant // of streams that are closed and whose clients may still send
 
-	in    []byte // in[r:w] was read and is not used yet; nil: nothing
-	r, w  int
-	out   []byte // gathered
-	spare []byte // for what is gathered next
-	reply int    // how much of what was gathered, and not sent, the client's frames have caused
-
-	// A field block that goes on in Continuation frames.
-	block       []byte
-	blockStream uint32 // 0: none is under way
-	blockEnds   bool   // the stream ends with it
-	fragments   int
-
-	queue      [ranks]streamQueue // streams with content to be sent
-	queued     int
 	early      [8]earlyRank // of streams that may come, those said last,
-	earlyCount int          // and of how many was said something
-	batch      uint         // of output: what stands in out is of this one
+	earlyCount int          // and of how many was something said
 
-	window    int64 // how much content the client takes on the connection
-	ownWindow int64 // how much content it may send before something is read,
-	credit    int64 // and how much it may still send
-	returned  int64 // what was read of that and not announced yet
-	probed    int64 // how much has come since the server's PING,
-	probing   bool  // which is not answered yet
-	newWindow int64 // the client's window for a new stream
-	frame     int   // the longest frame that the client takes
+	probed  int64 // how much has come since the server's PING,
+	probing bool  // which is not answered yet
 
-	flags    sessionFlags
-	idle     int       // frames in a row that were of no use; below 0: so many more are no flood
-	idleFrom int64     // the second when their count began
-	resets   int       // streams that the client has reset, or made the server reset, less those answered
-	err      error     // why nothing can be read or sent any more
-	crowds   AccessLog // has too many lines of this connection; nil: none has
+	flags  sessionFlags
+	resets int       // streams that the client has reset, or made the server reset, less those answered
+	err    error     // why nothing can be read or sent any more
+	crowds AccessLog // has too many lines of this connection; nil: none has
 }
 
 type sessionFlags uint8
 
 const (
-	greeted   sessionFlags = 1 << iota // the client's preface has come
-	settled                            // and its first SETTINGS
-	tableless                          // http2.NoTable was sent
-	leaving                            // GOAWAY was sent: no new streams
-	failing                            // because of an error: nothing more is read
-	over                               // giveBack was called
+	greeted sessionFlags = 1 << iota // the client's preface has come
+	leaving                          // GOAWAY was sent: no new streams
+	failing                          // because of an error: nothing more is read
+	over                             // giveBack was called
 )
 
 // Limits of a session.
 const (
-	inputSize    = 32 << 10 // a frame and more
-	maxOutput    = 64 << 10 // gathered before streams wait
-	outputSize   = 96 << 10 // with the last frame, and heads
-	maxIdle      = 1000     // frames of no use in a row, within a minute,
-	maxUpdates   = 1 << 20  // besides the updates of windows that content gives reason for
-	maxResets    = 200      // more than streams that were answered
-	maxFragments = 64       // frames of one field block
+	maxReply  = 4 * http2.MaxOutput // that the client's frames cause, and that was not sent
+	maxResets = 200                 // more than streams that were answered
 )
 
 // begin2 makes the connection one of HTTP/2, with what was read so far, and returns the session. The
 // connection has no turn any more.
 func (t *turn) begin2() *session {
 	c := t.c
-	s := &session{connection: c, set: t.set, window: http2.Window, credit: http2.Window, ownWindow: http2.Window,
-		newWindow: http2.Window, frame: http2.FrameSize}
-	if rest := t.in[t.r:t.w]; len(rest) > 0 {
-		s.in = make([]byte, max(inputSize, len(rest)))
-		s.w = copy(s.in, rest)
-	}
+	s := &session{connection: c, set: t.set, Wire: http2.NewWire()}
+	s.Put(t.in[t.r:t.w])
 	t.r = t.w
 	t.leave()
 	s.stream.Own(&c.Thread, c.remote.addrPort())
@@ -112,12 +76,13 @@ func (t *turn) begin2() *session {
 	if c.tls != nil {
 		c.transport().attach(&s.stream)
 	}
-	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, 0, 0, 5*6)
-	s.out = http2.AppendSetting(s.out, http2.NoRFC7540Priorities, 1)
-	s.out = http2.AppendSetting(s.out, http2.EnableConnectProtocol, 1)
-	s.out = http2.AppendSetting(s.out, http2.MaxConcurrentStreams, uint32(s.set.MaxStreams))
-	s.out = http2.AppendSetting(s.out, http2.InitialWindowSize, ownWindow)
-	s.out = http2.AppendSetting(s.out, http2.MaxHeaderListSize, uint32(s.set.MaxHeaderSize))
+	s.Gather()
+	s.Out = http2.AppendHeader(s.Out, http2.SettingsFrame, 0, 0, 5*6)
+	s.Out = http2.AppendSetting(s.Out, http2.NoRFC7540Priorities, 1)
+	s.Out = http2.AppendSetting(s.Out, http2.EnableConnectProtocol, 1)
+	s.Out = http2.AppendSetting(s.Out, http2.MaxConcurrentStreams, uint32(s.set.MaxStreams))
+	s.Out = http2.AppendSetting(s.Out, http2.InitialWindowSize, ownWindow)
+	s.Out = http2.AppendSetting(s.Out, http2.MaxHeaderListSize, uint32(s.set.MaxHeaderSize))
 	loop.Become(&c.Thread, s)
 	c.state |= served
 	c.port.tally.Sessions++
@@ -160,8 +125,8 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 			}
 			return s.close()
 		default:
-			before := len(s.out)
-			if draining := s.expire(); len(s.out) == before {
+			before := len(s.Out)
+			if draining := s.expire(); len(s.Out) == before {
 				return s.rest(draining)
 			}
 		}
@@ -185,11 +150,11 @@ func (s *session) rest(draining time.Duration) coro.Code {
 		loop.Indispensable(t)
 	}
 	switch {
-	case s.blockStream != 0:
+	case s.Block.Stream != 0:
 		limit = s.set.HeaderTimeout // for the rest of the block, whatever other streams do
 	case s.active > 0:
 		limit = draining // they have limits of their own
-	case s.flags&settled == 0, s.r < s.w:
+	case !s.Settled, len(s.Unused()) > 0:
 		limit = s.set.HeaderTimeout
 	default:
 		loop.MarkIdle(t, t.Loop().Time(), false)
@@ -197,31 +162,12 @@ func (s *session) rest(draining time.Duration) coro.Code {
 			limit = draining
 		}
 	}
-	if s.r == s.w && s.in != nil {
-		if len(s.in) == inputSize {
-			inputs.Put((*[inputSize]byte)(s.in))
-		}
-		s.in, s.r, s.w = nil, 0, 0
-	}
-	s.slim()
-	loop.IdleTimeout(t, limit)
-	return coro.WantRead
-}
-
-// slim gives up the memory that a session does not need while nothing comes and nothing is sent.
-func (s *session) slim() {
-	for _, b := range [2]*[]byte{&s.out, &s.spare} {
-		if len(*b) > 0 {
-			continue // gathered while the last batch was sent
-		}
-		if cap(*b) == outputSize {
-			outputs.Put((*[outputSize]byte)((*b)[:outputSize]))
-		}
-		*b = nil
-	}
+	s.Slim()
 	if s.tls != nil && s.active == 0 {
 		slimTLS(s.tls, heldBuffer)
 	}
+	loop.IdleTimeout(t, limit)
+	return coro.WantRead
 }
 
 // wake lets the session run behind the threads of this turn. It is for its streams.
@@ -239,9 +185,9 @@ func (s *session) fail(err error) {
 
 // abandon tells the streams that the client has left.
 func (s *session) abandon() {
-	for len(s.streams) > 0 {
-		st := s.streams[0]
-		s.remove(st)
+	for len(s.Open) > 0 {
+		st := streamOf(s.Open[0])
+		s.Remove(&st.Sender)
 		st.left(loop.ErrClientGone)
 	}
 }
@@ -273,7 +219,8 @@ func (s *session) goAway(code http2.Code) {
 		s.flags |= failing
 		s.set.Logger.Debug("conn: http/2 connection ended", "remote", s.remote.addrPort(), "error", code)
 	}
-	s.out = http2.AppendGoAway(s.out, s.served, code, "")
+	s.Gather()
+	s.Out = http2.AppendGoAway(s.Out, s.served, code, "")
 }
 
 // Flush implements loop.Holder, for what is never held.
@@ -289,15 +236,15 @@ func (s *session) Ending() {
 		return // the client is gone, or its socket has no room
 	}
 	s.goAway(http2.NoError)
-	s.fill()
+	s.Fill()
 	c := s.connection
 	if c.tls == nil {
-		_, _ = finalWriter{fd: c.FD()}.Write(s.out)
+		_, _ = finalWriter{fd: c.FD()}.Write(s.Out)
 		return
 	}
 	t := c.transport()
 	t.Conn = finalWriter{fd: c.FD()}
-	_, _ = c.tls.Write(s.out)
+	_, _ = c.tls.Write(s.Out)
 	_ = c.tls.CloseWrite()
 	t.Conn = nil
 }
@@ -322,39 +269,24 @@ func (s *session) Ended() {
 // receive reads what has come, and acts on it.
 func (s *session) receive() {
 	for s.flags&failing == 0 {
-		if s.in == nil {
-			s.in = inputs.Get().(*[inputSize]byte)[:]
+		gathered := len(s.Out)
+		code := s.frames() // what came with the preface, or behind a frame
+		if s.Reply += len(s.Out) - gathered; code == http2.NoError && s.Reply > maxReply {
+			code = http2.EnhanceYourCalm // whether the client reads it or not
 		}
-		if s.out == nil {
-			s.out = outputs.Get().(*[outputSize]byte)[:0]
+		if code != http2.NoError {
+			s.goAway(code)
+			return
 		}
-		if s.r > 0 {
-			s.w = copy(s.in, s.in[s.r:s.w])
-			s.r = 0
-		}
-		gathered := len(s.out)
-		err := s.frames() // what came with the preface, or behind a frame
-		s.reply += len(s.out) - gathered
-		if err == nil {
-			var n int
-			n, err = s.read(s.in[s.w:])
-			s.w += n
-		}
+		n, err := s.read(s.Space())
+		s.Came(n)
 		switch {
 		case err == nil:
 		case err == stream.ErrWouldBlock:
 			return
 		default:
-			if code, ok := err.(http2.Code); ok {
-				s.goAway(code)
-				return
-			}
 			s.fail(err)
 			return
-		}
-		// What the client makes the server say is bounded, whether the client reads it or not.
-		if s.reply > 4*maxOutput {
-			s.goAway(http2.EnhanceYourCalm)
 		}
 	}
 }
@@ -369,24 +301,17 @@ func (s *session) read(p []byte) (int, error) {
 // transmit sends what was gathered and what streams have ready, as long as the client takes it.
 func (s *session) transmit() {
 	for s.err == nil && s.held.Held() == 0 {
-		s.fill()
-		if len(s.out) == 0 {
-			s.reply = 0
+		out := s.Batch()
+		if out == nil {
 			return
 		}
-		out := s.out
-		if s.spare == nil {
-			s.spare = outputs.Get().(*[outputSize]byte)[:0]
-		}
-		s.out, s.spare = s.spare[:0], nil // streams go on gathering while this thread lets others run
-		s.batch++
 		var err error
 		if s.tls == nil {
 			_, err = s.stream.Send(out, nil, false)
 		} else {
 			_, err = s.tls.Write(out)
 		}
-		s.spare = out
+		s.Sent(out)
 		if err != nil {
 			s.fail(err)
 		}

@@ -17,37 +17,28 @@ import (
 // h2stream is a stream of HTTP/2: a green thread without a descriptor, its exchange, and the
 // exchange's carrier. Streams are used again, for any session of the same port.
 type h2stream struct {
-	thread loop.Thread
-	s      *session
-	user   *loop.Thread // that reads and writes: thread, or the tunnel's
-	tunnel *tunnel      // nil: no handler has taken the stream over
-	id     uint32
-	at     int // its index among the session's open streams; -1: none
-	x      exchange
-	fields http2.Fields // of the request
-	bad    *http1.Error // the request is answered with this; nil: with what a handler says
-	err    error        // why nothing can be read or written any more
-	self   [1]loop.Source
+	thread       loop.Thread
+	s            *session
+	user         *loop.Thread // that reads and writes: thread, or the tunnel's
+	tunnel       *tunnel      // nil: no handler has taken the stream over
+	http2.Sender              // of the answer
+	x            exchange
+	fields       http2.Fields // of the request
+	bad          *http1.Error // the request is answered with this; nil: with what a handler says
+	err          error        // why nothing can be read or written any more
+	self         [1]loop.Source
 
 	body received
 
 	// The answer.
-	window     int64 // how much the client takes of it
-	ended      bool  // all of it was gathered
-	extended   bool  // the request opens a WebSocket (RFC 8441)
-	answered   bool  // by the head with which it is open
-	rank       rank
-	inQueue    bool
-	duplexing  bool
-	pending    []byte // content that waits for the session; of a Duplex, what is held
-	next, prev *h2stream
-	lastFrame  int  // where the head of its last Data frame stands in the session's output,
-	lastBatch  uint // if that is still the same
+	ended     bool // all of it was gathered
+	extended  bool // the request opens a WebSocket (RFC 8441)
+	answered  bool // by the head with which it is open
+	duplexing bool // then Pending is what is held
 
 	wantsInput, wantsRoom bool // what the thread waits for
 	in, out               stream.Limit
 	reading, writing      stream.Pace // theirs
-	allowed               int         // of pending, with MaxRate
 	sources               []loop.Source
 }
 
@@ -57,9 +48,7 @@ type received struct {
 	r        int
 	ended    bool  // there is no more to come
 	expected int64 // by Content-Length; -1: unknown
-	window   int64 // how much the client may send before something is read,
-	credit   int64 // and how much it may still send
-	returned int64 // what was read of that and not announced yet
+	flow     http2.Inflow
 	trailer  *http2.Fields
 }
 
@@ -74,8 +63,7 @@ func (p *port) newStream(s *session, id uint32) *h2stream {
 		st.self[0] = st
 	}
 	st.user = &st.thread
-	st.s, st.id, st.at, st.window = s, id, -1, s.newWindow
-	st.rank = defaultRank
+	st.s, st.ID = s, id
 	return st
 }
 
@@ -92,10 +80,9 @@ func (p *port) freeStream(st *h2stream) {
 		fields = http2.Fields{}
 	}
 	x := &st.x
-	st.s, st.bad, st.err, st.ended, st.inQueue, st.duplexing = nil, nil, nil, false, false, false
-	st.pending, st.next, st.prev, st.body = nil, nil, nil, received{}
-	st.in, st.out, st.reading, st.writing, st.allowed = stream.Limit{}, stream.Limit{}, stream.Pace{}, stream.Pace{}, 0
-	st.lastBatch = 0
+	st.s, st.bad, st.err, st.ended, st.duplexing = nil, nil, nil, false, false
+	st.Sender, st.body = http2.Sender{}, received{}
+	st.in, st.out, st.reading, st.writing = stream.Limit{}, stream.Limit{}, stream.Pace{}, stream.Pace{}
 	st.tunnel, st.extended, st.answered = nil, false, false
 	st.fields = fields
 	if x.req.Thread != nil {
@@ -110,7 +97,7 @@ func (p *port) freeStream(st *h2stream) {
 // begin starts the stream's thread on the request.
 func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	s := st.s
-	s.add(st)
+	s.Add(&st.Sender, st)
 	s.count(1)
 	setPace(&st.reading, s.set, s.set.BodyTimeout)
 	setPace(&st.writing, s.set, s.set.WriteTimeout)
@@ -127,17 +114,17 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	if st.extended = p.Protocol.End != 0; st.extended {
 		h.ContentLength = 0
 	}
-	b.ended, b.credit, b.window, b.expected = ends, ownWindow, ownWindow, h.ContentLength
+	b.ended, b.expected, b.flow = ends, h.ContentLength, http2.Inflow{Size: ownWindow, Credit: ownWindow}
 	if !ends {
 		s.uploads()
 	}
 	if st.extended {
 		b.expected = -1
 	}
-	if r, ok := s.earlyOf(st.id); ok {
-		st.setRank(r)
+	if r, ok := s.earlyOf(st.ID); ok {
+		s.SetRank(&st.Sender, r)
 	} else if v, ok := h.Get(st.fields.Buf, "priority"); ok {
-		st.setRank(rankOf(v))
+		s.SetRank(&st.Sender, http2.RankOf(v))
 	}
 	s.port.loop.Begin(&st.thread, st)
 }
@@ -170,7 +157,7 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 	if x.crowds != nil {
 		s.crowds, x.crowds = x.crowds, nil
 	}
-	if st.err == nil && st.at >= 0 && st.ended && !st.body.ended {
+	if st.err == nil && st.IsOpen() && st.ended && !st.body.ended {
 		if x.req.body.ask && !st.arrived() { // the client waits with the body, which nobody wants
 			st.reset(http2.NoError)
 		} else {
@@ -290,7 +277,7 @@ func (st *h2stream) Ready() bool { return st.ready() }
 func (st *h2stream) Unwatch(*loop.Thread) {}
 
 func (st *h2stream) ready() bool {
-	return st.err != nil || st.tunnel != nil && st.tunnel.over() || st.wantsInput && st.readable() || st.wantsRoom && st.allowed == 0
+	return st.err != nil || st.tunnel != nil && st.tunnel.over() || st.wantsInput && st.readable() || st.wantsRoom && st.Allowed == 0
 }
 
 func (st *h2stream) readable() bool {
@@ -300,9 +287,8 @@ func (st *h2stream) readable() bool {
 // reset ends the stream with an error that is not the client's.
 func (st *h2stream) reset(code http2.Code) {
 	s := st.s
-	if st.at >= 0 && s.err == nil {
-		st.unqueue()
-		s.out = http2.AppendReset(s.out, st.id, code)
+	if st.IsOpen() && s.err == nil {
+		s.Reset(st.ID, code)
 		s.ignoreRest(st)
 		s.forget(st)
 		s.wake()

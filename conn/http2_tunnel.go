@@ -267,12 +267,12 @@ func (st *h2stream) open2(status int, fields []Field) {
 		status = http.StatusOK
 	}
 	s := st.s
-	at := s.beginHead(st.id, 0, status)
+	at := s.beginHead(st.ID, 0, status)
 	for _, f := range fields {
 		if !ofServer(f.Name) && !ascii.EqualFold(f.Name, "Upgrade") &&
 			!ascii.EqualFold(f.Name, "Sec-WebSocket-Accept") && http1.ValidToken(f.Name) &&
 			http1.ValidFieldValue(f.Value) {
-			s.out = http2.AppendField(s.out, f.Name, f.Value)
+			s.Out = http2.AppendField(s.Out, f.Name, f.Value)
 		}
 	}
 	s.endHead(at)

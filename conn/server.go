@@ -79,7 +79,7 @@ type Server struct {
 	tallies  sync.Map     // *loop.Loop -> *tally
 	detached atomic.Int64 // see Detached
 	panics   atomic.Int64 // see Panicked
-	windows  growth       // of uploads by HTTP/2
+	windows  http2.Growth // of uploads by HTTP/2
 }
 
 // settings is a Config made ready for use.

@@ -178,76 +178,58 @@ func CheckSetting(s Setting, value uint32) Code {
 	return NoError
 }
 
-// Unpad returns the content of a frame that may be padded (RFC 9113 section 6.1). ok is false if the
-// padding is longer than the frame.
-func Unpad(flags uint8, payload []byte) (content []byte, ok bool) {
-	if flags&Padded == 0 {
-		return payload, true
+// content returns the content of a Data or Headers frame, without padding (RFC 9113 section 6.1) and
+// without what RFC 7540 had for priorities.
+func (h Header) content(payload []byte) ([]byte, Code) {
+	if h.Flags&Padded != 0 {
+		if len(payload) == 0 || int(payload[0]) >= len(payload) {
+			return nil, ProtocolError
+		}
+		payload = payload[1 : len(payload)-int(payload[0])]
 	}
-	if len(payload) == 0 || int(payload[0]) >= len(payload) {
-		return nil, false
+	if h.Type == Headers && h.Flags&Prioritied != 0 {
+		if len(payload) < 5 {
+			return nil, FrameSizeError
+		}
+		if Uint32(payload)&^(1<<31) == h.Stream {
+			return nil, ProtocolError // a stream that depends on itself
+		}
+		payload = payload[5:]
 	}
-	return payload[1 : len(payload)-int(payload[0])], true
+	return payload, NoError
 }
 
-// CheckLength returns the error that a frame of that type makes by its length and its stream alone;
-// stream says that it ends the stream and not the connection.
-func (h Header) CheckLength() (c Code, stream bool) {
+// CheckLength returns the error that a frame of that type makes for its connection by its length and
+// its stream alone.
+func (h Header) CheckLength() Code {
 	if h.Length > FrameSize {
-		return FrameSizeError, false
+		return FrameSizeError
 	}
-	onStream := h.Stream != 0
+	switch h.Type { // where it may be
+	case Data, Headers, Continuation, PushPromise, Priority, RSTStream:
+		if h.Stream == 0 {
+			return ProtocolError
+		}
+	case SettingsFrame, Ping, GoAway, PriorityUpdate:
+		if h.Stream != 0 {
+			return ProtocolError
+		}
+	}
+	wrong := false
 	switch h.Type {
-	case Data, Headers, Continuation, PushPromise:
-		if !onStream {
-			return ProtocolError, false
-		}
-	case Priority:
-		if !onStream {
-			return ProtocolError, false
-		}
-		if h.Length != 5 {
-			return FrameSizeError, true
-		}
-	case RSTStream:
-		if !onStream {
-			return ProtocolError, false
-		}
-		if h.Length != 4 {
-			return FrameSizeError, false
-		}
+	case RSTStream, WindowUpdate:
+		wrong = h.Length != 4
 	case SettingsFrame:
-		if onStream {
-			return ProtocolError, false
-		}
-		if h.Length%6 != 0 || h.Flags&Ack != 0 && h.Length != 0 {
-			return FrameSizeError, false
-		}
+		wrong = h.Length%6 != 0 || h.Flags&Ack != 0 && h.Length != 0
 	case Ping:
-		if onStream {
-			return ProtocolError, false
-		}
-		if h.Length != 8 {
-			return FrameSizeError, false
-		}
+		wrong = h.Length != 8
 	case GoAway:
-		if onStream {
-			return ProtocolError, false
-		}
-		if h.Length < 8 {
-			return FrameSizeError, false
-		}
-	case WindowUpdate:
-		if h.Length != 4 {
-			return FrameSizeError, false
-		}
+		wrong = h.Length < 8
 	case PriorityUpdate:
-		if onStream {
-			return ProtocolError, false
-		}
-		if h.Length < 4 {
-			return FrameSizeError, false
-		}
+		wrong = h.Length < 4
 	}
-	return NoError, false
+	if wrong {
+		return FrameSizeError
+	}
+	return NoError
 }

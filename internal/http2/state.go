@@ -28,7 +28,8 @@ var outcomes = [NumStates][WindowUpdate + 1]Outcome{
 		Data: {ProtocolError, true}, RSTStream: {ProtocolError, true},
 		WindowUpdate: {ProtocolError, true},
 	},
-	HalfClosed: {Data: {StreamClosed, false}, Headers: {StreamClosed, false}},
+	// Headers are a mistake, too, which is found once they are decoded: the table must know of them.
+	HalfClosed: {Data: {StreamClosed, false}},
 	// What was on its way when the stream was closed is no mistake, but Headers are.
 	Closed: {Data: {StreamClosed, false}, Headers: {StreamClosed, true}},
 }

@@ -3,8 +3,6 @@ package http2client
 import (
 	"errors"
 	"time"
-
-	"github.com/lwango/lwango/internal/http2"
 )
 
 // Life says for how long connections are used.
@@ -58,7 +56,7 @@ func (s *Session) due() time.Duration {
 	case s.quiet:
 		at = s.pinged + pingAgain
 	}
-	if s.blockStream != 0 {
+	if s.Block.Stream != 0 {
 		at = min(at, s.blockFrom+blockFor)
 	}
 	return at
@@ -79,7 +77,7 @@ func (s *Session) Overdue() time.Duration {
 		s.leave()
 		return 0
 	case s.now() < s.due():
-	case s.pinging, s.blockStream != 0 && s.now() >= s.blockFrom+blockFor:
+	case s.pinging, s.Block.Stream != 0 && s.now() >= s.blockFrom+blockFor:
 		s.fail(errSilent)
 		return 0
 	default:
@@ -91,8 +89,7 @@ func (s *Session) Overdue() time.Duration {
 // ping asks the server whether it is there.
 func (s *Session) ping() {
 	s.pinged, s.pinging, s.quiet = s.now(), true, true
-	s.gather()
-	s.out = append(http2.AppendHeader(s.out, http2.Ping, 0, 0, 8), "lwango\x00c"...)
+	s.Ping(0, "lwango\x00c")
 	s.wake()
 }
 

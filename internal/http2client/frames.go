@@ -2,7 +2,6 @@ package http2client
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/loop"
@@ -10,46 +9,17 @@ import (
 
 // frames acts on the frames that have come as a whole. A code other than NoError ends the connection.
 func (s *Session) frames() http2.Code {
-	for s.w-s.r >= http2.HeaderSize {
-		h := http2.ParseHeader(s.in[s.r:])
-		if !s.settled && (h.Type != http2.SettingsFrame || h.Flags&http2.Ack != 0) {
-			return http2.ProtocolError
-		}
-		code, onStream := h.CheckLength()
-		if code != http2.NoError && !onStream {
+	now := s.thread.Loop().Time().Unix()
+	for {
+		h, payload, ok, code := s.Next(now)
+		if !ok {
 			return code
 		}
-		if s.blockStream != 0 && (h.Type != http2.Continuation || h.Stream != s.blockStream) ||
-			s.blockStream == 0 && h.Type == http2.Continuation {
-			return http2.ProtocolError
-		}
-		end := s.r + http2.HeaderSize + int(h.Length)
-		if end > s.w {
-			return http2.NoError
-		}
-		payload := s.in[s.r+http2.HeaderSize : end]
-		s.r = end
-		if h.Type == http2.Data || h.Type == http2.Headers {
-			var ok bool
-			if payload, ok = http2.Unpad(h.Flags, payload); !ok {
-				return http2.ProtocolError
-			}
-		}
 		s.heard, s.pinging = s.now(), false
-		if now := s.thread.Loop().Time().Unix() / 60; now != s.minute {
-			s.useless, s.minute = min(s.useless, 0), now // a server that pings every second is no flood
-		}
-		if s.useless++; s.useless > maxUseless {
-			return http2.EnhanceYourCalm
-		}
-		if code != http2.NoError { // the length of a Priority frame, which says nothing
-			continue
-		}
 		if code := s.act(h, payload); code != http2.NoError {
 			return code
 		}
 	}
-	return http2.NoError
 }
 
 // act acts on one frame.
@@ -64,10 +34,8 @@ func (s *Session) act(h http2.Header, payload []byte) http2.Code {
 	switch h.Type {
 	case http2.Data:
 		return s.data(h, st, payload)
-	case http2.Headers:
-		return s.headers(h, st, payload)
-	case http2.Continuation:
-		return s.continuation(h, payload)
+	case http2.Headers, http2.Continuation:
+		return s.block(h, st, payload)
 	case http2.RSTStream:
 		if st != nil {
 			s.wasReset(st, http2.Code(http2.Uint32(payload)))
@@ -78,48 +46,42 @@ func (s *Session) act(h http2.Header, payload []byte) http2.Code {
 		return http2.ProtocolError
 	case http2.Ping:
 		if h.Flags&http2.Ack == 0 {
-			s.gather()
-			s.out = http2.AppendHeader(s.out, http2.Ping, http2.Ack, 0, len(payload))
-			s.out = append(s.out, payload...)
+			s.Ping(http2.Ack, string(payload))
 		}
 	case http2.GoAway:
 		s.away(http2.Uint32(payload)&^(1<<31), http2.Code(http2.Uint32(payload[4:])))
 	case http2.WindowUpdate:
-		return s.windowUpdate(h, st, payload)
+		var sender *http2.Sender
+		if st != nil {
+			sender = &st.Sender
+		}
+		code := s.WindowUpdate(h, sender, payload)
+		if code == http2.NoError || st == nil {
+			return code
+		}
+		s.malformed(st, code, code)
 	}
 	return http2.NoError
 }
 
 // find returns the open stream of that number, nil if there is none.
 func (s *Session) find(id uint32) *Stream {
-	if i := slices.Index(s.ids, id); i >= 0 {
-		return s.streams[i]
+	if sender := s.Find(id); sender != nil {
+		return streamOf(sender)
 	}
 	return nil
 }
 
-// remove takes a stream out of those that are open.
-func (s *Session) remove(st *Stream) {
-	if st.at < 0 {
-		return
-	}
-	st.unqueue()
-	last := len(s.streams) - 1
-	moved := s.streams[last]
-	s.ids[st.at], s.streams[st.at], moved.at = moved.id, moved, st.at
-	s.streams[last] = nil
-	s.ids, s.streams = s.ids[:last], s.streams[:last]
-	st.at = -1
-}
+// streamOf returns the stream that sends by it.
+func streamOf(sender *http2.Sender) *Stream { return sender.Owner.(*Stream) }
 
 // reset closes a stream. What is on its way to it may still come.
 func (s *Session) reset(st *Stream, code http2.Code) {
-	s.gather()
-	s.out = http2.AppendReset(s.out, st.id, code)
+	s.Reset(st.ID, code)
 	if !st.answered {
-		s.late += max(st.credit, 0)
+		s.late += max(st.flow.Credit, 0)
 	}
-	s.remove(st)
+	s.Remove(&st.Sender)
 }
 
 // malformed ends a stream because of a mistake in the answer.
@@ -134,7 +96,7 @@ func (st *Stream) begun() bool { return st.final || st.interim > 0 }
 
 // wasReset acts on a RST_STREAM of the server.
 func (s *Session) wasReset(st *Stream, code http2.Code) {
-	s.remove(st)
+	s.Remove(&st.Sender)
 	if code == http2.RefusedStream && !st.begun() {
 		st.fail(fmt.Errorf("%w: %v", ErrRefused, code))
 	} else {
@@ -146,9 +108,9 @@ func (s *Session) wasReset(st *Stream, code http2.Code) {
 func (s *Session) away(last uint32, code http2.Code) {
 	s.goneAway = true
 	s.leave()
-	for i := len(s.streams) - 1; i >= 0; i-- { // remove fills a place from the end
-		if st := s.streams[i]; st.id > last {
-			s.remove(st)
+	for i := len(s.Open) - 1; i >= 0; i-- { // Remove fills a place from the end
+		if st := streamOf(s.Open[i]); st.ID > last {
+			s.Remove(&st.Sender)
 			if st.begun() {
 				st.fail(fmt.Errorf("GOAWAY within the answer: %w", code))
 			} else {
@@ -158,49 +120,27 @@ func (s *Session) away(last uint32, code http2.Code) {
 	}
 }
 
-// headers acts on the beginning of a field block.
-func (s *Session) headers(h http2.Header, st *Stream, payload []byte) http2.Code {
-	if h.Flags&http2.Prioritied != 0 {
-		if len(payload) < 5 {
-			return http2.FrameSizeError
-		}
-		payload = payload[5:]
-	}
-	ends := h.Flags&http2.EndStream != 0
-	if h.Flags&http2.EndHeaders != 0 {
-		return s.fields(st, ends, payload)
-	}
-	s.blockStream, s.blockEnds, s.blockFrom, s.fragments = h.Stream, ends, s.now(), 0
-	s.block = append(s.block[:0], payload...)
-	return http2.NoError
-}
-
-// continuation acts on more of a field block. One that is far longer than the fields may be, or comes
-// in too many frames, ends the connection: the table cannot be kept without reading it.
-func (s *Session) continuation(h http2.Header, payload []byte) http2.Code {
+// block acts on a Headers or Continuation frame.
+func (s *Session) block(h http2.Header, st *Stream, payload []byte) http2.Code {
 	limit := headerList
-	st := s.find(h.Stream)
 	if st != nil {
 		limit = st.limit
 	}
-	s.fragments++
-	if len(s.block)+len(payload) > 2*limit+http2.FrameSize || s.fragments > maxFragments+limit>>10 {
-		return http2.EnhanceYourCalm
+	if h.Type == http2.Headers {
+		s.blockFrom = s.now()
 	}
-	s.block = append(s.block, payload...)
-	if h.Flags&http2.EndHeaders == 0 {
-		return http2.NoError
+	block, whole, code := s.Block.Add(h, payload, limit)
+	if !whole {
+		return code
 	}
-	block := s.block
-	s.blockStream, s.block = 0, nil
-	return s.fields(st, s.blockEnds, block)
+	return s.fields(st, s.Block.Ends, block)
 }
 
 // fields acts on a whole field block; st is nil if its stream is closed.
 func (s *Session) fields(st *Stream, ends bool, block []byte) http2.Code {
 	if st == nil || st.answered {
 		var dropped http2.Fields // the table has to follow
-		if s.dec.Decode(block, &dropped) != nil {
+		if s.Decode(block, &dropped) != nil {
 			return http2.CompressionError
 		}
 		if st != nil {
@@ -214,7 +154,7 @@ func (s *Session) fields(st *Stream, ends bool, block []byte) http2.Code {
 	}
 	h := st.addHead()
 	h.Reset(st.limit)
-	if s.dec.Decode(block, &h.Fields) != nil {
+	if s.Decode(block, &h.Fields) != nil {
 		st.dropHead()
 		return http2.CompressionError
 	}
@@ -231,7 +171,8 @@ func (s *Session) fields(st *Stream, ends bool, block []byte) http2.Code {
 			s.noHead(st, errInterim)
 		}
 	default:
-		st.final, s.quiet, s.useless = true, false, min(s.useless, 0)
+		st.final, s.quiet = true, false
+		s.Flood.Useful()
 		if st.expected = h.Length; st.head || h.Status == 204 || h.Status == 304 {
 			st.expected = 0
 		}
@@ -275,7 +216,7 @@ func (st *Stream) dropHead() {
 func (s *Session) trailer(st *Stream, ends bool, block []byte) http2.Code {
 	trailer := new(http2.Fields)
 	trailer.Reset(st.limit)
-	if s.dec.Decode(block, trailer) != nil {
+	if s.Decode(block, trailer) != nil {
 		return http2.CompressionError
 	}
 	switch {
@@ -299,33 +240,35 @@ func (s *Session) end(st *Stream) {
 	}
 	s.canceled = max(s.canceled-1, 0)
 	if st.answered = true; st.sent {
-		s.remove(st)
+		s.Remove(&st.Sender)
 	}
 }
 
 // data acts on content.
 func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 	n := int64(h.Length)
-	if code := s.came(n); code != http2.NoError {
-		return code
+	if !s.Inflow.Came(n) {
+		return http2.FlowControlError
 	}
+	// What is held is bounded by the streams' windows.
+	s.Announce(0, s.Inflow.Return(n, 0))
 	if st == nil {
 		if s.late -= n; s.late < 0 {
 			return http2.StreamClosed
 		}
 		if n > 0 {
-			s.useless--
+			s.Flood.Forgive()
 		}
 		return http2.NoError
 	}
 	ends := h.Flags&http2.EndStream != 0
-	st.credit -= n
+	room := st.flow.Came(n)
 	switch {
 	case st.answered:
 		s.reset(st, http2.StreamClosed)
 		st.fail(http2.StreamClosed)
 		return http2.NoError
-	case st.credit < 0:
+	case !room:
 		s.malformed(st, http2.FlowControlError, http2.FlowControlError)
 		return http2.NoError
 	case !st.final:
@@ -338,7 +281,8 @@ func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 		st.expected -= int64(len(content))
 	}
 	if len(content) > 0 {
-		s.quiet, s.useless = false, min(s.useless, 0)
+		s.quiet = false
+		s.Flood.Useful()
 		if st.r > 0 && len(content) > cap(st.buf)-len(st.buf) { // a slow reader may never empty it
 			st.buf, st.r = st.buf[:copy(st.buf, st.buf[st.r:])], 0
 		}
@@ -358,69 +302,26 @@ func (s *Session) settings(h http2.Header, payload []byte) http2.Code {
 	if h.Flags&http2.Ack != 0 {
 		return http2.NoError
 	}
-	most := s.most
-	if !s.settled {
-		most = maxStreams // the protocol has no limit
+	if !s.Settled {
+		s.most = maxStreams // the protocol has no limit
 	}
-	for ; len(payload) > 0; payload = payload[6:] {
-		setting := http2.Setting(payload[0])<<8 | http2.Setting(payload[1])
-		value := http2.Uint32(payload[2:])
-		if code := http2.CheckSetting(setting, value); code != http2.NoError {
-			return code
-		}
+	code := s.Settings(h, payload, func(setting http2.Setting, value uint32) http2.Code {
 		switch setting {
 		case http2.EnablePush:
 			if value != 0 {
 				return http2.ProtocolError
 			}
 		case http2.MaxConcurrentStreams:
-			most = int(min(value, maxStreams))
-		case http2.InitialWindowSize:
-			change := int64(value) - s.newWindow
-			s.newWindow = int64(value)
-			for _, st := range s.streams {
-				if st.window += change; st.window > http2.LargestWindow {
-					return http2.FlowControlError
-				}
-				if st.window <= 0 { // it waited for the connection's window
-					st.unqueue()
-				}
-				st.requeue()
-			}
-		case http2.MaxFrameSize:
-			s.frame = int(min(value, http2.FrameSize))
+			s.most = int(min(value, maxStreams))
 		}
+		return http2.NoError
+	})
+	if code == http2.NoError {
+		s.greeting.Resolve(struct{}{})
 	}
-	s.settled, s.most = true, most
-	s.greeting.Resolve(struct{}{})
-	s.gather()
-	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, http2.Ack, 0, 0)
-	return http2.NoError
+	return code
 }
 
 // maxStreams is how many streams a connection has at most: where the server takes any number, others
 // are still worth a connection of their own.
 const maxStreams = 1000
-
-func (s *Session) windowUpdate(h http2.Header, st *Stream, payload []byte) http2.Code {
-	n := int64(http2.Uint32(payload) &^ (1 << 31))
-	switch {
-	case h.Stream == 0:
-		if n == 0 {
-			return http2.ProtocolError
-		}
-		if s.window += n; s.window > http2.LargestWindow {
-			return http2.FlowControlError
-		}
-	case st == nil: // closed
-	case n == 0:
-		s.malformed(st, http2.ProtocolError, http2.ProtocolError)
-	default:
-		if st.window += n; st.window > http2.LargestWindow {
-			s.malformed(st, http2.FlowControlError, http2.FlowControlError)
-			return http2.NoError
-		}
-		st.requeue()
-	}
-	return http2.NoError
-}

@@ -4,10 +4,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -29,70 +27,33 @@ type Session struct {
 	carry  func(net.Conn)
 	ended  func(*Session) // see Start
 
-	dec     http2.Decoder
-	ids     []uint32  // of the streams that are open,
-	streams []*Stream // and these
-	next    uint32    // the number of the next one
-	users   int       // streams that were not closed by those who use them
-	idle    int       // of these, those that have not begun
-	most    int       // that the server lets be open
+	http2.Wire
+	next  uint32 // the number of the next stream
+	users int    // streams that were not closed by those who use them
+	idle  int    // of these, those that have not begun
+	most  int    // that the server lets be open
+	late  int64  // how much content may still come on streams that are closed
 
-	in    []byte // in[r:w] was read and is not used yet; nil: nothing
-	r, w  int
-	out   []byte // gathered
-	spare []byte // for what is gathered next
-	reply int    // how much of what was gathered, and not sent, the server's frames have caused
-	batch uint   // of output: what stands in out is of this one
+	blockFrom time.Duration // when the field block began that goes on
 
-	// A field block that goes on in Continuation frames.
-	block       []byte
-	blockStream uint32 // 0: none is under way
-	blockEnds   bool   // the answer ends with it
-	blockFrom   time.Duration
-	fragments   int
-
-	first, last *Stream // a queue of those with content to be sent, in turn
-
-	window    int64 // how much content the server takes on the connection
-	newWindow int64 // how much of a new stream
-	frame     int   // the longest frame that it takes
-	credit    int64 // how much content the server may send on the connection
-	returned  int64 // how much of what has come was not announced yet
-	late      int64 // how much content may still come on streams that are closed
-
-	settled  bool                   // the server's first SETTINGS have come
 	greeting loop.Promise[struct{}] // resolved then, rejected if the session ends before
 	leaving  bool                   // no new streams: the session will end
 	goneAway bool                   // because the server has said so
-	useless  int                    // frames in a row that were of no use; below 0: so many more are no flood
-	minute   int64
-	canceled int   // requests that were given up, less the answers that have come
-	err      error // why nothing can be read or sent any more
+	canceled int                    // requests that were given up, less the answers that have come
+	err      error                  // why nothing can be read or sent any more
 
 	life
 }
 
 // Limits of a session.
 const (
-	inputSize    = 32 << 10 // a frame and more
-	maxOutput    = 64 << 10 // gathered before streams wait
-	outputSize   = 96 << 10 // with the last frame, and heads
-	maxUseless   = 1000     // frames of no use in a row, within a minute,
-	maxUpdates   = 1 << 20  // besides the updates of windows that content gives reason for
-	maxCanceled  = 100      // requests given up, more than answers have come
-	maxFragments = 64       // frames of one field block, at least
-	firstStreams = 1        // that may be open before the server has said how many
+	maxCanceled  = 100 // requests given up, more than answers have come
+	firstStreams = 1   // that may be open before the server has said how many
 	lastStream   = 1<<31 - 1
 )
 
 // sendFor is for how long the server may take no byte of what is sent.
 const sendFor = 30 * time.Second
-
-// inputs are for sessions that have something to read, outputs for what they send.
-var (
-	inputs  = sync.Pool{New: func() any { return new([inputSize]byte) }}
-	outputs = sync.Pool{New: func() any { return new([outputSize]byte) }}
-)
 
 // Start begins a session on the connected socket fd, over which c, if it is not nil, speaks TLS: carry
 // says which connection c is over. The session owns fd from then on, and calls ended on its loop, once,
@@ -100,8 +61,7 @@ var (
 // the caller's. Start is called on l.
 func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
 	ended func(*Session)) (*Session, error) {
-	s := &Session{tls: c, carry: carry, ended: ended, next: 1, most: firstStreams,
-		window: http2.Window, newWindow: http2.Window, frame: http2.FrameSize, credit: http2.Window}
+	s := &Session{tls: c, carry: carry, ended: ended, next: 1, most: firstStreams, Wire: http2.NewWire()}
 	remote := loop.PeerAddr(fd)
 	if err := l.Attach(&s.thread, fd, s, -1); err != nil {
 		return nil, err
@@ -115,13 +75,12 @@ func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
 	}
 	s.keep, s.born = keep, l.Clock(time.Now()) // and not this turn's time: see Since
 	s.heard, s.free = s.born, s.born
-	s.gather()
-	s.out = append(s.out, http2.Preface...)
-	s.out = http2.AppendHeader(s.out, http2.SettingsFrame, 0, 0, 2*6)
-	s.out = http2.AppendSetting(s.out, http2.EnablePush, 0)
-	s.out = http2.AppendSetting(s.out, http2.InitialWindowSize, streamWindow)
-	s.announce(0, connWindow-s.credit)
-	s.credit = connWindow
+	s.Gather()
+	s.Out = append(s.Out, http2.Preface...)
+	s.Out = http2.AppendHeader(s.Out, http2.SettingsFrame, 0, 0, 2*6)
+	s.Out = http2.AppendSetting(s.Out, http2.EnablePush, 0)
+	s.Out = http2.AppendSetting(s.Out, http2.InitialWindowSize, streamWindow)
+	s.Announce(0, s.Inflow.Grow(connWindow-http2.Window))
 	s.wake()
 	return s, nil
 }
@@ -145,36 +104,18 @@ func (s *Session) Run(t *loop.Thread) coro.Code {
 			}
 		case s.users == 0 && s.over():
 			s.leave()
-			s.out = http2.AppendGoAway(s.out, 0, http2.NoError, "")
+			s.Gather()
+			s.Out = http2.AppendGoAway(s.Out, 0, http2.NoError, "")
 			s.transmit()
 			if s.tls != nil && s.err == nil {
 				_ = s.tls.CloseWrite()
 			}
 			return coro.Abort
 		default:
-			s.slim()
+			s.Slim()
 			loop.IdleTimeout(t, s.patience())
 			return coro.WantRead
 		}
-	}
-}
-
-// slim gives up the memory that a session does not need while nothing comes and nothing is sent.
-func (s *Session) slim() {
-	if s.r == s.w && s.in != nil {
-		if len(s.in) == inputSize {
-			inputs.Put((*[inputSize]byte)(s.in))
-		}
-		s.in, s.r, s.w = nil, 0, 0
-	}
-	for _, b := range [2]*[]byte{&s.out, &s.spare} {
-		if len(*b) > 0 {
-			continue // gathered while the last batch was sent
-		}
-		if cap(*b) == outputSize {
-			outputs.Put((*[outputSize]byte)((*b)[:outputSize]))
-		}
-		*b = nil
 	}
 }
 
@@ -188,31 +129,20 @@ func (s *Session) wake() {
 // receive reads what has come, and acts on it.
 func (s *Session) receive() {
 	for s.err == nil {
-		if s.in == nil {
-			s.in = inputs.Get().(*[inputSize]byte)[:]
-		}
-		if s.r > 0 {
-			s.w = copy(s.in, s.in[s.r:s.w])
-			s.r = 0
-		}
-		n, err := s.read(s.in[s.w:])
-		s.w += n
+		n, err := s.read(s.Space())
+		s.Came(n)
 		switch {
 		case err == nil:
 		case errors.Is(err, stream.ErrWouldBlock):
-			return
-		case err == io.EOF:
-			s.fail(io.EOF)
 			return
 		default:
 			s.fail(err)
 			return
 		}
-		gathered := len(s.out)
+		gathered := len(s.Out)
 		code := s.frames()
-		// What the server makes the client say is bounded, whether the server reads it or not.
-		if s.reply += len(s.out) - gathered; code == http2.NoError && s.reply > maxBacklog {
-			code = http2.EnhanceYourCalm
+		if s.Reply += len(s.Out) - gathered; code == http2.NoError && s.Reply > maxBacklog {
+			code = http2.EnhanceYourCalm // whether the server reads it or not
 		}
 		if code != http2.NoError {
 			s.breakOff(code)
@@ -237,10 +167,10 @@ func (s *Session) read(p []byte) (int, error) {
 
 // breakOff ends the session because of a mistake of the server.
 func (s *Session) breakOff(code http2.Code) {
-	s.gather()
-	s.out = http2.AppendGoAway(s.out, 0, code, "")
+	s.Gather()
+	s.Out = http2.AppendGoAway(s.Out, 0, code, "")
 	s.transmit()
-	if !s.settled {
+	if !s.Settled {
 		s.fail(fmt.Errorf("%w: the upstream does not speak HTTP/2", ErrMalformed))
 	}
 	s.fail(fmt.Errorf("%w: %w", ErrMalformed, code))
@@ -249,24 +179,17 @@ func (s *Session) breakOff(code http2.Code) {
 // transmit sends what was gathered and what streams have ready, as long as the server takes it.
 func (s *Session) transmit() {
 	for s.err == nil && s.held.Held() == 0 {
-		s.fill()
-		if len(s.out) == 0 {
-			s.reply = 0
+		out := s.Batch()
+		if out == nil {
 			return
 		}
-		out := s.out
-		if s.spare == nil {
-			s.spare = outputs.Get().(*[outputSize]byte)[:0]
-		}
-		s.out, s.spare = s.spare[:0], nil // streams go on gathering while this thread lets others run
-		s.batch++
 		var err error
 		if s.tls == nil {
 			_, err = s.stream.Send(out, nil, false)
 		} else {
 			_, err = s.tls.Write(out)
 		}
-		s.spare = out[:0]
+		s.Sent(out)
 		if err != nil {
 			s.fail(err)
 		}
@@ -301,9 +224,9 @@ func (s *Session) Retire() {
 
 // abandon tells the streams that nothing more comes.
 func (s *Session) abandon() {
-	for len(s.streams) > 0 {
-		st := s.streams[0]
-		s.remove(st)
+	for len(s.Open) > 0 {
+		st := streamOf(s.Open[0])
+		s.Remove(&st.Sender)
 		st.fail(s.err)
 	}
 }

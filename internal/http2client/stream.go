@@ -36,8 +36,6 @@ const maxInterim = 64
 type Stream struct {
 	s    *Session
 	user *loop.Thread
-	id   uint32 // 0: it was not opened
-	at   int    // its place among the session's open streams; -1: none
 	self [1]loop.Source
 
 	// The answer.
@@ -52,24 +50,18 @@ type Stream struct {
 	expected   int64 // content that is to come; -1: unknown
 	answered   bool  // there is no more to come
 	trailer    *http2.Fields
-	ownWindow  int64 // how much the server may send before something is read,
-	credit     int64 // and how much it may still send
-	returned   int64 // what was read of that and not announced yet
+	flow       http2.Inflow
 	err        error // why nothing more can be sent, nor, unless it is answered, come
 	wantsInput bool
 
 	// The request.
-	window     int64  // how much the server takes
-	pending    []byte // content that waits for the session
-	ends       bool   // the request ends behind that,
-	fields     []byte // with these trailers
-	sent       bool   // it has ended
-	queued     bool
-	next, prev *Stream
-	lastFrame  int  // where the head of its last Data frame stands in the session's output,
-	lastBatch  uint // if that is still the same
-	wantsRoom  bool
-	mark       int // how much was pending when the wait began
+	http2.Sender        // its ID is 0 if the stream was not opened
+	room         []byte // for what is pending
+	ends         bool   // the request ends behind that,
+	fields       []byte // with these trailers
+	sent         bool   // it has ended
+	wantsRoom    bool
+	mark         int // how much was pending when the wait began
 }
 
 // Head is that of an answer or of an interim response.
@@ -88,8 +80,8 @@ var streams = sync.Pool{New: func() any {
 // Room reports whether the session takes another request. One whose server is silent, or takes nothing,
 // does not; and until the server's SETTINGS have come it takes one alone.
 func (s *Session) Room() bool {
-	return !s.leaving && !s.pinging && len(s.ids)+s.idle < s.most &&
-		s.next <= lastStream-2*uint32(s.idle) && len(s.out)+s.held.Held() <= maxBacklog && !s.worn()
+	return !s.leaving && !s.pinging && len(s.Open)+s.idle < s.most &&
+		s.next <= lastStream-2*uint32(s.idle) && len(s.Out)+s.held.Held() <= maxBacklog && !s.worn()
 }
 
 // Greeted waits until the server's SETTINGS have come, for d at most. t is the calling thread. The error
@@ -115,8 +107,7 @@ func (s *Session) Stream(t *loop.Thread, keep Life) (st *Stream, kept bool) {
 	s.users++
 	s.idle++
 	st = streams.Get().(*Stream)
-	st.s, st.user, st.at = s, t, -1
-	st.ownWindow, st.credit = streamWindow, streamWindow
+	st.s, st.user, st.flow = s, t, http2.Inflow{Size: streamWindow, Credit: streamWindow}
 	return st, kept
 }
 
@@ -124,9 +115,9 @@ func (s *Session) Stream(t *loop.Thread, keep Life) (st *Stream, kept bool) {
 func (st *Stream) Close() {
 	s := st.s
 	switch {
-	case st.id == 0:
+	case st.ID == 0:
 		s.idle--
-	case st.at >= 0 && s.err == nil:
+	case st.IsOpen() && s.err == nil:
 		s.reset(st, http2.Cancel)
 		// Servers end a connection on which most requests are given up. One client that does this must
 		// not take the answers of others along.
@@ -135,92 +126,32 @@ func (st *Stream) Close() {
 				s.leave()
 			}
 		}
-	case st.at >= 0:
-		s.remove(st)
+	case st.IsOpen():
+		s.Remove(&st.Sender)
 	}
-	growth.Add(streamWindow - st.ownWindow)
+	growth.Give(st.flow.Size - streamWindow)
 	if s.users--; s.users == 0 {
 		s.free = s.now()
 	}
 	s.wake()
-	heads, buf, pending := st.heads, st.buf, st.pending
+	heads, buf, room := st.heads, st.buf, st.room
 	for i := range heads {
 		heads[i].Reset(0)
 	}
 	if cap(buf) > keptBuffer {
 		buf = nil
 	}
-	if cap(pending) > keptBuffer {
-		pending = nil
+	if cap(room) > keptBuffer {
+		room = nil
 	}
 	*st = Stream{}
 	st.self[0] = st
-	st.heads, st.buf, st.pending = heads[:0], buf[:0], pending[:0]
+	st.heads, st.buf, st.room = heads[:0], buf[:0], room[:0]
 	streams.Put(st)
 }
 
 // keptBuffer is the largest buffer that a stream keeps for the next one.
 const keptBuffer = 4 << 10
-
-// Open sends the head of the request, which is text of HTTP/1.1 (see http2.AppendRequest). ends: there
-// is nothing behind it. limit is how long the head of an answer may be, in bytes; head says that the
-// method is HEAD.
-func (st *Stream) Open(text []byte, ends bool, limit int, head bool) {
-	s := st.s
-	s.idle--
-	st.limit, st.head, st.expected = limit, head, -1
-	st.id = s.next
-	if s.err != nil {
-		st.err = s.err
-		return
-	}
-	if s.goneAway {
-		st.err = ErrRefused
-		return
-	}
-	s.next += 2
-	s.served++
-	st.window, st.at = s.newWindow, len(s.ids)
-	s.ids, s.streams = append(s.ids, st.id), append(s.streams, st)
-	flags := uint8(0)
-	if ends {
-		flags, st.ends, st.sent = http2.EndStream, true, true
-	}
-	s.head(st, text, flags)
-}
-
-// Write sends p, or holds the part for which the server has no room yet. To bound what is held, the
-// caller writes no more until Held returns 0. After an error the server takes no more of the request,
-// and an answer may still come.
-func (st *Stream) Write(p []byte) error {
-	if st.err != nil {
-		return st.err
-	}
-	if p = st.sendNow(p); len(p) > 0 {
-		st.pending = append(st.pending, p...)
-		st.requeue()
-		st.s.wake()
-	}
-	return nil
-}
-
-// Held returns how many bytes are held.
-func (st *Stream) Held() int { return len(st.pending) }
-
-// End ends the request. fields calls its argument for each field of the trailer section; nil: there are
-// none.
-func (st *Stream) End(fields func(field func(name, value string))) {
-	if st.err != nil || st.ends {
-		return
-	}
-	st.ends = true
-	if fields != nil {
-		fields(func(name, value string) { st.fields = http2.AppendField(st.fields, name, value) })
-	}
-	if len(st.pending) == 0 {
-		st.finish()
-	}
-}
 
 // Head returns the head that has come first, nil if there is none. It is valid until NextHead.
 func (st *Stream) Head() *Head {
@@ -283,7 +214,7 @@ func (st *Stream) Source(input bool) loop.Source {
 }
 
 func (st *Stream) wants(input bool) {
-	st.wantsInput, st.wantsRoom, st.mark = input, len(st.pending) > 0, len(st.pending)
+	st.wantsInput, st.wantsRoom, st.mark = input, len(st.Pending) > 0, len(st.Pending)
 }
 
 // Watch implements loop.Source.
@@ -291,7 +222,7 @@ func (st *Stream) Watch(*loop.Thread) error { return nil }
 
 // Ready implements loop.Source.
 func (st *Stream) Ready() bool {
-	return st.wantsRoom && (len(st.pending) < st.mark || st.err != nil) ||
+	return st.wantsRoom && (len(st.Pending) < st.mark || st.err != nil) ||
 		st.wantsInput && (st.r < len(st.buf) || st.taken < len(st.heads) || st.answered || st.err != nil)
 }
 
@@ -300,8 +231,7 @@ func (st *Stream) Unwatch(*loop.Thread) {}
 
 // fail ends the stream with an error.
 func (st *Stream) fail(err error) {
-	st.unqueue()
-	st.pending = nil
+	st.Pending, st.Allowed = nil, 0
 	if st.err == nil {
 		st.err = err
 	}

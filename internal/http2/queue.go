@@ -1,0 +1,128 @@
+package http2
+
+// Rank says when a stream is served (RFC 9218 section 10): twice its urgency, and 1 more if it takes
+// turns with others. Streams of one urgency whose client has asked for whole answers, by a priority
+// that is not incremental, come first, one after the other in the order of their requests. Streams
+// whose client has said nothing take turns: such a client often has much besides what it waits for.
+type Rank uint8
+
+const (
+	ranks      = 16
+	turns Rank = 1
+
+	// DefaultRank is that of a stream whose client says nothing.
+	DefaultRank = 2*DefaultUrgency + turns
+)
+
+// RankOf parses a priority.
+func RankOf(value []byte) Rank {
+	urgency, incremental := ParsePriority(value)
+	r := 2 * Rank(urgency)
+	if incremental {
+		r += turns
+	}
+	return r
+}
+
+// Sender is the half of a stream that sends.
+type Sender struct {
+	ID      uint32
+	Rank    Rank
+	Window  int64  // how much content the peer takes
+	Pending []byte // content that waits for its turn,
+	Allowed int    // and how much of it may go out
+	Owner   Owner
+
+	queued     bool
+	at         int // its place in Wire.Open, from 1; 0: none
+	next, prev *Sender
+	lastFrame  int  // where the head of its last Data frame stands in Wire.Out,
+	lastBatch  uint // if that is still the same
+}
+
+// Owner is the stream of a Sender.
+type Owner interface {
+	// Taken is called when n bytes of Pending were gathered.
+	Taken(n int)
+}
+
+// IsOpen reports whether the stream is among those that are open.
+func (s *Sender) IsOpen() bool { return s.at > 0 }
+
+// senderQueue is a list of streams of one rank with content to be sent.
+type senderQueue struct{ first, last *Sender }
+
+// push puts a stream behind all others, or, if they do not take turns, behind those that are older.
+func (q *senderQueue) push(s *Sender) {
+	before := q.last
+	if before != nil && s.Rank&turns == 0 && q.first.ID > s.ID { // the usual case
+		before = nil
+	}
+	for before != nil && s.Rank&turns == 0 && before.ID > s.ID {
+		before = before.prev
+	}
+	s.prev = before
+	if before == nil {
+		q.first, s.next = s, q.first
+	} else {
+		before.next, s.next = s, before.next
+	}
+	if s.next == nil {
+		q.last = s
+	} else {
+		s.next.prev = s
+	}
+}
+
+func (q *senderQueue) remove(s *Sender) {
+	if s.prev == nil {
+		q.first = s.next
+	} else {
+		s.prev.next = s.next
+	}
+	if s.next == nil {
+		q.last = s.prev
+	} else {
+		s.next.prev = s.prev
+	}
+	s.prev, s.next = nil, nil
+}
+
+// Requeue queues a stream, if it has content and the peer takes some.
+func (w *Wire) Requeue(s *Sender) {
+	if !s.queued && s.Allowed > 0 && s.Window > 0 && s.at > 0 {
+		s.queued = true
+		w.queue[s.Rank].push(s)
+		w.queued++
+	}
+}
+
+// Unqueue takes a stream out of the queue.
+func (w *Wire) Unqueue(s *Sender) {
+	if s.queued {
+		s.queued = false
+		w.queue[s.Rank].remove(s)
+		w.queued--
+	}
+}
+
+// SetRank changes when a stream is served.
+func (w *Wire) SetRank(s *Sender, r Rank) {
+	if r != s.Rank {
+		w.Unqueue(s)
+		s.Rank = r
+		w.Requeue(s)
+	}
+}
+
+// leads reports whether a stream that is not queued comes before all that are. So a stream whose
+// content comes in pieces keeps its place.
+func (w *Wire) leads(s *Sender) bool {
+	for r := Rank(0); r < s.Rank; r++ {
+		if w.queue[r].first != nil {
+			return false
+		}
+	}
+	first := w.queue[s.Rank].first
+	return first == nil || s.Rank&turns == 0 && first.ID > s.ID
+}
