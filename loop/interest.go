@@ -17,9 +17,9 @@ import (
 type Descriptor struct {
 	thread *Thread // that is told of events; for a Shared see there
 	fd     int32   // -1: none
-	gen    uint32
-	flags  flags // state, and the events that threads wait for
-	edges  edges // the events that epoll is going to report
+	gen    uint32  // of the number; without one, where the thread stands in Loop.detached
+	flags  flags   // state, and the events that threads wait for
+	edges  edges   // the events that epoll is going to report
 }
 
 // FD returns the number, -1 if there is none.
@@ -77,7 +77,7 @@ func (l *Loop) evict(d *Descriptor) {
 	d.edges.move(in|out, removed)
 	d.flags |= finished
 	if d.flags&shared == 0 { // its thread lives on without a descriptor
-		l.detached[d.thread] = struct{}{}
+		l.detach(d.thread)
 		if l.stop.stopping {
 			d.thread.notify() // wakeForStop goes by descriptors, and would not find it any more
 		}

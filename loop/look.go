@@ -25,7 +25,7 @@ func (l *Loop) Look(idle bool, f func(ThreadState)) {
 			l.lookAt(d.thread, idle, f)
 		}
 	}
-	for t := range l.detached {
+	for _, t := range l.detached {
 		l.lookAt(t, idle, f)
 	}
 }

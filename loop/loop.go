@@ -67,13 +67,13 @@ type Loop struct {
 	// Owned by the loop.
 	table    []*Descriptor // by number
 	gen      uint32
-	detached map[*Thread]struct{} // threads without a descriptor
-	threads  int                  // all that have not ended
-	wall     time.Time            // of this turn
-	now      int64                // of this turn, milliseconds since start
-	several  bool                 // the last look for events found more than one
-	gaveWay  int64                // when other goroutines were last given the processor
-	share    share                // of the present turn, for its queue or its timers
+	detached []*Thread // threads without a descriptor
+	threads  int       // all that have not ended
+	wall     time.Time // of this turn
+	now      int64     // of this turn, milliseconds since start
+	several  bool      // the last look for events found more than one
+	gaveWay  int64     // when other goroutines were last given the processor
+	share    share     // of the present turn, for its queue or its timers
 	wheel    *timeoutwheel.Wheel
 	runq     queue // for a later turn
 	turn     queue // the rest of the present turn's, or of the one before
@@ -114,15 +114,14 @@ func New(o Options) (*Loop, error) {
 		return nil, os.NewSyscallError("epoll_ctl", e)
 	}
 	l := &Loop{
-		log:      o.Logger,
-		epfd:     epfd,
-		wakefd:   wakefd,
-		ended:    make(chan struct{}),
-		start:    time.Now(),
-		detached: make(map[*Thread]struct{}),
-		wheel:    timeoutwheel.New(0),
-		idle:     idleList{first: -1, last: -1},
-		spare:    -1,
+		log:    o.Logger,
+		epfd:   epfd,
+		wakefd: wakefd,
+		ended:  make(chan struct{}),
+		start:  time.Now(),
+		wheel:  timeoutwheel.New(0),
+		idle:   idleList{first: -1, last: -1},
+		spare:  -1,
 	}
 	l.pool = coro.Pool{Handoff: o.Handoff, Next: l.follow}
 	if l.log == nil {

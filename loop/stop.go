@@ -36,7 +36,7 @@ func (l *Loop) Stop(grace time.Duration) {
 			return
 		}
 		l.stop.stopping = true
-		for t := range l.detached {
+		for _, t := range l.detached {
 			t.notify()
 		}
 		l.wakeForStop(0)
@@ -94,11 +94,9 @@ func (l *Loop) killAll() {
 	l.stop.over = true
 	l.post.refuse()
 	l.killOwners(func(t *Thread) bool { return t.co != nil })
-	for len(l.detached) > 0 {
-		for t := range l.detached {
-			l.kill(t)
-			l.pulse.kills.Add(1)
-		}
+	for n := len(l.detached); n > 0; n = len(l.detached) {
+		l.kill(l.detached[n-1])
+		l.pulse.kills.Add(1)
 	}
 	l.killOwners(func(*Thread) bool { return true })
 }

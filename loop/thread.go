@@ -190,13 +190,19 @@ func (l *Loop) begin(t *Thread, b Body) {
 	}
 }
 
+// detach adds t to the threads without a descriptor.
+func (l *Loop) detach(t *Thread) {
+	t.own.gen = uint32(len(l.detached))
+	l.detached = append(l.detached, t)
+}
+
 // enlist makes t a thread without a descriptor, and reports whether it may run.
 func (l *Loop) enlist(t *Thread, b Body) bool {
 	t.own = Descriptor{thread: t, fd: -1, flags: t.own.flags}
 	t.loop, t.body = l, b
 	t.timer.Init((*alarm)(t))
 	l.threads++
-	l.detached[t] = struct{}{}
+	l.detach(t)
 	if l.stop.over {
 		t.extra() // has the error
 		l.kill(t)
@@ -503,7 +509,11 @@ func (l *Loop) end(t *Thread) {
 		l.forget(&t.own)
 		sysio.Close(fd)
 	} else {
-		delete(l.detached, t)
+		n := len(l.detached) - 1
+		last := l.detached[n]
+		last.own.gen, l.detached[t.own.gen] = t.own.gen, last
+		l.detached[n] = nil
+		l.detached = l.detached[:n]
 	}
 	if m := t.more; m != nil && m.end != nil {
 		m.end.settle(struct{}{}, m.err)
