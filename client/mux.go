@@ -72,7 +72,7 @@ func (x *Exchange) nextMux() (Event, []byte, error) {
 		}
 		x.Head.Reset()
 		x.Head.Status, x.Head.ContentLength, x.head = h.Status, h.Length, h.Buf
-		x.Head.Fields = append(x.Head.Fields, h.List...)
+		x.Head.SetFields(h.Buf, append(x.Head.Fields, h.List...))
 		if h.Status < 200 {
 			return Interim, nil, nil
 		}

@@ -159,7 +159,8 @@ func (r RequestLayer) ReplaceHeader(name string, values ...string) {
 			r.header.Add(name, value)
 		}
 	}
-	r.head.Fields, r.raw, r.text = fields, raw, ""
+	r.head.SetFields(raw, fields)
+	r.raw, r.text = raw, ""
 	r.replaced = append(r.replaced, name)
 }
 

@@ -185,6 +185,9 @@ func (r RequestLayer) HeaderViewFrom(name string, from int) (value []byte, next 
 		}
 		return nil, -1
 	}
+	if !r.head.MayHave(name) {
+		return nil, -1
+	}
 	for i := from; i < len(r.head.Fields); i++ {
 		if f := &r.head.Fields[i]; ascii.EqualFold(f.Name.Of(r.raw), name) {
 			return f.Value.Of(r.raw), i + 1

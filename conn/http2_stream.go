@@ -123,7 +123,7 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	}
 	if r, ok := s.earlyOf(st.ID); ok {
 		s.SetRank(&st.Sender, r)
-	} else if v, ok := h.Get(st.fields.Buf, "priority"); ok {
+	} else if v := st.fields.Priority.Of(st.fields.Buf); len(v) > 0 {
 		s.SetRank(&st.Sender, http2.RankOf(v))
 	}
 	s.port.loop.Begin(&st.thread, st)

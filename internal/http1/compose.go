@@ -31,15 +31,15 @@ func (h *Head) Begin(buf []byte, method, target, authority Span) *Error {
 	return h.target(buf, int(target.Start), int(target.End))
 }
 
-// Add takes the field line buf[start:end], whose colon is at the given position.
-func (h *Head) Add(buf []byte, start, colon, end int) *Error {
-	if name := buf[start:colon]; len(name) == 0 || tokenLen(name) != len(name) {
+// CheckField tells what is wrong with a field (RFC 9110 sections 5.1 and 5.5).
+func CheckField(name, value []byte) *Error {
+	switch {
+	case !ValidToken(name):
 		return ErrFieldName
-	}
-	if value := buf[colon+1 : end]; valueLen(value) != len(value) {
+	case !ValidFieldValue(value):
 		return ErrFieldValue
 	}
-	return h.take(buf, start, colon, end)
+	return nil
 }
 
 // End checks what only the whole head shows. size is the length of the message that the head came

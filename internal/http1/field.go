@@ -12,16 +12,17 @@ func (h *Head) field(buf []byte, start, end int) *Error {
 	if e != nil {
 		return e
 	}
-	return h.take(buf, start, at, end)
+	return h.Add(buf, start, at, end)
 }
 
-// take takes the valid field line buf[start:end], whose colon is at the given position.
-func (h *Head) take(buf []byte, start, colon, end int) *Error {
+// Add takes the field line buf[start:end], whose colon is at the given position, and in which
+// CheckField finds nothing wrong.
+func (h *Head) Add(buf []byte, start, colon, end int) *Error {
 	if len(h.Fields) == max(h.FieldLimit, MaxFields) {
 		return ErrFieldCount
 	}
 	from, to := trim(buf[:end], colon+1, end)
-	h.add(start, colon, from, to)
+	h.add(buf, start, colon, from, to)
 	value := buf[from:to]
 	// The length tells most names apart from those that matter here.
 	switch name := buf[start:colon]; len(name) {

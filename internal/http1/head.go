@@ -167,7 +167,7 @@ func (h *Head) straight(buf []byte, start int) (end int, e *Error) {
 	if !startsWith(rest[to:], "\r\n") {
 		return 0, nil
 	}
-	return start + to + 2, h.take(buf, start, start+name, start+to)
+	return start + to + 2, h.Add(buf, start, start+name, start+to)
 }
 
 // startsWith is bytes.HasPrefix with a constant.
@@ -184,6 +184,9 @@ func (h *Head) HasBody() bool { return h.Chunked || h.ContentLength > 0 }
 // Get returns the value of the first field of that name, in any case of letters, and whether there
 // is one. buf is the buffer last given to Parse; the value is a part of it.
 func (h *Head) Get(buf []byte, name string) ([]byte, bool) {
+	if !h.MayHave(name) {
+		return nil, false
+	}
 	for i := range h.Fields {
 		if f := &h.Fields[i]; ascii.EqualFold(f.Name.Of(buf), name) {
 			return f.Value.Of(buf), true

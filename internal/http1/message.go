@@ -17,6 +17,7 @@ type message struct {
 	failed   *Error
 
 	Fields        []Field // in the order sent; the array is used again after Reset
+	names         uint64  // see MayHave
 	ContentLength int64   // -1: no such field
 	Chunked       bool    // the body comes in the chunked coding
 	Close         bool    // Connection: close
@@ -110,11 +111,28 @@ func badName(line []byte) *Error {
 
 // add adds the valid field line that begins at start, whose colon and value are at the given
 // positions.
-func (m *message) add(start, colon, from, to int) {
+func (m *message) add(buf []byte, start, colon, from, to int) {
+	m.names |= nameBit(buf[start:colon])
 	m.Fields = append(m.Fields, Field{
 		Name:  Span{uint32(start), uint32(colon)},
 		Value: Span{uint32(from), uint32(to)},
 	})
+}
+
+// MayHave reports whether there may be a field of that name. If not, it costs no look at each.
+func (m *message) MayHave(name string) bool { return name != "" && m.names&nameBit(name) != 0 }
+
+// nameBit is the bit of a name's length and first letter, in either case.
+func nameBit[T string | []byte](name T) uint64 {
+	return 1 << ((uint(len(name)) + 7*uint(name[0]|0x20)) & 63)
+}
+
+// SetFields replaces the fields by others, which are parts of buf.
+func (m *message) SetFields(buf []byte, fields []Field) {
+	m.Fields, m.names = fields, 0
+	for _, f := range fields {
+		m.names |= nameBit(f.Name.Of(buf))
+	}
 }
 
 // trim returns where buf[from:to] is without white space around it.

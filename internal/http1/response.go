@@ -131,7 +131,7 @@ func (h *ResponseHead) field(buf []byte, start, end int) *Error {
 		return ErrFieldCount
 	}
 	from, to := trim(buf, at+1, end)
-	h.add(start, at, from, to)
+	h.add(buf, start, at, from, to)
 	value := buf[from:to]
 	switch name := buf[start:at]; len(name) {
 	case len("connection"):

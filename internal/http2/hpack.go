@@ -34,6 +34,9 @@ type Fields struct {
 	Limit int
 	Over  bool
 	size  int
+	kinds kind // of the fields together
+
+	Priority http1.Span // the value of that field (RFC 9218), once Head was called; empty: none
 }
 
 // Reset makes f empty, with that limit. It keeps the memory.
@@ -49,7 +52,11 @@ func (f *Fields) fits(octets int) bool {
 }
 
 // add makes what Buf has from start on, whose name ends at colon, a field.
-func (f *Fields) add(start, colon int) {
+func (f *Fields) add(start, colon int, k kind) {
+	if k&pseudo != 0 && f.kinds&regular != 0 {
+		k |= misplaced
+	}
+	f.kinds |= k
 	f.List = append(f.List, http1.Field{
 		Name:  http1.Span{Start: uint32(start), End: uint32(colon)},
 		Value: http1.Span{Start: uint32(colon + 1), End: uint32(len(f.Buf))},
@@ -68,8 +75,36 @@ type Decoder struct {
 	max     int
 }
 
-// entry is a name and a value in octets.
-type entry struct{ at, name, value int }
+// entry is a name and a value in octets, with a colon between them.
+type entry struct {
+	at, name, value int
+	kind            kind
+}
+
+// kind is what checks of a field have found. A field of a table is checked once.
+type kind uint8
+
+const (
+	pseudo    kind = 1 << iota // its name begins with a colon: see Request and Response
+	regular                    // any other
+	malformed                  // see allowed
+	badText                    // not even HTTP/1.1 allows it: see http1.CheckField
+	misplaced                  // a pseudo-header field behind a regular one (RFC 9113 section 8.3)
+)
+
+func kindOf(name, value []byte) kind {
+	if len(name) > 0 && name[0] == ':' {
+		return pseudo
+	}
+	k := regular
+	if !allowed(name, value) {
+		k |= malformed
+	}
+	if http1.CheckField(name, value) != nil {
+		k |= badText
+	}
+	return k
+}
 
 func (d *Decoder) limit() int {
 	if d.limited {
@@ -124,35 +159,33 @@ const leastError = 256 << 10
 // indexed adds a field of the tables.
 func (d *Decoder) indexed(index uint, f *Fields) error {
 	if index-1 < uint(len(staticTable)) {
-		e := &staticTable[index-1]
-		if f.fits(len(e.name) + len(e.value)) {
-			start := len(f.Buf)
-			f.Buf = append(append(f.Buf, e.name...), ':')
-			f.Buf = append(f.Buf, e.value...)
-			f.add(start, start+len(e.name))
-		}
+		f.take(&staticEntries[index-1], staticOctets)
 		return nil
 	}
 	e, err := d.at(index)
 	if err != nil {
 		return err
 	}
-	if f.fits(e.name + e.value) {
-		start := len(f.Buf)
-		f.Buf = append(append(f.Buf, d.octets[e.at:e.at+e.name]...), ':')
-		f.Buf = append(f.Buf, d.octets[e.at+e.name:e.at+e.name+e.value]...)
-		f.add(start, start+e.name)
-	}
+	f.take(e, d.octets)
 	return nil
 }
 
+// take adds the field of an entry.
+func (f *Fields) take(e *entry, octets []byte) {
+	if f.fits(e.name + e.value) {
+		start := len(f.Buf)
+		f.Buf = append(f.Buf, octets[e.at:e.at+e.name+1+e.value]...)
+		f.add(start, start+e.name, e.kind)
+	}
+}
+
 // at returns the entry of the dynamic table that has the index: the newest comes first.
-func (d *Decoder) at(index uint) (entry, error) {
+func (d *Decoder) at(index uint) (*entry, error) {
 	i := index - 1 - uint(len(staticTable))
 	if index == 0 || i >= uint(len(d.entries)-d.first) {
-		return entry{}, errIndex
+		return nil, errIndex
 	}
-	return d.entries[len(d.entries)-1-int(i)], nil
+	return &d.entries[len(d.entries)-1-int(i)], nil
 }
 
 // literal adds a field that stands in the block, and maybe keeps it in the table.
@@ -181,20 +214,22 @@ func (d *Decoder) literal(block []byte, prefix uint, keep bool, f *Fields) ([]by
 	if f.Buf, block, err = appendString(f.Buf, block); err != nil {
 		return nil, err
 	}
+	k := kindOf(f.Buf[start:colon], f.Buf[colon+1:])
 	if keep {
-		d.add(f.Buf[start:colon], f.Buf[colon+1:])
+		d.add(f.Buf[start:], colon-start, k)
 	}
 	if f.fits(len(f.Buf) - start - 1) {
-		f.add(start, colon)
+		f.add(start, colon, k)
 	} else {
 		f.Buf = f.Buf[:start]
 	}
 	return block, nil
 }
 
-// add makes room in the table for a field, and puts it there if it fits.
-func (d *Decoder) add(name, value []byte) {
-	size := len(name) + len(value) + entrySize
+// add makes room in the table for a field, which is a name of that length, a colon and a value, and
+// puts it there if it fits.
+func (d *Decoder) add(field []byte, name int, k kind) {
+	size := len(field) - 1 + entrySize
 	d.evict(d.limit() - size)
 	if size > d.limit() {
 		return
@@ -203,8 +238,8 @@ func (d *Decoder) add(name, value []byte) {
 	if d.first > 16 && d.first > len(d.entries)/2 {
 		d.compact()
 	}
-	d.entries = append(d.entries, entry{len(d.octets), len(name), len(value)})
-	d.octets = append(append(d.octets, name...), value...)
+	d.entries = append(d.entries, entry{len(d.octets), name, len(field) - 1 - name, k})
+	d.octets = append(d.octets, field...)
 	d.size += size
 }
 

@@ -19,6 +19,9 @@ type Pseudo struct {
 // far as HTTP/2 is concerned (RFC 9113 sections 8.2 and 8.3). One that is not ends its stream with
 // PROTOCOL_ERROR. trailer: these are the fields behind the content.
 func (f *Fields) Request(trailer bool) (p Pseudo, ok bool) {
+	if f.kinds&(malformed|misplaced) != 0 {
+		return p, false
+	}
 	n := 0
 	for ; n < len(f.List) && f.Buf[f.List[n].Name.Start] == ':'; n++ {
 		part := p.part(f.List[n].Name.Of(f.Buf))
@@ -26,11 +29,6 @@ func (f *Fields) Request(trailer bool) (p Pseudo, ok bool) {
 			return p, false
 		}
 		*part = f.List[n].Value
-	}
-	for _, field := range f.List[n:] {
-		if !allowed(field.Name.Of(f.Buf), field.Value.Of(f.Buf)) {
-			return p, false
-		}
 	}
 	f.List = f.List[:copy(f.List, f.List[n:])] // the memory in front is kept
 	if trailer {
@@ -111,6 +109,13 @@ func (f *Fields) Head(h *http1.Head, p *Pseudo, size int, body bool) *http1.Erro
 	if e := h.Begin(f.Buf, p.Method, target, p.Authority); e != nil {
 		return e
 	}
+	if f.kinds&badText != 0 {
+		for _, field := range f.List {
+			if e := http1.CheckField(field.Name.Of(f.Buf), field.Value.Of(f.Buf)); e != nil {
+				return e
+			}
+		}
+	}
 	cookies := 0
 	for i := range f.List {
 		field := &f.List[i]
@@ -124,6 +129,8 @@ func (f *Fields) Head(h *http1.Head, p *Pseudo, size int, body bool) *http1.Erro
 				}
 				continue
 			}
+		case "priority":
+			f.Priority = field.Value
 		case "cookie": // each pair may stand in a field of its own
 			if cookies++; cookies > 1 {
 				continue

@@ -13,7 +13,8 @@ import (
 // malformed (RFC 9113 sections 8.1.1, 8.2 and 8.3.2), or could be read in two ways once it goes on by
 // HTTP/1.1.
 func (f *Fields) Response() (status int, length int64, ok bool) {
-	if len(f.List) == 0 || string(f.List[0].Name.Of(f.Buf)) != ":status" {
+	if f.kinds&(malformed|badText|misplaced) != 0 || len(f.List) == 0 ||
+		string(f.List[0].Name.Of(f.Buf)) != ":status" {
 		return 0, 0, false
 	}
 	text := f.List[0].Value.Of(f.Buf)
@@ -33,12 +34,12 @@ func (f *Fields) Response() (status int, length int64, ok bool) {
 	f.List = f.List[:copy(f.List, f.List[1:])]
 	length = -1
 	for _, field := range f.List {
-		name, value := field.Name.Of(f.Buf), field.Value.Of(f.Buf)
-		if !allowed(name, value) || !http1.ValidToken(name) || !http1.ValidFieldValue(value) {
+		name := field.Name.Of(f.Buf)
+		if f.Buf[field.Name.Start] == ':' {
 			return 0, 0, false
 		}
 		if string(name) == "content-length" {
-			n, err := strconv.ParseUint(string(value), 10, 63)
+			n, err := strconv.ParseUint(string(field.Value.Of(f.Buf)), 10, 63)
 			if err != nil || length >= 0 && length != int64(n) {
 				return 0, 0, false
 			}
@@ -49,15 +50,7 @@ func (f *Fields) Response() (status int, length int64, ok bool) {
 }
 
 // Trailer reports whether f is a well-formed trailer section of an answer.
-func (f *Fields) Trailer() bool {
-	for _, field := range f.List {
-		name, value := field.Name.Of(f.Buf), field.Value.Of(f.Buf)
-		if !allowed(name, value) || !http1.ValidToken(name) || !http1.ValidFieldValue(value) {
-			return false
-		}
-	}
-	return true
-}
+func (f *Fields) Trailer() bool { return f.kinds&(malformed|badText|pseudo) == 0 }
 
 // Indexes in the static table (RFC 7541 appendix A).
 const (

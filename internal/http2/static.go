@@ -64,3 +64,13 @@ var staticTable = [...]struct{ name, value string }{
 	{"via", ""},
 	{"www-authenticate", ""},
 }
+
+// The table as entries of a Decoder have it.
+var staticEntries, staticOctets = func() (entries [len(staticTable)]entry, octets []byte) {
+	for i, e := range staticTable {
+		k := kindOf([]byte(e.name), []byte(e.value))
+		entries[i] = entry{len(octets), len(e.name), len(e.value), k}
+		octets = append(octets, e.name+":"+e.value...)
+	}
+	return entries, octets
+}()
