@@ -213,8 +213,16 @@ func (x *exchange) elsewhere() bool {
 	if i := bytes.LastIndexByte(host, ':'); i >= 0 && bytes.IndexByte(host[i:], ']') < 0 {
 		host = host[:i]
 	}
-	sni := c.transport().sni
-	return string(host) != sni && c.port.Elsewhere(sni, string(host))
+	t := c.transport()
+	if string(host) == t.sni || string(host) == t.host {
+		return false
+	}
+	name := string(host)
+	if c.port.Elsewhere(t.sni, name) {
+		return true
+	}
+	t.host = name
+	return false
 }
 
 // Methods are those that a handler may see.
