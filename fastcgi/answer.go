@@ -60,6 +60,9 @@ func (c *call) open(h *cgi.Header) {
 		c.answer.length, h.Length = -1, -1
 		c.Flow.Discard()
 	}
+	if len(c.FailStatus) > 0 {
+		c.Answers(h.Status)
+	}
 	out := c.Resp.Header()
 	c.Stick(out)
 	if c.Intercepts(h.Status) {

@@ -174,7 +174,9 @@ func (c *call) receive() error {
 		if !c.Heard {
 			c.Heard = true
 			c.Up.Spoke()
-			c.Up.Works()
+			if len(c.FailStatus) == 0 {
+				c.Up.Works()
+			}
 		}
 		if err := c.take(buf[:n]); err != nil {
 			return err

@@ -38,11 +38,11 @@ func (c *call) open() error {
 	h := &c.x.Head
 	if c.m.retries(h.Status) {
 		c.Up.Broke()
-		if c.Repeatable() && c.Up.Exclude() {
+		if c.Repeatable() && (c.Up.Exclude() || c.Up.Renew()) {
 			return relay.Next(h.Status)
 		}
 	} else {
-		c.Up.Works()
+		c.Answers(h.Status)
 	}
 	text := c.x.Text()
 	c.headed, c.Status = true, h.Status

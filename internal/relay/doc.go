@@ -6,6 +6,7 @@
 //	key.go      what balance = "hash" goes by
 //	sticky.go   the cookie by which a client comes back to its upstream
 //	call.go     Call: one request, from its body to what the client is told if all fails
+//	failing.go  what is a failure of an upstream, and what comes of many
 //	retry.go    when another attempt is made
 //	flow.go     an answer on its way
 //	press.go    the pace of a client whose answer holds up the upstream

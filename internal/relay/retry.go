@@ -59,14 +59,14 @@ func (c *Call) again(err error) bool {
 	switch {
 	case !c.Up.Connected(), !c.Repeatable() && !(refused && c.whole()): // Connect tries others itself
 		return false
-	case c.Once && c.repeated:
+	case c.Once && c.repeated && c.TryFor == 0:
 		return false
 	case refused && c.Heard:
 		return false
 	case refused && !c.renewed:
 		c.renewed = true
 	case refused:
-		if c.Retry&OnConnect == 0 || !c.Up.Exclude() {
+		if c.Retry&OnConnect == 0 || !c.Up.Exclude() && !c.Up.Renew() {
 			return false
 		}
 	case next:
@@ -74,7 +74,7 @@ func (c *Call) again(err error) bool {
 		return false
 	case c.outlived(err):
 		c.renewed = true
-	case cut && c.Retry&OnCut == 0, !cut && c.Retry&OnTimeout == 0, !c.Up.Exclude():
+	case cut && c.Retry&OnCut == 0, !cut && c.Retry&OnTimeout == 0, !c.Up.Exclude() && !c.Up.Renew():
 		return false
 	}
 	if seeker, ok := c.Body.(io.Seeker); ok {

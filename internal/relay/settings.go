@@ -25,6 +25,13 @@ type Settings struct {
 	MaxIdle     int           `toml:"max_idle" min:"0"`
 	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
 
+	MaxFails    int           `toml:"max_fails" min:"0"`
+	FailTimeout time.Duration `toml:"fail_timeout" min:"1ms"`
+	FailStatus  []int         `toml:"fail_status"`
+	SlowStart   time.Duration `toml:"slow_start" min:"0s"`
+	Circuit     Circuit       `toml:"circuit"`
+	TryFor      time.Duration `toml:"try_for" min:"0s"`
+
 	QueueTimeout   time.Duration `toml:"queue_timeout" min:"1ms"`
 	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms"`
 	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms"`
@@ -42,8 +49,13 @@ type Settings struct {
 
 // Defaults are what the modules have where a route says nothing, as far as they agree.
 var Defaults = Settings{
-	Balance:  "round_robin",
-	Sticky:   stickyDefaults,
+	Balance: "round_robin",
+	Sticky:  stickyDefaults,
+
+	MaxFails:    3,
+	FailTimeout: 10 * time.Second,
+	Circuit:     circuitDefaults,
+
 	MaxQueue: 1024,
 
 	QueueTimeout:   60 * time.Second,
@@ -97,6 +109,9 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 		return err
 	}
 	if err := r.sticky(&more); err != nil {
+		return err
+	}
+	if err := r.failing(&more); err != nil {
 		return err
 	}
 	more.MaxConns, more.MaxQueue, more.QueueTimeout = s.MaxConns, s.MaxQueue, s.QueueTimeout

@@ -44,7 +44,7 @@ func (l *Lease) choose() *member {
 	g := l.group
 	if len(g.members) == 1 {
 		m := g.members[0]
-		if slices.Contains(l.tried, m.peer) || !l.room(m.peer) {
+		if slices.Contains(l.tried, m.peer) || !l.room(m.peer) || g.Circuit != nil && m.circuit.open(time.Now()) {
 			return nil
 		}
 		return m
@@ -60,7 +60,7 @@ func (l *Lease) choose() *member {
 		working := false
 		for _, backup := range [2]bool{false, true} {
 			if m := l.best(func(m *member) bool {
-				ok := m.backup == backup && m.works(now) && !(checked && m.out()) &&
+				ok := m.backup == backup && m.works(now) && !m.circuit.open(now) && !(checked && m.out()) &&
 					!slices.Contains(l.tried, m.peer)
 				working = working || ok
 				return ok && l.room(m.peer)
@@ -73,7 +73,7 @@ func (l *Lease) choose() *member {
 		}
 	}
 	return l.best(func(m *member) bool {
-		return !slices.Contains(l.tried, m.peer) && l.room(m.peer)
+		return !slices.Contains(l.tried, m.peer) && !m.circuit.open(now) && l.room(m.peer)
 	})
 }
 
@@ -93,8 +93,9 @@ func (l *Lease) best(eligible func(*member) bool) *member {
 		if !eligible(m) {
 			continue
 		}
-		total += m.weight
-		m.current += m.weight
+		w := g.weight(m)
+		total += w
+		m.current += w
 		if best == nil || g.before(m, best) {
 			best = m
 		}
@@ -107,23 +108,33 @@ func (l *Lease) best(eligible func(*member) bool) *member {
 
 func (g *Group) before(a, b *member) bool {
 	if g.Balance == LeastConn {
-		if x, y := a.load(b), b.load(a); x != y {
+		if x, y := g.load(a, b), g.load(b, a); x != y {
 			return x < y
 		}
 	}
 	return a.current > b.current
 }
 
-// load returns what is to be compared with other.load(m): the connections for the weight.
-func (m *member) load(other *member) int { return m.active * other.weight }
+// load returns what is to be compared with load(b, a): the connections of a for its weight.
+func (g *Group) load(a, b *member) int { return a.active * g.weight(b) }
+
+// weight returns the weight that a member has now. With SlowStart it is in hundredths.
+func (g *Group) weight(m *member) int {
+	if g.SlowStart == 0 {
+		return m.weight
+	}
+	if age := time.Since(m.risen); age < g.SlowStart {
+		return max(int(int64(m.weight)*100*int64(age)/int64(g.SlowStart)), 1)
+	}
+	return m.weight * 100
+}
 
 // random draws two members, and takes the one with fewer connections for its weight.
 func (g *Group) random(eligible func(*member) bool) *member {
-	all, total := g.drawn[:0], 0
+	all := g.drawn[:0]
 	for _, m := range g.members {
 		if eligible(m) {
 			all = append(all, m)
-			total += m.weight
 		}
 	}
 	g.drawn = all
@@ -131,21 +142,25 @@ func (g *Group) random(eligible func(*member) bool) *member {
 		return nil
 	}
 	draw := func() *member {
-		at := rand.IntN(total)
-		for i, m := range all {
-			if at -= m.weight; at < 0 {
-				total -= m.weight
-				all = slices.Delete(all, i, i+1)
-				return m
-			}
+		total := 0
+		for _, m := range all {
+			m.current = g.weight(m)
+			total += m.current
 		}
-		return nil
+		at, i := rand.IntN(total), 0
+		for at >= all[i].current {
+			at -= all[i].current
+			i++
+		}
+		m := all[i]
+		all = slices.Delete(all, i, i+1)
+		return m
 	}
 	a := draw()
 	if len(all) == 0 {
 		return a
 	}
-	if b := draw(); b.load(a) < a.load(b) {
+	if b := draw(); g.load(b, a) < g.load(a, b) {
 		return b
 	}
 	return a

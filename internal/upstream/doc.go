@@ -17,6 +17,8 @@
 //	sessions.go connections of HTTP/2, which many requests share
 //	tls.go      TLS with an upstream
 //	check.go    Check: requests of the server's own, by which it finds out which addresses work
+//	circuit.go  addresses of which too large a share of requests fails
+//	renew.go    further rounds for a request that has tried all addresses
 //	health.go   which addresses requests pass over for a while
 //	address.go  an address as the configuration writes it
 //	names.go    the addresses of hosts that have names, which come and go

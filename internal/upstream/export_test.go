@@ -147,5 +147,5 @@ type Health struct{ health }
 
 // Its methods, and a way to say until when the address is to be passed over.
 func (h *Health) Works(now time.Time) bool { return h.works(now) }
-func (h *Health) Chosen()                  { h.chosen() }
+func (h *Health) Chosen()                  { h.chosen(avoidFor) }
 func (h *Health) Avoid(until time.Time)    { h.avoid = until }

@@ -55,6 +55,23 @@ type Settings struct {
 	// are closed after IdleTimeout. Otherwise it gets the oldest, see idleFor.
 	Newest bool
 
+	// MaxFails is after how many requests in a row that an address has failed it is passed over where
+	// the group has others, and FailTimeout for how long, also if it could not be connected to. 0: 3
+	// requests, 10 seconds; MaxFails -1: it never is.
+	MaxFails    int
+	FailTimeout time.Duration
+
+	// SlowStart is the time in which the weight of an address grows from nothing to all of it, once it
+	// works again or is new. Not with Hash. 0: it has all of it at once.
+	SlowStart time.Duration
+
+	// Circuit, if it is not nil, keeps requests away from an address that fails too often.
+	Circuit *Circuit
+
+	// TryFor is for how long, from its first Connect, a request that cannot connect to any address goes
+	// on trying: an application that is started anew is there a moment later. 0: it does not.
+	TryFor time.Duration
+
 	// Check, if it is not nil, is how Watch finds out whether the addresses work.
 	Check *Check
 
@@ -82,9 +99,10 @@ type member struct {
 	*part
 	verdict *verdict // of the group's checks; nil: there are none
 
-	current int    // of smooth weighted round-robin
+	current int    // of smooth weighted round-robin; of Random the weight in a draw
 	hash    uint64 // of its name or address, for Hash; the same in all processes
 	id      uint64 // for Lease.Home; 0: the group has no Secret
+	circuit circuit
 }
 
 // Group makes a group. An error says which of the addresses is wrong, and what was expected.
@@ -191,6 +209,9 @@ func (l *Lease) acquire() (*ticket, error) {
 	if len(l.tried) > 0 && !g.has(l.tried) { // the others have left meanwhile
 		return nil, errNowhere
 	}
+	if g.Circuit != nil && g.broken(l.tried, time.Now()) {
+		return nil, errOpen
+	}
 	if !g.crowded(l.tried) && l.take() {
 		return nil, nil
 	}
@@ -239,6 +260,8 @@ func (l *Lease) release(k kept, limit time.Duration) {
 	g.pool.mu.Lock()
 	m.active--
 	l.letGo(m.peer)
+	l.ended = time.Now()
+	report := l.judge()
 	switch {
 	case k.stream == nil:
 	case g.MaxIdle == 0 || m.gone || !g.again(k.record, limit):
@@ -252,7 +275,10 @@ func (l *Lease) release(k kept, limit time.Duration) {
 	m.forget()
 	m.serve()
 	g.pool.mu.Unlock()
-	l.at, l.kept, l.ended = nil, kept{}, time.Now()
+	l.at, l.kept = nil, kept{}
+	if report != nil {
+		report()
+	}
 }
 
 // again reports whether a connection may serve another request, and until when it may wait for it.
@@ -300,9 +326,13 @@ func (l *Lease) take() bool {
 		m.closeOldest() // it has the slot that the request wants
 	}
 	now := time.Now()
+	l.outcome = unknown
+	if g.Circuit != nil {
+		l.probes = m.circuit.enter(now)
+	}
 	m.active++
 	l.hold(m.peer, now)
 	m.peak.note(m.active, now)
-	m.probed()
+	m.probed(g.failTimeout())
 	return true
 }

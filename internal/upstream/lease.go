@@ -69,6 +69,11 @@ type Lease struct {
 
 	mux *http2client.Stream // in the place of a connection; nil: none
 
+	outcome outcome // of the slot
+	probes  bool    // the slot tells whether a circuit is to be closed
+	rounds  int     // times that all upstreams were tried in vain
+	paused  int     // of rounds, those after which there was a pause
+
 	// For Asked.
 	last                *member // that had a slot
 	began, spoke, ended time.Time
@@ -95,10 +100,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		l.began = now
 	}
 	until := now.Add(l.group.QueueTimeout) // for a slot
-	rest := l.group.ConnectTimeout
-	if l.Limit > 0 {
-		rest = min(rest, l.Limit)
-	}
+	rest := l.limit()
 	if l.group.named {
 		if err := l.group.find(t, rest/2, false); err != nil {
 			return nil, false, err
@@ -106,6 +108,9 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		rest -= time.Since(now)
 	}
 	for again := false; ; {
+		if err := l.pause(t); err != nil {
+			return nil, false, err
+		}
 		tk, err := l.acquire()
 		if tk != nil {
 			err = tk.await(t, until)
@@ -146,7 +151,8 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			return nil, false, err
 		}
 		blame := l.blames(err, share, l.others+1+len(l.tried))
-		if p.refused(blame) && l.many && l.group.Unreached != nil {
+		l.outcome = failed
+		if p.refused(l.group, blame) && l.many && l.group.Unreached != nil {
 			l.group.Unreached(p.title(), err)
 		}
 		more := l.Exclude()
@@ -160,11 +166,26 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			rest -= time.Since(begin)
 			more = l.more()
 		}
-		if !more || l.Stay {
+		if l.Stay {
 			return nil, false, err
+		}
+		if !more {
+			if !l.Renew() {
+				return nil, false, err
+			}
+			rest, again = l.limit(), false
+			until = time.Now().Add(l.group.QueueTimeout)
 		}
 		l.Release()
 	}
+}
+
+// limit returns the time for connecting.
+func (l *Lease) limit() time.Duration {
+	if l.Limit > 0 {
+		return min(l.Limit, l.group.ConnectTimeout)
+	}
+	return l.group.ConnectTimeout
 }
 
 // secure makes TLS on a new stream, or closes it.
@@ -230,12 +251,18 @@ func (l *Lease) more() bool {
 func (l *Lease) Spoke() { l.spoke = time.Now() }
 
 // Works notes that the upstream does. There must be a slot.
-func (l *Lease) Works() { l.at.spoke() }
+func (l *Lease) Works() {
+	l.outcome = worked
+	l.at.spoke()
+}
 
 // Broke notes that the connection has ended, or stood still for too long, before a byte of the
 // answer, or that this has said that the upstream does not work. After some of these in a row the
 // upstream is passed over, if there are others. There must be a slot.
-func (l *Lease) Broke() { l.at.broke() }
+func (l *Lease) Broke() {
+	l.outcome = failed
+	l.at.broke(l.group)
+}
 
 // Keep gives the slot back, and with it its stream, which may serve another request: the caller
 // has sent and received all of this one, and does not use s any more. limit is for how long the
@@ -297,7 +324,7 @@ func (l *Lease) Asked() (name string, first, whole time.Duration) {
 // machine are used up. The same request may succeed a little later.
 func Busy(err error) bool {
 	return errors.Is(err, errQueueFull) || errors.Is(err, errNoSlot) ||
-		errors.Is(err, errBacklog) ||
+		errors.Is(err, errBacklog) || errors.Is(err, errOpen) ||
 		errors.Is(err, syscall.EADDRNOTAVAIL) || sysio.Exhausted(err)
 }
 

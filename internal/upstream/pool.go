@@ -40,8 +40,9 @@ type peer struct {
 	active  int  // connections in use, and those that are being made
 	peak    peak // of active
 	holders holders
-	idle    []kept // the last one is the latest
-	gone    bool   // host leads to it no more
+	idle    []kept    // the last one is the latest
+	gone    bool      // host leads to it no more
+	risen   time.Time // when it has begun to work, if that was not at the start
 
 	sessions sync.Map // *loop.Loop to *loopSessions, which are that loop's
 
@@ -61,6 +62,9 @@ func (p *Pool) peer(e endpoint, h *host, tls *tls.Config) *peer {
 			p.peers = make(map[endpoint]*peer)
 		}
 		it = &peer{endpoint: e, host: h, tls: tls, pool: p}
+		if h != nil && h.version > 1 { // the name has led elsewhere until now
+			it.risen = time.Now()
+		}
 		p.peers[e] = it
 	}
 	return it

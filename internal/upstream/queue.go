@@ -114,7 +114,7 @@ func (tk *ticket) await(t *loop.Thread, until time.Time) error {
 	switch {
 	case err == nil:
 		taken = true
-	case left(err), err == errNowhere, err == errQueueFull:
+	case left(err), err == errNowhere, err == errQueueFull, err == errOpen:
 	default:
 		err = errNoSlot
 	}

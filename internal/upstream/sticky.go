@@ -23,7 +23,7 @@ func (l *Lease) home(now time.Time) *member {
 		return nil
 	}
 	for m := range l.group.untried(l.tried) {
-		if m.id == l.Home && m.works(now) && !m.out() {
+		if m.id == l.Home && m.works(now) && !m.out() && !m.circuit.open(now) {
 			return m
 		}
 	}

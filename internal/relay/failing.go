@@ -1,0 +1,68 @@
+package relay
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/upstream"
+)
+
+// Circuit is the key `circuit`: an address gets no requests while too large a share of them fails.
+type Circuit struct {
+	// Errors is that share in percent; 0: there is no such limit.
+	Errors int `toml:"errors" min:"0" max:"100"`
+	// Requests is how many there must be in the window.
+	Requests int `toml:"requests" min:"1"`
+	// Window is the time in which they are counted.
+	Window time.Duration `toml:"window" min:"100ms"`
+	// Open is for how long no request is sent. Then one at a time tries whether the address works.
+	Open time.Duration `toml:"open" min:"10ms"`
+}
+
+var circuitDefaults = Circuit{Requests: 20, Window: 10 * time.Second, Open: 10 * time.Second}
+
+// failing reads the keys that say what becomes of an address that does not work.
+func (r *Route) failing(s *upstream.Settings) error {
+	s.MaxFails, s.FailTimeout, s.TryFor, s.SlowStart = r.MaxFails, r.FailTimeout, r.TryFor, r.SlowStart
+	if s.MaxFails == 0 {
+		s.MaxFails = -1
+	}
+	for _, status := range r.FailStatus {
+		if status < 400 || status > 599 {
+			return handlers.BadKey("fail_status", "expected statuses between 400 and 599, not %d", status)
+		}
+	}
+	if r.SlowStart > 0 && s.Balance == upstream.Hash {
+		return handlers.BadKey("slow_start", "it has no effect with balance = %q", r.Settings.Balance)
+	}
+	c := r.Circuit
+	if c.Errors == 0 {
+		if c != circuitDefaults {
+			return handlers.BadKey("circuit", "missing: errors, the share of requests in percent")
+		}
+		return nil
+	}
+	s.Circuit = &upstream.Circuit{Percent: c.Errors, Least: c.Requests, Window: c.Window, Open: c.Open,
+		Changed: func(name string, open bool, failed, requests int) {
+			if open {
+				r.Log.Warn(r.Module+": upstream gets no requests, too many have failed", "upstream", name,
+					"failed", failed, "requests", requests, "open", c.Open)
+			} else {
+				r.Log.Info(r.Module+": upstream gets requests again", "upstream", name)
+			}
+		}}
+	return nil
+}
+
+// Fails reports whether fail_status has that status.
+func (r *Route) Fails(status int) bool { return slices.Contains(r.FailStatus, status) }
+
+// Answers notes the status of an answer whose head has come.
+func (c *Call) Answers(status int) {
+	if c.Fails(status) {
+		c.Up.Broke()
+	} else {
+		c.Up.Works()
+	}
+}
