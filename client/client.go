@@ -59,10 +59,10 @@ type Client struct {
 	// ClientSessionCache are ignored.
 	TLS *tls.Config
 
-	// HTTP2 has all servers asked by HTTP/2: over TLS by ALPN, otherwise by prior knowledge. A server
-	// that speaks another protocol is an ErrConnect or an ErrProtocol. The requests of a loop share
-	// connections, and a loop that waits for its threads to end waits for idle connections, too: three
-	// seconds.
+	// HTTP2 has servers asked by HTTP/2: over TLS those that choose it by ALPN, and the others by
+	// HTTP/1.1; in clear text all, by prior knowledge, and one that speaks HTTP/1.1 alone is an
+	// ErrConnect or an ErrProtocol. The requests of a loop share connections, and a loop that waits
+	// for its threads to end waits for idle connections, too: three seconds.
 	HTTP2 bool
 
 	rooted atomic.Bool // the system's authorities are loaded
@@ -126,6 +126,10 @@ type Request struct {
 type Response struct {
 	Status int
 	Header conn.Header
+
+	// Trailer has the fields behind the body, once Body has returned io.EOF. Servers need send them
+	// only if the request has the field TE with "trailers".
+	Trailer conn.Header
 
 	// Body is the rest, which may still be on its way. It ends with the thread, or the thread's
 	// request. A thread that goes on, and does not read to the end, closes it.
@@ -206,8 +210,9 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 	resp := new(Response)
 	b := &resp.body
 	resp.Body = b
-	b.c, b.t, b.until, b.rest = c, t, until, limit
+	b.c, b.t, b.until, b.rest, b.trailer = c, t, until, limit, &resp.Trailer
 	b.lease, b.x = g.Lease(), exchanges.Get().(*Exchange)
+	b.x.KeepTrailer = true
 	done := false
 	defer func() { // also when the thread is killed
 		if !done {
@@ -304,7 +309,7 @@ func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.G
 	g, err := c.pool.Group(upstream.Settings{
 		Addresses: []string{u.Scheme + "://" + u.Host}, TLS: upstream.SecurityOf(c.TLS),
 		QueueTimeout: connectFor, ConnectTimeout: connectFor,
-		MaxIdle: maxIdle, IdleTimeout: idleFor, KeepaliveTime: maxAge, Newest: true, HTTP2: c.HTTP2,
+		MaxIdle: maxIdle, IdleTimeout: idleFor, KeepaliveTime: maxAge, Newest: true, HTTP2: c.HTTP2, HTTP1: true,
 	})
 	if err == nil {
 		c.origins[at] = g
@@ -324,7 +329,7 @@ func (r *Request) check(method string) error {
 		case ascii.EqualFold(name, "Host"), ascii.EqualFold(name, "Connection"),
 			ascii.EqualFold(name, "Content-Length"), ascii.EqualFold(name, "Transfer-Encoding"),
 			ascii.EqualFold(name, "Expect"), ascii.EqualFold(name, "Upgrade"),
-			ascii.EqualFold(name, "TE"):
+			ascii.EqualFold(name, "TE") && value != "trailers":
 			return fmt.Errorf("the field %s is the client's own", name)
 		}
 	}
@@ -359,6 +364,8 @@ func appendHead(out []byte, r *Request, u *url.URL, method string, body content,
 			continue
 		case ascii.EqualFold(name, "User-Agent"):
 			agent = true
+		case ascii.EqualFold(name, "TE"): // by HTTP/1.1 it is for this connection
+			out = append(out, "Connection: TE\r\n"...)
 		}
 		out = append(append(append(append(out, name...), ": "...), value...), "\r\n"...)
 	}

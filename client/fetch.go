@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -26,6 +28,8 @@ type Body struct {
 	data []byte            // of buf: not read yet
 	rest int64             // how many more bytes may come
 	err  error             // behind data; io.EOF at the end
+
+	trailer *conn.Header // of the response
 
 	held         bool // by the client, in a list
 	next, before *Body
@@ -222,6 +226,11 @@ func (b *Body) putBuffer() {
 
 // finish ends the exchange at the end of the answer.
 func (b *Body) finish() {
+	b.x.Trailer(func(name, value []byte) {
+		if name := string(name); !http1.Framing(name) {
+			b.trailer.Add(name, string(value))
+		}
+	})
 	if !b.lost && b.x.Reusable() {
 		b.x.End()
 		b.lease.Keep(b.stream, b.x.KeepFor())

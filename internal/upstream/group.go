@@ -33,6 +33,9 @@ type Settings struct {
 	// only 0 counts. Addresses with "h2c://" are asked so in any case.
 	HTTP2 bool
 
+	// HTTP1, with HTTP2, has those with "https://" asked by HTTP/1.1 that do not offer HTTP/2.
+	HTTP1 bool
+
 	Balance Balance
 
 	// Secret, if it is not nil, makes the numbers for Lease.Home.
@@ -115,6 +118,7 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 		}
 		if part.at.secure {
 			part.security, part.at.id = s.TLS, s.TLS.id
+			part.at.either = s.HTTP1 && part.at.http2
 			if _, err = part.config(); err != nil {
 				return nil, fmt.Errorf("%s: %w", part.name, err)
 			}
@@ -152,6 +156,9 @@ func (p *part) config() (*tls.Config, error) {
 	c, err := p.security.of(host)
 	if err == nil && p.at.http2 {
 		c.NextProtos = []string{"h2"}
+		if p.at.either {
+			c.NextProtos = append(c.NextProtos, "http/1.1")
+		}
 	}
 	return c, err
 }

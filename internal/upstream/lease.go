@@ -136,13 +136,13 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		begin := time.Now()
 		var s *stream.Stream
 		if p.http2 {
-			used, err = l.join(t, share)
+			s, used, err = l.join(t, share)
 		} else if s, err = p.dial(t, share); err == nil && p.peer.tls != nil {
 			err = l.secure(s, begin.Add(share))
 		}
 		rest -= time.Since(begin)
 		switch {
-		case err == nil && p.http2:
+		case err == nil && s == nil:
 			return nil, used, nil
 		case err == nil:
 			l.kept.record = &record{born: begin}

@@ -26,7 +26,8 @@ type endpoint struct {
 	network, address string
 	host             string // the name that has led to address; "": the configuration has address
 	secure           bool   // TLS
-	http2            bool   // HTTP/2; then no connection is kept, see loopSessions
+	http2            bool   // HTTP/2, whose connections are in loopSessions
+	either           bool   // or HTTP/1.1, if it chooses that by ALPN
 	id               string // of its Security: no route gets what another has not verified as it would
 }
 
@@ -44,7 +45,8 @@ type peer struct {
 	gone    bool      // host leads to it no more
 	risen   time.Time // when it has begun to work, if that was not at the start
 
-	sessions sync.Map // *loop.Loop to *loopSessions, which are that loop's
+	sessions sync.Map    // *loop.Loop to *loopSessions, which are that loop's
+	older    atomic.Bool // the last connection by ALPN is one of HTTP/1.1
 
 	waiting queue
 	health

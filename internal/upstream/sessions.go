@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/internal/http2client"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // loopSessions are the connections of HTTP/2 that a loop has to a peer. A place there is the right to send
@@ -43,8 +44,9 @@ func (l *Lease) Connected() bool { return l.kept.record != nil || l.mux != nil }
 func Refused(err error) bool { return errors.Is(err, http2client.ErrRefused) }
 
 // join begins a stream on a connection of the thread's loop that has room for it, or on a new one. Its
-// limit is for that. Requests that come meanwhile wait for the same connection.
-func (l *Lease) join(t *loop.Thread, limit time.Duration) (used bool, err error) {
+// limit is for that. Requests that come meanwhile wait for the same connection. s is one of HTTP/1.1 if
+// the upstream has chosen that.
+func (l *Lease) join(t *loop.Thread, limit time.Duration) (s *stream.Stream, used bool, err error) {
 	until := time.Now().Add(limit)
 	for {
 		set := l.at.sessionsOf(l.loop)
@@ -52,17 +54,23 @@ func (l *Lease) join(t *loop.Thread, limit time.Duration) (used bool, err error)
 			// A fresh one is one that was made since the request has failed.
 			if s.Room() && (l.want != Fresh || s.Since(l.ended)) {
 				l.mux, used = s.Stream(t, l.group.life())
-				return used && l.want != Fresh, nil // others may have been the first on a new one
+				return nil, used && l.want != Fresh, nil // others may have been the first on a new one
 			}
 		}
-		if set.dialing == nil || set.joined >= maxJoined {
-			return false, l.begin(t, set, until)
+		switch {
+		case l.at.older.Load(): // to each request its own connection
+			s, err = l.start(t, set, until)
+			l.at.drop(l.loop, set)
+			return s, false, err
+		case set.dialing == nil, set.joined >= maxJoined:
+			s, err = l.begin(t, set, until)
+			return s, false, err
 		}
 		err := set.await(t, until)
 		// The one that makes the connection may have less time than this one.
 		late := errors.Is(err, os.ErrDeadlineExceeded) && time.Until(until) > 0
 		if err != nil && err != errLeft && !late {
-			return false, err
+			return nil, false, err
 		}
 	}
 }
@@ -99,11 +107,11 @@ func (set *loopSessions) await(t *loop.Thread, until time.Time) error {
 	return err
 }
 
-// begin makes a connection, and begins a stream on it.
-func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) error {
+// begin is start, for which others wait.
+func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) (s *stream.Stream, err error) {
 	dialing := new(loop.Promise[struct{}])
 	set.dialing, set.joined = dialing, 0
-	err := errLeft
+	err = errLeft
 	defer func() { // also when the thread is killed
 		if set.dialing == dialing {
 			set.dialing = nil
@@ -119,32 +127,36 @@ func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) error 
 		}
 		l.at.drop(l.loop, set)
 	}()
-	err = l.start(t, set, until)
-	return err
+	return l.start(t, set, until)
 }
 
-// start makes a connection on which both sides have sent the preface of HTTP/2. Until then nobody knows
-// how many streams the server takes.
-func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) error {
+// start makes a connection, and begins a stream on it once both sides have sent the preface of HTTP/2:
+// until then nobody knows how many streams the server takes. It returns the connection if ALPN has
+// chosen HTTP/1.1.
+func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stream.Stream, error) {
 	p, lp := l.at.peer, l.loop
 	s, err := p.dial(t, max(time.Until(until), time.Millisecond))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if p.tls != nil {
 		if err := l.secure(s, until); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	over := l.kept.tls
+	older := over != nil && over.ConnectionState().NegotiatedProtocol != "h2"
+	if p.older.Store(older); older && p.either {
+		return s, nil
+	}
 	l.kept.tls = nil
-	if over != nil && over.ConnectionState().NegotiatedProtocol != "h2" {
+	if older {
 		_ = s.Close()
-		return errNoHTTP2
+		return nil, errNoHTTP2
 	}
 	fd, err := s.Release()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	carry := func(c net.Conn) { over.NetConn().(*carrier).Conn = c }
 	session, err := http2client.Start(lp, fd, over, carry, l.group.life(), func(s *http2client.Session) {
@@ -153,7 +165,7 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) error 
 	})
 	if err != nil {
 		sysio.Close(fd)
-		return err
+		return nil, err
 	}
 	set.all = append(set.all, session)
 	greeted := false
@@ -169,7 +181,7 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) error 
 	if greeted = err == nil; err == io.EOF {
 		err = fmt.Errorf("%w: %w", ErrCut, err)
 	}
-	return err
+	return nil, err
 }
 
 // drop forgets the connections of a loop that has none.
