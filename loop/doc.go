@@ -42,12 +42,13 @@
 // only by what it yields, or by what its Body returns, while it is running.
 //
 //	state              coroutine  moves to    when, and by what
-//	idle               none       queued      its descriptor has an event (dispatch), or Wake
+//	idle               none       queued      its descriptor has an event (dispatch), or one that
+//	                                          Wakes it, or Wake
 //	                              ended       IdleTimeout has passed, or GiveUp
 //	queued             as before  running     its turn has come (runQueued, follow)
 //	running            its own    queued      it yields Yield, or wants what it need not wait for
 //	                              waits ...   it yields one of the other codes
-//	                              idle        its Body returns WantRead or Suspend
+//	                              idle        its Body returns WantRead or the like, or Suspend
 //	                              ended       its Body returns Abort, panics or calls Goexit; or
 //	                                          too many of its waits were refused
 //	waits for its own  its own    queued      its descriptor has an event, or time is up (alarm)

@@ -348,8 +348,8 @@ func (l *Loop) bodyReturned(c *coro.Coro, v coro.Value) {
 		return
 	}
 	if invariants.Enabled &&
-		(v.Code() != coro.WantRead && v.Code() != coro.Suspend || t.own.fd < 0) {
-		panic("loop: a body returns Abort, or on a socket WantRead or Suspend")
+		(v.Code() < coro.WantRead || v.Code() > coro.Suspend || t.own.fd < 0) {
+		panic("loop: a body returns Abort, or on a socket a code from WantRead to Suspend")
 	}
 	if t.more != nil && t.more.end == nil {
 		t.more = nil // an idle thread takes as little memory as possible

@@ -170,3 +170,24 @@ func (d *Shared) release(events uint16) {
 		d.writer = d.thread
 	}
 }
+
+// Wakes has d, which Open has made, put t into the run queue at an event of IN (read) or OUT (write)
+// from now on: if t is idle, its Body is called. So one thread moves bytes between its own socket
+// and d without a coroutine while it waits for either. The claim lasts until the next call; with
+// neither read nor write there is none. No other thread may wait for d meanwhile.
+//
+// over says that no event comes any more, and that a read or a write tells why. t calls it, or code
+// on the loop.
+func (d *Descriptor) Wakes(t *Thread, read, write bool) (over bool) {
+	s := d.asShared()
+	var events uint16
+	if read {
+		events = in
+	}
+	if write {
+		events |= out
+	}
+	s.thread, s.writer = t, t
+	d.flags = d.flags&^mask(in|out) | mask(events)
+	return events != 0 && (d.fd < 0 || t.loop.arm(d))
+}

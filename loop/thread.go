@@ -25,7 +25,9 @@ type Body interface {
 	// its descriptor; or WantRead, after which the record stays without a coroutine, and Run is
 	// called anew when the descriptor can be read; or Suspend, after which Run is called anew when
 	// the IdleTimeout has passed, whatever arrives on the descriptor. If Run sets an IdleTimeout
-	// and returns WantRead, the thread ends when that time passes.
+	// and returns WantRead, the thread ends when that time passes. WantWrite and WantReadWrite are
+	// as WantRead, for room to write. Another socket of the thread's can have Run called, too: see
+	// Descriptor.Wakes.
 	Run(t *Thread) coro.Code
 
 	// Left is called on the loop, once, when the peer is seen to send no more (FIN) or to be gone.

@@ -15,6 +15,7 @@
 //	trusted.go    files that root opens in folders of others
 //	line.go       lines in NCSA's formats
 //	format.go     JSON, and formats with placeholders
+//	stream.go     lines of connections that do not speak HTTP
 //	cut.go        how long a line may be
 package accesslog
 
@@ -42,7 +43,8 @@ type Config struct {
 	// Format is "common", "combined", "json", or a text with placeholders.
 	Format string `toml:"format"`
 
-	line lineFormat // of Format
+	line       lineFormat       // of Format
+	connection connectionFormat // the same, for the log of a stream
 
 	// Logs.Use sets these before a request can come here.
 	to   *writer // of Path; nil: lines are dropped
@@ -79,6 +81,12 @@ func (c *Config) Check(dir string, all *Config) {
 	} else if c.line, err = parseFormat(c.Format); err != nil {
 		c.Table.Errorf("format", "%v", err)
 	}
+	c.checkPath(dir, all)
+}
+
+// checkPath checks the key path.
+func (c *Config) checkPath(dir string, all *Config) {
+	var err error
 	switch {
 	case c.Path == "" && all != nil && !c.Table.Has("path"):
 		c.Path = all.Path

@@ -147,7 +147,8 @@ func (w *writer) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool {
 	b.mu.Lock()
 	if instead := w.instead.Load(); instead != nil {
 		b.mu.Unlock()
-		return instead.to == nil || instead.to.add(l, e, instead.line)
+		// The line of a connection would not be one of the other log's.
+		return instead.to == nil || e.Time.IsZero() || instead.to.add(l, e, instead.line)
 	}
 	before := len(b.lines)
 	b.lines = line.append(b.lines, e, &b.clock)

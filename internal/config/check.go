@@ -21,6 +21,9 @@ import (
 const DefaultListen = "*:8080"
 
 func (c *Config) checkListeners(log *slog.Logger) {
+	if len(c.Listeners) == 0 && len(c.Streams) > 0 && len(c.Sites) == 0 {
+		return // nothing is there for clients of HTTP
+	}
 	if len(c.Listeners) == 0 {
 		addr, _ := sockets.ParseAddress(DefaultListen, c.Dir)
 		c.Listeners = []Listener{{Endpoint: sockets.Endpoint{Listen: DefaultListen, Address: addr}}}
@@ -108,6 +111,11 @@ func (c *Config) AccessLogs() (all []*accesslog.Config) {
 	for _, s := range c.Sites {
 		if s.AccessLog != nil {
 			all = append(all, s.AccessLog)
+		}
+	}
+	for i := range c.Streams {
+		if log := c.Streams[i].AccessLog; log != nil {
+			all = append(all, log)
 		}
 	}
 	return all

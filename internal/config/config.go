@@ -16,6 +16,7 @@
 //	confine.go    [confine], and which files a configuration names
 //	debug.go      [debug]
 //	reach.go      at which listeners and schemes sites are; https addresses
+//	streams.go    [[stream]]
 //	sites.go      from [[site]] tables to a router
 //	around.go     what sites and routes have in common: the layers around modules
 //	compression.go  the key compression, from the file's to the route's
@@ -39,6 +40,7 @@ import (
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/internal/sockets"
+	"github.com/lwango/lwango/internal/streams"
 	"github.com/lwango/lwango/internal/tags"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -90,6 +92,8 @@ type Config struct {
 	Debug Debug `toml:"debug"`
 	// Compress is what clients get compressed: a table, or true or false.
 	Compress Compression `toml:"compression"`
+	// Streams are listeners whose connections are passed on to upstreams, whatever they speak.
+	Streams []streams.Settings `toml:"stream"`
 	// Sites are the virtual hosts.
 	Sites []Site `toml:"site"`
 
@@ -105,6 +109,9 @@ type Config struct {
 
 	// LargestBody is the largest max_body_size of a site or a route, in bytes.
 	LargestBody int64
+
+	// services serve the Streams.
+	services []*streams.Service
 
 	// compression is that of all sites that say nothing else.
 	compression scope
@@ -155,6 +162,8 @@ type Listener struct {
 	ProxyProtocol bool `toml:"proxy_protocol"`
 
 	Proxies *conn.Proxies // of the keys above; nil without any that is trusted
+
+	Stream *streams.Service // of a [[stream]], whose listener this is; nil: none
 
 	// Of a program alone, see Source.Code.
 	Streams func(*loop.Thread, *stream.Stream) error

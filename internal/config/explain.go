@@ -132,7 +132,7 @@ func (c *Config) listenerOf(q *rules.Sample) (name, note string) {
 	}
 	for _, l := range c.Listeners {
 		if _, own, err := net.SplitHostPort(l.Address.Name); err == nil && own == port &&
-			l.Address.Network == "tcp" && (l.TLS.Config != nil) == q.HTTPS {
+			l.Address.Network == "tcp" && (l.TLS.Config != nil) == q.HTTPS && l.Stream == nil {
 			return l.Address.String(), ""
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/internal/sockets"
+	"github.com/lwango/lwango/internal/streams"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -30,6 +31,8 @@ type Source struct {
 	Broker   pubsub.Broker    // what [pubsub] url is for; nil: none
 	Logger   *slog.Logger     // for modules; never nil
 	Counters *Counters        // the numbers of routes; nil: nothing is counted by route
+
+	Hub *streams.Hub // what streams share over reloads; nil: nothing
 
 	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
 	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none
@@ -107,6 +110,9 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	}
 	c.checkSites()
 	sites := c.buildSites(s)
+	if s.Root == "" {
+		c.checkStreams(s)
+	}
 	c.checkSpool()
 	if err := c.text.Err(); err != nil {
 		return nil, err
@@ -129,10 +135,11 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	if err := s.listeners(c, wd); err != nil {
 		return nil, err
 	}
-	if err := c.checkApart(); err != nil {
+	if err := c.route(s, sites); err != nil {
 		return nil, err
 	}
-	return c, c.route(s, sites)
+	c.serveStreams()
+	return c, c.checkApart()
 }
 
 // decode is the part of parse that only reads keys. What is wrong with them is in text.Err. It

@@ -75,6 +75,26 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 		t.sample("lwango_upstream_waiting", float64(u.Waiting),
 			"site", u.Site, "route", u.Route, "address", u.Address)
 	}
+	for _, f := range []struct {
+		name, kind, help string
+		value            func(*Stream) int64
+	}{
+		{"connections", "gauge", "Open connections of the [[stream]].", func(r *Stream) int64 { return r.Open }},
+		{"connections_accepted_total", "counter", "Connections accepted.",
+			func(r *Stream) int64 { return r.Accepted }},
+		{"connections_refused_total", "counter", "Of these, those that were one too many.",
+			func(r *Stream) int64 { return r.Refused }},
+		{"connections_failed_total", "counter", "Of these, those that have found no upstream.",
+			func(r *Stream) int64 { return r.Failed }},
+		{"received_bytes_total", "counter", "Bytes of clients that were passed on.",
+			func(r *Stream) int64 { return r.Got }},
+		{"sent_bytes_total", "counter", "Bytes that clients were sent.", func(r *Stream) int64 { return r.Sent }},
+	} {
+		t.family("lwango_stream_"+f.name, f.kind, f.help)
+		for i := range s.Streams {
+			t.sample("lwango_stream_"+f.name, float64(f.value(&s.Streams[i])), "address", s.Streams[i].Address)
+		}
+	}
 	t.family("lwango_certificate_not_after_seconds", "gauge",
 		"UNIX time at which the certificate expires, 0 if it is still to be obtained.")
 	for _, c := range s.Certificates {

@@ -18,6 +18,7 @@ type Snapshot struct {
 	Loops        []Loop        `json:"loops"`
 	Routes       []Route       `json:"routes"`
 	Upstreams    []Upstream    `json:"upstreams"`
+	Streams      []Stream      `json:"streams"`
 	Topics       Topics        `json:"topics"`
 	Certificates []Certificate `json:"certificates"`
 	Stalls       []Stall       `json:"stalls"` // the latest 16 at most, oldest first
@@ -122,6 +123,17 @@ func (r *Route) Calls() (n int64) {
 		n += c
 	}
 	return n
+}
+
+// Stream is a [[stream]].
+type Stream struct {
+	Address  string `json:"address"`
+	Open     int64  `json:"open"`     // connections, now
+	Accepted int64  `json:"accepted"` // since the start, with the following two
+	Refused  int64  `json:"refused"`  // there were too many, of the client or in all
+	Failed   int64  `json:"failed"`   // for which there was no upstream, or which did not say which one
+	Got      int64  `json:"received_bytes"`
+	Sent     int64  `json:"sent_bytes"`
 }
 
 // Certificate is one of a listener's.

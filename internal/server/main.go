@@ -22,6 +22,7 @@ import (
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/settings"
+	"github.com/lwango/lwango/internal/streams"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -40,6 +41,7 @@ type Program struct {
 	Modules *handlers.Registry // does not change once a server runs
 
 	counters config.Counters
+	streams  streams.Hub
 
 	patterns handlers.Mux // what Handle was given with a method, a host or a wildcard
 
@@ -461,7 +463,7 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 func (p *Program) complete(s *config.Source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.Modules, s.Broker, s.Counters = p.Modules, p.Broker, &p.counters
+	s.Modules, s.Broker, s.Counters, s.Hub = p.Modules, p.Broker, &p.counters, &p.streams
 	if s.Code == nil || s.File != "" {
 		s.Topics = &p.Topics
 	}

@@ -97,7 +97,7 @@ func (s *server) openAdded(next *config.Config) (_ map[sockets.Address]*listener
 		case old == nil:
 			l, err = s.open(lc)
 		case (old.TLS == nil) != (lc.TLS.Config == nil), old.HTTP2 != lc.HTTP2,
-			old.config.Streams != nil, lc.Streams != nil:
+			old.config.Streams != nil, lc.Streams != nil, old.config.Stream != nil, lc.Stream != nil:
 			l, err = s.reuse(old, lc)
 		default:
 			continue

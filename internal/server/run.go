@@ -346,9 +346,12 @@ func (s *server) serve(l *listener, i int) error {
 	for j, fd := range fds {
 		var h *loop.Listener
 		var err error
-		if c := l.config; c.Streams != nil {
+		switch c := l.config; {
+		case c.Stream != nil:
+			h, err = c.Stream.Serve(s.loops[i], fd, l.TLS)
+		case c.Streams != nil:
 			h, err = stream.ServeFD(s.loops[i], fd, c.Idle, &s.sessions, c.Streams)
-		} else {
+		default:
 			ln := l.Listener
 			ln.FD = fd
 			h, err = s.conn.Serve(s.loops[i], ln)

@@ -26,8 +26,9 @@ type observed struct {
 	// tallies are what the loops have counted by their last answers, by the loops' numbers. Each loop
 	// stores its own. So the sums do not fall while a loop that is held up does not answer.
 	tallies []atomic.Pointer[conn.Tally]
-	// upstreams are those of the configuration in force.
+	// upstreams and streams are those of the configuration in force.
 	upstreams    atomic.Pointer[[]config.Upstreams]
+	streams      atomic.Pointer[func() []status.Stream]
 	certificates atomic.Pointer[[]status.Certificate]
 }
 
@@ -40,6 +41,8 @@ func (s *server) observe(c *config.Config) {
 	}
 	c.Observe(s.observed.snapshot)
 	s.observed.upstreams.Store(&c.Upstreams)
+	reports := c.StreamReports()
+	s.observed.streams.Store(&reports)
 	s.observed.certify(c)
 }
 
@@ -119,7 +122,7 @@ func (s *observed) common() *status.Snapshot {
 	now := time.Now()
 	out := &status.Snapshot{Version: moduleVersion(), PID: os.Getpid(), Time: now,
 		Uptime: now.Sub(s.start).Seconds(), SpoolBytes: s.conn.Spooled(),
-		Upstreams: []status.Upstream{}, Stalls: []status.Stall{}, Routes: []status.Route{},
+		Upstreams: []status.Upstream{}, Streams: []status.Stream{}, Stalls: []status.Stall{}, Routes: []status.Route{},
 		Topics: status.Topics{Largest: []status.Topic{}}}
 	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/sched/goroutines:goroutines"}}
@@ -139,6 +142,9 @@ func (s *observed) common() *status.Snapshot {
 				}
 			}
 		}
+	}
+	if report := s.streams.Load(); report != nil {
+		out.Streams = append(out.Streams, (*report)()...)
 	}
 	out.Certificates = *s.certificates.Load()
 	if s.topics != nil {

@@ -199,11 +199,13 @@ func (f *File) list(value any, at valuePath, v reflect.Value, tag reflect.Struct
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		tags.Fill(v.Index(0))
 		f.value(value, at, v.Index(0), tag)
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
 	for i, item := range items {
+		tags.Fill(v.Index(i))
 		f.value(item, at.index(i), v.Index(i), tag)
 	}
 }

@@ -20,6 +20,13 @@ func Defaults[T any]() (v T) {
 	return v
 }
 
+// Fill gives the fields of v the values of their tags, if it is a struct.
+func Fill(v reflect.Value) {
+	if v.Kind() == reflect.Struct {
+		setDefaults(v)
+	}
+}
+
 func setDefaults(v reflect.Value) {
 	for i := range v.NumField() {
 		f, tag := v.Field(i), v.Type().Field(i).Tag

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lwango/lwango/internal/fair"
@@ -27,6 +28,10 @@ type Settings struct {
 	// TLS is for the addresses that begin with "https://". With nil that is no address, and neither
 	// is one with "http://" or "h2c://".
 	TLS *Security
+
+	// Bytes says that no HTTP is spoken, so "tls://" with a port stands in the place of the schemes
+	// above.
+	Bytes bool
 
 	// HTTP2 has the addresses asked by HTTP/2: those with "https://" by ALPN, the others by prior
 	// knowledge. A lease there has a stream, see Lease.Mux, and MaxConns is for requests; of MaxIdle
@@ -112,9 +117,16 @@ type member struct {
 func (p *Pool) Group(s Settings) (*Group, error) {
 	g := &Group{Settings: s, pool: p}
 	for _, text := range s.Addresses {
-		part, err := parse(text, s.Dir, s.TLS != nil, s.HTTP2)
+		where, secure := text, false
+		if s.Bytes {
+			where, secure = strings.CutPrefix(text, "tls://")
+		}
+		part, err := parse(where, s.Dir, s.TLS != nil && !s.Bytes, s.HTTP2)
 		if err != nil {
 			return nil, err
+		}
+		if secure {
+			part.at.secure, part.name = true, "tls://"+part.name
 		}
 		if part.at.secure {
 			part.security, part.at.id = s.TLS, s.TLS.id

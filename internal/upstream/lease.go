@@ -52,6 +52,10 @@ type Lease struct {
 	// where the group has a Secret; 0: the request has none.
 	Key, Home uint64
 
+	// Before is what a new connection begins with, ahead of TLS: a header of the PROXY protocol. The
+	// socket must take it at once. It is for requests that want a Fresh one.
+	Before []byte
+
 	group *Group
 	tried []*peer // those that failed
 	many  bool    // there is more than one upstream
@@ -137,8 +141,10 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		var s *stream.Stream
 		if p.http2 {
 			s, used, err = l.join(t, share)
-		} else if s, err = p.dial(t, share); err == nil && p.peer.tls != nil {
-			err = l.secure(s, begin.Add(share))
+		} else if s, err = p.dial(t, share); err == nil {
+			if err = l.preface(s); err == nil && p.peer.tls != nil {
+				err = l.secure(s, begin.Add(share))
+			}
 		}
 		rest -= time.Since(begin)
 		switch {
@@ -186,6 +192,21 @@ func (l *Lease) limit() time.Duration {
 		return min(l.Limit, l.group.ConnectTimeout)
 	}
 	return l.group.ConnectTimeout
+}
+
+// preface sends what comes before all else on a new stream, or closes it.
+func (l *Lease) preface(s *stream.Stream) error {
+	if len(l.Before) == 0 {
+		return nil
+	}
+	n, err := s.TryWrite(l.Before)
+	if err == nil && n < len(l.Before) {
+		err = stream.ErrWouldBlock // the buffer of a new socket has room for a header
+	}
+	if err != nil {
+		_ = s.Close()
+	}
+	return err
 }
 
 // secure makes TLS on a new stream, or closes it.

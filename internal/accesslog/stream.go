@@ -1,0 +1,139 @@
+package accesslog
+
+import (
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/template"
+	"github.com/lwango/lwango/loop"
+)
+
+// Connection describes a connection of a [[stream]] that has ended.
+type Connection struct {
+	Remote   netip.AddrPort // of the client
+	Time     time.Time      // of the end
+	Duration time.Duration
+	Received int64         // bytes of the client that were passed on
+	Sent     int64         // bytes that it was sent
+	Name     string        // that it has asked for (SNI); "": none
+	Result   string        // how it has ended
+	Upstream string        // as the configuration has it; "": none
+	Connect  time.Duration // until the upstream was connected, with the wait for a place
+
+	TLSVersion, CipherSuite uint16 // of crypto/tls; 0: TLS was not ended here
+}
+
+// connectionFormat is lineFormat for connections.
+type connectionFormat func(b []byte, e *Connection, c *clock) []byte
+
+// LogConnection writes the line of a connection. It is called on the loop l.
+func (c *Config) LogConnection(l *loop.Loop, e *Connection) {
+	if c.to == nil {
+		return
+	}
+	c.to.add(l, noRequest(), func(b []byte, _ *conn.AccessEntry, at *clock) []byte {
+		return append(c.connection(b, e, at), '\n')
+	})
+}
+
+// noRequest stands for the request that a connection's line is not about.
+func noRequest() *conn.AccessEntry { return new(conn.AccessEntry) }
+
+// CheckStream is Check for the log of a [[stream]], whose lines have other fields. all gives only the
+// path.
+func (c *Config) CheckStream(dir string, all *Config) {
+	c.checkPath(dir, all)
+	var err error
+	if c.connection, err = parseConnectionFormat(c.Format); err != nil {
+		c.Table.Errorf("format", "%v", err)
+	}
+}
+
+// usualConnection is the format of streams where none is said.
+const usualConnection = `{remote} [{time}] "{sni}" {upstream} {bytes_in} {bytes} {duration} "{result}"`
+
+func parseConnectionFormat(format string) (connectionFormat, error) {
+	known := slices.Sorted(maps.Keys(connectionFields))
+	switch format {
+	case "":
+		format = usualConnection
+	case "json":
+		return appendConnectionJSON, nil
+	}
+	text, err := template.Parse(format, known)
+	if err != nil {
+		return nil, err
+	}
+	if text.Literal() {
+		return nil, fmt.Errorf(`expected "json" or a text with placeholders (known: %s), found %q`,
+			template.List(known), format)
+	}
+	for _, p := range text {
+		for _, c := range p.Text {
+			if c < ' ' && c != '\t' || c == utf8.RuneError {
+				return nil, fmt.Errorf("a line of the log has no control characters")
+			}
+		}
+	}
+	return func(b []byte, e *Connection, c *clock) []byte {
+		for _, p := range text {
+			if f := connectionFields[p.Name]; f != nil {
+				b = f(b, e, c)
+			} else {
+				b = append(b, p.Text...)
+			}
+		}
+		return b
+	}, nil
+}
+
+// connectionFields are the placeholders of a stream's format.
+var connectionFields = map[string]connectionFormat{
+	"remote": func(b []byte, e *Connection, _ *clock) []byte { return appendRemote(b, e.Remote) },
+	"port": func(b []byte, e *Connection, _ *clock) []byte {
+		return strconv.AppendUint(b, uint64(e.Remote.Port()), 10)
+	},
+	"time":         func(b []byte, e *Connection, c *clock) []byte { return append(b, c.common(e.Time)...) },
+	"time_iso8601": func(b []byte, e *Connection, c *clock) []byte { return c.appendISO(b, e.Time) },
+	"sni":          func(b []byte, e *Connection, c *clock) []byte { return appendOrDash(b, e.Name, c.limit) },
+	"upstream":     func(b []byte, e *Connection, c *clock) []byte { return appendOrDash(b, e.Upstream, c.limit) },
+	"bytes_in":     func(b []byte, e *Connection, _ *clock) []byte { return strconv.AppendInt(b, e.Received, 10) },
+	"bytes":        func(b []byte, e *Connection, _ *clock) []byte { return strconv.AppendInt(b, e.Sent, 10) },
+	"duration":     func(b []byte, e *Connection, _ *clock) []byte { return appendSeconds(b, e.Duration) },
+	"connect":      func(b []byte, e *Connection, _ *clock) []byte { return appendSeconds(b, e.Connect) },
+	"result":       func(b []byte, e *Connection, _ *clock) []byte { return append(b, e.Result...) },
+	"tls_version": func(b []byte, e *Connection, c *clock) []byte {
+		return appendOrDash(b, versionName(e.TLSVersion), c.limit)
+	},
+}
+
+func versionName(v uint16) string {
+	if v == 0 {
+		return ""
+	}
+	return tls.VersionName(v)
+}
+
+// appendConnectionJSON appends an object. Its texts need no escapes: names of hosts have neither
+// quotes nor backslashes nor controls, and the rest is ours.
+func appendConnectionJSON(b []byte, e *Connection, c *clock) []byte {
+	b = c.appendISO(append(b, `{"time":"`...), e.Time)
+	b = appendRemote(append(b, `","remote":"`...), e.Remote)
+	b = strconv.AppendUint(append(b, `","port":`...), uint64(e.Remote.Port()), 10)
+	b = append(append(b, `,"sni":"`...), e.Name...)
+	b = strconv.AppendQuote(append(b, `","upstream":`...), e.Upstream)
+	b = appendSeconds(append(b, `,"connect":`...), e.Connect)
+	b = strconv.AppendInt(append(b, `,"bytes_in":`...), e.Received, 10)
+	b = strconv.AppendInt(append(b, `,"bytes":`...), e.Sent, 10)
+	b = appendSeconds(append(b, `,"duration":`...), e.Duration)
+	b = append(append(b, `,"result":"`...), e.Result...)
+	b = append(append(b, `","tls_version":"`...), versionName(e.TLSVersion)...)
+	return append(b, `"}`...)
+}

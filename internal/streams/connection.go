@@ -1,0 +1,187 @@
+package streams
+
+import (
+	"crypto/tls"
+	"net/netip"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/accesslog"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// connection is a client's connection and that to its upstream. All of it is its thread's.
+type connection struct {
+	loop.Thread
+	port *port
+
+	client struct {
+		end
+		stream stream.Stream
+	}
+	up    end
+	lease upstream.Lease
+
+	remote netip.AddrPort // of the client; its proxy's until that has named it
+	local  netip.AddrPort // that it has connected to, if a proxy has said that
+	name   string         // that it asks for; "": none
+
+	// Times of the loop's clock.
+	began, moved, linger time.Duration // accepted; the last byte; when to wait no more for the rest
+
+	counted bool // among those of its client
+	joined  bool // there is an upstream
+	result  result
+
+	reportedGot, reportedSent int64 // to the ledger
+	version, suite            uint16
+}
+
+// result is how a connection has ended, as the access log calls it; "": it has not.
+type result string
+
+const (
+	complete        result = "complete"         // both sides have said all
+	clientLeft      result = "client left"      // before it had all
+	upstreamFailed  result = "upstream failed"  // or could not be connected
+	upstreamBusy    result = "upstream busy"    // there was no place, in the time for that
+	idleTimeout     result = "idle timeout"     // no byte has moved
+	maxTime         result = "max time"         // the connection was too old
+	headerTimeout   result = "header timeout"   // the client did not say what it must
+	handshakeFailed result = "handshake failed" // of TLS, or no ClientHello
+	noHeader        result = "no proxy header"
+	noRoute         result = "no route" // for the name that the client has asked for
+	tooManyHeld     result = "too many" // connections of the client that a proxy has named
+	stopped         result = "stopped"  // with the server, at the end of its grace period
+)
+
+// lingerTime is for how long a client whose upstream has failed may go on to send, so that it can
+// read what the upstream has said: a socket that is closed with input unread is reset.
+const lingerTime = 5 * time.Second
+
+// Client implements loop.Client.
+func (c *connection) Client() netip.Addr { return c.remote.Addr() }
+
+// count counts c among the connections of its client.
+func (c *connection) count() bool {
+	s := c.port.service
+	c.counted = s.ledger.enterFrom(c.remote.Addr(), s.set.MaxConnectionsPerAddress)
+	return c.counted
+}
+
+// now returns the present turn's time on the loop's clock.
+func (c *connection) now() time.Duration {
+	l := c.port.loop
+	return l.Clock(l.Time())
+}
+
+// Run implements loop.Body.
+func (c *connection) Run(t *loop.Thread) coro.Code {
+	if !c.joined {
+		if c.result = c.open(t); c.result == "" {
+			c.joined, c.moved = true, c.now()
+		}
+	}
+	code := coro.Abort
+	if c.joined {
+		code = c.pump(t)
+	}
+	if code == coro.Abort {
+		c.part()
+	}
+	return code
+}
+
+// part closes the connection to the upstream, unless that was done.
+func (c *connection) part() {
+	c.client.pipe.Drop()
+	c.up.pipe.Drop()
+	switch {
+	case c.up.s == nil:
+		c.lease.Release()
+		return
+	case c.up.plain() || !c.client.failed && !c.client.broken:
+		c.lease.Close(c.up.s)
+	default: // a goodbye of TLS would call that an orderly end
+		_ = c.up.s.Close()
+		c.lease.Release()
+	}
+	c.up.s = nil
+}
+
+// left returns how long the connection may go on if no byte moves, and what ends it then.
+func (c *connection) left() (time.Duration, result) {
+	set, now := c.port.service.set, c.now()
+	if !c.joined {
+		return c.began + set.HeaderTimeout - now, headerTimeout
+	}
+	left, why := c.moved+set.IdleTimeout-now, idleTimeout
+	if set.MaxTime > 0 {
+		if rest := c.began + set.MaxTime - now; rest < left {
+			left, why = rest, maxTime
+		}
+	}
+	if c.linger > 0 && c.linger-now < left {
+		left, why = c.linger-now, upstreamFailed
+	}
+	return left, why
+}
+
+// Overdue implements loop.Overdue.
+func (c *connection) Overdue() time.Duration {
+	left, why := c.left()
+	if left <= 0 {
+		c.result = why
+	}
+	return max(left, 0)
+}
+
+// Left implements loop.Body. A read finds that, too.
+func (c *connection) Left() {}
+
+// Ended implements loop.Body.
+func (c *connection) Ended() {
+	s := c.port.service
+	c.part() // after a kill, and where the loop has ended an idle thread
+	c.tell()
+	s.ledger.leave(c.remote.Addr(), c.counted)
+	if c.result == "" {
+		c.result = stopped
+	}
+	if !c.joined && c.result != clientLeft && c.result != stopped {
+		s.ledger.failed.Add(1)
+	}
+	if s.set.AccessLog != nil {
+		c.log()
+	}
+}
+
+// tell adds to the ledger what has moved since it was last told.
+func (c *connection) tell() {
+	l := c.port.service.ledger
+	if n := c.client.got - c.reportedGot; n > 0 {
+		l.got.Add(n)
+		c.reportedGot += n
+	}
+	if n := c.up.got - c.reportedSent; n > 0 {
+		l.sent.Add(n)
+		c.reportedSent += n
+	}
+}
+
+// log writes the connection's line.
+func (c *connection) log() {
+	l := c.port.loop
+	e := accesslog.Connection{Remote: c.remote, Time: l.Time(), Duration: l.Clock(time.Now()) - c.began,
+		Received: c.client.got, Sent: c.up.got, Name: c.name, Result: string(c.result),
+		TLSVersion: c.version, CipherSuite: c.suite}
+	e.Upstream, e.Connect, _ = c.lease.Asked()
+	c.port.service.set.AccessLog.LogConnection(l, &e)
+}
+
+// secured notes what the client's TLS has agreed on.
+func (c *connection) secured(s tls.ConnectionState) {
+	c.name, c.version, c.suite = s.ServerName, s.Version, s.CipherSuite
+}
