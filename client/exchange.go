@@ -74,7 +74,7 @@ type Exchange struct {
 	mux    *http2client.Stream // in their place; nil: none
 	duplex stream.Duplex
 	// Once Sources has been called; before that nil.
-	readable, writable *loop.Readiness
+	readable, writable loop.Source
 
 	// The answer.
 	method  string

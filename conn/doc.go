@@ -52,7 +52,8 @@
 //	http2_answer.go   its answer
 //	http2_credit.go   windows for uploads
 //	http2_remnant.go  closed streams whose clients may still send
-//	http2_tunnel.go   a stream that a handler has taken over
+//	http2_link.go     a stream that a handler has taken over
+//	http2_tunnel.go   the same for handlers off the loop
 //	http2_send.go     whose content goes out next, and heads
 //	duplex.go         Duplex: body and answer at once
 //	tls.go            TLS between stream and turn, and the buffers of a tls.Conn

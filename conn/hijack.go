@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -21,14 +22,14 @@ const hijackedBuffer = 4 << 10
 
 // Hijack hands the connection over to the handler. The handler may then speak another protocol on
 // it, after a 101 that it writes itself, for example. c is a *stream.Stream, or with TLS a
-// *tls.Conn over one; see StreamOf. Its RemoteAddr is the client's, as Request.RemoteAddr has it.
+// *tls.Conn over one; see LinkOf. Its RemoteAddr is the client's, as Request.RemoteAddr has it.
 // The handler reads c through r, which holds what the client has sent already. From now on only the
 // handler limits the connection. c belongs to the request's thread, and is closed when the handler
 // returns.
 //
 // With HTTP/2, a handler can take over the stream of a request that opens a WebSocket, and no other.
-// c is then joined with the stream, in place of the connection. What the handler writes first is the
-// head of an answer of HTTP/1.1, as over HTTP/1.1; the client gets its fields and, for 101, 200.
+// c is then that stream, without a descriptor. What the handler writes first is the head of an answer
+// of HTTP/1.1, as over HTTP/1.1; the client gets its fields and, for 101, 200.
 //
 // After Hijack, Response and Body are of no use. The access log gets the request's line when the
 // connection ends. Hijack gives up the buffers, and the rest of the request as soon as the handler
@@ -231,19 +232,38 @@ func (c *connection) over(below net.Conn) net.Conn {
 	return c.tls
 }
 
-// StreamOf returns the stream below a connection that Hijack has returned; nil for others.
-func StreamOf(c net.Conn) *stream.Stream {
+// Link is a connection that a handler has taken over, below the TLS that may be on it: a
+// *stream.Stream, or over HTTP/2 the stream of the request. The methods do for both what those of
+// stream.Stream say.
+type Link interface {
+	net.Conn
+	Loop() *loop.Loop
+	CloseWrite() error
+	SetNoWait(on bool)
+	Unread() bool
+	Readable() loop.Source
+	Writable() loop.Source
+	AwaitRead(d time.Duration) error
+	TryWrite(p []byte) (int, error)
+	ResetOnClose()
+	Progress() int64
+}
+
+// LinkOf returns the link of a connection that Hijack has returned; nil for others.
+func LinkOf(c net.Conn) Link {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	switch t := c.(type) {
-	case *transport:
+	if t, ok := c.(*transport); ok {
 		c = t.Conn
-	case tunneled:
-		return t.Stream
 	}
-	s, _ := c.(*stream.Stream)
-	return s
+	switch l := c.(type) {
+	case *stream.Stream:
+		return l
+	case *h2link:
+		return l
+	}
+	return nil
 }
 
 // hijacking is what a handler off the loop waits for in Hijack.

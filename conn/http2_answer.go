@@ -159,8 +159,7 @@ func (st *h2stream) expired() bool {
 
 // tooSlow ends the stream of a client that does not take what is sent.
 func (st *h2stream) tooSlow(err error) {
-	st.s.Unqueue(&st.Sender)
-	st.Pending, st.Allowed = nil, 0
+	st.unhold()
 	st.reset(http2.Cancel)
 	st.err = err
 	st.x.canceled(loop.ErrClientGone)
@@ -267,8 +266,7 @@ func (st *h2stream) endDuplex() {
 func (st *h2stream) dropDuplex() {
 	st.duplexing = false
 	if len(st.Pending) > 0 {
-		st.s.Unqueue(&st.Sender)
-		st.Pending = nil
+		st.unhold()
 		st.reset(http2.InternalError)
 	}
 }

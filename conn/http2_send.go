@@ -2,7 +2,6 @@ package conn
 
 import (
 	"github.com/lwango/lwango/internal/http2"
-	"github.com/lwango/lwango/loop"
 )
 
 // prioritize acts on a PRIORITY_UPDATE frame, which may come before the request and takes the place
@@ -58,7 +57,7 @@ func (st *h2stream) sendNow(p []byte) []byte {
 func (st *h2stream) Taken(n int) {
 	st.out.Moved(st.s.port.loop, n)
 	if st.Allowed == 0 {
-		loop.NotifyLocal(st.user)
+		st.notify()
 	}
 }
 

@@ -19,9 +19,9 @@ import (
 type h2stream struct {
 	thread       loop.Thread
 	s            *session
-	user         *loop.Thread // that reads and writes: thread, or the tunnel's
-	tunnel       *tunnel      // nil: no handler has taken the stream over
-	http2.Sender              // of the answer
+	link         *h2link // nil: no handler has taken the stream over
+	tunnel       *tunnel // of a handler off the loop that has
+	http2.Sender         // of the answer
 	x            exchange
 	fields       http2.Fields // of the request
 	bad          *http1.Error // the request is answered with this; nil: with what a handler says
@@ -62,7 +62,6 @@ func (p *port) newStream(s *session, id uint32) *h2stream {
 		st.x.rest()
 		st.self[0] = st
 	}
-	st.user = &st.thread
 	st.s, st.ID = s, id
 	return st
 }
@@ -83,7 +82,7 @@ func (p *port) freeStream(st *h2stream) {
 	st.s, st.bad, st.err, st.ended, st.duplexing = nil, nil, nil, false, false
 	st.Sender, st.body = http2.Sender{}, received{}
 	st.in, st.out, st.reading, st.writing = stream.Limit{}, stream.Limit{}, stream.Pace{}, stream.Pace{}
-	st.tunnel, st.extended, st.answered = nil, false, false
+	st.link, st.tunnel, st.extended, st.answered = nil, nil, false, false
 	st.fields = fields
 	if x.req.Thread != nil {
 		return // it reads the request's bytes
@@ -152,7 +151,7 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 	}
 	x.completed()
 	if st.tunnel != nil {
-		st.tunnel.join(t)
+		st.tunnel.run(t)
 	}
 	if x.crowds != nil {
 		s.crowds, x.crowds = x.crowds, nil
@@ -171,8 +170,8 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 func (st *h2stream) leave(t *loop.Thread) {
 	s, x := st.s, &st.x
 	defer func() { // also when a deferred call of a killed thread waits
-		if st.tunnel != nil {
-			st.tunnel.close()
+		if st.link != nil {
+			s.port.tally.Tunnels--
 		}
 		if !st.ended && st.err == nil {
 			st.reset(http2.InternalError)
@@ -181,9 +180,6 @@ func (st *h2stream) leave(t *loop.Thread) {
 		s.wake()
 	}()
 	t.RunDeferred(0)
-	if st.tunnel != nil {
-		st.tunnel.close() // while x knows what to log
-	}
 	if loop.AbandonCalls(t) {
 		x.strand()
 		return
@@ -232,7 +228,7 @@ func (st *h2stream) Client() netip.Addr {
 
 // exchange implements record.
 func (st *h2stream) exchange() *exchange {
-	if st.tunnel != nil {
+	if st.link != nil {
 		return nil
 	}
 	return &st.x
@@ -251,11 +247,7 @@ func (st *h2stream) left(err error) {
 	if st.err == nil {
 		st.err = err
 	}
-	if st.tunnel != nil { // a handler that has taken it over finds out when it reads
-		st.Left()
-	} else {
-		loop.Leave(&st.thread)
-	}
+	loop.Leave(&st.thread)
 	st.notify()
 }
 
@@ -263,8 +255,14 @@ func (st *h2stream) left(err error) {
 // ended.
 var errReset = errors.New("stream reset")
 
-// notify lets the thread look whether it can go on.
-func (st *h2stream) notify() { loop.NotifyLocal(st.user) }
+// notify lets the threads that wait for the stream look whether they can go on.
+func (st *h2stream) notify() {
+	if st.link != nil {
+		st.link.notify()
+	} else {
+		loop.NotifyLocal(&st.thread)
+	}
+}
 
 // Watch, Ready and Unwatch make the stream a loop.Source for its own thread, which waits for what
 // wants says.
@@ -277,7 +275,7 @@ func (st *h2stream) Ready() bool { return st.ready() }
 func (st *h2stream) Unwatch(*loop.Thread) {}
 
 func (st *h2stream) ready() bool {
-	return st.err != nil || st.tunnel != nil && st.tunnel.over() || st.wantsInput && st.readable() || st.wantsRoom && st.Allowed == 0
+	return st.err != nil || st.wantsInput && st.readable() || st.wantsRoom && st.Allowed == 0
 }
 
 func (st *h2stream) readable() bool {

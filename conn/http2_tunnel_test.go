@@ -110,19 +110,22 @@ func TestHTTP2TunnelEnds(t *testing.T) {
 		t.Error(got)
 	}
 	r.Close()
-	for _, end := range []func(id uint32){
-		func(id uint32) { r.frame(http2.RSTStream, 0, id, "\x00\x00\x00\x08").flush() },
-		func(id uint32) { r.frame(http2.Data, http2.EndStream, id, "").flush() },
-		func(id uint32) { r.Close() },
+	for _, row := range []struct {
+		end  func(id uint32)
+		want string // of the read
+	}{
+		{func(id uint32) { r.frame(http2.RSTStream, 0, id, "\x00\x00\x00\x08").flush() }, "stream reset"},
+		{func(id uint32) { r.frame(http2.Data, http2.EndStream, id, "").flush() }, ""},
+		{func(id uint32) { r.Close() }, "client gone"},
 	} {
 		r = dial2(t, s)
 		r.head(1, 0, connect("websocket", "/")...).flush()
 		if got := r.until(http2.Headers); got != "HEADERS 1 200" {
 			t.Error(got)
 		}
-		end(1)
-		if err := <-ended; err != nil {
-			t.Error(err)
+		row.end(1)
+		if err := <-ended; (err == nil) != (row.want == "") || err != nil && !strings.HasSuffix(err.Error(), ": "+row.want) {
+			t.Errorf("%v instead of %q", err, row.want)
 		}
 		r.Close()
 	}

@@ -82,7 +82,7 @@ type call struct {
 	answer answer
 
 	// The upstream's, once the thread has waited for it beside the client; before that nil.
-	readable, writable *loop.Readiness
+	readable, writable loop.Source
 }
 
 // run lets an upstream run a script, and answers with what the script says.

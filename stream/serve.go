@@ -61,7 +61,7 @@ func Serve(l *loop.Loop, network, address string, idle time.Duration,
 // The connection is closed when h returns.
 func Session(h func(t *loop.Thread, s *Stream) error) func(t *loop.Thread, s *Stream) error {
 	return func(t *loop.Thread, s *Stream) error {
-		s.session = s.Readable()
+		s.session = s.d.Readable()
 		return cmp.Or(h(t, s), io.EOF)
 	}
 }

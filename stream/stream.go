@@ -37,6 +37,7 @@ type Stream struct {
 
 	remote netip.AddrPort // of TCP
 	local  net.Addr       // set when it is first asked for
+	sent   int64          // bytes, in all
 	spent  int32          // how much of the turn's budget is used up
 	unix   bool
 	// unnamed: the stream has not asked the kernel for the peer's address yet, so it knows neither
@@ -111,10 +112,10 @@ func (s *Stream) SetNoWait(on bool) { s.noWait = on }
 
 // Readable returns a source that is ready when there is something to read. It can be awaited any
 // number of times.
-func (s *Stream) Readable() *loop.Readiness { return s.d.Readable() }
+func (s *Stream) Readable() loop.Source { return s.d.Readable() }
 
 // Writable returns a source that is ready when there is room to write.
-func (s *Stream) Writable() *loop.Readiness { return s.d.Writable() }
+func (s *Stream) Writable() loop.Source { return s.d.Writable() }
 
 // AwaitRead waits until there may be something to read, at most d; negative: without limit.
 // AwaitRead, AwaitWrite and AwaitReadWrite ignore the stream's deadlines. Their errors are those of
@@ -355,6 +356,7 @@ func (s *Stream) TryWrite(p []byte) (int, error) {
 func (s *Stream) wrote(n int, errno syscall.Errno) error {
 	switch errno {
 	case 0:
+		s.sent += int64(n)
 		s.out.Moved(s.loop, n)
 		return s.spend(n)
 	case unix.EAGAIN:

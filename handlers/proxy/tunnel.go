@@ -15,10 +15,11 @@ import (
 
 // end is one end of a tunnel.
 type end struct {
-	s                  *stream.Stream
-	over               net.Conn // s, or TLS over s
-	duplex             stream.Duplex
-	readable, writable *loop.Readiness
+	link               conn.Link
+	over               net.Conn // link, or TLS over it
+	keep               keeper
+	duplex             stream.Duplex // keep, unless link is of HTTP/2
+	readable, writable loop.Source
 	ended              bool // there is nothing more to read
 	shut               bool // the other side has been told that nothing more is written
 
@@ -29,29 +30,61 @@ type end struct {
 	frames *frames // of what comes from this end; nil: they are not followed
 }
 
-func (e *end) begin(s *stream.Stream, over net.Conn) {
-	e.s, e.over = s, over
-	s.SetNoWait(true)
-	s.Duplex(&e.duplex)
-	e.readable, e.writable = s.Readable(), s.Writable()
+// keeper keeps what an end has no room for.
+type keeper interface {
+	Held() int
+	SendHeld() (left int, err error)
+}
+
+func (e *end) begin(link conn.Link, over net.Conn) {
+	e.link, e.over = link, over
+	link.SetNoWait(true)
+	e.readable, e.writable = link.Readable(), link.Writable()
+	if s, ok := link.(*stream.Stream); ok {
+		s.Duplex(&e.duplex)
+		e.keep = &e.duplex
+		return
+	}
+	h := link.(holder)
+	h.Hold(true)
+	e.keep = h
+}
+
+// holder is a link that keeps by itself what it has no room for.
+type holder interface {
+	keeper
+	Hold(on bool)
+}
+
+// stop ends the mode in which no write waits. What is held does not go out.
+func (e *end) stop() {
+	e.pipe.Drop()
+	if s, ok := e.link.(*stream.Stream); ok {
+		s.Duplex(nil)
+	} else {
+		e.link.(holder).Hold(false)
+	}
 }
 
 // closed reports that the other side has been told that nothing more is written, by TLS too.
 func (e *end) closed() bool { return e.shut && e.held() == 0 }
 
 // held returns how many bytes there are for which the end has no room yet.
-func (e *end) held() int { return e.duplex.Held() + e.pipe.Held() }
+func (e *end) held() int { return e.keep.Held() + e.pipe.Held() }
 
 // sendHeld sends as much of these as there is room for, and returns how many are left.
 func (e *end) sendHeld() (left int, err error) {
 	if e.pipe.Held() > 0 {
-		return e.pipe.Drain(e.s)
+		return e.pipe.Drain(e.plain())
 	}
-	return e.duplex.SendHeld()
+	return e.keep.SendHeld()
 }
 
-// plain reports that the end has no TLS.
-func (e *end) plain() bool { return net.Conn(e.s) == e.over }
+// plain returns the end's socket, if bytes go to it as they are; else nil.
+func (e *end) plain() *stream.Stream {
+	s, _ := e.over.(*stream.Stream)
+	return s
+}
 
 // tunnel joins client and upstream after an upgrade, until both have ended, or one has failed, or
 // no byte has moved for tunnel_timeout. When one side has ended, the other has read_timeout to end
@@ -81,12 +114,10 @@ func (c *call) tunnel(rest []byte) int {
 	// Nothing holds the request any more, which conn has given up, nor the heads.
 	c.Flow, c.Req, c.Resp, c.Body, c.rest = relay.Flow{}, nil, nil, nil, nil
 	c.options, c.named, c.protocols = options{}, options{}, ""
-	from.begin(conn.StreamOf(nc), nc)
+	from.begin(conn.LinkOf(nc), nc)
 	up.begin(s, over)
-	defer from.s.Duplex(nil)
-	defer up.s.Duplex(nil)
-	defer from.pipe.Drop()
-	defer up.pipe.Drop()
+	defer from.stop()
+	defer up.stop()
 	early, _ := r.Peek(r.Buffered())
 	if up.frames != nil {
 		rest = up.frames.pass(rest, false)
@@ -148,7 +179,7 @@ func (e *end) said() bool { return e.frames != nil && e.frames.said }
 // farewell tells the other end that the server stops, if no frame is under way to it. It reports
 // whether it has done that.
 func (e *end) farewell(to *end) (bool, error) {
-	if e.frames == nil || to.held() > 0 || to.shut || !e.s.Loop().Stopping() {
+	if e.frames == nil || to.held() > 0 || to.shut || !e.link.Loop().Stopping() {
 		return false, nil
 	}
 	last := e.frames.pass(nil, true)
@@ -187,7 +218,7 @@ func carry(from, to *end) (moved bool, err error) {
 	to.shut = true
 	err = to.over.(interface{ CloseWrite() error }).CloseWrite()
 	// crypto/tls lets the deadline pass behind its last record, which the Duplex may still hold.
-	_ = to.s.SetWriteDeadline(time.Time{})
+	_ = to.link.SetWriteDeadline(time.Time{})
 	return moved, err
 }
 
@@ -198,16 +229,16 @@ const spliceAt = 64 << 10
 // pass moves what one read returns to the other end, which holds what it has no room for.
 func (e *end) pass(to *end) error {
 	plain := e.plain()
-	if plain && !e.s.Unread() && !e.s.Loop().Stopping() {
+	if net.Conn(e.link) == e.over && !e.link.Unread() && !e.link.Loop().Stopping() {
 		return stream.ErrWouldBlock
 	}
-	if most := e.frames.payload(); plain && e.bulk >= spliceAt && to.plain() && most >= spliceAt {
-		n, err := to.pipe.Fill(e.s, most)
+	if most := e.frames.payload(); plain != nil && e.bulk >= spliceAt && to.plain() != nil && most >= spliceAt {
+		n, err := to.pipe.Fill(plain, most)
 		if e.frames != nil {
 			e.frames.left -= int64(n)
 		}
 		if err == nil {
-			_, err = to.pipe.Drain(to.s)
+			_, err = to.pipe.Drain(to.plain())
 		}
 		if e.got += int64(n); n < spliceAt {
 			e.bulk = 0
@@ -227,7 +258,7 @@ func (e *end) pass(to *end) error {
 	}
 	piece := buf[:n]
 	if e.frames != nil {
-		piece = e.frames.pass(piece, e.s.Loop().Stopping())
+		piece = e.frames.pass(piece, e.link.Loop().Stopping())
 	}
 	if len(piece) == 0 {
 		return nil

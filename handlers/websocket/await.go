@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
-	"golang.org/x/sys/unix"
 )
 
 // Watch implements loop.Source.
@@ -95,7 +93,7 @@ func (c *Conn) keepAlive() (time.Duration, error) {
 	now := c.thread.Loop().Time()
 	switch silent := now.Sub(c.heard); {
 	case !c.asked && silent >= interval, silent >= idle && c.reads(idle-interval):
-		c.asked, c.taken = true, c.progress()
+		c.asked, c.taken = true, c.link.Progress()
 		c.heard = now.Add(-interval) // if this is late, it is not the peer's fault
 		if !pings {
 			break
@@ -104,7 +102,7 @@ func (c *Conn) keepAlive() (time.Duration, error) {
 			return 0, c.err
 		}
 	case silent >= idle:
-		sysio.ResetOnClose(c.stream.FD())
+		c.link.ResetOnClose()
 		return 0, c.broken(errSilent)
 	}
 	if !c.asked {
@@ -121,21 +119,9 @@ func (c *Conn) reads(d time.Duration) bool {
 	if c.set.WriteTimeout < 0 {
 		within = defaultWriteTimeout
 	}
-	return c.progress()-c.taken >= max(int64(writePiece*(float64(d)/float64(within))),
+	return c.link.Progress()-c.taken >= max(int64(writePiece*(float64(d)/float64(within))),
 		leastProgress)
 }
 
 // leastProgress is more than the window of a peer's kernel moves while its program reads nothing.
 const leastProgress = 4 << 10
-
-// progress returns a number that grows as the peer's program reads. With TCP, that is how far its
-// kernel lets us send: the acknowledged bytes plus the window. The acknowledged bytes alone say
-// nothing about the program, which may hang. The answer to each ping updates both. With UNIX
-// sockets there is one queue, which empties as the peer reads.
-func (c *Conn) progress() int64 {
-	if info, err := unix.GetsockoptTCPInfo(c.stream.FD(), unix.IPPROTO_TCP,
-		unix.TCP_INFO); err == nil {
-		return int64(info.Bytes_acked) + int64(info.Snd_wnd)
-	}
-	return c.sent - int64(sysio.Unsent(c.stream.FD()))
-}

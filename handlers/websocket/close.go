@@ -159,7 +159,7 @@ func (c *Conn) finish() error {
 		case c.readErr != nil:
 			return c.readErr
 		case !late:
-			if err := c.stream.AwaitRead(left); err != nil {
+			if err := c.link.AwaitRead(left); err != nil {
 				return err
 			}
 		}
@@ -200,5 +200,5 @@ func (c *Conn) closeWrite() {
 	if t, ok := c.net.(*tls.Conn); ok {
 		_ = t.CloseWrite()
 	}
-	_ = c.stream.CloseWrite()
+	_ = c.link.CloseWrite()
 }

@@ -61,7 +61,7 @@ func TestAnsweredInTime(t *testing.T) {
 	}
 	const limit = 500 * time.Millisecond
 	defer websocket.SetCloseWait(limit)()
-	run1(t, func(t *testing.T, m mode) {
+	run(t, func(t *testing.T, m mode) {
 		var u websocket.Upgrader
 		held, ended := make(chan struct{}), make(chan error, 1)
 		release := sync.OnceFunc(func() { close(held) })

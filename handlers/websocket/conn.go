@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
-	"github.com/lwango/lwango/stream"
 )
 
 // Kinds of messages.
@@ -47,11 +47,11 @@ type CloseError = websocket.CloseError
 // the thread: if the handler has not closed it, it is closed when the handler returns.
 type Conn struct {
 	ws     *websocket.Conn
-	net    net.Conn // stream, or TLS over it
-	stream *stream.Stream
+	net    net.Conn // link, or TLS over it
+	link   conn.Link
 	thread *loop.Thread
 	set    *Upgrader
-	input  *loop.Readiness
+	input  loop.Source
 
 	// Input. buf is held only while it has bytes in it: buf[r:w] has come and is not used yet.
 	buf   *[bufferSize]byte
@@ -74,7 +74,6 @@ type Conn struct {
 	readBy, writeBy time.Time // deadlines set through gorilla
 	asked           bool      // for a sign of life, since then
 	taken           int64     // its progress then
-	sent            int64     // bytes, those included that a write has only begun with
 
 	// The end.
 	err      error // what the connection has ended with
@@ -255,7 +254,7 @@ func (c *Conn) inflate(p []byte) ([]byte, error) {
 	return out, nil
 }
 
-// isTLS reports whether there is TLS between the stream and the frames.
+// isTLS reports whether there is TLS between the link and the frames.
 func (c *Conn) isTLS() bool {
 	_, ok := c.net.(*tls.Conn)
 	return ok

@@ -8,6 +8,8 @@ import (
 
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
 )
@@ -55,6 +57,30 @@ func TestCostOfAMessage(t *testing.T) {
 				t.Errorf("%v allocations per message", n)
 			}
 		})
+	}
+}
+
+// TestCostOverHTTP2: a message over HTTP/2 allocates no more than that.
+func TestCostOverHTTP2(t *testing.T) {
+	if invariants.Enabled || race.Enabled {
+		t.Skip("reads are short, or sync.Pool drops things")
+	}
+	s := start(t, modes.HTTP2, echo(new(websocket.Upgrader)))
+	const streams = 4
+	one := connect2(t, must.Dial(t, "tcp", s.Addr), streams, frame(0x82, string(make([]byte, 125))))
+	one()
+	var before, after loop.Stats
+	const many = 200
+	s.On(func(l *loop.Loop) { before = l.Stats() })
+	for range many {
+		one()
+	}
+	s.On(func(l *loop.Loop) { after = l.Stats() })
+	if n := after.Ctls - before.Ctls; n != 0 {
+		t.Errorf("%d calls of epoll_ctl", n)
+	}
+	if n := testing.AllocsPerRun(many, one); n > 2*streams {
+		t.Errorf("%v allocations for %d messages", n, streams)
 	}
 }
 

@@ -159,7 +159,7 @@ func TestPingsDoNotProlong(t *testing.T) {
 // TestPeerNeverReads: it is cut off, and with it what it was sent.
 func TestPeerNeverReads(t *testing.T) {
 	t.Parallel()
-	run1(t, func(t *testing.T, m mode) {
+	run(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{WriteTimeout: 50 * time.Millisecond, Compression: true}
 		ends := make(chan error, 1)
 		large := must.Get(websocket.Prepare(websocket.Binary, make([]byte, 1<<20)))(t)

@@ -32,10 +32,6 @@ func run(t *testing.T, f func(t *testing.T, m mode)) {
 	modes.Run(t, f, plain, direct, overTLS, modes.HTTP2)
 }
 
-// run1 is run for HTTP/1.1 alone: for what a handler's end of a tunnel has not got, since the socket
-// is not the client's.
-func run1(t *testing.T, f func(t *testing.T, m mode)) { modes.Run(t, f, plain, direct, overTLS) }
-
 func start(t testing.TB, m mode, h conn.Handler) *site {
 	t.Helper()
 	return server.Start(t, m, conn.Config{Handler: h})

@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -30,12 +31,13 @@ func TestReadLimitByDefault(t *testing.T) {
 // and no peer is given up.
 func TestNegativeLimits(t *testing.T) {
 	t.Parallel()
-	run1(t, func(t *testing.T, m mode) {
+	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{
 			Compression: true, ReadLimit: -1, HandshakeTimeout: -1, MessageTimeout: -1,
 			WriteTimeout: -1, PingInterval: -1,
 		}))
 		c := upgrade(s, offered)
+		s.Settle() // with HTTP/2 the client has answered SETTINGS
 		var before, after loop.Stats
 		s.On(func(l *loop.Loop) { before = l.Stats() })
 		s.Settle()
@@ -113,6 +115,7 @@ func TestSteadyButSlowReader(t *testing.T) {
 	}{
 		{plain, 80, 16, 4, 9 << 10}, // 5 MiB at some 0.8 MiB/s
 		{overTLS, 80, 16, 4, 9 << 10},
+		{modes.HTTP2, 80, 1, 0, 9 << 10}, // its window is smaller than a message: the write ends
 		{overUNIX, 32, 3, 2, 8 << 10},
 	} {
 		t.Run(row.m.Name, func(t *testing.T) {

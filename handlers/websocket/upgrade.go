@@ -114,10 +114,10 @@ func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 	if e != nil {
 		return nil, e
 	}
-	c := &Conn{net: nc, stream: conn.StreamOf(nc), thread: req.Thread, set: u,
+	c := &Conn{net: nc, link: conn.LinkOf(nc), thread: req.Thread, set: u,
 		want: expected{deflate: o.deflate}, window: o.window, answered: true}
-	c.stream.SetNoWait(true)
-	c.input = c.stream.Readable()
+	c.link.SetNoWait(true)
+	c.input = c.link.Readable()
 	c.heard = c.thread.Loop().Time()
 	g := websocket.Upgrader{
 		HandshakeTimeout:  limit(u.HandshakeTimeout, defaultHandshakeTimeout),

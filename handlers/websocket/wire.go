@@ -4,7 +4,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -135,7 +134,7 @@ func (c *Conn) fill() bool {
 // mostly in vain, so it takes no buffer and no way through the layers. TLS may hold bytes that the
 // socket does not have.
 func (c *Conn) unread() bool {
-	return c.stream.Unread() || c.early != nil || c.isTLS() || c.thread.Loop().Stopping()
+	return c.link.Unread() || c.early != nil || c.isTLS() || c.thread.Loop().Stopping()
 }
 
 // use removes n bytes from the buffer, and gives up the buffer when it is empty.
@@ -157,7 +156,7 @@ func (c *Conn) read(p []byte) int {
 		return n
 	}
 	if c.isTLS() { // which may have to answer a change of keys
-		_ = c.stream.SetWriteDeadline(time.Now().Add(c.set.writeTimeout()))
+		_ = c.link.SetWriteDeadline(time.Now().Add(c.set.writeTimeout()))
 	}
 	n, err := c.net.Read(p)
 	if n > 0 {
@@ -190,7 +189,7 @@ func (c *Conn) awaitInput() error {
 		}
 		left = min(left, d)
 	}
-	if err := c.stream.AwaitRead(left); err != nil && err != loop.ErrDeadlineExceeded {
+	if err := c.link.AwaitRead(left); err != nil && err != loop.ErrDeadlineExceeded {
 		return c.broken(err)
 	}
 	return nil
@@ -233,7 +232,7 @@ func (w *wire) Write(p []byte) (int, error) {
 		n, err := c.write(p[written:min(len(p), written+writePiece)])
 		written += n
 		if err != nil {
-			sysio.ResetOnClose(c.stream.FD())
+			c.link.ResetOnClose()
 			return written, err
 		}
 	}
@@ -242,18 +241,17 @@ func (w *wire) Write(p []byte) (int, error) {
 }
 
 func (c *Conn) write(p []byte) (n int, err error) {
-	c.sent += int64(len(p))
 	if !c.isTLS() {
-		if n, err = c.stream.TryWrite(p); n == len(p) || err != nil && err != stream.ErrWouldBlock {
+		if n, err = c.link.TryWrite(p); n == len(p) || err != nil && err != stream.ErrWouldBlock {
 			return n, err
 		}
 	}
 	if err := c.awaitRoom(); err != nil {
 		return n, err
 	}
-	_ = c.stream.SetWriteDeadline(c.writeUntil())
+	_ = c.link.SetWriteDeadline(c.writeUntil())
 	m, err := c.net.Write(p[n:])
-	_ = c.stream.SetWriteDeadline(time.Time{})
+	_ = c.link.SetWriteDeadline(time.Time{})
 	return n + m, err
 }
 
@@ -268,15 +266,16 @@ func (c *Conn) writeUntil() time.Time {
 
 // awaitRoom waits until there is room for more, if the kernel holds much for the peer. The kernel
 // says so when the peer has taken a third of it, perhaps a megabyte; a peer that keeps to the write
-// timeout's pace may take long for that.
+// timeout's pace may take long for that. A stream of HTTP/2 is told by the peer itself.
 func (c *Conn) awaitRoom() error {
-	if sysio.Unsent(c.stream.FD()) < 4*writePiece {
+	s, ok := c.link.(*stream.Stream)
+	if !ok || s.Unsent() < 4*writePiece {
 		return nil // the write itself finds out
 	}
 	for {
-		progress, left := c.progress(), max(time.Until(c.writeUntil()), 0)
-		err := c.stream.AwaitWrite(left)
-		if err != loop.ErrDeadlineExceeded || left == 0 || c.progress()-progress < writePiece {
+		progress, left := s.Progress(), max(time.Until(c.writeUntil()), 0)
+		err := s.AwaitWrite(left)
+		if err != loop.ErrDeadlineExceeded || left == 0 || s.Progress()-progress < writePiece {
 			return err
 		}
 	}

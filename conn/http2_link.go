@@ -1,0 +1,447 @@
+package conn
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// h2link is a stream of HTTP/2 that a handler has taken over, which an extended CONNECT has opened
+// (RFC 8441), as a connection: bytes go from the session's frames to the handler, and back, without
+// a descriptor. What the handler writes first is the head of an answer of HTTP/1.1, unless that has
+// gone out. 101 becomes 200, without the fields that HTTP/2 has no use for.
+//
+// It is for the threads of its loop, as a stream.Stream is: one may read while another one writes.
+type h2link struct {
+	st      *h2stream
+	in, out side
+	first   []byte // what has come of the head
+	noWait  bool
+	closed  bool
+	resets  bool // when it is closed
+	failed  bool // the handler, by a panic
+}
+
+// side is one direction of a link, as a loop.Source: something can be read, or all that was written
+// has been taken.
+type side struct {
+	link   *h2link
+	thread *loop.Thread // that waits; nil: none
+	again  bool         // it is to look at its limit again
+}
+
+var errNoHijack = errors.New("conn: a stream of HTTP/2 has no connection to take over")
+
+// take makes a connection of the stream.
+func (st *h2stream) take() (*h2link, error) {
+	if !st.extended || st.err != nil {
+		return nil, errNoHijack
+	}
+	l := &h2link{st: st}
+	l.in.link, l.out.link = l, l
+	st.link = l
+	st.reading, st.writing = stream.Pace{}, stream.Pace{} // from now on only the handler limits it
+	st.in.SetDeadline(st.thread.Loop(), zeroTime)
+	st.out.SetDeadline(st.thread.Loop(), zeroTime)
+	st.x.hijacked()
+	st.x.via = takenOver
+	st.s.port.tally.Tunnels++
+	return l, nil
+}
+
+// hijack implements carrier.
+func (st *h2stream) hijack() (net.Conn, *bufio.Reader, error) {
+	l, err := st.take()
+	if err != nil {
+		return nil, nil, err
+	}
+	x := &st.x
+	h := &takeover{id: x.req.ID(), route: x.req.prefix}
+	ended := x.logLater()
+	loop.SetLocal(&st.thread, h)
+	st.thread.Defer(func() {
+		if ended != nil {
+			ended(h)
+		}
+		l.failed = h.panicked
+		if !l.closed {
+			_ = l.Close()
+		}
+		loop.SetLocal(&st.thread, nil)
+	})
+	return l, bufio.NewReaderSize(l, hijackedBuffer), nil
+}
+
+// Watch implements loop.Source.
+func (s *side) Watch(t *loop.Thread) error {
+	if s.thread != nil {
+		return loop.ErrAwaited
+	}
+	s.thread = t
+	if b := &s.link.st.body; s == &s.link.in && len(b.buf) == 0 && cap(b.buf) > idleInput {
+		b.buf = nil
+	}
+	return nil
+}
+
+// idleInput is the size of the largest input buffer that a link keeps while it has nothing to read.
+const idleInput = 256
+
+// Unwatch implements loop.Source.
+func (s *side) Unwatch(*loop.Thread) { s.thread = nil }
+
+// Ready implements loop.Source.
+func (s *side) Ready() bool { return s.again || s.ready() }
+
+func (s *side) ready() bool {
+	st := s.link.st
+	if st.err != nil || s.link.closed {
+		return true
+	}
+	if s == &s.link.in {
+		return st.readable()
+	}
+	return len(st.Pending) == 0
+}
+
+func (s *side) notify() {
+	if s.thread != nil {
+		loop.NotifyLocal(s.thread)
+	}
+}
+
+// await waits until the side is ready, within a limit.
+func (s *side) await(limit *stream.Limit) error {
+	lp := s.link.Loop()
+	for !s.ready() {
+		left, err := limit.Left(lp)
+		if err != nil {
+			return err
+		}
+		s.again = false
+		_, err = lp.Current().AwaitAny(left, s)
+		if err != nil && err != loop.ErrDeadlineExceeded {
+			return err
+		}
+	}
+	return nil
+}
+
+// notify lets threads that wait for the link look whether they can go on.
+func (l *h2link) notify() {
+	l.in.notify()
+	l.out.notify()
+}
+
+// fail adds what a net.Conn adds to its errors.
+func (l *h2link) fail(op string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Source: l.LocalAddr(), Addr: l.RemoteAddr(), Err: err}
+}
+
+// Read implements net.Conn.
+func (l *h2link) Read(p []byte) (int, error) {
+	st := l.st
+	for {
+		switch {
+		case l.closed:
+			return 0, l.fail("read", net.ErrClosed)
+		case !l.noWait && st.in.Expired(l.Loop()):
+			return 0, l.fail("read", loop.ErrDeadlineExceeded)
+		case len(p) == 0:
+			return 0, nil
+		case st.readable():
+			return st.readBody(p, false)
+		case st.err != nil:
+			return 0, l.fail("read", st.err)
+		case l.noWait:
+			return 0, st.wouldBlock()
+		}
+		if err := l.in.await(&st.in); err != nil {
+			return 0, l.fail("read", err)
+		}
+	}
+}
+
+// Unread implements Link.
+func (l *h2link) Unread() bool { return l.in.ready() }
+
+// SetNoWait implements Link.
+func (l *h2link) SetNoWait(on bool) { l.noWait = on }
+
+// AwaitRead implements Link.
+func (l *h2link) AwaitRead(d time.Duration) error {
+	_, err := l.Loop().Current().AwaitAny(d, &l.in)
+	if l.closed {
+		return net.ErrClosed
+	}
+	return err
+}
+
+// Readable implements Link.
+func (l *h2link) Readable() loop.Source { return &l.in }
+
+// Writable returns a source that is ready when nothing is held.
+func (l *h2link) Writable() loop.Source { return &l.out }
+
+// mayWrite returns the error of a write that cannot begin.
+func (l *h2link) mayWrite() error {
+	switch st := l.st; {
+	case l.closed || st.err == nil && st.ended:
+		return net.ErrClosed
+	case st.err != nil:
+		return st.err
+	case st.out.Expired(l.Loop()):
+		return loop.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// TryWrite implements Link.
+func (l *h2link) TryWrite(p []byte) (int, error) {
+	if err := l.mayWrite(); err != nil {
+		return 0, l.fail("write", err)
+	}
+	st := l.st
+	if !st.answered {
+		return l.Write(p)
+	}
+	n := 0
+	if len(st.Pending) == 0 {
+		n = len(p) - len(st.sendNow(p))
+	}
+	if n == 0 && len(p) > 0 {
+		return 0, stream.ErrWouldBlock
+	}
+	return n, nil
+}
+
+// Write implements net.Conn. After Hold it holds what the client does not take at once.
+func (l *h2link) Write(p []byte) (int, error) {
+	if err := l.mayWrite(); err != nil {
+		return 0, l.fail("write", err)
+	}
+	st, rest := l.st, p
+	if !st.answered {
+		rest = l.begin(p)
+	}
+	if len(st.Pending) == 0 {
+		rest = st.sendNow(rest)
+	}
+	switch {
+	case len(rest) == 0:
+		return len(p), nil
+	case st.duplexing:
+		st.Pending = append(st.Pending, rest...)
+		st.allow()
+		return len(p), nil
+	case len(st.Pending) > 0:
+		return 0, l.fail("write", loop.ErrAwaited)
+	}
+	left, err := l.push(rest)
+	if err != nil {
+		err = l.fail("write", err)
+	}
+	return len(p) - left, err
+}
+
+// unhold drops what was not sent.
+func (st *h2stream) unhold() {
+	st.s.Unqueue(&st.Sender)
+	st.Pending, st.Allowed = nil, 0
+}
+
+// push lets the session send p, and waits for that. It returns how much was not sent.
+func (l *h2link) push(p []byte) (left int, err error) {
+	st := l.st
+	st.Pending = p
+	st.allow()
+	defer func() { // also when the thread is killed
+		left = len(st.Pending)
+		st.unhold()
+	}()
+	if err = l.out.await(&st.out); err == nil && len(st.Pending) > 0 {
+		err = st.err
+		if l.closed {
+			err = net.ErrClosed
+		}
+	}
+	return 0, err
+}
+
+// Hold says whether the link holds what the client does not take. Then no write waits, and the
+// writer has to bound what is held.
+func (l *h2link) Hold(on bool) {
+	if l.st.duplexing = on; !on {
+		l.resets = l.resets || len(l.st.Pending) > 0
+		l.st.unhold()
+	}
+}
+
+// Held returns how many bytes are held.
+func (l *h2link) Held() int { return l.st.held() }
+
+// SendHeld returns how many bytes are held. The session sends them by itself.
+func (l *h2link) SendHeld() (left int, err error) {
+	if l.st.err != nil {
+		return 0, l.fail("write", l.st.err)
+	}
+	return l.st.held(), nil
+}
+
+// CloseWrite implements Link.
+func (l *h2link) CloseWrite() error {
+	if l.closed {
+		return l.fail("close", net.ErrClosed)
+	}
+	if l.st.answered {
+		l.st.end(nil)
+	} else {
+		l.noHead()
+	}
+	return nil
+}
+
+// Close implements net.Conn.
+func (l *h2link) Close() error {
+	st := l.st
+	switch {
+	case l.closed:
+		return l.fail("close", net.ErrClosed)
+	case st.answered && (l.resets || len(st.Pending) > 0):
+		st.reset(http2.Cancel)
+	default:
+		_ = l.CloseWrite()
+	}
+	l.closed = true
+	l.notify()
+	return nil
+}
+
+// ResetOnClose implements Link.
+func (l *h2link) ResetOnClose() { l.resets = true }
+
+// Progress implements Link. The client grants credit for what its program has read; but megabytes may
+// stand before that, in the kernels. So the connection's progress counts as well.
+func (l *h2link) Progress() int64 {
+	st := l.st
+	return st.writing.Bytes() + st.Window + st.s.stream.Progress()
+}
+
+// Loop implements Link.
+func (l *h2link) Loop() *loop.Loop { return l.st.thread.Loop() }
+
+// LocalAddr implements net.Conn.
+func (l *h2link) LocalAddr() net.Addr { return l.st.s.stream.LocalAddr() }
+
+// RemoteAddr implements net.Conn.
+func (l *h2link) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(l.st.x.req.RemoteAddr())
+}
+
+// SetDeadline implements net.Conn.
+func (l *h2link) SetDeadline(by time.Time) error {
+	_ = l.SetReadDeadline(by)
+	return l.SetWriteDeadline(by)
+}
+
+// SetReadDeadline implements net.Conn.
+func (l *h2link) SetReadDeadline(by time.Time) error { return l.setDeadline(&l.st.in, &l.in, by) }
+
+// SetWriteDeadline implements net.Conn.
+func (l *h2link) SetWriteDeadline(by time.Time) error { return l.setDeadline(&l.st.out, &l.out, by) }
+
+func (l *h2link) setDeadline(limit *stream.Limit, s *side, by time.Time) error {
+	if l.closed {
+		return l.fail("set", net.ErrClosed)
+	}
+	limit.SetDeadline(l.Loop(), by)
+	if s.thread != nil {
+		s.again = true
+		s.notify()
+	}
+	return nil
+}
+
+// begin takes a part of the head of the handler's answer, and returns what stands behind that.
+func (l *h2link) begin(p []byte) (rest []byte) {
+	l.first = append(l.first, p...)
+	n := bytes.Index(l.first, []byte("\r\n\r\n"))
+	if n < 0 {
+		if len(l.first) > keptBuffer {
+			l.noHead()
+		}
+		return nil
+	}
+	status, fields := parseSwitch(string(l.first[:n]))
+	if status < 101 {
+		l.noHead()
+		return nil
+	}
+	rest, l.first = l.first[n+4:], nil
+	l.st.open(status, fields)
+	return rest
+}
+
+// noHead resets the stream of a handler that has not written the head of an answer first.
+func (l *h2link) noHead() {
+	if l.st.err != nil {
+		return
+	}
+	if !l.failed {
+		const what = "conn: a handler that has taken over a stream of HTTP/2 has not written the head of an " +
+			"answer of HTTP/1.1, which the client was to get"
+		l.st.failed(what, "written", string(l.first[:min(len(l.first), 64)]))
+	}
+	l.st.reset(http2.InternalError)
+}
+
+// parseSwitch parses the head of an answer of HTTP/1.1 that a handler has written. status is 0 if it
+// is none.
+func parseSwitch(head string) (status int, fields []Field) {
+	line, rest, _ := strings.Cut(head, "\r\n")
+	if !strings.HasPrefix(line, "HTTP/1.1 ") || len(line) < len("HTTP/1.1 101") {
+		return 0, nil
+	}
+	status, _ = strconv.Atoi(line[len("HTTP/1.1 "):len("HTTP/1.1 101")])
+	for line := range strings.SplitSeq(rest, "\r\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			fields = append(fields, Field{Name: name, Value: strings.Trim(value, " \t")})
+		}
+	}
+	return status, fields
+}
+
+// open answers an extended CONNECT.
+func (st *h2stream) open(status int, fields []Field) {
+	if st.err != nil || st.answered {
+		return
+	}
+	st.answered = true
+	if status == http.StatusSwitchingProtocols {
+		status = http.StatusOK
+	}
+	s := st.s
+	at := s.beginHead(st.ID, 0, status)
+	for _, f := range fields {
+		if !ofServer(f.Name) && !ascii.EqualFold(f.Name, "Upgrade") &&
+			!ascii.EqualFold(f.Name, "Sec-WebSocket-Accept") && http1.ValidToken(f.Name) &&
+			http1.ValidFieldValue(f.Value) {
+			s.Out = http2.AppendField(s.Out, f.Name, f.Value)
+		}
+	}
+	s.endHead(at)
+}
+
+// upgrade implements carrier.
+func (st *h2stream) upgrade(p *plan) { st.open(p.status, p.fields) }

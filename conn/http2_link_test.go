@@ -1,0 +1,163 @@
+package conn_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// link2 lets f have the stream of a WebSocket, whose client has sent nothing more and takes window
+// bytes, and returns the client when f has returned, with the handler still running.
+func link2(t *testing.T, window uint32, f func(th *loop.Thread, l conn.Link)) *raw2 {
+	t.Helper()
+	done, release := make(chan struct{}), make(chan struct{})
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		c, _, err := w.Hijack()
+		if err != nil {
+			t.Error(err)
+			return 500
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 101 S\r\n\r\n")
+		f(req.Thread, conn.LinkOf(c))
+		close(done)
+		_, _ = req.AwaitAny(-1, loop.FromChan(release))
+		return 0
+	}})
+	r := dial2(t, s)
+	r.frame(http2.SettingsFrame, 0, 0, string(http2.AppendSetting(nil, http2.InitialWindowSize, window)))
+	r.head(1, 0, ":method", "CONNECT", ":scheme", "http", ":path", "/", ":authority", "a",
+		":protocol", "websocket").flush()
+	select {
+	case <-done:
+	case <-time.After(wait.Patience):
+		t.Fatal("the handler waits")
+	}
+	close(release)
+	return r
+}
+
+// TestLinkLimits: reads and writes of a stream that was taken over keep its deadlines, an earlier one
+// that is set meanwhile too.
+func TestLinkLimits(t *testing.T) {
+	t.Parallel()
+	const window = 1000
+	r := link2(t, window, func(th *loop.Thread, l conn.Link) {
+		past, soon := time.Now().Add(-time.Second), 5*time.Millisecond
+		l.SetNoWait(true)
+		if n, err := l.Read(make([]byte, 1)); n != 0 || err != stream.ErrWouldBlock {
+			t.Error(n, err)
+		}
+		l.SetNoWait(false)
+		if err := l.AwaitRead(soon); err != loop.ErrDeadlineExceeded {
+			t.Error(err)
+		}
+		for _, now := range []bool{true, false} {
+			by := past
+			if !now {
+				by = time.Now().Add(time.Hour)
+				th.Go(func(th *loop.Thread) error {
+					_ = th.Sleep(soon)
+					return l.SetReadDeadline(past)
+				})
+			}
+			_ = l.SetReadDeadline(by)
+			if n, err := l.Read(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error(n, err)
+			}
+		}
+		_ = l.SetWriteDeadline(time.Now().Add(soon))
+		if n, err := l.Write(make([]byte, window+1)); n != window || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(n, err)
+		}
+		if n, err := l.Write(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(n, err)
+		}
+		_ = l.SetDeadline(time.Time{})
+		if n, err := l.TryWrite(make([]byte, 1)); n != 0 || err != stream.ErrWouldBlock {
+			t.Error(n, err)
+		}
+		l.ResetOnClose()
+	})
+	if got := r.until(http2.RSTStream); got != "RST_STREAM 1 CANCEL" {
+		t.Error(got)
+	}
+}
+
+// TestLinkThreads: one thread may read while another one writes, and not two at once; a close ends
+// both.
+func TestLinkThreads(t *testing.T) {
+	t.Parallel()
+	r := link2(t, 0, func(th *loop.Thread, l conn.Link) {
+		read := loop.Go(th, func(*loop.Thread) (int, error) { return l.Read(make([]byte, 1)) })
+		write := loop.Go(th, func(*loop.Thread) (int, error) { return l.Write([]byte("x")) })
+		again := loop.Go(th, func(*loop.Thread) (int, error) { return l.Read(make([]byte, 1)) })
+		also := loop.Go(th, func(*loop.Thread) (int, error) { return l.Write([]byte("x")) })
+		for _, p := range []*loop.Promise[int]{again, also} {
+			if _, err := p.Await(th, wait.Patience); !errors.Is(err, loop.ErrAwaited) {
+				t.Error(err)
+			}
+		}
+		if read.Ready() || write.Ready() {
+			t.Error("the first ones do not wait")
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, p := range []*loop.Promise[int]{read, write} {
+			if n, err := p.Await(th, wait.Patience); n != 0 || !errors.Is(err, net.ErrClosed) {
+				t.Error(n, err)
+			}
+		}
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	if got := r.until(http2.RSTStream, http2.Data); got != "RST_STREAM 1 CANCEL" { // what was written is lost
+		t.Error(got)
+	}
+}
+
+// TestLinkHalves: each side may end its half, and the other half goes on.
+func TestLinkHalves(t *testing.T) {
+	t.Parallel()
+	got := make(chan string, 1)
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(_ *conn.Request, w *conn.Response) int {
+		c, _, err := w.Hijack()
+		if err != nil {
+			t.Error(err)
+			return 500
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 101 S\r\n\r\nlast")
+		if err := conn.LinkOf(c).CloseWrite(); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+		text, err := io.ReadAll(c)
+		got <- string(text)
+		if err != nil {
+			t.Error(err)
+		}
+		return 0
+	}})
+	r := dial2(t, s)
+	r.head(1, 0, ":method", "CONNECT", ":scheme", "http", ":path", "/", ":authority", "a",
+		":protocol", "websocket").flush()
+	r.until(http2.Data)
+	r.frame(http2.Data, 0, 1, "more").frame(http2.Data, http2.EndStream, 1, ".").flush()
+	if text := <-got; text != "more." {
+		t.Error(text)
+	}
+	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == 0 })
+}

@@ -1,0 +1,24 @@
+package stream
+
+import (
+	"github.com/lwango/lwango/internal/sysio"
+	"golang.org/x/sys/unix"
+)
+
+// ResetOnClose makes Close drop what the peer has not acknowledged, and tell it so. An orderly close
+// would keep that for minutes.
+func (s *Stream) ResetOnClose() { sysio.ResetOnClose(s.d.FD()) }
+
+// Unsent returns how many bytes the kernel holds for the peer.
+func (s *Stream) Unsent() int { return sysio.Unsent(s.d.FD()) }
+
+// Progress returns a number that grows as the peer's program reads. With TCP, that is how far its
+// kernel lets us send: the acknowledged bytes plus the window. The acknowledged bytes alone say
+// nothing about the program, which may hang. The answer to each packet updates both. With UNIX
+// sockets there is one queue, which empties as the peer reads.
+func (s *Stream) Progress() int64 {
+	if info, err := unix.GetsockoptTCPInfo(s.d.FD(), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+		return int64(info.Bytes_acked) + int64(info.Snd_wnd)
+	}
+	return s.sent - int64(s.Unsent())
+}
