@@ -221,6 +221,24 @@ func (r *Request) believe(p *Proxies) {
 // follow them already.
 func (r RequestLayer) Proxied() bool { return r.proxied }
 
+// AppendHops appends the addresses of the proxies between the client and this server, from the
+// client's on, as far as the request is Proxied and its fields are to be believed. The last one is
+// the proxy that has asked this server; of a UNIX socket it is the zero Addr.
+func (r RequestLayer) AppendHops(hops []netip.Addr) []netip.Addr {
+	if r.over() || !r.proxied {
+		return hops
+	}
+	p := r.x.c.port.proxies(r.x.set)
+	if p == nil { // a reload has removed it meanwhile
+		return hops
+	}
+	hops = r.head.AppendHops(hops, r.raw, p.Standard, p.trust)
+	if r.client.IsValid() {
+		hops = append(hops, r.x.c.remote.addrPort().Addr().Unmap().WithZone(""))
+	}
+	return hops
+}
+
 // PeerAddr returns the address of the other end of the connection, which is a proxy's if there is
 // one; the zero AddrPort on UNIX sockets. It may need a system call, and fails with the zero
 // AddrPort if the peer has reset the connection.

@@ -38,10 +38,9 @@ type Settings struct {
 
 	relay.Settings `toml:",inline"`
 
-	KeepConn          bool          `toml:"keep_conn"`
-	MaxBodySize       handlers.Size `toml:"max_body_size" min:"0B"`
-	CacheControl      string        `toml:"cache_control"`
-	IgnoreClientAbort bool          `toml:"ignore_client_abort"`
+	KeepConn     bool          `toml:"keep_conn"`
+	MaxBodySize  handlers.Size `toml:"max_body_size" min:"0B"`
+	CacheControl string        `toml:"cache_control"`
 }
 
 // Defaults are the settings of a route that gives only address and script_path.

@@ -105,9 +105,6 @@ func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *t
 	if status := c.TakeBody(); status != 0 {
 		return status
 	}
-	if m.set.IgnoreClientAbort {
-		req.KeepWaiting(true)
-	}
 	return c.Serve()
 }
 

@@ -21,6 +21,9 @@ func (c *call) inform() error {
 	var h conn.Header
 	c.fields(c.x.Text(), &h)
 	c.Informed = true
+	if c.gone {
+		return nil
+	}
 	return c.Flow.Inform(c.x.Head.Status, &h)
 }
 
@@ -30,6 +33,9 @@ func (c *call) proceed() error {
 		return nil
 	}
 	c.expects = false
+	if c.gone {
+		return nil
+	}
 	return c.Flow.Inform(http.StatusContinue, nil)
 }
 

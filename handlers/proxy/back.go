@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/placeholder"
 	"github.com/lwango/lwango/internal/template"
 )
 
@@ -142,7 +143,7 @@ func (b *back) address(c *call, address string) string {
 		return origin + b.path(rest, "")
 	case !b.foreign || !sameAuthority(said, authority, c.host()):
 		return address
-	case said != "" && !ascii.EqualFold(said, upstream) && !ascii.EqualFold(said, scheme(c.Req)):
+	case said != "" && !ascii.EqualFold(said, upstream) && !ascii.EqualFold(said, placeholder.Scheme(c.Req)):
 		return address // to https, say: without that the client would be sent around in a circle
 	}
 	path := b.path(rest, "/")
@@ -150,7 +151,7 @@ func (b *back) address(c *call, address string) string {
 		if client == "" {
 			return address
 		}
-		return scheme(c.Req) + "://" + client + path
+		return placeholder.Scheme(c.Req) + "://" + client + path
 	}
 	return path
 }
@@ -355,7 +356,7 @@ func (p *pair) expand(req *conn.Request) string {
 		case "host":
 			out.WriteString(req.Host())
 		case "scheme":
-			out.WriteString(scheme(req))
+			out.WriteString(placeholder.Scheme(req))
 		}
 	}
 	return out.String()

@@ -30,12 +30,41 @@ func (c *call) Exchange() error {
 		return err
 	}
 	for {
+		err := c.move()
+		if !c.abandons(err) {
+			return err
+		}
+		if c.done {
+			return nil
+		}
+	}
+}
+
+// abandons reports whether err means that the client takes no more, and the exchange goes on without
+// it (ignore_client_abort).
+func (c *call) abandons(err error) bool {
+	if !c.IgnoreClientAbort || c.gone || !errors.Is(err, relay.ErrClient) {
+		return false
+	}
+	c.gone = true
+	c.Flow.Discard()
+	return true
+}
+
+// drops reports that the rest of the answer is read for the connection's sake alone.
+func (c *call) drops() bool { return c.Flow.Discarded() && !c.gone }
+
+// move moves bytes in both directions until the answer is complete.
+func (c *call) move() error {
+	for {
 		moved, err := c.send()
 		if err != nil {
 			return err
 		}
-		if err := c.Flow.Pour(c.headed); err != nil {
-			return err
+		if !c.gone {
+			if err := c.Flow.Pour(c.headed); err != nil {
+				return err
+			}
 		}
 		empty, expected := false, c.expects
 		if !c.Flow.Full() {
@@ -164,7 +193,7 @@ func (c *call) wait() error {
 	limit, full := c.limit(), c.Flow.Full()
 	expects := c.expects && c.x.Held() == 0 // otherwise the limit is that of sending
 	var err error
-	if c.Flow.Stuck() || c.starved() {
+	if c.Flow.Stuck() && !c.gone || c.starved() {
 		var room [2]loop.Source
 		sources := c.x.Sources(room[:0], !full)
 		if full && limit < 0 {
@@ -176,7 +205,7 @@ func (c *call) wait() error {
 	}
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
-	case c.Flow.Discarded():
+	case c.drops():
 		return c.ended()
 	case expects:
 		return c.proceed()
@@ -188,7 +217,7 @@ func (c *call) wait() error {
 func (c *call) limit() time.Duration {
 	set := &c.m.set
 	switch {
-	case c.Flow.Discarded():
+	case c.drops():
 		return max(time.Until(c.dropUntil), 0)
 	case c.x.Held() > 0:
 		return set.SendTimeout
@@ -217,7 +246,7 @@ func (c *call) receive() (empty bool, err error) {
 		switch err := c.x.Receive(buf[:]); {
 		case err == stream.ErrWouldBlock:
 			return true, c.pause()
-		case err != nil && c.Flow.Discarded():
+		case err != nil && c.drops():
 			return false, c.ended()
 		case err != nil:
 			return false, err
@@ -240,7 +269,7 @@ func (c *call) take() error {
 	for {
 		e, data, err := c.x.Next()
 		switch {
-		case err != nil && c.Flow.Discarded():
+		case err != nil && c.drops():
 			return c.ended()
 		case err != nil:
 			if errors.As(err, new(*http1.Error)) { // whose status is for a request
@@ -253,7 +282,7 @@ func (c *call) take() error {
 			err = c.inform()
 		case e == client.Final:
 			err = c.open()
-		case e == client.Data && c.Flow.Discarded():
+		case e == client.Data && c.drops():
 			if c.dropped += len(data); c.dropped > dropBytes {
 				return c.ended()
 			}

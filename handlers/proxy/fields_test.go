@@ -48,6 +48,71 @@ func TestPlaceholdersOfRequestHeaders(t *testing.T) {
 	}
 }
 
+// TestAddedFields: add_request_headers stands beside what the client sends; a field whose
+// placeholders stand for nothing is left out.
+func TestAddedFields(t *testing.T) {
+	o := heads(t)
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		s.AddRequestHeaders = map[string][]string{"X-List": {"b", "{host}"}, "X-Query": {"{query}"}}
+		s.RequestHeaders = map[string]string{"X-User": "{user}", "X-Over": "ours"}
+	})
+	head := f.ask("GET /", "X-List: a\r\nX-User: eve\r\nX-Over: theirs\r\n", "").body
+	for _, want := range []string{"\r\nX-List: a\r\n", "\r\nX-List: b\r\nX-List: test.example\r\n",
+		"\r\nX-Over: ours\r\n"} {
+		if !strings.Contains(head, want) {
+			t.Errorf("no %q in %q", want, head)
+		}
+	}
+	for _, not := range []string{"X-Query", "X-User", "theirs"} {
+		if strings.Contains(head, not) {
+			t.Errorf("%s in %q", not, head)
+		}
+	}
+	type table = map[string][]string
+	for want, added := range map[string]table{
+		"add_request_headers: X-Forwarded-For has one value; request_headers puts another one in its place": {
+			"X-Forwarded-For": {"1.2.3.4"}},
+		"add_request_headers: x-request-id has one value; request_headers puts another one in its place": {
+			"x-request-id": {"1"}},
+		"add_request_headers: Connection is set by the server itself":                 {"Connection": {"x"}},
+		"add_request_headers: A: control characters cannot be part of a header field": {"A": {"b", "\n"}},
+		`add_request_headers: "a b" is not the name of a header field`:                {"a b": {"x"}},
+	} {
+		if got := refused(t, func(s *proxy.Settings) { s.AddRequestHeaders = added }); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// TestInterceptStatuses: a page takes the place of the chosen statuses alone.
+func TestInterceptStatuses(t *testing.T) {
+	status := 0
+	o := start(t, func(p *peer) {
+		for p.request() != nil {
+			p.say("HTTP/1.1 %d Odd\r\nContent-Length: 6\r\n\r\ntheirs", status)
+		}
+	})
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		s.InterceptStatuses = []string{"404", "500-502"}
+	})
+	for _, status = range []int{200, 403, 404, 405, 499, 500, 502, 503} {
+		own := status == 404 || status == 500 || status == 502
+		if g := f.get("/"); g.status != status || (g.body == "theirs") == own {
+			t.Errorf("%d: %+v", status, g)
+		}
+	}
+	for _, bad := range []string{"200", "404-", "x", "500-404", "600"} {
+		want := `intercept_statuses: expected statuses between 400 and 599, such as "404" or "500-599", not "` + bad + `"`
+		if got := refused(t, func(s *proxy.Settings) { s.InterceptStatuses = []string{bad} }); got != want {
+			t.Error(got)
+		}
+	}
+	got := refused(t, func(s *proxy.Settings) { s.InterceptErrors, s.InterceptStatuses = true, []string{"404"} })
+	if got != "intercept_statuses: is in place of intercept_errors, which is for all errors" {
+		t.Error(got)
+	}
+}
+
 // TestProxyField: as HTTP_PROXY, a client's field would choose through which proxy an application
 // asks others.
 func TestProxyField(t *testing.T) {

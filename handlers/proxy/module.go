@@ -21,10 +21,14 @@ type Settings struct {
 	Version        string            `toml:"version" oneof:"1.1 2"`
 	Host           string            `toml:"host"`
 	RequestHeaders map[string]string `toml:"request_headers"`
-	Health         Health            `toml:"health"`
+
+	AddRequestHeaders map[string][]string `toml:"add_request_headers"`
+
+	Health Health `toml:"health"`
 
 	relay.Settings `toml:",inline"`
 	Paths          `toml:",inline"`
+	Forwarded      `toml:",inline"`
 
 	KeepaliveTime     time.Duration `toml:"keepalive_time" min:"0s"`
 	KeepaliveRequests int           `toml:"keepalive_requests" min:"0"`
@@ -42,9 +46,11 @@ type Settings struct {
 var Defaults = Settings{
 	Settings: defaults(),
 	Paths:    Paths{MergeSlashes: true, MapBack: true},
-	Host:     "client",
-	Version:  "1.1",
-	Health:   Health{Status: "200-399", Interval: 5 * time.Second, Timeout: time.Second, Rises: 2, Falls: 3},
+	Forwarded: Forwarded{Forwarded: []string{"X-Forwarded-For", "X-Forwarded-Proto",
+		"X-Forwarded-Host", "X-Forwarded-Prefix", "Forwarded"}},
+	Host:    "client",
+	Version: "1.1",
+	Health:  Health{Status: "200-399", Interval: 5 * time.Second, Timeout: time.Second, Rises: 2, Falls: 3},
 
 	KeepaliveTime:     time.Hour,
 	KeepaliveRequests: 10000,
@@ -75,9 +81,12 @@ type module struct {
 	relay.Route
 	set    Settings
 	fields []field // request_headers
+	added  []field // add_request_headers
 	hosts  map[string]string
 	path   pathChange
-	back   *back // nil: what the upstream says of addresses holds for the client
+	says   says
+	prefix []byte // for X-Forwarded-Prefix
+	back   *back  // nil: what the upstream says of addresses holds for the client
 }
 
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
@@ -114,6 +123,9 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		return nil, err
 	}
 	if err := m.readPaths(); err != nil {
+		return nil, err
+	}
+	if err := m.readForwarded(); err != nil {
 		return nil, err
 	}
 	if err := m.readBack(); err != nil {

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 
@@ -157,7 +156,7 @@ func (c *call) appendHead(out []byte) []byte {
 		out = append(out, conn.RequestIDField+": "...)
 		out = append(append(out, req.Layer().IDView()...), "\r\n"...)
 	}
-	out = c.appendFields(out)
+	out = c.appendFields(c.appendFields(out, c.m.fields), c.m.added)
 	out = append(out, "Via: "...)
 	if via != "" {
 		out = append(append(out, via...), ", "...)
@@ -205,44 +204,4 @@ func (c *call) host() string {
 		return c.m.set.Host
 	}
 	return c.m.hosts[c.Up.Name()]
-}
-
-// appendForwarded says who the client is, as far as this server knows: in the fields that most
-// applications read, and in that of RFC 7239. Where the configuration has one of these fields, the
-// server says nothing in it: an upstream would find two values, and take either for true.
-func (c *call) appendForwarded(out []byte) []byte {
-	remote := c.Req.RemoteAddr().Addr().Unmap().WithZone("")
-	proto := scheme(c.Req)
-	host := c.Req.Host()
-	if remote.IsValid() && !c.m.configures("X-Forwarded-For") {
-		out = append(out, "X-Forwarded-For: "...)
-		out = append(remote.AppendTo(out), "\r\n"...)
-	}
-	if !c.m.configures("X-Forwarded-Proto") {
-		out = http1.AppendField(out, "X-Forwarded-Proto", proto)
-	}
-	if host != "" && !c.m.configures("X-Forwarded-Host") {
-		out = http1.AppendField(out, "X-Forwarded-Host", host)
-	}
-	if c.m.configures("Forwarded") {
-		return out
-	}
-	out = append(out, "Forwarded: for="...)
-	out = appendNode(out, remote)
-	out = append(append(out, ";proto="...), proto...)
-	if host != "" { // quoted, for the colon of a port (RFC 7239 section 4)
-		out = append(append(append(out, `;host="`...), host...), '"')
-	}
-	return append(out, "\r\n"...)
-}
-
-// appendNode appends an address as RFC 7239 section 6 writes it.
-func appendNode(out []byte, a netip.Addr) []byte {
-	switch {
-	case !a.IsValid(): // of a UNIX socket
-		return append(out, "unknown"...)
-	case a.Is6():
-		return append(a.AppendTo(append(out, `"[`...)), `]"`...)
-	}
-	return a.AppendTo(out)
 }

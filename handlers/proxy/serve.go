@@ -46,6 +46,7 @@ type call struct {
 	done   bool      // the answer is complete
 	pushed bool      // all that has come was flushed
 	rest   []byte    // what has come behind a 101
+	gone   bool      // the client takes no more, and the exchange goes on (ignore_client_abort)
 
 	// A body that the client does not get.
 	dropped   int // bytes

@@ -7,6 +7,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/placeholder"
 )
 
 // Paths are the keys that change the path on its way to the upstream, and what the upstream says of
@@ -66,13 +67,8 @@ func appendTarget(out []byte, req *conn.Request, p *pathChange) []byte {
 			path = []byte("/")
 		}
 	}
-	switch {
-	case len(path) == 0: // what replaces the prefix is all of it
-	case len(raw) > 0 && raw[0] == '/' &&
-		(http1.DecodesTo(raw, path) || p.slashes && http1.MergesTo(raw, path)):
-		out = append(out, raw...)
-	default:
-		out = http1.AppendPath(out, path)
+	if len(path) > 0 { // else what replaces the prefix is all of it
+		out = placeholder.AppendPath(out, raw, path, p.slashes)
 	}
-	return append(out, query(req)...)
+	return placeholder.AppendQuery(out, req)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/placeholder"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/template"
 )
@@ -261,19 +262,19 @@ func (c *compiler) header(r *rule, in *Rule) bool {
 	if len(set)+len(add)+len(remove) == 0 && cache == "" {
 		return false
 	}
-	r.hook = func(_ *conn.Request, resp *conn.Response, status int) {
+	r.hook = func(req *conn.Request, resp *conn.Response, status int) {
 		h := resp.Header()
 		for _, name := range remove {
 			h.Del(name)
 		}
 		for i, f := range set {
-			if i == 0 || f.Name != set[i-1].Name {
-				h.Del(f.Name)
+			if i == 0 || f.name != set[i-1].name {
+				h.Del(f.name)
 			}
-			h.Add(f.Name, f.Value)
+			f.add(h, req)
 		}
 		for _, f := range add {
-			h.Add(f.Name, f.Value)
+			f.add(h, req)
 		}
 		if cache != "" && status < 400 {
 			h.Set("Cache-Control", cache)
@@ -284,8 +285,23 @@ func (c *compiler) header(r *rule, in *Rule) bool {
 	return true
 }
 
+// field is a field of an answer.
+type field struct {
+	name, text string
+	value      template.Text // nil: text
+}
+
+// add adds the field, unless its placeholders stand for nothing.
+func (f *field) add(h *conn.Header, req *conn.Request) {
+	if f.value == nil {
+		h.Add(f.name, f.text)
+	} else if value := placeholder.Append(nil, req, f.value); len(value) > 0 {
+		h.Add(f.name, string(value))
+	}
+}
+
 // fields checks header fields and lists them by name.
-func (c *compiler) fields(key string, m map[string][]string) (all []conn.Field) {
+func (c *compiler) fields(key string, m map[string][]string) (all []field) {
 	seen := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		lower := strings.ToLower(name)
@@ -295,8 +311,15 @@ func (c *compiler) fields(key string, m map[string][]string) (all []conn.Field) 
 			c.wrongf(key+"."+name, "named twice, in different case")
 		}
 		seen[lower] = true
-		for _, value := range m[name] {
-			all = append(all, conn.Field{Name: name, Value: value})
+		for _, text := range m[name] {
+			value, err := placeholder.Parse(text, placeholder.Names)
+			if err != nil {
+				c.wrong(key+"."+name, err)
+			}
+			if value.Literal() {
+				value = nil
+			}
+			all = append(all, field{name, text, value})
 		}
 	}
 	return all

@@ -380,8 +380,9 @@ func TestErrors(t *testing.T) {
 		"rule 2: root: open " + dir + "/none: no such file or directory":                                                    func(s *rules.Settings) { s.Exists, s.Root = []string{"no"}, dir+"/none" },
 		"rule 2: set_headers.Content-Length: is set by the server itself":                                                   func(s *rules.Settings) { s.SetHeaders = map[string][]string{"Content-Length": {"1"}} },
 		"rule 2: add_headers.A: control characters cannot be part of a header field":                                        func(s *rules.Settings) { s.AddHeaders = map[string][]string{"A": {"\n"}} },
-		"rule 2: remove_headers: a b: not a valid name of a header field":                                                   func(s *rules.Settings) { s.RemoveHeaders = []string{"a b"} },
-		"rule 2: cache_control: control characters cannot be part of a header field":                                        func(s *rules.Settings) { s.CacheControl = "\n" },
+		"rule 2: add_headers.A: \"{path}\": unknown placeholder {path} (known: {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})": func(s *rules.Settings) { s.AddHeaders = map[string][]string{"A": {"{path}"}} },
+		"rule 2: remove_headers: a b: not a valid name of a header field":            func(s *rules.Settings) { s.RemoveHeaders = []string{"a b"} },
+		"rule 2: cache_control: control characters cannot be part of a header field": func(s *rules.Settings) { s.CacheControl = "\n" },
 		`rule 2: client: expected a network or an address, such as "10.0.0.0/8", "2001:db8::/32" or ` +
 			`"192.0.2.7", or "unix:", found "x"`: func(s *rules.Settings) { s.Client = []string{"x"} },
 		`rule 2: client: "10.1.0.0/8" is no network: that one begins at 10.0.0.0/8`: func(s *rules.Settings) {

@@ -3,6 +3,7 @@ package http1
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -102,6 +103,38 @@ func (h *Head) Forwarded(buf []byte, trusted func(netip.Addr) bool) (o Origin) {
 		}
 	}
 	return o
+}
+
+// AppendHops appends the addresses of the proxies behind the client that XForwarded, or with
+// standard Forwarded, finds: those to the right of the client's, in order.
+func (h *Head) AppendHops(
+	hops []netip.Addr, buf []byte, standard bool, trusted func(netip.Addr) bool,
+) []netip.Addr {
+	name, from := "X-Forwarded-For", len(hops)
+	if standard {
+		name = "Forwarded"
+	}
+	list := h.lastFirst(buf, name, standard)
+	for e, ok := list.next(); ok; e, ok = list.next() {
+		if standard {
+			if e, _, _, ok = parseElement(buf, e); !ok {
+				break
+			}
+		}
+		addr, ok := parseNode(e.Of(buf))
+		if !ok {
+			break
+		}
+		hops = append(hops, addr.Addr())
+		if !trusted(addr.Addr()) {
+			break
+		}
+	}
+	if len(hops) > from {
+		hops = hops[:len(hops)-1] // the client
+	}
+	slices.Reverse(hops[from:])
+	return hops
 }
 
 // parseElement reads a forwarded-element, pairs of name and value with semicolons between them.

@@ -124,6 +124,9 @@ func (c *Call) ReadBody(p []byte) (n int, err error) {
 
 // Serve lets an upstream answer, as many as it takes, and returns the handler's status.
 func (c *Call) Serve() int {
+	if c.IgnoreClientAbort {
+		c.Req.KeepWaiting(true)
+	}
 	for {
 		err := c.attempt()
 		switch {

@@ -44,7 +44,9 @@ type Settings struct {
 	HideHeader        []string      `toml:"hide_header"`
 	AccelRoot         string        `toml:"accel_root"`
 	AccelRedirect     bool          `toml:"accel_redirect"`
-	InterceptErrors   bool          `toml:"intercept_errors"`
+	IgnoreClientAbort bool          `toml:"ignore_client_abort"`
+
+	Intercept `toml:",inline"`
 }
 
 // Defaults are what the modules have where a route says nothing, as far as they agree.
@@ -97,6 +99,8 @@ type Route struct {
 	key     *key        // what balance goes by; nil: nothing
 	Group   *upstream.Group
 	Accel   *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
+
+	intercepted []statusRange
 }
 
 // Open makes the route's group of the pool that all routes share. more has the settings that only
@@ -129,6 +133,9 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 	if err != nil {
 		return &handlers.KeyError{Key: "address", Err: err}
 	}
+	if err := r.readIntercept(); err != nil {
+		return err
+	}
 	if err := FieldNames("hide_header", s.HideHeader); err != nil {
 		return err
 	}
@@ -147,19 +154,6 @@ func FieldNames(key string, names []string) error {
 		}
 	}
 	return nil
-}
-
-// Intercepts reports whether a page of the site takes the place of an answer with that status. Of
-// the answer's fields, the client then gets those that Explains reports.
-func (r *Route) Intercepts(status int) bool {
-	return r.InterceptErrors && around.Of(r.Env).Intercepts(status)
-}
-
-// Explains reports the fields that a client needs to understand a status (RFC 9110 sections 15.5.2,
-// 15.5.6, 10.2.3).
-func Explains(name string) bool {
-	return ascii.EqualFold(name, "WWW-Authenticate") || ascii.EqualFold(name, "Allow") ||
-		ascii.EqualFold(name, "Retry-After")
 }
 
 // Traces reports whether the method is TRACE, which is refused with status 405: from the answer a

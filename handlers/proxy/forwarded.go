@@ -1,0 +1,118 @@
+package proxy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/placeholder"
+)
+
+// Forwarded are the keys of what the server says of the client.
+type Forwarded struct {
+	Forwarded      []string `toml:"forwarded"`
+	ForwardedChain bool     `toml:"forwarded_chain"`
+}
+
+// says is a set of the fields that tell of the client.
+type says uint8
+
+const (
+	saysFor says = 1 << iota
+	saysProto
+	saysHost
+	saysPort
+	saysPrefix
+	saysRealIP
+	saysForwarded
+)
+
+// saying are their names, in the order of the bits.
+var saying = []string{"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Port",
+	"X-Forwarded-Prefix", "X-Real-IP", "Forwarded"}
+
+// readForwarded reads forwarded; the fields of the configuration are known. Where it has one of
+// these, the server says nothing in it: an upstream would find two values, and take either for true.
+// The error is a *handlers.KeyError.
+func (m *module) readForwarded() error {
+	for _, name := range m.set.Forwarded.Forwarded {
+		i := slices.IndexFunc(saying, func(s string) bool { return ascii.EqualFold(s, name) })
+		if i < 0 {
+			return handlers.BadKey("forwarded", "expected some of %s, not %q",
+				strings.Join(saying, ", "), name)
+		}
+		if !m.configures(name) {
+			m.says |= 1 << i
+		}
+	}
+	m.prefix = http1.AppendPath(nil, []byte(strings.TrimSuffix(m.Env.Prefix, "/")))
+	if !m.path.cut || len(m.prefix) == 0 {
+		m.says &^= saysPrefix // the upstream sees all of the path
+	}
+	return nil
+}
+
+// appendForwarded says who the client is, as far as this server knows: in the fields that most
+// applications read, and in that of RFC 7239.
+func (c *call) appendForwarded(out []byte) []byte {
+	says := c.m.says
+	remote := c.Req.RemoteAddr().Addr().Unmap().WithZone("")
+	proto, host := placeholder.Scheme(c.Req), c.Req.Host()
+	var room [8]netip.Addr
+	hops := room[:0] // from the client's proxy to the one that has asked this server
+	if c.m.set.ForwardedChain && c.Req.Layer().Proxied() {
+		hops = c.Req.Layer().AppendHops(hops)
+	}
+	if says&saysFor != 0 && remote.IsValid() {
+		out = append(out, "X-Forwarded-For: "...)
+		out = remote.AppendTo(out)
+		for _, hop := range hops {
+			if hop.IsValid() {
+				out = hop.AppendTo(append(out, ", "...))
+			}
+		}
+		out = append(out, "\r\n"...)
+	}
+	if says&saysProto != 0 {
+		out = http1.AppendField(out, "X-Forwarded-Proto", proto)
+	}
+	if says&saysHost != 0 && host != "" {
+		out = http1.AppendField(out, "X-Forwarded-Host", host)
+	}
+	if says&saysPort != 0 {
+		out = append(placeholder.AppendPort(append(out, "X-Forwarded-Port: "...), c.Req), "\r\n"...)
+	}
+	if says&saysPrefix != 0 {
+		out = append(append(append(out, "X-Forwarded-Prefix: "...), c.m.prefix...), "\r\n"...)
+	}
+	if says&saysRealIP != 0 && remote.IsValid() {
+		out = append(remote.AppendTo(append(out, "X-Real-IP: "...)), "\r\n"...)
+	}
+	if says&saysForwarded == 0 {
+		return out
+	}
+	out = append(out, "Forwarded: for="...)
+	out = appendNode(out, remote)
+	out = append(append(out, ";proto="...), proto...)
+	if host != "" { // quoted, for the colon of a port (RFC 7239 section 4)
+		out = append(append(append(out, `;host="`...), host...), '"')
+	}
+	for _, hop := range hops {
+		out = appendNode(append(out, ", for="...), hop)
+	}
+	return append(out, "\r\n"...)
+}
+
+// appendNode appends an address as RFC 7239 section 6 writes it.
+func appendNode(out []byte, a netip.Addr) []byte {
+	switch {
+	case !a.IsValid(): // of a UNIX socket
+		return append(out, "unknown"...)
+	case a.Is6():
+		return append(a.AppendTo(append(out, `"[`...)), `]"`...)
+	}
+	return a.AppendTo(out)
+}
