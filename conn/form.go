@@ -78,7 +78,7 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 		return nil, err
 	}
 	// If the body is in a file, the form's files can have as many bytes; otherwise there are none.
-	file, _ := body.(*TempFile)
+	file, _ := body.(*sysio.TempFile)
 	form, space := new(loop.Promise[*multipart.Form]), &r.x.c.port.server.temp
 	release := func() {
 		if file != nil {

@@ -1,12 +1,5 @@
 package conn
 
-import (
-	"github.com/lwango/lwango/internal/http1"
-)
-
-// Span is the part [Start, End) of some bytes.
-type Span = http1.Span
-
 // RequestLayer is a Request with what the layers between the server and a handler do besides: they
 // route it, rewrite it, name its user, or read its fields without a copy. It is valid as long as
 // the Request, and belongs to the same thread.

@@ -18,21 +18,36 @@ type Spooled interface {
 }
 
 // TempFile is a temporary file without a name. max_spool limits the bytes of all of them together,
-// and of those for one client to as much as is free, unless the client has only one.
-type TempFile = sysio.TempFile
+// and of those for one client to as much as is free, unless the client has only one. A write that
+// finds no room returns ErrSpoolFull.
+type TempFile interface {
+	Spooled
+	io.Writer
+	io.WriterAt
+
+	// Spare marks the file as dispensable: its writes leave the last quarter of max_spool to others.
+	Spare()
+
+	// Close frees the file. A second call has no effect.
+	Close() error
+}
 
 // ErrSpoolFull is in the error of Spool, and of writing to a TempFile, when max_spool or the disk of
-// spool_dir has no room. If
-// the head of the response has not gone out, the answer to a body that was not spooled is a 503.
+// spool_dir has no room. If the head of the response has not gone out, the answer to a body that was
+// not spooled is a 503.
 var ErrSpoolFull = sysio.ErrTempFull
 
 // TempFile makes a file in spool_dir. The caller closes it; a caller that waits before that does so
 // in a deferred call, since its thread may be killed while it waits.
-func (r *Request) TempFile() (*TempFile, error) {
+func (r *Request) TempFile() (TempFile, error) {
 	if r.over() {
 		return nil, ErrComplete
 	}
-	return r.x.c.port.server.temp.Create(r.RemoteAddr().Addr())
+	f, err := r.x.c.port.server.temp.Create(r.RemoteAddr().Addr())
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // Spool reads what is left of the body. Up to maxMemory bytes stay in memory; a longer body goes to
@@ -104,7 +119,7 @@ func (r *Request) gather(most int64) (head, next []byte, err error) {
 }
 
 // spill writes head, next and what is left of the body to a file, and returns it with its length.
-func (r *Request) spill(head, next []byte) (*TempFile, int64, error) {
+func (r *Request) spill(head, next []byte) (*sysio.TempFile, int64, error) {
 	temp := &r.x.c.port.server.temp
 	file, err := temp.CreateUpload(r.RemoteAddr().Addr())
 	if err != nil {

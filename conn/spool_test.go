@@ -35,7 +35,7 @@ func TestSpool(t *testing.T) {
 			first, err1 := io.ReadAll(body)
 			_, err2 := body.Seek(0, io.SeekStart)
 			second, err3 := io.ReadAll(body)
-			_, inFile := body.(*conn.TempFile)
+			_, inFile := body.(conn.TempFile)
 			fmt.Fprint(resp, n, bytes.Equal(first, second), inFile, err1, err2, err3)
 			return 200
 		}})

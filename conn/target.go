@@ -173,9 +173,9 @@ func (r RequestLayer) QueryView() []byte {
 // matched is the pattern that a request was matched with.
 type matched struct {
 	pattern string
-	names   []string     // of its wildcards
-	values  []http1.Span // of theirs, in path
-	path    []byte       // the request's at that time; Rewrite makes a new one
+	names   []string    // of its wildcards
+	values  [][2]uint32 // of theirs: beginning and end, in path
+	path    []byte      // the request's at that time; Rewrite makes a new one
 
 	kept []byte // see keep
 }
@@ -193,15 +193,16 @@ func (m *matched) compact() {
 }
 
 // SetPattern notes the pattern that the request was matched with, the names of its wildcards, and
-// the parts of PathView that they stand for. The router calls it; values may be made of PathParts.
-func (r RequestLayer) SetPattern(pattern string, names []string, values []Span) {
+// beginning and end of the parts of PathView that they stand for. The router calls it; values may be
+// made of PathParts.
+func (r RequestLayer) SetPattern(pattern string, names []string, values [][2]uint32) {
 	m := &r.matched
 	m.pattern, m.names, m.values, m.path = pattern, names, values, r.path
 }
 
 // PathParts returns an empty slice for the last argument of SetPattern. It has memory of earlier
 // requests, unless a pattern was set: then the handler of that one may still ask for its values.
-func (r RequestLayer) PathParts() []Span {
+func (r RequestLayer) PathParts() [][2]uint32 {
 	if r.matched.pattern != "" {
 		return nil
 	}
@@ -229,7 +230,8 @@ func (r RequestLayer) PathValueView(name string) []byte {
 	m := &r.matched
 	for i, n := range m.names {
 		if n == name {
-			return m.values[i].Of(m.path)
+			from, to := m.values[i][0], m.values[i][1]
+			return m.path[from:to:to]
 		}
 	}
 	return nil

@@ -198,8 +198,8 @@ func (m *matched) of(r *http.Request) {
 		name, _, _ = strings.Cut(strings.TrimSuffix(name, "..."), ":") // chi has {name:expression}
 		if value := r.PathValue(name); value != "" {
 			m.names = append(m.names, name)
-			m.values = append(m.values, http1.Span{Start: uint32(len(m.path)),
-				End: uint32(len(m.path) + len(value))})
+			m.values = append(m.values, [2]uint32{uint32(len(m.path)),
+				uint32(len(m.path) + len(value))})
 			m.path = append(m.path, value...)
 		}
 	}

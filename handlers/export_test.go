@@ -53,7 +53,7 @@ func (m *Mux) Look(method, host, raw string) (pattern string, values map[string]
 	}
 	values = map[string]string{}
 	for i, name := range f.pattern.Names {
-		values[name] = string(f.values[i].Of(path))
+		values[name] = string(path[f.values[i][0]:f.values[i][1]])
 	}
 	return f.pattern.Text, values, 200, ""
 }

@@ -221,7 +221,7 @@ func (m *Mux) Prefixes() (all []string) {
 // found is what a request has come to.
 type found struct {
 	pattern *route.Pattern // nil: nothing
-	values  []conn.Span
+	values  [][2]uint32
 	path    []byte // in the form of http1.SplitPath
 	action  action
 }
@@ -262,7 +262,7 @@ func segments(req *conn.Request) (path []byte, clean bool) {
 }
 
 // look is find for a path in the form of http1.SplitPath. values is an empty slice.
-func (t *table) look(method string, host, path []byte, values []conn.Span) (f found) {
+func (t *table) look(method string, host, path []byte, values [][2]uint32) (f found) {
 	f.path = path
 	f.pattern, f.values = t.tree.Find(method, host, path, values)
 	if p := t.tree.Slashed(method, host, path, f.pattern); p != nil {

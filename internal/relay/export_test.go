@@ -3,6 +3,7 @@ package relay
 import (
 	"net/netip"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/sysio"
 )
 
@@ -14,7 +15,13 @@ func NewSpool(size int64) *Spool { return NewSpoolIn(new(sysio.TempSpace), size)
 
 // NewSpoolIn is NewSpool with files in space.
 func NewSpoolIn(space *sysio.TempSpace, size int64) *Spool {
-	create := func() (*sysio.TempFile, error) { return space.Create(netip.Addr{}) }
+	create := func() (conn.TempFile, error) {
+		f, err := space.Create(netip.Addr{})
+		if err != nil {
+			return nil, err
+		}
+		return f, nil
+	}
 	return &Spool{spool{size: size, temp: create}}
 }
 

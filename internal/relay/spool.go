@@ -11,11 +11,11 @@ const spoolMemory = 32 << 10
 // spoolMemory.
 type spool struct {
 	size int64 // of the ring
-	temp func() (*conn.TempFile, error)
+	temp func() (conn.TempFile, error)
 
 	mem  []byte
 	off  int // bytes of mem that were taken
-	file *conn.TempFile
+	file conn.TempFile
 	r, w int64  // bytes that were ever read from the file, and written to it
 	rest []byte // behind all else: what the file did not take
 	err  error  // why it did not

@@ -160,7 +160,7 @@ func FuzzPattern(f *testing.F) {
 			t.Fatalf("%s: %d values", p, len(values))
 		}
 		for i, v := range values {
-			if v.Start > v.End || int(v.End) > len(path) {
+			if v[0] > v[1] || int(v[1]) > len(path) {
 				t.Fatalf("%s: value %d: %v of %q", p, i, v, path)
 			}
 		}

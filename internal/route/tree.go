@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
 )
 
 // Tree finds the pattern of a request. The zero value is an empty one. One goroutine at a time may
@@ -97,10 +96,11 @@ func (l leaf) of(method string) *Pattern {
 }
 
 // Find returns the most specific pattern for a request, nil if there is none. host is the
-// request's, maybe with a port, and path is in the form of http1.SplitPath. values has the parts of path that
-// the named wildcards stand for, appended to dst, in the order of Names.
-func (t *Tree) Find(method string, host, path []byte, dst []http1.Span) (p *Pattern,
-	values []http1.Span) {
+// request's, maybe with a port, and path is in the form of http1.SplitPath. values has the beginnings
+// and ends of the parts of path that the named wildcards stand for, appended to dst, in the order of
+// Names.
+func (t *Tree) Find(method string, host, path []byte, dst [][2]uint32) (p *Pattern,
+	values [][2]uint32) {
 	if len(t.hosts) > 0 {
 		if n := t.host(host); n != nil {
 			if p, values = n.find(method, path, 0, false, dst); p != nil {
@@ -143,8 +143,8 @@ var slash = []byte("/")
 
 // find looks for the part of path from at on, which is empty or begins with a slash. With below, it
 // looks for path with a slash added to it, and only for patterns that end there.
-func (n *node) find(method string, path []byte, at int, below bool, values []http1.Span) (*Pattern,
-	[]http1.Span) {
+func (n *node) find(method string, path []byte, at int, below bool, values [][2]uint32) (*Pattern,
+	[][2]uint32) {
 	if at == len(path) && !below {
 		return n.here.of(method), values
 	}
@@ -172,7 +172,7 @@ func (n *node) find(method string, path []byte, at int, below bool, values []htt
 	if n.wildcard != nil {
 		within := values
 		if !below { // nothing is asked for the values
-			within = append(values, http1.Span{Start: uint32(from), End: uint32(to)})
+			within = append(values, [2]uint32{uint32(from), uint32(to)})
 		}
 		if p, found := n.wildcard.find(method, path, to, below, within); p != nil {
 			return p, found
@@ -185,11 +185,11 @@ func (n *node) find(method string, path []byte, at int, below bool, values []htt
 }
 
 // withRest appends the value of the last wildcard, if it has a name.
-func (p *Pattern) withRest(values []http1.Span, from, to int) []http1.Span {
+func (p *Pattern) withRest(values [][2]uint32, from, to int) [][2]uint32 {
 	if p.last().name == "" {
 		return values
 	}
-	return append(values, http1.Span{Start: uint32(from), End: uint32(to)})
+	return append(values, [2]uint32{uint32(from), uint32(to)})
 }
 
 // Allowed returns the value of an Allow field for a request that matches no pattern because of its
