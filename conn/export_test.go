@@ -101,8 +101,8 @@ const PerConnection = perConnection
 // Unread returns how many bytes of the body have come by HTTP/2 and were not read, and how much
 // memory holds them.
 func Unread(req *Request) (unread, held int) {
-	b := &req.x.via.(*h2stream).body
-	return len(b.buf) - b.r, cap(b.buf)
+	in := &req.x.via.(*h2stream).body.in
+	return in.Len(), in.Held()
 }
 
 // Grown returns by how many bytes windows of HTTP/2 have grown.

@@ -179,9 +179,9 @@ func (s *session) forget(st *h2stream) {
 	s.Remove(&st.Sender)
 	s.recent[s.closed%uint(len(s.recent))] = st.ID
 	s.closed++
-	s.unread(len(st.body.buf) - st.body.r)
-	st.body.ended = st.body.ended && st.body.r == len(st.body.buf) // what is dropped here was not read
-	st.body.buf, st.body.r = nil, 0
+	s.unread(st.body.in.Len())
+	st.body.ended = st.body.ended && st.body.in.Len() == 0 // what is dropped here was not read
+	st.body.in.Reset()
 }
 
 // block acts on a Headers or Continuation frame.

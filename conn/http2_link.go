@@ -89,8 +89,8 @@ func (s *side) Watch(t *loop.Thread) error {
 		return loop.ErrAwaited
 	}
 	s.thread = t
-	if b := &s.link.st.body; s == &s.link.in && len(b.buf) == 0 && cap(b.buf) > idleInput {
-		b.buf = nil
+	if s == &s.link.in {
+		s.link.st.body.in.Slim(idleInput)
 	}
 	return nil
 }

@@ -44,8 +44,7 @@ type h2stream struct {
 
 // received is the content of a request, as far as it has come.
 type received struct {
-	buf      []byte // buf[r:] was not read yet
-	r        int
+	in       http2.Inbox
 	ended    bool  // there is no more to come
 	expected int64 // by Content-Length; -1: unknown
 	flow     http2.Inflow
@@ -279,7 +278,7 @@ func (st *h2stream) ready() bool {
 }
 
 func (st *h2stream) readable() bool {
-	return st.body.r < len(st.body.buf) || st.body.ended
+	return st.body.in.Len() > 0 || st.body.ended
 }
 
 // reset ends the stream with an error that is not the client's.
@@ -299,13 +298,7 @@ func (st *h2stream) reset(code http2.Code) {
 // got takes content that has come, and padding of so many bytes.
 func (st *h2stream) got(content []byte, padding int, ends bool) {
 	b := &st.body
-	if b.r == len(b.buf) {
-		b.buf, b.r = b.buf[:0], 0
-	}
-	if b.r > 0 && len(content) > cap(b.buf)-len(b.buf) { // a slow reader may never empty it
-		b.buf, b.r = b.buf[:copy(b.buf, b.buf[b.r:])], 0
-	}
-	b.buf = append(b.buf, content...)
+	b.in.Add(content)
 	b.ended = ends
 	if padding > 0 {
 		st.consumed(padding)
@@ -336,7 +329,7 @@ func (st *h2stream) wait(l *stream.Limit, input, room bool) error {
 // readBody implements carrier.
 func (st *h2stream) readBody(p []byte, wait bool) (int, error) {
 	b := &st.body
-	for b.r == len(b.buf) {
+	for b.in.Len() == 0 {
 		switch {
 		case b.ended:
 			return 0, io.EOF
@@ -349,17 +342,11 @@ func (st *h2stream) readBody(p []byte, wait bool) (int, error) {
 			return 0, err
 		}
 	}
-	n := copy(p, b.buf[b.r:])
-	if b.r += n; b.r == len(b.buf) {
-		b.r = 0
-		if b.buf = b.buf[:0]; cap(b.buf) > keptBuffer || b.ended {
-			b.buf = nil
-		}
-	}
+	n := b.in.Read(p)
 	st.in.Moved(st.thread.Loop(), n)
 	st.consumed(n)
 	st.spend(n)
-	if b.ended && b.r == len(b.buf) {
+	if b.ended && b.in.Len() == 0 {
 		return n, io.EOF
 	}
 	return n, nil
@@ -368,7 +355,7 @@ func (st *h2stream) readBody(p []byte, wait bool) (int, error) {
 // awaitBody implements carrier.
 func (st *h2stream) awaitBody(wait bool) error {
 	switch {
-	case st.readable() && st.body.r < len(st.body.buf):
+	case st.body.in.Len() > 0:
 		return nil
 	case st.body.ended:
 		return io.EOF
@@ -381,9 +368,9 @@ func (st *h2stream) awaitBody(wait bool) error {
 	switch {
 	case err != nil:
 		return tooSlowBody(err)
-	case st.err != nil && st.body.r == len(st.body.buf):
+	case st.err != nil && st.body.in.Len() == 0:
 		return io.ErrUnexpectedEOF
-	case st.body.r == len(st.body.buf) && st.body.ended:
+	case st.body.in.Len() == 0 && st.body.ended:
 		return io.EOF
 	}
 	return nil
@@ -405,7 +392,7 @@ func tooSlowBody(err error) error {
 }
 
 // arrived implements carrier.
-func (st *h2stream) arrived() bool { return st.body.r < len(st.body.buf) }
+func (st *h2stream) arrived() bool { return st.body.in.Len() > 0 }
 
 // readExpired implements carrier.
 func (st *h2stream) readExpired() bool {

@@ -5,6 +5,7 @@
 //	wire.go      Wire: what a side of a connection holds; the frames that have come
 //	output.go    what a Wire sends
 //	queue.go     Sender: the half of a stream that sends, and the order in which streams do
+//	inbox.go     Inbox: content of the peer that was not read yet
 //	block.go     Block: a field block in several frames
 //	flow.go      Inflow: a window for the peer's content; Growth; Flood
 //	frame.go     the wire of frames

@@ -23,7 +23,7 @@ func (st *Stream) consumed(n int) {
 	if more == 0 {
 		return
 	}
-	if size := st.flow.Size; len(st.buf) == st.r && size < maxWindow && growth.Take(size) {
+	if size := st.flow.Size; st.in.Len() == 0 && size < maxWindow && growth.Take(size) {
 		more += st.flow.Grow(size)
 	}
 	st.s.Announce(st.ID, more)

@@ -283,10 +283,7 @@ func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 	if len(content) > 0 {
 		s.quiet = false
 		s.Flood.Useful()
-		if st.r > 0 && len(content) > cap(st.buf)-len(st.buf) { // a slow reader may never empty it
-			st.buf, st.r = st.buf[:copy(st.buf, st.buf[st.r:])], 0
-		}
-		st.buf = append(st.buf, content...)
+		st.in.Add(content)
 	}
 	if ends {
 		s.end(st)

@@ -45,8 +45,7 @@ type Stream struct {
 	taken      int // of heads, by NextHead
 	interim    int
 	final      bool // the last head is there
-	buf        []byte
-	r          int   // buf[r:] was not read yet
+	in         http2.Inbox
 	expected   int64 // content that is to come; -1: unknown
 	answered   bool  // there is no more to come
 	trailer    *http2.Fields
@@ -134,19 +133,17 @@ func (st *Stream) Close() {
 		s.free = s.now()
 	}
 	s.wake()
-	heads, buf, room := st.heads, st.buf, st.room
+	st.in.Reset()
+	heads, in, room := st.heads, st.in, st.room
 	for i := range heads {
 		heads[i].Reset(0)
-	}
-	if cap(buf) > keptBuffer {
-		buf = nil
 	}
 	if cap(room) > keptBuffer {
 		room = nil
 	}
 	*st = Stream{}
 	st.self[0] = st
-	st.heads, st.buf, st.room = heads[:0], buf[:0], room[:0]
+	st.heads, st.in, st.room = heads[:0], in, room[:0]
 	streams.Put(st)
 }
 
@@ -171,13 +168,7 @@ func (st *Stream) NextHead() {
 // Read reads the content that has come. At the end the error is io.EOF. It is stream.ErrWouldBlock
 // while nothing has come.
 func (st *Stream) Read(p []byte) (int, error) {
-	if n := copy(p, st.buf[st.r:]); n > 0 {
-		if st.r += n; st.r == len(st.buf) {
-			st.buf, st.r = st.buf[:0], 0
-			if cap(st.buf) > streamWindow {
-				st.buf = nil
-			}
-		}
+	if n := st.in.Read(p); n > 0 {
 		st.consumed(n)
 		return n, nil
 	}
@@ -223,7 +214,7 @@ func (st *Stream) Watch(*loop.Thread) error { return nil }
 // Ready implements loop.Source.
 func (st *Stream) Ready() bool {
 	return st.wantsRoom && (len(st.Pending) < st.mark || st.err != nil) ||
-		st.wantsInput && (st.r < len(st.buf) || st.taken < len(st.heads) || st.answered || st.err != nil)
+		st.wantsInput && (st.in.Len() > 0 || st.taken < len(st.heads) || st.answered || st.err != nil)
 }
 
 // Unwatch implements loop.Source.
