@@ -28,6 +28,7 @@ type running struct {
 	at     string // the first of their addresses
 	folder string
 	loops  *loops.Loops
+	logs   *accesslog.Logs
 }
 
 // serve serves the streams of a configuration. In it, LISTEN is the line for a free port, LOG one
@@ -41,6 +42,7 @@ func serve(t *testing.T, text string) *running {
 	}
 	s.config = c
 	logs := accesslog.New(logtext.Quiet, logtext.Quiet, nil)
+	s.logs = logs
 	t.Cleanup(logs.Close)
 	logs.Use(c.AccessLogs(), must.Get(logs.Open(c.AccessLogs()))(t))
 	s.loops = loops.Start(t, modes.Direct, logtext.Quiet, func(l *loop.Loop) {
@@ -72,6 +74,7 @@ func (s *running) skip(d time.Duration) {
 func (s *running) log(n int) (lines []string) {
 	s.t.Helper()
 	wait.Until(s.t, "lines in the log", func() bool {
+		s.logs.Reopen() // writes them now
 		text, _ := os.ReadFile(filepath.Join(s.folder, "log"))
 		lines = strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 		return len(lines) >= n && lines[0] != ""
@@ -152,3 +155,6 @@ func says(t *testing.T, c io.Writer, text string) {
 		t.Fatal(err)
 	}
 }
+
+// settle returns when the loop has acted on what has come so far.
+func (s *running) settle() { loops.Settle(s.t, s.loops.All...) }

@@ -52,8 +52,8 @@ type Lease struct {
 	// where the group has a Secret; 0: the request has none.
 	Key, Home uint64
 
-	// Before is what a new connection begins with, ahead of TLS: a header of the PROXY protocol. The
-	// socket must take it at once. It is for requests that want a Fresh one.
+	// Before is what a new connection begins with, ahead of TLS: a header of the PROXY protocol. It
+	// is for requests that want a Fresh one.
 	Before []byte
 
 	group *Group
@@ -142,7 +142,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		if p.http2 {
 			s, used, err = l.join(t, share)
 		} else if s, err = p.dial(t, share); err == nil {
-			if err = l.preface(s); err == nil && p.peer.tls != nil {
+			if err = l.preface(s, begin.Add(share)); err == nil && p.peer.tls != nil {
 				err = l.secure(s, begin.Add(share))
 			}
 		}
@@ -195,16 +195,20 @@ func (l *Lease) limit() time.Duration {
 }
 
 // preface sends what comes before all else on a new stream, or closes it.
-func (l *Lease) preface(s *stream.Stream) error {
+func (l *Lease) preface(s *stream.Stream, until time.Time) (err error) {
 	if len(l.Before) == 0 {
 		return nil
 	}
-	n, err := s.TryWrite(l.Before)
-	if err == nil && n < len(l.Before) {
-		err = stream.ErrWouldBlock // the buffer of a new socket has room for a header
-	}
-	if err != nil {
-		_ = s.Close()
+	sent := false
+	defer func() { // also when the thread is killed
+		if !sent {
+			_ = s.Close()
+		}
+	}()
+	_ = s.SetWriteDeadline(until)
+	if _, err = s.Write(l.Before); err == nil {
+		_ = s.SetWriteDeadline(time.Time{})
+		sent = true
 	}
 	return err
 }

@@ -1,0 +1,159 @@
+package streams_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
+	"golang.org/x/sys/unix"
+)
+
+// refusing returns an address at which nothing listens.
+func refusing(t *testing.T) string {
+	ln := must.Listen(t)
+	ln.Close()
+	return ln.Addr().String()
+}
+
+// TestRefused: another address takes the place of one that refuses; without one the client is closed.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	bad, good := refusing(t), upstream(t, echo("good"))
+	s := serve(t, one+"['"+bad+"', '"+good+"']")
+	for range 4 {
+		wants(t, s.dial(), "good")
+	}
+	s = serve(t, one+"'"+bad+"'")
+	wantsEnd(t, s.dial(), "")
+	if line := s.log(1)[0]; result(line) != "upstream failed" || !strings.Contains(line, bad) {
+		t.Error(line)
+	}
+	if n := s.counts(); n.Failed != 1 || n.Open != 0 {
+		t.Errorf("counts: %+v", n)
+	}
+}
+
+// TestHangsAtAccept: connect_timeout ends the wait for an upstream whose queue is full, and leads to
+// another one.
+func TestHangsAtAccept(t *testing.T) {
+	t.Parallel()
+	fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
+	t.Cleanup(func() { unix.Close(fd) })
+	must.Do(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must.Do(t, unix.Listen(fd, 0))
+	sa := must.Get(unix.Getsockname(fd))(t).(*unix.SockaddrInet4)
+	at := fmt.Sprintf("127.0.0.1:%d", sa.Port)
+	for range 4 {
+		c, err := net.DialTimeout("tcp", at, 20*time.Millisecond)
+		if err != nil {
+			break
+		}
+		t.Cleanup(func() { c.Close() })
+	}
+	s := serve(t, one+"['"+at+"', '"+upstream(t, echo("good"))+" backup']\nconnect_timeout = '100ms'")
+	wants(t, s.dial(), "good")
+}
+
+// TestUpstreamResets: the client gets what the upstream has said, and the end, while it still sends.
+func TestUpstreamResets(t *testing.T) {
+	t.Parallel()
+	s := serve(t, one+"'"+upstream(t, func(c *net.TCPConn) {
+		wants(t, c, "x")
+		_, _ = io.WriteString(c, "last words")
+		_ = c.SetLinger(0) // a reset
+	})+"'")
+	c := s.dial()
+	says(t, c, "x")
+	got, err := io.ReadAll(c)
+	if err != nil || string(got) != "last words" && string(got) != "" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for range 3 { // it may take more to find out, and none of that is an error of the client's
+		if _, err := io.WriteString(c, "more"); err != nil {
+			t.Error(err)
+		}
+	}
+	_ = c.CloseWrite()
+	if got := result(s.log(1)[0]); got != "upstream failed" {
+		t.Error(got)
+	}
+}
+
+// TestUpstreamFull: an upstream that has said all and closed does not take the answer from a client
+// that still sends.
+func TestUpstreamFull(t *testing.T) {
+	t.Parallel()
+	const size = 200 << 10
+	s := serve(t, one+"'"+upstream(t, func(c *net.TCPConn) {
+		_, _ = io.ReadFull(c, make([]byte, 10))
+		_, _ = c.Write(make([]byte, size)) // and closes with input unread
+	})+"'")
+	c := s.dial()
+	go func() {
+		for {
+			if _, err := c.Write(make([]byte, 32<<10)); err != nil {
+				return
+			}
+		}
+	}()
+	n, err := io.Copy(io.Discard, c)
+	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
+	// The upstream's kernel may have dropped the rest at its reset; that is its own doing.
+	t.Logf("%d bytes, %v", n, err)
+	c.Close()
+	wait.Until(t, "the end", func() bool { return s.counts().Open == 0 })
+}
+
+// TestClientLeaves: at each stage, nothing is left of the connection, and the upstream learns of it.
+func TestClientLeaves(t *testing.T) {
+	t.Parallel()
+	at, came := silence(t)
+	s := serve(t, one+"'"+at+"'")
+	for _, leave := range []func(c *net.TCPConn){
+		func(c *net.TCPConn) { c.Close() },
+		func(c *net.TCPConn) { _ = c.SetLinger(0); c.Close() },
+		func(c *net.TCPConn) { says(t, c, "x"); _ = c.SetLinger(0); c.Close() },
+	} {
+		c := s.dial()
+		up := <-came
+		leave(c)
+		_, err := io.ReadAll(up)
+		if err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Error(err)
+		}
+		up.Close()
+		wait.Until(t, "the end", func() bool { return s.counts().Open == 0 })
+	}
+}
+
+// TestNoDescriptors: a client for whose upstream there is no descriptor is closed, and the next one is
+// served when there are some. It must not run beside others.
+func TestNoDescriptors(t *testing.T) {
+	s := serve(t, one+"'"+upstream(t, echo("."))+"'")
+	wants(t, s.dial(), ".")
+	s.settle()
+	fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0))(t)
+	defer unix.Close(fd)
+	at := must.Get(net.ResolveTCPAddr("tcp", s.at))(t)
+	free := leak.Exhaust(t)
+	err := unix.Connect(fd, &unix.SockaddrInet4{Port: at.Port, Addr: [4]byte(at.IP.To4())})
+	if err != nil && err != unix.EINPROGRESS {
+		t.Error(err)
+	}
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	if _, err := unix.Poll(fds, 20_000); err != nil || fds[0].Revents == 0 {
+		t.Errorf("not closed: %v", err)
+	}
+	free()
+	wants(t, s.dial(), ".")
+}
