@@ -2,11 +2,13 @@ package http2client
 
 import "github.com/lwango/lwango/internal/http2"
 
-// What servers send before it is read is held in memory, up to the window of each stream. The window
-// of the connection is so large that no stream, whose reader does not read, stops another one. A window
-// that a fast reader has found too small doubles; what all of them have grown by is bounded.
+// What servers send before it is read is held in memory, up to the window of each stream. That is 64 KiB
+// at first, so that ten thousand answers whose readers stand still take 640 MB. A window that a fast
+// reader has found too small doubles, as fast as a connection of TCP gets going; what all of them have
+// grown by is bounded. The window of the connection is so large that no stream, whose reader does not
+// read, stops another one.
 const (
-	streamWindow = 256 << 10
+	streamWindow = 64 << 10
 	maxWindow    = 4 << 20
 	connWindow   = 1 << 30
 )
@@ -23,8 +25,12 @@ func (st *Stream) consumed(n int) {
 	if more == 0 {
 		return
 	}
-	if size := st.flow.Size; st.in.Len() == 0 && size < maxWindow && growth.Take(size) {
-		more += st.flow.Grow(size)
+	step := st.flow.Size
+	if step == streamWindow {
+		step *= 3 // the first time it is not worth a round trip to find out
+	}
+	if st.in.Len() == 0 && st.flow.Size < maxWindow && growth.Take(step) {
+		more += st.flow.Grow(step)
 	}
 	st.s.Announce(st.ID, more)
 	st.s.wake()

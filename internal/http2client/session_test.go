@@ -236,7 +236,7 @@ func TestCancel(t *testing.T) {
 		f, _ := p.await(http2.RSTStream)
 		code <- http2.Uint32(f.payload)
 		p.send(http2.Headers, endHeaders, 1, ok)
-		for range 16 {
+		for range 4 {
 			p.send(http2.Data, 0, 1, strings.Repeat("x", 16<<10))
 		}
 		p.send(http2.RSTStream, 0, 1, uint32s(0))
@@ -312,14 +312,14 @@ func TestStopped(t *testing.T) {
 	s := dial(t, ls, "", func(p *peer) {
 		p.await(http2.Headers)
 		p.send(http2.Headers, endHeaders, 1, ok)
-		for range 16 { // 256 KiB
+		for range 4 { // 64 KiB
 			p.send(http2.Data, 0, 1, strings.Repeat("x", 16<<10))
 		}
 		p.await(http2.Headers)
 		p.send(http2.Headers, endHeaders, 3, ok)
 		p.send(http2.Data, end, 3, "hello")
 		full <- true
-		if f, _ := p.await(http2.WindowUpdate); f.Stream != 1 || http2.Uint32(f.payload) < 128<<10 {
+		if f, _ := p.await(http2.WindowUpdate); f.Stream != 1 || http2.Uint32(f.payload) < 32<<10 {
 			t.Error(f)
 		}
 		p.send(http2.Data, end, 1, strings.Repeat("x", 16<<10))
@@ -351,7 +351,7 @@ func TestStopped(t *testing.T) {
 	}
 	<-full
 	close(goOn)
-	if <-ended; len(slow.body) != 272<<10 {
+	if <-ended; len(slow.body) != 80<<10 {
 		t.Error(len(slow.body), slow.err)
 	}
 }
