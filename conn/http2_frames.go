@@ -42,8 +42,9 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 			}
 			return http2.NoError
 		}
-		if h.Stream%2 == 0 {
-			return http2.ProtocolError // the server opens none
+		// The server opens no stream, and takes no push; frames of unknown types are of no effect.
+		if h.Stream%2 == 0 && h.Type <= http2.Continuation || h.Type == http2.PushPromise {
+			return http2.ProtocolError
 		}
 		if st = s.find(h.Stream); st == nil && len(s.remnants) > 0 && h.Type != http2.Continuation {
 			if ok, code := s.late(h, payload); ok {
@@ -80,8 +81,6 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 		}
 	case http2.SettingsFrame:
 		return s.Settings(h, payload, nil)
-	case http2.PushPromise:
-		return http2.ProtocolError
 	case http2.Ping:
 		if h.Flags&http2.Ack == 0 {
 			s.Ping(http2.Ack, string(payload))

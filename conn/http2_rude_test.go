@@ -200,6 +200,7 @@ func TestHTTP2Rude(t *testing.T) {
 		{"backwards", func(r *raw2) { r.get(5).get(3) }, end},
 		{"data on an idle stream", func(r *raw2) { r.frame(http2.Data, 0, 1, "x") }, end},
 		{"reset of an idle stream", func(r *raw2) { r.frame(http2.RSTStream, 0, 1, "\x00\x00\x00\x08") }, end},
+		{"an unknown frame on an even stream", func(r *raw2) { r.frame(0x42, 0, 2, "x").get(1) }, "HEADERS 1 200"},
 		{"push", func(r *raw2) { r.frame(http2.PushPromise, http2.EndHeaders, 1, "\x00\x00\x00\x02") }, end},
 		{"a frame in a field block", func(r *raw2) {
 			r.frame(http2.Headers, 0, 1, block(":method", "GET")).frame(http2.Ping, 0, 0, "12345678")
