@@ -83,6 +83,7 @@ func (c *connection) open(t *loop.Thread) result {
 		return upstreamFailed
 	}
 	c.lease.Works()
+	t.KeepWaiting(false) // its end is an event like others from now on
 	c.lease.Before = nil
 	c.client.begin(s, over)
 	c.up.begin(to, c.lease.Over(to))

@@ -68,7 +68,7 @@ func (c *connection) pump(t *loop.Thread) coro.Code {
 	client, up := &c.client.end, &c.up
 	client.s.Yielded()
 	up.s.Yielded()
-	for {
+	for again := false; ; {
 		there, back := client.carry(up), up.carry(client)
 		switch {
 		case client.failed || client.broken:
@@ -85,7 +85,7 @@ func (c *connection) pump(t *loop.Thread) coro.Code {
 			c.linger = c.now() + lingerTime
 		}
 		if there || back {
-			c.moved = c.now()
+			c.moved, again = c.now(), false
 		}
 		left, why := c.left()
 		if left <= 0 {
@@ -97,8 +97,12 @@ func (c *connection) pump(t *loop.Thread) coro.Code {
 		}
 		c.tell()
 		if up.s.Wakes(t, !up.ended && client.held() == 0, up.held() > 0) {
-			up.lose() // and a read finds why
-			up.ended, up.failed = true, true
+			// A read or a write tells why; if not, nothing else will.
+			if again {
+				up.lose()
+				up.ended, up.failed = true, true
+			}
+			again = true
 			continue
 		}
 		loop.IdleTimeout(t, left)

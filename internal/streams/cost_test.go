@@ -1,0 +1,66 @@
+package streams_test
+
+import (
+	"net"
+	"runtime"
+	"testing"
+
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/race"
+	"github.com/lwango/lwango/internal/test/wait"
+	"golang.org/x/sys/unix"
+)
+
+// TestIdleIsCheap: an idle connection, both sides and what the clients and upstreams of the test have,
+// takes less than 3 KiB, after bytes have gone both ways.
+func TestIdleIsCheap(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector has memory of its own")
+	}
+	const n = 1000
+	ln := must.Listen(t)
+	s := serve(t, "[[stream]]\nLISTEN\nmax_connections = 2000\nmax_connections_per_address = -1\n"+
+		"[[stream.route]]\naddress = '"+ln.Addr().String()+"'\n")
+	at := must.Get(net.ResolveTCPAddr("tcp", s.at))(t)
+	accept := must.Get(ln.(*net.TCPListener).File())(t)
+	defer accept.Close()
+	must.Do(t, unix.SetNonblock(int(accept.Fd()), false))
+	fds := make([]int, 0, 2*n)
+	defer func() {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}()
+	measure := func() uint64 {
+		s.settle()
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	open := func(n int) {
+		for range n {
+			fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
+			fds = append(fds, fd)
+			must.Do(t, unix.Connect(fd, &unix.SockaddrInet4{Port: at.Port, Addr: [4]byte(at.IP.To4())}))
+			up, _, err := unix.Accept(int(accept.Fd()))
+			must.Do(t, err)
+			fds = append(fds, up)
+			b := make([]byte, 4)
+			for _, p := range [][2]int{{fd, up}, {up, fd}} {
+				must.Get(unix.Write(p[0], b))(t)
+				must.Get(unix.Read(p[1], b))(t)
+			}
+		}
+	}
+	open(10)
+	before := measure()
+	open(n)
+	each := int64(measure()-before) / n
+	t.Logf("%d bytes", each)
+	if each > 3<<10 {
+		t.Errorf("%d bytes each, want 3 KiB", each)
+	}
+	wait.Until(t, "all", func() bool { return s.counts().Open == n+10 })
+}
