@@ -18,7 +18,7 @@ func (s Source) override(c *Config) error {
 	}
 	listeners := c.Listeners // for the sites that name them: see listeners
 	tags.Override(c, s.Code)
-	c.Listeners, c.Grace = listeners, max(c.Grace, 0)
+	c.Listeners, c.Grace = listeners, max(c.Grace, -1)
 	return tags.Check(c)
 }
 

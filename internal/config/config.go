@@ -58,14 +58,15 @@ type Config struct {
 
 	// Process.
 
-	// Grace is for requests in flight when the server is stopped.
-	Grace time.Duration `toml:"grace" min:"0s" max:"24h" default:"5s"`
-	// Drain is for the requests, streams and WebSockets of a server that another one has replaced.
-	Drain time.Duration `toml:"drain" min:"0s" max:"24h" default:"1m"`
+	// Grace is for requests in flight when the server is stopped; -1: they have no time.
+	Grace time.Duration `toml:"grace" min:"-1" max:"24h" default:"5s"`
+	// Drain is for the requests, streams and WebSockets of a server that another one has replaced; -1:
+	// they have no time.
+	Drain time.Duration `toml:"drain" min:"-1" max:"24h" default:"1m"`
 	// PIDFile has the number of the process, for -upgrade; empty: there is none.
 	PIDFile string `toml:"pid_file"`
-	// Watchdog reports a handler that blocks its loop for longer; 0s: never.
-	Watchdog time.Duration `toml:"watchdog" min:"0s" max:"1h" default:"100ms"`
+	// Watchdog reports a handler that blocks its loop for longer; -1: never.
+	Watchdog time.Duration `toml:"watchdog" min:"-1" max:"1h" default:"100ms"`
 	// Threads is the number of event loops; 0: one for each CPU.
 	Threads int `toml:"threads" min:"0" max:"1024"`
 	// Workers is how many functions of Await run at a time, for each loop.

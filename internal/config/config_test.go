@@ -61,7 +61,7 @@ t.conf:4: write_timeout: must be between 1ms and 24h, found 0s`},
 t.conf:2: max_connections: must be between -1 and 100000000, found -2
 t.conf:3: max_header_size: must be between 1KiB and 16MiB, found 100B
 t.conf:4: max_body_size: must be between -1 and 1TiB, found -2B
-t.conf:5: watchdog: must be between 0s and 1h, found -1s
+t.conf:5: watchdog: must be between -1 and 1h, found -1s
 t.conf:6: threads: must be between 0 and 1024, found 5000`},
 		{"spool", "max_body_size = \"1GiB\"\nmax_spool = \"100MiB\"\nspool_dir = \"none\"",
 			`t.conf:2: max_spool: must be at least max_body_size, which is 1GiB, or -1, for no limit; found 100MiB
@@ -70,7 +70,10 @@ t.conf:3: spool_dir: create a file in DIR/none: no such file or directory`},
 			`t.conf:1: spool_dir: create a file in /dev/null: not a directory
 t.conf:2: max_connections_per_address: must be between -1 and 100000000, found -2`},
 		{"a hasty watchdog", "watchdog = \"100us\"",
-			`t.conf:1: watchdog: must be at least 1ms, or 0s, which turns it off`},
+			`t.conf:1: watchdog: must be at least 1ms, or -1, which is none`},
+		{"no grace", "grace = \"0s\"", `t.conf:1: grace: must be at least 1ms, or -1, which is none`},
+		{"less than none", "drain = \"-1m\"", `t.conf:1: drain: must be between -1 and 24h, found -1m`},
+		{"none is not for all", "header_timeout = -1", `t.conf:1: header_timeout: expected a duration such as "15s", found the integer -1`},
 		{"handoff", "handoff = \"iter\"", `t.conf:1: handoff: expected "channel" or "direct", found "iter"`},
 
 		{"header fields", "[headers]\n\"a b\" = \"x\"\nok = \"x\"\nContent-Length = \"1\"\nx = [\"a\", \"b\\nc\"]\n",

@@ -85,13 +85,18 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
-		c.Table.Errorf("watchdog", "must be at least 1ms, or 0s, which turns it off")
+	for key, d := range map[string]*time.Duration{
+		"grace": &c.Grace, "drain": &c.Drain, "watchdog": &c.Watchdog,
+	} {
+		if 0 <= *d && *d < time.Millisecond {
+			c.Table.Errorf(key, "must be at least 1ms, or -1, which is none")
+		}
 	}
 	c.checkConfine(s)
 	if err := s.override(c); err != nil {
 		return nil, err
 	}
+	c.Grace, c.Drain = max(c.Grace, 0), max(c.Drain, 0)
 	c.checkHeaders()
 	c.checkAccessLogs()
 	if s.Code != nil && c.ErrorLog.Table.Has("format") {

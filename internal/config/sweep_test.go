@@ -32,6 +32,7 @@ type spot struct {
 	key    string // as it is written
 	name   string // as errors call it
 	typ    reflect.Type
+	none   bool // -1 is none
 }
 
 // spots finds the keys of a struct type, and of what is in it.
@@ -46,7 +47,7 @@ func spots(before, name string, typ reflect.Type) (all []spot) {
 		if !ok || key == "-" || key[0] == ',' {
 			continue
 		}
-		at := spot{before, key, strings.TrimPrefix(name+"."+key, "."), f.Type}
+		at := spot{before, key, strings.TrimPrefix(name+"."+key, "."), f.Type, f.Tag.Get("min") == "-1"}
 		all = append(all, at)
 		inner := f.Type
 		list := inner.Kind() == reflect.Slice
@@ -59,7 +60,7 @@ func spots(before, name string, typ reflect.Type) (all []spot) {
 		}
 		switch {
 		case f.Type.Kind() == reflect.Map:
-			all = append(all, spot{header, "x", at.name + ".x", f.Type.Elem()})
+			all = append(all, spot{header, "x", at.name + ".x", f.Type.Elem(), false})
 		case inner.Kind() == reflect.Struct && !isText(inner):
 			all = append(all, spots(header, at.name, inner)...)
 		}
@@ -185,7 +186,8 @@ func TestEveryKeyWithEveryType(t *testing.T) {
 			if _, err := toml.Decode("v = "+value, &decoded); err != nil {
 				t.Fatal(err)
 			}
-			try(at, at.before+at.key+" = "+value+"\n", line, takes(at.typ, decoded["v"]))
+			try(at, at.before+at.key+" = "+value+"\n", line,
+				takes(at.typ, decoded["v"]) || at.none && decoded["v"] == int64(-1))
 		}
 		if at.before == "" {
 			try(at, "["+at.key+"]\n", 1, takes(at.typ, map[string]any{}))

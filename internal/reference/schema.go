@@ -74,7 +74,11 @@ var reference = object{"type": "string", "pattern": `\$\{`}
 func (k key) schemaOf(t reflect.Type) object {
 	switch {
 	case t == durationType:
-		return object{"type": "string", "pattern": `^[+-]?([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$|\$\{`}
+		of := object{"type": "string", "pattern": `^[+-]?([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$|\$\{`}
+		if k.tag.Get("min") == "-1" {
+			return object{"anyOf": []any{object{"const": -1}, of}}
+		}
+		return of
 	case t == sizeType:
 		return object{"anyOf": []any{object{"type": "integer"},
 			object{"type": "string", "pattern": `^[0-9]+ *([KkMmGgTt]?[Ii]?[Bb])?$|\$\{`}}}

@@ -115,13 +115,19 @@ func (f *File) integer(value any, at valuePath, v reflect.Value, tag reflect.Str
 	}
 }
 
-// duration takes strings only. A bare number would be seconds to one reader and milliseconds to
-// another.
+// duration takes strings, and -1 for none where the range has it. Another bare number would be seconds
+// to one reader and milliseconds to another.
 func (f *File) duration(value any, at valuePath, v reflect.Value, tag reflect.StructTag) {
 	if n, ok := value.(int64); ok {
-		f.errorAt(at, "expected %s, found %s (for seconds write \"%ds\")", expected(v.Type()),
-			found(value), n)
-		return
+		if n == -1 && tag.Get("min") == "-1" {
+			v.SetInt(n)
+			return
+		}
+		if n > 0 {
+			f.errorAt(at, "expected %s, found %s (for seconds write \"%ds\")", expected(v.Type()),
+				found(value), n)
+			return
+		}
 	}
 	s, ok := value.(string)
 	if !ok {

@@ -133,7 +133,7 @@ func bounds(t reflect.Type) (least, most int64) {
 }
 
 func parse(t reflect.Type, text string) int64 {
-	if t == reflect.TypeFor[time.Duration]() {
+	if t == reflect.TypeFor[time.Duration]() && text != "-1" { // none
 		return int64(must(time.ParseDuration(text)))
 	}
 	v := reflect.New(t)
