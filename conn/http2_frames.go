@@ -17,7 +17,7 @@ func (s *session) frames() http2.Code {
 		s.flags |= greeted
 	}
 	now := s.Loop().Time().Unix()
-	for s.flags&failing == 0 {
+	for s.flags&failing == 0 && s.begun < runBegun {
 		h, payload, ok, code := s.Next(now)
 		if !ok {
 			return code
@@ -233,6 +233,7 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 		s.Reset(id, http2.ProtocolError)
 		return s.countReset()
 	}
+	s.begun++
 	st.begin(&p, len(block), ends)
 	return http2.NoError
 }

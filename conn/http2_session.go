@@ -27,6 +27,7 @@ type session struct {
 
 	http2.Wire
 	active int        // streams whose threads have not ended, closed ones included
+	begun  int        // since streams have run: see runBegun
 	last   uint32     // the highest that the client has opened
 	served uint32     // the same, when GOAWAY was sent
 	recent [16]uint32 // streams that were closed last
@@ -59,6 +60,10 @@ const (
 const (
 	maxReply  = 4 * http2.MaxOutput // that the client's frames cause, and that was not sent
 	maxResets = 200                 // more than streams that were answered
+
+	// runBegun is after how many requests these run before the next are read: streams are used
+	// again while the processor's caches have them. What they answer still goes out together.
+	runBegun = 8
 )
 
 // begin2 makes the connection one of HTTP/2, with what was read so far, and returns the session. The
@@ -104,7 +109,16 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 		if t.Loop().Stopping() || s.set.Leaving || s.outdated() {
 			s.goAway(http2.NoError)
 		}
-		s.transmit()
+		more := s.begun == runBegun // may have come
+		if s.begun > 0 {
+			s.begun = 0
+			if s.err == nil && s.held.Held() == 0 && len(s.Out) < http2.MaxOutput/2 {
+				return coro.Yield
+			}
+		}
+		if s.transmit(); more && s.err == nil {
+			continue
+		}
 		switch {
 		case s.err != nil:
 			s.abandon()
@@ -276,6 +290,9 @@ func (s *session) receive() {
 		}
 		if code != http2.NoError {
 			s.goAway(code)
+			return
+		}
+		if s.begun == runBegun {
 			return
 		}
 		n, err := s.read(s.Space())

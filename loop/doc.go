@@ -46,7 +46,8 @@
 //	                                          Wakes it, or Wake
 //	                              ended       IdleTimeout has passed, or GiveUp
 //	queued             as before  running     its turn has come (runQueued, follow)
-//	running            its own    queued      it yields Yield, or wants what it need not wait for
+//	running            its own    queued      it yields Yield, or wants what it need not wait for;
+//	                                          or its Body returns Yield
 //	                              waits ...   it yields one of the other codes
 //	                              idle        its Body returns WantRead or the like, or Suspend
 //	                              ended       its Body returns Abort, panics or calls Goexit; or

@@ -348,14 +348,16 @@ func (l *Loop) bodyReturned(c *coro.Coro, v coro.Value) {
 		return
 	}
 	if invariants.Enabled &&
-		(v.Code() < coro.WantRead || v.Code() > coro.Suspend || t.own.fd < 0) {
-		panic("loop: a body returns Abort, or on a socket a code from WantRead to Suspend")
+		(v.Code() != coro.Yield && v.Code() < coro.WantRead || v.Code() > coro.Suspend || t.own.fd < 0) {
+		panic("loop: a body returns Abort, or on a socket Yield or a code from WantRead to Suspend")
 	}
 	if t.more != nil && t.more.end == nil {
 		t.more = nil // an idle thread takes as little memory as possible
 	}
 	t.own.flags = t.own.flags.next(v.Code())
-	if l.arm(&t.own) {
+	if v.Code() == coro.Yield { // behind the threads of this turn: see Soon
+		l.enqueue(&l.turn, t, wokenByEvent)
+	} else if l.arm(&t.own) {
 		l.ready(t, wokenByEvent)
 	}
 }

@@ -24,9 +24,10 @@ type Body interface {
 	// Run is the thread's code, on a coroutine. It returns Abort, which ends the thread and closes
 	// its descriptor; or WantRead, after which the record stays without a coroutine, and Run is
 	// called anew when the descriptor can be read; or Suspend, after which Run is called anew when
-	// the IdleTimeout has passed, whatever arrives on the descriptor. If Run sets an IdleTimeout
-	// and returns WantRead, the thread ends when that time passes. WantWrite and WantReadWrite are
-	// as WantRead, for room to write. Another socket of the thread's can have Run called, too: see
+	// the IdleTimeout has passed, whatever arrives on the descriptor; or Yield, after which it is
+	// called anew behind the threads of this turn (see Soon). If Run sets an IdleTimeout and returns
+	// WantRead, the thread ends when that time passes. WantWrite and WantReadWrite are as WantRead,
+	// for room to write. Another socket of the thread's can have Run called, too: see
 	// Descriptor.Wakes.
 	Run(t *Thread) coro.Code
 
