@@ -76,7 +76,7 @@ func (x *Exchange) nextMux() (Event, []byte, error) {
 		if h.Status < 200 {
 			return Interim, nil, nil
 		}
-		x.Head.Chunked = h.Length < 0 // trailers may follow
+		x.Head.Chunked = h.Length < 0 || h.Has("trailer") // trailers may follow
 		x.state = headDone
 		return Final, nil, nil
 	case headDone:

@@ -85,7 +85,7 @@ func (c *call) open() error {
 		c.drop() // finish sends a file in its place
 	case h.Status == http.StatusResetContent:
 		c.drop() // it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
-	case h.ContentLength >= 0:
+	case h.ContentLength >= 0 && !h.Chunked: // by HTTP/2 it may be both, with trailers
 		out.Set("Content-Length", strconv.FormatInt(h.ContentLength, 10))
 	}
 	if h.Close && !c.sent && c.Unspooled {

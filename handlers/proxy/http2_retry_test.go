@@ -146,3 +146,42 @@ func TestHTTP2LongUpload(t *testing.T) {
 		t.Error(g, f.log)
 	}
 }
+
+// fails2 are fails by HTTP/2.
+var fails2 = map[string]func(*peer){
+	"cut":     func(p *peer) { hello2(p); await2(p, http2.Headers) },
+	"timeout": func(p *peer) { hello2(p); p.drain() },
+	"502":     status2(502),
+	"503":     status2(503),
+	"504":     status2(504),
+}
+
+// status2 answers each request with that status alone.
+func status2(status int) func(*peer) {
+	return func(p *peer) {
+		hello2(p)
+		for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
+			_, _ = p.Write(http2.AppendBlock(nil, id, http2.EndStream, http2.AppendStatus(nil, status), http2.FrameSize))
+		}
+	}
+}
+
+// bare2 is bare by HTTP/2, for requests that end with their first frame of content, if they have any.
+func bare2(p *peer) {
+	hello2(p)
+	var in [http2.HeaderSize]byte
+	for _, err := io.ReadFull(p.r, in[:]); err == nil; _, err = io.ReadFull(p.r, in[:]) {
+		h := http2.ParseHeader(in[:])
+		payload := make([]byte, h.Length)
+		_, _ = io.ReadFull(p.r, payload)
+		if h.Flags&http2.EndStream == 0 || h.Type != http2.Headers && h.Type != http2.Data {
+			continue
+		}
+		body := "hello"
+		if h.Type == http2.Data {
+			body += string(payload)
+		}
+		out := http2.AppendBlock(nil, h.Stream, 0, http2.AppendStatus(nil, 200), http2.FrameSize)
+		_, _ = p.Write(append(http2.AppendHeader(out, http2.Data, http2.EndStream, h.Stream, len(body)), body...))
+	}
+}

@@ -37,9 +37,17 @@ var bare = func(p *peer) {
 
 // TestRetry: a request goes to another upstream for the causes of `retry` alone, with its body, if
 // its method may be repeated.
-func TestRetry(t *testing.T) { modes.Run(t, testRetry, modes.Direct, modes.HTTP2) }
+func TestRetry(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) { testRetry(t, m, fails, bare, nil) }, modes.Direct, modes.HTTP2)
+}
 
-func testRetry(t *testing.T, m modes.Mode) {
+// TestHTTP2Retry is TestRetry with upstreams of HTTP/2.
+func TestHTTP2Retry(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) { testRetry(t, m, fails2, bare2, version2) }, modes.Direct, modes.HTTP2)
+}
+
+// testRetry has an upstream that fails, and a good one, with settings that are changed.
+func testRetry(t *testing.T, m modes.Mode, fails map[string]func(*peer), bare func(*peer), change func(*proxy.Settings)) {
 	plain := map[string]int{"cut": 502, "timeout": 504, "502": 502, "503": 503, "504": 504}
 	for cause, script := range fails {
 		for _, tt := range []struct {
@@ -58,6 +66,9 @@ func testRetry(t *testing.T, m modes.Mode) {
 				t.Parallel()
 				bad, good := start(t, script), start(t, bare)
 				f := serve(t, m, "/", []string{bad.addr, good.addr}, func(s *proxy.Settings) {
+					if change != nil {
+						change(s)
+					}
 					s.Retry, s.FirstByteTimeout = tt.retry, 50*time.Millisecond
 					if cause != "timeout" {
 						s.FirstByteTimeout = wait.Patience

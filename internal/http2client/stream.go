@@ -3,9 +3,11 @@ package http2client
 import (
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -68,6 +70,11 @@ type Head struct {
 	http2.Fields
 	Status int
 	Length int64 // by Content-Length; -1: unknown
+}
+
+// Has reports whether there is a field of that name, which is in lower case.
+func (h *Head) Has(name string) bool {
+	return slices.ContainsFunc(h.List, func(f http1.Field) bool { return string(f.Name.Of(h.Buf)) == name })
 }
 
 var streams = sync.Pool{New: func() any {

@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/fair", "internal/http2client", "internal/metrics", "internal/networks", "internal/sysio"},
 	"internal/http1":            {"internal/ascii"},
 	"internal/http2":            {"internal/ascii", "internal/http1"},
-	"internal/http2client":      {"coro", "loop", "stream", "internal/http2", "internal/sysio"},
+	"internal/http2client":      {"coro", "loop", "stream", "internal/http1", "internal/http2", "internal/sysio"},
 	"internal/names":            {"internal/ascii"},
 	"internal/route":            {"internal/ascii", "internal/http1"},
 	"internal/proxyproto":       {},
