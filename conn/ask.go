@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
 )
@@ -38,19 +40,28 @@ const (
 // canceled by that. For a handler whose wait has failed returns as if it had nothing to say, and
 // its answer must not be taken for one.
 func (r *Request) Ask(path string, h Handler) (status int, header Header, err error) {
+	status, header, _, err = r.Layer().Consult(path, "", 0, h)
+	return status, header, err
+}
+
+// Consult is Ask with a query, and with the body of the answer, unless most is 0: that of an answer
+// with 204 or 304 is empty, and one of more than most bytes is an error.
+func (r RequestLayer) Consult(path, query string, most int, h Handler) (
+	status int, header Header, body []byte, err error,
+) {
 	x := r.x
 	switch {
 	case x.asks != nil:
-		return 0, header, ErrAsks
+		return 0, header, nil, ErrAsks
 	case x.resp.phase != open:
-		return 0, header, cmp.Or(refusals[x.resp.phase], ErrComplete)
+		return 0, header, nil, cmp.Or(refusals[x.resp.phase], ErrComplete)
 	}
 	x.settle() // a Duplex of r
 	t := r.Thread
-	a := &asking{carrier: x.via, since: t.Loop().Time()}
+	a := &asking{carrier: x.via, since: t.Loop().Time(), most: most}
 	y := &a.x
 	y.c, y.via, y.set, y.asks, y.began, y.task = x.c, a, x.set, a, a.since, x.task
-	y.req.alter(r, path, "", ofThisAlone)
+	y.req.alter(r.Request, path, query, ofThisAlone)
 	y.req.x, y.req.head.Method = y, http1.GET
 	y.req.body.none(y)
 	y.resp.begin(y)
@@ -66,25 +77,28 @@ func (r *Request) Ask(path string, h Handler) (status int, header Header, err er
 		status = h(&y.req, &y.resp)
 		err := t.Join() // before the deferred calls, which may start threads, too
 		y.settle()
+		if err == nil && most > 0 {
+			status = a.complete(status)
+		}
 		t.RunDeferred(mark)
-		return err
+		return cmp.Or(err, a.failed)
 	})
 	w := &y.resp
 	switch {
 	case err != nil:
-		return 0, header, err
+		return 0, header, nil, err
 	case w.phase == aborted:
-		return 0, header, errAborted
+		return 0, header, nil, errAborted
 	case w.header.firstBad() != nil:
-		return 0, header, ErrBadField
+		return 0, header, nil, ErrBadField
 	}
 	if w.HeadSent() {
 		status = w.status
 	}
 	if status = cmp.Or(status, w.early); status == 0 && t.Gone() { // it may have given up
-		return 0, header, loop.ErrClientGone
+		return 0, header, nil, loop.ErrClientGone
 	}
-	return cmp.Or(status, 200), w.header, nil
+	return cmp.Or(status, 200), w.header, a.body, nil
 }
 
 // asking is the exchange of a handler that is asked, and its carrier. There is no body to read, and
@@ -95,6 +109,58 @@ type asking struct {
 
 	since   time.Time
 	dropped int64 // bytes of the answer
+
+	most   int    // bytes of body; 0: the answer's is dropped
+	body   []byte // of the answer
+	failed error  // why there is no answer, if a handler takes no notice of that
+}
+
+// complete adds the rest of an answer whose handler has returned that status, and returns the
+// answer's.
+func (a *asking) complete(status int) int {
+	w := &a.x.resp
+	switch {
+	case w.phase == streamed:
+		w.finishStream(status)
+	case w.phase != open, status == 0 && w.early == 0 && w.x.req.Thread.Gone():
+		return status // there is no answer
+	default:
+		w.finishWhole(status)
+	}
+	return w.status
+}
+
+// keep takes a piece of a body that is wanted.
+func (a *asking) keep(p []byte) error {
+	if len(p) > a.most-len(a.body) {
+		a.failed = errAsked
+	}
+	if a.failed == nil {
+		a.body = append(a.body, p...)
+		a.failed = a.drop(0) // which is for the time
+	}
+	return a.failed
+}
+
+// keepFile is keep for a part of a file.
+func (a *asking) keepFile(f File, off, n int64) error {
+	if n > int64(a.most) {
+		a.failed = errAsked
+		return errAsked
+	}
+	p := make([]byte, n)
+	for got := 0; got < len(p); {
+		m, err := unix.Pread(int(f.Fd()), p[got:], off+int64(got))
+		if err == nil && m == 0 {
+			err = io.ErrUnexpectedEOF // the file has become shorter
+		}
+		if err != nil && err != unix.EINTR {
+			a.failed = err
+			return err
+		}
+		got += max(m, 0)
+	}
+	return a.keep(p)
 }
 
 // drop takes n bytes of the answer's content.
@@ -107,6 +173,20 @@ func (a *asking) drop(n int64) error {
 	return nil
 }
 
+func (a *asking) data(p []byte) error {
+	if a.most > 0 {
+		return a.keep(p)
+	}
+	return a.drop(int64(len(p)))
+}
+
+func (a *asking) file(f File, off, n int64) error {
+	if a.most > 0 {
+		return a.keepFile(f, off, n)
+	}
+	return a.drop(n)
+}
+
 func (a *asking) readBody([]byte, bool) (int, error)       { return 0, io.EOF }
 func (a *asking) awaitBody(bool) error                     { return io.EOF }
 func (a *asking) arrived() bool                            { return false }
@@ -115,12 +195,10 @@ func (a *asking) keepTrailer()                             {}
 func (a *asking) trailer(func(name, value []byte))         {}
 func (a *asking) interim(int, []Field)                     {}
 func (a *asking) head(*plan)                               {}
-func (a *asking) data(p []byte) error                      { return a.drop(int64(len(p))) }
-func (a *asking) file(_ File, _, n int64) error            { return a.drop(n) }
 func (a *asking) end([]Field)                              {}
 func (a *asking) flush() error                             { return nil }
-func (a *asking) abort(err error) error                    { return err }
-func (a *asking) writeError() error                        { return nil }
+func (a *asking) abort(err error) error                    { a.failed = cmp.Or(a.failed, err); return err }
+func (a *asking) writeError() error                        { return a.failed }
 func (a *asking) setReadDeadline(time.Time)                {}
 func (a *asking) setWriteDeadline(time.Time)               {}
 func (a *asking) setMinRate(int)                           {}

@@ -35,7 +35,7 @@ func (w *Response) finishWhole(status int) {
 	if w.kind == gathered {
 		w.size = int64(len(w.buf))
 	}
-	if status >= 400 && w.size == 0 && w.manner == native {
+	if status >= 400 && w.size == 0 && w.manner == native && w.x.asks == nil {
 		w.discard()
 		w.header.Set("Content-Type", "text/html; charset=utf-8")
 		w.buf = appendErrorPage(w.buf, status)
@@ -154,8 +154,9 @@ func (w *Response) finishStream(status int) {
 // beginning of the body, as far as it was gathered. reading: what makes the answer may still read
 // the request's body.
 func (w *Response) sendHead(status int, first []byte, reading bool) {
-	if w.x.asks != nil { // the status is all that is wanted of it
-		w.phase, w.status, w.plan.bare = streamed, status, true
+	if a := w.x.asks; a != nil { // the status is all that is wanted of it, or status and body
+		w.phase, w.status, w.left = streamed, status, w.size
+		w.plan.bare = a.most == 0 || status == 204 || status == 304
 		return
 	}
 	if w.forced != 0 {

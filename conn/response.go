@@ -273,7 +273,7 @@ func (w *Response) Write(p []byte) (int, error) {
 	if err := w.writable(); err != nil {
 		return 0, err
 	}
-	if a := w.x.asks; a != nil {
+	if a := w.x.asks; a != nil && a.most == 0 {
 		return len(p), a.drop(int64(len(p)))
 	}
 	if len(w.buf)+len(p) <= streamAt && (w.phase == open || len(p) < gather) {
@@ -395,7 +395,7 @@ func (w *Response) stream(p []byte) error {
 	if len(p) == 0 {
 		return w.x.via.writeError()
 	}
-	if a := w.x.asks; a != nil {
+	if a := w.x.asks; a != nil && a.most == 0 {
 		return a.drop(int64(len(p)))
 	}
 	if w.plan.bare {

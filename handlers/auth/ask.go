@@ -2,6 +2,7 @@ package auth
 
 import (
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,22 +12,60 @@ import (
 	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/placeholder"
+	"github.com/lwango/lwango/internal/template"
 )
 
 // asker lets a route of the site say who may pass.
 type asker struct {
-	path   string
-	copied []string // names of the answer's fields that go into the request
-	routes *handlers.SiteRoutes
-	log    *slog.Logger
+	path, query string
+	copied      []string // names of the answer's fields that go into the request
+	passed      []string // names of those that go to the client
+	user        string   // name of the one with the user; empty: none
+	fields      []field  // for the route
+	most        int      // bytes of a whole answer; 0: the client gets none
+	cache       *cache   // nil: none
+	routes      *handlers.SiteRoutes
+	log         *slog.Logger
 }
 
-// Fields that tell the route of the client's request.
+// field is one of request_headers.
+type field struct {
+	name  string
+	value template.Text
+}
+
+// Fields that tell the route of the client's request: those of nginx's manual and Authelia, and those
+// that Traefik and Caddy send.
 const (
-	originalMethod = "X-Original-Method"
-	originalURI    = "X-Original-URI"
-	originalHost   = "X-Original-Host"
+	originalMethod  = "X-Original-Method"
+	originalURI     = "X-Original-URI"
+	originalURL     = "X-Original-URL"
+	originalHost    = "X-Original-Host"
+	forwardedMethod = "X-Forwarded-Method"
+	forwardedURI    = "X-Forwarded-Uri"
 )
+
+// wholeAnswer is how much an answer for the client may have, in bytes: a redirect, or a page to log
+// in.
+const wholeAnswer = 1 << 20
+
+// withoutRequest reports a key that has no meaning without request.
+func (s *Settings) withoutRequest() error {
+	for _, key := range []struct {
+		name string
+		set  bool
+	}{
+		{"copy_headers", s.CopyHeaders != nil}, {"request_headers", s.RequestHeaders != nil},
+		{"answer_headers", s.AnswerHeaders != nil}, {"user_header", s.UserHeader != ""},
+		{"whole_answer", s.WholeAnswer}, {"cache", s.Cache != 0}, {"cache_by", s.CacheBy != ""},
+	} {
+		if key.set {
+			return handlers.BadKey(key.name, "is for the answer to request, which is missing")
+		}
+	}
+	return nil
+}
 
 // newAsker checks the settings.
 func newAsker(s Settings, env handlers.Env) (*asker, error) {
@@ -36,14 +75,17 @@ func newAsker(s Settings, env handlers.Env) (*asker, error) {
 	case s.Realm != "":
 		return nil, handlers.BadKey("realm", "is for htpasswd; with request, the route names it")
 	}
-	path, err := http1.CleanPath(nil, []byte(s.Request))
-	if err != nil || string(path) != s.Request || strings.ContainsAny(s.Request, "?#") {
+	asked, query, _ := strings.Cut(s.Request, "?")
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '#' }
+	path, err := http1.CleanPath(nil, []byte(asked))
+	if err != nil || string(path) != asked || strings.Contains(asked, "#") ||
+		strings.ContainsFunc(query, odd) {
 		return nil, handlers.BadKey("request",
 			"expected the path of a route, such as \"/auth-check\", not %q", s.Request)
 	}
 	routes := around.Of(env).Routes
-	if _, ok := routes.Of(s.Request); !ok {
-		return nil, handlers.BadKey("request", "the site has no route for %s", s.Request)
+	if _, ok := routes.Of(asked); !ok {
+		return nil, handlers.BadKey("request", "the site has no route for %s", asked)
 	}
 	for _, name := range s.CopyHeaders {
 		if err := handlers.CheckField(name); err != nil {
@@ -53,7 +95,51 @@ func newAsker(s Settings, env handlers.Env) (*asker, error) {
 			return nil, handlers.BadKey("copy_headers", "%s %s", name, reason)
 		}
 	}
-	return &asker{path: s.Request, copied: s.CopyHeaders, routes: routes, log: env.Log()}, nil
+	a := &asker{path: asked, query: query, copied: s.CopyHeaders, passed: s.AnswerHeaders,
+		user: s.UserHeader, routes: routes, log: env.Log()}
+	if err := a.readFields(&s); err != nil {
+		return nil, err
+	}
+	if s.WholeAnswer {
+		a.most = wholeAnswer
+	}
+	switch {
+	case s.Cache > 0:
+		a.cache = newCache(&s)
+	case s.CacheBy != "":
+		return nil, handlers.BadKey("cache_by", "is for cache, which is missing")
+	}
+	return a, nil
+}
+
+// readFields reads request_headers, answer_headers and user_header. The error is a
+// *handlers.KeyError.
+func (a *asker) readFields(s *Settings) error {
+	for _, name := range slices.Sorted(maps.Keys(s.RequestHeaders)) {
+		text := s.RequestHeaders[name]
+		value, err := placeholder.Parse(text, placeholder.Names)
+		if err == nil {
+			err = handlers.CheckField(name, text)
+		}
+		if err != nil {
+			return handlers.BadKey("request_headers", "%s: %w", name, err)
+		}
+		if ascii.EqualFold(name, "Host") {
+			return handlers.BadKey("request_headers", "%s is about the message itself", name)
+		}
+		a.fields = append(a.fields, field{name, value})
+	}
+	for _, name := range s.AnswerHeaders {
+		if err := handlers.CheckField(name); err != nil {
+			return handlers.BadKey("answer_headers", "%s: %w", name, err)
+		}
+	}
+	if s.UserHeader != "" {
+		if err := handlers.CheckField(s.UserHeader); err != nil {
+			return handlers.BadKey("user_header", "%s: %w", s.UserHeader, err)
+		}
+	}
+	return nil
 }
 
 // unfit returns why a field cannot be copied, "" if it can: what a module would silently leave out
@@ -89,22 +175,33 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 	if a.takesBack(req) {
 		return http.StatusBadRequest
 	}
-	method, target, host := req.Method(), req.Target(), req.Host()
-	status, header, err := req.Ask(a.path, func(sub *conn.Request, resp *conn.Response) int {
-		for _, name := range a.copied {
-			sub.Layer().ReplaceHeader(name)
+	var d digest
+	if a.cache != nil {
+		d = a.cache.digest(req)
+		if known := a.cache.find(d, req.Loop().Time()); known != nil {
+			a.pass(req, resp, known)
+			return 0
 		}
-		sub.Layer().ReplaceHeader(originalMethod, method)
-		sub.Layer().ReplaceHeader(originalURI, target)
-		sub.Layer().ReplaceHeader(originalHost, host)
-		return a.routes.Serve(sub, resp)
-	})
+	}
+	status, header, body, err := a.ask(req)
 	switch {
 	case err == nil && status >= 200 && status <= 299:
+		said := &answer{user: a.userOf(&header)}
 		for _, name := range a.copied {
-			req.Layer().ReplaceHeader(name, header.Values(name)...)
+			said.copied = append(said.copied, clone(header.Values(name)))
 		}
+		for _, name := range a.passed {
+			for _, value := range clone(header.Values(name)) {
+				said.handed = append(said.handed, conn.Field{Name: name, Value: value})
+			}
+		}
+		if a.cache != nil && !header.Has("Set-Cookie") { // which is for this client alone
+			a.cache.add(d, said, req.Loop().Time())
+		}
+		a.pass(req, resp, said)
 		return 0
+	case err == nil && a.most > 0:
+		return a.relay(resp, status, &header, body)
 	case err == nil && (status == http.StatusUnauthorized || status == http.StatusForbidden):
 		for _, name := range []string{"WWW-Authenticate", "Set-Cookie"} {
 			for _, value := range header.Values(name) {
@@ -115,12 +212,95 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 	case req.Gone(): // which ends the waits of the route, too
 	case err == nil:
 		a.log.Error("auth: the answer of the route that is asked is neither 2xx nor 401 nor 403",
-			"route", a.path, "status", status, "request_id", req.ID(), "target", target)
+			"route", a.path, "status", status, "request_id", req.ID(), "target", req.Target())
 	default:
 		a.log.Error("auth: the route that is asked does not answer", "route", a.path, "error", err,
-			"request_id", req.ID(), "target", target)
+			"request_id", req.ID(), "target", req.Target())
 	}
 	return http.StatusInternalServerError
+}
+
+// ask asks the route.
+func (a *asker) ask(req *conn.Request) (status int, header conn.Header, body []byte, err error) {
+	method, target, host := req.Method(), req.Target(), req.Host()
+	url := target
+	if strings.HasPrefix(target, "/") {
+		url = placeholder.Scheme(req) + "://" + host + target
+	}
+	values := make([]string, len(a.fields)) // of this request, and not of the one that asks
+	for i := range a.fields {
+		values[i] = string(placeholder.Append(nil, req, a.fields[i].value))
+	}
+	ask := func(sub *conn.Request, resp *conn.Response) int {
+		l := sub.Layer()
+		for _, name := range a.copied {
+			l.ReplaceHeader(name)
+		}
+		if a.user != "" {
+			l.ReplaceHeader(a.user)
+		}
+		l.ReplaceHeader(originalMethod, method)
+		l.ReplaceHeader(originalURI, target)
+		l.ReplaceHeader(originalURL, url)
+		l.ReplaceHeader(originalHost, host)
+		l.ReplaceHeader(forwardedMethod, method)
+		l.ReplaceHeader(forwardedURI, target)
+		for i := range a.fields {
+			if values[i] == "" {
+				l.ReplaceHeader(a.fields[i].name)
+			} else {
+				l.ReplaceHeader(a.fields[i].name, values[i])
+			}
+		}
+		return a.routes.Serve(sub, resp)
+	}
+	return req.Layer().Consult(a.path, a.query, a.most, ask)
+}
+
+// userOf returns the user that an answer names, "" for none.
+func (a *asker) userOf(header *conn.Header) string {
+	if a.user == "" {
+		return ""
+	}
+	name := header.Get(a.user)
+	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "" // a tab is one of those that the access log has not
+	}
+	return strings.Clone(name)
+}
+
+// pass gives a request that may pass what the route has said of it, and the client the fields of
+// answer_headers. The module that answers may clear what is in the header now, so a hook adds them.
+func (a *asker) pass(req *conn.Request, resp *conn.Response, said *answer) {
+	for i, name := range a.copied {
+		req.Layer().ReplaceHeader(name, said.copied[i]...)
+	}
+	if said.user != "" {
+		req.Layer().SetUser(said.user, "")
+	}
+	if len(said.handed) > 0 {
+		resp.Layer().BeforeHead(func(_ *conn.Request, resp *conn.Response, _ int) {
+			for _, f := range said.handed {
+				resp.Header().Add(f.Name, f.Value)
+			}
+		})
+	}
+}
+
+// relay answers with the whole answer of the route. One without a body may get an error page.
+func (a *asker) relay(resp *conn.Response, status int, header *conn.Header, body []byte) int {
+	for name, value := range header.All() {
+		if http1.HopByHop(name) || http1.Framing(name) || ascii.EqualFold(name, "Connection") ||
+			ascii.EqualFold(name, "Upgrade") || ascii.EqualFold(name, "Trailer") {
+			continue
+		}
+		resp.Header().Add(strings.Clone(name), strings.Clone(value))
+	}
+	if len(body) > 0 || status < 400 {
+		resp.Layer().Relay(status, "")
+		resp.SetBody(body)
+	}
+	return status
 }
 
 // takesBack reports whether the field Connection names one of those that the route's answer gives

@@ -3,6 +3,7 @@
 //
 //	auth.go      settings and handler
 //	ask.go       a route that says who may pass
+//	cache.go     what it has said, for some seconds
 //	htpasswd.go  the text of an htpasswd file
 //	hash.go      the hashes in it
 //	file.go      the file, read again when it changes
@@ -32,6 +33,18 @@ type Settings struct {
 	Request string `toml:"request"`
 	// CopyHeaders are fields of that route's answer that go into the request.
 	CopyHeaders []string `toml:"copy_headers"`
+	// RequestHeaders are fields for that route, with placeholders for parts of the request.
+	RequestHeaders map[string]string `toml:"request_headers"`
+	// AnswerHeaders are fields of its answer that the client gets, too, if it may pass.
+	AnswerHeaders []string `toml:"answer_headers"`
+	// UserHeader is the field of its answer that has the user's name.
+	UserHeader string `toml:"user_header"`
+	// WholeAnswer gives the client the answer of a route that does not let it pass.
+	WholeAnswer bool `toml:"whole_answer"`
+	// Cache is for how long an answer that lets a request pass holds for others like it.
+	Cache time.Duration `toml:"cache" min:"0s" max:"10m"`
+	// CacheBy says which are like it.
+	CacheBy string `toml:"cache_by" oneof:"target host"`
 }
 
 // String says in words who may pass.
@@ -69,8 +82,8 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 		}
 		return a.around, nil
 	}
-	if s.CopyHeaders != nil {
-		return nil, handlers.BadKey("copy_headers", "is for the answer to request, which is missing")
+	if err := s.withoutRequest(); err != nil {
+		return nil, err
 	}
 	if s.Realm == "" {
 		s.Realm = "restricted"

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"net/netip"
 	"testing"
 	"time"
@@ -122,3 +123,20 @@ func Proved(d time.Duration) (known, fresh, others bool) {
 	others, _ = e.proves(new([sha256.Size]byte), now.Add(d))
 	return known, fresh, others
 }
+
+// MaxAnswers is how many answers a cache has at most.
+const MaxAnswers = maxAnswers
+
+// Cache is a cache of answers by numbers.
+type Cache struct{ *cache }
+
+func NewCache(d time.Duration) Cache { return Cache{newCache(&Settings{Cache: d})} }
+
+func number(n int) (d digest) {
+	binary.BigEndian.PutUint64(d[:], uint64(n))
+	return d
+}
+
+func (c Cache) Add(n int, now time.Time)      { c.add(number(n), new(answer), now) }
+func (c Cache) Has(n int, now time.Time) bool { return c.find(number(n), now) != nil }
+func (c Cache) Len() int                      { return max(len(c.answers), len(c.oldest)) }

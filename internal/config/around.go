@@ -76,9 +76,10 @@ func (a *Around) middleware(env handlers.Env, folder string,
 	}
 	layers = append(layers, admit(a.Table, a.Limit, a.Auth, env))
 	if a.Auth != nil && a.Auth.Request != "" && env.Prefix != "" {
-		if own, ok := around.Of(env).Routes.Of(a.Auth.Request); ok && own == env.Prefix {
+		asked, _, _ := strings.Cut(a.Auth.Request, "?")
+		if own, ok := around.Of(env).Routes.Of(asked); ok && own == env.Prefix {
 			a.Table.Sub("auth").Errorf("request", "%s is a path of this route, which would ask "+
-				"itself; expected that of another route", a.Auth.Request)
+				"itself; expected that of another route", asked)
 		}
 	}
 	for _, name := range a.Use {

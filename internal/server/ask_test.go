@@ -163,7 +163,7 @@ func TestAuthByRequestErrors(t *testing.T) {
 		"request = '/none'":                                "t.conf:2: site.auth.request: the site has no route for /none",
 		"request = 'x'":                                    "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"x\"",
 		"request = '/a/../b'":                              "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"/a/../b\"",
-		"request = '/a?b'":                                 "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"/a?b\"",
+		"request = '/a#b'":                                 "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"/a#b\"",
 		"request = '/a', htpasswd = 'users'":               "t.conf:2: site.auth.request: is in place of htpasswd; expected one of them",
 		"request = '/a', realm = 'x'":                      "t.conf:2: site.auth.realm: is for htpasswd; with request, the route names it",
 		"request = '/a', copy_headers = 'a b'":             "t.conf:2: site.auth.copy_headers: a b: not a valid name of a header field",
