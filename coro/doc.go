@@ -1,6 +1,14 @@
 // Package coro gives green threads a place to run: goroutines that move only between Resume and
 // Yield.
 //
+//	c := coro.New(coro.Direct, nil)
+//	v := c.Start(body) // runs until body.Run yields or returns
+//	for v.Code() != coro.Abort {
+//		// wait for what v says
+//		v = c.Resume()
+//	}
+//	c.Close()
+//
 // A Coro is a goroutine with a stack worth keeping. Start gives it a body, and Resume lets it go on
 // until it yields; the goroutine that calls them waits meanwhile. So of a loop and all its
 // coroutines exactly one runs at any time, and what belongs to the loop needs no lock: the handoff

@@ -1,6 +1,12 @@
 // Package fastcgi is the module `fastcgi`. It passes requests on to PHP-FPM, or to another FastCGI
 // application, on the thread of the request and nothing beside it.
 //
+//	[[site.route]]
+//	prefix = "/"
+//	module = "fastcgi"
+//	address = "unix:/run/php/php-fpm.sock"
+//	script_path = "/srv/www"
+//
 // Below internal are the parts without I/O: wire (records) and cgi (parameters, paths, headers).
 // Package internal/upstream chooses an address, and has the connections;
 // internal/relay has what this module shares with proxy: the body, attempts, failures, and what a slow

@@ -1,10 +1,16 @@
 // Package timeoutwheel keeps the timers of one event loop: many thousands, of which nearly all are
 // cancelled or moved before they expire.
 //
-// That use decides the structure. A heap makes each Add and Cancel cost O(log n), for an order that
-// is seldom needed. A [Wheel] sorts a timer only as far as its distance requires, and again when
-// that distance has shrunk. Add and Cancel are O(1), nothing allocates, and the links are inside
-// the [Timer], which is a field of the record that it watches (a connection, a sleeping thread).
+//	w := timeoutwheel.New(now)     // milliseconds
+//	c.timer.Init(c)                // a field of a record, which has Expire
+//	w.Add(&c.timer, now+15_000)    // a second Add moves it
+//	at, ok := w.Next()             // until when the loop may sleep
+//	w.Advance(now)                 // calls Expire of all that are due
+//
+// That few timers expire decides the structure. A heap makes each Add and Cancel cost O(log n), for
+// an order that is seldom needed. A [Wheel] sorts a timer only as far as its distance requires, and
+// again when that distance has shrunk. Add and Cancel are O(1), nothing allocates, and the links are
+// inside the [Timer], a field of the record that it watches (a connection, a sleeping thread).
 //
 // Times are int64 milliseconds on a clock of the caller's choice, which should be monotonic. The
 // package never reads a clock: the loop says what time it is with [Wheel.Advance], and learns from

@@ -1,6 +1,8 @@
 // Package auth is the setting `auth` of a site, of a route and of a rule: who may pass is asked for
 // a name and a password, by the Basic scheme (RFC 7617), or a route of the site is asked.
 //
+//	auth = { realm = "staff", htpasswd = "staff.htpasswd" }
+//
 //	auth.go      settings and handler
 //	ask.go       a route that says who may pass
 //	cache.go     what it has said, for some seconds

@@ -1,5 +1,15 @@
 // Package compress compresses what handlers answer, whatever module they are of.
 //
+//	compression = { encodings = ["gzip"], level = 6 } # of a site or a route
+//
+// A program that builds its handlers itself puts the middleware around them:
+//
+//	policy, err := compress.Defaults.Policy()
+//	if err != nil {
+//		return err
+//	}
+//	h = compress.Middleware(policy)(h)
+//
 //	compress.go  settings
 //	hook.go      the look at each response
 //	etag.go      entity tags of encoded bodies

@@ -1,5 +1,9 @@
 // Package echo is the compiled-in handler `echo`: it sends back the body of a request, or shows
 // what the server has understood of one without a body.
+//
+//	[[site.route]]
+//	prefix = "/echo"
+//	handler = "echo"
 package echo
 
 import (

@@ -1,4 +1,6 @@
 // Package errorpages is the key `error_pages` of a site or a route: pages of its own for errors.
+//
+//	error_pages = { 404 = "errors/404.html", 503 = "errors/busy.html" }
 package errorpages
 
 import (

@@ -1,5 +1,9 @@
 // Package helloworld is the compiled-in handler `hello_world`: the smallest answer a handler can
 // give, and what the benchmark asks for.
+//
+//	[[site.route]]
+//	prefix = "/hello"
+//	handler = "hello_world"
 package helloworld
 
 import (

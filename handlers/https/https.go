@@ -1,6 +1,9 @@
 // Package https is the keys `https` and `hsts` of a site: they send the clients of http to the same
 // address of https, and keep them there.
 //
+//	https = "redirect"
+//	hsts = { max_age = "8760h" }
+//
 //	https.go  settings, and the redirect
 //	hsts.go   the field Strict-Transport-Security
 package https

@@ -1,6 +1,8 @@
 // Package limit is the setting `limit` of a site and of a route: which clients may come, with which
 // methods, how often, how many at a time and with how much.
 //
+//	limit = { requests = "10/m", burst = 5, methods = ["GET", "POST"], max_body_size = "16KiB" }
+//
 //	limit.go   settings and handler
 //	rate.go    requests in a time
 //	clients.go whose requests are counted together

@@ -1,6 +1,11 @@
 // Package proxy is the module `proxy`: a reverse proxy on the thread of the request, with upstreams of
 // HTTP/1.1 and HTTP/2.
 //
+//	[[site.route]]
+//	prefix = "/"
+//	module = "proxy"
+//	address = "127.0.0.1:3000"
+//
 // Package client speaks HTTP, internal/upstream chooses an address and has the connections, and
 // internal/relay has what this module shares with fastcgi: the body, attempts, failures, and what a
 // slow client has no room for.

@@ -1,4 +1,9 @@
 // Package redirect is the module `redirect`: a route that sends its clients to another address.
+//
+//	[[site.route]]
+//	prefix = "/docs"
+//	module = "redirect"
+//	to = "/manual{path}{query}"
 package redirect
 
 import (

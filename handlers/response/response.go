@@ -1,5 +1,10 @@
 // Package response is the module `response`: a route that always gets the same answer, fixed in the
 // configuration.
+//
+//	[[site.route]]
+//	prefix = "/robots.txt"
+//	module = "response"
+//	body = "User-agent: *\nDisallow: /private/\n"
 package response
 
 import (

@@ -1,6 +1,10 @@
 // Package rules does with requests what a configuration says in order: it looks at what a request
 // is (conditions), and denies, redirects or rewrites it, or changes the header of its answer.
 //
+//	[[site.rule]]
+//	path = ["/data/**", "/conf/**"]
+//	deny = 403
+//
 //	rules.go       settings, compilation
 //	chain.go       the way of a request through the rules
 //	conditions.go  what a condition looks at

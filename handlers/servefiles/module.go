@@ -1,5 +1,10 @@
 // Package servefiles is the module `serve_files`: files of one folder, as they are.
 //
+//	[[site.route]]
+//	prefix = "/"
+//	module = "serve_files"
+//	path = "./wwwroot"
+//
 //	module.go      settings, start
 //	serve.go       the way of one request to a file
 //	folder.go      RedirectToFolder

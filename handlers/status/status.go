@@ -1,5 +1,10 @@
 // Package status is the module `status`: what the server says of itself, as a page, as JSON and as
 // text for Prometheus.
+//
+//	[[site.route]]
+//	prefix = "/status"
+//	module = "status"
+//	limit = { allow = ["127.0.0.0/8", "::1"] }
 package status
 
 import (

@@ -2,6 +2,13 @@
 // that speaks its protocol, from version 5 on: one server, perhaps with replicas, and not a
 // cluster.
 //
+//	engine, err := redis.Start(hub, "redis://127.0.0.1:6379/0", logger)
+//	if err != nil {
+//		return err // the URL is wrong; the broker need not be up
+//	}
+//	defer engine.Close(time.Second)
+//	hub.Topic("weather").Publish([]byte("rain")) // to all processes
+//
 // Each topic is one capped stream, and that is the only path. A process appends a message to the
 // stream (XADD), and a process that follows the topic reads on from the last entry that it has read
 // (XREAD). So a process that was cut off catches up from the stream, and one that is new reads the
