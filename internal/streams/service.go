@@ -120,6 +120,9 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 		set.Table.Errorf("address", "%v", err)
 	} else if set.TLS != (upstream.TLS{}) && !r.group.Secure() {
 		set.Table.Errorf("tls", `no address begins with "tls://"`)
+	} else if r.group.Secure() && set.ProxyProtocol != "" && set.Health.Interval > 0 {
+		set.Table.Errorf("health", "a check sends no header of the PROXY protocol, without which an "+
+			"upstream with tls:// does not answer")
 	}
 }
 

@@ -89,6 +89,14 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 			time.Duration(mean(r)*float64(time.Second)).Round(10*time.Nanosecond),
 			cmp.Or(r.Site, "(no site)")+" "+cmp.Or(r.Route, "(no route)"))
 	}
+	if len(now.Streams) > 0 {
+		add("")
+		add("%8s %10s %8s %8s %10s %10s  %s", "OPEN", "ACCEPTED", "REFUSED", "FAILED", "RECEIVED", "SENT", "STREAM")
+	}
+	for _, s := range now.Streams {
+		add("%8d %10d %8d %8d %10s %10s  %s", s.Open, s.Accepted, s.Refused, s.Failed, size(float64(s.Got)), size(float64(s.Sent)),
+			s.Address)
+	}
 	if len(now.Upstreams) > 0 {
 		add("")
 		add("%-5s %8s %8s %8s  %s", "STATE", "ACTIVE", "IDLE", "WAITING", "UPSTREAM")

@@ -1,0 +1,68 @@
+package streams_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestSettings: what is wrong is named, with its line.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	s := &running{t: t, folder: t.TempDir()}
+	for _, test := range []struct{ text, want string }{
+		{"[[stream]]", `address: missing`},
+		{"[[stream]]\nLISTEN", `route: missing`},
+		{"[[stream]]\nLISTEN\n[[stream.route]]", `address: missing: where the upstream listens`},
+		{one + "'x'", `expected unix:/path or host:port`},
+		{one + "'https://x'", `expected a port`},
+		{one + "'tls://x'", `expected unix:/path or host:port`},
+		{one + "'127.0.0.1:1 backup'", `every address is a backup`},
+		{one + "'127.0.0.1:1'\ntls = { insecure = true }", `no address begins with "tls://"`},
+		{one + "'127.0.0.1:1'\nbalance = 'x'", `balance`},
+		{one + "'127.0.0.1:1'\nproxy_protocol = 'v3'", `proxy_protocol`},
+		{one + "'tls://127.0.0.1:1'\nproxy_protocol = 'v1'\nhealth = { interval = '1s' }", "health: "},
+		{one + "'127.0.0.1:1'\nhealth = { interval = '1s', rises = 0 }", "rises"},
+		{one + "'127.0.0.1:1'\n[[stream.route]]\naddress = '127.0.0.1:2'", "another route has no sni"},
+		{one + "'127.0.0.1:1'\nsni = []", "expected at least one name"},
+		{one + "'127.0.0.1:1'\nsni = ['a.example', 'A.example']", `"A.example": named twice`},
+		{one + "'127.0.0.1:1'\nsni = 'a*.example'", "expected the name of a host"},
+		{one + "'127.0.0.1:1'\nsni = '192.0.2.1'", "expected the name of a host"},
+		{one + "'127.0.0.1:1'\nsni = 'a.example.'", "expected the name of a host"},
+		{strings.Replace(one, "LOG", "proxy_protocol = true", 1) + "'127.0.0.1:1'", "needs trusted_proxies"},
+		{strings.Replace(one, "LOG", "trusted_proxies = '::1'", 1) + "'127.0.0.1:1'", "needs proxy_protocol"},
+		{strings.Replace(one, "LOG", "trusted_proxies = 'x'\nproxy_protocol = true", 1) + "'127.0.0.1:1'",
+			"expected a network"},
+		{strings.Replace(one, "LOG", "idle_timeout = '0s'", 1) + "'127.0.0.1:1'", "idle_timeout"},
+		{strings.Replace(one, "LOG", "client_ca = 'x'", 1) + "'127.0.0.1:1'", "needs the key tls"},
+		{strings.Replace(one, "LOG", "access_log = { path = 'l', format = 'x' }", 1) + "'127.0.0.1:1'",
+			`expected "json" or a text with placeholders`},
+		{strings.Replace(one, "LOG", "access_log = { path = 'l', format = '{user}' }", 1) + "'127.0.0.1:1'", "{user}"},
+		{strings.Replace(one, "LOG", "access_log = {}", 1) + "'127.0.0.1:1'", "missing; expected the path"},
+		{"[[listener]]\nLISTEN\n" + one + "'127.0.0.1:1'", "is listened to twice"},
+		{strings.Replace(one, "LOG", "colour = 1", 1) + "'127.0.0.1:1'", "unknown key"},
+	} {
+		_, err := s.parse(test.text)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s\n%v\nwant %s", test.text, err, test.want)
+		}
+	}
+}
+
+// TestFormats: lines of the access log in the other formats.
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	up := upstream(t, echo("hello"))
+	for format, want := range map[string]string{
+		"json": `"remote":"127.0.0.1","port":`,
+		"{remote} {port} {bytes_in}/{bytes} {upstream} {connect} [{time_iso8601}] {tls_version} {result}": "2/7 " + up + " 0.",
+	} {
+		s := serve(t, strings.Replace(one, "LOG", "access_log = { path = 'log', format = '"+format+"' }", 1)+"'"+up+"'")
+		c := s.dial()
+		says(t, c, "hi")
+		_ = c.CloseWrite()
+		wantsEnd(t, c, "hellohi")
+		if line := s.log(1)[0]; !strings.Contains(line, want) || !strings.Contains(line, "complete") {
+			t.Errorf("%s\nwant %s", line, want)
+		}
+	}
+}
