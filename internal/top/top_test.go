@@ -86,7 +86,7 @@ func TestOnce(t *testing.T) {
 		for _, want := range []string{"lwango v1, process 7, up 1m41s", "requests    10.0/s, 1 running, 1010 in all",
 			"connections 3: 2 idle, 1 busy", "\nhandshakes  1 compute, 5 wait, 4 have failed;",
 			"   0  50.0%", "   1 does not answer", "DOWN", "main.compute main.go:3",
-			"       3         12        4        5    2.0KiB        10B  *:5432"} {
+			"       3         12        4        5    2.0 KiB       10 B  *:5432"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: no %q in\n%s", address, want, out)
 			}
