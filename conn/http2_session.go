@@ -2,12 +2,14 @@ package conn
 
 import (
 	"errors"
+	"io"
 	"os"
 	"time"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
@@ -22,6 +24,7 @@ type session struct {
 	set *settings // of the last request
 
 	stream           stream.Stream
+	sink             io.Writer     // s.stream, or TLS over it
 	held             stream.Duplex // of the stream: writes do not wait
 	reading, writing stream.Pace
 
@@ -78,7 +81,8 @@ func (t *turn) begin2() *session {
 	s.stream.Duplex(&s.held)
 	setPace(&s.writing, s.set, s.set.WriteTimeout)
 	s.stream.SetPace(&s.reading, &s.writing)
-	if c.tls != nil {
+	if s.sink = &s.stream; c.tls != nil {
+		s.sink = c.tls
 		c.transport().attach(&s.stream)
 	}
 	s.Gather()
@@ -253,11 +257,11 @@ func (s *session) Ending() {
 	s.Fill()
 	c := s.connection
 	if c.tls == nil {
-		_, _ = finalWriter{fd: c.FD()}.Write(s.Out)
+		_, _ = sysio.Parting{FD: c.FD()}.Write(s.Out)
 		return
 	}
 	t := c.transport()
-	t.Conn = finalWriter{fd: c.FD()}
+	t.Conn = sysio.Parting{FD: c.FD()}
 	_, _ = c.tls.Write(s.Out)
 	_ = c.tls.CloseWrite()
 	t.Conn = nil
@@ -318,19 +322,12 @@ func (s *session) read(p []byte) (int, error) {
 // transmit sends what was gathered and what streams have ready, as long as the client takes it.
 func (s *session) transmit() {
 	for s.err == nil && s.held.Held() == 0 {
-		out := s.Batch()
-		if out == nil {
-			return
-		}
-		var err error
-		if s.tls == nil {
-			_, err = s.stream.Send(out, nil, false)
-		} else {
-			_, err = s.tls.Write(out)
-		}
-		s.Sent(out)
+		any, err := s.Send(s.sink)
 		if err != nil {
 			s.fail(err)
+		}
+		if !any {
+			return
 		}
 	}
 }

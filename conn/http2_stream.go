@@ -405,8 +405,6 @@ func (st *h2stream) keepTrailer() {}
 // trailer implements carrier.
 func (st *h2stream) trailer(f func(name, value []byte)) {
 	if t := st.body.trailer; t != nil {
-		for _, field := range t.List {
-			f(field.Name.Of(t.Buf), field.Value.Of(t.Buf))
-		}
+		t.Each(f)
 	}
 }

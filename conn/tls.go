@@ -318,24 +318,9 @@ func (c *connection) Ending() {
 		return
 	}
 	t := c.transport()
-	t.Conn = finalWriter{fd: c.FD()}
+	t.Conn = sysio.Parting{FD: c.FD()}
 	_ = c.tls.CloseWrite()
 	t.Conn = nil
-}
-
-// finalWriter is a socket that is written to once, without a wait.
-type finalWriter struct {
-	net.Conn // nil
-	fd       int
-}
-
-// Write implements net.Conn.
-func (w finalWriter) Write(p []byte) (int, error) {
-	n, errno := sysio.Send(w.fd, p, false)
-	if errno != 0 {
-		return n, errno
-	}
-	return n, nil
 }
 
 // A tls.Conn keeps the buffers in which it reads records and the messages of the handshake as large

@@ -44,6 +44,13 @@ func (f *Fields) Reset(limit int) {
 	*f = Fields{Buf: f.Buf[:0], List: f.List[:0], Limit: limit}
 }
 
+// Each calls do for each field.
+func (f *Fields) Each(do func(name, value []byte)) {
+	for _, field := range f.List {
+		do(field.Name.Of(f.Buf), field.Value.Of(f.Buf))
+	}
+}
+
 // fits counts a field, and reports whether it is to be kept.
 func (f *Fields) fits(octets int) bool {
 	f.size += octets + entrySize

@@ -1,6 +1,9 @@
 package http2
 
-import "slices"
+import (
+	"io"
+	"slices"
+)
 
 // Gather makes ready for frames, which the caller appends to Out.
 func (w *Wire) Gather() {
@@ -13,13 +16,13 @@ func (w *Wire) Gather() {
 	}
 }
 
-// Batch returns all that is to be sent at once: what was gathered, and content of the streams that wait
-// to send. It returns nil if there is none. Streams go on gathering until Sent gets the memory back.
-func (w *Wire) Batch() []byte {
+// Send writes all that is to be sent at once: what was gathered, and content of the streams that wait to
+// send. It reports whether there was any. While it writes, streams go on gathering.
+func (w *Wire) Send(to io.Writer) (any bool, err error) {
 	w.Fill()
 	if len(w.Out) == 0 {
 		w.Reply = 0
-		return nil
+		return false, nil
 	}
 	out := w.Out
 	if w.spare == nil {
@@ -27,11 +30,10 @@ func (w *Wire) Batch() []byte {
 	}
 	w.Out, w.spare = w.spare[:0], nil
 	w.batch++
-	return out
+	_, err = to.Write(out)
+	w.spare = out[:0]
+	return true, err
 }
-
-// Sent says that a batch was written.
-func (w *Wire) Sent(batch []byte) { w.spare = batch[:0] }
 
 // Fill gathers frames of the streams that wait, in the order of their ranks.
 func (w *Wire) Fill() {

@@ -14,7 +14,7 @@ const (
 
 // Wire is what both sides of a connection have, apart from the socket: what was read, what is to be
 // sent, the streams that are open, and what the peer takes. Its owner reads into Space, acts on each
-// frame of Next and writes each Batch; so what streams have gathered meanwhile goes out in one write.
+// frame of Next, and calls Send; so what streams have gathered meanwhile goes out in one write.
 // A Wire belongs to a loop. The zero value is not ready for use: see NewWire.
 type Wire struct {
 	Decoder

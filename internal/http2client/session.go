@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -21,6 +22,7 @@ import (
 type Session struct {
 	thread loop.Thread
 	stream stream.Stream
+	sink   io.Writer     // it, or TLS over it
 	held   stream.Duplex // of the stream: writes do not wait
 	pace   stream.Pace   // of what the server takes
 	tls    *tls.Conn     // over the stream; nil: none
@@ -70,7 +72,8 @@ func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
 	s.stream.Duplex(&s.held)
 	s.pace.Idle = sendFor
 	s.stream.SetPace(nil, &s.pace)
-	if c != nil {
+	if s.sink = &s.stream; c != nil {
+		s.sink = c
 		carry(&s.stream)
 	}
 	s.keep, s.born = keep, l.Clock(time.Now()) // and not this turn's time: see Since
@@ -179,19 +182,12 @@ func (s *Session) breakOff(code http2.Code) {
 // transmit sends what was gathered and what streams have ready, as long as the server takes it.
 func (s *Session) transmit() {
 	for s.err == nil && s.held.Held() == 0 {
-		out := s.Batch()
-		if out == nil {
-			return
-		}
-		var err error
-		if s.tls == nil {
-			_, err = s.stream.Send(out, nil, false)
-		} else {
-			_, err = s.tls.Write(out)
-		}
-		s.Sent(out)
+		any, err := s.Send(s.sink)
 		if err != nil {
 			s.fail(err)
+		}
+		if !any {
+			return
 		}
 	}
 }
@@ -236,7 +232,7 @@ func (s *Session) Left() {}
 
 // Ending is called by the loop before it closes the connection, which is idle.
 func (s *Session) Ending() {
-	w := lastWords{fd: s.thread.FD()}
+	w := sysio.Parting{FD: s.thread.FD()}
 	bye := http2.AppendGoAway(nil, 0, http2.NoError, "")
 	if s.tls == nil {
 		_, _ = w.Write(bye)
@@ -256,19 +252,4 @@ func (s *Session) Ended() {
 // Describe says what the session does, for a dump of threads.
 func (s *Session) Describe() string {
 	return fmt.Sprintf("upstream %s, HTTP/2, %d streams", s.stream.RemoteAddr(), s.users)
-}
-
-// lastWords is a socket that is written to once, without a wait.
-type lastWords struct {
-	net.Conn // nil
-	fd       int
-}
-
-// Write implements net.Conn.
-func (w lastWords) Write(p []byte) (int, error) {
-	n, errno := sysio.Send(w.fd, p, false)
-	if errno != 0 {
-		return n, errno
-	}
-	return n, nil
 }

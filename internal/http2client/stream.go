@@ -191,9 +191,7 @@ func (st *Stream) Read(p []byte) (int, error) {
 // Trailer calls f for each field behind the content, after its end.
 func (st *Stream) Trailer(f func(name, value []byte)) {
 	if t := st.trailer; t != nil {
-		for _, field := range t.List {
-			f(field.Name.Of(t.Buf), field.Value.Of(t.Buf))
-		}
+		t.Each(f)
 	}
 }
 

@@ -125,26 +125,11 @@ func (p *peer) handshake(s *stream.Stream, until time.Time) (*tls.Conn, error) {
 	return c, nil
 }
 
-// parting is a socket about to be closed, which takes what there is room for.
-type parting struct {
-	net.Conn // nil
-	fd       int
-}
-
-// Write implements net.Conn.
-func (p parting) Write(b []byte) (int, error) {
-	n, errno := sysio.Send(p.fd, b, false)
-	if errno != 0 {
-		return n, errno
-	}
-	return n, nil
-}
-
 // sayGoodbye tells the other side that the end that follows is no cut, as a client must (RFC 9112
 // section 9.8). It does not wait, and any goroutine may call it that has the descriptor alone.
 func sayGoodbye(c *tls.Conn, fd int) {
 	if c != nil {
-		c.NetConn().(*carrier).Conn = parting{fd: fd}
+		c.NetConn().(*carrier).Conn = sysio.Parting{FD: fd}
 		_ = c.CloseWrite()
 	}
 }
