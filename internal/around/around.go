@@ -44,9 +44,8 @@ type Server interface {
 	// second at most, so it is called off the loops, once the server runs.
 	Count() (snapshot func() (*metrics.Snapshot, error))
 
-	// Upstreams gives the server a function that tells, on any goroutine and at any time, of the
-	// upstreams of the handler.
-	Upstreams(report func() []metrics.Upstream)
+	// Upstreams gives the server the upstreams of the handler.
+	Upstreams(u metrics.Upstreams)
 
 	// LargerBodies tells the server, at the start, that something behind the route's limit takes
 	// request bodies of so many bytes, whatever max_body_size is. See conn.Body.ReplaceLimit.
@@ -86,7 +85,7 @@ type None struct{}
 func (None) Loops() []*loop.Loop                  { return nil }
 func (None) Background(func(ctx context.Context)) {}
 func (None) Reads(string)                         {}
-func (None) Upstreams(func() []metrics.Upstream)  {}
+func (None) Upstreams(metrics.Upstreams)          {}
 func (None) LargerBodies(int64)                   {}
 func (None) Count() func() (*metrics.Snapshot, error) {
 	return func() (*metrics.Snapshot, error) { return nil, errors.New("no server serves this route") }

@@ -78,7 +78,7 @@ func siteName(hosts []string) string {
 // Upstreams tells of the upstreams of a route.
 type Upstreams struct {
 	RouteName
-	Report func() []metrics.Upstream
+	metrics.Upstreams
 }
 
 // observe lets f tell handlers of the server, which runs now.

@@ -153,8 +153,8 @@ func (t told) Count() func() (*metrics.Snapshot, error) {
 	return t.snapshot
 }
 
-func (t told) Upstreams(f func() []metrics.Upstream) {
-	t.Config.Upstreams = append(t.Config.Upstreams, Upstreams{*t.route, f})
+func (t told) Upstreams(u metrics.Upstreams) {
+	t.Config.Upstreams = append(t.Config.Upstreams, Upstreams{*t.route, u})
 }
 
 func (t told) LargerBodies(bytes int64) { t.LargestBody = max(t.LargestBody, bytes) }

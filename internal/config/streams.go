@@ -52,9 +52,9 @@ func (c *Config) serveStreams() {
 		c.Listeners = append(c.Listeners, Listener{Table: set.Table, Endpoint: set.Endpoint, TLS: set.TLS,
 			Stream: c.services[i]})
 		c.Background = append(c.Background, b.Watch)
-		b.Upstreams(func(route string, report func() []metrics.Upstream) {
+		b.Upstreams(func(route string, u metrics.Upstreams) {
 			name := RouteName{Site: "stream " + set.Address.String(), Route: route}
-			c.Upstreams = append(c.Upstreams, Upstreams{name, report})
+			c.Upstreams = append(c.Upstreams, Upstreams{name, u})
 		})
 	}
 }

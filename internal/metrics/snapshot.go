@@ -149,13 +149,41 @@ type Upstream struct {
 	Route   string `json:"route"`
 	Address string `json:"address"`
 	Backup  bool   `json:"backup"`
-	Up      bool   `json:"up"` // false: checks have failed, or requests lately
+	Up      bool   `json:"up"`              // false: checks have failed, or requests lately
+	State   string `json:"state,omitempty"` // "drain" or "down": an operator has said so
 
 	// Of the address, whichever routes use it.
 	Active  int `json:"active"`
 	Idle    int `json:"idle"`
 	Waiting int `json:"waiting"` // requests that wait for a connection
 }
+
+// Upstreams are those of a handler. Any goroutine may call the methods at any time.
+type Upstreams interface {
+	// Report tells of each.
+	Report() []Upstream
+	// SetState sets the state of one, of UpstreamStates, and reports whether there is such a
+	// one. States returns those that are not up, by name.
+	SetState(name, state string) bool
+	States() map[string]string
+}
+
+// Shown is the state of an upstream for people.
+func (u *Upstream) Shown() string {
+	switch {
+	case u.State == "drain":
+		return "drained"
+	case u.State == "down":
+		return "disabled"
+	case !u.Up:
+		return "DOWN"
+	}
+	return "up"
+}
+
+// UpstreamStates are what an operator can say of an upstream: requests go there; only those of clients
+// that come back to it; none.
+var UpstreamStates = []string{"up", "drain", "down"}
 
 // Topics are those of package pubsub. Their names are the program's, so there may be any number,
 // and only those with most subscribers are named.

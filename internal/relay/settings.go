@@ -142,7 +142,7 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 	if r.Accel, err = servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, r.Env); err != nil {
 		return err
 	}
-	around.Of(r.Env).Upstreams(r.Group.Report)
+	around.Of(r.Env).Upstreams(r.Group)
 	return nil
 }
 

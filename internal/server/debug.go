@@ -144,12 +144,15 @@ func (s *server) debugHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "/debug/threads    green threads that run or wait; ?idle=1: idle connections, too\n"+
-			"/debug/pprof/profile?seconds=30\n/debug/pprof/trace?seconds=5\n")
+			"/debug/upstreams\n/debug/pprof/profile?seconds=30\n/debug/pprof/trace?seconds=5\n")
 		for _, p := range pprof.Profiles() {
 			fmt.Fprintf(w, "/debug/pprof/%s?debug=1    %d\n", p.Name(), p.Count())
 		}
 	})
 	mux.HandleFunc("GET /debug/threads", s.dumpThreads)
+	mux.HandleFunc("GET /debug/upstreams", s.upstreams)
+	mux.Handle("POST /debug/upstreams", http.NewCrossOriginProtection().Handler(
+		http.HandlerFunc(s.upstreams))) // no page in a browser may change anything
 	mux.HandleFunc("GET /debug/pprof/profile", timed(30*time.Second,
 		pprof.StartCPUProfile, pprof.StopCPUProfile))
 	mux.HandleFunc("GET /debug/pprof/trace", timed(time.Second, trace.Start, trace.Stop))

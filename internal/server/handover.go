@@ -18,6 +18,8 @@ type handover struct {
 	PID     int                        `json:"pid"`     // of the old process
 	Sockets map[string]*sockets.Socket `json:"sockets"` // by address.String, or debugName
 
+	Upstreams map[string]string `json:"upstreams,omitempty"` // that are not up, see metrics.Upstreams
+
 	PIDFile   string `json:"pid_file,omitempty"`
 	PIDFileFD int    `json:"pid_file_fd,omitempty"`
 
@@ -122,6 +124,9 @@ func (s *server) takeOver(h *handover) {
 	}
 	if h.PIDFileFD != 0 && !h.pid {
 		unix.Close(h.PIDFileFD)
+	}
+	for name, state := range h.Upstreams {
+		s.observed.setState(name, state)
 	}
 	// From now on the files of UNIX sockets are this process's; before, an end would have taken them
 	// away from the old one.

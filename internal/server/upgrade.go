@@ -183,7 +183,8 @@ func (s *server) launch() (*upgrade, error) {
 		files = append(files, uintptr(fd))
 		return len(files) - 1
 	}
-	h := handover{PID: os.Getpid(), Sockets: map[string]*sockets.Socket{}, News: give(int(said.Fd()))}
+	h := handover{PID: os.Getpid(), Sockets: map[string]*sockets.Socket{}, News: give(int(said.Fd())),
+		Upstreams: s.observed.states()}
 	for a, l := range s.listeners {
 		if a.Network == "systemd" {
 			continue

@@ -201,11 +201,11 @@ func (s *Service) Checks() (n int) {
 	return n
 }
 
-// Upstreams calls f with the name and the report of each route.
-func (s *Service) Upstreams(f func(name string, report func() []metrics.Upstream)) {
+// Upstreams calls f with the name and the upstreams of each route.
+func (s *Service) Upstreams(f func(name string, u metrics.Upstreams)) {
 	for _, r := range s.routes {
 		if r.group != nil {
-			f(r.name(), r.group.Report)
+			f(r.name(), r.group)
 		}
 	}
 }

@@ -99,14 +99,10 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 	}
 	if len(now.Upstreams) > 0 {
 		add("")
-		add("%-5s %8s %8s %8s  %s", "STATE", "ACTIVE", "IDLE", "WAITING", "UPSTREAM")
+		add("%-8s %8s %8s %8s  %s", "STATE", "ACTIVE", "IDLE", "WAITING", "UPSTREAM")
 	}
 	for _, u := range now.Upstreams {
-		state := "up"
-		if !u.Up {
-			state = "DOWN"
-		}
-		add("%-5s %8d %8d %8d  %s of %s %s", state, u.Active, u.Idle, u.Waiting, u.Address, u.Site, u.Route)
+		add("%-8s %8d %8d %8d  %s of %s %s", u.Shown(), u.Active, u.Idle, u.Waiting, u.Address, u.Site, u.Route)
 	}
 	if len(now.Stalls) > 0 {
 		add("")

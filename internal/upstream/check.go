@@ -95,7 +95,7 @@ func (g *Group) Watch(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	if !g.named {
-		for _, m := range g.members {
+		for _, m := range g.all {
 			all.Go(func() { m.watch(ctx, g.Check) })
 		}
 		return
@@ -156,7 +156,7 @@ func (g *Group) lookAgain(ctx context.Context) (members []*member, pause time.Du
 			pause = min(pause, time.Until(p.host.until))
 		}
 	}
-	return g.members, max(pause, leastTTL)
+	return g.all, max(pause, leastTTL)
 }
 
 // watch checks m until the end of ctx. Of all goroutines that would check the same, one does.

@@ -42,6 +42,14 @@ func AppendHash[T string | []byte](h uint64, key T) uint64 {
 // checks may be wrong. Last are those that did not work lately.
 func (l *Lease) choose() *member {
 	g := l.group
+	if l.Home != 0 {
+		if m := l.home(time.Now()); m != nil {
+			if !l.room(m.peer) { // the session is there and nowhere else, so the request waits
+				return nil
+			}
+			return m
+		}
+	}
 	if len(g.members) == 1 {
 		m := g.members[0]
 		if slices.Contains(l.tried, m.peer) || !l.room(m.peer) || g.Circuit != nil && m.circuit.open(time.Now()) {
@@ -50,12 +58,6 @@ func (l *Lease) choose() *member {
 		return m
 	}
 	now := time.Now()
-	if m := l.home(now); m != nil {
-		if !l.room(m.peer) { // the session is there and nowhere else, so the request waits
-			return nil
-		}
-		return m
-	}
 	for _, checked := range [2]bool{true, false} {
 		working := false
 		for _, backup := range [2]bool{false, true} {

@@ -96,7 +96,9 @@ type Group struct {
 	parts []*part
 	named bool // some of the parts are hosts that have to be looked up
 
-	members []*member           // where the parts lead; another slice when that has changed
+	all     []*member           // where the parts lead; another slice when that has changed
+	members []*member           // of all, those that requests may go to
+	version int                 // of the pool's states, as members has them
 	waiting fair.Queue[*ticket] // for a slot: the requests of the route
 	drawn   []*member           // what random draws from; it is empty between two requests
 }
@@ -154,8 +156,10 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 		return g, nil
 	}
 	for _, part := range g.parts {
-		g.members = append(g.members, g.member(part, part.at))
+		g.all = append(g.all, g.member(part, part.at))
 	}
+	g.members = g.all
+	g.sync()
 	return g, nil
 }
 
@@ -225,8 +229,11 @@ func (l *Lease) acquire() (*ticket, error) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	g.sync()
-	if len(l.tried) > 0 && !g.has(l.tried) { // the others have left meanwhile
-		return nil, errNowhere
+	if (len(l.tried) > 0 || len(g.members) == 0) && !g.has(l.tried) && l.home(time.Now()) == nil {
+		if len(g.members) == 0 && len(g.all) > 0 {
+			return nil, errDown
+		}
+		return nil, errNowhere // the others have left meanwhile
 	}
 	if g.Circuit != nil && g.broken(l.tried, time.Now()) {
 		return nil, errOpen
@@ -235,8 +242,8 @@ func (l *Lease) acquire() (*ticket, error) {
 		return nil, nil
 	}
 	tk := l.enter()
-	for m := range g.untried(l.tried) {
-		m.serve() // the requests in front may wait for something else
+	for _, s := range slices.Clone(tk.spots) {
+		s.peer.serve() // the requests in front may wait for something else
 	}
 	if !tk.own.Waits() {
 		return nil, nil

@@ -154,6 +154,7 @@ type route struct {
 	loops *loops.Loops
 	*upstream.Group
 	prepare func(l *upstream.Lease, line string) // nil: nothing
+	after   func(l *upstream.Lease)              // nil: nothing
 
 	mu        sync.Mutex
 	unreached []string // names of upstreams
@@ -222,6 +223,9 @@ func (r *route) request(th *loop.Thread, line string, fresh bool) (string, error
 	}
 	l.Works()
 	l.Keep(s, 0)
+	if r.after != nil {
+		r.after(&l)
+	}
 	return strings.TrimSuffix(line, "\n"), nil
 }
 

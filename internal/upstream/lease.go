@@ -349,7 +349,7 @@ func (l *Lease) Asked() (name string, first, whole time.Duration) {
 // machine are used up. The same request may succeed a little later.
 func Busy(err error) bool {
 	return errors.Is(err, errQueueFull) || errors.Is(err, errNoSlot) ||
-		errors.Is(err, errBacklog) || errors.Is(err, errOpen) ||
+		errors.Is(err, errBacklog) || errors.Is(err, errOpen) || errors.Is(err, errDown) ||
 		errors.Is(err, syscall.EADDRNOTAVAIL) || sysio.Exhausted(err)
 }
 

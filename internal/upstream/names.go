@@ -126,11 +126,11 @@ func (g *Group) find(t *loop.Thread, limit time.Duration, stale bool) error {
 			continue
 		}
 		pending := p.host.begin()
-		if stale || len(g.members) == 0 {
+		if stale || len(g.all) == 0 {
 			due = append(due, pending)
 		}
 	}
-	some := len(g.members) > 0
+	some := len(g.all) > 0
 	g.pool.mu.Unlock()
 	if some && due == nil {
 		return nil
@@ -144,7 +144,7 @@ func (g *Group) find(t *loop.Thread, limit time.Duration, stale bool) error {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	g.sync()
-	if len(g.members) > 0 {
+	if len(g.all) > 0 {
 		return nil
 	}
 	for _, p := range g.parts {
@@ -168,22 +168,29 @@ func (p *peer) stale() {
 // sync gives the group a member for each address of its names, as they are now. The caller holds the
 // pool's lock.
 func (g *Group) sync() {
-	if !g.named || !slices.ContainsFunc(g.parts, (*part).moved) {
+	if g.version == g.pool.states.version && (!g.named || !slices.ContainsFunc(g.parts, (*part).moved)) {
 		return
 	}
-	before := g.members
-	g.members = nil
+	g.version = g.pool.states.version
+	before, all := g.members, g.all
+	g.all = nil
 	for _, p := range g.parts {
 		if p.host == nil {
-			g.join(p, p.at, before)
+			g.join(p, p.at, all)
 			continue
 		}
 		p.seen = p.host.version
 		for _, a := range p.host.addresses {
 			at := p.at
 			at.address = netip.AddrPortFrom(a, p.port).String()
-			g.join(p, at, before)
+			g.join(p, at, all)
 		}
+	}
+	g.members = g.all
+	if len(g.pool.states.of) > 0 {
+		g.members = slices.DeleteFunc(slices.Clone(g.all), func(m *member) bool {
+			return g.pool.states.state(m) != up
+		})
 	}
 	var waiting []*ticket
 	for e := range g.waiting.All() {
@@ -191,7 +198,7 @@ func (g *Group) sync() {
 	}
 	for _, tk := range waiting {
 		for _, m := range before {
-			if !slices.Contains(g.members, m) {
+			if !slices.Contains(g.members, m) && m != tk.lease.home(time.Now()) {
 				tk.leave(m.peer)
 			}
 		}
@@ -202,7 +209,11 @@ func (g *Group) sync() {
 		}
 		if len(tk.spots) == 0 { // it has tried all that are left
 			tk.withdraw()
-			tk.promise.Reject(errNowhere)
+			if len(g.all) > 0 && len(g.members) == 0 {
+				tk.promise.Reject(errDown)
+			} else {
+				tk.promise.Reject(errNowhere)
+			}
 		}
 	}
 	// Not only the new ones: as long as those that have left worked, the requests did not go to
@@ -218,11 +229,11 @@ func (p *part) moved() bool { return p.host != nil && p.seen != p.host.version }
 func (g *Group) join(p *part, at endpoint, before []*member) {
 	for _, m := range before {
 		if m.part == p && m.endpoint == at && !m.gone {
-			g.members = append(g.members, m)
+			g.all = append(g.all, m)
 			return
 		}
 	}
-	g.members = append(g.members, g.member(p, at))
+	g.all = append(g.all, g.member(p, at))
 }
 
 var errNowhere = errors.New("the name has no address")

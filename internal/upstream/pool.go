@@ -17,8 +17,9 @@ type Pool struct {
 	peers    map[endpoint]*peer
 	verdicts map[checked]*verdict // of checks
 	hosts    map[string]*host     // by name; never forgotten
-	timer    *time.Timer          // closes kept connections that are of no use; nil: none is kept
-	next     time.Time            // when timer fires
+	states   states
+	timer    *time.Timer // closes kept connections that are of no use; nil: none is kept
+	next     time.Time   // when timer fires
 }
 
 // endpoint is where an upstream listens, and what it speaks.
@@ -43,6 +44,7 @@ type peer struct {
 	holders holders
 	idle    []kept    // the last one is the latest
 	gone    bool      // host leads to it no more
+	set     state     // what SetState has said last
 	risen   time.Time // when it has begun to work, if that was not at the start
 
 	sessions sync.Map    // *loop.Loop to *loopSessions, which are that loop's

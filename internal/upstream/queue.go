@@ -99,6 +99,9 @@ func (l *Lease) enter() *ticket {
 	for m := range l.group.untried(l.tried) {
 		tk.join(m.peer)
 	}
+	if m := l.home(tk.since); m != nil && !slices.Contains(l.group.members, m) {
+		tk.join(m.peer) // it is drained
+	}
 	return tk
 }
 
@@ -114,7 +117,7 @@ func (tk *ticket) await(t *loop.Thread, until time.Time) error {
 	switch {
 	case err == nil:
 		taken = true
-	case left(err), err == errNowhere, err == errQueueFull, err == errOpen:
+	case left(err), err == errNowhere, err == errQueueFull, err == errOpen, err == errDown:
 	default:
 		err = errNoSlot
 	}

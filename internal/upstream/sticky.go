@@ -22,8 +22,10 @@ func (l *Lease) home(now time.Time) *member {
 	if l.Home == 0 {
 		return nil
 	}
-	for m := range l.group.untried(l.tried) {
-		if m.id == l.Home && m.works(now) && !m.out() && !m.circuit.open(now) {
+	g := l.group
+	for _, m := range g.all {
+		if m.id == l.Home && m.works(now) && !m.out() && !m.circuit.open(now) &&
+			g.pool.states.state(m) != down && !slices.Contains(l.tried, m.peer) {
 			return m
 		}
 	}

@@ -1,0 +1,170 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango/internal/config"
+	"github.com/lwango/lwango/internal/metrics"
+	"github.com/lwango/lwango/internal/sockets"
+)
+
+// upstreams answers at the debug address with all upstreams, and sets the state of one. The answer is
+// the same list, for POST that of the upstreams with that name.
+func (s *server) upstreams(w http.ResponseWriter, r *http.Request) {
+	all := s.observed.common().Upstreams
+	if r.Method == http.MethodPost {
+		name, state := r.FormValue("name"), r.FormValue("state")
+		if !slices.Contains(metrics.UpstreamStates, state) {
+			http.Error(w, "expected a state: "+strings.Join(metrics.UpstreamStates, ", "),
+				http.StatusBadRequest)
+			return
+		}
+		if !s.observed.setState(name, state) {
+			http.Error(w, fmt.Sprintf("no route has an upstream %q", name), http.StatusNotFound)
+			return
+		}
+		s.own.Info("upstream set", "upstream", name, "state", state)
+		all = slices.DeleteFunc(s.observed.common().Upstreams, func(u metrics.Upstream) bool {
+			return u.Address != name
+		})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(all)
+}
+
+// setState sets the state of an upstream for all routes, and reports whether any has it. Each module
+// has a pool of its own, and a pool has one state for each name.
+func (o *observed) setState(name, state string) (known bool) {
+	if all := o.observed.upstreams.Load(); all != nil {
+		for _, u := range *all {
+			known = u.SetState(name, state) || known
+		}
+	}
+	return known
+}
+
+// states returns what operators have said of upstreams, for the process behind this one.
+func (o *observed) states() map[string]string {
+	out := map[string]string{}
+	if all := o.observed.upstreams.Load(); all != nil {
+		for _, u := range *all {
+			for name, state := range u.States() {
+				out[name] = state
+			}
+		}
+	}
+	return out
+}
+
+const upstreamUsage = `usage: lwango upstream [-c FILE] [-d ADDRESS] [list | drain NAME | disable NAME | enable NAME]
+
+Shows the upstreams of a running server, or says what requests go to one, for all routes:
+
+  drain    those of clients that come back to it with their cookie (sticky); no others
+  disable  none
+  enable   all, as before
+
+What is under way there goes on; ACTIVE tells when nothing is. NAME is an address as the
+configuration has it, or one to which such a name leads. It lasts until it is said otherwise, over
+reloads and upgrades, but not over a stop.
+
+  -c FILE     configuration whose [debug] address the server answers at; without it, lwango.conf
+  -d ADDRESS  that address: unix:/path of a socket, or host:port
+`
+
+// Upstream is the command of that name, with the arguments behind it. It returns the exit code.
+func Upstream(args []string, stdout, stderr io.Writer) int {
+	set := flag.NewFlagSet("lwango upstream", flag.ContinueOnError)
+	set.SetOutput(stderr)
+	set.Usage = func() { fmt.Fprint(stderr, upstreamUsage) }
+	file := set.String("c", "lwango.conf", "")
+	address := set.String("d", "", "")
+	switch err := set.Parse(args); {
+	case err == flag.ErrHelp:
+		return 0
+	case err != nil:
+		return exitUsage
+	}
+	verb, name := cmp.Or(set.Arg(0), "list"), set.Arg(1)
+	state := map[string]string{"list": "", "drain": "drain", "disable": "down", "enable": "up"}
+	to, known := state[verb]
+	if !known || (to == "") != (name == "") || set.NArg() > 2 {
+		fmt.Fprint(stderr, upstreamUsage)
+		return exitUsage
+	}
+	at, err := debugAddress(*address, *file)
+	if err != nil {
+		return misconfigured(stderr, err)
+	}
+	if err := askUpstreams(stdout, at, name, to); err != nil {
+		fmt.Fprintf(stderr, "lwango upstream: %v\n", err)
+		return exitFailure
+	}
+	return 0
+}
+
+// debugAddress returns the address at which a server answers that was started with file.
+func debugAddress(address, file string) (at sockets.Address, err error) {
+	if address != "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return at, err
+		}
+		return sockets.ParseAddress(address, dir)
+	}
+	c, err := config.Source{File: file, Modules: config.Builtin()}.LoadForUpgrade()
+	switch {
+	case err != nil:
+		return at, err
+	case c.Debug.Address == "":
+		return at, fmt.Errorf("%s has no [debug] address, at which the server could be asked", file)
+	}
+	return sockets.ParseAddress(c.Debug.Address, c.Dir)
+}
+
+// askUpstreams asks the server at an address, with to for the state of an upstream, and prints what
+// it says.
+func askUpstreams(out io.Writer, at sockets.Address, name, to string) error {
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, at.Network, at.Name)
+		}}}
+	const path = "http://localhost/debug/upstreams"
+	ask := func() (*http.Response, error) { return client.Get(path) }
+	if to != "" {
+		ask = func() (*http.Response, error) {
+			return client.PostForm(path, url.Values{"name": {name}, "state": {to}})
+		}
+	}
+	resp, err := ask()
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+		return fmt.Errorf("%s", strings.TrimSpace(string(text)))
+	}
+	var all []metrics.Upstream
+	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%-8s %8s %8s %8s  %s\n", "STATE", "ACTIVE", "IDLE", "WAITING", "UPSTREAM")
+	for _, u := range all {
+		fmt.Fprintf(out, "%-8s %8d %8d %8d  %s of %s %s\n", u.Shown(), u.Active, u.Idle, u.Waiting,
+			u.Address, u.Site, u.Route)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package upstream
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/internal/metrics"
+)
+
+// state is what an operator has said of an address.
+type state uint8
+
+const (
+	up    state = iota
+	drain       // only requests of clients that come back to it go there, see Lease.Home
+	down        // none does
+)
+
+// states are those of all addresses of which an operator has spoken, by names of the configuration,
+// or by the addresses to which names lead. The pool's lock guards them.
+type states struct {
+	of      map[string]state
+	version int // grows with each change
+}
+
+var errDown = errors.New("all upstreams are drained or disabled")
+
+// of returns the state of a member. The caller holds the pool's lock.
+func (s *states) state(m *member) state { return max(s.of[m.name], s.of[m.address]) }
+
+// SetState says what requests go to an address, for all groups of the pool: "up", "drain" or "down".
+// name is an address as the configuration has it, or one to which such a name leads. It lasts until
+// the next SetState. Requests and tunnels that are under way there go on. SetState reports whether the
+// group has the address. Any goroutine may call it.
+func (g *Group) SetState(name, to string) bool {
+	p := g.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g.sync()
+	if !slices.ContainsFunc(g.parts, func(p *part) bool { return p.name == name }) &&
+		!slices.ContainsFunc(g.all, func(m *member) bool { return m.address == name }) {
+		return false
+	}
+	if p.states.of == nil {
+		p.states.of = make(map[string]state)
+	}
+	p.states.of[name] = state(slices.Index(metrics.UpstreamStates, to))
+	p.states.version++
+	waiting := map[*Group]bool{g: true}
+	for _, it := range p.peers {
+		for _, k := range it.waiting.kinds {
+			waiting[k.group] = true
+		}
+	}
+	for g := range waiting {
+		g.sync()
+	}
+	for _, m := range g.all {
+		switch p.states.state(m) {
+		case up:
+			if m.set != up {
+				m.risen = time.Now()
+			}
+		case down:
+			for _, k := range m.idle {
+				k.close()
+			}
+			m.idle = nil
+			m.retire()
+		}
+		m.set = p.states.state(m)
+	}
+	return true
+}
+
+// States returns what SetState has said, by name.
+func (g *Group) States() map[string]string {
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	all := make(map[string]string)
+	for name, s := range g.pool.states.of {
+		if s != up {
+			all[name] = metrics.UpstreamStates[s]
+		}
+	}
+	return all
+}
