@@ -15,6 +15,7 @@
 //	module.go    settings, start
 //	tree.go      the folder with the scripts, and what symbolic links mean there
 //	serve.go     what a request's path means, and the way of one that a script answers
+//	ping.go      checks of the server's own
 //	params.go    what the application is told
 //	exchange.go  one connection: sending and receiving at once
 //	answer.go    the response, on its way to the client

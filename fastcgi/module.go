@@ -71,12 +71,15 @@ func (s Settings) ScriptEndings() []string { return s.SplitPath }
 // Folder implements handlers.FolderHolder.
 func (s Settings) Folder() string { return s.ScriptPath }
 
-// Descriptors implements handlers.DescriptorHolder, for the files that are no scripts.
-func (s Settings) Descriptors() int {
-	if s.TryFiles == "off" {
-		return 0
+// Descriptors implements handlers.DescriptorHolder, for the files that are no scripts, and for checks.
+func (s Settings) Descriptors() (n int) {
+	if s.TryFiles != "off" {
+		n = servefiles.Defaults.OpenFiles
 	}
-	return servefiles.Defaults.OpenFiles
+	if s.Health.On() {
+		n += len(s.Address) // each check has one connection at most
+	}
+	return n
 }
 
 // Register puts the module into r. All routes that are ever built from r share one pool of
@@ -94,6 +97,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	m.Route = relay.Route{Settings: &m.set.Settings, Module: "fastcgi", Env: env,
 		Log: env.Log().With("route", env.Prefix), Repeats: safe, Alone: upstream.Fresh,
 		Retry: relay.OnConnect | relay.OnCut, Once: true, Sized: true}
+	m.Ping = m.ping
 	if err := m.open(p); err != nil {
 		return nil, err
 	}
@@ -119,6 +123,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err := relay.FieldNames("trusted_fields", s.TrustedFields); err != nil {
 		return nil, err
 	}
+	m.Watch()
 	return m.serve, nil
 }
 

@@ -24,8 +24,6 @@ type Settings struct {
 
 	AddRequestHeaders map[string][]string `toml:"add_request_headers"`
 
-	Health Health `toml:"health"`
-
 	relay.Settings `toml:",inline"`
 	Paths          `toml:",inline"`
 	Forwarded      `toml:",inline"`
@@ -50,7 +48,6 @@ var Defaults = Settings{
 		"X-Forwarded-Host", "X-Forwarded-Prefix", "Forwarded"}},
 	Host:    "client",
 	Version: "1.1",
-	Health:  Health{Status: "200-399", Interval: 5 * time.Second, Timeout: time.Second, Rises: 2, Falls: 3},
 
 	KeepaliveTime:     time.Hour,
 	KeepaliveRequests: 10000,
@@ -99,15 +96,12 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "tls", Err: err}
 	}
-	check, err := m.check()
-	if err != nil {
-		return nil, err
-	}
+	m.Ping, m.PingID = m.ping, s.Host
 	if m.Retry, err = causesOf(s.Retry); err != nil {
 		return nil, err
 	}
 	if err := m.Open(p, upstream.Settings{
-		Addresses: s.Address, TLS: security, Check: check, MaxIdle: s.MaxIdle,
+		Addresses: s.Address, TLS: security, MaxIdle: s.MaxIdle,
 		KeepaliveTime: s.KeepaliveTime, KeepaliveRequests: s.KeepaliveRequests, Newest: true, HTTP2: s.Version == "2",
 	}, errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`)); err != nil {
 		return nil, err
@@ -132,9 +126,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		return nil, err
 	}
 	m.hosts = hostsOf(s.Address)
-	if check != nil {
-		env.Background(m.Group.Watch)
-	}
+	m.Watch()
 	return m.serve, nil
 }
 

@@ -7,6 +7,7 @@
 //	sticky.go   the cookie by which a client comes back to its upstream
 //	call.go     Call: one request, from its body to what the client is told if all fails
 //	failing.go  what is a failure of an upstream, and what comes of many
+//	health.go   checks of the server's own
 //	retry.go    when another attempt is made
 //	flow.go     an answer on its way
 //	press.go    the pace of a client whose answer holds up the upstream

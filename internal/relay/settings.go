@@ -3,6 +3,7 @@ package relay
 import (
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
@@ -30,6 +31,7 @@ type Settings struct {
 	FailStatus  []int         `toml:"fail_status"`
 	SlowStart   time.Duration `toml:"slow_start" min:"0s"`
 	Circuit     Circuit       `toml:"circuit"`
+	Health      Health        `toml:"health"`
 	TryFor      time.Duration `toml:"try_for" min:"0s"`
 
 	QueueTimeout   time.Duration `toml:"queue_timeout" min:"1ms"`
@@ -57,6 +59,7 @@ var Defaults = Settings{
 	MaxFails:    3,
 	FailTimeout: 10 * time.Second,
 	Circuit:     circuitDefaults,
+	Health:      healthDefaults,
 
 	MaxQueue: 1024,
 
@@ -94,6 +97,11 @@ type Route struct {
 	Once    bool // a request is sent once more, and not as often as there are upstreams
 	Sized   bool // a body's length must be known before an upstream is asked
 
+	// Ping asks the named upstream on a new connection for Health.Path, and returns the status of the
+	// answer, and the beginning of its body. PingID is what it depends on besides.
+	Ping   func(c net.Conn, name string) (status int, body []byte, err error)
+	PingID string
+
 	// Set by Open.
 	cookies *stickiness // nil: none
 	key     *key        // what balance goes by; nil: nothing
@@ -116,6 +124,9 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 		return err
 	}
 	if err := r.failing(&more); err != nil {
+		return err
+	}
+	if err := r.check(&more); err != nil {
 		return err
 	}
 	more.MaxConns, more.MaxQueue, more.QueueTimeout = s.MaxConns, s.MaxQueue, s.QueueTimeout

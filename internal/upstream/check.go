@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ type Check struct {
 	// ID is the same for two checks that ask alike.
 	ID string
 
+	Port     int           // to connect to, if it is not 0 and the address is no socket's
 	Interval time.Duration // between two of them
 	Timeout  time.Duration // for one, the connection included
 	Rises    int           // how many have to pass in a row before an address is used again
@@ -192,7 +194,12 @@ func (m *member) watch(ctx context.Context, c *Check) {
 func (m *member) check(ctx context.Context, c *Check) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	nc, err := new(net.Dialer).DialContext(ctx, m.network, m.address)
+	at := m.address
+	if c.Port != 0 && m.network == "tcp" {
+		host, _, _ := net.SplitHostPort(at)
+		at = net.JoinHostPort(host, strconv.Itoa(c.Port))
+	}
+	nc, err := new(net.Dialer).DialContext(ctx, m.network, at)
 	if err != nil {
 		return err
 	}
