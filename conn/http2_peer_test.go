@@ -119,7 +119,7 @@ func (p *peer2) step(ping string) bool {
 	case http2.Headers, http2.Data, http2.RSTStream:
 		a := p.answer(h.Stream)
 		if a.end != "" {
-			break // what comes behind the end is no part of the answer
+			a = new(answer2) // what comes behind the end is no part of the answer
 		}
 		switch h.Type {
 		case http2.Headers:
@@ -153,7 +153,8 @@ func (p *peer2) head(a *answer2, block []byte) {
 	var f http2.Fields
 	f.Reset(1 << 20)
 	if err := p.dec.Decode(block, &f); err != nil {
-		p.t.Fatal(err)
+		p.ended = err.Error()
+		return
 	}
 	var all []string
 	status := ""

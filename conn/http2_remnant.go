@@ -116,6 +116,13 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 		over, code = true, s.block(h, payload)
 	case http2.RSTStream:
 		over = true
+	case http2.WindowUpdate:
+		if r.told || http2.Uint32(payload)&^(1<<31) > 0 {
+			return true, http2.NoError
+		}
+		r.told = true
+		s.Reset(r.id, http2.ProtocolError) // half-closed: an error all the same (section 6.9)
+		return true, s.countReset()
 	default:
 		return true, http2.NoError
 	}

@@ -54,6 +54,23 @@ func (r *raw2) resets() (all string) {
 	}
 }
 
+// TestHTTP2UpdateOfNothing: behind an answer, a stream whose client may still send has errors as before.
+func TestHTTP2UpdateOfNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, modes.HTTP2, conn.Config{Handler: hello})
+	r := dial2(t, s).post(1, "/").flush()
+	if got := r.until(http2.Data); got != "frame 0 on 1" {
+		t.Fatal(got)
+	}
+	r.frame(http2.WindowUpdate, 0, 1, uint32Of(1))
+	if got := r.frame(http2.WindowUpdate, 0, 1, uint32Of(0)).resets(); got != "1 PROTOCOL_ERROR\n" {
+		t.Error(got)
+	}
+	if got := r.frame(http2.Data, http2.EndStream, 1, "x").get(3).resets(); got != "" {
+		t.Error(got)
+	}
+}
+
 // TestHTTP2Unread: the client of an upload that its handler does not read may send the rest, if that
 // is short, and is told to stop otherwise. What it has sent meanwhile is no mistake of it.
 func TestHTTP2Unread(t *testing.T) {
