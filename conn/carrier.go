@@ -12,7 +12,7 @@ import (
 // carrier carries one exchange between its client and its handler: a turn of a connection of
 // HTTP/1.1, a stream of HTTP/2. What Request, Response and Body do does not depend on which carrier there is.
 //
-// Only the request's thread calls a carrier; bridge_direct.go has the exception. What writes
+// Only the request's thread calls a carrier; bridge_pipe.go has the exception. What writes
 // gathers small pieces, may wait for the client, and fails with the same error again once it has
 // failed.
 type carrier interface {

@@ -55,7 +55,6 @@
 //	http2_link.go     a stream that a handler has taken over
 //	http2_tunnel.go   the same for handlers off the loop
 //	http2_send.go     whose content goes out next, and heads
-//	duplex.go         Duplex: body and answer at once
 //	tls.go            TLS between stream and turn, and the buffers of a tls.Conn
 //	introduce.go      what proxies say of the client: whom to trust, the PROXY protocol
 //	admit.go          which connections may stay: limits, room, what a listener has come to ask for
@@ -64,7 +63,7 @@
 //	target.go         its path and query, what they match, and other ones for it
 //	layer.go          what layers may do besides, with both, and the values that they give to requests
 //	waits.go          what a handler's thread can wait for, also off the loop
-//	body.go           request bodies, as handlers see them
+//	body.go           request bodies, as handlers see them; Duplex: body and answer at once
 //	spool.go          bodies in memory or in a temporary file
 //	form.go           forms, and the parts of a multipart body as they come
 //	response.go       Response, as handlers see it
@@ -79,9 +78,9 @@
 //	bridge.go         http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
 //	bridge_writer.go  its http.ResponseWriter
 //	bridge_answer.go  how an http.Handler's answer becomes a Response
-//	bridge_pipe.go    a handler off the loop, and the pipes between it and its thread
+//	bridge_pipe.go    a handler off the loop, and the pipes between it and its thread; what its
+//	                  goroutine sends and receives itself
 //	bridge_carry.go   what the thread does meanwhile
-//	bridge_direct.go  what the handler's goroutine sends and receives itself
 //	tohttp.go         a Handler as an http.Handler: ToHTTP, the connection to it, the loops for it
 //	tohttp_visit.go   how body and answer get to and from it, and upgrades
 //	access.go         lines of the access log, and connections that wait for it

@@ -74,7 +74,8 @@
 //	flags.go     a descriptor's state and the tables that map a yielded code to the next one
 //	edge.go      what epoll is going to report: the states of a direction, all moves in a table
 //	interest.go  the records of descriptors, epoll_ctl, what an event does
-//	thread.go    Thread: its start, its waits, its end
+//	thread.go    Thread: its start, its end
+//	want.go      its waits for its own descriptor, and for a time
 //	shared.go    sockets that any thread of the loop may wait for
 //	rest.go      such a socket while no thread uses it
 //	socket.go    reads and writes of sockets, which tell the loop what is left to wait for
@@ -93,12 +94,10 @@
 //	accept.go    the thread that accepts connections
 //	listen.go    listening sockets
 //	idle.go      idle threads, which may have to give way
-//	stop.go      the orderly stop
-//	stuck.go     a loop that does not end
+//	stop.go      the orderly stop, and a loop that does not end
 //	wait.go      when the loop polls, when it blocks, when it calls the scheduler
 //	runqueue.go  threads that are ready
-//	share.go     how long a turn may take
-//	behind.go    threads that move much data give way to others
+//	share.go     how long a turn may take; threads that move much data give way to others
 //	cpus.go      a processor more than loops
 //	watchdog.go  what holds a loop for too long is logged
 //	culprit.go   whose stack that is

@@ -1,6 +1,10 @@
 package loop
 
-import "time"
+import (
+	"time"
+
+	"github.com/lwango/lwango/coro"
+)
 
 // share is what a part of a turn may take: the run queue, or the timers. Thousands of threads may
 // become ready at once, and each may close a connection, which takes ten microseconds or more. What
@@ -29,4 +33,37 @@ func (s *share) spent() bool {
 		s.over = time.Since(s.since) >= turnShare
 	}
 	return s.over
+}
+
+// behindInCrowd is how many threads that gave way go on in a turn that has no time for all others.
+const behindInCrowd = 4
+
+// behind tells a GiveWay from a Yield.
+const behind = 1
+
+// GiveWay is Yield for a thread that moves much data. All threads that are ready, or become ready
+// meanwhile, run before it goes on; only if the loop's turns have no time for all of them do a few
+// of those that gave way go on in each. So a small request passes a crowd of long answers.
+func GiveWay(t *Thread) { _ = t.wait(coro.Make(coro.Yield, behind), never) }
+
+// Crowded reports whether more threads are ready than the loop's turn has time for: then each
+// should take less of it. It is called on the loop.
+func (l *Loop) Crowded() bool { return l.crowded }
+
+// runBehind resumes threads that gave way: each once at most, as far as a share of the turn goes,
+// and a few if others have used the turn up.
+func (l *Loop) runBehind() {
+	last := l.behind.tail
+	if !l.crowded {
+		l.share.begin()
+	}
+	for n := 0; !l.behind.empty() && (!l.crowded || n < behindInCrowd); n++ {
+		t := l.behind.pop()
+		if t.own.flags&ended == 0 {
+			l.resume(t)
+		}
+		if l.share.spent() && !l.crowded || t == last {
+			return
+		}
+	}
 }

@@ -1,0 +1,151 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+)
+
+// IdleTimeout sets how long t may be idle after its body has returned, from the beginning of the
+// loop's turn; there is no limit if d is negative. A wait has a limit of its own, and clears this
+// one.
+func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }
+
+// limit sets the time at which the present wait returns at the latest.
+//
+// Most waits return long before that time, and the limit of the next one is a little later. So
+// limit leaves the timer where it is, within a second of the new time, and alarm moves it when it
+// has expired too early: a connection in use costs one timer operation a second at most. A timer
+// that is far too early is moved at once. Otherwise thousands of idle connections would each wake
+// up a loop that has nothing to do.
+func (t *Thread) limit(at int64) {
+	t.until = at
+	if t.more != nil && len(t.more.loans) > 0 {
+		at = min(at, t.loop.now+early)
+	}
+	if at != never && (!t.timer.Pending() || t.timer.At() > at || at-t.timer.At() > early) {
+		t.loop.wheel.Add(&t.timer, at)
+	}
+}
+
+// early is by how many milliseconds a pending timer may expire before the limit of the wait.
+const early = 1000
+
+// never is the limit of a wait without one.
+const never = math.MaxInt64
+
+// Yield lets the loop's other threads run; t goes on in the next turn.
+func (t *Thread) Yield() { _ = t.wait(coro.Make(coro.Yield, 0), never) }
+
+// WantRead waits until the thread's own descriptor can be read, for d at most, from the beginning
+// of the loop's turn, or without limit if d is negative. It returns nil, also if the peer is gone
+// (a read tells more), or ErrDeadlineExceeded. It panics if the thread has no descriptor.
+func (t *Thread) WantRead(d time.Duration) error { return t.want(coro.WantRead, d) }
+
+// WantWrite waits until it can be written; see WantRead.
+func (t *Thread) WantWrite(d time.Duration) error { return t.want(coro.WantWrite, d) }
+
+// WantReadWrite waits until it can be read or written; see WantRead.
+func (t *Thread) WantReadWrite(d time.Duration) error { return t.want(coro.WantReadWrite, d) }
+
+func (t *Thread) want(code coro.Code, d time.Duration) error {
+	if t.own.fd < 0 {
+		panic(fmt.Sprintf("loop: %v by a thread without a descriptor", code))
+	}
+	err := t.wait(coro.Make(code, 0), t.loop.after(d))
+	if err == ErrDeadlineExceeded && t.own.look(orMask[code].awaited()) {
+		return nil
+	}
+	return err
+}
+
+// Sleep waits for d, and returns nil. It returns early with ErrClientGone when the thread's client
+// leaves (see KeepWaiting), or with ErrCanceled.
+func (t *Thread) Sleep(d time.Duration) error {
+	t.flush()
+	if err := t.refused(); err != nil {
+		return err
+	}
+	t.loop.tick() // what the thread did before may have taken its time
+	if err := t.wait(
+		coro.Make(coro.Suspend, 0), t.loop.after(max(d, 0)),
+	); err != ErrDeadlineExceeded {
+		return err
+	}
+	return nil
+}
+
+// refused returns the error with which a wait is refused: the client has left, or the thread was
+// canceled.
+//
+// A thread may ignore the errors of its waits and go on. It must not hold its loop in that way, so
+// it yields at each refusal; nor must it go on for ever, so it is killed after maxRefusals of them.
+func (t *Thread) refused() error {
+	err := t.leaving()
+	if err == nil {
+		return nil
+	}
+	if t.refusals++; t.refusals > maxRefusals {
+		t.loop.log.Error("loop: thread ended, it does not heed the errors of its waits",
+			"error", err)
+		t.co.Yield(coro.Make(coro.Abort, 0)) // does not return
+	}
+	t.Yield()
+	return err
+}
+
+const maxRefusals = 1000
+
+// SawClientGone reports whether t's last wait returned because the client had left, or a wait was
+// refused for that since t's deferred calls last ran. Only t may call it.
+func SawClientGone(t *Thread) bool {
+	return t.woken == wokenByLeaving || t.refusals > 0 && t.Gone()
+}
+
+// leaving returns why the thread must not wait, or nil if it may.
+func (t *Thread) leaving() error {
+	switch f := t.own.flags; {
+	case f&canceled != 0 || t.failed():
+		return ErrCanceled
+	case f&(finished|keepWaiting) == finished:
+		return ErrClientGone
+	}
+	return nil
+}
+
+// wait yields v and returns when the loop has called ready, at the given time at the latest. If
+// another thread or goroutine called it, control would go to a coroutine that does not run, and the
+// loop would stand still for ever.
+func (t *Thread) wait(v coro.Value, until int64) error {
+	if t.loop.current != t {
+		panic("loop: a wait by a thread that is not running")
+	}
+	t.limit(until)
+	t.woken = wokenByEvent
+	t.co.Yield(v)
+	return t.woken.err()
+}
+
+// ErrDeadlineExceeded is the error of a wait whose limit has passed. For errors.Is it is an
+// os.ErrDeadlineExceeded, as package net has it, and a context.DeadlineExceeded.
+var ErrDeadlineExceeded error = deadlineExceeded{}
+
+type deadlineExceeded struct{}
+
+// Error implements error.
+func (deadlineExceeded) Error() string { return os.ErrDeadlineExceeded.Error() }
+
+// Is says which errors of the standard library it is.
+func (deadlineExceeded) Is(err error) bool {
+	return err == os.ErrDeadlineExceeded || err == context.DeadlineExceeded
+}
+
+// Timeout implements net.Error.
+func (deadlineExceeded) Timeout() bool { return true }
+
+// Temporary implements net.Error.
+func (deadlineExceeded) Temporary() bool { return true }
