@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -27,8 +28,9 @@ type h2link struct {
 	st      *h2stream
 	in, out side
 	first   []byte // what has come of the head
+	client  netip.AddrPort
 	noWait  bool
-	closed  bool
+	closed  bool // st may be another request's
 	resets  bool // when it is closed
 	failed  bool // the handler, by a panic
 }
@@ -48,7 +50,7 @@ func (st *h2stream) take() (*h2link, error) {
 	if !st.extended || st.err != nil {
 		return nil, errNoHijack
 	}
-	l := &h2link{st: st}
+	l := &h2link{st: st, client: st.x.req.RemoteAddr()}
 	l.in.link, l.out.link = l, l
 	st.link = l
 	st.reading, st.writing = stream.Pace{}, stream.Pace{} // from now on only the handler limits it
@@ -342,12 +344,15 @@ func (l *h2link) Progress() int64 {
 func (l *h2link) Loop() *loop.Loop { return l.st.thread.Loop() }
 
 // LocalAddr implements net.Conn.
-func (l *h2link) LocalAddr() net.Addr { return l.st.s.stream.LocalAddr() }
+func (l *h2link) LocalAddr() net.Addr {
+	if l.closed {
+		return &net.TCPAddr{}
+	}
+	return l.st.s.stream.LocalAddr()
+}
 
 // RemoteAddr implements net.Conn.
-func (l *h2link) RemoteAddr() net.Addr {
-	return net.TCPAddrFromAddrPort(l.st.x.req.RemoteAddr())
-}
+func (l *h2link) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(l.client) }
 
 // SetDeadline implements net.Conn.
 func (l *h2link) SetDeadline(by time.Time) error {

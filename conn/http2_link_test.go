@@ -161,3 +161,39 @@ func TestLinkHalves(t *testing.T) {
 	}
 	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == 0 })
 }
+
+// TestLinkAfterwards: what a handler has left to others is closed when it returns, and knows nothing
+// of the request that takes its place.
+func TestLinkAfterwards(t *testing.T) {
+	t.Parallel()
+	var kept net.Conn
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(_ *conn.Request, w *conn.Response) int {
+		c, _, err := w.Hijack()
+		if err != nil {
+			t.Error(err)
+			return 500
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 101 S\r\n\r\n")
+		kept = c
+		return 0
+	}})
+	r := dial2(t, s)
+	r.head(1, 0, ":method", "CONNECT", ":scheme", "http", ":path", "/", ":authority", "a",
+		":protocol", "websocket").flush()
+	r.until(http2.Data) // the end of the stream
+	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == 0 })
+	s.On(func(*loop.Loop) {
+		if _, err := kept.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+		if _, err := kept.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+		if err := kept.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+		if got := kept.RemoteAddr().String(); got != r.LocalAddr().String() {
+			t.Error(got)
+		}
+	})
+}
