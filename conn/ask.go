@@ -187,6 +187,11 @@ func (a *asking) file(f File, off, n int64) error {
 	return a.drop(n)
 }
 
+func (a *asking) abort(err error) error {
+	a.failed = cmp.Or(a.failed, err)
+	return err
+}
+
 func (a *asking) readBody([]byte, bool) (int, error)       { return 0, io.EOF }
 func (a *asking) awaitBody(bool) error                     { return io.EOF }
 func (a *asking) arrived() bool                            { return false }
@@ -197,7 +202,6 @@ func (a *asking) interim(int, []Field)                     {}
 func (a *asking) head(*plan)                               {}
 func (a *asking) end([]Field)                              {}
 func (a *asking) flush() error                             { return nil }
-func (a *asking) abort(err error) error                    { a.failed = cmp.Or(a.failed, err); return err }
 func (a *asking) writeError() error                        { return a.failed }
 func (a *asking) setReadDeadline(time.Time)                {}
 func (a *asking) setWriteDeadline(time.Time)               {}

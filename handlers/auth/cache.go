@@ -36,7 +36,7 @@ type digest [sha256.Size]byte
 // answer is what a route has said of a request that may pass.
 type answer struct {
 	until  time.Time
-	copied [][]string // values of the fields of copy_headers, in their order
+	copied [][]string   // values of the fields of copy_headers, in their order
 	handed []conn.Field // those of answer_headers
 	user   string
 }

@@ -45,10 +45,12 @@ func (m *module) readBack() (err error) {
 	if b.cookiePaths, err = pairs("map_cookie_path", set.MapCookiePath, nil); err != nil {
 		return err
 	}
-	if b.cookieDomains, err = pairs("map_cookie_domain", set.MapCookieDomain, ofLocation[:1]); err != nil {
+	b.cookieDomains, err = pairs("map_cookie_domain", set.MapCookieDomain, ofLocation[:1])
+	if err != nil {
 		return err
 	}
-	if b.usual && (b.foreign || b.cut) || len(b.locations)+len(b.cookiePaths)+len(b.cookieDomains) > 0 {
+	tables := len(b.locations) + len(b.cookiePaths) + len(b.cookieDomains)
+	if b.usual && (b.foreign || b.cut) || tables > 0 {
 		m.back = b
 	}
 	return nil
@@ -70,9 +72,11 @@ func pairs(key string, table map[string]string, known []string) (all []pair, err
 			return nil, handlers.BadKey(key,
 				"%s: control characters cannot be part of a header field", from)
 		case cookie && strings.ContainsAny(text, "; ,"):
-			return nil, handlers.BadKey(key, "%s: %q cannot be part of a cookie's attribute", from, text)
+			return nil, handlers.BadKey(key, "%s: %q cannot be part of a cookie's attribute",
+				from, text)
 		case key == "map_cookie_path" && (from[0] != '/' || text == "" || text[0] != '/'):
-			return nil, handlers.BadKey(key, "%s: expected paths that begin with a slash, not %q", from, text)
+			return nil, handlers.BadKey(key,
+				"%s: expected paths that begin with a slash, not %q", from, text)
 		}
 		all = append(all, pair{from, to})
 	}
@@ -143,7 +147,8 @@ func (b *back) address(c *call, address string) string {
 		return origin + b.path(rest, "")
 	case !b.foreign || !sameAuthority(said, authority, c.host()):
 		return address
-	case said != "" && !ascii.EqualFold(said, upstream) && !ascii.EqualFold(said, placeholder.Scheme(c.Req)):
+	case said != "" && !ascii.EqualFold(said, upstream) &&
+		!ascii.EqualFold(said, placeholder.Scheme(c.Req)):
 		return address // to https, say: without that the client would be sent around in a circle
 	}
 	path := b.path(rest, "/")
@@ -232,7 +237,8 @@ func cutFolder(path, folder string) (below string, ok bool) {
 func (b *back) refresh(c *call, value string) string {
 	const mark = "url="
 	for i := 0; i+len(mark) <= len(value); i++ {
-		if !ascii.HasPrefixFold(value[i:], mark) || i > 0 && !strings.ContainsRune("; ,\t", rune(value[i-1])) {
+		if !ascii.HasPrefixFold(value[i:], mark) ||
+			i > 0 && strings.IndexByte("; ,\t", value[i-1]) < 0 {
 			continue
 		}
 		before, address, after := value[:i+len(mark)], value[i+len(mark):], ""
