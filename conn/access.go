@@ -66,7 +66,7 @@ type AccessEntry struct {
 	Line []byte
 
 	// Hijacked says that the handler has taken the connection over. Duration is then the time until
-	// the end of the connection, or of the http.Handler. CloseCode is that of a WebSocket; 0:
+	// the end of the connection, or of the http.Handler. CloseCode is a WebSocket's; 0:
 	// unknown.
 	Hijacked  bool
 	CloseCode int
@@ -118,7 +118,7 @@ func (x *exchange) accessLog() AccessLog {
 	return x.set.AccessLog
 }
 
-// LogTo gives the request's line to another access log than that of Config. All access logs of a
+// LogTo gives the request's line to another access log than Config's. All access logs of a
 // server share one count of rounds (see Share), since a connection has one Share.
 func (r RequestLayer) LogTo(log AccessLog) { r.log = log }
 

@@ -276,7 +276,7 @@ func (d *Duplex) End() error {
 func (d *Duplex) Held() int { return d.x.via.held() }
 
 // SendHeld writes as much of what is held as there is room for, and returns how many bytes are
-// left. The error is that of this write or of an earlier one.
+// left. The error is from this write or an earlier one.
 func (d *Duplex) SendHeld() (left int, err error) { return d.x.via.sendHeld() }
 
 // Await waits until one of the sources is ready, at most limit; negative: without limit. With read

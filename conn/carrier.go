@@ -18,7 +18,7 @@ import (
 type carrier interface {
 	// readBody reads a piece of the request's body, decoded, and waits for it if wait is set. The
 	// end is io.EOF, perhaps along with the last piece. After stream.ErrWouldBlock and after
-	// loop.ErrDeadlineExceeded, which is that of a handler's deadline, it can be called again. Any
+	// loop.ErrDeadlineExceeded, when a handler's deadline has passed, it can be called again. Any
 	// other error is the body's from then on.
 	readBody(p []byte, wait bool) (int, error)
 

@@ -75,7 +75,7 @@ func (r *Request) has(name string) bool {
 // ServeContent answers with size bytes of content, or the ranges of it that the client asks for
 // (RFC 9110 section 14), and returns the status: 200, 206, 304, 412 or 416. An ETag that the
 // handler has set, and modified, unless that is the zero time, are the state that Precondition
-// compares. The media type is Content-Type, or else that of the name's extension.
+// compares. The media type is Content-Type, or else the type of the name's extension.
 //
 // An *os.File, or another File, is sent by sendfile. Other content is read on the request's thread,
 // which may wait in ReadAt for what lwango can wait for; what blocks, such as a slow disk, holds up

@@ -81,8 +81,8 @@ func (w ResponseLayer) UseEncoded(coding string) bool {
 }
 
 // BodySize returns the length of the body in bytes, before SetEncoder, for a HeadHook. It is -1 if
-// the server does not know it. For HEAD it is that of the body that GET would get; 0 if the handler
-// has not said it.
+// the server does not know it. For HEAD it is the size of the body that GET would get; 0 if the
+// handler has not said it.
 func (w ResponseLayer) BodySize() int64 {
 	if w.req.head.Method == http1.HEAD {
 		if n, ok := w.declared(); ok {
@@ -92,8 +92,8 @@ func (w ResponseLayer) BodySize() int64 {
 	return w.size
 }
 
-// ContentType returns the type that the head is going to have, for a HeadHook: that of the header,
-// or the one that the server adds if there is none; "" if it adds none.
+// ContentType returns the type that the head is going to have, for a HeadHook: the one in the
+// header, or the one that the server adds if there is none; "" if it adds none.
 func (w *Response) ContentType() string {
 	if i := w.header.index("Content-Type", 0); i >= 0 {
 		return w.header.fields[i].Value

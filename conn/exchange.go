@@ -27,7 +27,7 @@ type exchange struct {
 
 	began    time.Time
 	unheard  bool         // the client left before the head went out, which ended a wait of the handler
-	entry    *AccessEntry // that of logAccess, used again; nil before the first
+	entry    *AccessEntry // for logAccess, used again; nil before the first
 	crowds   AccessLog    // has too many lines of this connection; nil: none has
 	upstream upstream
 	duplex   *Duplex
@@ -102,7 +102,7 @@ func (x *exchange) rest() {
 
 // strand leaves the exchange to a function that still runs off the loop and may hold it. The
 // function may read what has come of the request. It must not reach the connection, which goes on
-// with another exchange or ends; then its descriptor's number may soon be that of another client.
+// with another exchange or ends; then its descriptor's number may soon be another client's.
 func (x *exchange) strand() {
 	x.count(0)
 	x.canceled(loop.ErrClientGone)

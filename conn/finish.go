@@ -373,7 +373,7 @@ func (w *Response) runHooks(status int, first []byte) {
 // Inform sends an interim response at once: a status of 1xx, but not 101, which is a final one. It
 // does nothing if the head of the response has gone out, or if the client speaks HTTP/1.0, which
 // has no interim responses (RFC 9110 section 15.2). Fields that are not valid, or that frame a
-// message, are left out. The error is that of writing; header may be nil.
+// message, are left out. An error is from writing; header may be nil.
 func (w *Response) Inform(status int, header *Header) error {
 	w.live()
 	if w.phase != open || status < 100 || status > 199 || status == 101 {

@@ -20,9 +20,9 @@ const maxFormSize = 10 << 20
 var ErrNoForm = errors.New("request body is not a form of that type")
 
 // Form returns the fields of an urlencoded body of at most 10 MiB (else ErrBodyTooLarge), followed
-// by those of the query. If the body is of any other type, it returns those of the query alone. It
-// reads the body once and keeps the result. If the handler has read it before, the error is
-// ErrBodyRead.
+// by those of the query. If the body is of any other type, it returns the parameters of the query
+// alone. It reads the body once and keeps the result. If the handler has read it before, the error
+// is ErrBodyRead.
 func (r *Request) Form() (url.Values, error) {
 	if r.over() {
 		return nil, ErrComplete
@@ -152,7 +152,7 @@ func (r *Request) mediaType() (string, map[string]string) {
 // An error is the last thing that is yielded: ErrNoForm for a body of another type, a *BindError
 // for one that is malformed, or that of Body.Read, such as ErrBodyTooLarge. Reading a part fails
 // for the same reasons, or since what is decoded of it, quoted-printable, is malformed; then Parts
-// yields the error next. The limit is that of the body, max_body_size or Body.SetLimit; the number
+// yields the error next. The limit is the body's, max_body_size or Body.SetLimit; the number
 // of parts has none. Parts is called once for a request: what has passed is gone. If the handler
 // has read from the body before, the error is ErrBodyRead.
 //

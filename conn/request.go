@@ -156,7 +156,7 @@ func (r *Request) Proto() string {
 	return "HTTP/1.1"
 }
 
-// Host returns the effective authority: what a trusted proxy says (Config.Proxies), else that of
+// Host returns the effective authority: what a trusted proxy says (Config.Proxies), else the one of
 // the target if it has one, else the Host field (RFC 9112 section 3.3). It may have a port.
 func (r *Request) Host() string { return r.string(r.head.Host) }
 
@@ -203,8 +203,8 @@ func (r *Request) ContentLength() int64 {
 }
 
 // RemoteAddr returns the client's address; the zero AddrPort on UNIX sockets. Where trusted proxies
-// are in front (Config.Proxies), it is that of their client, as far as they say; its port is 0 if
-// they do not say it. See PeerAddr for the address of the connection itself.
+// are in front (Config.Proxies), it is the address of their client, as far as they say; its port is
+// 0 if they do not say it. See PeerAddr for the address of the connection itself.
 func (r *Request) RemoteAddr() netip.AddrPort {
 	if r.client.IsValid() {
 		return r.client
@@ -392,8 +392,8 @@ func (r RequestLayer) IDView() []byte {
 // idKey is the key of an id in the context of an http.Request.
 type idKey struct{}
 
-// RequestID returns the id of the request that ctx belongs to (see Request.ID), for an http.Handler;
-// "" if ctx is not that of such a request. Any goroutine may call it.
+// RequestID returns the id of the request that ctx belongs to (see Request.ID), for an
+// http.Handler; "" if ctx is not such a request's. Any goroutine may call it.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(idKey{}).(string)
 	return id

@@ -275,8 +275,8 @@ func (p *port) attach(c *connection, fd int, b loop.Body, timeout time.Duration)
 	return err
 }
 
-// refresh sets date and fields for this second. The loop's time is that of its turn, so the text is
-// right even after the loop has slept.
+// refresh sets date and fields for this second. The loop's time stands still during a turn, so the
+// text is right even after the loop has slept.
 func (p *port) refresh(set *settings) {
 	now := p.loop.Time()
 	if sec := now.Unix(); sec != p.second || set != p.set {

@@ -31,7 +31,7 @@ type Tally struct {
 	Routes []RouteTally
 }
 
-// RouteTally counts the requests of one route, or of none. Its size is a multiple of that of a
+// RouteTally counts the requests of one route, or of none. Its size is a multiple of a
 // cache line.
 type RouteTally struct {
 	Status [6]int64 // answers by the first digit of their status; 0: the client left before one

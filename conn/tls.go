@@ -162,11 +162,11 @@ func (p *port) noteHandshake(t *turn, err error) {
 	}
 }
 
-// negotiate runs conn's handshake, over below, on a goroutine of its own, and does the input and output
-// for it until it has ended. The thread waits meanwhile, and the loop does not: what a full
-// handshake computes takes as long as 30 requests, and a callback of the configuration may wait
-// for something. It reports whether the handshake has ended by itself; if not, the error is that of
-// the wait.
+// negotiate runs conn's handshake, over below, on a goroutine of its own, and does the input and
+// output for it until it has ended. The thread waits meanwhile, and the loop does not: what a full
+// handshake computes takes as long as 30 requests, and a callback of the configuration may wait for
+// something. It reports whether the handshake has ended by itself; if not, the error is from the
+// wait.
 func (t *turn) negotiate(
 	below *transport, conn *tls.Conn, g *greeting, until time.Time,
 ) (ended bool, err error) {
@@ -274,9 +274,9 @@ func (n *negotiation) SetReadDeadline(time.Time) error { return os.ErrNoDeadline
 // SetWriteDeadline implements net.Conn, like SetDeadline.
 func (n *negotiation) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// ofCallback reports whether err, with which a handshake has ended, is that of a function of the
-// tls.Config, such as GetCertificate. crypto/tls passes these on as they are; its own errors speak of
-// tls, and input and output are the thread's.
+// ofCallback reports whether err, with which a handshake has ended, comes from a function of the
+// tls.Config, such as GetCertificate. crypto/tls passes these on as they are; its own errors speak
+// of tls, and input and output are the thread's.
 func ofCallback(err error) bool {
 	return !strings.Contains(err.Error(), "tls: ") && !errors.Is(err, net.ErrClosed) &&
 		!errors.Is(err, context.Canceled) && err != errEarly

@@ -41,7 +41,7 @@ type turn struct {
 	// Output.
 	out      []byte // not written yet
 	writeErr error  // sticky
-	severed  bool   // writeErr is that of abort, and the client may still take what came before
+	severed  bool   // writeErr is from abort, and the client may still take what came before
 	unsent   int    // bytes that the kernel had not sent when writeErr was set
 
 	// The present answer.

@@ -127,8 +127,8 @@ func (r *Request) CloseFD(fd int) error {
 	return r.Thread.CloseFD(fd)
 }
 
-// Go starts f as a thread on the same loop, within the present scope: that of the innermost call of
-// Scope, or else that of the whole request, which waits for f before it ends. An error or a panic
+// Go starts f as a thread on the same loop, within the present scope: the innermost call of
+// Scope, or else the whole request, which waits for f before it ends. An error or a panic
 // of f cancels the other threads of the scope, and ends the handler's waits until it joins them. An
 // error that the handler does not take with Join makes the answer a 500. When the client leaves,
 // the waits of all threads end. Of f and the handler only one runs at a time, so they share
@@ -150,7 +150,7 @@ func (r *Request) Join() error {
 func (r *Request) Cancel() { r.Thread.Cancel() }
 
 // Scope runs f with a scope of its own for the threads that f starts with Go, and returns when
-// these have ended. The error is that of f, or theirs if f has none. If f fails, or panics, they
+// these have ended. The error is f's, or theirs if f has none. If f fails, or panics, they
 // are canceled.
 func (r *Request) Scope(f func() error) error {
 	if r.over() {

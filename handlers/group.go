@@ -34,7 +34,7 @@ func (g *Group) add(layers []Middleware) {
 	}
 }
 
-// Group makes a group within g: its prefix stands behind that of g, its layers are within those of
+// Group makes a group within g: its prefix stands behind g's, its layers are within those of
 // g.
 func (g *Group) Group(prefix string, layers ...Middleware) *Group {
 	g.begin()

@@ -167,7 +167,7 @@ func (t *hostTable) addAddr(host string, to *site) error {
 	return enter(t.addrs, addr, host, to)
 }
 
-// checkName refuses a name that can never equal that of a Host field. The error gives the most
+// checkName refuses a name that can never be in a Host field. The error gives the most
 // likely reason.
 func checkName(name string) error {
 	switch {

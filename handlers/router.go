@@ -147,7 +147,7 @@ func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 }
 
 // Lookup says where a request for that host and path goes which comes by the listener of that name,
-// over TLS or not: the index of the site in NewRouter's argument, and that of the route in the site;
+// over TLS or not: the index of the site in NewRouter's argument, and the index of the route in the site;
 // -1 where there is none. If a pattern answers, route is -1, too. path is decoded and clean, and was
 // made of raw.
 func (r *Router) Lookup(listener string, secure bool, method, host, path, raw string) (site, route int,
@@ -218,7 +218,7 @@ func (s *site) serve(req *conn.Request, resp *conn.Response) int {
 	}
 }
 
-// choose calls the handler of a pattern, or that of the route t, if it is not nil.
+// choose calls the handler of a pattern, or of the route t, if that is not nil.
 func (s *site) choose(t *target, req *conn.Request, resp *conn.Response) int {
 	all := s.patterns.ready()
 	switch f := all.find(req); {

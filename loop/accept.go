@@ -181,7 +181,7 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 	}
 }
 
-// passing reports whether an error is that of a single connection and not of the listener
+// passing reports whether an error concerns a single connection and not the listener
 // (accept(2), "Error handling").
 func passing(errno syscall.Errno) bool {
 	switch errno {

@@ -123,7 +123,7 @@ func (l *Loop) ask(d *Descriptor, op int, events uint16) error {
 	return nil
 }
 
-// remove takes d out of epoll. It comes before every close but that of a sole socket (see
+// remove takes d out of epoll. It comes before every close, except of a sole socket (see
 // CloseDescriptor): if the description lives on elsewhere (dup, fork), close does not take it out
 // of epoll, and its events go on.
 func (l *Loop) remove(d *Descriptor) {

@@ -12,7 +12,7 @@ import (
 // The methods here do what their system calls do, and wait where these would: they try, await on
 // EAGAIN, and try again. The descriptor must be non-blocking and not the thread's own; AwaitRead
 // says what else holds for it. d limits each wait; if it is negative, there is no limit. The errors
-// are those of AwaitRead, and that of the call as an *os.SyscallError.
+// are those of AwaitRead, and the error of the call as an *os.SyscallError.
 
 // ReadFD reads from fd, as read(2): at least one byte, if p is not empty. At the end of the input
 // the error is io.EOF.

@@ -175,10 +175,10 @@ func (t *Thread) Await(d time.Duration, f func(ctx context.Context) error) error
 }
 
 // AwaitAll waits until all of the promises are settled, for d at most, or without limit if d is
-// negative; t is the calling thread. It returns all that there is, in the order given: a value or an
-// error of each promise. A promise that fails does not end the wait. For one that is not settled
-// when the wait ends, the error is that of the wait, one of Thread.AwaitAny's. errors.Join makes one
-// error of them, which is nil if all have values.
+// negative; t is the calling thread. It returns all that there is, in the order given: a value or
+// an error of each promise. A promise that fails does not end the wait. For one that is not settled
+// when the wait ends, the error is the wait's, see Thread.AwaitAny. errors.Join makes one error of
+// them, which is nil if all have values.
 func AwaitAll[T any](t *Thread, d time.Duration, promises ...*Promise[T]) ([]T, []error) {
 	sources := make([]Source, len(promises))
 	for i, p := range promises {

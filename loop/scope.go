@@ -30,8 +30,8 @@ type scope struct {
 }
 
 // Go starts f as a thread within t's scope, on the same loop. Whatever happens, the thread ends
-// before the scope closes. The scope is that of the innermost call of Scope that t is in, or else
-// that of t's whole body; the scope of a Request is that of its handler. Threads that deferred
+// before the scope closes. The scope is the innermost call of Scope that t is in, or else
+// t's whole body; the scope of a Request is its handler. Threads that deferred
 // calls start are waited for, too.
 //
 // If f returns an error or panics, the other threads of the scope are canceled, and so is t until

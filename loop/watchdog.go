@@ -174,7 +174,7 @@ func (w *Watchdog) anyAwake() bool {
 func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration, again bool) {
 	stack, suspended := culprit(c.pulse.name)
 	if stack == nil || c.pulse.state.Load() != marked {
-		return // if it has moved meanwhile, the stack may be that of another thread
+		return // if it has moved meanwhile, it may be another thread's stack
 	}
 	for place, at := range w.logged {
 		if now.Sub(at) >= quiet {
