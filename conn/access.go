@@ -55,6 +55,13 @@ type AccessEntry struct {
 	Upstream                    string
 	UpstreamFirst, UpstreamTime time.Duration
 
+	// UpstreamTries is how many times an upstream was tried, UpstreamConnect the time that the last
+	// connection has taken (0: it was a kept one), and UpstreamAddress where it leads, which names of
+	// hosts do not tell.
+	UpstreamTries   int
+	UpstreamConnect time.Duration
+	UpstreamAddress string
+
 	// The first KiB of each.
 	Target    []byte
 	Host      []byte
@@ -126,12 +133,22 @@ func (r RequestLayer) LogTo(log AccessLog) { r.log = log }
 type upstream struct {
 	name         string
 	first, whole time.Duration
+
+	tries   int
+	connect time.Duration
+	address string
 }
 
 // SetUpstream notes, for the access log, which upstream has been asked, and how long it has taken:
 // see AccessEntry. What a handler does that is asked (Ask) is not noted.
 func (r RequestLayer) SetUpstream(name string, first, whole time.Duration) {
-	r.x.upstream = upstream{name, first, whole}
+	r.x.upstream = upstream{name: name, first: first, whole: whole}
+}
+
+// SetAttempts notes what else the access log says of it, behind SetUpstream.
+func (r RequestLayer) SetAttempts(tries int, connect time.Duration, address string) {
+	u := &r.x.upstream
+	u.tries, u.connect, u.address = tries, connect, address
 }
 
 // describe makes e the entry of the present request. (A literal would be made elsewhere and copied.)
@@ -142,6 +159,7 @@ func (x *exchange) describe(e *AccessEntry) {
 	e.Status, e.Bytes = x.resp.status, x.sentBody()
 	if u := &x.upstream; u.name != "" {
 		e.Upstream, e.UpstreamFirst, e.UpstreamTime = u.name, u.first, u.whole
+		e.UpstreamTries, e.UpstreamConnect, e.UpstreamAddress = u.tries, u.connect, u.address
 	}
 	if x.c.tls != nil {
 		t := x.c.transport()

@@ -97,6 +97,7 @@ func (c *call) chunked() bool { return c.Length < 0 }
 func (c *call) Finish() int {
 	if c.Status == http.StatusSwitchingProtocols {
 		c.Req.Layer().SetUpstream(c.Up.Asked()) // the access log's entry is made as the tunnel begins
+		c.Req.Layer().SetAttempts(c.Up.Attempts())
 		return c.tunnel(c.rest)
 	}
 	if err := c.Flow.Drain(true); err != nil {

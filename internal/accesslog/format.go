@@ -80,6 +80,15 @@ var logFields = map[string]logField{
 	"upstream": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return appendOrDash(b, e.Upstream, c.limit)
 	},
+	"upstream_address": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, e.UpstreamAddress, c.limit)
+	},
+	"upstream_tries": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return strconv.AppendInt(b, int64(e.UpstreamTries), 10)
+	},
+	"upstream_connect": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendSecondsOrDash(b, e.UpstreamConnect)
+	},
 	"upstream_first_byte": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return appendSecondsOrDash(b, e.UpstreamFirst)
 	},
@@ -178,6 +187,15 @@ func appendJSON(b []byte, e *conn.AccessEntry, c *clock) []byte {
 	b = appendSeconds(b, e.Duration)
 	if e.Upstream != "" {
 		b = appendMember(b, "upstream", e.Upstream, c.limit)
+		if e.UpstreamTries > 0 {
+			b = appendMember(b, "upstream_address", e.UpstreamAddress, c.limit)
+			b = append(b, `,"upstream_tries":`...)
+			b = strconv.AppendInt(b, int64(e.UpstreamTries), 10)
+			if e.UpstreamConnect > 0 {
+				b = append(b, `,"upstream_connect":`...)
+				b = appendSeconds(b, e.UpstreamConnect)
+			}
+		}
 		if e.UpstreamFirst > 0 {
 			b = append(b, `,"upstream_first_byte":`...)
 			b = appendSeconds(b, e.UpstreamFirst)

@@ -70,6 +70,36 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 				"site", u.Site, "route", u.Route, "address", u.Address, "state", st.name)
 		}
 	}
+	t.family("lwango_upstream_requests_total", "counter", "Requests sent to the address, of all routes.")
+	for _, u := range s.Upstreams {
+		t.sample("lwango_upstream_requests_total", float64(u.Requests),
+			"site", u.Site, "route", u.Route, "address", u.Address)
+	}
+	t.family("lwango_upstream_failures_total", "counter", "Requests that the address has failed, by kind.")
+	for _, u := range s.Upstreams {
+		for _, k := range []struct {
+			name string
+			n    int64
+		}{{"connect", u.Failures.Connect}, {"silent", u.Failures.Silent}, {"status", u.Failures.Status}} {
+			t.sample("lwango_upstream_failures_total", float64(k.n),
+				"site", u.Site, "route", u.Route, "address", u.Address, "kind", k.name)
+		}
+	}
+	const first = "lwango_upstream_first_byte_seconds"
+	t.family(first, "histogram", "Time until the answer of the address begins.")
+	for _, u := range s.Upstreams {
+		sum := int64(0)
+		for i, n := range u.Times {
+			sum += n
+			le := "+Inf"
+			if i < UpstreamBounds {
+				le = strconv.FormatFloat((FirstBound << i).Seconds(), 'g', -1, 64)
+			}
+			t.sample(first+"_bucket", float64(sum), "site", u.Site, "route", u.Route, "address", u.Address, "le", le)
+		}
+		t.sample(first+"_sum", u.Spent, "site", u.Site, "route", u.Route, "address", u.Address)
+		t.sample(first+"_count", float64(sum), "site", u.Site, "route", u.Route, "address", u.Address)
+	}
 	t.family("lwango_upstream_waiting", "gauge", "Requests that wait for a connection.")
 	for _, u := range s.Upstreams {
 		t.sample("lwango_upstream_waiting", float64(u.Waiting),

@@ -156,7 +156,26 @@ type Upstream struct {
 	Active  int `json:"active"`
 	Idle    int `json:"idle"`
 	Waiting int `json:"waiting"` // requests that wait for a connection
+
+	// Since the address is known, attempts in vain included.
+	Requests int64    `json:"requests"`
+	Failures Failures `json:"failures"`
+	Spent    float64  `json:"first_byte_seconds"` // from the slot to the first byte of the answer
+	Times    []int64  `json:"first_byte_times"`   // by UpstreamBounds; the last one: longer than all
 }
+
+// Failures are those of an upstream, by kind.
+type Failures struct {
+	Connect int64 `json:"connect"` // no connection
+	Silent  int64 `json:"silent"`  // cut, or stood still, before a byte of the answer
+	Status  int64 `json:"status"`  // one of fail_status, or of retry
+}
+
+// The bounds of Upstream.Times: FirstBound, and each twice the one before, as those of Route.Times.
+const (
+	UpstreamBounds = 19
+	FirstBound     = 64 * time.Microsecond
+)
 
 // Upstreams are those of a handler. Any goroutine may call the methods at any time.
 type Upstreams interface {

@@ -223,6 +223,7 @@ func (c *Call) Free() {
 	c.Close()
 	if c.Req != nil { // a tunnel has given up the request, whose entry was made before
 		c.Req.Layer().SetUpstream(c.Up.Asked())
+		c.Req.Layer().SetAttempts(c.Up.Attempts())
 	}
 	c.Flow.Drop()
 }

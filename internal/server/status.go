@@ -130,12 +130,12 @@ func (s *observed) common() *status.Snapshot {
 	out.Handshakes.Taken, out.Handshakes.Waiting = conn.Handshakes()
 	out.Passwords.Taken, out.Passwords.Waiting = auth.Waiting()
 	out.HeapBytes, out.Goroutines = int64(memory[0].Value.Uint64()), int(memory[1].Value.Uint64())
-	seen := map[status.Upstream]bool{}
+	seen := map[[3]string]bool{}
 	if all := s.upstreams.Load(); all != nil {
 		for _, r := range *all {
 			for _, u := range r.Report() {
 				u.Site, u.Route = r.Site, r.Route
-				id := status.Upstream{Site: u.Site, Route: u.Route, Address: u.Address}
+				id := [3]string{u.Site, u.Route, u.Address}
 				if !seen[id] {
 					seen[id] = true
 					out.Upstreams = append(out.Upstreams, u)

@@ -19,6 +19,7 @@
 //	check.go    Check: requests of the server's own, by which it finds out which addresses work
 //	circuit.go  addresses of which too large a share of requests fails
 //	renew.go    further rounds for a request that has tried all addresses
+//	count.go    what is counted at an address
 //	state.go    addresses that an operator has drained or disabled
 //	health.go   which addresses requests pass over for a while
 //	address.go  an address as the configuration writes it

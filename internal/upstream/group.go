@@ -287,6 +287,7 @@ func (l *Lease) release(k kept, limit time.Duration) {
 	m.active--
 	l.letGo(m.peer)
 	l.ended = time.Now()
+	l.count()
 	report := l.judge()
 	switch {
 	case k.stream == nil:
@@ -352,7 +353,8 @@ func (l *Lease) take() bool {
 		m.closeOldest() // it has the slot that the request wants
 	}
 	now := time.Now()
-	l.outcome = unknown
+	l.outcome, l.taken, l.connecting, l.reached = unknown, now, 0, false
+	l.tries++
 	if g.Circuit != nil {
 		l.probes = m.circuit.enter(now)
 	}

@@ -73,10 +73,14 @@ type Lease struct {
 
 	mux *http2client.Stream // in the place of a connection; nil: none
 
-	outcome outcome // of the slot
-	probes  bool    // the slot tells whether a circuit is to be closed
-	rounds  int     // times that all upstreams were tried in vain
-	paused  int     // of rounds, those after which there was a pause
+	outcome    outcome       // of the slot
+	tries      int           // slots that the lease has had
+	taken      time.Time     // the slot was given
+	reached    bool          // there is, or was, a connection
+	connecting time.Duration // the time that this has taken
+	probes     bool          // the slot tells whether a circuit is to be closed
+	rounds     int           // times that all upstreams were tried in vain
+	paused     int           // of rounds, those after which there was a pause
 
 	// For Asked.
 	last                *member // that had a slot
@@ -126,6 +130,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		l.last, l.many = p, l.others+len(l.tried) > 0
 		if l.kept.stream != nil {
 			if s := l.kept.use(l.loop); s != nil {
+				l.reached = true
 				return s, true, nil
 			}
 			// The kept connection has ended, and others that were kept with it probably have, too.
@@ -146,7 +151,11 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 				err = l.secure(s, begin.Add(share))
 			}
 		}
-		rest -= time.Since(begin)
+		took := time.Since(begin)
+		rest -= took
+		if err == nil {
+			l.reached, l.connecting = true, took
+		}
 		switch {
 		case err == nil && s == nil:
 			return nil, used, nil

@@ -51,6 +51,7 @@ type peer struct {
 	older    atomic.Bool // the last connection by ALPN is one of HTTP/1.1
 
 	waiting queue
+	counted counted
 	health
 	wake *time.Timer // when it is to be used again; nil: it was never avoided
 

@@ -19,6 +19,7 @@ func (g *Group) Report() (all []metrics.Upstream) {
 			if m.part == p {
 				row.Up = row.Up || !m.out() && m.avoid.IsZero() && m.circuit.until.IsZero()
 				row.Active += m.active
+				m.counted.add(&row)
 				row.Idle += len(m.idle)
 				row.Waiting = max(row.Waiting, m.peer.waiting.len())
 			}

@@ -1,0 +1,62 @@
+package upstream
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/lwango/lwango/internal/metrics"
+)
+
+// counted is what was counted at an address, for all routes, since it is known. The pool's lock guards
+// it.
+type counted struct {
+	slots    int64 // that were given back: requests, and attempts in vain
+	failures metrics.Failures
+	spent    time.Duration // until the answer began
+	times    [metrics.UpstreamBounds + 1]int64
+}
+
+// count counts the slot that the lease gives back.
+func (l *Lease) count() {
+	c := &l.at.counted
+	c.slots++
+	spoke := l.spoke.After(l.taken)
+	if spoke {
+		d := l.spoke.Sub(l.taken)
+		c.spent += d
+		c.times[min(bits.Len64(uint64(max(d-1, 0))/uint64(metrics.FirstBound)), metrics.UpstreamBounds)]++
+	}
+	switch {
+	case l.outcome != failed:
+	case spoke:
+		c.failures.Status++
+	case l.reached:
+		c.failures.Silent++
+	default:
+		c.failures.Connect++
+	}
+}
+
+// add adds what was counted to a row.
+func (c *counted) add(row *metrics.Upstream) {
+	row.Requests += c.slots
+	row.Failures.Connect += c.failures.Connect
+	row.Failures.Silent += c.failures.Silent
+	row.Failures.Status += c.failures.Status
+	row.Spent += c.spent.Seconds()
+	if row.Times == nil {
+		row.Times = make([]int64, len(c.times))
+	}
+	for i, n := range c.times {
+		row.Times[i] += n
+	}
+}
+
+// Attempts returns what the access log says besides Asked: how many times an upstream was tried, the
+// time that the last connection has taken (0: it was a kept one), and the address that was tried last.
+func (l *Lease) Attempts() (tries int, connect time.Duration, address string) {
+	if l.last == nil {
+		return 0, 0, ""
+	}
+	return l.tries, l.connecting, l.last.address
+}
