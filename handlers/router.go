@@ -147,7 +147,7 @@ func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 }
 
 // Lookup says where a request for that host and path goes which comes by the listener of that name,
-// over TLS or not: the index of the site in NewRouter's argument, and the index of the route in the site;
+// over TLS or not: the index of the site in NewRouter's argument, and of the route in the site;
 // -1 where there is none. If a pattern answers, route is -1, too. path is decoded and clean, and was
 // made of raw.
 func (r *Router) Lookup(listener string, secure bool, method, host, path, raw string) (site, route int,

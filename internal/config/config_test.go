@@ -433,3 +433,12 @@ func FuzzConfig(f *testing.F) {
 		}
 	})
 }
+
+// TestNoTime: -1 is none for grace, drain and watchdog, as it is for limits.
+func TestNoTime(t *testing.T) {
+	t.Parallel()
+	c := must.Get(source().Parse("t.conf", "grace = -1\ndrain = -1\nwatchdog = -1\n"))(t)
+	if c.Grace != 0 || c.Drain != 0 || c.Watchdog > 0 {
+		t.Errorf("grace %v, drain %v, watchdog %v", c.Grace, c.Drain, c.Watchdog)
+	}
+}
