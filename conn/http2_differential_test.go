@@ -37,7 +37,7 @@ func FuzzHTTP2Differential(f *testing.F) {
 		}
 	}
 	for _, script := range []string{ // what it has found, in the servers or itself
-		"0000.B0", "\xdd70C0", "0Cy20", "+0002\xbf809", "0$0080C08",
+		"0000.B0", "\xdd70C0", "0Cy20", "+0002\xbf809", "0$0080C08", "000070/9\x8f(", "Z007",
 	} {
 		f.Add([]byte(script))
 	}
@@ -382,6 +382,8 @@ var ends2 = []end2{
 	{"trailer", "GOAWAY STREAM_CLOSED", "", "net/http looks at malformed fields before the stream"},
 	{"block", "GOAWAY COMPRESSION_ERROR", "",
 		"a new size of the table behind fields (RFC 7541 section 4.2), which an empty one of net/http takes"},
+	{"update", "GOAWAY PROTOCOL_ERROR", "",
+		"of an idle stream (RFC 9113 section 5.1); net/http first looks at the increment, which is 0"},
 	{"cut request", "", "GOAWAY PROTOCOL_ERROR", "net/http reads no more of a malformed one"},
 	{"other", "GOAWAY PROTOCOL_ERROR", "end", "no length of padding: net/http just closes"},
 	{"priority", "", "GOAWAY FRAME_SIZE_ERROR", "a stream error (RFC 9113 section 6.3)"},
