@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -79,7 +80,9 @@ func TestStreamReload(t *testing.T) {
 	echoes(t, old, "still", "still")
 	echoes(t, fresh, "here", "here")
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
-		Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", filepath.Join(dir, "http")) }}}
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return net.Dial("unix", filepath.Join(dir, "http"))
+		}}}
 	metrics := func() string {
 		resp := must.Get(client.Get("http://x/metrics"))(t)
 		defer resp.Body.Close()
