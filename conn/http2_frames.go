@@ -203,10 +203,12 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 	if late || s.flags&leaving != 0 || s.active >= s.set.MaxStreams {
 		// Not processed, so the client may send it again. The table has to follow.
 		var dropped http2.Fields
+		dropped.Reset(trailerSize)
 		if s.Decode(block, &dropped) != nil {
 			return http2.CompressionError
 		}
 		if late {
+			s.lateTrailer(id, ends, &dropped)
 			return http2.NoError
 		}
 		if !ends {
@@ -238,9 +240,12 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 	return http2.NoError
 }
 
+// trailerSize is how many bytes of fields a trailer section may have.
+const trailerSize = 8 << 10
+
 func (s *session) trailer(st *h2stream, ends bool, block []byte) http2.Code {
 	trailer := new(http2.Fields)
-	trailer.Reset(8 << 10)
+	trailer.Reset(trailerSize)
 	if s.Decode(block, trailer) != nil {
 		return http2.CompressionError
 	}

@@ -18,11 +18,13 @@ import (
 // What was on its way when the client was told is no mistake (RFC 9113 section 5.1). It is no more
 // than credit.
 type remnant struct {
-	id     uint32
-	told   bool          // to stop
-	left   int64         // bytes that may come before it is told
-	credit int64         // bytes that may come at all
-	until  time.Duration // on the loop's clock: when it is told at the latest, or, if it was, forgotten
+	id       uint32
+	told     bool          // to stop; until then its mistakes are those of an open stream
+	left     int64         // bytes that may come before it is told
+	credit   int64         // bytes that may come at all
+	expected int64         // what is missing of its Content-Length; -1: unknown
+	window   int64         // how much content the client would take
+	until    time.Duration // on the loop's clock: when it is told at the latest, or, if it was, forgotten
 }
 
 // maxRemnants is how many remnants a session keeps. The oldest one makes way for a new one.
@@ -34,7 +36,7 @@ const never = time.Duration(1<<63 - 1)
 // drain keeps a remnant of the stream, whose answer is complete and whose body is not.
 func (s *session) drain(st *h2stream) {
 	b := &st.body
-	r := remnant{id: st.ID, left: drainLimit, credit: b.flow.Credit}
+	r := remnant{id: st.ID, left: drainLimit, credit: b.flow.Credit, expected: b.expected, window: st.Window}
 	more := drainLimit + 1 - r.credit
 	if more <= 0 || b.expected > drainLimit {
 		more = 0
@@ -86,10 +88,15 @@ func (s *session) tell(r *remnant) {
 	}
 }
 
+// remnant returns the index of the remnant of a closed stream, -1 if there is none.
+func (s *session) remnant(id uint32) int {
+	return slices.IndexFunc(s.remnants, func(r remnant) bool { return r.id == id })
+}
+
 // late acts on a frame of the closed stream id, if there is a remnant of it, and reports whether
 // there is.
 func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code) {
-	i := slices.IndexFunc(s.remnants, func(r remnant) bool { return r.id == h.Stream })
+	i := s.remnant(h.Stream)
 	if i < 0 {
 		return false, http2.NoError
 	}
@@ -106,23 +113,37 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 		r.left -= int64(h.Length)
 		r.credit -= int64(h.Length)
 		r.until = s.patience()
+		n := int64(len(payload))
+		wrong := r.expected >= 0 && n > r.expected || over && n < r.expected
+		if r.expected >= 0 {
+			r.expected = max(r.expected-n, 0)
+		}
 		if r.credit < 0 {
 			s.resetStream(r.id, http2.FlowControlError)
 			over = true
+		} else if wrong && !r.told {
+			s.resetStream(r.id, http2.ProtocolError)
+			r.told = true
 		} else if !over && (r.left < 0 || r.credit == 0) {
 			s.tell(r)
 		}
-	case http2.Headers: // the trailer section, of which the table must know
-		over, code = true, s.block(h, payload)
+	case http2.Headers: // the trailer section: see lateTrailer
+		return true, s.block(h, payload)
 	case http2.RSTStream:
 		over = true
 	case http2.WindowUpdate:
-		if r.told || http2.Uint32(payload)&^(1<<31) > 0 {
+		n := int64(http2.Uint32(payload) &^ (1 << 31))
+		r.window += n
+		switch { // half-closed: errors all the same (section 6.9)
+		case r.told || n > 0 && r.window <= http2.LargestWindow:
 			return true, http2.NoError
+		case n == 0:
+			s.resetStream(r.id, http2.ProtocolError)
+		default:
+			s.resetStream(r.id, http2.FlowControlError)
 		}
 		r.told = true
-		s.Reset(r.id, http2.ProtocolError) // half-closed: an error all the same (section 6.9)
-		return true, s.countReset()
+		return true, http2.NoError
 	default:
 		return true, http2.NoError
 	}
@@ -130,6 +151,22 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 		s.remnants = slices.Delete(s.remnants, i, i+1)
 	}
 	return true, code
+}
+
+// lateTrailer acts on a field block of a closed stream: the trailer section of what is drained.
+func (s *session) lateTrailer(id uint32, ends bool, trailer *http2.Fields) {
+	i := s.remnant(id)
+	if i < 0 {
+		return
+	}
+	r := s.remnants[i]
+	s.remnants = slices.Delete(s.remnants, i, i+1)
+	if _, ok := trailer.Request(true); !r.told && (!ok || !ends || r.expected > 0) {
+		s.resetStream(id, http2.ProtocolError)
+		if !ends {
+			s.ignore(id, r.credit)
+		}
+	}
 }
 
 // expire tells clients to stop, or forgets them, once their time is over. It returns how long it is

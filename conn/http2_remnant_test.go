@@ -54,20 +54,59 @@ func (r *raw2) resets() (all string) {
 	}
 }
 
-// TestHTTP2UpdateOfNothing: behind an answer, a stream whose client may still send has errors as before.
-func TestHTTP2UpdateOfNothing(t *testing.T) {
+// TestHTTP2LateMistakes: behind an answer, a stream whose client may still send has errors as before.
+func TestHTTP2LateMistakes(t *testing.T) {
 	t.Parallel()
-	s := start(t, modes.HTTP2, conn.Config{Handler: hello})
-	r := dial2(t, s).post(1, "/").flush()
-	if got := r.until(http2.Data); got != "frame 0 on 1" {
-		t.Fatal(got)
-	}
-	r.frame(http2.WindowUpdate, 0, 1, uint32Of(1))
-	if got := r.frame(http2.WindowUpdate, 0, 1, uint32Of(0)).resets(); got != "1 PROTOCOL_ERROR\n" {
-		t.Error(got)
-	}
-	if got := r.frame(http2.Data, http2.EndStream, 1, "x").get(3).resets(); got != "" {
-		t.Error(got)
+	trailer := block("x-a", "1")
+	for _, tt := range []struct {
+		name, length string
+		send         func(r *raw2)
+		want         string
+		open         bool // the client has not ended the stream
+	}{
+		{"update of 0", "", func(r *raw2) {
+			r.frame(http2.WindowUpdate, 0, 1, uint32Of(1)).frame(http2.WindowUpdate, 0, 1, uint32Of(0))
+		}, "1 PROTOCOL_ERROR\n", true},
+		{"window too large", "", func(r *raw2) {
+			r.frame(http2.WindowUpdate, 0, 1, uint32Of(1<<31-1))
+		}, "1 FLOW_CONTROL_ERROR\n", true},
+		{"more than Content-Length", "3", func(r *raw2) { r.frame(http2.Data, 0, 1, "four") }, "1 PROTOCOL_ERROR\n", true},
+		{"less", "3", func(r *raw2) { r.frame(http2.Data, http2.EndStream, 1, "xx") }, "1 PROTOCOL_ERROR\n", false},
+		{"less, and a trailer", "3", func(r *raw2) {
+			r.frame(http2.Data, 0, 1, "xx").frame(http2.Headers, http2.EndHeaders|http2.EndStream, 1, trailer)
+		}, "1 PROTOCOL_ERROR\n", false},
+		{"trailer that does not end", "", func(r *raw2) {
+			r.frame(http2.Headers, http2.EndHeaders, 1, trailer)
+		}, "1 PROTOCOL_ERROR\n", true},
+		{"trailer with a pseudo-header field", "", func(r *raw2) {
+			r.frame(http2.Headers, http2.EndHeaders|http2.EndStream, 1, block(":path", "/"))
+		}, "1 PROTOCOL_ERROR\n", false},
+		{"none", "3", func(r *raw2) {
+			r.frame(http2.Data, 0, 1, "x").frame(http2.Data, 0, 1, "yz").
+				frame(http2.Headers, http2.EndHeaders|http2.EndStream, 1, trailer)
+		}, "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, modes.HTTP2, conn.Config{Handler: hello})
+			var fields []string
+			if tt.length != "" {
+				fields = []string{"content-length", tt.length}
+			}
+			r := dial2(t, s).post(1, "/", fields...).flush()
+			if got := r.until(http2.Data); got != "frame 0 on 1" {
+				t.Fatal(got)
+			}
+			if tt.send(r); r.resets() != tt.want {
+				t.Errorf("want %q", tt.want)
+			}
+			if tt.open { // what is under way is no other mistake
+				r.frame(http2.Data, http2.EndStream, 1, "x")
+			}
+			if got := r.get(3).resets(); got != "" {
+				t.Error(got)
+			}
+		})
 	}
 }
 
