@@ -484,8 +484,8 @@ func TestSettings(t *testing.T) {
 		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"Trailer": "A"} }, "request_headers: Trailer is set by the server itself"},
 		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"TE": "gzip"} }, "request_headers: TE is set by the server itself"},
 		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"X-A": "1", "x-a": "2"} }, "request_headers: x-a is given twice"},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"A": "{client}"} }, `request_headers: A: "{client}": unknown placeholder {client} (known: {path}, {rest}, {uri}, {query}, {host}, {scheme}, {address}, {id})`},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"A": "x $remote_addr"} }, `request_headers: A: "x $remote_addr": unknown placeholder $remote_addr (known: {path}, {rest}, {uri}, {query}, {host}, {scheme}, {address}, {id})`},
+		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"A": "{client}"} }, `request_headers: A: "{client}": unknown placeholder {client} (known: {path}, {rest}, {prefix}, {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`},
+		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"A": "x $remote_addr"} }, `request_headers: A: "x $remote_addr": unknown placeholder $remote_addr (known: {path}, {rest}, {prefix}, {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`},
 	} {
 		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{}, func(s *proxy.Settings) {
 			s.Address = []string{"127.0.0.1:1"}
