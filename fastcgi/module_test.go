@@ -46,7 +46,7 @@ func TestBadSettings(t *testing.T) {
 			`front: "q={query}": unknown placeholder {query} (known: {path}, {rest})`},
 		{func(s *fastcgi.Settings) { s.Params = map[string]string{"A": "{remote}"} },
 			`params: A: "{remote}": unknown placeholder {remote} ` +
-				`(known: {path}, {rest}, {prefix}, {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`},
+				`(known: {path}, {rest}, {uri}, {query}, {host}, {scheme}, {address}, {id})`},
 		{func(s *fastcgi.Settings) { s.TrustedFields = []string{"X-Real-IP", "a b"} },
 			`trusted_fields: expected the name of a header field, not "a b"`},
 		{func(s *fastcgi.Settings) { s.Scripts, s.TryFiles = nil, "front" },

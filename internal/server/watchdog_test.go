@@ -28,7 +28,7 @@ func TestWatchdogSetting(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	startPoller(t)
 
-	text := func(watchdog string) string { return "threads = 2\nwatchdog = \"" + watchdog + "\"\n" }
+	text := func(watchdog string) string { return "threads = 2\nwatchdog = " + watchdog + "\n" }
 	log := make(liveLog, 1000)
 	var place atomic.Int32
 	begun, free := make(chan struct{}, 1), make(chan struct{})
@@ -47,9 +47,9 @@ func TestWatchdogSetting(t *testing.T) {
 	s := source()
 	s.Logger = logtext.Logger(t, log)
 	s.Routes = []handlers.Route{{Prefix: "/", Handler: blocking}}
-	srv := serve(t, s, text("20ms"))
+	srv := serve(t, s, text("'20ms'"))
 
-	for i, setting := range []string{"", "0s", "10ms"} {
+	for i, setting := range []string{"", "-1", "'10ms'"} {
 		place.Store(int32(i))
 		if setting != "" {
 			srv.reload(text(setting))
@@ -60,7 +60,7 @@ func TestWatchdogSetting(t *testing.T) {
 			fetch(t, srv.at)
 		}()
 		<-begun
-		if setting == "0s" {
+		if setting == "-1" {
 			if line := log.heldUp(100 * time.Millisecond); line != "" {
 				t.Errorf("place %d: %s", i, line)
 			}
