@@ -16,6 +16,19 @@ func (q *queue) push(t *Thread) {
 	q.tail = t
 }
 
+// append moves all of other behind what is in q.
+func (q *queue) append(other *queue) {
+	switch {
+	case other.empty():
+		return
+	case q.empty():
+		*q = *other
+	default:
+		q.tail.next, q.tail = other.head, other.tail
+	}
+	*other = queue{}
+}
+
 // pop takes the first thread off a queue that is not empty.
 func (q *queue) pop() *Thread {
 	t := q.head
@@ -42,11 +55,10 @@ func (l *Loop) enqueue(q *queue, t *Thread, why reason) {
 }
 
 // runQueued resumes the threads that are in the run queue now, as far as their share of the turn
-// goes. The rest goes on in the next turn. Threads that are queued meanwhile come after that.
+// goes. The rest goes on in the next turn, before those that were queued meanwhile; and before what
+// these and the rest let run in the same turn (see Soon), so that none of it keeps others waiting.
 func (l *Loop) runQueued() {
-	if l.turn.empty() {
-		l.turn, l.runq = l.runq, queue{}
-	}
+	l.turn.append(&l.runq)
 	for l.share.begin(); !l.turn.empty() && !l.share.over; {
 		if t := l.turn.pop(); t.own.flags&ended == 0 {
 			l.resume(t)

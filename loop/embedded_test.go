@@ -1,0 +1,43 @@
+package loop_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/loop"
+)
+
+// again is a thread that begins anew whenever it has ended, until it is told to stop.
+type again struct {
+	loop.Thread
+	of   *loop.Loop
+	stop *bool
+}
+
+func (a *again) Run(*loop.Thread) coro.Code { return coro.Abort }
+func (a *again) Left()                      {}
+func (a *again) Ended() {
+	if !*a.stop {
+		a.of.Begin(&a.Thread, a)
+	}
+}
+
+// TestPassedOnIsFair: threads that let each other run in the same turn, without end, do not keep
+// those of timers and events waiting.
+func TestPassedOnIsFair(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		stop := false
+		l.Go(func(th *loop.Thread) {
+			for range 2 {
+				a := &again{of: l, stop: &stop}
+				l.Begin(&a.Thread, a)
+			}
+			must.Do(t, th.Sleep(5*time.Millisecond))
+			stop = true
+			l.Stop(0)
+		})
+		mustRun(t, l)
+	})
+}
