@@ -214,14 +214,14 @@ func (x *exchange) elsewhere() bool {
 		host = host[:i]
 	}
 	t := c.transport()
-	if string(host) == t.sni || string(host) == t.host {
+	if string(host) == t.sni || string(host) == t.host && t.hostFor == x.set {
 		return false
 	}
 	name := string(host)
 	if c.port.Elsewhere(t.sni, name) {
 		return true
 	}
-	t.host = name
+	t.host, t.hostFor = name, x.set
 	return false
 }
 

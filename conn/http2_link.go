@@ -101,7 +101,7 @@ func (s *side) Watch(t *loop.Thread) error {
 const idleInput = 256
 
 // Unwatch implements loop.Source.
-func (s *side) Unwatch(*loop.Thread) { s.thread = nil }
+func (s *side) Unwatch(*loop.Thread) { s.thread, s.again = nil, false }
 
 // Ready implements loop.Source.
 func (s *side) Ready() bool { return s.again || s.ready() }
@@ -131,7 +131,6 @@ func (s *side) await(limit *stream.Limit) error {
 		if err != nil {
 			return err
 		}
-		s.again = false
 		_, err = lp.Current().AwaitAny(left, s)
 		if err != nil && err != loop.ErrDeadlineExceeded {
 			return err
@@ -215,13 +214,16 @@ func (l *h2link) TryWrite(p []byte) (int, error) {
 		return 0, l.fail("write", err)
 	}
 	st := l.st
+	rest := p
 	if !st.answered {
-		return l.Write(p)
+		if rest = l.begin(p); st.err != nil {
+			return 0, l.fail("write", st.err)
+		}
 	}
-	n := 0
 	if len(st.Pending) == 0 {
-		n = len(p) - len(st.sendNow(p))
+		rest = st.sendNow(rest)
 	}
+	n := len(p) - len(rest)
 	if n == 0 && len(p) > 0 {
 		return 0, stream.ErrWouldBlock
 	}
@@ -235,7 +237,9 @@ func (l *h2link) Write(p []byte) (int, error) {
 	}
 	st, rest := l.st, p
 	if !st.answered {
-		rest = l.begin(p)
+		if rest = l.begin(p); st.err != nil {
+			return 0, l.fail("write", st.err)
+		}
 	}
 	if len(st.Pending) == 0 {
 		rest = st.sendNow(rest)
@@ -269,8 +273,10 @@ func (l *h2link) push(p []byte) (left int, err error) {
 	st.Pending = p
 	st.allow()
 	defer func() { // also when the thread is killed
-		left = len(st.Pending)
-		st.unhold()
+		if left = len(p); !l.closed {
+			left = len(st.Pending)
+			st.unhold()
+		}
 	}()
 	if err = l.out.await(&st.out); err == nil && len(st.Pending) > 0 {
 		err = st.err
@@ -284,6 +290,9 @@ func (l *h2link) push(p []byte) (left int, err error) {
 // Hold says whether the link holds what the client does not take. Then no write waits, and the
 // writer has to bound what is held.
 func (l *h2link) Hold(on bool) {
+	if l.closed {
+		return
+	}
 	if l.st.duplexing = on; !on {
 		l.resets = l.resets || len(l.st.Pending) > 0
 		l.st.unhold()
@@ -291,11 +300,19 @@ func (l *h2link) Hold(on bool) {
 }
 
 // Held returns how many bytes are held.
-func (l *h2link) Held() int { return l.st.held() }
+func (l *h2link) Held() int {
+	if l.closed {
+		return 0
+	}
+	return l.st.held()
+}
 
 // SendHeld returns how many bytes are held. The session sends them by itself.
 func (l *h2link) SendHeld() (left int, err error) {
-	if l.st.err != nil {
+	switch {
+	case l.closed:
+		return 0, l.fail("write", net.ErrClosed)
+	case l.st.err != nil:
 		return 0, l.fail("write", l.st.err)
 	}
 	return l.st.held(), nil
@@ -336,6 +353,9 @@ func (l *h2link) ResetOnClose() { l.resets = true }
 // Progress implements Link. The client grants credit for what its program has read; but megabytes may
 // stand before that, in the kernels. So the connection's progress counts as well.
 func (l *h2link) Progress() int64 {
+	if l.closed {
+		return 0
+	}
 	st := l.st
 	return st.writing.Bytes() + st.Window + st.s.stream.Progress()
 }
@@ -378,24 +398,32 @@ func (l *h2link) setDeadline(limit *stream.Limit, s *side, by time.Time) error {
 	return nil
 }
 
-// begin takes a part of the head of the handler's answer, and returns what stands behind that.
+// begin takes a part of the head of the handler's answer, or of interim responses before it, and
+// returns what stands behind that.
 func (l *h2link) begin(p []byte) (rest []byte) {
 	l.first = append(l.first, p...)
-	n := bytes.Index(l.first, []byte("\r\n\r\n"))
-	if n < 0 {
-		if len(l.first) > keptBuffer {
-			l.noHead()
+	for {
+		n := bytes.Index(l.first, []byte("\r\n\r\n"))
+		if n < 0 {
+			if len(l.first) > keptBuffer {
+				l.noHead()
+			}
+			return nil
 		}
-		return nil
+		status, fields := parseSwitch(string(l.first[:n]))
+		if status < 100 {
+			l.noHead()
+			return nil
+		}
+		rest = l.first[n+4:]
+		if status == http.StatusSwitchingProtocols || status >= 200 {
+			l.first = nil
+			l.st.open(status, fields)
+			return rest
+		}
+		l.first = rest
+		l.st.interim(status, fields)
 	}
-	status, fields := parseSwitch(string(l.first[:n]))
-	if status < 101 {
-		l.noHead()
-		return nil
-	}
-	rest, l.first = l.first[n+4:], nil
-	l.st.open(status, fields)
-	return rest
 }
 
 // noHead resets the stream of a handler that has not written the head of an answer first.

@@ -173,13 +173,16 @@ func TestLinkAfterwards(t *testing.T) {
 			t.Error(err)
 			return 500
 		}
-		_, _ = io.WriteString(c, "HTTP/1.1 101 S\r\n\r\n")
+		_, _ = io.WriteString(c, "HTTP/1.1 103 E\r\nLink: a\r\n\r\nHTTP/1.1 101 S\r\n\r\n")
 		kept = c
 		return 0
 	}})
 	r := dial2(t, s)
 	r.head(1, 0, ":method", "CONNECT", ":scheme", "http", ":path", "/", ":authority", "a",
 		":protocol", "websocket").flush()
+	if first, last := r.until(http2.Headers), r.until(http2.Headers); first != "HEADERS 1 103" || last != "HEADERS 1 200" {
+		t.Error(first, last)
+	}
 	r.until(http2.Data) // the end of the stream
 	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == 0 })
 	s.On(func(*loop.Loop) {
@@ -191,6 +194,10 @@ func TestLinkAfterwards(t *testing.T) {
 		}
 		if err := kept.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
 			t.Error(err)
+		}
+		l := conn.LinkOf(kept)
+		if _, err := l.TryWrite([]byte("x")); !errors.Is(err, net.ErrClosed) || l.Progress() != 0 {
+			t.Error(err, l.Progress())
 		}
 		if got := kept.RemoteAddr().String(); got != r.LocalAddr().String() {
 			t.Error(got)

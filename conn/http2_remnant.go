@@ -160,6 +160,9 @@ func (s *session) lateTrailer(id uint32, ends bool, trailer *http2.Fields) {
 		return
 	}
 	r := s.remnants[i]
+	if r.told && !ends {
+		return
+	}
 	s.remnants = slices.Delete(s.remnants, i, i+1)
 	if _, ok := trailer.Request(true); !r.told && (!ok || !ends || r.expected > 0) {
 		s.resetStream(id, http2.ProtocolError)

@@ -13,6 +13,9 @@ func (s *session) prioritize(id uint32, value []byte) http2.Code {
 	case id%2 == 0:
 		return http2.ProtocolError
 	case id > s.last:
+		if s.early == nil {
+			s.early = new([8]earlyRank)
+		}
 		s.early[s.earlyCount%len(s.early)] = earlyRank{id, http2.RankOf(value)}
 		s.earlyCount++
 	}

@@ -30,7 +30,8 @@ type session struct {
 
 	http2.Wire
 	active int        // streams whose threads have not ended, closed ones included
-	begun  int        // since streams have run: see runBegun
+	begun  uint8      // since streams have run: see runBegun
+	yields uint8      // since something was sent: see maxYields
 	last   uint32     // the highest that the client has opened
 	served uint32     // the same, when GOAWAY was sent
 	recent [16]uint32 // streams that were closed last
@@ -38,11 +39,14 @@ type session struct {
 
 	remnants []remnant // of streams that are closed and whose clients may still send
 
-	early      [8]earlyRank // of streams that may come, those said last,
-	earlyCount int          // and of how many was something said
+	early      *[8]earlyRank // of streams that may come, those said last,
+	earlyCount int           // and of how many was something said
 
 	probed  int64 // how much has come since the server's PING,
 	probing bool  // which is not answered yet
+
+	blockOf   uint32        // the stream of the last field block that had to be waited for,
+	blockFrom time.Duration // and since when
 
 	flags  sessionFlags
 	resets int       // streams that the client has reset, or made the server reset, less those answered
@@ -67,6 +71,10 @@ const (
 	// runBegun is after how many requests these run before the next are read: streams are used
 	// again while the processor's caches have them. What they answer still goes out together.
 	runBegun = 8
+
+	// maxYields is how often in a row they run before what they have answered is sent. Otherwise a
+	// client whose requests come one by one, as quickly as they are answered, would wait for 32 KiB.
+	maxYields = 16
 )
 
 // begin2 makes the connection one of HTTP/2, with what was read so far, and returns the session. The
@@ -116,10 +124,12 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 		more := s.begun == runBegun // may have come
 		if s.begun > 0 {
 			s.begun = 0
-			if s.err == nil && s.held.Held() == 0 && len(s.Out) < http2.MaxOutput/2 {
+			if s.yields++; s.yields <= maxYields && s.err == nil && s.held.Held() == 0 &&
+				len(s.Out) < http2.MaxOutput/2 {
 				return coro.Yield
 			}
 		}
+		s.yields = 0
 		if s.transmit(); more && s.err == nil {
 			continue
 		}
@@ -159,6 +169,19 @@ func (s *session) outlast() coro.Code {
 	return coro.Suspend
 }
 
+// restOfBlock returns how long the rest of a field block may take, whatever other streams do.
+func (s *session) restOfBlock() time.Duration {
+	limit := s.set.HeaderTimeout
+	if limit <= 0 {
+		return limit
+	}
+	now := s.Loop().Clock(s.Loop().Time())
+	if s.blockOf != s.Block.Stream {
+		s.blockOf, s.blockFrom = s.Block.Stream, now
+	}
+	return max(limit-(now-s.blockFrom), time.Millisecond)
+}
+
 // rest leaves the session without a coroutine until something comes. draining is how long it is until
 // a remnant has to be seen to; negative: none has.
 func (s *session) rest(draining time.Duration) coro.Code {
@@ -169,7 +192,7 @@ func (s *session) rest(draining time.Duration) coro.Code {
 	}
 	switch {
 	case s.Block.Stream != 0:
-		limit = s.set.HeaderTimeout // for the rest of the block, whatever other streams do
+		limit = s.restOfBlock()
 	case s.active > 0:
 		limit = draining // they have limits of their own
 	case !s.Settled, len(s.Unused()) > 0:

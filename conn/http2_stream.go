@@ -113,7 +113,7 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 		h.ContentLength = 0
 	}
 	b.ended, b.expected, b.flow = ends, h.ContentLength, http2.Inflow{Size: ownWindow, Credit: ownWindow}
-	if !ends {
+	if !ends && !st.extended && (b.expected < 0 || b.expected > ownWindow) {
 		s.uploads()
 	}
 	if st.extended {

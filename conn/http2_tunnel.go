@@ -27,21 +27,21 @@ type tunnel struct {
 
 // detach implements carrier.
 func (st *h2stream) detach() (net.Conn, *bufio.Reader, error) {
-	l, err := st.take()
-	if err != nil {
-		return nil, nil, err
+	if !st.extended || st.err != nil {
+		return nil, nil, errNoHijack
 	}
+	lp := st.thread.Loop()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	near, err := stream.New(l.Loop(), fds[0])
+	near, err := stream.New(lp, fds[0])
 	if err != nil {
 		sysio.Close(fds[0])
 		sysio.Close(fds[1])
 		return nil, nil, err
 	}
-	far, err := stream.New(l.Loop(), fds[1])
+	far, err := stream.New(lp, fds[1])
 	if err != nil {
 		_ = near.Close()
 		sysio.Close(fds[1])
@@ -50,6 +50,11 @@ func (st *h2stream) detach() (net.Conn, *bufio.Reader, error) {
 	c, err := far.Detach()
 	if err != nil {
 		_ = near.Close()
+		return nil, nil, err
+	}
+	l, err := st.take()
+	if err != nil {
+		_, _ = near.Close(), c.Close()
 		return nil, nil, err
 	}
 	st.tunnel = &tunnel{link: l, near: near}

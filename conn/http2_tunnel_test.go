@@ -199,7 +199,10 @@ func TestHTTP2TunnelNoHead(t *testing.T) {
 		if req.Path() == "/panic" {
 			panic("expected")
 		}
-		_, _ = io.WriteString(c, text[req.Path()])
+		_, err = io.WriteString(c, text[req.Path()])
+		if bad := req.Path() != "/none" && req.Path() != "/part"; bad != (err != nil) {
+			t.Errorf("%s: %v", req.Path(), err)
+		}
 		return 0
 	}})
 	s.Panics.Expect()

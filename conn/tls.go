@@ -28,7 +28,8 @@ type transport struct {
 	version, cipher uint16 // what was agreed on, for the access log
 	http2           bool   // and that the connection speaks it
 	sni             string // with HTTP/2: the name that the client has asked for,
-	host            string // and another that was found to be for no other certificate
+	host            string // and another that was found to be for no other certificate,
+	hostFor         *settings
 }
 
 // transport returns the net.Conn below c.tls.

@@ -92,6 +92,9 @@ func (q *senderQueue) remove(s *Sender) {
 func (w *Wire) Requeue(s *Sender) {
 	if !s.queued && s.Allowed > 0 && s.Window > 0 && s.at > 0 {
 		s.queued = true
+		if w.queue == nil {
+			w.queue = queues.Get().(*[ranks]senderQueue)
+		}
 		w.queue[s.Rank].push(s)
 		w.queued++
 	}

@@ -32,7 +32,7 @@ func (f *Fields) Request(trailer bool) (p Pseudo, ok bool) {
 	}
 	f.List = f.List[:copy(f.List, f.List[n:])] // the memory in front is kept
 	if trailer {
-		return p, true
+		return p, f.kinds&badText == 0
 	}
 	if p.Method.Len() == 0 {
 		return p, false

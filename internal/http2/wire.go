@@ -40,7 +40,7 @@ type Wire struct {
 	batch uint   // what stands in Out is of this one
 	bare  bool   // NoTable was sent
 
-	queue  [ranks]senderQueue // streams with content to be sent
+	queue  *[ranks]senderQueue // streams with content to be sent; nil since Slim
 	queued int
 }
 
@@ -49,10 +49,12 @@ func NewWire() Wire {
 	return Wire{Window: Window, NewWindow: Window, Frame: FrameSize, Inflow: Inflow{Size: Window, Credit: Window}}
 }
 
-// inputs are for connections that have something to read, outputs for what they send.
+// inputs are for connections that have something to read, outputs for what they send, queues for
+// those that have streams which wait to send.
 var (
 	inputs  = sync.Pool{New: func() any { return new([InputSize]byte) }}
 	outputs = sync.Pool{New: func() any { return new([OutputSize]byte) }}
+	queues  = sync.Pool{New: func() any { return new([ranks]senderQueue) }}
 )
 
 // Space returns the memory for what is read next, behind what was not used yet.
@@ -123,6 +125,10 @@ func (w *Wire) Slim() {
 		}
 		w.in, w.r, w.w = nil, 0, 0
 	}
+	if w.queued == 0 && w.queue != nil {
+		queues.Put(w.queue)
+		w.queue = nil
+	}
 	for _, b := range [2]*[]byte{&w.Out, &w.spare} {
 		if len(*b) > 0 {
 			continue // gathered while the last batch was sent
@@ -168,6 +174,7 @@ func (w *Wire) Settings(h Header, payload []byte, other func(Setting, uint32) Co
 	if h.Flags&Ack != 0 {
 		return NoError
 	}
+	window := w.NewWindow // the last of several counts
 	for ; len(payload) > 0; payload = payload[6:] {
 		setting := Setting(payload[0])<<8 | Setting(payload[1])
 		value := Uint32(payload[2:])
@@ -175,7 +182,7 @@ func (w *Wire) Settings(h Header, payload []byte, other func(Setting, uint32) Co
 		switch {
 		case code != NoError:
 		case setting == InitialWindowSize:
-			code = w.setNewWindow(int64(value))
+			window = int64(value)
 		case setting == MaxFrameSize:
 			w.Frame = int(min(value, FrameSize))
 		case other != nil:
@@ -184,6 +191,9 @@ func (w *Wire) Settings(h Header, payload []byte, other func(Setting, uint32) Co
 		if code != NoError {
 			return code
 		}
+	}
+	if code := w.setNewWindow(window); code != NoError {
+		return code
 	}
 	w.Settled = true
 	w.Gather()
@@ -194,6 +204,9 @@ func (w *Wire) Settings(h Header, payload []byte, other func(Setting, uint32) Co
 // setNewWindow changes the windows of all streams (section 6.9.2).
 func (w *Wire) setNewWindow(n int64) Code {
 	change := n - w.NewWindow
+	if change == 0 {
+		return NoError
+	}
 	w.NewWindow = n
 	for _, s := range w.Open {
 		if s.Window += change; s.Window > LargestWindow {
