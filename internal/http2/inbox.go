@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Inbox is content of a stream that has come and was not read yet. It takes no more memory than twice
-// its content, and gives that back as soon as all is read: for a body that is read as it comes, the
+// Inbox is content of a stream that has come and was not read yet. It takes no more memory than four
+// times its content, or 8 KiB, and gives that back as soon as all is read: for a body that is read as it comes, the
 // same few blocks serve all streams. The zero value is empty.
 type Inbox struct {
 	b    []byte // b[r:] was not read yet
@@ -65,8 +65,14 @@ func (i *Inbox) makeRoom(n int) {
 // Read moves content to p, and returns how much.
 func (i *Inbox) Read(p []byte) int {
 	n := copy(p, i.b[i.r:])
-	if i.r += n; i.r == len(i.b) {
+	switch i.r += n; {
+	case i.r == len(i.b):
 		i.Reset()
+	case i.from != nil && cap(i.b) > leastBlock && i.Len() < cap(i.b)/4: // its reader may stop here
+		var rest Inbox
+		rest.Add(i.b[i.r:])
+		i.Reset()
+		*i = rest
 	}
 	return n
 }

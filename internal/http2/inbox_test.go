@@ -39,6 +39,8 @@ func TestInbox(t *testing.T) {
 		}
 		if n := in[k].Len(); n != len(want[k]) {
 			t.Fatalf("%d bytes, want %d", n, len(want[k]))
+		} else if held := in[k].Held(); held > max(4*n, 8<<10) {
+			t.Fatalf("%d bytes hold %d", n, held)
 		}
 	}
 }
