@@ -15,11 +15,16 @@ func TestAwaitEnd(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, l *loop.Loop) {
 		h := newHold()
-		l.Go(func(*loop.Thread) { h.locking() })
+		begun := make(chan struct{})
+		l.Go(func(*loop.Thread) {
+			close(begun)
+			h.locking()
+		})
 		for range 3 {
 			l.Go(func(th *loop.Thread) { _ = th.Sleep(time.Hour) })
 		}
 		wait := start(t, l)
+		<-begun
 		l.Stop(0)
 		var stuck *loop.StuckError
 		err := l.AwaitEnd(time.Now(), 20*time.Millisecond)
