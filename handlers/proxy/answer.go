@@ -24,7 +24,7 @@ func (c *call) inform() error {
 	if c.gone {
 		return nil
 	}
-	return c.Flow.Inform(c.x.Head.Status, &h)
+	return c.unwritable(c.Flow.Inform(c.x.Head.Status, &h))
 }
 
 // proceed lets the client send the body for which it expects 100 (Continue).
@@ -36,7 +36,7 @@ func (c *call) proceed() error {
 	if c.gone {
 		return nil
 	}
-	return c.Flow.Inform(http.StatusContinue, nil)
+	return c.unwritable(c.Flow.Inform(http.StatusContinue, nil))
 }
 
 // open makes the head of the client's answer.

@@ -29,26 +29,20 @@ func (c *call) Exchange() error {
 	if err := c.sendHead(); err != nil {
 		return err
 	}
-	for {
-		err := c.move()
-		if !c.abandons(err) {
-			return err
-		}
-		if c.done {
-			return nil
-		}
-	}
+	return c.move()
 }
 
-// abandons reports whether err means that the client takes no more, and the exchange goes on without
-// it (ignore_client_abort).
-func (c *call) abandons(err error) bool {
-	if !c.IgnoreClientAbort || c.gone || !errors.Is(err, relay.ErrClient) {
-		return false
+// unwritable deals with the error of a write to the client. With ignore_client_abort the exchange
+// goes on without a client that takes no more, and there is no error. That is decided where the
+// error comes up: a return from take would leave bytes of the upstream behind, which nobody takes
+// any more.
+func (c *call) unwritable(err error) error {
+	if !c.IgnoreClientAbort || !errors.Is(err, relay.ErrClient) {
+		return err
 	}
 	c.gone = true
 	c.Flow.Discard()
-	return true
+	return nil
 }
 
 // drops reports that the rest of the answer is read for the connection's sake alone.
@@ -62,7 +56,7 @@ func (c *call) move() error {
 			return err
 		}
 		if !c.gone {
-			if err := c.Flow.Pour(c.headed); err != nil {
+			if err := c.unwritable(c.Flow.Pour(c.headed)); err != nil {
 				return err
 			}
 		}
@@ -288,7 +282,7 @@ func (c *call) take() error {
 			}
 		case e == client.Data:
 			c.pushed = false
-			err = c.Flow.Write(data)
+			err = c.unwritable(c.Flow.Write(data))
 		case e == client.Done:
 			return c.ended()
 		}
@@ -305,7 +299,7 @@ func (c *call) pause() error {
 		return nil
 	}
 	c.pushed = true
-	return c.Flow.Flush()
+	return c.unwritable(c.Flow.Flush())
 }
 
 // ended is called at the end of the answer, or when the rest is of no interest. It lets go of the
@@ -318,7 +312,7 @@ func (c *call) ended() error {
 	}
 	if c.trailer() {
 		// They go out behind chunks only, so the head has to go out first.
-		if err := c.Flow.Flush(); err != nil {
+		if err := c.unwritable(c.Flow.Flush()); err != nil {
 			return err
 		}
 	}

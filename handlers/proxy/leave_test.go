@@ -3,12 +3,14 @@ package proxy_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestHalfClosed: with ignore_client_abort, a client that closes only its sending side gets its
@@ -86,6 +88,56 @@ func TestIgnoredAbort(t *testing.T) {
 		close(left)
 		if err := <-end; (err == io.EOF) != ignore {
 			t.Errorf("ignore %t: %v", ignore, err)
+		}
+	}
+}
+
+// TestAbortInOneRead: with ignore_client_abort, an upstream's connection is right for the next
+// request when a write to a client that has left fails amid the bytes of one read.
+func TestAbortInOneRead(t *testing.T) {
+	const ok, long = "HTTP/1.1 200 OK\r\n", 24 << 10 // more than is gathered, less than a read takes
+	const chunked = ok + "Transfer-Encoding: chunked\r\n\r\n"
+	chunk := "400\r\n" + strings.Repeat("x", 1<<10) + "\r\n"
+	for name, answer := range map[string]struct{ begin, rest string }{ // the client sees begin
+		"chunks": {chunked + "1\r\nx\r\n", strings.Repeat(chunk, 100) + "0\r\n\r\n"},
+		"length": {fmt.Sprintf("%sContent-Length: %d\r\n\r\nx", ok, 1+long), strings.Repeat("x", long)},
+		"103": {"", "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" +
+			ok + "Content-Length: 5\r\n\r\nfirst"},
+		"trailer": {"", chunked + "5\r\nfirst\r\n0\r\nX-End: 1\r\n\r\n"},
+	} {
+		asked, left := make(chan bool, 1), make(chan bool)
+		o := start(t, func(p *peer) {
+			for req := p.request(); req != nil && req.URL.Path != last; req = p.request() {
+				if req.URL.Path != "/first" {
+					p.say(hello)
+					continue
+				}
+				p.say("%s", answer.begin)
+				asked <- true
+				<-left
+				p.say("%s", answer.rest)
+			}
+		})
+		f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+			s.IgnoreClientAbort, s.MaxConns, s.IdleTimeout = true, 1, wait.Patience
+		})
+		c := f.Dial()
+		c.Send("GET /first HTTP/1.1\r\nHost: a\r\n\r\n")
+		<-asked
+		if answer.begin != "" {
+			c.R.ReadByte()
+		}
+		if err := c.Conn.(*net.TCPConn).SetLinger(0); err != nil { // a reset
+			t.Fatal(err)
+		}
+		c.Close()
+		close(left)
+		if g := f.get("/next"); g.status != 200 || g.body != "hello" {
+			t.Errorf("%s: the next answer is %+v", name, g)
+		}
+		f.ask("POST "+last, "", "")
+		if n := o.accepted.Load(); n != 1 {
+			t.Errorf("%s: %d connections", name, n)
 		}
 	}
 }
