@@ -42,16 +42,21 @@ func TestPathForUpstream(t *testing.T) {
 			"/": "/a%20b/%C3%BC/", "/x": "/a%20b/%C3%BC/x",
 		}},
 		{"/app", proxy.Paths{}, rows{
-			"/app/https://example.org//x": "/app/https://example.org//x", "//app/x": "//app/x",
+			"/app/https://example.org//x": "/app/https://example.org//x", "//app/x": "/app/x",
 			"/app/a%20//b": "/app/a%20//b", "/app/x//": "/app/x//", "/app//": "/app//",
 			// What is more than empty segments is written anew.
 			"/app/a/..//b": "/app/b", "/app/.//b": "/app/b", "/app/a/%2Fb": "/app/a/b",
 			"/app//%2e%2e/app/x": "/app/x", "/app//a|b": "/app/a%7Cb",
 		}},
 		{"/app", proxy.Paths{StripPrefix: true}, rows{
-			"/app/https://example.org/": "/https://example.org/", "/app//x": "//x", "/app": "/",
-			"//app//x": "/x",
+			"/app/https://example.org/": "/https://example.org/", "/app": "/", "/app/x//y": "/x//y",
+			// What begins with two slashes could pass for the name of a server.
+			"/app//x": "/x", "/app///x//y": "/x//y", "//app//x": "/x", "/app//": "/",
 		}},
+		{"/app", proxy.Paths{ReplacePrefix: "/v1"}, rows{
+			"/app//x": "/v1//x", "/app/x//y": "/v1/x//y",
+		}},
+		{"/", proxy.Paths{}, rows{"//evil.example//x": "/evil.example//x", "///": "/"}},
 		{"/app", proxy.Paths{StripPrefix: true, MergeSlashes: true}, rows{
 			"/app/https://example.org/": "/https:/example.org/",
 		}},

@@ -56,7 +56,8 @@ func (m *module) readPaths() error {
 // written them. But if the path means another one once it is decoded and cleaned, as "/a/../b" and
 // "/a%2F..%2Fb" do, it is the clean one that this server's routes and rules have seen, written anew.
 // Otherwise a path could pass for one thing here and for another at the upstream. With p.slashes, a
-// path that differs from the clean one by empty segments alone is as the client has sent it.
+// path that differs from the clean one by empty segments alone is as the client has sent it, but for
+// slashes at the beginning: many programs read a target such as "//b/c" as the name of a server.
 func appendTarget(out []byte, req *conn.Request, p *pathChange) []byte {
 	raw, path := req.Layer().RawPathView(), req.Layer().PathView()
 	if p.cut {
@@ -66,6 +67,9 @@ func appendTarget(out []byte, req *conn.Request, p *pathChange) []byte {
 		if out = append(out, p.to...); len(path) == 0 && len(p.to) == 0 {
 			path = []byte("/")
 		}
+	}
+	for len(p.to) == 0 && len(raw) > 1 && raw[0] == '/' && raw[1] == '/' {
+		raw = raw[1:]
 	}
 	if len(path) > 0 { // else what replaces the prefix is all of it
 		out = placeholder.AppendPath(out, raw, path, p.slashes)
