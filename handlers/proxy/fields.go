@@ -3,6 +3,7 @@ package proxy
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
@@ -44,10 +45,21 @@ func (m *module) readFields() error {
 			if err != nil {
 				return err
 			}
+			for _, piece := range f.value {
+				if proves(piece.Name) {
+					return handlers.BadKey(key, "%s: a client's own field of that name would come"+
+						" before {%s}; request_headers puts it in its place", name, piece.Name)
+				}
+			}
 			m.added = append(m.added, f)
 		}
 	}
 	return nil
+}
+
+// proves reports whether a placeholder says who the client has proved to be.
+func proves(name string) bool {
+	return name == "user" || strings.HasPrefix(name, "cert_")
 }
 
 func readField(key, name, text string) (field, error) {

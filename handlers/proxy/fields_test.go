@@ -74,6 +74,10 @@ func TestAddedFields(t *testing.T) {
 			"X-Forwarded-For": {"1.2.3.4"}},
 		"add_request_headers: x-request-id has one value; request_headers puts another one in its place": {
 			"x-request-id": {"1"}},
+		"add_request_headers: X-User: a client's own field of that name would come before {user}; " +
+			"request_headers puts it in its place": {"X-User": {"a", "u={user}"}},
+		"add_request_headers: X-Cert: a client's own field of that name would come before " +
+			"{cert_serial}; request_headers puts it in its place": {"X-Cert": {"{cert_serial}"}},
 		"add_request_headers: Connection is set by the server itself":                 {"Connection": {"x"}},
 		"add_request_headers: A: control characters cannot be part of a header field": {"A": {"b", "\n"}},
 		`add_request_headers: "a b" is not the name of a header field`:                {"a b": {"x"}},
