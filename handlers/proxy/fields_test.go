@@ -105,7 +105,7 @@ func TestInterceptStatuses(t *testing.T) {
 			t.Errorf("%d: %+v", status, g)
 		}
 	}
-	for _, bad := range []string{"200", "404-", "x", "500-404", "600"} {
+	for _, bad := range []string{"200", "404-", "x", "500-404", "600", "+404", "404-+405"} {
 		want := `intercept_statuses: expected statuses between 400 and 599, such as "404" or "500-599", not "` + bad + `"`
 		if got := refused(t, func(s *proxy.Settings) { s.InterceptStatuses = []string{bad} }); got != want {
 			t.Error(got)

@@ -29,13 +29,13 @@ func (r *Route) readIntercept() error {
 		if !ranged {
 			to = from
 		}
-		least, err := strconv.Atoi(from)
-		most, err2 := strconv.Atoi(to)
+		least, err := strconv.ParseUint(from, 10, 16) // which takes no sign
+		most, err2 := strconv.ParseUint(to, 10, 16)
 		if err != nil || err2 != nil || least < 400 || most < least || most > 599 {
 			return handlers.BadKey(key,
 				`expected statuses between 400 and 599, such as "404" or "500-599", not %q`, text)
 		}
-		r.intercepted = append(r.intercepted, statusRange{least, most})
+		r.intercepted = append(r.intercepted, statusRange{int(least), int(most)})
 	}
 	return nil
 }
