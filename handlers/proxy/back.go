@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/template"
 )
 
-// back maps what the upstream says of its own addresses back to what the client knows. A route has
-// none where an address is the same for both.
+// back maps what the upstream says of its own addresses back to what the client knows, and cookies
+// as the tables say. A route has none where there is nothing to map.
 type back struct {
 	usual         bool   // map_back
 	foreign       bool   // Host is not the client's
@@ -116,49 +116,72 @@ func (b *back) value(c *call, name, value string) string {
 	return value
 }
 
-// address maps the address of a page. One that is relative to the page stays.
+// address maps the address of a page. Where the upstream has said a path, perhaps one that a client
+// has put into its mouth, the client must not read the name of a server.
 func (b *back) address(c *call, address string) string {
+	mapped, named := b.mapped(c, address)
+	switch client := c.Req.Host(); {
+	case named || mapped == address || !leadsAway(mapped):
+		return mapped
+	case client == "":
+		return address
+	case mapped[0] != '/':
+		return placeholder.Scheme(c.Req) + "://" + client + "/" + mapped
+	default:
+		return placeholder.Scheme(c.Req) + "://" + client + mapped
+	}
+}
+
+// leadsAway reports whether a reference that is meant to be a path has a scheme or the name of a
+// server for a browser, which drops tabs and takes a backslash for a slash.
+func leadsAway(reference string) bool {
+	reference = strings.TrimLeft(strings.ReplaceAll(reference, "\t", ""), " ")
+	slash := func(i int) bool { return reference[i] == '/' || reference[i] == '\\' }
+	if len(reference) > 1 && slash(0) {
+		return slash(1)
+	}
+	end := strings.IndexAny(reference, `:/\?#`)
+	return end >= 0 && reference[end] == ':'
+}
+
+// mapped returns what address leads to, before anybody has looked at it as a browser does. named
+// reports that the configuration itself names the scheme or the server. An address that is relative
+// to the page stays, and so does one that names the client's own host.
+func (b *back) mapped(c *call, address string) (mapped string, named bool) {
 	for i := range b.locations {
 		if rest, ok := strings.CutPrefix(address, b.locations[i].from); ok {
-			return b.locations[i].expand(c.Req) + rest
+			if c.Req.Host() == "" && b.locations[i].needsHost() {
+				return address, false
+			}
+			to := b.locations[i].expand(c.Req, c.Req.Host())
+			return to + rest, leadsAway(to)
 		}
 	}
 	if !b.usual {
-		return address
+		return address, false
 	}
 	origin, rest := splitOrigin(address)
-	if origin != "" && strings.HasPrefix(rest, `\`) {
-		return address
-	}
 	if origin == "" {
 		if !strings.HasPrefix(rest, "/") {
-			return address
+			return address, false
 		}
-		return b.path(rest, "")
+		return b.path(rest), false
 	}
 	said, authority, _ := strings.Cut(origin, "//")
 	said = strings.TrimSuffix(said, ":")
-	upstream, client := "http", c.Req.Host()
+	upstream := "http"
 	if strings.HasPrefix(c.Up.Name(), "https://") {
 		upstream = "https"
 	}
 	switch {
-	case sameAuthority(said, authority, client):
-		return origin + b.path(rest, "")
-	case !b.foreign || !sameAuthority(said, authority, c.host()):
-		return address
+	case strings.HasPrefix(rest, `\`), !b.foreign, sameAuthority(said, authority, c.Req.Host()),
+		!sameAuthority(said, authority, c.host()):
+		return address, false
 	case said != "" && !ascii.EqualFold(said, upstream) &&
 		!ascii.EqualFold(said, placeholder.Scheme(c.Req)):
-		return address // to https, say: without that the client would be sent around in a circle
+		return address, false // to https, say: the client would be sent around in a circle
 	}
-	path := b.path(rest, "/")
-	if len(path) > 1 && (path[1] == '/' || path[1] == '\\') { // the name of a server would follow
-		if client == "" {
-			return address
-		}
-		return placeholder.Scheme(c.Req) + "://" + client + path
-	}
-	return path
+	return b.path(rest), false
 }
 
 // splitOrigin splits "http://host" or "//host" off an address. Without one, or with a user in it,
@@ -198,18 +221,18 @@ func trimPort(scheme, authority string) string {
 	return authority
 }
 
-// path maps a path, perhaps with a query, of the upstream. An empty one is empty, which stands for
-// "/".
-func (b *back) path(rest, empty string) string {
+// path maps a path, perhaps with a query, of the upstream. One with dot segments stays: where it
+// leads shows only once they are resolved.
+func (b *back) path(rest string) string {
 	end := strings.IndexAny(rest, "?#")
 	if end < 0 {
 		end = len(rest)
 	}
 	path, behind := rest[:end], rest[end:]
 	if path == "" {
-		path = empty
+		path = "/"
 	}
-	if !b.cut || path == "" && b.to != "" {
+	if !b.cut || dotted(path) {
 		return path + behind
 	}
 	below, ok := cutFolder(path, b.to)
@@ -225,6 +248,22 @@ func (b *back) path(rest, empty string) string {
 		below = "/"
 	}
 	return below + behind
+}
+
+// dotted reports whether a browser finds a dot segment in a path.
+func dotted(path string) bool {
+	path = strings.ReplaceAll(path, "\t", "")
+	ends := func(r rune) bool { return r == '/' || r == '\\' }
+	for segment := range strings.FieldsFuncSeq(path, ends) {
+		if len(segment) > len("%2e%2e") {
+			continue
+		}
+		segment = strings.ReplaceAll(strings.ToLower(segment), "%2e", ".")
+		if segment == "." || segment == ".." {
+			return true
+		}
+	}
+	return false
 }
 
 // cutFolder cuts a folder, which has no slash at its end, off a path.
@@ -281,12 +320,12 @@ func (b *back) link(c *call, value string) string {
 	return out.String()
 }
 
-// cookie maps the attributes Path and Domain (RFC 6265 section 4.1). A cookie with the prefix
-// "__Host-" has to have the path that it has.
+// cookie maps the attributes Path and Domain by the tables (RFC 6265 section 4.1). A cookie with the
+// prefix "__Host-" has to have the path that it has.
 func (b *back) cookie(c *call, value string) string {
 	var out strings.Builder
 	changed := false
-	fixed := strings.HasPrefix(value, "__Host-")
+	fixed := ascii.HasPrefixFold(value, "__Host-")
 	first := true
 	for part := range strings.SplitSeq(value, ";") {
 		attribute, text, _ := strings.Cut(part, "=")
@@ -322,45 +361,39 @@ func (b *back) cookie(c *call, value string) string {
 func (b *back) cookiePath(c *call, path string) string {
 	for i := range b.cookiePaths {
 		if rest, ok := strings.CutPrefix(path, b.cookiePaths[i].from); ok {
-			return b.cookiePaths[i].expand(c.Req) + rest
+			return b.cookiePaths[i].expand(c.Req, "") + rest
 		}
 	}
-	if !b.usual || !strings.HasPrefix(path, "/") {
-		return path
-	}
-	if b.cut && path == "/" && b.to == "" {
-		return b.prefix // "/app/" would not be for "/app"
-	}
-	return b.path(path, "")
+	return path
 }
 
 // cookieDomain returns the domain for the client, empty if the cookie is for the host that the
-// client has asked for. A browser would not take one of the upstream's own name.
+// client has asked for.
 func (b *back) cookieDomain(c *call, domain string) string {
 	plain := strings.TrimPrefix(domain, ".") // which means nothing (RFC 6265 section 5.2.3)
 	for i := range b.cookieDomains {
 		if ascii.EqualFold(plain, strings.TrimPrefix(b.cookieDomains[i].from, ".")) {
-			return b.cookieDomains[i].expand(c.Req)
-		}
-	}
-	if b.usual && b.foreign {
-		sent, _ := http1.SplitPort(c.host())
-		asked, _ := http1.SplitPort(c.Req.Host())
-		if ascii.EqualFold(plain, sent) && !ascii.EqualFold(plain, asked) {
-			return ""
+			asked, _ := http1.SplitPort(c.Req.Host())
+			return b.cookieDomains[i].expand(c.Req, asked)
 		}
 	}
 	return domain
 }
 
-func (p *pair) expand(req *conn.Request) string {
+// needsHost reports whether {host} is in what takes the place.
+func (p *pair) needsHost() bool {
+	return slices.ContainsFunc(p.to, func(t template.Piece) bool { return t.Name == "host" })
+}
+
+// expand returns what takes the place, with host for {host}.
+func (p *pair) expand(req *conn.Request, host string) string {
 	var out strings.Builder
 	for _, piece := range p.to {
 		switch piece.Name {
 		case "":
 			out.WriteString(piece.Text)
 		case "host":
-			out.WriteString(req.Host())
+			out.WriteString(host)
 		case "scheme":
 			out.WriteString(placeholder.Scheme(req))
 		}

@@ -32,11 +32,10 @@ func testMapBack(t *testing.T, m modes.Mode) {
 		{"strip", "/app", "client", strip, rows{
 			{"Location: /login?x=/y#z", "Location: /app/login?x=/y#z"},
 			{"Location: /", "Location: /app/"},
-			{"Location: " + client + "/login", "Location: " + client + "/app/login"},
-			{"Location: " + client + ":80/login", "Location: " + client + ":80/app/login"},
-			{"Location: " + client, "Location: " + client + "/app"},
-			{"Location: https://test.example/x", "Location: https://test.example/app/x"},
-			{"Location: //test.example/x", "Location: //test.example/app/x"},
+			// What names the client's host is meant for the client.
+			{"Location: " + client + "/login", ""}, {"Location: " + client + ":80/login", ""},
+			{"Location: " + client, ""}, {"Location: https://test.example/x", ""},
+			{"Location: //test.example/x", ""},
 			{"location: /x", "Location: /app/x"},
 			// What the upstream says with its prefix, which X-Forwarded-Prefix has told, stays.
 			{"Location: /app/login", ""}, {"Location: /app", ""}, {"Location: /app?x", ""},
@@ -56,10 +55,12 @@ func testMapBack(t *testing.T, m modes.Mode) {
 			{`Link: </s.css>; rel=preload; title="<,>", <http://a/b>, <x>; a="\"<"`,
 				`Link: </app/s.css>; rel=preload; title="<,>", <http://a/b>, <x>; a="\"<"`},
 			{"Link: </x", ""}, {"Link: x", ""},
-			{"Set-Cookie: a=/; Path=/; HttpOnly", "Set-Cookie: a=/; Path=/app; HttpOnly"},
-			{"Set-Cookie: a=b;path=/x ; Secure", "Set-Cookie: a=b;path=/app/x; Secure"},
-			{"Set-Cookie: a=b; Path=/app", ""}, {"Set-Cookie: a=b", ""}, {"Set-Cookie: a=b; Path", ""},
-			{"Set-Cookie: Path=/; Max-Age=1", ""}, {"Set-Cookie: __Host-a=b; Secure; Path=/", ""},
+			// Where dot segments lead is not for the server to say.
+			{"Location: /../x", ""}, {"Location: /x/.", ""}, {"Location: /x/%2E./y", ""},
+			{`Location: /x\..\y`, ""}, {"Location: /.\t./x", ""},
+			{"Location: /..x/a.b", "Location: /app/..x/a.b"},
+			// Cookies stay.
+			{"Set-Cookie: a=/; Path=/; HttpOnly", ""}, {"Set-Cookie: a=b;path=/x ; Secure", ""},
 			{"Set-Cookie: a=b; Domain=test.example", ""},
 			{"X-Location: /x", ""},
 		}},
@@ -67,11 +68,8 @@ func testMapBack(t *testing.T, m modes.Mode) {
 			{"Location: /v1/x", "Location: /app/x"}, {"Location: /v1", "Location: /app"},
 			{"Location: /v1?x", "Location: /app?x"}, {"Location: /v1/", "Location: /app/"},
 			{"Location: /v12", ""}, {"Location: /x", ""}, {"Location: /app/x", ""},
-			{"Location: " + client + "/v1/x", "Location: " + client + "/app/x"},
-			{"Location: " + client, ""},
-			{"Set-Cookie: a=b; Path=/v1", "Set-Cookie: a=b; Path=/app"},
-			{"Set-Cookie: a=b; Path=/v1/", "Set-Cookie: a=b; Path=/app/"},
-			{"Set-Cookie: a=b; Path=/", ""},
+			{"Location: /v1//x", "Location: /app//x"}, {"Location: /v1/../x", ""},
+			{"Location: " + client + "/v1/x", ""}, {"Set-Cookie: a=b; Path=/v1", ""},
 		}},
 		{"replace with a folder of it", "/app", "client",
 			proxy.Paths{ReplacePrefix: "/app/v1", MapBack: true}, rows{
@@ -79,7 +77,13 @@ func testMapBack(t *testing.T, m modes.Mode) {
 			}},
 		{"replace nothing", "/", "client", v1, rows{
 			{"Location: /v1/x", "Location: /x"}, {"Location: /v1", "Location: /"}, {"Location: /x", ""},
-			{"Set-Cookie: a=b; Path=/v1", "Set-Cookie: a=b; Path=/"},
+			// What follows must not become the name of a server.
+			{"Location: /v1//evil.example/", "Location: " + client + "//evil.example/"},
+			{`Location: /v1/\evil.example/`, `Location: ` + client + `/\evil.example/`},
+			{"Location: /v1/\t/evil.example/", "Location: " + client + "/\t/evil.example/"},
+			{"Refresh: 0; url=/v1//evil.example", "Refresh: 0; url=" + client + "//evil.example"},
+			{"Link: </v1//evil.example>; rel=x", "Link: <" + client + "//evil.example>; rel=x"},
+			{"Location: //evil.example/", ""},
 		}},
 		{"host", "/app", "app.internal:81", proxy.Paths{MapBack: true}, rows{
 			{"Location: http://app.internal:81/x?y", "Location: /x?y"},
@@ -93,10 +97,7 @@ func testMapBack(t *testing.T, m modes.Mode) {
 			{"Location: http://app.internal:81//evil.example/x", "Location: " + client + "//evil.example/x"},
 			{`Location: http://app.internal:81/\evil.example/x`, `Location: ` + client + `/\evil.example/x`},
 			{`Location: http://app.internal:81\x`, ""},
-			{"Set-Cookie: a=b; Domain=app.internal; Path=/", "Set-Cookie: a=b; Path=/"},
-			{"Set-Cookie: a=b; Path=/; domain=.App.internal", "Set-Cookie: a=b; Path=/"},
-			{"Set-Cookie: a=b; Domain=internal", ""}, {"Set-Cookie: a=b; Domain=test.example", ""},
-			{"Set-Cookie: __Secure-a=b; Domain=app.internal; Secure", "Set-Cookie: __Secure-a=b; Secure"},
+			{"Set-Cookie: a=b; Domain=app.internal; Path=/", ""},
 		}},
 		{"host and prefix", "/app", "upstream", strip, rows{
 			{"Location: http://UP/x", "Location: /app/x"}, {"Location: http://UP", "Location: /app/"},
@@ -111,7 +112,8 @@ func testMapBack(t *testing.T, m modes.Mode) {
 		}},
 		{"tables", "/app", "client", proxy.Paths{StripPrefix: true, MapBack: true,
 			MapLocation: map[string]string{"http://a.internal": "{scheme}://{host}/a",
-				"http://a.internal/b": "https://b.example", "/far": "https://far.example"},
+				"http://a.internal/b": "https://b.example", "/far": "https://far.example",
+				"/none": "", "/root": "/", "/cdn": "//cdn.example"},
 			MapCookiePath:   map[string]string{"/one": "/two", "/one/more": "/"},
 			MapCookieDomain: map[string]string{"a.internal": "example.org", "b.internal": "{host}", ".c": ""},
 		}, rows{
@@ -121,7 +123,19 @@ func testMapBack(t *testing.T, m modes.Mode) {
 			{"Link: <http://a.internal/x>", "Link: <http://test.example/a/x>"},
 			{"Set-Cookie: a=b; Path=/one/x", "Set-Cookie: a=b; Path=/two/x"},
 			{"Set-Cookie: a=b; Path=/one/more", "Set-Cookie: a=b; Path=/"},
-			{"Set-Cookie: a=b; Path=/x", "Set-Cookie: a=b; Path=/app/x"},
+			{"Location: /none/x", "Location: /x"}, {"Location: /none?x:y", "Location: ?x:y"},
+			{"Location: /none//evil.example", "Location: " + client + "//evil.example"},
+			{"Location: /none\t//evil.example", "Location: " + client + "/\t//evil.example"},
+			{`Location: /none\\evil.example`, `Location: ` + client + `/\\evil.example`},
+			{"Location: /nonehttps://evil.example", "Location: " + client + "/https://evil.example"},
+			{"Location: /root/evil.example", "Location: " + client + "//evil.example"},
+			{"Location: /cdn/x", "Location: //cdn.example/x"},
+			{"Set-Cookie: a=b; Path=/x", ""}, {"Set-Cookie: a=b; Path", ""},
+			{"Set-Cookie: Path=/one; Max-Age=1", ""},
+			{"Set-Cookie: a=/;path=/one ; Secure", "Set-Cookie: a=/;path=/two; Secure"},
+			{"Set-Cookie: __Host-a=b; Secure; Path=/one", ""},
+			{"Set-Cookie: __hOST-a=b; Secure; Path=/one", ""},
+			{"Set-Cookie: __Secure-a=b; Path=/one", "Set-Cookie: __Secure-a=b; Path=/two"},
 			{"Set-Cookie: a=b; Domain=.A.internal", "Set-Cookie: a=b; Domain=example.org"},
 			{"Set-Cookie: a=b; Domain=b.internal", "Set-Cookie: a=b; Domain=test.example"},
 			{"Set-Cookie: a=b; Domain=c", "Set-Cookie: a=b"}, {"Set-Cookie: a=b; Domain=d", ""},
@@ -142,6 +156,32 @@ func testMapBack(t *testing.T, m modes.Mode) {
 			if got := g.header.Get(name); g.status != 200 || got != want {
 				t.Errorf("%s: %q: %d %q, want %q", tt.name, field, g.status, got, want)
 			}
+		}
+	}
+}
+
+// TestMapBackHost: {host} has the port in an address, and not in a cookie's domain, which has none.
+// Without a host there is nothing to put in front of a path, so the address stays.
+func TestMapBackHost(t *testing.T) {
+	o := start(t, always("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"+
+		"Location: http://b.internal/x\r\nContent-Location: /v1//evil.example\r\n"+
+		"Set-Cookie: a=b; Domain=b.internal; Path=/\r\n\r\n"))
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		s.ReplacePrefix = "/v1"
+		s.MapLocation = map[string]string{"http://b.internal": "{scheme}://{host}"}
+		s.MapCookieDomain = map[string]string{"b.internal": "{host}"}
+	})
+	for request, want := range map[string][3]string{
+		"GET / HTTP/1.1\r\nHost: a.example:8080\r\n\r\n": {"http://a.example:8080/x",
+			"http://a.example:8080//evil.example", "a=b; Domain=a.example; Path=/"},
+		"GET / HTTP/1.0\r\n\r\n": {"http://b.internal/x", "/v1//evil.example", "a=b; Path=/"},
+	} {
+		c := f.Dial()
+		c.Send(request)
+		h := read(c.R, "GET").header
+		got := [3]string{h.Get("Location"), h.Get("Content-Location"), h.Get("Set-Cookie")}
+		if got != want {
+			t.Errorf("%q: %q, want %q", request, got, want)
 		}
 	}
 }
