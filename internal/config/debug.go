@@ -13,7 +13,7 @@ type Debug struct {
 	// Address is where profiles, traces and a list of the threads can be had: a UNIX socket, or
 	// host:port of this machine; empty: nowhere.
 	Address string `toml:"address"`
-	// Remote lets the address be one that other machines reach.
+	// Remote lets the address be one that other machines reach. Then no upstream can be drained there.
 	Remote bool `toml:"allow_remote"`
 
 	At sockets.Address // of Address; its Network is "" if there is none

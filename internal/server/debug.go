@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -29,6 +30,8 @@ type debugger struct {
 	socket *sockets.Socket // nil: it does not listen any more
 	server http.Server
 	done   chan struct{}
+
+	changes atomic.Bool // whoever can connect may change something, see allow
 }
 
 // debugName is the name of a debugger's socket in a handover.
@@ -58,7 +61,7 @@ func (s *server) openDebug(at sockets.Address) (*debugger, error) {
 		return nil, fmt.Errorf("debug.address: %w", err)
 	}
 	d := &debugger{at: at, socket: socket, done: make(chan struct{})}
-	h := s.debugHandler()
+	h := s.debugHandler(d)
 	if at.Network == "tcp" && at.Loopback() {
 		h = onlyByAddress(h)
 	}
@@ -85,6 +88,27 @@ func onlyByAddress(h http.Handler) http.Handler {
 			return
 		}
 		h.ServeHTTP(w, r)
+	})
+}
+
+// allow notes whether who can connect may change something, such as the state of an upstream: where c
+// lets other machines connect, or something in front of a loopback address, they may only look.
+func (d *debugger) allow(c *config.Config) {
+	if d != nil {
+		d.changes.Store(d.at.Network == "unix" || d.at.Loopback() && !c.Debug.Remote)
+	}
+}
+
+// changing has h answer only where something may be changed, and no page in a browser.
+func (d *debugger) changing(h http.HandlerFunc) http.Handler {
+	safe := onlyByAddress(http.NewCrossOriginProtection().Handler(h))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !d.changes.Load() {
+			http.Error(w, "nothing can be changed here: that takes a debug.address of a UNIX socket, "+
+				"or of this machine without allow_remote", http.StatusForbidden)
+			return
+		}
+		safe.ServeHTTP(w, r)
 	})
 }
 
@@ -134,13 +158,15 @@ func (s *server) nextDebug(next *config.Config) (*debugger, error) {
 	case next.Debug.At.Network == "":
 		return nil, nil
 	}
-	return s.openDebug(next.Debug.At)
+	d, err := s.openDebug(next.Debug.At)
+	d.allow(next)
+	return d, err
 }
 
 // debugHandler has the paths of net/http/pprof. Importing that package would put its handlers into
 // http.DefaultServeMux, and so show the profiles of a program that has lwango in it at whatever
 // port it serves that mux.
-func (s *server) debugHandler() http.Handler {
+func (s *server) debugHandler(d *debugger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "/debug/threads    green threads that run or wait; ?idle=1: idle connections, too\n"+
@@ -151,8 +177,7 @@ func (s *server) debugHandler() http.Handler {
 	})
 	mux.HandleFunc("GET /debug/threads", s.dumpThreads)
 	mux.HandleFunc("GET /debug/upstreams", s.upstreams)
-	mux.Handle("POST /debug/upstreams", http.NewCrossOriginProtection().Handler(
-		http.HandlerFunc(s.upstreams))) // no page in a browser may change anything
+	mux.Handle("POST /debug/upstreams", d.changing(s.upstreams))
 	mux.HandleFunc("GET /debug/pprof/profile", timed(30*time.Second,
 		pprof.StartCPUProfile, pprof.StopCPUProfile))
 	mux.HandleFunc("GET /debug/pprof/trace", timed(time.Second, trace.Start, trace.Stop))

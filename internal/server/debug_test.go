@@ -205,6 +205,35 @@ func TestDebugByAddress(t *testing.T) {
 	}
 }
 
+// TestDebugChanges: upstreams are set at a port of this machine by those who connect to it themselves,
+// and not where other machines may.
+func TestDebugChanges(t *testing.T) {
+	at := heldPort(t)
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	text := route("prefix = \"/\"\nmodule = \"proxy\"\naddress = [\"127.0.0.1:1\"]\n") +
+		"[debug]\naddress = \"" + at + "\"\n"
+	s := serve(t, source(), text)
+	try := func(host string, want int) {
+		t.Helper()
+		body := strings.NewReader("name=127.0.0.1:1&state=drain")
+		req, _ := http.NewRequest("POST", "http://"+at+"/debug/upstreams", body)
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Host = host
+		resp := must.Get((&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req))(t)
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", host, resp.StatusCode, want)
+		}
+	}
+	try(at, 200)
+	try("evil.example", 403)
+	s.reload(text + "allow_remote = true\n")
+	try(at, 403)
+	s.reload(text)
+	try(at, 200)
+}
+
 // TestDebugSocketFile: the file of the socket is for the server's user, leaves nothing beside it, and
 // is not taken away from a server that runs.
 func TestDebugSocketFile(t *testing.T) {

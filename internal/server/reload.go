@@ -49,6 +49,7 @@ func (s *server) reload() error {
 		s.debug.close()
 		s.debug = debug
 	}
+	s.debug.allow(next)
 	next.Loops = s.loops
 	s.notePorts(next, added)
 	s.restartNeeded(next)
