@@ -44,7 +44,7 @@ func (c *call) open() error {
 	h := &c.x.Head
 	if c.m.retries(h.Status) {
 		c.Up.Broke()
-		if c.Repeatable() && (c.Up.Exclude() || c.Up.Renew()) {
+		if c.Repeatable() && c.Up.Exclude() {
 			return relay.Next(h.Status)
 		}
 	} else {

@@ -182,9 +182,11 @@ type Upstreams interface {
 	// Report tells of each.
 	Report() []Upstream
 	// SetState sets the state of one, of UpstreamStates, and reports whether there is such a
-	// one. States returns those that are not up, by name.
+	// one. States returns those that are not up, by name; Inherit takes those of another process,
+	// whether there are such ones yet or not.
 	SetState(name, state string) bool
 	States() map[string]string
+	Inherit(states map[string]string)
 }
 
 // Shown is the state of an upstream for people.

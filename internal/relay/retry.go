@@ -51,7 +51,8 @@ func (c *Call) outlived(err error) bool { return c.old && errors.Is(err, upstrea
 // Once bytes were sent, nothing tells whether the upstream has acted on them. So only requests that
 // are repeatable are sent again, and only if no byte has come back, but for a status that has the
 // upstream refuse: on a new connection if the first one was a kept one, and else to another
-// upstream, if the configuration lets that be. Where the upstream has certainly not acted on the
+// upstream, if the configuration lets that be; or else, with try_for, once more to the same ones, if
+// the connection was cut or the request refused. Where the upstream has certainly not acted on the
 // request (HTTP/2), that holds for all requests, as it does while there is no connection.
 func (c *Call) again(err error) bool {
 	cut, refused := errors.Is(err, upstream.ErrCut), upstream.Refused(err)
@@ -66,7 +67,7 @@ func (c *Call) again(err error) bool {
 	case refused && !c.renewed:
 		c.renewed = true
 	case refused:
-		if c.Retry&OnConnect == 0 || !c.Up.Exclude() && !c.Up.Renew() {
+		if c.Retry&OnConnect == 0 || !c.Up.Exclude() && !c.Up.Resend() {
 			return false
 		}
 	case next:
@@ -74,7 +75,8 @@ func (c *Call) again(err error) bool {
 		return false
 	case c.outlived(err):
 		c.renewed = true
-	case cut && c.Retry&OnCut == 0, !cut && c.Retry&OnTimeout == 0, !c.Up.Exclude() && !c.Up.Renew():
+	case cut && c.Retry&OnCut == 0, !cut && c.Retry&OnTimeout == 0,
+		!c.Up.Exclude() && !(cut && c.Up.Resend()):
 		return false
 	}
 	if seeker, ok := c.Body.(io.Seeker); ok {

@@ -125,9 +125,6 @@ func (s *server) takeOver(h *handover) {
 	if h.PIDFileFD != 0 && !h.pid {
 		unix.Close(h.PIDFileFD)
 	}
-	for name, state := range h.Upstreams {
-		s.observed.setState(name, state)
-	}
 	// From now on the files of UNIX sockets are this process's; before, an end would have taken them
 	// away from the old one.
 	for a, l := range s.listeners {

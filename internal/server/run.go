@@ -158,6 +158,11 @@ func (s *server) start() (err error) {
 	s.conn = conn.NewServer(s.connConfig())
 	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
 	s.observe(s.config)
+	if h := s.handed; h != nil {
+		for _, u := range s.config.Upstreams {
+			u.Inherit(h.Upstreams)
+		}
+	}
 	if s.debug, err = s.nextDebug(s.config); err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"regexp"
@@ -212,6 +214,41 @@ func TestUpgradeOfDebug(t *testing.T) {
 	case err := <-traced:
 		t.Errorf("the trace has ended: %v", err)
 	default:
+	}
+}
+
+// TestUpgradeOfStates: an address of a name that is disabled gets no request of the new process either,
+// which finds out only then where the name leads.
+func TestUpgradeOfStates(t *testing.T) {
+	t.Parallel()
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer app.Close()
+	to := app.Listener.Addr().String()
+	_, port, _ := net.SplitHostPort(to)
+	at := heldPort(t)
+	u := startUpgraded(t, fmt.Sprintf("[debug]\naddress = %q\n", at)+
+		route("prefix = \"/app\"\nmodule = \"proxy\"\naddress = [\"localhost:"+port+"\"]\n"))
+	client := http.Client{Timeout: wait.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	ask := func() int {
+		t.Helper()
+		resp := must.Get(client.Get("http://" + u.addresses["tcp"] + "/app"))(t)
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	if got := ask(); got != 200 {
+		t.Fatal(got)
+	}
+	resp := must.Get(client.PostForm("http://"+at+"/debug/upstreams",
+		url.Values{"name": {to}, "state": {"down"}}))(t)
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Fatal(resp.StatusCode)
+	}
+	if out, code := u.command(); code != 0 {
+		t.Fatal(out, code)
+	}
+	if got := ask(); got == 200 {
+		t.Error("the address is used again")
 	}
 }
 

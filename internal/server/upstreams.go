@@ -21,7 +21,8 @@ import (
 )
 
 // upstreams answers at the debug address with all upstreams, and sets the state of one. The answer is
-// the same list, for POST that of the upstreams with that name.
+// the same list, for POST that of the upstreams with that name. An address that a name leads to is
+// among these while it has a state of its own; otherwise the list is whole.
 func (s *server) upstreams(w http.ResponseWriter, r *http.Request) {
 	all := s.observed.common().Upstreams
 	if r.Method == http.MethodPost {
@@ -36,9 +37,11 @@ func (s *server) upstreams(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		s.own.Info("upstream set", "upstream", name, "state", state)
-		all = slices.DeleteFunc(s.observed.common().Upstreams, func(u metrics.Upstream) bool {
-			return u.Address != name
-		})
+		all = s.observed.common().Upstreams
+		other := func(u metrics.Upstream) bool { return u.Address != name }
+		if named := slices.DeleteFunc(slices.Clone(all), other); len(named) > 0 {
+			all = named
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(all)

@@ -69,17 +69,6 @@ func (p *Pool) verdict(it *peer, id string) *verdict {
 	return v
 }
 
-// serveAll gives slots to requests that wait for m, and perhaps for others. They can come to m if
-// it works again. If it was the last one that worked, they can go to any other that has room. The
-// caller holds the pool's lock.
-func (m *member) serveAll() {
-	for _, k := range slices.Clone(m.peer.waiting.kinds) { // serve may remove some
-		for _, other := range k.group.members {
-			other.serve()
-		}
-	}
-}
-
 // title returns the name for a line of the log: of a name's addresses each has its own.
 func (m *member) title() string {
 	if m.peer.host == nil {
@@ -97,7 +86,10 @@ func (g *Group) Watch(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	if !g.named {
-		for _, m := range g.all {
+		g.pool.mu.Lock()
+		members := g.all
+		g.pool.mu.Unlock()
+		for _, m := range members {
 			all.Go(func() { m.watch(ctx, g.Check) })
 		}
 		return

@@ -48,33 +48,59 @@ func (c *circuit) enter(now time.Time) (probes bool) {
 	return c.probing
 }
 
-// broken reports whether the circuits of all members are open that were not tried. The caller holds
-// the pool's lock.
-func (g *Group) broken(tried []*peer, now time.Time) bool {
-	for m := range g.untried(tried) {
+// broken reports whether the circuits are open of all members to which the request may go. The caller
+// holds the pool's lock.
+func (l *Lease) broken(now time.Time) bool {
+	for m := range l.group.untried(l.tried) {
 		if !m.circuit.open(now) {
 			return false
 		}
 	}
-	return len(g.members) > 0
+	return len(l.group.members) > 0 && l.home(now) == nil // the home may be drained, and no member
 }
 
-// judge counts the outcome of the slot that the lease gives back. What it returns, if anything, is to
-// be called without the pool's lock, which the caller holds.
-func (l *Lease) judge() (report func()) {
+// shut has the member get no requests until the time of Open is over. Then those are served that wait
+// for it and for others: no other event may tell them. The caller holds the pool's lock.
+func (m *member) shut(s *Circuit, now time.Time) {
+	m.circuit.until = now.Add(s.Open)
+	time.AfterFunc(s.Open, func() {
+		m.pool.mu.Lock()
+		m.serve()
+		m.pool.mu.Unlock()
+	})
+}
+
+// tell has a slot that tries its address say at once what it has found: it may be a tunnel's, and
+// kept for hours.
+func (l *Lease) tell() {
+	if !l.probes {
+		return
+	}
+	l.group.pool.mu.Lock()
+	report := l.judge(time.Now())
+	l.at.serve()
+	l.group.pool.mu.Unlock()
+	if report != nil {
+		report()
+	}
+}
+
+// judge counts the outcome of the slot, unless it has done so. What it returns, if anything, is to be
+// called without the pool's lock, which the caller holds.
+func (l *Lease) judge(now time.Time) (report func()) {
 	g, m, s := l.group, l.at, l.group.Circuit
-	if s == nil {
+	if s == nil || l.judged {
 		return nil
 	}
 	c := &m.circuit
 	if l.probes {
-		l.probes, c.probing = false, false
+		l.probes, l.judged, c.probing = false, true, false
 		switch l.outcome {
 		case worked:
 			*c = circuit{}
 			return func() { s.Changed(m.title(), false, 0, 0) }
 		case failed:
-			c.until = l.ended.Add(s.Open)
+			m.shut(s, now)
 			g.refuse()
 		}
 		return nil
@@ -82,8 +108,8 @@ func (l *Lease) judge() (report func()) {
 	if l.outcome == unknown || !c.until.IsZero() { // it began before the circuit has opened
 		return nil
 	}
-	if l.ended.Sub(c.since) > s.Window {
-		*c = circuit{since: l.ended}
+	if now.Sub(c.since) > s.Window {
+		*c = circuit{since: now}
 	}
 	c.requests++
 	if l.outcome == failed {
@@ -92,7 +118,7 @@ func (l *Lease) judge() (report func()) {
 	if c.requests < s.Least || c.failed*100 < s.Percent*c.requests {
 		return nil
 	}
-	c.until = l.ended.Add(s.Open)
+	m.shut(s, now)
 	g.refuse()
 	requests, failed := c.requests, c.failed
 	return func() { s.Changed(m.title(), true, failed, requests) }
@@ -106,7 +132,7 @@ func (g *Group) refuse() {
 	}
 	now := time.Now()
 	for _, tk := range waiting {
-		if g.broken(tk.lease.tried, now) {
+		if tk.lease.broken(now) {
 			tk.withdraw()
 			tk.promise.Reject(errOpen)
 		}

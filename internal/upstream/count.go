@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"math/bits"
+	"net"
 	"time"
 
 	"github.com/lwango/lwango/internal/metrics"
@@ -35,6 +36,32 @@ func (l *Lease) count() {
 	default:
 		c.failures.Connect++
 	}
+}
+
+// keep adds what was counted at a peer that its host does not lead to any more to what the host has. The
+// caller holds the pool's lock.
+func (h *host) keep(p *peer) {
+	if h.counted == nil {
+		h.counted = make(map[endpoint]counted)
+	}
+	at := p.endpoint.named()
+	sum, c := h.counted[at], &p.counted
+	sum.slots += c.slots
+	sum.failures.Connect += c.failures.Connect
+	sum.failures.Silent += c.failures.Silent
+	sum.failures.Status += c.failures.Status
+	sum.spent += c.spent
+	for i, n := range c.times {
+		sum.times[i] += n
+	}
+	h.counted[at], p.counted = sum, counted{}
+}
+
+// named returns the endpoint of the part that leads to e, which a name has led to.
+func (e endpoint) named() endpoint {
+	_, port, _ := net.SplitHostPort(e.address)
+	e.address = net.JoinHostPort(e.host, port)
+	return e
 }
 
 // add adds what was counted to a row.

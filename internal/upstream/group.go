@@ -77,7 +77,8 @@ type Settings struct {
 	Circuit *Circuit
 
 	// TryFor is for how long, from its first Connect, a request that cannot connect to any address goes
-	// on trying: an application that is started anew is there a moment later. 0: it does not.
+	// on trying: an application that is started anew is there a moment later. 0: it does not. See
+	// Lease.Resend, too.
 	TryFor time.Duration
 
 	// Check, if it is not nil, is how Watch finds out whether the addresses work.
@@ -190,6 +191,7 @@ func (g *Group) member(p *part, at endpoint) *member {
 	if g.Secret != nil {
 		m.id = g.idOf(m)
 	}
+	m.set = g.pool.states.state(m)
 	if g.Check != nil {
 		m.verdict = g.pool.verdict(m.peer, g.Check.ID)
 	}
@@ -235,7 +237,7 @@ func (l *Lease) acquire() (*ticket, error) {
 		}
 		return nil, errNowhere // the others have left meanwhile
 	}
-	if g.Circuit != nil && g.broken(l.tried, time.Now()) {
+	if g.Circuit != nil && l.broken(time.Now()) {
 		return nil, errOpen
 	}
 	if !g.crowded(l.tried) && l.take() {
@@ -288,10 +290,10 @@ func (l *Lease) release(k kept, limit time.Duration) {
 	l.letGo(m.peer)
 	l.ended = time.Now()
 	l.count()
-	report := l.judge()
+	report := l.judge(l.ended)
 	switch {
 	case k.stream == nil:
-	case g.MaxIdle == 0 || m.gone || !g.again(k.record, limit):
+	case g.MaxIdle == 0 || m.gone || g.pool.states.state(m) == down || !g.again(k.record, limit):
 		k.close() // before another request has its slot
 	default:
 		m.keep(k)
@@ -356,7 +358,7 @@ func (l *Lease) take() bool {
 	l.outcome, l.taken, l.connecting, l.reached = unknown, now, 0, false
 	l.tries++
 	if g.Circuit != nil {
-		l.probes = m.circuit.enter(now)
+		l.probes, l.judged = m.circuit.enter(now), false
 	}
 	m.active++
 	l.hold(m.peer, now)

@@ -48,7 +48,7 @@ func (p *peer) probed(d time.Duration) {
 func (p *peer) pass(d time.Duration) {
 	p.avoid = time.Now().Add(d)
 	p.alarm(d)
-	p.leaveHome()
+	p.serveAll()
 }
 
 // alarm gives slots to requests that wait when the address is to be used again: no other event may

@@ -73,12 +73,15 @@ type Lease struct {
 
 	mux *http2client.Stream // in the place of a connection; nil: none
 
+	asked      int           // upstreams that had the request, and are tried no more
+	resent     bool          // see Resend
 	outcome    outcome       // of the slot
 	tries      int           // slots that the lease has had
 	taken      time.Time     // the slot was given
 	reached    bool          // there is, or was, a connection
 	connecting time.Duration // the time that this has taken
 	probes     bool          // the slot tells whether a circuit is to be closed
+	judged     bool          // it has done so
 	rounds     int           // times that all upstreams were tried in vain
 	paused     int           // of rounds, those after which there was a pause
 
@@ -170,7 +173,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		if p.refused(l.group, blame) && l.many && l.group.Unreached != nil {
 			l.group.Unreached(p.title(), err)
 		}
-		more := l.Exclude()
+		more := l.exclude()
 		if !more && p.peer.host != nil && !again {
 			again = true
 			p.stale()
@@ -185,7 +188,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			return nil, false, err
 		}
 		if !more {
-			if !l.Renew() {
+			if !l.renew() {
 				return nil, false, err
 			}
 			rest, again = l.limit(), false
@@ -264,16 +267,23 @@ func (l *Lease) Name() string {
 	return l.at.name
 }
 
-// Exclude keeps the lease from trying the upstream of its slot again. It reports whether there are
-// others that it may try. There must be a slot.
+// Exclude keeps the lease from trying the upstream of its slot again, which has had the request. It
+// reports whether there are others that it may try; after Resend there are none. There must be a slot.
 func (l *Lease) Exclude() bool {
+	l.asked++
+	return l.exclude() && !l.resent
+}
+
+// exclude is Exclude for an upstream that has not had the request.
+func (l *Lease) exclude() bool {
 	l.tried = append(l.tried[:len(l.tried):len(l.tried)], l.at.peer)
 	return l.more()
 }
 
 // more reports whether the lease may try another upstream than those that it has tried.
 func (l *Lease) more() bool {
-	if l.Tries > 0 && len(l.tried) >= l.Tries || l.Within > 0 && time.Since(l.began) >= l.Within {
+	if l.Tries > 0 && max(len(l.tried), l.asked) >= l.Tries ||
+		l.Within > 0 && time.Since(l.began) >= l.Within {
 		return false
 	}
 	l.group.pool.mu.Lock()
@@ -288,6 +298,7 @@ func (l *Lease) Spoke() { l.spoke = time.Now() }
 func (l *Lease) Works() {
 	l.outcome = worked
 	l.at.spoke()
+	l.tell()
 }
 
 // Broke notes that the connection has ended, or stood still for too long, before a byte of the
@@ -296,6 +307,7 @@ func (l *Lease) Works() {
 func (l *Lease) Broke() {
 	l.outcome = failed
 	l.at.broke(l.group)
+	l.tell()
 }
 
 // Keep gives the slot back, and with it its stream, which may serve another request: the caller

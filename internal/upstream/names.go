@@ -29,6 +29,7 @@ type host struct {
 	name string
 
 	addresses []netip.Addr
+	counted   map[endpoint]counted    // of peers that were forgotten, by the endpoint of their part
 	version   int                     // grows as addresses changes
 	until     time.Time               // when they are to be looked up again
 	asked     time.Time               // when the last look-up began
@@ -95,8 +96,8 @@ func (h *host) lead(all []netip.Addr) {
 		if p.host != h {
 			continue
 		}
-		for _, k := range p.waiting.kinds {
-			waiting[k.group] = true
+		for _, g := range p.waiting.groups() {
+			waiting[g] = true
 		}
 		if at, err := netip.ParseAddrPort(p.address); err != nil || !slices.Contains(all, at.Addr()) {
 			p.leave()
@@ -172,18 +173,18 @@ func (g *Group) sync() {
 		return
 	}
 	g.version = g.pool.states.version
-	before, all := g.members, g.all
+	before := g.all
 	g.all = nil
 	for _, p := range g.parts {
 		if p.host == nil {
-			g.join(p, p.at, all)
+			g.join(p, p.at, before)
 			continue
 		}
 		p.seen = p.host.version
 		for _, a := range p.host.addresses {
 			at := p.at
 			at.address = netip.AddrPortFrom(a, p.port).String()
-			g.join(p, at, all)
+			g.join(p, at, before)
 		}
 	}
 	g.members = g.all
@@ -196,17 +197,9 @@ func (g *Group) sync() {
 	for e := range g.waiting.All() {
 		waiting = append(waiting, e.Value)
 	}
+	now := time.Now()
 	for _, tk := range waiting {
-		for _, m := range before {
-			if !slices.Contains(g.members, m) && m != tk.lease.home(time.Now()) {
-				tk.leave(m.peer)
-			}
-		}
-		for _, m := range g.members {
-			if !slices.Contains(before, m) && !slices.Contains(tk.lease.tried, m.peer) {
-				tk.join(m.peer)
-			}
-		}
+		tk.move(g.members, now)
 		if len(tk.spots) == 0 { // it has tried all that are left
 			tk.withdraw()
 			if len(g.all) > 0 && len(g.members) == 0 {

@@ -87,10 +87,14 @@ func (p *peer) leave() {
 	p.forget()
 }
 
-// forget drops a peer to which nothing leads any more, once no request uses it. The caller holds the
-// pool's lock.
+// forget drops a peer to which nothing leads any more, once no request uses it. What was counted there
+// stays with its host. The caller holds the pool's lock.
 func (p *peer) forget() {
-	if !p.gone || p.active > 0 || p.pool.peers[p.endpoint] != p {
+	if !p.gone {
+		return
+	}
+	p.host.keep(p)
+	if p.active > 0 || p.pool.peers[p.endpoint] != p {
 		return
 	}
 	delete(p.pool.peers, p.endpoint)

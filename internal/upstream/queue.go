@@ -58,6 +58,16 @@ func (q *queue) len() (n int) {
 	return n
 }
 
+// groups returns the groups whose requests wait.
+func (q *queue) groups() (all []*Group) {
+	for _, k := range q.kinds {
+		if !slices.Contains(all, k.group) {
+			all = append(all, k.group)
+		}
+	}
+	return all
+}
+
 // kind returns the kind of a request's lease.
 func (q *queue) kind(l *Lease) *kind {
 	for _, k := range q.kinds {
@@ -186,13 +196,25 @@ func (tk *ticket) join(p *peer) {
 	tk.spots = append(tk.spots, s)
 }
 
-// leave takes the ticket out of the queue at p, if it is there.
-func (tk *ticket) leave(p *peer) {
-	for i, s := range tk.spots {
-		if s.peer == p {
+// move has the ticket wait at the members that it may have, which have changed.
+func (tk *ticket) move(members []*member, now time.Time) {
+	l := tk.lease
+	if m := l.home(now); m != nil && !slices.Contains(members, m) {
+		members = append(slices.Clip(members), m) // it is drained
+	}
+	at := func(p *peer) bool {
+		return slices.ContainsFunc(tk.spots, func(s spot) bool { return s.peer == p })
+	}
+	tk.spots = slices.DeleteFunc(tk.spots, func(s spot) bool {
+		gone := !slices.ContainsFunc(members, func(m *member) bool { return m.peer == s.peer })
+		if gone {
 			s.leave()
-			tk.spots = slices.Delete(tk.spots, i, i+1)
-			return
+		}
+		return gone
+	})
+	for _, m := range members {
+		if !at(m.peer) && !slices.Contains(l.tried, m.peer) {
+			tk.join(m.peer)
 		}
 	}
 }
@@ -249,6 +271,17 @@ func (p *peer) serve() {
 		}
 	}
 	p.spareEnds()
+}
+
+// serveAll gives slots to requests that wait for p, and perhaps for others. It is called when p is
+// passed over, or works again. They can come to p then, or go elsewhere if they have waited for p
+// only: their clients come back to it, or it was the last one that worked.
+func (p *peer) serveAll() {
+	for _, g := range p.waiting.groups() {
+		for _, m := range g.members {
+			m.serve()
+		}
+	}
 }
 
 // next returns the request whose turn it is at p, among those for which it has room.

@@ -6,10 +6,22 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Renew lets a lease that has tried all upstreams try them once more, if TryFor is not over. The next
-// Connect begins with a pause.
-func (l *Lease) Renew() bool {
-	if l.group.TryFor == 0 || time.Since(l.began) >= l.group.TryFor {
+// Resend lets a lease whose request was sent in vain try all upstreams once more, the first time, if
+// TryFor is not over, nor what Tries and Within allow. The next Connect begins with a pause.
+func (l *Lease) Resend() bool {
+	if l.resent || !l.renew() {
+		return false
+	}
+	l.resent = true
+	return true
+}
+
+// renew does so any number of times, for a lease that could connect to none of them. Tries and Within
+// count only once an upstream has had the request.
+func (l *Lease) renew() bool {
+	since := time.Since(l.began)
+	if l.group.TryFor == 0 || since >= l.group.TryFor || l.asked > 0 &&
+		(l.Tries > 0 && l.asked >= l.Tries || l.Within > 0 && since >= l.Within) {
 		return false
 	}
 	l.tried = nil

@@ -2,29 +2,68 @@ package upstream
 
 import "github.com/lwango/lwango/internal/metrics"
 
-// Report describes the addresses of g, as the configuration names them: those of a host together.
-// An address is up unless the checks, or the last requests that it had, say the opposite, and a host
-// if one of its addresses is. Any goroutine may call it.
+// Report describes the addresses of g, as the configuration names them: those of a host together, but
+// for the connections at those that have a state of their own, which follow. What was counted there is
+// the host's, as it is when the host leads to them no more: it does not fall. An address is up unless
+// the checks, or the last requests that it had, say the opposite, and a host if one of its addresses
+// is. Any goroutine may call it.
 func (g *Group) Report() (all []metrics.Upstream) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	g.sync()
+	states := g.pool.states.of
 	for _, p := range g.parts {
-		row := metrics.Upstream{Address: p.name, Backup: p.backup}
-		row.Up = p.host != nil && p.host.version == 0 && p.host.err == nil // nobody has asked for it yet
-		if s := g.pool.states.of[p.name]; s != up {
-			row.State = metrics.UpstreamStates[s]
+		row := metrics.Upstream{Address: p.name, Backup: p.backup, State: states[p.name].shown()}
+		if p.host != nil {
+			row.Up = p.host.version == 0 && p.host.err == nil // nobody has asked for it yet
+			c := p.host.counted[p.at.named()]
+			c.add(&row)
 		}
 		for _, m := range g.all {
-			if m.part == p {
-				row.Up = row.Up || !m.out() && m.avoid.IsZero() && m.circuit.until.IsZero()
-				row.Active += m.active
-				m.counted.add(&row)
-				row.Idle += len(m.idle)
-				row.Waiting = max(row.Waiting, m.peer.waiting.len())
+			if m.part != p {
+				continue
 			}
+			m.counted.add(&row)
+			if p.host == nil {
+				row.State = g.pool.states.state(m).shown()
+			} else if states[m.address] != up {
+				row.Up = row.Up || m.healthy()
+				continue
+			}
+			m.show(&row)
 		}
 		all = append(all, row)
 	}
+	if len(states) == 0 {
+		return all
+	}
+	own := make(map[string]int) // rows by address: several names may lead to one, or the part of one
+	for i := range all {
+		own[all[i].Address] = i
+	}
+	for _, m := range g.all {
+		if m.part.host == nil || states[m.address] == up {
+			continue
+		}
+		i, is := own[m.address]
+		if !is {
+			i = len(all)
+			own[m.address] = i
+			all = append(all, metrics.Upstream{Address: m.address, Backup: m.backup,
+				State: g.pool.states.state(m).shown()})
+		}
+		m.show(&all[i])
+	}
 	return all
 }
+
+// show adds to a row what goes on at m.
+func (m *member) show(row *metrics.Upstream) {
+	row.Up = row.Up || m.healthy()
+	row.Active += m.active
+	row.Idle += len(m.idle)
+	row.Waiting = max(row.Waiting, m.peer.waiting.len())
+}
+
+// healthy reports whether nothing speaks against m.
+func (m *member) healthy() bool { return !m.out() && m.avoid.IsZero() && m.circuit.until.IsZero() }

@@ -26,31 +26,51 @@ type states struct {
 
 var errDown = errors.New("all upstreams are drained or disabled")
 
-// of returns the state of a member. The caller holds the pool's lock.
+// shown returns the state for a row of metrics; "": up.
+func (s state) shown() string {
+	if s == up {
+		return ""
+	}
+	return metrics.UpstreamStates[s]
+}
+
+// set sets the state of a name. The caller holds the pool's lock, here and below.
+func (s *states) set(name, to string) {
+	i := slices.Index(metrics.UpstreamStates, to)
+	switch {
+	case i < 0: // a later version has handed it over
+		return
+	case state(i) == up:
+		delete(s.of, name)
+	case s.of == nil:
+		s.of = map[string]state{name: state(i)}
+	default:
+		s.of[name] = state(i)
+	}
+	s.version++
+}
+
+// state returns the state of a member.
 func (s *states) state(m *member) state { return max(s.of[m.name], s.of[m.address]) }
 
 // SetState says what requests go to an address, for all groups of the pool: "up", "drain" or "down".
 // name is an address as the configuration has it, or one to which such a name leads. It lasts until
 // the next SetState. Requests and tunnels that are under way there go on. SetState reports whether the
-// group has the address. Any goroutine may call it.
+// group has the address, or its pool had a state for it. Any goroutine may call it.
 func (g *Group) SetState(name, to string) bool {
 	p := g.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g.sync()
-	if !slices.ContainsFunc(g.parts, func(p *part) bool { return p.name == name }) &&
+	if p.states.of[name] == up && !slices.ContainsFunc(g.parts, func(p *part) bool { return p.name == name }) &&
 		!slices.ContainsFunc(g.all, func(m *member) bool { return m.address == name }) {
 		return false
 	}
-	if p.states.of == nil {
-		p.states.of = make(map[string]state)
-	}
-	p.states.of[name] = state(slices.Index(metrics.UpstreamStates, to))
-	p.states.version++
+	p.states.set(name, to)
 	waiting := map[*Group]bool{g: true}
 	for _, it := range p.peers {
-		for _, k := range it.waiting.kinds {
-			waiting[k.group] = true
+		for _, g := range it.waiting.groups() {
+			waiting[g] = true
 		}
 	}
 	for g := range waiting {
@@ -80,9 +100,17 @@ func (g *Group) States() map[string]string {
 	defer g.pool.mu.Unlock()
 	all := make(map[string]string)
 	for name, s := range g.pool.states.of {
-		if s != up {
-			all[name] = metrics.UpstreamStates[s]
-		}
+		all[name] = metrics.UpstreamStates[s]
 	}
 	return all
+}
+
+// Inherit sets the states that the process before has left, also of addresses to which no name has led
+// yet. It is called before there are requests.
+func (g *Group) Inherit(all map[string]string) {
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	for name, to := range all {
+		g.pool.states.set(name, to)
+	}
 }

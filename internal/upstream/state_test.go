@@ -1,8 +1,13 @@
 package upstream_test
 
 import (
+	"context"
+	"errors"
+	"net"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
@@ -111,4 +116,124 @@ func TestDrainAddressOfAName(t *testing.T) {
 	}
 	all[0].stop()
 	all[1].stop()
+}
+
+// TestDrainedHomeWaiting: a request that waits for its drained home, and for others, leaves its queue
+// when it is disabled, and joins it no second time when it is enabled.
+func TestDrainedHomeWaiting(t *testing.T) {
+	for state, want := range map[string]int{"down": 1, "up": 2} {
+		_, a := crowd(t, 2)
+		pool := new(upstream.Pool)
+		r := newRoute(t, pool, a, func(s *upstream.Settings) { s.MaxConns, s.Secret = 1, []byte("secret") })
+		var home, at uint64
+		r.after = func(l *upstream.Lease) { at = l.At() }
+		for r.get("x").text != "0" {
+		}
+		home = at
+		r.prepare = func(l *upstream.Lease, _ string) { l.Home = home }
+		r.SetState(a[0], "drain")
+		letGo := []func(){r.holds(t, true, 0), r.holds(t, true, home)}
+		done := make(chan got, 1)
+		r.ask("x", false, done)
+		wait.Until(t, "it waits", func() bool { return pool.Waiting() == 2 })
+		r.SetState(a[0], state)
+		if n := pool.Waiting(); n != want {
+			t.Errorf("%s: it waits %d times, want %d", state, n, want)
+		}
+		for _, f := range letGo {
+			f()
+		}
+		if g := <-done; g.err != nil {
+			t.Error(g)
+		}
+	}
+}
+
+// TestDisabledKeeps: a connection whose request ends after its address was disabled is not kept.
+func TestDisabledKeeps(t *testing.T) {
+	s, goOn := stepwise(t)
+	pool := new(upstream.Pool)
+	r := newRoute(t, pool, []string{s.address}, func(s *upstream.Settings) { s.MaxIdle = 4 })
+	done := make(chan got, 1)
+	r.ask("x", false, done)
+	s.requests(t, 1)
+	r.SetState(s.address, "down")
+	goOn <- true
+	answered(t, done)
+	if n := pool.Idle(); n != 0 {
+		t.Errorf("%d connections are kept", n)
+	}
+}
+
+// TestInherit: a state from the process before is that of an address to which a name leads only later,
+// and goes on to the next process. An operator can end it meanwhile.
+func TestInherit(t *testing.T) {
+	_, _, r, all := named(t, "127.0.0.1", "127.0.0.2")
+	r.Inherit(map[string]string{all[0].address: "drain", "10.0.0.1:80": "down", "10.0.0.2:80": "later"})
+	if got := r.texts(2); got != "127.0.0.2127.0.0.2" {
+		t.Error(got)
+	}
+	if got := r.States(); len(got) != 2 || got[all[0].address] != "drain" || got["10.0.0.1:80"] != "down" {
+		t.Error(got)
+	}
+	if !r.SetState("10.0.0.1:80", "up") || !r.SetState(all[0].address, "up") || len(r.States()) != 0 {
+		t.Error(r.States())
+	}
+	if r.SetState("10.0.0.1:80", "down") {
+		t.Error("it has no state any more")
+	}
+}
+
+// TestReportOfAddress: an address of a name that has a state of its own has a row, with what goes on
+// there; requests stay in the row of the name.
+func TestReportOfAddress(t *testing.T) {
+	_, _, r, all := named(t, "127.0.0.1", "127.0.0.2")
+	r.texts(4)
+	r.SetState(all[0].address, "drain")
+	rows := r.Report()
+	if len(rows) != 2 || rows[1].Address != all[0].address || rows[1].State != "drain" || rows[1].Idle != 1 ||
+		!rows[1].Up || rows[1].Requests != 0 || rows[0].State != "" || rows[0].Idle != 1 || rows[0].Requests != 4 {
+		t.Errorf("%+v", rows)
+	}
+	r.SetState(all[0].address, "up")
+	if rows := r.Report(); len(rows) != 1 || rows[0].Idle != 2 {
+		t.Errorf("%+v", rows)
+	}
+}
+
+// TestCountedWhereANameLed: what was counted at addresses that a name leads to no more stays in its row.
+func TestCountedWhereANameLed(t *testing.T) {
+	names, pool, r, all := named(t, "127.0.0.1", "127.0.0.2")
+	r.texts(4)
+	names.lead("127.0.0.2")
+	pool.LookUp()
+	if rows := r.Report(); rows[0].Requests != 4 {
+		t.Errorf("%d requests, want 4", rows[0].Requests)
+	}
+	names.lead("127.0.0.1", "127.0.0.2")
+	pool.LookUp()
+	r.texts(4)
+	if rows := r.Report(); rows[0].Requests != 8 {
+		t.Errorf("%d requests, want 8", rows[0].Requests)
+	}
+	all[0].stop()
+}
+
+// TestWatchWhileStatesChange: checks begin while an operator sets states; the race detector watches.
+func TestWatchWhileStatesChange(t *testing.T) {
+	_, a := crowd(t, 2)
+	r := newRoute(t, new(upstream.Pool), a, func(s *upstream.Settings) {
+		s.Check = &upstream.Check{Interval: time.Hour, Timeout: wait.Patience, Rises: 1, Falls: 1,
+			Ask:     func(net.Conn, string) error { return errors.New("down") },
+			Changed: func(string, bool, error) {}}
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { r.Watch(ctx) })
+	for range 4 {
+		r.SetState(a[0], "drain")
+		r.SetState(a[0], "up")
+	}
+	cancel()
+	watching.Wait()
 }

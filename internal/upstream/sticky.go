@@ -35,16 +35,3 @@ func (l *Lease) home(now time.Time) *member {
 // At returns the number of the upstream that has had the last slot, for a later Home; 0: the group
 // has no Secret. There must have been a slot.
 func (l *Lease) At() uint64 { return l.last.id }
-
-// leaveHome gives slots elsewhere to the requests that have waited for p only: because their clients
-// come back to it, or because the others are backups. It is called when p is passed over. The caller
-// holds the pool's lock.
-func (p *peer) leaveHome() {
-	for _, k := range slices.Clone(p.waiting.kinds) { // serve may remove some
-		for _, m := range k.group.members {
-			if m.peer != p {
-				m.serve()
-			}
-		}
-	}
-}
