@@ -51,6 +51,7 @@ func (g *Group) Report() (all []metrics.Upstream) {
 			own[m.address] = i
 			all = append(all, metrics.Upstream{Address: m.address, Backup: m.backup,
 				State: g.pool.states.state(m).shown()})
+			new(counted).add(&all[i]) // it has counts as all rows have, of nothing
 		}
 		m.show(&all[i])
 	}

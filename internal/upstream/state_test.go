@@ -192,7 +192,7 @@ func TestReportOfAddress(t *testing.T) {
 	r.SetState(all[0].address, "drain")
 	rows := r.Report()
 	if len(rows) != 2 || rows[1].Address != all[0].address || rows[1].State != "drain" || rows[1].Idle != 1 ||
-		!rows[1].Up || rows[1].Requests != 0 || rows[0].State != "" || rows[0].Idle != 1 || rows[0].Requests != 4 {
+		!rows[1].Up || rows[1].Requests != 0 || len(rows[1].Times) == 0 || rows[0].State != "" || rows[0].Idle != 1 || rows[0].Requests != 4 {
 		t.Errorf("%+v", rows)
 	}
 	r.SetState(all[0].address, "up")
