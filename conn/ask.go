@@ -218,36 +218,69 @@ func (a *asking) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, er
 // leaves out such fields, since a program may merge them with the header. Views and strings that
 // were taken before stay as they are. Name and values must be valid (see Header.Set).
 func (r RequestLayer) ReplaceHeader(name string, values ...string) {
-	if r.over() {
+	fields := make([]Field, len(values))
+	for i, value := range values {
+		fields[i] = Field{Name: name, Value: value}
+	}
+	r.ReplaceHeaders([]string{name}, fields)
+}
+
+// ReplaceHeaders is ReplaceHeader for several names: the request gets fields, whose names are among
+// names, in place of all that it has of these names. It copies the head once, and keeps names, which
+// must not change while the request lasts.
+func (r RequestLayer) ReplaceHeaders(names []string, fields []Field) {
+	if r.over() || len(names) == 0 {
 		return
 	}
-	fields := slices.DeleteFunc(slices.Clone(r.head.Fields), func(f http1.Field) bool {
-		return http1.SameVariable(f.Name.Of(r.raw), name)
-	})
-	raw := slices.Clip(r.raw) // what lies behind it is not the request's
-	add := func(s string) http1.Span {
-		from := len(raw)
-		raw = append(raw, s...)
-		return http1.Span{Start: uint32(from), End: uint32(len(raw))}
-	}
-	if r.listed {
-		r.header.fields = slices.DeleteFunc(slices.Clone(r.header.fields), func(f Field) bool {
-			return http1.SameVariable(f.Name, name)
-		})
-	}
-	for _, value := range values {
-		fields = append(fields, http1.Field{Name: add(name), Value: add(value)})
-		if r.listed {
-			r.header.Add(name, value)
+	kept := make([]http1.Field, 0, len(r.head.Fields)+len(fields))
+	for _, f := range r.head.Fields {
+		if !sameAsOne(f.Name.Of(r.raw), names) {
+			kept = append(kept, f)
 		}
 	}
-	r.head.SetFields(raw, fields)
-	r.raw, r.text = raw, ""
-	r.replaced = append(r.replaced, name)
+	if r.listed {
+		r.header.fields = slices.DeleteFunc(slices.Clone(r.header.fields),
+			func(f Field) bool { return sameAsOne(f.Name, names) })
+	}
+	if len(fields) > 0 { // a copy: what lies behind the head is not the request's
+		size := len(r.raw)
+		for _, f := range fields {
+			size += len(f.Name) + len(f.Value)
+		}
+		raw := append(make([]byte, 0, size), r.raw...)
+		add := func(s string) http1.Span {
+			from := len(raw)
+			raw = append(raw, s...)
+			return http1.Span{Start: uint32(from), End: uint32(len(raw))}
+		}
+		for _, f := range fields {
+			kept = append(kept, http1.Field{Name: add(f.Name), Value: add(f.Value)})
+			if r.listed {
+				r.header.Add(f.Name, f.Value)
+			}
+		}
+		r.raw, r.text = raw, ""
+	}
+	r.head.SetFields(r.raw, kept)
+	if r.replaced == nil {
+		r.replaced = slices.Clip(names)
+	} else {
+		r.replaced = append(r.replaced, names...)
+	}
+}
+
+// sameAsOne reports whether a name is one of names, or the same to CGI and its kin.
+func sameAsOne[S string | []byte](name S, names []string) bool {
+	for _, s := range names {
+		if http1.SameVariable(name, s) {
+			return true
+		}
+	}
+	return false
 }
 
 // Replaced reports whether ReplaceHeader has replaced the fields of that name, so that what the
 // header says there comes from the server.
 func (r RequestLayer) Replaced(name string) bool {
-	return slices.ContainsFunc(r.replaced, func(s string) bool { return http1.SameVariable(s, name) })
+	return sameAsOne(name, r.replaced)
 }
