@@ -69,7 +69,7 @@ func readField(key, name, text string) (field, error) {
 		err = handlers.BadKey(key, "%q is not the name of a header field", name)
 	case !http1.ValidFieldValue(text):
 		err = handlers.BadKey(key, "%s: control characters cannot be part of a header field", name)
-	case http1.HopByHop(name) || http1.Framing(name) || owned(name):
+	case http1.HopByHop(name) || http1.Framing(name) || http1.Owned(name):
 		err = handlers.BadKey(key, "%s is set by the server itself", name)
 	case err != nil:
 		err = handlers.BadKey(key, "%s: %w", name, err)

@@ -17,7 +17,7 @@ type Forwarded struct {
 	ForwardedChain bool     `toml:"forwarded_chain"`
 }
 
-// says is a set of the fields that tell of the client.
+// says is a set of the fields that tell of the client: http1.Telling, in the order of the bits.
 type says uint8
 
 const (
@@ -30,19 +30,15 @@ const (
 	saysForwarded
 )
 
-// saying are their names, in the order of the bits.
-var saying = []string{"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Port",
-	"X-Forwarded-Prefix", "X-Real-IP", "Forwarded"}
-
 // readForwarded reads forwarded; the fields of the configuration are known. Where it has one of
 // these, the server says nothing in it: an upstream would find two values, and take either for true.
 // The error is a *handlers.KeyError.
 func (m *module) readForwarded() error {
 	for _, name := range m.set.Forwarded.Forwarded {
-		i := slices.IndexFunc(saying, func(s string) bool { return ascii.EqualFold(s, name) })
+		i := slices.IndexFunc(http1.Telling[:], func(s string) bool { return ascii.EqualFold(s, name) })
 		if i < 0 {
 			return handlers.BadKey("forwarded", "expected some of %s, not %q",
-				strings.Join(saying, ", "), name)
+				strings.Join(http1.Telling[:], ", "), name)
 		}
 		if !m.configures(name) {
 			m.says |= 1 << i

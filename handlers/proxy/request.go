@@ -10,24 +10,6 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// owned reports the other fields that the server alone can set, since they speak of what it does:
-// to which host the request goes (see Settings.Host), whether the body is held back for 100
-// (Continue), which fields follow the body, and that the request came through this server, which
-// ends loops. The client's are read, and most go on in the server's own words.
-func owned(name string) bool {
-	switch len(name) {
-	case len("Via"):
-		return ascii.EqualFold(name, "Via")
-	case len("Host"):
-		return ascii.EqualFold(name, "Host")
-	case len("Expect"):
-		return ascii.EqualFold(name, "Expect")
-	case len("Trailer"):
-		return ascii.EqualFold(name, "Trailer")
-	}
-	return false
-}
-
 // claims reports the fields in which a proxy in front says who the client is. Those of the client
 // itself say what it likes, so they are replaced. To an application that reads fields as CGI does,
 // X_Forwarded_For is X-Forwarded-For.
@@ -96,7 +78,7 @@ func protocols(req *conn.Request, o *options) string {
 // the trailer, which an upstream may merge with the head.
 func (c *call) passes(name string) bool {
 	switch {
-	case http1.HopByHop(name), http1.Framing(name), owned(name):
+	case http1.HopByHop(name), http1.Framing(name), http1.Owned(name):
 		return false
 	case http1.SameVariable(name, conn.RequestIDField):
 		return false // the id is the one in this server's logs; see appendHead

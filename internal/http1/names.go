@@ -35,6 +35,38 @@ func Framing(name string) bool {
 		len(name) == len("Transfer-Encoding") && ascii.EqualFold(name, "Transfer-Encoding")
 }
 
+// Owned reports the other fields that the server alone can set, since they speak of what it does:
+// to which host the request goes, whether the body is held back for 100 (Continue), which fields
+// follow the body, and that the request came through this server, which ends loops. The client's are
+// read, and most go on in the server's own words.
+func Owned(name string) bool {
+	switch len(name) {
+	case len("Via"):
+		return ascii.EqualFold(name, "Via")
+	case len("Host"):
+		return ascii.EqualFold(name, "Host")
+	case len("Expect"):
+		return ascii.EqualFold(name, "Expect")
+	case len("Trailer"):
+		return ascii.EqualFold(name, "Trailer")
+	}
+	return false
+}
+
+// Telling are the fields in which the server may tell an upstream of the client.
+var Telling = [...]string{"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
+	"X-Forwarded-Port", "X-Forwarded-Prefix", "X-Real-IP", "Forwarded"}
+
+// Tells reports whether a field is one of Telling, or the same to CGI and its kin.
+func Tells(name string) bool {
+	for _, s := range &Telling {
+		if SameVariable(name, s) {
+			return true
+		}
+	}
+	return false
+}
+
 // SameVariable reports whether two names of fields are the same to CGI and its kin, to which "-"
 // and "_" are equal (RFC 3875 section 4.1.18).
 func SameVariable[S, T string | []byte](a S, b T) bool {
