@@ -20,6 +20,8 @@ import (
 type asker struct {
 	path, query string
 	copied      []string // names of the answer's fields that go into the request
+	given       []string // these and user: those that the client cannot give the request
+	told        []string // given, and the names of all that the route is told
 	passed      []string // names of those that go to the client
 	user        string   // name of the one with the user; empty: none
 	fields      []field  // for the route
@@ -100,10 +102,22 @@ func newAsker(s Settings, env handlers.Env) (*asker, error) {
 	if err := a.readFields(&s); err != nil {
 		return nil, err
 	}
+	a.given = slices.Clone(a.copied)
+	if a.user != "" {
+		a.given = append(a.given, a.user)
+	}
+	a.told = append(slices.Clone(a.given), originalMethod, originalURI, originalURL, originalHost,
+		forwardedMethod, forwardedURI)
+	for i := range a.fields {
+		a.told = append(a.told, a.fields[i].name)
+	}
 	if s.WholeAnswer {
 		a.most = wholeAnswer
 	}
 	switch {
+	case s.Cache > 0 && s.CacheBy == "host" && s.UserHeader == "":
+		return nil, handlers.BadKey("cache_by", "\"host\" needs user_header, since only an answer "+
+			"that names a user holds for all targets")
 	case s.Cache > 0:
 		a.cache = newCache(&s)
 	case s.CacheBy != "":
@@ -124,8 +138,13 @@ func (a *asker) readFields(s *Settings) error {
 		if err != nil {
 			return handlers.BadKey("request_headers", "%s: %w", name, err)
 		}
-		if ascii.EqualFold(name, "Host") {
+		switch {
+		case http1.HopByHop(name), http1.Owned(name):
 			return handlers.BadKey("request_headers", "%s is about the message itself", name)
+		case http1.Tells(name), http1.SameVariable(name, conn.RequestIDField):
+			return handlers.BadKey("request_headers", "%s is set by the server itself", name)
+		case a.sets(name):
+			return handlers.BadKey("request_headers", "%s is given twice", name)
 		}
 		a.fields = append(a.fields, field{name, value})
 	}
@@ -138,8 +157,18 @@ func (a *asker) readFields(s *Settings) error {
 		if err := handlers.CheckField(s.UserHeader); err != nil {
 			return handlers.BadKey("user_header", "%s: %w", s.UserHeader, err)
 		}
+		if http1.HopByHop(s.UserHeader) || http1.Owned(s.UserHeader) { // it is taken from requests
+			return handlers.BadKey("user_header", "%s is about the message itself", s.UserHeader)
+		}
 	}
 	return nil
+}
+
+// sets reports whether request_headers has a field of that name, or one that CGI and its kin cannot
+// tell from it.
+func (a *asker) sets(name string) bool {
+	return slices.ContainsFunc(a.fields,
+		func(f field) bool { return http1.SameVariable(f.name, name) })
 }
 
 // unfit returns why a field cannot be copied, "" if it can: what a module would silently leave out
@@ -153,9 +182,10 @@ func unfit(name string) string {
 		return "is not passed on, as other fields with an underscore; expected a hyphen"
 	case is("Host"), is("Expect"), is("TE"):
 		return "is about the message itself"
-	case slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Proto",
-		"X-Forwarded-Host", "Via"}, is):
+	case is("Via"), http1.Tells(name) && !is("X-Real-IP"):
 		return "tells an application of the client's connection, not of the user"
+	case is(conn.RequestIDField):
+		return "is set by the server itself"
 	}
 	return ""
 }
@@ -188,12 +218,10 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 	case err == nil && status >= 200 && status <= 299:
 		said := &answer{user: a.userOf(&header)}
 		for _, name := range a.copied {
-			said.copied = append(said.copied, clone(header.Values(name)))
+			said.copied = appendFields(said.copied, name, &header)
 		}
 		for _, name := range a.passed {
-			for _, value := range clone(header.Values(name)) {
-				said.handed = append(said.handed, conn.Field{Name: name, Value: value})
-			}
+			said.handed = appendFields(said.handed, name, &header)
 		}
 		if a.cache != nil && !header.Has("Set-Cookie") { // which is for this client alone
 			a.cache.add(d, said, req.Loop().Time())
@@ -222,39 +250,62 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 
 // ask asks the route.
 func (a *asker) ask(req *conn.Request) (status int, header conn.Header, body []byte, err error) {
-	method, target, host := req.Method(), req.Target(), req.Host()
-	url := target
-	if strings.HasPrefix(target, "/") {
-		url = placeholder.Scheme(req) + "://" + host + target
+	method, uri, host := req.Method(), originForm(req.Target()), req.Host()
+	url := uri
+	if uri[0] == '/' {
+		url = placeholder.Scheme(req) + "://" + host + uri
 	}
-	values := make([]string, len(a.fields)) // of this request, and not of the one that asks
-	for i := range a.fields {
-		values[i] = string(placeholder.Append(nil, req, a.fields[i].value))
+	fields := make([]conn.Field, 0, len(a.told))
+	for _, f := range [...]conn.Field{
+		{Name: originalMethod, Value: method}, {Name: originalURI, Value: uri},
+		{Name: originalURL, Value: url}, {Name: originalHost, Value: host},
+		{Name: forwardedMethod, Value: method}, {Name: forwardedURI, Value: uri},
+	} {
+		if !a.sets(f.Name) {
+			fields = append(fields, f)
+		}
+	}
+	for i := range a.fields { // of this request, and not of the one that asks
+		if value := placeholder.Append(nil, req, a.fields[i].value); len(value) > 0 {
+			fields = append(fields, conn.Field{Name: a.fields[i].name, Value: string(value)})
+		}
 	}
 	ask := func(sub *conn.Request, resp *conn.Response) int {
-		l := sub.Layer()
-		for _, name := range a.copied {
-			l.ReplaceHeader(name)
-		}
-		if a.user != "" {
-			l.ReplaceHeader(a.user)
-		}
-		l.ReplaceHeader(originalMethod, method)
-		l.ReplaceHeader(originalURI, target)
-		l.ReplaceHeader(originalURL, url)
-		l.ReplaceHeader(originalHost, host)
-		l.ReplaceHeader(forwardedMethod, method)
-		l.ReplaceHeader(forwardedURI, target)
-		for i := range a.fields {
-			if values[i] == "" {
-				l.ReplaceHeader(a.fields[i].name)
-			} else {
-				l.ReplaceHeader(a.fields[i].name, values[i])
-			}
-		}
+		sub.Layer().ReplaceHeaders(a.told, fields)
 		return a.routes.Serve(sub, resp)
 	}
 	return req.Layer().Consult(a.path, a.query, a.most, ask)
+}
+
+// originForm returns path and query of a target that the server has accepted, as it understands
+// them. A path that means another one once it is decoded and cleaned, as "/public/../admin" does, is
+// the clean one: the route must not judge one path while another one is served. "*" has no path.
+func originForm(target string) string {
+	if target == "*" {
+		return target
+	}
+	if !strings.HasPrefix(target, "/") { // absolute-form
+		_, target, _ = strings.Cut(target, "://")
+		if i := strings.IndexAny(target, "/?"); i >= 0 {
+			target = target[i:]
+		} else {
+			target = ""
+		}
+	}
+	path, query, _ := strings.Cut(target, "?")
+	if path == "" {
+		path = "/"
+	}
+	raw := []byte(path)
+	clean, err := http1.CleanPath(nil, raw)
+	if err != nil { // it was not accepted
+		clean = []byte("/")
+	}
+	out := placeholder.AppendPath(make([]byte, 0, len(target)+1), raw, clean, false)
+	if query != "" {
+		out = append(append(out, '?'), query...)
+	}
+	return string(out)
 }
 
 // userOf returns the user that an answer names, "" for none.
@@ -269,12 +320,11 @@ func (a *asker) userOf(header *conn.Header) string {
 	return strings.Clone(name)
 }
 
-// pass gives a request that may pass what the route has said of it, and the client the fields of
-// answer_headers. The module that answers may clear what is in the header now, so a hook adds them.
+// pass gives a request that may pass what the route has said of it, in place of what the client says
+// in fields of the same names, and the client the fields of answer_headers. The module that answers
+// may clear what is in the header now, so a hook adds them.
 func (a *asker) pass(req *conn.Request, resp *conn.Response, said *answer) {
-	for i, name := range a.copied {
-		req.Layer().ReplaceHeader(name, said.copied[i]...)
-	}
+	req.Layer().ReplaceHeaders(a.given, said.copied)
 	if said.user != "" {
 		req.Layer().SetUser(said.user, "")
 	}
@@ -303,14 +353,14 @@ func (a *asker) relay(resp *conn.Response, status int, header *conn.Header, body
 	return status
 }
 
-// takesBack reports whether the field Connection names one of those that the route's answer gives
-// the request. A module that passes the request on would remove that field, so a client could take
+// takesBack reports whether the field Connection names one of those that the route alone gives a
+// request. A module that passes the request on would remove that field, so a client could take
 // back what the route says of it (RFC 9110 section 7.6.1). For fastcgi "Remote_User" names it, too.
 func (a *asker) takesBack(req *conn.Request) (found bool) {
 	list, next := req.Layer().HeaderViewFrom("Connection", 0)
 	for ; next > 0 && !found; list, next = req.Layer().HeaderViewFrom("Connection", next) {
 		ascii.EachElement(list, func(option []byte) bool {
-			found = slices.ContainsFunc(a.copied,
+			found = slices.ContainsFunc(a.given,
 				func(name string) bool { return http1.SameVariable(name, option) })
 			return !found
 		})

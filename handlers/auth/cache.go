@@ -28,15 +28,16 @@ type cache struct {
 
 	mu      sync.Mutex
 	answers map[digest]*answer
-	oldest  []digest // in the order in which they expire
+	oldest  []*answer // in the order in which they expire; some are no longer in the map
 }
 
 type digest [sha256.Size]byte
 
 // answer is what a route has said of a request that may pass.
 type answer struct {
+	of     digest
 	until  time.Time
-	copied [][]string   // values of the fields of copy_headers, in their order
+	copied []conn.Field // those of copy_headers
 	handed []conn.Field // those of answer_headers
 	user   string
 }
@@ -50,13 +51,16 @@ func newCache(s *Settings) *cache {
 // unread are the fields that no answer depends on: they differ between the requests of a page, and
 // say nothing of who asks. Any other field may have credentials.
 var unread = []string{"Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Connection",
-	"Content-Encoding", "Content-Length", "Content-Type", "DNT", "Expect", "Keep-Alive", "Pragma",
-	"Priority", "Range", "Referer", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
+	"Content-Encoding", "Content-Length", "Content-Type", "DNT", "Expect", "If-Match",
+	"If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive", "Pragma",
+	"Priority", "Range", "Referer", "Sec-GPC", "Sec-WebSocket-Extensions", "Sec-WebSocket-Key",
+	"Sec-WebSocket-Version", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
 	"Upgrade-Insecure-Requests", "Via", conn.RequestIDField}
 
-// counts reports whether an answer may depend on a field.
+// counts reports whether an answer may depend on a field. Others whose names begin with Sec- may:
+// scripts that cannot set a field send tokens in Sec-WebSocket-Protocol.
 func counts(name string) bool {
-	return !ascii.HasPrefixFold(name, "If-") && !ascii.HasPrefixFold(name, "Sec-") &&
+	return !ascii.HasPrefixFold(name, "Sec-Fetch-") && !ascii.HasPrefixFold(name, "Sec-CH-") &&
 		!slices.ContainsFunc(unread, func(s string) bool { return ascii.EqualFold(s, name) })
 }
 
@@ -114,41 +118,50 @@ func (c *cache) find(d digest, now time.Time) *answer {
 	return nil
 }
 
-// add keeps an answer. Answers that are long or have expired make way, and then the oldest one.
+// maxRemoved is how many answers make way for a new one at most, so that no request waits for more.
+const maxRemoved = 16
+
+// add keeps an answer, unless it is long. For all targets of a host holds only one that names a
+// user: that a target is for everyone says nothing of the others. Answers that have expired make
+// way, and the oldest one if there are too many.
 func (c *cache) add(d digest, a *answer, now time.Time) {
-	size := len(a.user)
-	for _, values := range a.copied {
-		for _, v := range values {
-			size += len(v)
-		}
+	if c.byHost && a.user == "" {
+		return
 	}
-	for _, f := range a.handed {
-		size += len(f.Value)
+	size := len(a.user)
+	for _, fields := range [...][]conn.Field{a.copied, a.handed} {
+		for _, f := range fields {
+			size += len(f.Value)
+		}
 	}
 	if size > maxAnswerLen {
 		return
 	}
-	a.until = now.Add(c.time)
+	a.of, a.until = d, now.Add(c.time)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.oldest) > 0 {
+	for n := 0; n < maxRemoved && len(c.oldest) > 0; n++ {
 		first := c.oldest[0]
-		if kept := c.answers[first]; len(c.oldest) < maxAnswers && now.Before(kept.until) {
+		if len(c.oldest) < maxAnswers && now.Before(first.until) {
 			break
 		}
-		delete(c.answers, first)
+		if c.answers[first.of] == first {
+			delete(c.answers, first.of)
+		}
+		c.oldest[0] = nil
 		c.oldest = c.oldest[1:]
 	}
-	if c.answers[d] == nil { // else others have asked at the same time
-		c.answers[d] = a
-		c.oldest = append(c.oldest, d)
+	if kept := c.answers[d]; kept != nil && now.Before(kept.until) {
+		return // others have asked at the same time
 	}
+	c.answers[d] = a
+	c.oldest = append(c.oldest, a)
 }
 
-// clone returns copies of the values of a field, which may lie in a buffer.
-func clone(values []string) []string {
-	for i, v := range values {
-		values[i] = strings.Clone(v)
+// appendFields appends copies of the fields of that name, whose values may lie in a buffer.
+func appendFields(fields []conn.Field, name string, header *conn.Header) []conn.Field {
+	for _, value := range header.Values(name) {
+		fields = append(fields, conn.Field{Name: name, Value: strings.Clone(value)})
 	}
-	return values
+	return fields
 }

@@ -127,6 +127,9 @@ func Proved(d time.Duration) (known, fresh, others bool) {
 // MaxAnswers is how many answers a cache has at most.
 const MaxAnswers = maxAnswers
 
+// MaxRemoved is how many of them make way for a new one at most.
+const MaxRemoved = maxRemoved
+
 // Cache is a cache of answers by numbers.
 type Cache struct{ *cache }
 

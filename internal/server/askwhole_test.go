@@ -31,6 +31,11 @@ func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	h := w.Header()
+	switch {
+	case user != "":
+	case strings.HasPrefix(r.Header.Get("X-Forwarded-Uri"), "/public/"), r.Header.Get("X-Original-Method") == "OPTIONS":
+		return // which are for all
+	}
 	switch user {
 	case "":
 		h.Add("Set-Cookie", "csrf=1")
@@ -153,7 +158,7 @@ func TestWholeAnswer(t *testing.T) {
 func TestAuthCache(t *testing.T) {
 	t.Parallel()
 	p, at := startPortal(t)
-	for by, sameForAll := range map[string]bool{"": false, ", cache_by = 'host'": true} {
+	for by, sameForAll := range map[string]bool{"": false, ", cache_by = 'host', user_header = 'Remote-User'": true} {
 		srv := sites(t, source(), "", portalConf("whole_answer = true, cache = '30s'"+by, at))
 		asks := func(line string, fields ...string) int32 {
 			t.Helper()
@@ -172,16 +177,23 @@ func TestAuthCache(t *testing.T) {
 			want   bool // the portal is asked
 		}{
 			{"GET /", []string{ann}, true}, {"GET /", []string{ann}, false},
-			{"GET /", []string{ann, "Accept: x", "Referer: y", "If-None-Match: z", "Sec-Fetch-Mode: w"}, false},
+			{"GET /", []string{ann, "Accept: x", "Referer: y", "If-None-Match: z", "Sec-Fetch-Mode: w",
+				"Sec-CH-UA: v", "Sec-GPC: 1", "Sec-WebSocket-Key: u", "Sec-WebSocket-Version: 13"}, false},
 			{"GET /", []string{bob}, true}, {"GET /", []string{bob}, false}, {"GET /", []string{ann}, false},
 			// Whatever may have credentials makes another request of it.
 			{"GET /", []string{ann, "Authorization: Bearer x"}, true},
 			{"GET /", []string{ann, "Authorization: Bearer y"}, true},
 			{"GET /", []string{ann, "X-Api-Key: x"}, true}, {"GET /", []string{ann, "X-Api-Key: x"}, false},
+			{"GET /", []string{ann, "Sec-WebSocket-Protocol: bearer.x"}, true},
+			{"GET /", []string{ann, "Sec-WebSocket-Protocol: bearer.y"}, true},
+			{"GET /", []string{ann, "Sec-Token: x"}, true}, {"GET /", []string{ann, "If-Token: x"}, true},
 			{"GET /", []string{ann, "Cookie: more=x"}, true}, {"GET /", []string{"Cookie: user=ann; more=x"}, true},
 			// What it asks for.
 			{"GET /x", []string{ann}, !sameForAll}, {"GET /?x", []string{ann}, !sameForAll},
 			{"PUT /", []string{ann}, !sameForAll},
+			// That a target is for all says nothing of another one.
+			{"GET /public/x", nil, true}, {"GET /public/x", nil, sameForAll}, {"GET /", nil, true},
+			{"OPTIONS /", nil, true}, {"OPTIONS /", nil, sameForAll}, {"GET /", nil, true},
 			// What must not be kept.
 			{"GET /", nil, true}, {"GET /", nil, true},
 			{"GET /", []string{"Cookie: user=eve"}, true}, {"GET /", []string{"Cookie: user=eve"}, true},
@@ -211,21 +223,41 @@ func TestAuthKeys(t *testing.T) {
 	t.Parallel()
 	const refused = "t.conf:2: site.auth."
 	for auth, want := range map[string]string{
-		"htpasswd = 'x', cache = '1s'":                       "cache: is for the answer to request, which is missing",
-		"htpasswd = 'x', whole_answer = true":                "whole_answer: is for the answer to request, which is missing",
-		"request = '/a', cache_by = 'host'":                  "cache_by: is for cache, which is missing",
-		"request = '/a', cache = '11m'":                      "cache: must be between 0s and 10m, found 11m",
-		"request = '/a', cache = '1s', cache_by = 'x'":       `cache_by: expected "target" or "host", found "x"`,
-		"request = '/a?b c'":                                 `request: expected the path of a route, such as "/auth-check", not "/a?b c"`,
-		"request = '/b?c'":                                   "request: the site has no route for /b",
-		"request = '/a', answer_headers = 'a b'":             "answer_headers: a b: not a valid name of a header field",
-		"request = '/a', user_header = 'connection'":         "user_header: connection: is set by the server itself",
-		"request = '/a', request_headers = { host = 'x' }":   "request_headers: host is about the message itself",
-		"request = '/a', request_headers = { A = '{path}' }": `request_headers: A: "{path}": unknown placeholder {path}`,
+		"htpasswd = 'x', cache = '1s'":        "cache: is for the answer to request, which is missing",
+		"htpasswd = 'x', whole_answer = true": "whole_answer: is for the answer to request, which is missing",
+		"request = '/a', cache_by = 'host'":   "cache_by: is for cache, which is missing",
+		"request = '/a', cache = '11m'":       "cache: must be between 0s and 10m, found 11m",
+		"request = '/a', cache = '1s', cache_by = 'host'": `cache_by: "host" needs user_header, ` +
+			"since only an answer that names a user holds for all targets",
+		"request = '/a', cache = '1s', cache_by = 'x'": `cache_by: expected "target" or "host", found "x"`,
+		"request = '/a?b c'":                           `request: expected the path of a route, such as "/auth-check", not "/a?b c"`,
+		"request = '/b?c'":                             "request: the site has no route for /b",
+		"request = '/a', answer_headers = 'a b'":       "answer_headers: a b: not a valid name of a header field",
+		"request = '/a', user_header = 'connection'":   "user_header: connection: is set by the server itself",
+		"request = '/a', user_header = 'via'":          "user_header: via is about the message itself",
+		"request = '/a', copy_headers = 'X-Forwarded-Port'": "copy_headers: X-Forwarded-Port tells an application of the " +
+			"client's connection, not of the user",
+		"request = '/a', copy_headers = 'X-Request-ID'":              "copy_headers: X-Request-ID is set by the server itself",
+		"request = '/a', request_headers = { host = 'x' }":           "request_headers: host is about the message itself",
+		"request = '/a', request_headers = { Expect = 'x' }":         "request_headers: Expect is about the message itself",
+		"request = '/a', request_headers = { via = 'x' }":            "request_headers: via is about the message itself",
+		"request = '/a', request_headers = { TE = 'x' }":             "request_headers: TE is about the message itself",
+		"request = '/a', request_headers = { X-Request-ID = 'x' }":   "request_headers: X-Request-ID is set by the server itself",
+		"request = '/a', request_headers = { X-A = 'x', x_a = 'y' }": "request_headers: x_a is given twice",
+		"request = '/a', request_headers = { A = '{path}' }":         `request_headers: A: "{path}": unknown placeholder {path}`,
 	} {
 		text := "[[site]]\nauth = { " + auth + " }\n[[site.route]]\nprefix = '/a'\nhandler = 'echo'\n"
 		if _, err := source().Parse("t.conf", text); !strings.HasPrefix(fmt.Sprint(err), refused+want) {
 			t.Errorf("%s\ngot  %v\nwant %s", auth, err, refused+want)
+		}
+	}
+	for _, name := range []string{"X-Forwarded-For", "x-forwarded-proto", "X-Forwarded-Host", "X-Forwarded-Port",
+		"X-Forwarded-Prefix", "X-Real-IP", "Forwarded", "X_Forwarded_For"} {
+		text := "[[site]]\nauth = { request = '/a', request_headers = { " + name + " = 'x' } }\n" +
+			"[[site.route]]\nprefix = '/a'\nhandler = 'echo'\n"
+		want := refused + "request_headers: " + name + " is set by the server itself"
+		if _, err := source().Parse("t.conf", text); fmt.Sprint(err) != want {
+			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
 }
