@@ -1,12 +1,9 @@
 package conn
 
 import (
-	"net/netip"
 	"net/url"
 	"time"
 	"unsafe"
-
-	"github.com/lwango/lwango/internal/fair"
 )
 
 // StandardURL is the URL that an http.Handler sees.
@@ -69,23 +66,6 @@ const Resting = maxResting
 
 // MakeID appends a new id of a request.
 func MakeID(b []byte) []byte { return makeID(b) }
-
-// HoldHandshakes takes all slots of handshakes until free is called.
-func HoldHandshakes() (free func()) {
-	n := fair.Processors()
-	begun := make(chan struct{}, n)
-	for range n {
-		handshakes.Enter(netip.Addr{}, false, func() { begun <- struct{}{} })
-	}
-	for range n {
-		<-begun
-	}
-	return func() {
-		for range n {
-			handshakes.Leave()
-		}
-	}
-}
 
 // LocalKnown reports whether the connection knows the address that its client has connected to, so
 // that nothing asks the kernel any more.

@@ -6,14 +6,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"os"
 	"reflect"
-	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
+	"github.com/lwango/lwango/internal/handshake"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -63,7 +61,7 @@ func (t *transport) SetWriteDeadline(by time.Time) error {
 // that was interrupted cannot be resumed. They do not hold up a stop: no request is in flight yet.
 type greeting struct {
 	*stream.Stream
-	loop  *loop.Loop
+	turn  *turn
 	rest  []byte // was read behind a header of the PROXY protocol
 	begun bool   // the client has sent something
 }
@@ -81,7 +79,7 @@ func (g *greeting) Read(p []byte) (int, error) {
 			g.begun = g.begun || n > 0
 			return n, err
 		}
-		if g.loop.Stopping() {
+		if g.turn.c.Loop().Stopping() {
 			return 0, net.ErrClosed
 		}
 		if err := g.AwaitInput(); err != nil {
@@ -90,17 +88,25 @@ func (g *greeting) Read(p []byte) (int, error) {
 	}
 }
 
+// Write implements net.Conn.
+func (g *greeting) Write(p []byte) (int, error) {
+	if err := g.turn.wrote(g.Send(p, nil, false)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
 // handshake makes the connection a TLS connection.
 func (t *turn) handshake() error {
 	c := t.c
 	c.agree(c.port.terms.current()) // the configuration that the handshake meets is no older
 	until := c.Loop().Time().Add(t.set.HeaderTimeout)
 	_ = t.stream.SetReadDeadline(until)
-	g := &greeting{Stream: &t.stream, loop: c.Loop(), rest: t.in[t.r:t.w]}
+	g := &greeting{Stream: &t.stream, turn: t, rest: t.in[t.r:t.w]}
 	t.r, t.w = 0, 0
 	below := new(transport)
 	conn := tls.Server(below, c.port.TLS)
-	ended, err := t.negotiate(below, conn, g, until)
+	ended, err := handshake.Run(&c.Thread, c.remote.addrPort().Addr(), conn, &below.Conn, g, until)
 	if err == nil && len(g.rest) > 0 {
 		// A client waits for the server's answer to its first flight (RFC 8446 section 2; there is
 		// no early data here), and that has been read.
@@ -136,7 +142,7 @@ func (t *turn) handshake() error {
 		return err
 	}
 	state := conn.ConnectionState()
-	if state.NegotiatedProtocol == challengeProtocol {
+	if state.NegotiatedProtocol == handshake.ChallengeProtocol {
 		below.attach(&t.stream)
 		_ = conn.CloseWrite() // the client leaves in any case
 		return errChallenge
@@ -163,118 +169,6 @@ func (p *port) noteHandshake(t *turn, err error) {
 	}
 }
 
-// negotiate runs conn's handshake, over below, on a goroutine of its own, and does the input and
-// output for it until it has ended. The thread waits meanwhile, and the loop does not: what a full
-// handshake computes takes as long as 30 requests, and a callback of the configuration may wait for
-// something. It reports whether the handshake has ended by itself; if not, the error is from the
-// wait.
-func (t *turn) negotiate(
-	below *transport, conn *tls.Conn, g *greeting, until time.Time,
-) (ended bool, err error) {
-	c := t.c
-	// What the client sends right before it closes its sending half may be a request.
-	defer c.KeepWaiting(c.KeepWaiting(true))
-	ctx, leave := context.WithCancel(context.Background())
-	defer leave() // also when the thread is killed
-	n := &negotiation{
-		local: t.stream.LocalAddr(), remote: t.stream.RemoteAddr(),
-		left: ctx, filled: make(chan int, 1), pause: new(loop.Promise[struct{}]),
-	}
-	below.Conn = n
-	begin := func() { go n.run(conn) }
-	for hello := true; ; hello = false {
-		if err := t.compute(n, begin, hello, until); err != nil {
-			return false, err
-		}
-		if len(n.out) > 0 {
-			if err := t.wrote(t.stream.Send(n.out, nil, false)); err != nil {
-				return false, err
-			}
-			n.out = n.out[:0]
-		}
-		if n.ended {
-			return true, n.err
-		}
-		k, err := g.Read(n.room)
-		if err != nil {
-			return false, err
-		}
-		n.pause = new(loop.Promise[struct{}])
-		begin = func() { n.filled <- k }
-	}
-}
-
-// negotiation is a handshake off the loop, and the net.Conn below it. Its fields belong to the
-// handshake's goroutine while that computes, and to the thread while it pauses.
-type negotiation struct {
-	local, remote net.Addr
-
-	left   context.Context // done when the thread has left
-	closed atomic.Bool     // by a callback
-
-	pause  *loop.Promise[struct{}] // settled when the handshake wants input, or has ended
-	room   []byte                  // for the input
-	filled chan int                // how much of room was filled
-	out    []byte                  // to be sent
-	ended  bool
-	err    error
-}
-
-// run is the goroutine. It ends soon after the thread has left, at the next Read.
-func (n *negotiation) run(conn *tls.Conn) {
-	n.err = loop.ErrExited
-	defer func() {
-		if p := recover(); p != nil {
-			n.err = &loop.PanicError{Value: p, Stack: debug.Stack()}
-		}
-		n.ended = true
-		n.pause.Resolve(struct{}{})
-	}()
-	n.err = conn.HandshakeContext(n.left)
-}
-
-// Read implements net.Conn.
-func (n *negotiation) Read(p []byte) (int, error) {
-	if n.closed.Load() {
-		return 0, net.ErrClosed
-	}
-	n.room = p
-	n.pause.Resolve(struct{}{})
-	select {
-	case k := <-n.filled:
-		return k, nil
-	case <-n.left.Done():
-		return 0, net.ErrClosed
-	}
-}
-
-// Write implements net.Conn.
-func (n *negotiation) Write(p []byte) (int, error) {
-	n.out = append(n.out, p...)
-	return len(p), nil
-}
-
-// Close implements net.Conn. The handshake fails at its next Read.
-func (n *negotiation) Close() error {
-	n.closed.Store(true)
-	return nil
-}
-
-// LocalAddr implements net.Conn.
-func (n *negotiation) LocalAddr() net.Addr { return n.local }
-
-// RemoteAddr implements net.Conn.
-func (n *negotiation) RemoteAddr() net.Addr { return n.remote }
-
-// SetDeadline implements net.Conn. The time of a handshake is Config.HeaderTimeout.
-func (n *negotiation) SetDeadline(time.Time) error { return os.ErrNoDeadline }
-
-// SetReadDeadline implements net.Conn, like SetDeadline.
-func (n *negotiation) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
-
-// SetWriteDeadline implements net.Conn, like SetDeadline.
-func (n *negotiation) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
-
 // ofCallback reports whether err, with which a handshake has ended, comes from a function of the
 // tls.Config, such as GetCertificate. crypto/tls passes these on as they are; its own errors speak
 // of tls, and input and output are the thread's.
@@ -297,12 +191,11 @@ func looksLikeHTTP(b [5]byte) bool {
 	return false
 }
 
-// challengeProtocol is the protocol by which an authority verifies a name. It is a handshake and
-// nothing else, and no request may follow (RFC 8737 section 4): for example, the client has not shown
-// the certificate that others must show.
-const challengeProtocol = "acme-tls/1"
-
 var errChallenge = errors.New("the handshake was for the proof of a name only")
+
+// Handshakes returns how many TLS handshakes compute in this process, and how many wait for that.
+// Any goroutine may call it.
+func Handshakes() (running, waiting int) { return handshake.Slots.Stats() }
 
 // closeTLS tells the client that no more will be sent, so that the client can tell an end from a
 // cut (RFC 8446 section 6.1).

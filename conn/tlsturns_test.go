@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/fair"
+	"github.com/lwango/lwango/internal/handshake"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -55,7 +56,7 @@ func TestHandshakesInTurn(t *testing.T) {
 				return waiting == n
 			})
 		}
-		free := conn.HoldHandshakes()
+		free := handshake.Hold()
 		gone := from("127.0.0.2")
 		send(t, gone, string(hello))
 		waiting(1)
@@ -91,7 +92,7 @@ func TestHandshakesInTurn(t *testing.T) {
 		g := &gathering{Conn: from("127.0.0.3")}
 		last := tls.Client(g, &tls.Config{InsecureSkipVerify: true})
 		must.Do(t, last.Handshake())
-		free = conn.HoldHandshakes()
+		free = handshake.Hold()
 		send(t, last, get)
 		send(t, g.Conn, g.held.String())
 		waiting(1)

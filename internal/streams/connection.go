@@ -3,6 +3,7 @@ package streams
 import (
 	"crypto/tls"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -51,6 +52,7 @@ const (
 	maxTime         result = "max time"         // the connection was too old
 	headerTimeout   result = "header timeout"   // the client did not say what it must
 	handshakeFailed result = "handshake failed" // of TLS, or no ClientHello
+	nameProved      result = "name proved"      // to an authority (ACME), which the connection was for
 	noHeader        result = "no proxy header"
 	noRoute         result = "no route" // for the name that the client has asked for
 	tooManyHeld     result = "too many" // connections of the client that a proxy has named
@@ -94,19 +96,22 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	return code
 }
 
-// part closes the connection to the upstream, unless that was done.
+// part closes the connection to the upstream, unless that was done. An orderly end would say that
+// the upstream has got all that its client has sent, so it is a reset if that is not so.
 func (c *connection) part() {
+	cut := c.up.s != nil && (c.client.failed || c.client.broken || c.up.held() > 0)
 	c.client.pipe.Drop()
 	c.up.pipe.Drop()
 	switch {
 	case c.up.s == nil:
 		c.lease.Release()
 		return
-	case c.up.plain() || !c.client.failed && !c.client.broken:
-		c.lease.Close(c.up.s)
-	default: // a goodbye of TLS would call that an orderly end
+	case cut: // without a goodbye of TLS
+		c.up.s.ResetOnClose()
 		_ = c.up.s.Close()
 		c.lease.Release()
+	default:
+		c.lease.Close(c.up.s)
 	}
 	c.up.s = nil
 }
@@ -138,8 +143,13 @@ func (c *connection) Overdue() time.Duration {
 	return max(left, 0)
 }
 
-// Left implements loop.Body. A read finds that, too.
-func (c *connection) Left() {}
+// Left implements loop.Body. A read finds that, too; but one that waits for a place at an upstream
+// does not read, and it need not wait for a client that gets no answer any more.
+func (c *connection) Left() {
+	if loop.Severed(&c.Thread) {
+		c.KeepWaiting(false)
+	}
+}
 
 // Ended implements loop.Body.
 func (c *connection) Ended() {
@@ -150,7 +160,7 @@ func (c *connection) Ended() {
 	if c.result == "" {
 		c.result = stopped
 	}
-	if !c.joined && c.result != clientLeft && c.result != stopped {
+	if !c.joined && c.result != clientLeft && c.result != nameProved && c.result != stopped {
 		s.ledger.failed.Add(1)
 	}
 	if s.set.AccessLog != nil {
@@ -183,5 +193,5 @@ func (c *connection) log() {
 
 // secured notes what the client's TLS has agreed on.
 func (c *connection) secured(s tls.ConnectionState) {
-	c.name, c.version, c.suite = s.ServerName, s.Version, s.CipherSuite
+	c.name, c.version, c.suite = strings.ToLower(s.ServerName), s.Version, s.CipherSuite
 }

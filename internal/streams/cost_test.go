@@ -64,3 +64,34 @@ func TestIdleIsCheap(t *testing.T) {
 	}
 	wait.Until(t, "all", func() bool { return s.counts().Open == n+10 })
 }
+
+// TestWaitingIsCheap: a connection that waits for a place, and has sent a little that is kept for its
+// upstream, takes less than 20 KiB, both sides of it, its coroutine among that.
+func TestWaitingIsCheap(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector has memory of its own")
+	}
+	const n = 300
+	s := serve(t, one+"'"+upstream(t, echo("."))+"'\nmax_conns = 1\n[[stream.route]]\nsni = 'x.example'\naddress = '127.0.0.1:1'")
+	has := s.dial()
+	says(t, has, "x")
+	wants(t, has, ".x")
+	var before, after runtime.MemStats
+	use := func(m *runtime.MemStats) uint64 {
+		s.settle()
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	use(&before)
+	for range n {
+		says(t, s.dial(), "x")
+	}
+	wait.Until(t, "all wait", func() bool { return s.waiting() == n })
+	each := int64(use(&after)-before.HeapAlloc-before.StackInuse) / n
+	t.Logf("%d bytes", each)
+	if each > 20<<10 {
+		t.Errorf("%d bytes each, want 20 KiB", each)
+	}
+}

@@ -1,6 +1,8 @@
 package streams_test
 
 import (
+	"cmp"
+	"crypto/tls"
 	"io"
 	"net"
 	"os"
@@ -26,14 +28,21 @@ type running struct {
 	t      *testing.T
 	config *config.Config
 	at     string // the first of their addresses
+	all    []string
 	folder string
 	loops  *loops.Loops
 	logs   *accesslog.Logs
 }
 
-// serve serves the streams of a configuration. In it, LISTEN is the line for a free port, LOG one
-// for the file that log returns, and DIR a folder for files.
+// serve serves the streams of a configuration on one loop.
 func serve(t *testing.T, text string) *running {
+	t.Helper()
+	return serveTLS(t, text, nil)
+}
+
+// serveTLS is serve, with TLS ended by ends if that is not nil. In the configuration, LISTEN is the
+// line for a free port, LOG one for the file that log returns, and DIR a folder for files.
+func serveTLS(t *testing.T, text string, ends *tls.Config) *running {
 	t.Helper()
 	s := &running{t: t, folder: t.TempDir()}
 	c, err := s.parse(text)
@@ -48,11 +57,10 @@ func serve(t *testing.T, text string) *running {
 	s.loops = loops.Start(t, modes.Direct, logtext.Quiet, func(l *loop.Loop) {
 		for _, lc := range c.Listeners {
 			fd := must.Get(loop.Listen("tcp", lc.Address.Name, false))(t)
-			must.Get(lc.Stream.Serve(l, fd, lc.TLS.Config))(t)
-			if s.at == "" {
-				s.at = loop.LocalAddr(fd).String()
-			}
+			must.Get(lc.Stream.Serve(l, fd, cmp.Or(ends, lc.TLS.Config)))(t)
+			s.all = append(s.all, loop.LocalAddr(fd).String())
 		}
+		s.at = s.all[0]
 	})
 	return s
 }

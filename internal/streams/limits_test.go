@@ -105,14 +105,7 @@ func TestNeverReads(t *testing.T) {
 	})+"'")
 	c := s.dial()
 	_ = c.SetReadBuffer(4 << 10)
-	var before int64 = -1
-	wait.Until(t, "an end of what moves", func() bool { // TCP's windows are full
-		time.Sleep(20 * time.Millisecond)
-		now := s.counts().Sent
-		same := now == before && now > 0
-		before = now
-		return same
-	})
+	standsStill(t, func() int64 { return s.counts().Sent })
 	s.skip(11 * time.Minute)
 	if n := <-sent; n >= 1<<30 {
 		t.Errorf("the upstream could send %d bytes", n)
@@ -120,6 +113,22 @@ func TestNeverReads(t *testing.T) {
 	if got := result(s.log(1)[0]); got != "idle timeout" {
 		t.Error(got)
 	}
+}
+
+// standsStill waits until what moves does so no more: TCP's windows are full.
+func standsStill(t *testing.T, moved func() int64) {
+	t.Helper()
+	var before int64
+	same := 0 // times in a row
+	wait.Until(t, "an end of what moves", func() bool {
+		time.Sleep(20 * time.Millisecond)
+		now := moved()
+		if same++; now != before || now == 0 {
+			same = 0
+		}
+		before = now
+		return same >= 5
+	})
 }
 
 type zeroes struct{}

@@ -1,17 +1,18 @@
 package streams
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/lwango/lwango/internal/clienthello"
+	"github.com/lwango/lwango/internal/handshake"
 	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/internal/proxyproto"
 	"github.com/lwango/lwango/internal/upstream"
@@ -19,11 +20,18 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// buffers are for what comes before the upstream is known, and for bytes that do not come in bulk. A
-// connection has one only while it runs.
-var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+// buffers are for bytes that do not come in bulk, and heads for what comes before the upstream is
+// known: a header of the PROXY protocol, a ClientHello. A connection has one only while it runs, or
+// reads what has not come whole.
+var (
+	buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+	heads   = sync.Pool{New: func() any { return new([headSize]byte) }}
+)
 
-const bufferSize = 2 * clienthello.MaxSize
+const (
+	bufferSize = 2 * clienthello.MaxSize
+	headSize   = 4 << 10 // larger ones are rare, and get a buffer of their own
+)
 
 // open reads what the client has to say before its upstream is known, and connects to that. It
 // returns why the connection ends, "" if it goes on.
@@ -31,69 +39,123 @@ func (c *connection) open(t *loop.Thread) result {
 	s, set := &c.client.stream, c.port.service.set
 	// A client may end its half at once: it has said all, and waits for the answer.
 	t.KeepWaiting(true)
-	_ = s.SetReadDeadline(t.Loop().Time().Add(c.began + set.HeaderTimeout - c.now()))
-	_ = s.SetWriteDeadline(t.Loop().Time().Add(c.began + set.HeaderTimeout - c.now()))
-	buf := buffers.Get().(*[bufferSize]byte)
-	defer func() { buffers.Put(buf) }() // also when the thread is killed
-	n, over, why := 0, net.Conn(s), result("")
-	if c.port.service.trusted != nil {
-		if n, why = c.introduce(buf[:]); why != "" {
-			return why
-		}
+	until := t.Loop().Time().Add(c.began + set.HeaderTimeout - c.now())
+	_ = s.SetDeadline(until)
+	first, why := c.hear()
+	if why != "" {
+		return why
 	}
-	switch {
-	case c.port.tls != nil:
-		secure := tls.Server(&early{s, slices.Clone(buf[:n])}, c.port.tls)
-		n = 0
-		if err := secure.Handshake(); err != nil {
-			return c.unheard(err, handshakeFailed)
-		}
-		c.secured(secure.ConnectionState())
-		over = secure
-	case len(c.port.service.names) > 0:
-		if n, why = c.greeting(buf[:], n); why != "" {
+	over := net.Conn(s)
+	if c.port.tls != nil {
+		if over, why = c.secure(t, first, until); why != "" {
 			return why
 		}
+		first = nil
 	}
 	r := c.port.service.route(c.name)
 	if r == nil {
 		return noRoute
 	}
 	_ = s.SetDeadline(time.Time{})
-	if set.MaxTime > 0 {
-		if c.lease.Limit = c.began + set.MaxTime - c.now(); c.lease.Limit <= 0 {
-			return maxTime
-		}
+	to, why := c.connect(t, r)
+	if why != "" {
+		return why
 	}
-	limit := c.lease.Limit
-	c.lease = r.group.Lease()
-	c.lease.Limit, c.lease.Before = limit, c.header(r)
-	if r.Balance == "ip_hash" {
-		b, _ := networks.Of(c.remote.Addr()).MarshalBinary()
-		c.lease.Key = upstream.AppendHash(0, b)
-	}
-	to, _, err := c.lease.Connect(t, upstream.Fresh)
-	switch {
-	case err == nil:
-	case upstream.Busy(err):
-		c.port.service.log.Debug("stream: no upstream", "client", c.remote, "error", err)
-		return upstreamBusy
-	default:
-		c.port.service.log.Debug("stream: no upstream", "client", c.remote, "error", err)
-		return upstreamFailed
-	}
-	c.lease.Works()
-	t.KeepWaiting(false) // its end is an event like others from now on
-	c.lease.Before = nil
 	c.client.begin(s, over)
 	c.up.begin(to, c.lease.Over(to))
-	if n > 0 {
-		c.client.got = int64(n)
-		if _, err := c.up.over.Write(buf[:n]); err != nil {
+	if len(first) > 0 {
+		c.client.got = int64(len(first))
+		if _, err := c.up.over.Write(first); err != nil {
 			c.up.lose()
 		}
 	}
 	return ""
+}
+
+// hear reads a header of the PROXY protocol, and the name that the client asks for, if TLS is not
+// ended. It returns what it has read that is the upstream's, or of TLS.
+func (c *connection) hear() (first []byte, why result) {
+	trusted, byName := c.port.service.trusted != nil, c.port.tls == nil && len(c.port.service.names) > 0
+	if !trusted && !byName {
+		return nil, ""
+	}
+	head := heads.Get().(*[headSize]byte)
+	defer heads.Put(head) // also when the thread is killed
+	buf := head[:]
+	n := 0
+	if trusted {
+		if n, why = c.introduce(buf); why != "" {
+			return nil, why
+		}
+	}
+	if byName {
+		if buf, n, why = c.greeting(buf, n); why != "" {
+			return nil, why
+		}
+	}
+	return bytes.Clone(buf[:n]), ""
+}
+
+// secure ends the client's TLS, whose first bytes were read already. It returns what to speak on.
+func (c *connection) secure(t *loop.Thread, first []byte, until time.Time) (over net.Conn, why result) {
+	below := new(struct{ net.Conn })
+	secure, input := tls.Server(below, c.port.tls), &early{&c.client.stream, first}
+	_, err := handshake.Run(t, c.remote.Addr(), secure, &below.Conn, input, until)
+	switch panicked := (*loop.PanicError)(nil); {
+	case errors.As(err, &panicked):
+		c.port.service.log.Error("stream: panic in a tls handshake", "client", c.remote,
+			"panic", panicked.Value, "stack", string(panicked.Stack))
+		return nil, handshakeFailed
+	case err != nil:
+		return nil, c.unheard(err, handshakeFailed)
+	case len(input.rest) > 0: // a client waits for the answer to its first flight, which was read
+		return nil, handshakeFailed
+	}
+	below.Conn = &c.client.stream
+	state := secure.ConnectionState()
+	c.secured(state)
+	if state.NegotiatedProtocol == handshake.ChallengeProtocol {
+		_ = secure.CloseWrite() // the client leaves in any case
+		return nil, nameProved
+	}
+	return secure, ""
+}
+
+// connect connects to an upstream of the route.
+func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Stream, why result) {
+	set := c.port.service.set
+	c.lease = r.group.Lease()
+	if set.MaxTime > 0 {
+		left := c.began + set.MaxTime - c.now()
+		if left <= 0 {
+			return nil, maxTime
+		}
+		c.lease.Until = t.Loop().Time().Add(left)
+	}
+	c.lease.Before = c.header(r)
+	if r.Balance == "ip_hash" {
+		b, _ := networks.Of(c.remote.Addr()).MarshalBinary()
+		c.lease.Key = upstream.AppendHash(0, b)
+	}
+	t.KeepWaiting(!loop.Severed(t)) // see Left
+	to, _, err := c.lease.Connect(t, upstream.Fresh)
+	if err == nil {
+		c.lease.Works()
+		c.lease.Spoke() // for {connect}
+		c.lease.Before = nil
+		t.KeepWaiting(false) // its end is an event like others from now on
+		return to, ""
+	}
+	c.port.service.log.Debug("stream: no upstream", "client", c.remote, "error", err)
+	switch {
+	case errors.Is(err, loop.ErrClientGone):
+		return nil, clientLeft
+	case set.MaxTime > 0 && c.now() >= c.began+set.MaxTime:
+		return nil, maxTime
+	case upstream.Busy(err):
+		return nil, upstreamBusy
+	}
+	return nil, upstreamFailed
 }
 
 // unheard returns what the failure of a read before the upstream is known means.
@@ -143,24 +205,27 @@ func (c *connection) introduce(buf []byte) (n int, why result) {
 }
 
 // greeting reads on behind n bytes of buf until it is known what name a client of TLS asks for. What
-// is no TLS asks for none.
-func (c *connection) greeting(buf []byte, n int) (_ int, why result) {
+// is no TLS asks for none. It returns a larger buffer where it needs one.
+func (c *connection) greeting(buf []byte, n int) (_ []byte, _ int, why result) {
 	for {
 		name, done, err := clienthello.ServerName(buf[:n])
 		switch {
 		case done, err == clienthello.ErrNoTLS:
 			c.name = name
-			return n, ""
+			return buf, n, ""
 		case err != nil:
 			c.port.service.log.Debug("stream: no ClientHello", "client", c.remote, "error", err)
-			return n, handshakeFailed
+			return buf, n, handshakeFailed
+		}
+		if n == len(buf) { // ServerName refuses more than its MaxSize
+			buf = append(buf, make([]byte, len(buf))...)
 		}
 		k, err := c.client.stream.Read(buf[n:])
 		if n += k; err != nil {
 			if err == io.EOF && n > 0 {
-				return n, "" // it has said all, and that is no ClientHello
+				return buf, n, "" // it has said all, and that is no ClientHello
 			}
-			return n, c.unheard(err, clientLeft)
+			return buf, n, c.unheard(err, clientLeft)
 		}
 	}
 }

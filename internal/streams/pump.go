@@ -69,7 +69,7 @@ func (c *connection) pump(t *loop.Thread) coro.Code {
 	client.s.Yielded()
 	up.s.Yielded()
 	for again := false; ; {
-		there, back := client.carry(up), up.carry(client)
+		there, back := client.carry(up, true), up.carry(client, false)
 		switch {
 		case client.failed || client.broken:
 			c.result = clientLeft
@@ -119,8 +119,9 @@ func (c *connection) pump(t *loop.Thread) coro.Code {
 }
 
 // carry moves what has arrived at one end to the other, as far as there is room there. It reports
-// whether anything has moved, and whether it should so be called again.
-func (e *end) carry(to *end) (moved bool) {
+// whether anything has moved, and whether it should so be called again. With resets, the other end is
+// not told of an end that is a failure: it is going to be reset instead.
+func (e *end) carry(to *end, resets bool) (moved bool) {
 	if held := to.held(); held > 0 {
 		to.sendHeld()
 		left := to.held()
@@ -142,7 +143,7 @@ func (e *end) carry(to *end) (moved bool) {
 		return moved
 	}
 	to.shut = true
-	if to.broken {
+	if to.broken || e.failed && resets {
 		return true
 	}
 	shut := to.over.(interface{ CloseWrite() error })

@@ -42,6 +42,9 @@ type Lease struct {
 	// Limit, if it is more than 0, is the time for connecting where that is less than the group's.
 	Limit time.Duration
 
+	// Until, if it is not zero, is when Connect gives up at the latest, also the wait for a slot.
+	Until time.Time
+
 	// Tries, if it is more than 0, is how many upstreams the request may try, and Within for how long
 	// from the first Connect it may begin to try another. With Stay, Connect tries only one.
 	Tries  int
@@ -110,7 +113,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 	if l.began.IsZero() {
 		l.began = now
 	}
-	until := now.Add(l.group.QueueTimeout) // for a slot
+	until := l.queueUntil(now)
 	rest := l.limit()
 	if l.group.named {
 		if err := l.group.find(t, rest/2, false); err != nil {
@@ -139,6 +142,9 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			// The kept connection has ended, and others that were kept with it probably have, too.
 			// A new one takes the place.
 			l.kept = kept{}
+		}
+		if !l.Until.IsZero() {
+			rest = min(rest, time.Until(l.Until))
 		}
 		n := l.others + 1
 		if p.peer.host != nil && !again {
@@ -192,7 +198,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 				return nil, false, err
 			}
 			rest, again = l.limit(), false
-			until = time.Now().Add(l.group.QueueTimeout)
+			until = l.queueUntil(time.Now())
 		}
 		l.Release()
 	}
@@ -200,10 +206,23 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 
 // limit returns the time for connecting.
 func (l *Lease) limit() time.Duration {
+	d := l.group.ConnectTimeout
 	if l.Limit > 0 {
-		return min(l.Limit, l.group.ConnectTimeout)
+		d = min(d, l.Limit)
 	}
-	return l.group.ConnectTimeout
+	if !l.Until.IsZero() {
+		d = max(min(d, time.Until(l.Until)), 0)
+	}
+	return d
+}
+
+// queueUntil returns when a wait for a slot ends that begins now.
+func (l *Lease) queueUntil(now time.Time) time.Time {
+	until := now.Add(l.group.QueueTimeout)
+	if !l.Until.IsZero() && l.Until.Before(until) {
+		return l.Until
+	}
+	return until
 }
 
 // preface sends what comes before all else on a new stream, or closes it.

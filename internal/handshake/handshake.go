@@ -1,0 +1,139 @@
+// Package handshake runs the TLS handshakes of servers off the loops, each client in its turn.
+//
+//	handshake.go  Run: a handshake on a goroutine of its own
+//	turns.go      Slots: how many compute at a time, and who is next
+package handshake
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// ChallengeProtocol is the protocol by which an authority verifies a name. It is a handshake and
+// nothing else, and no request may follow (RFC 8737 section 4): for example, the client has not shown
+// the certificate that others must show.
+const ChallengeProtocol = "acme-tls/1"
+
+// Run runs c's handshake on a goroutine of its own, and does the input and output for it until it
+// has ended. t, the calling thread, waits meanwhile, and its loop does not: what a full handshake
+// computes takes as long as 30 requests, and a callback of the configuration may wait for something.
+//
+// client is who takes the turns. c lies on what below points to, which Run sets, and the caller
+// again when the handshake has succeeded. The thread reads and writes on over, whose calls may wait,
+// and which has the limits of the caller; at the time until Run gives up.
+//
+// It reports whether the handshake has ended by itself; if not, the error is from input, output or a
+// wait, and c and *below must not be used any more.
+func Run(
+	t *loop.Thread, client netip.Addr, c *tls.Conn, below *net.Conn, over net.Conn, until time.Time,
+) (ended bool, err error) {
+	// What the client sends right before it closes its sending half may be a request.
+	defer t.KeepWaiting(t.KeepWaiting(true))
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave() // also when the thread is killed
+	n := &negotiation{
+		local: over.LocalAddr(), remote: over.RemoteAddr(),
+		left: ctx, filled: make(chan int, 1), pause: new(loop.Promise[struct{}]),
+	}
+	*below = n
+	begin := func() { go n.run(c) }
+	for hello := true; ; hello = false {
+		if err := n.compute(t, client, begin, hello, until); err != nil {
+			return false, err
+		}
+		if len(n.out) > 0 {
+			if _, err := over.Write(n.out); err != nil {
+				return false, err
+			}
+			n.out = n.out[:0]
+		}
+		if n.ended {
+			return true, n.err
+		}
+		k, err := over.Read(n.room)
+		if err != nil {
+			return false, err
+		}
+		n.pause = new(loop.Promise[struct{}])
+		begin = func() { n.filled <- k }
+	}
+}
+
+// negotiation is a handshake off the loop, and the net.Conn below it. Its fields belong to the
+// handshake's goroutine while that computes, and to the thread while it pauses.
+type negotiation struct {
+	local, remote net.Addr
+
+	left   context.Context // done when the thread has left
+	closed atomic.Bool     // by a callback
+
+	pause  *loop.Promise[struct{}] // settled when the handshake wants input, or has ended
+	room   []byte                  // for the input
+	filled chan int                // how much of room was filled
+	out    []byte                  // to be sent
+	ended  bool
+	err    error
+}
+
+// run is the goroutine. It ends soon after the thread has left, at the next Read.
+func (n *negotiation) run(c *tls.Conn) {
+	n.err = loop.ErrExited
+	defer func() {
+		if p := recover(); p != nil {
+			n.err = &loop.PanicError{Value: p, Stack: debug.Stack()}
+		}
+		n.ended = true
+		n.pause.Resolve(struct{}{})
+	}()
+	n.err = c.HandshakeContext(n.left)
+}
+
+// Read implements net.Conn.
+func (n *negotiation) Read(p []byte) (int, error) {
+	if n.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	n.room = p
+	n.pause.Resolve(struct{}{})
+	select {
+	case k := <-n.filled:
+		return k, nil
+	case <-n.left.Done():
+		return 0, net.ErrClosed
+	}
+}
+
+// Write implements net.Conn.
+func (n *negotiation) Write(p []byte) (int, error) {
+	n.out = append(n.out, p...)
+	return len(p), nil
+}
+
+// Close implements net.Conn. The handshake fails at its next Read.
+func (n *negotiation) Close() error {
+	n.closed.Store(true)
+	return nil
+}
+
+// LocalAddr implements net.Conn.
+func (n *negotiation) LocalAddr() net.Addr { return n.local }
+
+// RemoteAddr implements net.Conn.
+func (n *negotiation) RemoteAddr() net.Addr { return n.remote }
+
+// SetDeadline implements net.Conn. The time of a handshake is that of Run.
+func (n *negotiation) SetDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetReadDeadline implements net.Conn, like SetDeadline.
+func (n *negotiation) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetWriteDeadline implements net.Conn, like SetDeadline.
+func (n *negotiation) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
