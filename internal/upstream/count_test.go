@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/metrics"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -23,6 +24,7 @@ func TestCounted(t *testing.T) {
 	if !r.fails("0") {
 		t.Fatal("no request of four was there")
 	}
+	wait.Until(t, "the last request is done", func() bool { return r.Report()[1].Active == 0 })
 	rows := r.Report()
 	if got := rows[0]; got.Requests != 1 || got.Failures != (metrics.Failures{Connect: 1}) {
 		t.Errorf("%+v", got)
