@@ -106,7 +106,10 @@ func TestNeverReads(t *testing.T) {
 	c := s.dial()
 	_ = c.SetReadBuffer(4 << 10)
 	standsStill(t, func() int64 { return s.counts().Sent })
-	s.skip(11 * time.Minute)
+	wait.Until(t, "idle_timeout", func() bool { // a last segment may have moved, which counts
+		s.skip(11 * time.Minute)
+		return s.counts().Open == 0
+	})
 	if n := <-sent; n >= 1<<30 {
 		t.Errorf("the upstream could send %d bytes", n)
 	}
@@ -127,7 +130,7 @@ func standsStill(t *testing.T, moved func() int64) {
 			same = 0
 		}
 		before = now
-		return same >= 5
+		return same >= 15 // with a small window, a kernel sends every 200 ms
 	})
 }
 
