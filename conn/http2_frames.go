@@ -194,6 +194,7 @@ func (s *session) block(h http2.Header, payload []byte) http2.Code {
 
 // fields acts on a whole field block: a request, or the trailer section of one.
 func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
+	s.blockOf = 0
 	if st := s.find(id); st != nil {
 		return s.trailer(st, ends, block)
 	}

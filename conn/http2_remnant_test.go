@@ -284,6 +284,32 @@ func TestHTTP2LateContinuation(t *testing.T) {
 	}
 }
 
+// TestHTTP2BlocksInTime: header_timeout is for each field block that comes in pieces, and not for all of
+// a stream.
+func TestHTTP2BlocksInTime(t *testing.T) {
+	t.Parallel()
+	s := start(t, modes.HTTP2, conn.Config{
+		Limits: conn.Limits{HeaderTimeout: 10 * time.Second, BodyTimeout: time.Hour, KeepAliveTimeout: time.Hour},
+		Handler: func(req *conn.Request, w *conn.Response) int {
+			_, err := io.Copy(io.Discard, req.Body())
+			return w.Text(200, fmt.Sprint(err))
+		}})
+	r := dial2(t, s)
+	head := block(":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a")
+	r.frame(http2.Headers, 0, 1, head[:5]).flush()
+	s.Settle()
+	r.frame(http2.Continuation, http2.EndHeaders, 1, head[5:]).flush()
+	s.Settle()
+	s.Skip(time.Minute)
+	r.frame(http2.Headers, http2.EndStream, 1, "\x40\x01x").flush()
+	s.Settle()
+	s.Skip(5 * time.Second)
+	r.frame(http2.Continuation, http2.EndHeaders, 1, "\x01y").flush()
+	if got := r.until(http2.Headers, http2.GoAway); got != "HEADERS 1 200" {
+		t.Error(got)
+	}
+}
+
 // TestHTTP2FullWindowUnread: a client that has used its window up before it is answered, and sends on,
 // is told to stop at once.
 func TestHTTP2FullWindowUnread(t *testing.T) {

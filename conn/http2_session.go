@@ -45,7 +45,7 @@ type session struct {
 	probed  int64 // how much has come since the server's PING,
 	probing bool  // which is not answered yet
 
-	blockOf   uint32        // the stream of the last field block that had to be waited for,
+	blockOf   uint32        // the stream of the field block that is waited for,
 	blockFrom time.Duration // and since when
 
 	flags  sessionFlags
