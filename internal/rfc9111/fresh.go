@@ -1,0 +1,54 @@
+package rfc9111
+
+import "time"
+
+// Freshness is what remains of an answer's and an operator's rules once an answer is kept. It is
+// enough for each later decision, and small, since each kept answer has one.
+type Freshness struct {
+	Received int64 // Unix nanoseconds: when the head of the answer came, or that of its last 304
+
+	Age                  time.Duration // at that time (RFC 9111 section 4.2.3)
+	Lifetime             time.Duration // it is fresh while it is younger
+	StaleWhileRevalidate time.Duration // for so long after that; 0: not
+	StaleIfError         time.Duration // for so long after that; 0: not
+
+	Validate bool // no-cache: it is never sent without a validation
+	Strict   bool // must-revalidate and its kin: it is never sent stale, whatever the client accepts
+}
+
+// Use says what may be done with an answer that is kept.
+type Use uint8
+
+const (
+	// UseFresh: send it.
+	UseFresh Use = iota
+	// UseStale: send it, though it is stale; the client accepts that.
+	UseStale
+	// UseWhile: send it, and validate it beside (stale-while-revalidate).
+	UseWhile
+	// UseValidated: ask the upstream first, by the answer's validators.
+	UseValidated
+	// UseNothing: the client wants no other answer than a kept one (only-if-cached), and this one may
+	// not be sent: 504 (RFC 9111 section 5.2.1.7).
+	UseNothing
+)
+
+// Now returns the age of the answer (section 4.2.3), as its Age field has it in whole seconds. A
+// clock that was put back makes no answer younger than it was.
+func (f *Freshness) Now(now time.Time) time.Duration {
+	return f.Age + max(0, time.Duration(now.UnixNano()-f.Received))
+}
+
+// TTL returns for how long the answer is still fresh; it is negative for a stale one.
+func (f *Freshness) TTL(now time.Time) time.Duration { return f.Lifetime - f.Now(now) }
+
+// Use decides about a request whose method and variant fit (section 4).
+func (f *Freshness) Use(ask *Request, now time.Time) Use { panic("soon") }
+
+// IfError reports whether a request may be answered stale, since the upstream has failed or answered
+// with 500, 502, 503 or 504 (RFC 5861 section 4, RFC 9111 section 4.2.4).
+func (f *Freshness) IfError(ask *Request, now time.Time) bool { panic("soon") }
+
+// Expire makes the answer stale: a soft purge. From now on it may be sent only while it is
+// validated, or where the upstream fails, as its own limits say.
+func (f *Freshness) Expire(now time.Time) { panic("soon") }

@@ -1,0 +1,207 @@
+package rfc9111
+
+import (
+	"iter"
+	"time"
+
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// A Response is what an answer says to caches. Its strings are parts of the fields it was read of.
+type Response struct {
+	Status int
+
+	// Cache-Control (RFC 9111 section 5.2.2), or what CDN-Cache-Control has in its place (RFC 9213).
+	// Durations are negative where the directive is absent; 0 also where it is invalid or there are
+	// two that differ.
+	MaxAge               time.Duration
+	SMaxAge              time.Duration
+	StaleWhileRevalidate time.Duration // RFC 5861
+	StaleIfError         time.Duration // RFC 5861
+
+	Public          bool
+	Private         bool // without a list of fields
+	NoCache         bool // without a list of fields
+	NoStore         bool
+	NoTransform     bool
+	MustRevalidate  bool
+	ProxyRevalidate bool
+	MustUnderstand  bool
+	Targeted        bool // these are of CDN-Cache-Control
+
+	// Without are the names of the fields that must not be kept, from no-cache="…", private="…" and
+	// Connection: lists of tokens.
+	Without []string
+
+	// Instants are Unix seconds; 0 is none.
+	Date         int64
+	Expires      int64
+	Expiring     bool // there is an Expires field; an invalid one means the past
+	LastModified int64
+	Age          time.Duration
+
+	ETag      string // "" if there is none, or none that is valid
+	Vary      Vary
+	SetCookie bool
+	Trailer   bool // more fields may follow the body
+}
+
+// ReadResponse reads the fields of an answer in their order. A Set-Cookie that private or no-cache
+// names is none, since it is not kept.
+func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
+	r := Response{Status: status, MaxAge: unset, SMaxAge: unset, StaleWhileRevalidate: unset,
+		StaleIfError: unset}
+	var targeted *Response
+	var seen struct{ expires, date, modified, age bool }
+	var names varyNames
+	for name, value := range fields {
+		switch len(name) {
+		case len("Age"):
+			if ascii.EqualFold(name, "Age") && !seen.age {
+				seen.age = true
+				r.Age = age(value)
+			}
+		case len("Date"): // and ETag, Vary
+			switch {
+			case ascii.EqualFold(name, "Date") && !seen.date:
+				seen.date = true
+				r.Date = unix(value)
+			case ascii.EqualFold(name, "ETag") && r.ETag == "" && http1.ValidETag(value):
+				r.ETag = value
+			case ascii.EqualFold(name, "Vary"):
+				names.add(value)
+			}
+		case len("Expires"): // and Trailer
+			switch {
+			case ascii.EqualFold(name, "Expires"):
+				at := unix(value)
+				if seen.expires && at != r.Expires {
+					at = 0 // two that differ: stale (RFC 9111 section 4.2.1)
+				}
+				r.Expires, r.Expiring, seen.expires = at, true, true
+			case ascii.EqualFold(name, "Trailer"):
+				r.Trailer = true
+			}
+		case len("Set-Cookie"): // and Connection
+			switch {
+			case ascii.EqualFold(name, "Set-Cookie"):
+				r.SetCookie = true
+			case ascii.EqualFold(name, "Connection"):
+				r.Without = append(r.Without, value)
+			}
+		case len("Cache-Control"): // and Last-Modified
+			switch {
+			case ascii.EqualFold(name, "Cache-Control"):
+				r.control(value)
+			case ascii.EqualFold(name, "Last-Modified") && !seen.modified:
+				seen.modified = true
+				r.LastModified = unix(value)
+			}
+		case len("CDN-Cache-Control"):
+			if ascii.EqualFold(name, "CDN-Cache-Control") {
+				if targeted == nil {
+					targeted = newTargeted()
+				}
+				targeted.addTargeted(value)
+			}
+		}
+	}
+	r.Vary = names.vary()
+	r.target(targeted)
+	if r.SetCookie && r.without("Set-Cookie") {
+		r.SetCookie = false
+	}
+	return r
+}
+
+// control takes a line of Cache-Control. One with a part that is no directive has lost something,
+// perhaps what forbids to keep the answer; so it is not fresh (section 4.2.1).
+func (r *Response) control(value string) { directives(value, r.directive) }
+
+func (r *Response) directive(name, argument string, bare bool) {
+	switch len(name) {
+	case len("public"):
+		if ascii.EqualFold(name, "public") {
+			r.Public = true
+		}
+	case len("max-age"): // and private
+		switch {
+		case ascii.EqualFold(name, "max-age"):
+			set(&r.MaxAge, argument)
+		case ascii.EqualFold(name, "private"):
+			r.Private = r.list(argument, bare) || r.Private
+		}
+	case len("s-maxage"): // and no-cache, no-store
+		switch {
+		case ascii.EqualFold(name, "s-maxage"):
+			set(&r.SMaxAge, argument)
+		case ascii.EqualFold(name, "no-cache"):
+			r.NoCache = r.list(argument, bare) || r.NoCache
+		case ascii.EqualFold(name, "no-store"):
+			r.NoStore = true
+		}
+	case len("no-transform"):
+		if ascii.EqualFold(name, "no-transform") {
+			r.NoTransform = true
+		}
+	case len("stale-if-error"):
+		if ascii.EqualFold(name, "stale-if-error") {
+			set(&r.StaleIfError, argument)
+		}
+	case len("must-revalidate"): // and must-understand
+		switch {
+		case ascii.EqualFold(name, "must-revalidate"):
+			r.MustRevalidate = true
+		case ascii.EqualFold(name, "must-understand"):
+			r.MustUnderstand = true
+		}
+	case len("proxy-revalidate"):
+		if ascii.EqualFold(name, "proxy-revalidate") {
+			r.ProxyRevalidate = true
+		}
+	case len("stale-while-revalidate"):
+		if ascii.EqualFold(name, "stale-while-revalidate") {
+			set(&r.StaleWhileRevalidate, argument)
+		}
+	}
+}
+
+// list notes the names of fields in the argument of private or no-cache. It reports true if there
+// are none: then the directive is about the whole answer.
+func (r *Response) list(argument string, bare bool) (whole bool) {
+	if bare || ascii.TrimOWS(argument) == "" {
+		return true
+	}
+	r.Without = append(r.Without, argument)
+	return false
+}
+
+// without reports whether a field is in one of the lists of Without.
+func (r *Response) without(name string) bool {
+	for _, list := range r.Without {
+		if ascii.HasToken(list, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// unix returns a date in Unix seconds; 0 if it is none.
+func unix(value string) int64 {
+	t, err := http1.ParseDate(value)
+	if err != nil {
+		return 0
+	}
+	return t.Unix()
+}
+
+// age reads an Age field (RFC 9111 section 5.1): of a list, the first member; what is no number is
+// ignored.
+func age(value string) (d time.Duration) {
+	ascii.EachElement(value, func(first string) bool {
+		d, _ = delta(first)
+		return false
+	})
+	return d
+}
