@@ -24,6 +24,7 @@ var allowed = map[string][]string{
 	"internal/asynclog":         {},
 	"internal/metrics":          {},
 	"internal/ascii":            {},
+	"internal/cachestore":       {"loop", "internal/sysio"},
 	"internal/confine":          {},
 	"internal/confpath":         {},
 	"internal/fair":             {"internal/networks"},
