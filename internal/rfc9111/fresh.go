@@ -43,12 +43,45 @@ func (f *Freshness) Now(now time.Time) time.Duration {
 func (f *Freshness) TTL(now time.Time) time.Duration { return f.Lifetime - f.Now(now) }
 
 // Use decides about a request whose method and variant fit (section 4).
-func (f *Freshness) Use(ask *Request, now time.Time) Use { panic("soon") }
+func (f *Freshness) Use(ask *Request, now time.Time) Use {
+	use := f.use(ask, now)
+	if use == UseValidated && ask.OnlyIfCached {
+		return UseNothing
+	}
+	return use
+}
+
+func (f *Freshness) use(ask *Request, now time.Time) Use {
+	age := f.Now(now)
+	if f.Validate || ask.NoCache || ask.MaxAge == 0 || ask.MaxAge != unset && age > ask.MaxAge {
+		return UseValidated
+	}
+	stale := age - f.Lifetime // of a fresh answer, negative
+	switch {
+	case stale < 0 && -stale >= ask.MinFresh:
+		return UseFresh
+	case stale < 0 || ask.MinFresh > 0:
+		return UseValidated
+	case stale < f.StaleWhileRevalidate:
+		return UseWhile
+	case !f.Strict && ask.MaxStale != unset && stale <= ask.MaxStale:
+		return UseStale
+	}
+	return UseValidated
+}
 
 // IfError reports whether a request may be answered stale, since the upstream has failed or answered
 // with 500, 502, 503 or 504 (RFC 5861 section 4, RFC 9111 section 4.2.4).
-func (f *Freshness) IfError(ask *Request, now time.Time) bool { panic("soon") }
+// A client that has asked for a validation gets the error.
+func (f *Freshness) IfError(ask *Request, now time.Time) bool {
+	return !f.Validate && !ask.NoCache && ask.MaxAge == unset && f.TTL(now) > -f.StaleIfError
+}
+
+// Failed reports whether a status is one of those for which IfError is meant.
+func Failed(status int) bool {
+	return status == 500 || status == 502 || status == 503 || status == 504
+}
 
 // Expire makes the answer stale: a soft purge. From now on it may be sent only while it is
 // validated, or where the upstream fails, as its own limits say.
-func (f *Freshness) Expire(now time.Time) { panic("soon") }
+func (f *Freshness) Expire(now time.Time) { f.Lifetime = min(f.Lifetime, f.Now(now)) }

@@ -50,9 +50,9 @@ type Response struct {
 // ReadResponse reads the fields of an answer in their order. A Set-Cookie that private or no-cache
 // names is none, since it is not kept.
 func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
-	r := Response{Status: status, MaxAge: unset, SMaxAge: unset, StaleWhileRevalidate: unset,
-		StaleIfError: unset}
-	var targeted *Response
+	r := noDirectives()
+	r.Status = status
+	var targeted *dictionary
 	var seen struct{ expires, date, modified, age bool }
 	var names varyNames
 	for name, value := range fields {
@@ -93,7 +93,7 @@ func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
 		case len("Cache-Control"): // and Last-Modified
 			switch {
 			case ascii.EqualFold(name, "Cache-Control"):
-				r.control(value)
+				directives(value, r.directive)
 			case ascii.EqualFold(name, "Last-Modified") && !seen.modified:
 				seen.modified = true
 				r.LastModified = unix(value)
@@ -101,9 +101,9 @@ func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
 		case len("CDN-Cache-Control"):
 			if ascii.EqualFold(name, "CDN-Cache-Control") {
 				if targeted == nil {
-					targeted = newTargeted()
+					targeted = newDictionary()
 				}
-				targeted.addTargeted(value)
+				targeted.add(value)
 			}
 		}
 	}
@@ -115,9 +115,10 @@ func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
 	return r
 }
 
-// control takes a line of Cache-Control. One with a part that is no directive has lost something,
-// perhaps what forbids to keep the answer; so it is not fresh (section 4.2.1).
-func (r *Response) control(value string) { directives(value, r.directive) }
+// noDirectives returns a Response in which each directive is absent.
+func noDirectives() Response {
+	return Response{MaxAge: unset, SMaxAge: unset, StaleWhileRevalidate: unset, StaleIfError: unset}
+}
 
 func (r *Response) directive(name, argument string, bare bool) {
 	switch len(name) {

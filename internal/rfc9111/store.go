@@ -45,8 +45,162 @@ var whys = [...]string{"kept", "method", "status", "request-no-store", "no-store
 func (w Why) String() string { return whys[w] }
 
 // Store decides whether the answer to a request may be kept (RFC 9111 section 3), and for how long
-// it is fresh (section 4.2.1). now is when its head came. Where the answer is not kept, the
-// Freshness means nothing.
-func (rules *Rules) Store(ask *Request, answer *Response, now time.Time) (Freshness, Why) {
-	panic("soon")
+// it is fresh (section 4.2.1). asked is when the request was sent to the upstream, now when the head
+// of the answer came. Where the answer is not kept, the Freshness means nothing.
+//
+// After a 304, the caller stores anew: answer is then what ReadResponse makes of the updated fields,
+// with the status of the kept answer, and Date and Age of the 304.
+func (rules *Rules) Store(ask *Request, answer *Response, asked, now time.Time) (Freshness, Why) {
+	if why := storable(ask, answer); why != Kept {
+		return Freshness{}, why
+	}
+	switch {
+	case answer.SetCookie && !rules.KeepCookies:
+		return Freshness{}, WhySetCookie
+	case answer.Vary == VaryAny:
+		return Freshness{}, WhyVary
+	}
+	f := Freshness{
+		Received: now.UnixNano(),
+		Age:      initialAge(answer, asked, now),
+		Validate: answer.NoCache,
+		Strict: answer.NoCache || answer.MustRevalidate || answer.ProxyRevalidate ||
+			answer.SMaxAge != unset, // RFC 9111 section 5.2.2.10
+	}
+	explicit := rules.lifetime(&f, answer, now)
+	rules.stale(&f, answer)
+	validators := answer.ETag != "" || answer.LastModified != 0
+	switch {
+	case f.Lifetime > f.Age && !f.Validate:
+	case (explicit || f.Validate) && validators:
+	case f.StaleWhileRevalidate > 0 || f.StaleIfError > 0:
+	default:
+		return Freshness{}, WhyNoFreshness
+	}
+	return f, Kept
+}
+
+// storable is what RFC 9111 section 3 alone says, but for freshness.
+func storable(ask *Request, answer *Response) Why {
+	switch {
+	case ask.Method != "GET":
+		return WhyMethod
+	case ask.NoStore:
+		return WhyRequest
+	case answer.Private:
+		return WhyPrivate
+	case answer.MustUnderstand && !understood(answer.Status):
+		return WhyStatus
+	case answer.NoStore && !answer.MustUnderstand: // section 5.2.2.3
+		return WhyNoStore
+	case ask.Authorized && !answer.Public && !answer.MustRevalidate && answer.SMaxAge == unset:
+		return WhyAuthorized // section 3.5
+	}
+	switch s := answer.Status; {
+	case s < 200 || s > 599:
+		return WhyStatus
+	case s == 206 || s == 304 || s == 412 || s == 416: // about a part, or about conditions
+		return WhyStatus
+	}
+	return Kept
+}
+
+// understood reports whether we know all that a status means for caches (section 5.2.2.3).
+func understood(status int) bool {
+	switch status {
+	case 200, 203, 204, 300, 301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 406, 410, 414, 421, 451,
+		500, 501, 502, 503, 504:
+		return true
+	}
+	return false
+}
+
+// heuristic reports whether an answer of a status may be fresh though it says nothing of its
+// freshness (RFC 9110 section 15.1).
+func heuristic(status int) bool {
+	switch status {
+	case 200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501:
+		return true
+	}
+	return false
+}
+
+// initialAge is corrected_initial_age of RFC 9111 section 4.2.3. What it adds for the time that the
+// answer took is added only where a cache in between has counted the answer's age: without one the
+// answer is as old as its Date says. Else the answer of a slow application would be stale when it
+// comes, which a ttl of a second is set against.
+func initialAge(answer *Response, asked, now time.Time) time.Duration {
+	var apparent time.Duration
+	if answer.Date != 0 {
+		apparent = seconds(now.Unix() - answer.Date)
+	}
+	corrected := answer.Age
+	if corrected > 0 {
+		corrected += max(0, now.Sub(asked))
+	}
+	return max(apparent, corrected)
+}
+
+// seconds returns n seconds, and 0 if n is negative.
+func seconds(n int64) time.Duration { return time.Duration(max(0, min(n, maxDelta))) * time.Second }
+
+// lifetime sets for how long the answer is fresh (section 4.2.1), and reports whether the answer
+// says so itself.
+func (rules *Rules) lifetime(f *Freshness, answer *Response, now time.Time) (explicit bool) {
+	switch {
+	case answer.SMaxAge != unset:
+		f.Lifetime = answer.SMaxAge
+	case answer.MaxAge != unset:
+		f.Lifetime = answer.MaxAge
+	case answer.Expiring:
+		from := answer.Date
+		if from == 0 {
+			from = now.Unix() // RFC 9110 section 6.6.1
+		}
+		f.Lifetime = seconds(answer.Expires - from)
+	default:
+		f.Lifetime = rules.implied(f, answer, now)
+		return false
+	}
+	return true
+}
+
+// implied is the lifetime of an answer that does not name one: a part of the time since its last
+// change (section 4.2.2), or else the operator's, from now on.
+func (rules *Rules) implied(f *Freshness, answer *Response, now time.Time) time.Duration {
+	if rules.Heuristic > 0 && answer.LastModified != 0 && (answer.Public || heuristic(answer.Status)) {
+		from := answer.Date
+		if from == 0 {
+			from = now.Unix()
+		}
+		since := seconds(from - answer.LastModified)
+		if d := since / 100 * time.Duration(rules.Heuristic); d > 0 {
+			return min(d, rules.HeuristicMax)
+		}
+	}
+	if rules.TTL > 0 {
+		return f.Age + rules.TTL
+	}
+	return 0
+}
+
+// stale sets what the answer may be used for when it is stale. must-revalidate and its kin forbid it
+// (section 4.2.4). s-maxage forbids it as well, but an answer that has s-maxage beside the
+// directives of RFC 5861 is meant to be used by them. What the operator adds is for answers that
+// were fresh: others are asked for each time, and may be for one client.
+func (rules *Rules) stale(f *Freshness, answer *Response) {
+	if answer.NoCache || answer.MustRevalidate || answer.ProxyRevalidate {
+		return
+	}
+	f.StaleWhileRevalidate = max(0, answer.StaleWhileRevalidate)
+	f.StaleIfError = max(0, answer.StaleIfError)
+	if f.Lifetime <= f.Age || f.Strict {
+		return
+	}
+	if answer.StaleWhileRevalidate == unset {
+		f.StaleWhileRevalidate = rules.StaleWhileRevalidate
+	}
+	if answer.StaleIfError == unset {
+		f.StaleIfError = rules.StaleIfError
+	}
 }
