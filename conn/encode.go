@@ -121,6 +121,9 @@ func (c *codedBody) Write(p []byte) (int, error) {
 func (w *Response) piece(p []byte) error {
 	if w.size >= 0 {
 		if int64(len(p)) > w.left {
+			if e := w.x.errand; e != nil {
+				e.excess = true
+			}
 			return ErrWroteTooMuch
 		}
 		w.left -= int64(len(p))

@@ -126,6 +126,9 @@ func (r RequestLayer) Forward(target string, resp *Response, h Handler) (status 
 	sub := new(Request)
 	sub.alter(r.Request, string(path), query, ofBodyOrConnection)
 	sub.rewrites = r.rewrites + 1
+	if e := r.x.errand; e != nil {
+		e.forwarded = true
+	}
 	return r.instead(sub, resp, h), nil
 }
 

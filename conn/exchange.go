@@ -24,6 +24,7 @@ type exchange struct {
 	set      *settings
 	protocol string  // "HTTP/2.0"; "": as the head says
 	asks     *asking // that it is a part of; nil: the request is the client's
+	errand   *errand // that it is a part of; nil: it is none's
 
 	began    time.Time
 	unheard  bool         // the client left before the head went out, which ended a wait of the handler

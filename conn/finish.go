@@ -35,7 +35,7 @@ func (w *Response) finishWhole(status int) {
 	if w.kind == gathered {
 		w.size = int64(len(w.buf))
 	}
-	if status >= 400 && w.size == 0 && w.manner == native && w.x.asks == nil {
+	if status >= 400 && w.size == 0 && w.manner == native && w.x.asks == nil && w.x.errand == nil {
 		w.discard()
 		w.header.Set("Content-Type", "text/html; charset=utf-8")
 		w.buf = appendErrorPage(w.buf, status)

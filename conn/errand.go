@@ -1,0 +1,347 @@
+package conn
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// Sink takes the answer that a handler gives on an errand (RequestLayer.Send). All calls but Over
+// come from the errand's thread.
+type Sink interface {
+	// Inform takes the head of an interim response.
+	Inform(status int, fields []Field)
+
+	// Head takes the head, once. The fields are valid until Head returns, their strings for as long
+	// as they are kept.
+	Head(h *SentHead)
+
+	// Write takes a piece of the content, which is valid until Write returns. It may wait, on t, which
+	// is the errand's thread. After an error it is not called again.
+	Write(t *loop.Thread, p []byte) error
+
+	// End comes behind the last piece, with the fields behind the content: the answer is complete.
+	// sound is false if the handler has written more, or another length, than it had declared; then
+	// the answer may not be what it has meant.
+	End(trailer []Field, sound bool)
+
+	// Over comes last, on the errand's loop, once: the errand's thread has ended. Without an End
+	// before it the answer has broken off, or there is none, and err is the reason.
+	Over(err error)
+}
+
+// SentHead is the head of an answer to an errand.
+type SentHead struct {
+	Status int
+	Reason string  // "": the usual one
+	Fields []Field // without those of the framing and of the connection
+
+	// Length is that of the content, as the handler has declared it; -1: its end tells.
+	Length int64
+
+	// Relayed says that the answer is another server's, as ResponseLayer.Relay does.
+	Relayed bool
+
+	// Forwarded says that the answer is not what the request asks for, but what an application has
+	// named instead (RequestLayer.Forward).
+	Forwarded bool
+}
+
+// Errand is a request without a client of its own, which a handler answers on a thread of its own.
+// The zero value is none.
+type Errand struct{ of *errand }
+
+// Leave says that nobody wants the answer any more: the handler's waits end. It is called on the
+// errand's loop.
+func (e Errand) Leave() { loop.Leave(&e.of.Thread) }
+
+// Loop returns the loop of the errand.
+func (e Errand) Loop() *loop.Loop { return e.of.Thread.Loop() }
+
+// errand is an Errand as the package has it: its thread, exchange and carrier. It is not used again.
+type errand struct {
+	withHeader // what is known of the client; its Thread is the errand's
+	x          exchange
+	h          Handler
+	sink       Sink
+
+	ended     bool  // all of the answer was passed on
+	excess    bool  // the handler has written more, or another length, than it had declared
+	forwarded bool  // see SentHead.Forwarded
+	err       error // why the answer cannot be completed
+	spent     int   // bytes since other threads ran
+	upstream  upstream
+}
+
+// errandTurn is how many bytes an errand moves before other threads get their turn.
+const errandTurn = stream.TurnBudget
+
+// Send has h answer what r asks for on a new thread of r's loop, and sink takes the answer. The
+// errand does not end when r does. To h it is a GET with r's target and with r's header, except
+// fields whose names drop names, and what is about a body, conditions, ranges and the connection;
+// extra are added. Its client is the same as r's, but the thread's waits do not end when that
+// leaves. The access log has no line of an errand, and no counter counts it.
+//
+// It is called on r's thread. h begins when that thread waits, or has returned.
+func (r RequestLayer) Send(h Handler, sink Sink, extra []Field) Errand {
+	e := &errand{h: h, sink: sink}
+	of := r.x.c
+	e.port, e.state, e.known, e.remote = of.port, headed|named|of.state&secured, true, of.remote
+	e.local = peerOf(r.LocalAddr())
+	if r.Secure() {
+		e.state |= secured
+	}
+	var state *tls.ConnectionState
+	if e.state&secured != 0 {
+		state = r.TLS()
+	}
+	e.front = &front{ctx: context.WithoutCancel(r.baseContext()), tls: state}
+	x := &e.x
+	x.c, x.via, x.set, x.protocol, x.errand = &e.connection, e, r.x.set, r.x.protocol, e
+	x.began = r.Thread.Loop().Time()
+	x.req.copyOf(r.Request, extra)
+	x.req.x = x
+	x.req.body.none(x)
+	x.resp.begin(x)
+	r.Thread.Loop().Begin(&e.Thread, e)
+	return Errand{e}
+}
+
+// TookUpstream notes for the access log what e has said of its upstream (SetUpstream). It is called on
+// the errand's loop.
+func (r RequestLayer) TookUpstream(e Errand) { r.x.upstream = e.of.upstream }
+
+// copyOf makes r, which is new, a GET for the same as of, which does not need of any more.
+func (r *Request) copyOf(of *Request, extra []Field) {
+	drop := ofThisAlone
+	r.head = of.head
+	r.head.Method, r.head.ContentLength, r.head.Chunked = http1.GET, -1, false
+	size := len(of.raw)
+	for _, f := range extra {
+		size += len(f.Name) + len(f.Value)
+	}
+	r.raw = append(make([]byte, 0, size), of.raw...)
+	fields := make([]http1.Field, 0, len(of.head.Fields)+len(extra))
+	for _, f := range of.head.Fields {
+		if !drop(string(f.Name.Of(of.raw))) {
+			fields = append(fields, f)
+		}
+	}
+	if r.listed = of.listed; r.listed {
+		r.header.fields = slices.DeleteFunc(slices.Clone(of.header.fields), func(f Field) bool {
+			return drop(f.Name)
+		})
+		r.header.fields = append(r.header.fields, extra...)
+	}
+	add := func(s string) http1.Span {
+		from := len(r.raw)
+		r.raw = append(r.raw, s...)
+		return http1.Span{Start: uint32(from), End: uint32(len(r.raw))}
+	}
+	for _, f := range extra {
+		fields = append(fields, http1.Field{Name: add(f.Name), Value: add(f.Value)})
+	}
+	r.head.SetFields(r.raw, fields)
+	if at := of.head.Path; at.Len() > 0 && len(of.path) > 0 && &of.path[0] == &of.raw[at.Start] {
+		r.path = r.raw[at.Start:][:len(of.path)]
+	} else {
+		r.path = bytes.Clone(of.path)
+	}
+	r.rewritten, r.rewrites, r.internal = of.rewritten, of.rewrites, of.internal
+	r.prefix, r.user, r.authType = of.prefix, of.user, of.authType
+	r.replaced = slices.Clip(of.replaced)
+	r.values = slices.DeleteFunc(slices.Clone(of.values), value.once)
+	r.matched = of.matched
+	r.matched.compact()
+	r.id = of.ID()
+	r.idView = []byte(r.id)
+	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
+}
+
+// Run implements loop.Body.
+func (e *errand) Run(t *loop.Thread) coro.Code {
+	defer e.leave(t) // also when a handler ends its goroutine, or the thread is killed
+	x := &e.x
+	x.req.Thread = t
+	mark := t.Mark()
+	status := x.call(e.h)
+	e.upstream = x.upstream
+	x.settle()
+	if x.unheard { // the handler has given up, and what it returns means nothing
+		x.resp.fail(true)
+	}
+	x.resp.finish(status)
+	t.RunDeferred(mark)
+	return coro.Abort
+}
+
+// leave ends the use of the exchange.
+func (e *errand) leave(t *loop.Thread) {
+	t.RunDeferred(0)
+	if loop.AbandonCalls(t) {
+		e.x.strand()
+		return
+	}
+	e.x.end()
+}
+
+// Left implements loop.Body.
+func (e *errand) Left() { e.x.canceled(loop.ErrClientGone) }
+
+// Ended implements loop.Body.
+func (e *errand) Ended() {
+	if e.err == nil && !e.ended {
+		e.err = errAborted
+	}
+	e.sink.Over(e.err)
+}
+
+// Flush implements loop.Holder: nothing is held.
+func (e *errand) Flush() {}
+
+// Client implements loop.Client.
+func (e *errand) Client() netip.Addr { return e.x.req.RemoteAddr().Addr() }
+
+// exchange implements record.
+func (e *errand) exchange() *exchange { return &e.x }
+
+func (e *errand) failed(what string, args ...any) {
+	r := &e.x.req
+	e.x.set.Logger.Error(what, append(args,
+		"request_id", r.ID(), "target", r.Target(), "remote", r.RemoteAddr())...)
+}
+
+// interim implements carrier.
+func (e *errand) interim(status int, fields []Field) { e.sink.Inform(status, fields) }
+
+// head implements carrier.
+func (e *errand) head(p *plan) {
+	w := &e.x.resp
+	h := SentHead{Status: p.status, Reason: p.reason, Length: -1, Relayed: w.manner == relayed,
+		Forwarded: e.forwarded}
+	h.Fields = make([]Field, 0, len(p.fields)+1)
+	for _, f := range p.fields {
+		if !ofServer(f.Name) {
+			h.Fields = append(h.Fields, f)
+		}
+	}
+	if p.contentType != "" {
+		h.Fields = append(h.Fields, Field{"Content-Type", p.contentType})
+	}
+	switch {
+	case p.bare:
+		h.Length = 0
+	case p.extent == byLength:
+		h.Length = p.length
+	}
+	if n, ok := w.declared(); ok && p.extent == byLength && !p.bare && n != p.length {
+		e.excess = true
+	}
+	e.sink.Head(&h)
+	if p.bare {
+		e.end(nil)
+	}
+}
+
+// data implements carrier.
+func (e *errand) data(p []byte) error {
+	if e.err == nil {
+		e.err = e.sink.Write(&e.Thread, p)
+	}
+	if e.err == nil {
+		e.spend(len(p))
+	}
+	return e.err
+}
+
+// file implements carrier.
+func (e *errand) file(f File, off, n int64) error {
+	r := newFileReader(&e.Thread, f, off, n)
+	buf := buffers.Get().(*[streamAt]byte)
+	defer buffers.Put(buf)
+	for n > 0 {
+		k, err := r.Read(buf[:min(n, int64(len(buf)))])
+		if k > 0 {
+			if err := e.data(buf[:k]); err != nil {
+				return err
+			}
+			n -= int64(k)
+		}
+		if err != nil && n > 0 {
+			if err == io.EOF {
+				err = errShortBody
+			}
+			return e.abort(err)
+		}
+	}
+	return nil
+}
+
+// end implements carrier.
+func (e *errand) end(trailer []Field) {
+	if e.err == nil && !e.ended {
+		e.ended = true
+		e.sink.End(trailer, !e.excess)
+	}
+}
+
+// abort implements carrier.
+func (e *errand) abort(err error) error {
+	if e.err == nil {
+		e.err = err
+	}
+	return e.err
+}
+
+func (e *errand) writeError() error  { return e.err }
+func (e *errand) sent(n int64) int64 { return n }
+
+// spend implements carrier: other threads run from time to time.
+func (e *errand) spend(n int) {
+	if e.spent += n; e.spent >= errandTurn {
+		e.spent = 0
+		loop.GiveWay(&e.Thread)
+	}
+}
+
+// awaitDuplex implements carrier. Nothing is held, and nothing is to come.
+func (e *errand) awaitDuplex(limit time.Duration, read bool, sources []loop.Source) error {
+	if read {
+		return nil
+	}
+	_, err := e.Thread.AwaitAny(limit, sources...)
+	return err
+}
+
+func (e *errand) flush() error                       { return e.err }
+func (e *errand) beginDuplex()                       {}
+func (e *errand) endDuplex()                         {}
+func (e *errand) dropDuplex()                        {}
+func (e *errand) held() int                          { return 0 }
+func (e *errand) sendHeld() (int, error)             { return 0, e.err }
+func (e *errand) readBody([]byte, bool) (int, error) { return 0, io.EOF }
+func (e *errand) awaitBody(bool) error               { return io.EOF }
+func (e *errand) arrived() bool                      { return false }
+func (e *errand) readExpired() bool                  { return false }
+func (e *errand) keepTrailer()                       {}
+func (e *errand) trailer(func(name, value []byte))   {}
+func (e *errand) setReadDeadline(time.Time)          {}
+func (e *errand) setWriteDeadline(time.Time)         {}
+func (e *errand) setMinRate(int)                     {}
+func (e *errand) setMaxRate(int64) int64             { return 0 }
+func (e *errand) slim()                              {}
+func (e *errand) upgrade(*plan)                      {}
+
+func (e *errand) hijack() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
+func (e *errand) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }

@@ -1,0 +1,216 @@
+package conn_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
+)
+
+// taken is a conn.Sink that writes down what it gets.
+type taken struct {
+	got  strings.Builder
+	size int
+	over *loop.Promise[string]
+}
+
+func (s *taken) Inform(status int, fields []conn.Field) { fmt.Fprint(&s.got, status, fields, " ") }
+
+func (s *taken) Head(h *conn.SentHead) {
+	fmt.Fprint(&s.got, h.Status, " ", h.Reason, h.Fields, h.Length)
+	for text, is := range map[string]bool{" relayed": h.Relayed, " forwarded": h.Forwarded} {
+		if is {
+			s.got.WriteString(text)
+		}
+	}
+}
+
+func (s *taken) Write(_ *loop.Thread, p []byte) error {
+	s.size += len(p)
+	return nil
+}
+
+func (s *taken) End(trailer []conn.Field, sound bool) {
+	fmt.Fprint(&s.got, " end", trailer)
+	if !sound {
+		s.got.WriteString(" unsound")
+	}
+}
+
+func (s *taken) Over(err error) {
+	fmt.Fprint(&s.got, " ", s.size)
+	if err != nil {
+		s.got.WriteString(" " + err.Error())
+	}
+	s.over.Resolve(s.got.String())
+}
+
+// TestErrand: the sink gets what a handler answers, as the handler has meant it, whatever the way.
+func TestErrand(t *testing.T) {
+	long := strings.Repeat("x", 100<<10)
+	file := t.TempDir() + "/file"
+	must.Write(t, file, long)
+	length := fmt.Sprint(len(long))
+	ways := map[string]struct {
+		h    conn.Handler
+		want string
+	}{
+		"nothing": {func(*conn.Request, *conn.Response) int { return 0 }, "200 [] 0 end[] 0"},
+		"refused": {func(_ *conn.Request, w *conn.Response) int {
+			w.Header().Set("A", "b")
+			return 404
+		}, "404 [{A b}] 0 end[] 0"},
+		"text": {func(_ *conn.Request, w *conn.Response) int { return w.Text(200, "hello") },
+			"200 [{Content-Type text/plain; charset=utf-8}] 5 end[] 5"},
+		"none": {func(*conn.Request, *conn.Response) int { return 204 }, "204 [] 0 end[] 0"},
+		"streamed": {func(_ *conn.Request, w *conn.Response) int {
+			w.Layer().Relay(203, "Fine")
+			w.Inform(103, nil)
+			w.AddTrailer("T", "t")
+			w.Write([]byte(long))
+			w.Flush()
+			w.Write([]byte("x"))
+			return 203
+		}, "103 [] 203 Fine[] -1 relayed end[{T t}] 102401"},
+		"declared": {func(_ *conn.Request, w *conn.Response) int {
+			w.Header().Set("Content-Length", length)
+			w.Header().Set("Connection", "close")
+			w.Write([]byte(long))
+			return 200
+		}, "200 [{Content-Type text/plain; charset=utf-8}] 102400 end[] 102400"},
+		"too-long": {func(_ *conn.Request, w *conn.Response) int {
+			w.Layer().Relay(200, "")
+			w.Header().Set("Content-Length", length)
+			w.Write([]byte(long))
+			w.Write([]byte(long))
+			return 200
+		}, "200 [] 102400 relayed end[] unsound 102400"},
+		"another-length": {func(_ *conn.Request, w *conn.Response) int {
+			w.Layer().Relay(200, "")
+			w.Header().Set("Content-Length", "7")
+			w.Write([]byte("hello"))
+			return 200
+		}, "200 [] 5 relayed end[] unsound 5"},
+		"too-short": {func(_ *conn.Request, w *conn.Response) int {
+			w.Layer().Relay(200, "")
+			w.Header().Set("Content-Length", length)
+			w.Write([]byte("hello"))
+			w.Flush()
+			return 200
+		}, "200 [] 102400 relayed 5 response body is shorter than announced"},
+		"cut": {func(_ *conn.Request, w *conn.Response) int {
+			w.Write([]byte(long))
+			w.Abort()
+			return 200
+		}, "200 [{Content-Type text/plain; charset=utf-8}] -1 102400 response given up by its handler"},
+		"reader": {func(_ *conn.Request, w *conn.Response) int {
+			w.SetBodyReader(strings.NewReader(long), -1)
+			return 200
+		}, "200 [] -1 end[] 102400"},
+		"file": {func(_ *conn.Request, w *conn.Response) int {
+			w.SetBodyFile(must.Get(os.Open(file))(t), 0, int64(len(long)))
+			return 200
+		}, "200 [] 102400 end[] 102400"},
+		"forwarded": {func(req *conn.Request, w *conn.Response) int {
+			status, _ := req.Layer().Forward("/x", w, func(_ *conn.Request, w *conn.Response) int {
+				return w.Text(200, "y")
+			})
+			return status
+		}, "200 [{Content-Type text/plain; charset=utf-8}] 1 forwarded end[] 1"},
+		"library": {conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			w.Header().Set("Seen", fmt.Sprintf("%s %s %s %d", r.Method, r.URL, r.Header["A"], len(body)))
+			io.WriteString(w, long)
+		})), "200 [{Seen GET /a%2Fb?library [b c] 0} {Content-Type text/plain; charset=utf-8}] -1 end[] 102400"},
+		"request": {func(req *conn.Request, w *conn.Response) int {
+			w.Header().Set("R", fmt.Sprint(req.Method(), req.Target(), req.Path(), req.RawQuery(),
+				req.Header().Values("Range"), req.Header().Values("a"), req.ContentLength()))
+			return 204
+		}, "204 [{R GET/a%2Fb?request/a/brequest[] [b c] 0}] 0 end[] 0"},
+		"hijack": {func(_ *conn.Request, w *conn.Response) int {
+			if _, _, err := w.Hijack(); err != nil {
+				return 418
+			}
+			return 200
+		}, "418 [] 0 end[] 0"},
+		"sleeps": {func(req *conn.Request, w *conn.Response) int {
+			if req.Sleep(time.Millisecond) != nil {
+				return 500
+			}
+			return 202
+		}, "202 [] 0 end[] 0"},
+	}
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			sink := &taken{over: new(loop.Promise[string])}
+			req.Layer().Send(ways[req.RawQuery()].h, sink, []conn.Field{{Name: "A", Value: "c"}})
+			got, err := sink.over.Await(req.Thread, wait.Patience)
+			if err != nil {
+				t.Error(err)
+			}
+			return w.Text(200, got)
+		}})
+		for name, way := range ways {
+			got := s.Exchange("GET /a%2Fb?" + name + " HTTP/1.1\r\nHost: h\r\nA: b\r\nRange: bytes=0-1\r\n" +
+				"If-None-Match: *\r\nConnection: close\r\n\r\n")
+			if _, text, _ := strings.Cut(got, "\r\n\r\n"); text != way.want {
+				t.Errorf("%s: %q, want %q", name, text, way.want)
+			}
+		}
+	})
+}
+
+// TestErrandOutlivesClient: an errand goes on when the client has left, until Leave; a handler that
+// has given up then has no answer.
+func TestErrandOutlivesClient(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		var left atomic.Int32
+		first, second := new(loop.Promise[string]), new(loop.Promise[string])
+		release := new(loop.Promise[string])
+		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			over := first
+			if req.Path() == "/leave" {
+				over = second
+			}
+			e := req.Layer().Send(func(req *conn.Request, w *conn.Response) int {
+				if _, err := release.Await(req.Thread, wait.Patience); err != nil {
+					left.Add(1)
+					return 0
+				}
+				return w.Text(200, "whole")
+			}, &taken{over: over}, nil)
+			if req.Path() == "/leave" {
+				_ = req.Sleep(time.Millisecond)
+				e.Leave()
+				return 200
+			}
+			_ = req.Sleep(wait.Patience) // until the client leaves
+			release.Resolve("")
+			return 200
+		}})
+		c := s.Dial()
+		c.Send("GET /leave HTTP/1.1\r\nHost: h\r\n\r\n")
+		c.Answer("GET")
+		c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+		wait.Until(t, "the errand that was left", func() bool { return second.Ready() })
+		c.Reset()
+		wait.Until(t, "the errand whose client has left", func() bool { return first.Ready() })
+		if v, _ := first.Value(); v != "200 [{Content-Type text/plain; charset=utf-8}] 5 end[] 5" {
+			t.Errorf("the client has left: %q", v)
+		}
+		if v, _ := second.Value(); v != " 0 response given up by its handler" || left.Load() != 1 {
+			t.Errorf("left: %q, %d", v, left.Load())
+		}
+	})
+}
