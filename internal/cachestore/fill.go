@@ -2,6 +2,10 @@ package cachestore
 
 import (
 	"errors"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/loop"
@@ -9,49 +13,441 @@ import (
 
 // Errors of fills.
 var (
-	// ErrLength says that a body is not as long as its length said.
+	// ErrLength says that a body is not as long as was declared.
 	ErrLength = errors.New("cachestore: the body has another length than declared")
 	// ErrNotKept is the error of Commit for an answer that is whole, and is not kept: it is too long,
 	// or there is no room, or it was purged while it came.
 	ErrNotKept = errors.New("cachestore: the answer is not kept")
 	// ErrUnread is the error of Write where the answer is not kept, and no reader is left.
 	ErrUnread = errors.New("cachestore: nobody reads the answer")
+	// ErrSlow is the error of a reader that has held up the others for too long.
+	ErrSlow = errors.New("cachestore: other readers could not wait")
+	// ErrAgain is the error of a reader of an answer that turned out to be kept already: Lookup finds
+	// it.
+	ErrAgain = errors.New("cachestore: look up again")
 )
 
-// Begin begins to fill a key, or joins those who fill it. match says whether an answer's head is
-// what the caller asks for: the right variant, and one that may be shared. A caller that finds an
-// answer on its way that matches, or one whose head has not come yet, gets a Reader alone. Otherwise
-// it gets a Fill as well, and has to fill it; its Reader reads what it fills. Each Reader is closed,
-// and each Fill ends with Commit or Abort.
+// Begin begins to fill a key, or joins those who fill it. seen is what Lookup has returned for the
+// key: if there is something else by now, Begin returns nothing, and the caller looks up again.
 //
-// If the head does not match after all, the caller closes its Reader and calls Begin again.
-func (s *Store) Begin(key []byte, match func(*Head) bool) (*Reader, *Fill) { panic("soon") }
+// match says whether an answer's head is what the caller asks for: the right variant, and one that
+// may be shared. A caller gets a Reader alone if an answer is on its way whose head matches, or has
+// not come yet. Otherwise it gets a Fill as well, and has to fill it; its Reader reads what it
+// fills. Each Reader is closed, and each Fill ends with Commit, Freshen or Abort.
+//
+// If the head does not match after all, the caller closes its Reader and calls Begin again. match
+// must not call the store.
+func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Reader, *Fill) {
+	hash := s.hash(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.table.find(hash, key)
+	switch {
+	case e != nil && e.key == "":
+		e.key = string(key)
+	case e == nil:
+		e = &entry{key: string(key), hash: hash}
+		s.table.add(e)
+	}
+	if !slices.Equal(e.list(), seen) {
+		return nil, nil
+	}
+	m := e.extra()
+	for _, f := range m.fills {
+		if r := f.join(match); r != nil {
+			return r, nil
+		}
+	}
+	f := &Fill{store: s, entry: e, since: s.purges.now, kept: !s.closed, length: -1}
+	f.room.fill = f
+	f.held = fillCost + size(len(key))
+	s.memory.reserve(f.held, true)
+	s.filling[f] = struct{}{}
+	if len(m.fills) < maxFills {
+		m.fills = append(m.fills, f)
+	}
+	return f.join(nil), f
+}
+
+// chunk is the size of a piece of a body on its way, in bytes.
+const chunk = 64 << 10
+
+// window is how much of an answer is in memory that is not kept there, in bytes, about.
+const window = 1 << 20
+
+// maxFills bounds the fills of one key that others look through to join one.
+const maxFills = 64
+
+// fillCost is what a fill takes beside its key and its body, in bytes, about.
+const fillCost = 1 << 10
 
 // Fill is an answer that comes. One goroutine or thread at a time calls its methods.
-type Fill struct{}
+type Fill struct {
+	store *Store
+	entry *entry
+	since uint64 // the last purge before it was begun
 
-// Start gives the answer's head. length is that of the body, -1 if it is not known. Readers wake up.
-func (f *Fill) Start(h Head, length int64) { panic("soon") }
+	head   atomic.Pointer[Head]
+	length int64 // declared; -1: unknown
+	most   int64 // the longest body that is kept
+	room   room
 
-// Write adds to the body, and copies p. It waits where what is not kept would take too much memory:
-// t waits until readers have read, or until the disk has written. A reader that holds up the others
-// for longer than patience is cut off. The error is ErrUnread, ErrLength, or one of a wait; then the
-// caller calls Abort.
-func (f *Fill) Write(t *loop.Thread, p []byte, patience time.Duration) error { panic("soon") }
+	held int64 // bytes reserved in memory; of the filling goroutine
 
-// Commit says that the answer is complete. It checks the length. Readers come to the end of the
-// body. The object is what was kept; it is nil, and so is the error, where it is being written to
-// disk still.
-func (f *Fill) Commit() (*Object, error) { panic("soon") }
+	mu      sync.Mutex
+	kept    bool
+	spoiled bool // purged meanwhile
+	stale   bool // purged softly
+	chunks  [][]byte
+	base    int64 // the offset of the first chunk, a multiple of chunk
+	size    int64 // of what has come
+	end     error // io.EOF: it is complete; nil: more may come
+	readers []*Reader
+	writer  *loop.Thread // waits for room
+	object  *Object
+	done    bool // object is final
+}
+
+// Start gives the answer's head. length is that of the body in bytes, -1 if it is not known. Readers
+// wake up.
+func (f *Fill) Start(h Head, length int64) {
+	h = h.pack()
+	o := f.store.options.Load()
+	f.length = length
+	f.most = o.MaxObject
+	if f.most == 0 {
+		f.most = o.Memory / 8
+	}
+	if length > f.most {
+		f.Keep(false)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.head.Store(&h)
+	f.wake()
+}
+
+// Keep says whether the answer is going to be kept, as things stand. With false, the caller decides
+// that it is not: readers get what comes, and then it is forgotten.
+func (f *Fill) Keep(keep bool) bool {
+	f.mu.Lock()
+	changes := f.kept && !keep
+	f.kept = f.kept && keep
+	kept := f.kept
+	f.mu.Unlock()
+	if changes {
+		f.unlist() // a later reader would miss the beginning
+	}
+	return kept
+}
+
+// unlist lets nobody join any more.
+func (f *Fill) unlist() {
+	s := f.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.unlistLocked()
+}
+
+func (f *Fill) unlistLocked() {
+	m := f.entry.extra()
+	if i := slices.Index(m.fills, f); i >= 0 {
+		m.fills = slices.Delete(m.fills, i, i+1)
+		if len(m.fills) == 0 {
+			m.fills = nil
+		}
+	}
+	f.store.tidy(f.entry)
+}
+
+// Write adds to the body, and copies p. Where what is not kept would take too much memory, t waits
+// until readers have read. A reader that holds up others for longer than patience is cut off. The
+// error is ErrUnread, ErrLength, or one of a wait; then the caller calls Abort.
+func (f *Fill) Write(t *loop.Thread, p []byte, patience time.Duration) error {
+	for len(p) > 0 {
+		n := min(len(p), chunk)
+		if err := f.write(t, p[:n], patience); err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+func (f *Fill) write(t *loop.Thread, p []byte, patience time.Duration) error {
+	size := f.size + int64(len(p)) // the filling goroutine alone changes it
+	if f.length >= 0 && size > f.length {
+		return ErrLength
+	}
+	if !f.hold(int64(len(p))) || size > f.most {
+		f.Keep(false)
+	}
+	if !f.Keep(true) {
+		if err := f.makeRoom(t, patience); err != nil {
+			return err
+		}
+	}
+	f.mu.Lock()
+	f.append(p)
+	f.wake()
+	f.mu.Unlock()
+	return nil
+}
+
+// hold reserves memory for n bytes more. It reports false if there is none; then what is not kept
+// takes it all the same.
+func (f *Fill) hold(n int64) bool {
+	s := f.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ok := s.memory.reserve(n, false)
+	if !ok {
+		s.memory.reserve(n, true)
+	}
+	f.held += n
+	return ok
+}
+
+// release gives back reserved memory.
+func (f *Fill) release(n int64) {
+	s := f.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memory.release(n)
+	f.held -= n
+}
+
+// append adds p, which is no longer than a chunk. The caller holds f.mu. Bytes that are there do
+// not change, so readers copy them without the lock.
+func (f *Fill) append(p []byte) {
+	for len(p) > 0 {
+		i := int((f.size - f.base) / chunk)
+		if i == len(f.chunks) {
+			n := len(p)
+			if f.length >= 0 {
+				n = int(min(f.length-f.size, chunk))
+			} else if f.size > 0 {
+				n = chunk
+			}
+			f.chunks = append(f.chunks, make([]byte, 0, n))
+		}
+		c := f.chunks[i]
+		n := min(len(p), chunk-len(c))
+		f.chunks[i] = append(c, p[:n]...)
+		f.size += int64(n)
+		p = p[n:]
+	}
+}
+
+// makeRoom waits until readers have read so much that there is room in the window, and forgets what
+// they have read.
+func (f *Fill) makeRoom(t *loop.Thread, patience time.Duration) error {
+	for {
+		f.mu.Lock()
+		n := f.trim()
+		waits, unread := !f.roomy(), len(f.readers) == 0
+		if len(f.readers) == 1 {
+			patience = -1 // it holds up nobody; its own thread has a limit
+		}
+		f.mu.Unlock()
+		f.release(n)
+		switch {
+		case unread:
+			return ErrUnread
+		case !waits:
+			return nil
+		}
+		_, err := t.AwaitAny(patience, &f.room)
+		switch {
+		case err == loop.ErrDeadlineExceeded && patience >= 0:
+			f.cutSlow()
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// trim forgets whole chunks that nobody will read, and returns how many bytes those were. The caller
+// holds f.mu.
+func (f *Fill) trim() (n int64) {
+	first := f.size
+	for _, r := range f.readers {
+		first = min(first, r.off)
+	}
+	for f.base+chunk <= first {
+		n += int64(len(f.chunks[0]))
+		f.chunks = slices.Delete(f.chunks, 0, 1)
+		f.base += chunk
+	}
+	return n
+}
+
+// roomy reports whether there is room in the window. The caller holds f.mu.
+func (f *Fill) roomy() bool {
+	first := f.size
+	for _, r := range f.readers {
+		first = min(first, r.off)
+	}
+	return f.size-first < window
+}
+
+// cutSlow cuts off those readers that hold up the others.
+func (f *Fill) cutSlow() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range slices.Clone(f.readers) {
+		if f.size-r.off >= window {
+			r.err = ErrSlow
+			f.leave(r)
+			r.wake()
+		}
+	}
+}
+
+// Commit says that the answer is complete, and checks its length. Readers come to the end of the
+// body.
+func (f *Fill) Commit() (*Object, error) {
+	if f.length >= 0 && f.size != f.length {
+		f.Abort(ErrLength)
+		return nil, ErrLength
+	}
+	s := f.store
+	var o *Object
+	if f.Keep(true) {
+		o = &Object{head: *f.head.Load(), entry: f.entry, store: s, body: f.body()}
+		o.seen.Store(f.since)
+	}
+	s.mu.Lock()
+	f.mu.Lock()
+	if o != nil && !f.spoiled && !s.closed {
+		o.stale.Store(f.stale)
+		s.memory.release(f.held)
+		f.held = 0
+		s.keep(o)
+		s.examineLocked(f.entry)
+		if o.in.in == nowhere {
+			o = nil // it was purged or there was no room
+		}
+	} else {
+		o = nil
+	}
+	f.finish(o, io.EOF)
+	f.mu.Unlock()
+	s.mu.Unlock()
+	if o == nil {
+		return nil, ErrNotKept
+	}
+	return o, nil
+}
+
+// body returns what has come in one piece.
+func (f *Fill) body() []byte {
+	if len(f.chunks) == 1 && cap(f.chunks[0])-len(f.chunks[0]) <= cap(f.chunks[0])/16 {
+		return f.chunks[0]
+	}
+	return slices.Concat(f.chunks...)
+}
 
 // Abort says that there will be no answer, or no more of it. Readers get err, for the head or the
-// rest of the body; nothing is kept. For a caller that sees from the head that the answer must not
-// be shared, err tells the readers so, and they ask for themselves, all at once.
-func (f *Fill) Abort(err error) { panic("soon") }
+// rest of the body; nothing is kept. Where the head shows that the answer must not be shared, err
+// tells the readers that, and they ask for themselves, all at once.
+func (f *Fill) Abort(err error) {
+	s := f.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.finish(nil, err)
+}
 
-// Keep says whether the answer is kept; it may become false, for good. The caller can say false
-// itself: readers get what comes, and it is forgotten afterwards.
-func (f *Fill) Keep(keep bool) bool { panic("soon") }
+// Freshen ends the fill with what is kept already: the origin has answered 304. old is replaced by
+// an object with another head and the same body, which is returned. It is nil if old is not kept any
+// more, or was purged meanwhile. Readers get ErrAgain.
+func (f *Fill) Freshen(old *Object, h Head) *Object {
+	o := &Object{head: h.pack(), entry: old.entry, store: f.store, body: old.body, file: old.file}
+	o.seen.Store(f.since)
+	o.coded.Store(old.coded.Load())
+	s := f.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.spoiled || s.closed || !s.change(old, o) {
+		o = nil
+	} else {
+		o.stale.Store(f.stale)
+		s.examineLocked(o.entry)
+		if o.in.in == nowhere {
+			o = nil
+		}
+	}
+	f.finish(o, ErrAgain)
+	return o
+}
 
-// Readers returns how many Readers there are, so that a fill can be given up that nobody reads.
-func (f *Fill) Readers() int { panic("soon") }
+// finish ends the fill. The caller holds the locks of the store and of f.
+func (f *Fill) finish(o *Object, end error) {
+	if f.done {
+		return
+	}
+	s := f.store
+	s.memory.release(f.held)
+	f.held = 0
+	delete(s.filling, f)
+	if o == nil {
+		s.dropped.Add(1)
+	}
+	f.unlistLocked()
+	f.object, f.end, f.done = o, end, true
+	f.wake()
+}
+
+// spoil says that a purge has come. The caller holds Store.mu.
+func (f *Fill) spoil(soft bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if soft {
+		f.stale = true
+	} else {
+		f.spoiled = true
+	}
+}
+
+// Readers returns how many there are, so that a fill can be given up that nobody reads.
+func (f *Fill) Readers() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.readers)
+}
+
+// wake wakes the readers that wait. The caller holds f.mu.
+func (f *Fill) wake() {
+	for _, r := range f.readers {
+		r.wake()
+	}
+}
+
+// room is what Write waits for: a loop.Source.
+type room struct{ fill *Fill }
+
+// Watch implements loop.Source.
+func (r *room) Watch(t *loop.Thread) error {
+	r.fill.mu.Lock()
+	defer r.fill.mu.Unlock()
+	r.fill.writer = t
+	return nil
+}
+
+// Ready implements loop.Source.
+func (r *room) Ready() bool {
+	r.fill.mu.Lock()
+	defer r.fill.mu.Unlock()
+	return r.fill.roomy()
+}
+
+// Unwatch implements loop.Source.
+func (r *room) Unwatch(*loop.Thread) {
+	r.fill.mu.Lock()
+	defer r.fill.mu.Unlock()
+	r.fill.writer = nil
+}

@@ -2,42 +2,65 @@ package cachestore
 
 import (
 	"errors"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/lwango/lwango/loop"
 )
 
-// Head is all of an answer but its body. Nobody changes one that a store has got. The store looks at
-// Vary and Tags alone; the rest is the layer's, and is given back as it was, also after a restart.
+// Head is all of an answer but its body. The store looks at Vary and Tags alone. The rest is the
+// layer's, and is given back as it was, also after a restart.
 type Head struct {
 	Status int
-	Fields string   // the header, as the layer likes to send it
-	Vary   string   // what selects the variant; of two objects with one Vary the newer one stays
-	Tags   []string // for Purge
-	Note   string   // whatever else the layer has to know, such as times
-	Parsed any      // what the layer has made of all that; Options.Parse makes it after a restart
+	Fields string // the header, as the layer likes to send it
+	Vary   string // what selects the variant; of two objects with one Vary the newer one stays
+	Tags   string // for Purge, with one space between two
+	Note   string // whatever else the layer has to know, such as times
+	Parsed any    // what the layer has made of all that; Options.Parse makes it after a restart
 }
 
 // Object is an answer that is kept. It does not change, apart from Stale and the coded forms.
 type Object struct {
-	head *Head
-	body []byte
+	head  Head
+	entry *entry
+	body  []byte // in memory
+	file  *file  // nil: the body is in memory
+	store *Store
+
+	seen  atomic.Uint64 // the last purge that does not matter for it
+	coded atomic.Pointer[forms]
+	in    links[Object] // of Store.memory
+	stale atomic.Bool
 }
 
-// Head returns the head.
-func (o *Object) Head() *Head { return o.head }
+func (o *Object) links() *links[Object] { return &o.in }
+func (o *Object) ghost() uint64         { return o.entry.hash }
+
+// Head returns the head, which nobody changes.
+func (o *Object) Head() *Head { return &o.head }
 
 // Size is the length of the body in bytes.
-func (o *Object) Size() int64 { return int64(len(o.body)) }
+func (o *Object) Size() int64 {
+	if o.file != nil {
+		return o.file.size
+	}
+	return int64(len(o.body))
+}
 
 // Body returns the body of an object in memory. ok is false for one on disk: Open gives its file.
-func (o *Object) Body() (body []byte, ok bool) { return o.body, true }
+func (o *Object) Body() (body []byte, ok bool) { return o.body, o.file == nil }
 
-// Hit tells the policy of eviction that the object was used. It costs a load, once the object is
-// known as a popular one.
-func (o *Object) Hit() {}
+// Hit tells the policy of eviction that the object was used. Once the object is popular, that costs
+// a load.
+func (o *Object) Hit() {
+	o.in.hit()
+	if o.file != nil {
+		o.file.in.hit()
+	}
+}
 
 // Stale reports whether a soft purge has made the object stale.
-func (o *Object) Stale() bool { return false }
+func (o *Object) Stale() bool { return o.stale.Load() }
 
 // ErrGone is the error of Open for an object whose file cannot be read any more: it was evicted or
 // purged, or the disk has failed. The object is as good as never found.
@@ -46,27 +69,103 @@ var ErrGone = errors.New("cachestore: the object's file is gone")
 // Open returns the file of an object on disk, in which the body has Size bytes from off on. It is a
 // conn.File for SetBodyFile. t may wait for the disk. The file can be read until Close, whatever
 // becomes of the object.
-func (o *Object) Open(t *loop.Thread) (f *File, off int64, err error) { return nil, 0, ErrGone }
+func (o *Object) Open(t *loop.Thread) (f *File, off int64, err error) {
+	if o.file == nil {
+		return nil, 0, ErrGone
+	}
+	return o.file.open(t)
+}
 
-// File is the open file of an object, which all that send from it share. A caller of Open closes it
-// once.
-type File struct{}
-
-// Fd returns the descriptor, for pread(2) and sendfile(2) alone.
-func (f *File) Fd() uintptr { return ^uintptr(0) }
-
-// Close gives the file back.
-func (f *File) Close() error { return nil }
-
-// Forms is how many coded forms of a body are kept at most, such as gzip's; their numbers are the
-// layer's.
+// Forms is how many coded forms of a body are kept at most, such as gzip's. The layer gives them
+// their numbers.
 const Forms = 3
 
-// Form returns a coded form of the body of an object in memory, that SetForm has left; nil if there
-// is none. make says that there is none and that this caller is the one to make it: it calls SetForm
-// afterwards, whatever comes of it.
-func (o *Object) Form(form int) (coded []byte, make bool) { return nil, false }
+// forms are the coded forms of a body.
+type forms [Forms]struct {
+	claimed atomic.Bool
+	coded   atomic.Pointer[[]byte]
+}
 
-// SetForm keeps a coded form, as long as the object, within the limits of the store. nil means that
-// it could not be made or is not worth it: then Form never asks for it again.
-func (o *Object) SetForm(form int, coded []byte) {}
+// Form returns a coded form of the body of an object in memory that SetForm has left; nil if there
+// is none. mine says that there is none, and that this caller is the one to make it: it calls
+// SetForm afterwards, whatever comes of it.
+func (o *Object) Form(form int) (coded []byte, mine bool) {
+	f := o.coded.Load()
+	if f == nil {
+		if o.file != nil {
+			return nil, false
+		}
+		o.coded.CompareAndSwap(nil, new(forms))
+		f = o.coded.Load()
+	}
+	if b := f[form].coded.Load(); b != nil {
+		return *b, false
+	}
+	return nil, !f[form].claimed.Load() && f[form].claimed.CompareAndSwap(false, true)
+}
+
+// SetForm keeps a coded form, within the limits of the store, for as long as the object. nil means
+// that it is not worth keeping; then Form does not ask for it again.
+func (o *Object) SetForm(form int, coded []byte) {
+	if coded == nil {
+		return
+	}
+	o.coded.Load()[form].coded.Store(&coded)
+	o.store.mu.Lock()
+	defer o.store.mu.Unlock()
+	o.store.memory.grow(o, size(len(coded))+size(int(unsafe.Sizeof(coded))))
+}
+
+// cost is what the object takes of memory, in bytes.
+func (o *Object) cost() int64 {
+	n := size(int(unsafe.Sizeof(*o))) + size(cap(o.body)) + o.head.size()
+	// its entry, its list of variants, its share of the table's buckets
+	n += size(int(unsafe.Sizeof(entry{}))) + size(len(o.entry.key)) +
+		size(int(unsafe.Sizeof(variants{}))) + 8
+	if f := o.coded.Load(); f != nil {
+		n += size(int(unsafe.Sizeof(*f)))
+		for i := range f {
+			if b := f[i].coded.Load(); b != nil {
+				n += size(len(*b)) + size(int(unsafe.Sizeof(*b)))
+			}
+		}
+	}
+	return n
+}
+
+func (h *Head) size() int64 {
+	n := size(len(h.Fields) + len(h.Vary) + len(h.Tags) + len(h.Note))
+	if p, ok := h.Parsed.(interface{ Size() int }); ok {
+		n += size(p.Size())
+	}
+	return n
+}
+
+// pack makes one string of all those of a head, so that it takes one piece of memory, and none of
+// what the caller has cut them from.
+func (h Head) pack() Head {
+	all := h.Fields + h.Vary + h.Tags + h.Note
+	for _, s := range []*string{&h.Fields, &h.Vary, &h.Tags, &h.Note} {
+		n := len(*s)
+		*s, all = all[:n], all[n:]
+	}
+	return h
+}
+
+// size is what the allocator takes for n bytes, about: its classes are an eighth apart.
+func size(n int) int64 {
+	switch {
+	case n == 0:
+		return 0
+	case n <= 128:
+		return int64(n+15) &^ 15
+	case n <= 32<<10:
+		step := 16
+		for step*16 < n {
+			step *= 2
+		}
+		return int64(n+step-1) &^ int64(step-1)
+	default:
+		return int64(n+8191) &^ 8191
+	}
+}

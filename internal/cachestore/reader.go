@@ -1,42 +1,204 @@
 package cachestore
 
 import (
+	"io"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/lwango/lwango/loop"
 )
 
 // Reader reads an answer while it comes. It belongs to one thread at a time. It is an io.Reader for
-// SetBodyReader, and a loop.Source: ready when Read has something or when the head has come.
-type Reader struct{}
+// SetBodyReader, and a loop.Source, which is ready when Head, and after that Read, need not wait.
+type Reader struct {
+	fill   *Fill
+	thread *loop.Thread // that reads, see Bind
+	wait   time.Duration
+	wants  uint8
+
+	// Guarded by the fill's lock.
+	off     int64
+	waiting *loop.Thread
+	err     error // of this reader alone
+}
+
+// What a reader waits for.
+const (
+	wantsHead = iota
+	wantsBytes
+	wantsObject
+)
+
+// join makes a reader, or returns nil if the answer is not what match asks for, or cannot be joined
+// any more. The caller holds Store.mu.
+func (f *Fill) join(match func(*Head) bool) *Reader {
+	if h := f.head.Load(); h != nil && !match(h) {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if match != nil && (f.spoiled || f.stale || !f.kept) {
+		return nil
+	}
+	r := &Reader{fill: f}
+	f.readers = append(f.readers, r)
+	return r
+}
+
+// leave takes r from the readers. The caller holds f.mu.
+func (f *Fill) leave(r *Reader) {
+	if i := slices.Index(f.readers, r); i >= 0 {
+		last := len(f.readers) - 1
+		f.readers[i] = f.readers[last]
+		f.readers[last] = nil
+		f.readers = f.readers[:last]
+	}
+	f.wakeWriter()
+}
+
+// wakeWriter wakes the thread that waits for room. The caller holds f.mu.
+func (f *Fill) wakeWriter() {
+	if f.writer != nil && f.roomy() {
+		loop.Notify(f.writer)
+	}
+}
+
+// wake wakes the thread that waits. The caller holds the fill's lock.
+func (r *Reader) wake() {
+	if r.waiting != nil {
+		loop.Notify(r.waiting)
+	}
+}
 
 // Head waits for the head, for d at most, or without limit if d is negative. The error is that of
 // Abort, or one of AwaitAny's.
-func (r *Reader) Head(t *loop.Thread, d time.Duration) (*Head, error) { panic("soon") }
+func (r *Reader) Head(t *loop.Thread, d time.Duration) (*Head, error) {
+	r.wants = wantsHead
+	if !r.Ready() {
+		if _, err := t.AwaitAny(d, r); err != nil {
+			return nil, err
+		}
+	}
+	r.wants = wantsBytes
+	if h := r.fill.head.Load(); h != nil {
+		return h, nil
+	}
+	r.fill.mu.Lock()
+	defer r.fill.mu.Unlock()
+	return nil, r.fill.end
+}
 
-// Length is that of the body in bytes, as declared; -1: unknown.
-func (r *Reader) Length() int64 { panic("soon") }
+// Length is that of the body in bytes, as declared, once the head has come; -1: unknown.
+func (r *Reader) Length() int64 { return r.fill.length }
 
-// Bind says which thread reads, and how long a Read waits at most for more; negative: no limit.
-func (r *Reader) Bind(t *loop.Thread, d time.Duration) { panic("soon") }
+// Bind says which thread reads, and how long a Read waits for more at most; negative: no limit.
+func (r *Reader) Bind(t *loop.Thread, d time.Duration) { r.thread, r.wait = t, d }
 
 // Read implements io.Reader. It waits for more to come. The error is io.EOF once the answer is
 // complete, or that of Abort, or one of AwaitAny's.
-func (r *Reader) Read(p []byte) (int, error) { panic("soon") }
+func (r *Reader) Read(p []byte) (int, error) {
+	r.wants = wantsBytes
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for {
+		n, err := r.take(p)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		if _, err := r.thread.AwaitAny(r.wait, r); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// take is Read as far as it need not wait.
+func (r *Reader) take(p []byte) (int, error) {
+	f := r.fill
+	f.mu.Lock()
+	if r.err != nil || r.off == f.size {
+		err := r.err
+		if err == nil {
+			err = f.end
+		}
+		f.mu.Unlock()
+		return 0, err
+	}
+	at := r.off - f.base
+	from := f.chunks[at/chunk][at%chunk:]
+	f.mu.Unlock()
+	n := copy(p, from)
+	f.mu.Lock()
+	r.off += int64(n)
+	f.wakeWriter()
+	f.mu.Unlock()
+	return n, nil
+}
 
 // Object waits until the answer is kept or is not, for d at most, and returns the object: for a
-// request that needs all of it, such as one for ranges. The error is that of Abort or of Commit, or
+// request that needs all of it, such as one for ranges. The error is that of Abort, ErrNotKept, or
 // one of AwaitAny's.
-func (r *Reader) Object(t *loop.Thread, d time.Duration) (*Object, error) { panic("soon") }
+func (r *Reader) Object(t *loop.Thread, d time.Duration) (*Object, error) {
+	r.wants = wantsObject
+	if !r.Ready() {
+		if _, err := t.AwaitAny(d, r); err != nil {
+			return nil, err
+		}
+	}
+	f := r.fill
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.object != nil:
+		return f.object, nil
+	case !f.done:
+		return nil, r.err
+	case f.end == io.EOF:
+		return nil, ErrNotKept
+	}
+	return nil, f.end
+}
 
 // Close leaves the answer. It may be called twice.
-func (r *Reader) Close() error { panic("soon") }
+func (r *Reader) Close() error {
+	f := r.fill
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.err == nil {
+		r.err = os.ErrClosed
+		f.leave(r)
+	}
+	return nil
+}
 
 // Watch implements loop.Source.
-func (r *Reader) Watch(t *loop.Thread) error { panic("soon") }
+func (r *Reader) Watch(t *loop.Thread) error {
+	r.fill.mu.Lock()
+	defer r.fill.mu.Unlock()
+	r.waiting = t
+	return nil
+}
 
 // Ready implements loop.Source.
-func (r *Reader) Ready() bool { panic("soon") }
+func (r *Reader) Ready() bool {
+	f := r.fill
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.done || r.err != nil:
+		return true
+	case r.wants == wantsHead:
+		return f.head.Load() != nil
+	case r.wants == wantsBytes:
+		return r.off < f.size
+	}
+	return false
+}
 
 // Unwatch implements loop.Source.
-func (r *Reader) Unwatch(t *loop.Thread) { panic("soon") }
+func (r *Reader) Unwatch(*loop.Thread) {
+	r.fill.mu.Lock()
+	defer r.fill.mu.Unlock()
+	r.waiting = nil
+}

@@ -1,7 +1,12 @@
 package cachestore
 
 import (
+	"cmp"
+	"hash/maphash"
 	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/lwango/lwango/loop"
 )
@@ -16,8 +21,8 @@ type Options struct {
 	Split  int64  // bodies longer than that are on disk, if there is a folder
 	Wait   bool   // while another process has the folder, do without it, and take it afterwards
 
-	Parse  func(*Head) // sets Parsed of a head that was read from disk, on any goroutine
-	Logger *slog.Logger
+	Parse  func(*Head)  // sets Parsed of a head that was read from disk; any goroutine calls it
+	Logger *slog.Logger // nil: slog.Default()
 }
 
 // MaxVariants bounds the variants of one resource: the one that was kept the longest time ago makes
@@ -25,44 +30,203 @@ type Options struct {
 const MaxVariants = 32
 
 // Store keeps objects.
-type Store struct{}
+type Store struct {
+	hash    func(key []byte) uint64
+	table   *table
+	options atomic.Pointer[Options]
+	purged  atomic.Uint64 // the last purge that concerns objects which are found, see examine
+	disk    *disk         // nil: there is none
+
+	dropped, damaged, failed, gone atomic.Uint64 // see Stats
+
+	mu      sync.Mutex // held briefly; below it is a Fill's
+	closed  bool
+	memory  place[Object, *Object]
+	purges  purges
+	filling map[*Fill]struct{}
+	fills   uint64
+}
 
 // New makes a store. It fails if the folder cannot be used, and with ErrLocked if another process
-// uses it. What the folder has is found bit by bit; the store is ready at once.
-func New(o Options) (*Store, error) { panic("soon") }
+// uses it. The store is ready at once; what the folder has is found bit by bit.
+func New(o Options) (*Store, error) {
+	s := new(Store)
+	seed := maphash.MakeSeed()
+	s.hash = func(key []byte) uint64 { return maphash.Bytes(seed, key) }
+	if o.Folder == "" {
+		o.Disk = 0
+	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	s.options.Store(&o)
+	s.table = newTable(o.Memory, o.Disk)
+	s.memory.ghosts = newGhosts(o.Memory)
+	s.memory.evict = s.evicted
+	s.memory.limit = o.Memory
+	s.memory.used = int64(8 * (len(s.table.buckets) + len(s.memory.ghosts.slots)))
+	s.purges.tags = make(map[string]marks)
+	s.filling = make(map[*Fill]struct{})
+	return s, nil
+}
 
-// Configure changes all options but Folder. What is too much then is evicted.
-func (s *Store) Configure(o Options) { panic("soon") }
+// Configure changes all options but Folder and Wait. What is too much then is evicted.
+func (s *Store) Configure(o Options) {
+	old := s.options.Load()
+	o.Folder, o.Wait, o.Logger = old.Folder, old.Wait, cmp.Or(o.Logger, old.Logger)
+	if o.Folder == "" {
+		o.Disk = 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.options.Store(&o)
+	s.memory.limit = o.Memory
+	s.memory.shrink()
+}
 
-// Close leaves the folder to others. Objects that are being sent are sent; nothing more is found or
-// kept.
-func (s *Store) Close() { panic("soon") }
+// Close leaves the folder to others. What is being sent is sent; nothing more is found or kept.
+func (s *Store) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for i := range s.table.buckets {
+		for e := s.table.buckets[i].Load(); e != nil; e = e.next.Load() {
+			for _, o := range e.list() {
+				s.discard(o)
+			}
+		}
+	}
+}
 
 // Lookup returns the variants that are kept for a key, the newest first. It allocates nothing. The
 // caller must not change the slice, and calls Hit of the one that it uses. t waits only where heads
-// have to be read from disk.
-func (s *Store) Lookup(t *loop.Thread, key []byte) []*Object { panic("soon") }
-
-// Freshen replaces a kept object by one with another head and the same body, and returns that. It is
-// nil if old is not kept any more.
-func (s *Store) Freshen(old *Object, h Head) *Object { panic("soon") }
+// have to be read from disk; with nil in its place, they are passed over.
+func (s *Store) Lookup(t *loop.Thread, key []byte) []*Object {
+	e := s.table.find(s.hash(key), key)
+	if e == nil {
+		return nil
+	}
+	if m := e.more.Load(); m != nil && m.cold.Load() && t != nil {
+		s.warm(t, e, key)
+	}
+	list := e.list()
+	for _, o := range list {
+		if o.seen.Load() < s.purged.Load() {
+			s.examine(e)
+			return e.list()
+		}
+	}
+	return list
+}
 
 // Remove removes one object, such as a variant that its origin has disowned.
-func (s *Store) Remove(o *Object) { panic("soon") }
+func (s *Store) Remove(o *Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.discard(o)
+}
+
+// discard forgets an object, and its file. The caller holds s.mu.
+func (s *Store) discard(o *Object) {
+	if !s.memory.remove(o) {
+		return
+	}
+	s.unlist(o)
+	s.forget(o.file)
+}
+
+// evicted forgets an object that memory has no room for; its file stays. The caller holds s.mu.
+func (s *Store) evicted(o *Object) {
+	if o.file != nil {
+		o.file.unload()
+	}
+	s.unlist(o)
+}
+
+func (s *Store) unlist(o *Object) {
+	o.entry.without(o)
+	s.tidy(o.entry)
+}
+
+// tidy takes an entry out of the table if nothing is left of it. The caller holds s.mu.
+func (s *Store) tidy(e *entry) {
+	if e.empty() {
+		s.table.remove(e)
+	}
+}
+
+// keep puts an object into its entry, in the place of one of the same variant. The caller holds
+// s.mu, and the entry is in the table.
+func (s *Store) keep(o *Object) {
+	list := make([]*Object, 1, len(o.entry.list())+1)
+	list[0] = o
+	var before *Object
+	var out []*Object
+	for _, x := range o.entry.list() {
+		switch {
+		case x.head.Vary == o.head.Vary:
+			before = x
+		case len(list) == MaxVariants:
+			out = append(out, x)
+		default:
+			list = append(list, x)
+		}
+	}
+	o.entry.set(list)
+	for _, x := range out {
+		s.memory.remove(x)
+		s.forget(x.file)
+	}
+	o.in.cost = o.cost()
+	s.fills++
+	if before == nil {
+		s.memory.add(o)
+		return
+	}
+	s.memory.replace(before, o)
+	s.forget(before.file)
+}
+
+// change puts an object with another head in the place of one that is kept. It returns false if old
+// is not kept any more. The caller holds s.mu.
+func (s *Store) change(old, o *Object) bool {
+	i := slices.Index(old.entry.list(), old)
+	if i < 0 || old.in.in == nowhere {
+		return false
+	}
+	list := slices.Clone(old.entry.list())
+	list[i] = o
+	o.entry.set(list)
+	o.in.cost = o.cost()
+	s.memory.replace(old, o)
+	return true
+}
 
 // Stats are counts since the store was made, and what it holds now.
 type Stats struct {
-	MemoryObjects, MemoryBytes int64 // of bytes, those of fills, too
+	MemoryObjects, MemoryBytes int64 // bytes of fills, too; heads of objects on disk, too
 	DiskObjects, DiskBytes     int64
 
-	Filling  int64  // fills just now
-	Fills    uint64 // that were kept
-	Dropped  uint64 // that were not: aborted, too long, of a wrong length, no room
-	Evicted  uint64
-	Purged   uint64
-	Damaged  uint64 // files that were damaged
-	DiskFail uint64 // failed or late writes and reads
+	Filling int64  // fills just now
+	Fills   uint64 // that were kept
+	Dropped uint64 // that were not, for whatever reason
+	Evicted uint64
+	Purged  uint64
+	Damaged uint64 // files that were damaged
+	Failed  uint64 // writes and reads of the disk, late ones too
 }
 
 // Stats returns the counts.
-func (s *Store) Stats() Stats { panic("soon") }
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Stats{
+		MemoryObjects: s.memory.small.n + s.memory.main.n,
+		MemoryBytes:   s.memory.used,
+		Filling:       int64(len(s.filling)),
+		Fills:         s.fills,
+		Dropped:       s.dropped.Load(),
+		Evicted:       s.memory.evicted,
+		Purged:        s.gone.Load(),
+		Damaged:       s.damaged.Load(),
+		Failed:        s.failed.Load(),
+	}
+}

@@ -1,0 +1,284 @@
+package cachestore_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/loop"
+)
+
+func any(*cachestore.Head) bool { return true }
+
+// store makes a store of so many bytes of memory.
+func store(t testing.TB, memory int64) *cachestore.Store {
+	return must.Get(cachestore.New(cachestore.Options{Memory: memory}))(t)
+}
+
+// put keeps an answer.
+func put(t testing.TB, s *cachestore.Store, key string, h cachestore.Head, body string) *cachestore.Object {
+	t.Helper()
+	for {
+		r, f := s.Begin([]byte(key), s.Lookup(nil, []byte(key)), func(*cachestore.Head) bool { return false })
+		if r == nil {
+			continue
+		}
+		defer r.Close()
+		f.Start(h, int64(len(body)))
+		must.Do(t, f.Write(nil, []byte(body), -1))
+		o, err := f.Commit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+}
+
+// run runs functions as threads of several loops, and waits for them.
+func run(t *testing.T, loops int, fs ...func(*loop.Thread)) {
+	t.Helper()
+	ended := make(chan error)
+	for i := range loops {
+		l := must.Get(loop.New(loop.Options{}))(t)
+		for j := i; j < len(fs); j += loops {
+			l.Go(fs[j])
+		}
+		go func() { ended <- l.Run() }()
+	}
+	for range loops {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFilledOnce: of many threads of several loops that miss together one fills, and all others read
+// what comes.
+func TestFilledOnce(t *testing.T) {
+	t.Parallel()
+	for _, end := range []error{nil, io.ErrUnexpectedEOF} {
+		s := store(t, 1<<20)
+		key, body := []byte("k"), bytes.Repeat([]byte("0123456789abcdef"), 5000)
+		var fills, read atomic.Int32
+		const threads = 200
+		fs := make([]func(*loop.Thread), threads)
+		for i := range fs {
+			fs[i] = func(th *loop.Thread) {
+				r, f := s.Begin(key, s.Lookup(th, key), any)
+				if r == nil {
+					t.Error("there was nothing to look up again")
+					return
+				}
+				defer r.Close()
+				if f != nil {
+					fills.Add(1)
+					for f.Readers() < threads {
+						th.Sleep(time.Millisecond)
+					}
+					f.Start(cachestore.Head{Status: 200, Fields: "a: b\r\n"}, -1)
+					for i := 0; i < len(body); i += 1000 {
+						must.Do(t, f.Write(th, body[i:i+1000], -1))
+						th.Sleep(100 * time.Microsecond)
+					}
+					if end != nil {
+						f.Abort(end)
+					} else if _, err := f.Commit(); err != nil {
+						t.Error(err)
+					}
+				}
+				h, err := r.Head(th, -1)
+				if err != nil || h.Fields != "a: b\r\n" {
+					t.Errorf("head %v, %v", h, err)
+					return
+				}
+				r.Bind(th, -1)
+				got, err := io.ReadAll(r)
+				if !bytes.Equal(got, body) || err != end {
+					t.Errorf("%d bytes, %v", len(got), err)
+				}
+				read.Add(1)
+			}
+		}
+		run(t, 3, fs...)
+		if fills.Load() != 1 || read.Load() != threads {
+			t.Errorf("%d fills, %d have read", fills.Load(), read.Load())
+		}
+		if n := len(s.Lookup(nil, key)); (n == 1) != (end == nil) {
+			t.Errorf("%d objects", n)
+		}
+		if x := s.Stats(); x.Filling != 0 {
+			t.Errorf("%d fills are left", x.Filling)
+		}
+	}
+}
+
+// TestNotKept: what is cut, too long or of another length is not kept, and readers are told.
+func TestNotKept(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("gone")
+	for name, fill := range map[string]func(f *cachestore.Fill) error{
+		"cut":   func(f *cachestore.Fill) error { f.Start(cachestore.Head{}, 4); f.Abort(gone); return gone },
+		"early": func(f *cachestore.Fill) error { f.Abort(gone); return gone },
+		"short": func(f *cachestore.Fill) error {
+			f.Start(cachestore.Head{}, 4)
+			must.Do(t, f.Write(nil, []byte("abc"), -1))
+			_, err := f.Commit()
+			return err
+		},
+		"long": func(f *cachestore.Fill) error {
+			f.Start(cachestore.Head{}, 4)
+			err := f.Write(nil, []byte("abcde"), -1)
+			f.Abort(err)
+			return err
+		},
+		"given up": func(f *cachestore.Fill) error {
+			f.Start(cachestore.Head{}, 4)
+			f.Keep(false)
+			must.Do(t, f.Write(nil, []byte("abcd"), -1))
+			_, err := f.Commit()
+			if err != cachestore.ErrNotKept {
+				t.Error(err)
+			}
+			return io.EOF
+		},
+	} {
+		s := store(t, 1<<20)
+		before := s.Stats()
+		r, f := s.Begin([]byte("k"), nil, any)
+		err := fill(f)
+		r.Bind(nil, -1)
+		if _, got := io.Copy(io.Discard, r); got != err && (got != nil || err != io.EOF) {
+			t.Errorf("%s: the reader got %v, want %v", name, got, err)
+		}
+		if l := s.Lookup(nil, []byte("k")); len(l) > 0 {
+			t.Errorf("%s: it is kept", name)
+		}
+		r.Close()
+		after := s.Stats()
+		if after.Dropped = 0; before != after {
+			t.Errorf("%s: %+v is left", name, after)
+		}
+	}
+}
+
+// TestNotForAll: readers who ask for another variant fill for themselves, beside.
+func TestNotForAll(t *testing.T) {
+	t.Parallel()
+	s := store(t, 1<<20)
+	key := []byte("k")
+	wants := func(v string) func(*cachestore.Head) bool {
+		return func(h *cachestore.Head) bool { return h.Vary == v }
+	}
+	r1, f1 := s.Begin(key, nil, wants("a"))
+	r2, f2 := s.Begin(key, nil, wants("b"))
+	if f2 != nil {
+		t.Fatal("two fill before a head has come")
+	}
+	f1.Start(cachestore.Head{Vary: "a"}, -1)
+	h := must.Get(r2.Head(nil, -1))(t)
+	if h.Vary != "a" {
+		t.Fatal(h)
+	}
+	r2.Close()
+	if r2, f2 = s.Begin(key, nil, wants("b")); f2 == nil {
+		t.Fatal("it joins an answer that is another's")
+	}
+	f2.Start(cachestore.Head{Vary: "b"}, -1)
+	if _, f := s.Begin(key, nil, wants("b")); f != nil {
+		t.Fatal("it does not join the second one")
+	}
+	must.Get(f1.Commit())(t)
+	must.Get(f2.Commit())(t)
+	r1.Close()
+	r2.Close()
+	var got []string
+	for _, o := range s.Lookup(nil, key) {
+		got = append(got, o.Head().Vary)
+	}
+	if fmt.Sprint(got) != "[b a]" {
+		t.Error(got)
+	}
+	if r, f := s.Begin(key, nil, any); r != nil || f != nil {
+		t.Error("Begin does not see that there is something by now")
+	}
+}
+
+// TestTooLong: an answer that is too long to be kept passes through a window to two readers, of whom
+// one is cut off that does not read.
+func TestTooLong(t *testing.T) {
+	t.Parallel()
+	s := store(t, 8<<20)
+	const total = 12 << 20
+	r, f := s.Begin([]byte("k"), nil, any)
+	idle, _ := s.Begin([]byte("k"), nil, any)
+	var most int64
+	run(t, 2, func(th *loop.Thread) {
+		f.Start(cachestore.Head{}, -1)
+		piece := bytes.Repeat([]byte("x"), 20<<10)
+		for n := 0; n < total; n += len(piece) {
+			must.Do(t, f.Write(th, piece[:min(len(piece), total-n)], 10*time.Millisecond))
+			most = max(most, s.Stats().MemoryBytes)
+		}
+		if _, err := f.Commit(); err != cachestore.ErrNotKept {
+			t.Error(err)
+		}
+	}, func(th *loop.Thread) {
+		r.Bind(th, -1)
+		n, err := io.Copy(io.Discard, struct{ io.Reader }{r})
+		if n != total || err != nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	})
+	r.Close()
+	if most > 4<<20 {
+		t.Errorf("%d bytes were in memory", most)
+	}
+	if n, err := idle.Read(make([]byte, 10)); err != cachestore.ErrSlow {
+		t.Errorf("%d, %v for a reader that has not read", n, err)
+	}
+	idle.Close()
+	if err := f.Write(nil, []byte("x"), -1); err != cachestore.ErrUnread {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestFreshen: a 304 gives a kept body another head, and sends readers to look up again.
+func TestFreshen(t *testing.T) {
+	t.Parallel()
+	s := store(t, 1<<20)
+	old := put(t, s, "k", cachestore.Head{Fields: "old"}, strings.Repeat("x", 1000))
+	begin := func() (*cachestore.Reader, *cachestore.Fill) {
+		return s.Begin([]byte("k"), s.Lookup(nil, []byte("k")), any)
+	}
+	r, f := begin()
+	o := f.Freshen(old, cachestore.Head{Fields: "new"})
+	if _, err := r.Head(nil, -1); err != cachestore.ErrAgain {
+		t.Error(err)
+	}
+	r.Close()
+	l := s.Lookup(nil, []byte("k"))
+	if len(l) != 1 || l[0] != o || o.Head().Fields != "new" || o.Size() != 1000 {
+		t.Fatalf("%v", l)
+	}
+	r, f = begin()
+	if f.Freshen(old, cachestore.Head{}) != nil {
+		t.Error("what is not kept any more is freshened")
+	}
+	r.Close()
+	r, f = begin()
+	must.Get(s.Purge(cachestore.Purge{Key: []byte("k")}))(t)
+	if f.Freshen(o, cachestore.Head{}) != nil || len(s.Lookup(nil, []byte("k"))) > 0 {
+		t.Error("what is purged comes back")
+	}
+	r.Close()
+	if n := s.Stats().MemoryObjects; n != 0 {
+		t.Errorf("%d objects", n)
+	}
+}

@@ -1,0 +1,246 @@
+package cachestore
+
+import "sync/atomic"
+
+// A place is memory or a disk, and decides what is evicted from it: S3-FIFO (Yang et al., SOSP
+// 2023). What is new waits in a small queue, a tenth of the place. Only what is used there again gets
+// into the main queue. So a scan passes through the small one and washes nothing out. What has left
+// the small queue is remembered for a while: if it comes again, it was worth more, and goes to the
+// main queue at once. The main queue gives what was used another round.
+//
+// A use is a count up to 3 in the object itself. So a popular object costs a load, and no processor
+// has to fetch a line that another one has written. The holder of Store.mu does all else.
+type place[T any, P interface {
+	*T
+	links() *links[T]
+	ghost() uint64 // what it is known by if it comes again
+}] struct {
+	limit int64 // bytes
+	used  int64 // by members, and reserved
+	held  int64 // of used, what is reserved
+
+	small, main queue[T]
+	ghosts      ghosts
+	evict       func(*T) // forgets a member, which is out of the queues already
+
+	evicted uint64
+}
+
+// links are what a member of a place has.
+type links[T any] struct {
+	prev, next *T
+	cost       int64 // bytes
+	hits       atomic.Uint32
+	in         uint8
+}
+
+// Where a member is.
+const (
+	nowhere = iota
+	inSmall
+	inMain
+)
+
+// maxHits is up to where uses are counted.
+const maxHits = 3
+
+// hit counts a use.
+func (l *links[T]) hit() {
+	if n := l.hits.Load(); n < maxHits {
+		l.hits.CompareAndSwap(n, n+1) // a race loses one of two uses
+	}
+}
+
+// queue is a list of members. New ones come in front.
+type queue[T any] struct {
+	first, last *T
+	n           int64
+	bytes       int64
+}
+
+func (p *place[T, P]) push(q *queue[T], x *T, in uint8) {
+	l := P(x).links()
+	l.in, l.prev, l.next = in, nil, q.first
+	if q.first != nil {
+		P(q.first).links().prev = x
+	} else {
+		q.last = x
+	}
+	q.first = x
+	q.n++
+	q.bytes += l.cost
+}
+
+func (p *place[T, P]) pull(q *queue[T], x *T) {
+	l := P(x).links()
+	if l.prev != nil {
+		P(l.prev).links().next = l.next
+	} else {
+		q.first = l.next
+	}
+	if l.next != nil {
+		P(l.next).links().prev = l.prev
+	} else {
+		q.last = l.prev
+	}
+	l.prev, l.next, l.in = nil, nil, nowhere
+	q.n--
+	q.bytes -= l.cost
+}
+
+// add makes x a member, whose cost is set, and makes room.
+func (p *place[T, P]) add(x *T) {
+	p.used += P(x).links().cost
+	if p.ghosts.take(P(x).ghost(), p.small.n+p.main.n) {
+		p.push(&p.main, x, inMain)
+	} else {
+		p.push(&p.small, x, inSmall)
+	}
+	p.shrink()
+}
+
+// remove ends x's membership, if it is a member.
+func (p *place[T, P]) remove(x *T) bool {
+	l := P(x).links()
+	switch l.in {
+	case inSmall:
+		p.pull(&p.small, x)
+	case inMain:
+		p.pull(&p.main, x)
+	default:
+		return false
+	}
+	p.used -= l.cost
+	return true
+}
+
+// grow makes a member n bytes larger.
+func (p *place[T, P]) grow(x *T, n int64) {
+	l := P(x).links()
+	switch l.in {
+	case inSmall:
+		p.small.bytes += n
+	case inMain:
+		p.main.bytes += n
+	default:
+		return
+	}
+	l.cost += n
+	p.used += n
+	p.shrink()
+}
+
+// replace puts y where x was: it inherits x's uses.
+func (p *place[T, P]) replace(x, y *T) {
+	in, hits := P(x).links().in, P(x).links().hits.Load()
+	p.remove(x)
+	l := P(y).links()
+	l.hits.Store(hits)
+	p.used += l.cost
+	if in == inMain {
+		p.push(&p.main, y, inMain)
+	} else {
+		p.push(&p.small, y, inSmall)
+	}
+	p.shrink()
+}
+
+// reserve takes n bytes for what is on its way. It refuses if half of the place is reserved, unless
+// forced.
+func (p *place[T, P]) reserve(n int64, force bool) bool {
+	if !force && p.held+n > p.limit/2 {
+		return false
+	}
+	p.held += n
+	p.used += n
+	p.shrink()
+	return true
+}
+
+// release gives back what reserve took.
+func (p *place[T, P]) release(n int64) {
+	p.held -= n
+	p.used -= n
+}
+
+// shrink evicts until the rest fits, if need be the member that has just come.
+func (p *place[T, P]) shrink() {
+	for p.used > p.limit && (p.small.n > 0 || p.main.n > 0) {
+		p.step()
+	}
+}
+
+// step moves one member, on or out.
+func (p *place[T, P]) step() {
+	if x := p.small.last; x != nil && (p.small.bytes > p.limit/10 || p.main.n == 0) {
+		p.pull(&p.small, x)
+		if l := P(x).links(); l.hits.Load() > 0 {
+			l.hits.Store(0)
+			p.push(&p.main, x, inMain)
+			return
+		}
+		p.ghosts.add(P(x).ghost())
+		p.drop(x)
+		return
+	}
+	x := p.main.last
+	p.pull(&p.main, x)
+	if l := P(x).links(); l.hits.Load() > 0 {
+		l.hits.Add(^uint32(0)) // others only add
+		p.push(&p.main, x, inMain)
+		return
+	}
+	p.drop(x)
+}
+
+func (p *place[T, P]) drop(x *T) {
+	p.used -= P(x).links().cost
+	p.evicted++
+	p.evict(x)
+}
+
+// ghosts are what was evicted from the small queue lately: 32 bits of its id each, so that one of a
+// million new ones is taken for one of them.
+type ghosts struct {
+	slots []ghost // sets of four
+	now   uint32  // how many were added
+}
+
+type ghost struct{ id, at uint32 }
+
+func newGhosts(limit int64) ghosts {
+	n := 256
+	for int64(n) < limit/(4<<10) && n < 1<<22 {
+		n *= 2
+	}
+	return ghosts{slots: make([]ghost, n)}
+}
+
+func (g *ghosts) set(id uint64) []ghost {
+	i := int(id) & (len(g.slots) - 1) &^ 3
+	return g.slots[i : i+4]
+}
+
+// add adds an id, in the place of the oldest one of its set.
+func (g *ghosts) add(id uint64) {
+	g.now++
+	set := g.set(id)
+	oldest := &set[0]
+	for i := range set[1:] {
+		if g.now-set[i+1].at > g.now-oldest.at {
+			oldest = &set[i+1]
+		}
+	}
+	*oldest = ghost{id: uint32(id >> 32), at: g.now}
+}
+
+// take reports whether an id is among the last n that were added, and forgets it.
+func (g *ghosts) take(id uint64, n int64) bool {
+	for i, x := range g.set(id) {
+		if x.at != 0 && x.id == uint32(id>>32) && int64(g.now-x.at) <= n {
+			g.set(id)[i] = ghost{}
+			return true
+		}
+	}
+	return false
+}
