@@ -15,10 +15,10 @@ const maxDelta = 1 << 31
 const unset time.Duration = -1
 
 // directives calls f with each directive of a value of Cache-Control (RFC 9111 section 5.2): its
-// name as sent, and its argument, of which a quoted string has lost its quotes. bare says that there
-// is none. A quoted string may contain commas. It returns false if a part is no directive: a quoted
-// string without an end, or text behind an argument. Such a part ends at the next comma and is
-// passed over, so what stands behind it still counts.
+// name as sent, and its argument, of which a quoted string has lost its quotes. bare says that
+// there is none. A quoted string may contain commas. It returns false if a part is no directive: a
+// quoted string without an end, or text behind an argument. Such a part ends at the next comma and
+// is passed over, so what stands behind it still counts.
 func directives[T string | []byte](value T, f func(name, argument T, bare bool)) (ok bool) {
 	ok = true
 	for len(value) > 0 {

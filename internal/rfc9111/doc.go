@@ -1,7 +1,7 @@
-// Package rfc9111 decides what a shared HTTP cache may keep, for how long, and for whom. Its name is
-// the RFC; RFC 5861 (stale answers), RFC 9211 (Cache-Status) and RFC 9213 (targeted fields) are in
-// it, too. It consists of pure functions: it does no I/O, has no clock (the caller passes the time)
-// and no state, so any goroutine may call anything. What a hit needs allocates nothing.
+// Package rfc9111 decides what a shared HTTP cache may keep, for how long, and for whom. Its name
+// is the RFC; RFC 5861 (stale answers), RFC 9211 (Cache-Status) and RFC 9213 (targeted fields) are
+// in it, too. It consists of pure functions: it does no I/O, has no clock (the caller passes the
+// time) and no state, so any goroutine may call anything. What a hit needs allocates nothing.
 //
 // A cache uses it in this order:
 //

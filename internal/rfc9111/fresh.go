@@ -13,7 +13,7 @@ type Freshness struct {
 	StaleIfError         time.Duration // for so long after that; 0: not
 
 	Validate bool // no-cache: it is never sent without a validation
-	Strict   bool // must-revalidate and its kin: it is never sent stale, whatever the client accepts
+	Strict   bool // must-revalidate and its kin: it is never sent stale because the client accepts it
 }
 
 // Use says what may be done with an answer that is kept.
@@ -28,8 +28,8 @@ const (
 	UseWhile
 	// UseValidated: ask the upstream first, by the answer's validators.
 	UseValidated
-	// UseNothing: the client wants no other answer than a kept one (only-if-cached), and this one may
-	// not be sent: 504 (RFC 9111 section 5.2.1.7).
+	// UseNothing: the client wants no other answer than a kept one (only-if-cached), and this one
+	// may not be sent: 504 (RFC 9111 section 5.2.1.7).
 	UseNothing
 )
 
@@ -70,9 +70,9 @@ func (f *Freshness) use(ask *Request, now time.Time) Use {
 	return UseValidated
 }
 
-// IfError reports whether a request may be answered stale, since the upstream has failed or answered
-// with 500, 502, 503 or 504 (RFC 5861 section 4, RFC 9111 section 4.2.4).
-// A client that has asked for a validation gets the error.
+// IfError reports whether a request may be answered stale, since the upstream has failed or
+// answered with 500, 502, 503 or 504 (RFC 5861 section 4, RFC 9111 section 4.2.4). A client that
+// has asked for a validation gets the error.
 func (f *Freshness) IfError(ask *Request, now time.Time) bool {
 	return !f.Validate && !ask.NoCache && ask.MaxAge == unset && f.TTL(now) > -f.StaleIfError
 }

@@ -29,7 +29,7 @@ func Invalidates(method string, status int) bool {
 // of another origin than scheme and authority, whose answers it must not touch (section 4.4).
 func Target(scheme, authority, target, location string) (origin string, ok bool) {
 	base, err := url.ParseRequestURI(target)
-	if err != nil {
+	if err != nil || target[0] != '/' {
 		return "", false
 	}
 	base.Scheme, base.Host = scheme, authority

@@ -12,9 +12,9 @@ import (
 type Response struct {
 	Status int
 
-	// Cache-Control (RFC 9111 section 5.2.2), or what CDN-Cache-Control has in its place (RFC 9213).
-	// Durations are negative where the directive is absent; 0 also where it is invalid or there are
-	// two that differ.
+	// Cache-Control (RFC 9111 section 5.2.2), or what CDN-Cache-Control has in its place (RFC
+	// 9213). Durations are negative where the directive is absent; 0 also where it is invalid or
+	// there are two that differ.
 	MaxAge               time.Duration
 	SMaxAge              time.Duration
 	StaleWhileRevalidate time.Duration // RFC 5861

@@ -4,12 +4,13 @@ import "time"
 
 // Rules are what an operator adds to what an answer says. The zero value adds nothing.
 type Rules struct {
-	// TTL is how long an answer is fresh that says nothing of its freshness, by itself or by the date
-	// of its last change. The caller chooses it by the status. 0: such an answer is not kept.
+	// TTL is how long an answer is fresh that says nothing of its freshness, by itself or by the
+	// date of its last change. The caller chooses it by the status. 0: such an answer is not kept.
 	TTL time.Duration
 
-	// Heuristic is the part of the time since Last-Modified, in percent, for which an answer without
-	// a freshness of its own is fresh (RFC 9111 section 4.2.2), but for HeuristicMax at most. 0: off.
+	// Heuristic is the part of the time since Last-Modified, in percent, for which an answer
+	// without a freshness of its own is fresh (RFC 9111 section 4.2.2), but for HeuristicMax at
+	// most. 0: off.
 	Heuristic    int
 	HeuristicMax time.Duration
 
@@ -45,11 +46,11 @@ var whys = [...]string{"kept", "method", "status", "request-no-store", "no-store
 func (w Why) String() string { return whys[w] }
 
 // Store decides whether the answer to a request may be kept (RFC 9111 section 3), and for how long
-// it is fresh (section 4.2.1). asked is when the request was sent to the upstream, now when the head
-// of the answer came. Where the answer is not kept, the Freshness means nothing.
+// it is fresh (section 4.2.1). asked is when the request was sent to the upstream, now when the
+// head of the answer came. Where the answer is not kept, the Freshness means nothing.
 //
-// After a 304, the caller stores anew: answer is then what ReadResponse makes of the updated fields,
-// with the status of the kept answer, and Date and Age of the 304.
+// After a 304, the caller stores anew: answer is then what ReadResponse makes of the updated
+// fields, with the status of the kept answer, and Date and Age of the 304.
 func (rules *Rules) Store(ask *Request, answer *Response, asked, now time.Time) (Freshness, Why) {
 	if why := storable(ask, answer); why != Kept {
 		return Freshness{}, why
@@ -108,8 +109,8 @@ func storable(ask *Request, answer *Response) Why {
 // understood reports whether we know all that a status means for caches (section 5.2.2.3).
 func understood(status int) bool {
 	switch status {
-	case 200, 203, 204, 300, 301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 406, 410, 414, 421, 451,
-		500, 501, 502, 503, 504:
+	case 200, 203, 204, 300, 301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 406, 410, 414, 421,
+		451, 500, 501, 502, 503, 504:
 		return true
 	}
 	return false
@@ -168,7 +169,8 @@ func (rules *Rules) lifetime(f *Freshness, answer *Response, now time.Time) (exp
 // implied is the lifetime of an answer that does not name one: a part of the time since its last
 // change (section 4.2.2), or else the operator's, from now on.
 func (rules *Rules) implied(f *Freshness, answer *Response, now time.Time) time.Duration {
-	if rules.Heuristic > 0 && answer.LastModified != 0 && (answer.Public || heuristic(answer.Status)) {
+	may := answer.Public || heuristic(answer.Status)
+	if rules.Heuristic > 0 && may && answer.LastModified != 0 {
 		from := answer.Date
 		if from == 0 {
 			from = now.Unix()
@@ -184,8 +186,8 @@ func (rules *Rules) implied(f *Freshness, answer *Response, now time.Time) time.
 	return 0
 }
 
-// stale sets what the answer may be used for when it is stale. must-revalidate and its kin forbid it
-// (section 4.2.4). s-maxage forbids it as well, but an answer that has s-maxage beside the
+// stale sets what the answer may be used for when it is stale. must-revalidate and its kin forbid
+// it (section 4.2.4). s-maxage forbids it as well, but an answer that has s-maxage beside the
 // directives of RFC 5861 is meant to be used by them. What the operator adds is for answers that
 // were fresh: others are asked for each time, and may be for one client.
 func (rules *Rules) stale(f *Freshness, answer *Response) {

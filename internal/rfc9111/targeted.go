@@ -7,9 +7,9 @@ import (
 	"github.com/lwango/lwango/internal/ascii"
 )
 
-// A dictionary reads CDN-Cache-Control, which is a dictionary of structured fields (RFC 9213 section
-// 2.1, RFC 9651 section 3.2): stricter than Cache-Control, so that two caches read it in one way. Of
-// several field lines each is a part (section 4.2 there).
+// A dictionary reads CDN-Cache-Control, which is a dictionary of structured fields (RFC 9213
+// section 2.1, RFC 9651 section 3.2): stricter than Cache-Control, so that two caches read it in
+// one way. Of several field lines each is a part (section 4.2 there).
 type dictionary struct {
 	control Response
 	members int
@@ -19,8 +19,8 @@ type dictionary struct {
 func newDictionary() *dictionary { return &dictionary{control: noDirectives()} }
 
 // add takes a field line. One that is no part of a dictionary fails the whole field, as does a
-// directive whose value has another type than the directive: then the field says nothing at all, and
-// Cache-Control counts (RFC 9213 section 2.1).
+// directive whose value has another type than the directive: then the field says nothing at all,
+// and Cache-Control counts (RFC 9213 section 2.1).
 func (d *dictionary) add(line string) {
 	p := sfParser{s: strings.Trim(line, " ")}
 	for p.s != "" && !d.failed {
@@ -155,11 +155,11 @@ func (p *sfParser) key() (string, bool) {
 	n := 0
 	for n < len(p.s) {
 		c := p.s[n]
-		if 'a' <= c && c <= 'z' || c == '*' || n > 0 && (isDigit(c) || c == '_' || c == '-' || c == '.') {
-			n++
-			continue
+		first := 'a' <= c && c <= 'z' || c == '*'
+		if !first && (n == 0 || !isDigit(c) && c != '_' && c != '-' && c != '.') {
+			break
 		}
-		break
+		n++
 	}
 	return p.cut(n), n > 0
 }
@@ -174,7 +174,10 @@ func (p *sfParser) item() (sfItem, bool) {
 		if p.take(')') {
 			return sfItem{}, true
 		}
-		if _, ok := p.bare(); !ok || !p.parameters() || p.s == "" || p.s[0] != ' ' && p.s[0] != ')' {
+		if _, ok := p.bare(); !ok || !p.parameters() {
+			return sfItem{}, false
+		}
+		if p.s == "" || p.s[0] != ' ' && p.s[0] != ')' {
 			return sfItem{}, false
 		}
 	}
@@ -191,7 +194,7 @@ func (p *sfParser) bare() (sfItem, bool) {
 		p.s = p.s[1:]
 		text, ok := p.quoted()
 		return sfItem{kind: sfString, text: text}, ok
-	case c == '*' || ascii.Lower(c) >= 'a' && ascii.Lower(c) <= 'z':
+	case c == '*' || isLetter(c):
 		return sfItem{}, p.token()
 	case c == ':':
 		p.s = p.s[1:]
@@ -279,9 +282,10 @@ func (p *sfParser) token() bool {
 }
 
 func isToken(c byte) bool {
-	l := ascii.Lower(c)
-	return 'a' <= l && l <= 'z' || isDigit(c) || c != 0 && strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+	return isLetter(c) || isDigit(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
+
+func isLetter(c byte) bool { l := ascii.Lower(c); return 'a' <= l && l <= 'z' }
 
 // bytes parses the rest of a byte sequence (section 4.2.7): base64, whose padding may be wrong.
 func (p *sfParser) bytes() bool {
@@ -291,7 +295,7 @@ func (p *sfParser) bytes() bool {
 			p.cut(i + 1)
 			return true
 		}
-		if l := ascii.Lower(c); !isDigit(c) && !('a' <= l && l <= 'z') && c != '+' && c != '/' && c != '=' {
+		if !isDigit(c) && !isLetter(c) && c != '+' && c != '/' && c != '=' {
 			return false
 		}
 	}

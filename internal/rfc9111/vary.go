@@ -1,6 +1,7 @@
 package rfc9111
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -30,9 +31,9 @@ const (
 // fields that v names, in a form that is the same if the values mean the same. It allocates only to
 // let dst grow.
 //
-// Lines of a field are joined, and white space around commas is dropped (section 4.1). Of the fields
-// by which clients state preferences, the case of letters and the order do not count either: what is
-// preferred is said by q.
+// Lines of a field are joined, and white space around commas is dropped (section 4.1). Of the
+// fields by which clients state preferences, the case of letters and the order do not count either:
+// what is preferred is said by q.
 func (v Vary) AppendKey(dst []byte, fields Fields) []byte {
 	for rest := string(v); rest != ""; {
 		var name string
@@ -108,8 +109,12 @@ func trimRight(dst []byte, from int) []byte {
 // get a variant of their own.
 const maxSorted = 24
 
-// sortPreferences sorts the elements of a list in place, in small letters. The length stays.
+// sortPreferences sorts the elements of a list in place, in small letters. The length stays. A list
+// with quoted strings, in which commas mean something else, stays as it is.
 func sortPreferences(list []byte) {
+	if bytes.IndexByte(list, '"') >= 0 {
+		return
+	}
 	for i, c := range list {
 		list[i] = ascii.Lower(c)
 	}

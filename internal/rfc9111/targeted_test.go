@@ -1,0 +1,117 @@
+package rfc9111_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/internal/rfc9111"
+)
+
+// TestTargeted is about RFC 9213: CDN-Cache-Control replaces Cache-Control and Expires where it is
+// a dictionary that is not empty, and else says nothing.
+func TestTargeted(t *testing.T) {
+	for _, tt := range []struct {
+		field    string
+		targeted bool
+	}{
+		{"max-age=60", true},
+		{"  max-age=60", true},
+		{"foobar, max-age=60", true},
+		{"max-age=60;x=1;y, foo=(a \"b\" 1.5);z", true},
+		{`a=:aGk=:, b=?0, c="x\"\\", d=tok/en:*, e=-12, f=@1659578233, g=%"%c3%bc", h=()`, true},
+		{"max-age=999999999999999", true},
+		{"max-age=1, max-age=60", true}, // the last one of a name
+		{"no-store=?0, max-age=60", true},
+		{"*", true},
+		{"", false},
+		{"   ", false},
+		{"max-age=60,", false},
+		{"max-age=60,,no-store", false},
+		{"max-age=60, &&&&&", false},
+		{`max-age="60"`, false},
+		{"max-age=60.0", false},
+		{"max-age", false}, // a boolean
+		{"no-store=1", false},
+		{"no-store=(a)", false},
+		{"max-age =60", false},
+		{"max-age= 60", false},
+		{"Max-Age=60", false}, // keys are small letters
+		{"max-age=9999999999999999", false},
+		{"max-age=-", false},
+		{"a=1.2345", false},
+		{"a=1234567890123.1", false},
+		{"a=(1 2", false},
+		{"a=(1,2)", false},
+		{"a=?2", false},
+		{"a=\"x", false},
+		{`a="\x"`, false},
+		{"a=\"\u00fc\"", false},
+		{"a=:%:", false},
+		{"a=:aGk=", false},
+		{`a=%"%C3"`, false},
+		{`a=%"%c`, false},
+		{"a;=1", false},
+		{"a;b=", false},
+		{"a=@1.5", false},
+		{"1=1", false},
+		{"a\tb", false},
+	} {
+		r := response(200, "Cache-Control: max-age=5\nCDN-Cache-Control: "+tt.field)
+		if r.Targeted != tt.targeted || (r.MaxAge == 5*second) != !tt.targeted {
+			t.Errorf("%q: targeted %v, max-age %v", tt.field, r.Targeted, r.MaxAge)
+		}
+	}
+}
+
+// TestTargetedDirectives shows that the directives mean what they mean in Cache-Control.
+func TestTargetedDirectives(t *testing.T) {
+	r := response(200, "CDN-Cache-Control: max-age=60, s-maxage=70, stale-while-revalidate=80\n"+
+		"Expires: 0\nCDN-Cache-Control: stale-if-error=90, public, no-cache=\"A\", private=\"B, C\"\n"+
+		"CDN-Cache-Control: no-transform, must-revalidate, proxy-revalidate, must-understand\n"+
+		"Cache-Control: no-store, private")
+	if r.MaxAge != 60*second || r.SMaxAge != 70*second || r.StaleWhileRevalidate != 80*second ||
+		r.StaleIfError != 90*second || !r.Public || r.NoCache || r.Private || r.NoStore || r.Expiring ||
+		!r.NoTransform || !r.MustRevalidate || !r.ProxyRevalidate || !r.MustUnderstand {
+		t.Errorf("%+v", r)
+	}
+	if r.Keeps("a") || r.Keeps("c") || !r.Keeps("d") {
+		t.Errorf("fields left out: %q", r.Without)
+	}
+	ask := request("")
+	for _, tt := range []struct {
+		fields string
+		want   rfc9111.Why
+	}{
+		{"Cache-Control: no-store\nCDN-Cache-Control: max-age=60", rfc9111.Kept},
+		{"Cache-Control: max-age=60\nCDN-Cache-Control: no-store", rfc9111.WhyNoStore},
+		{"Cache-Control: max-age=60\nCDN-Cache-Control: private", rfc9111.WhyPrivate},
+		{"Cache-Control: no-store\nCDN-Cache-Control: max-age=60, &", rfc9111.WhyNoStore},
+		{"Expires: Fri, 27 Nov 2026 13:00:00 GMT\nCDN-Cache-Control: x", rfc9111.WhyNoFreshness},
+		{"CDN-Cache-Control: max-age=-60", rfc9111.WhyNoFreshness},
+	} {
+		r := response(200, tt.fields)
+		if _, why := new(rfc9111.Rules).Store(&ask, &r, now, now); why != tt.want {
+			t.Errorf("%q: %v, want %v", tt.fields, why, tt.want)
+		}
+	}
+}
+
+// FuzzTargeted shows that no field breaks the parser, and that what is no dictionary has no effect.
+func FuzzTargeted(f *testing.F) {
+	for _, s := range []string{"max-age=60", "a=(1 \"b\";c);d=?1", `a=:aGk=:, b="x\"", c=%"%c3%bc"`,
+		"a=@1, b=-1.5;x", "no-store, private=\"x\"", "a=(", "*=*", "a=1;"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, field string) {
+		if strings.ContainsAny(field, "\r\n\x00") {
+			return
+		}
+		r := rfc9111.ReadResponse(200, lines{"Cache-Control: max-age=5", "CDN-Cache-Control:" + field}.all())
+		if !r.Targeted && (r.MaxAge != 5*second || r.NoStore || len(r.Without) > 0) {
+			t.Errorf("%q has an effect: %+v", field, r)
+		}
+		if r.MaxAge < -1 || r.MaxAge > 1<<31*second {
+			t.Errorf("%q: max-age %v", field, r.MaxAge)
+		}
+	})
+}
