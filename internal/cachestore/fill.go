@@ -150,12 +150,13 @@ func (f *Fill) unlist() {
 }
 
 func (f *Fill) unlistLocked() {
-	m := f.entry.extra()
+	m := f.entry.more.Load()
+	if m == nil {
+		return
+	}
 	if i := slices.Index(m.fills, f); i >= 0 {
 		m.fills = slices.Delete(m.fills, i, i+1)
-		if len(m.fills) == 0 {
-			m.fills = nil
-		}
+		f.entry.slim()
 	}
 	f.store.tidy(f.entry)
 }
@@ -366,10 +367,10 @@ func (f *Fill) Abort(err error) {
 func (f *Fill) Freshen(old *Object, h Head) *Object {
 	o := &Object{head: h.pack(), entry: old.entry, store: f.store, body: old.body, file: old.file}
 	o.seen.Store(f.since)
-	o.coded.Store(old.coded.Load())
 	s := f.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	o.coded.Store(old.coded.Load())
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.spoiled || s.closed || !s.change(old, o) {

@@ -67,7 +67,7 @@ func TestFilledOnce(t *testing.T) {
 		s := store(t, 1<<20)
 		key, body := []byte("k"), bytes.Repeat([]byte("0123456789abcdef"), 5000)
 		var fills, read atomic.Int32
-		const threads = 200
+		const threads = 100
 		fs := make([]func(*loop.Thread), threads)
 		for i := range fs {
 			fs[i] = func(th *loop.Thread) {
@@ -85,7 +85,7 @@ func TestFilledOnce(t *testing.T) {
 					f.Start(cachestore.Head{Status: 200, Fields: "a: b\r\n"}, -1)
 					for i := 0; i < len(body); i += 1000 {
 						must.Do(t, f.Write(th, body[i:i+1000], -1))
-						th.Sleep(100 * time.Microsecond)
+						th.Yield()
 					}
 					if end != nil {
 						f.Abort(end)

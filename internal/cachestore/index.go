@@ -121,6 +121,13 @@ func (e *entry) empty() bool {
 	return m == nil || len(m.fills) == 0 && len(m.files) == 0 && m.load == nil
 }
 
+// slim forgets more, if it is empty. The caller holds Store.mu.
+func (e *entry) slim() {
+	if m := e.more.Load(); m != nil && len(m.fills) == 0 && len(m.files) == 0 && m.load == nil {
+		e.more.Store(nil)
+	}
+}
+
 // extra returns e.more, made if need be. The caller holds Store.mu.
 func (e *entry) extra() *more {
 	m := e.more.Load()

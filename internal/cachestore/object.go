@@ -95,7 +95,7 @@ func (o *Object) Form(form int) (coded []byte, mine bool) {
 		if o.file != nil {
 			return nil, false
 		}
-		o.coded.CompareAndSwap(nil, new(forms))
+		o.begin()
 		f = o.coded.Load()
 	}
 	if b := f[form].coded.Load(); b != nil {
@@ -110,10 +110,28 @@ func (o *Object) SetForm(form int, coded []byte) {
 	if coded == nil {
 		return
 	}
-	o.coded.Load()[form].coded.Store(&coded)
 	o.store.mu.Lock()
 	defer o.store.mu.Unlock()
-	o.store.memory.grow(o, size(len(coded))+size(int(unsafe.Sizeof(coded))))
+	f := o.coded.Load()
+	if !f[form].coded.CompareAndSwap(nil, &coded) {
+		return
+	}
+	for _, x := range o.entry.list() { // a 304 may have put another one in o's place
+		if x.coded.Load() == f {
+			o.store.memory.grow(x, size(len(coded))+size(int(unsafe.Sizeof(coded))))
+		}
+	}
+}
+
+// begin makes a place for coded forms.
+func (o *Object) begin() {
+	o.store.mu.Lock()
+	defer o.store.mu.Unlock()
+	if o.coded.Load() == nil {
+		f := new(forms)
+		o.coded.Store(f)
+		o.store.memory.grow(o, size(int(unsafe.Sizeof(*f))))
+	}
 }
 
 // cost is what the object takes of memory, in bytes.

@@ -154,8 +154,14 @@ func (s *Store) tidy(e *entry) {
 }
 
 // keep puts an object into its entry, in the place of one of the same variant. The caller holds
-// s.mu, and the entry is in the table.
+// s.mu.
 func (s *Store) keep(o *Object) {
+	switch e := s.table.find(o.entry.hash, []byte(o.entry.key)); {
+	case e == nil:
+		s.table.add(o.entry)
+	case e != o.entry: // o's was removed meanwhile
+		o.entry = e
+	}
 	list := make([]*Object, 1, len(o.entry.list())+1)
 	list[0] = o
 	var before *Object

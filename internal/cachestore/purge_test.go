@@ -1,0 +1,103 @@
+package cachestore_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// TestPurge: what each kind of purge reaches, hard and soft, of what is kept and what is on its way.
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	tags := map[string]string{"/a/1": "x y", "/a/2": "y", "/ab": "xy", "/b": "x"}
+	for _, test := range []struct {
+		name  string
+		purge cachestore.Purge
+		want  string // that are purged
+	}{
+		{"key", cachestore.Purge{Key: []byte("/a/1")}, "/a/1"},
+		{"unknown key", cachestore.Purge{Key: []byte("/a/3")}, ""},
+		{"prefix", cachestore.Purge{Prefix: []byte("/a/")}, "/a/1 /a/2"},
+		{"tag", cachestore.Purge{Tags: []string{"x"}}, "/a/1 /b"},
+		{"tags", cachestore.Purge{Tags: []string{"xy", "y"}}, "/a/1 /a/2 /ab"},
+		{"unknown tag", cachestore.Purge{Tags: []string{"", "z"}}, ""},
+		{"all", cachestore.Purge{All: true}, "/a/1 /a/2 /ab /b"},
+	} {
+		for _, soft := range []bool{false, true} {
+			s := store(t, 1<<20)
+			fills := make(map[string]*cachestore.Fill)
+			for key, tags := range tags {
+				put(t, s, key, cachestore.Head{Tags: tags}, "body")
+				r, f := s.Begin([]byte(key), s.Lookup(nil, []byte(key)), any)
+				defer r.Close()
+				f.Start(cachestore.Head{Tags: tags, Vary: "later"}, -1)
+				fills[key] = f
+			}
+			test.purge.Soft = soft
+			found := must.Get(s.Purge(test.purge))(t)
+			if found != (test.name != "unknown key") {
+				t.Errorf("%s: found %v", test.name, found)
+			}
+			for key := range tags {
+				o, err := fills[key].Commit()
+				purged := strings.Contains(" "+test.want+" ", " "+key+" ")
+				list := s.Lookup(nil, []byte(key))
+				switch {
+				case purged && soft:
+					if len(list) != 2 || !list[0].Stale() || !list[1].Stale() {
+						t.Errorf("%s, soft: %s: %v, not stale", test.name, key, list)
+					}
+				case purged:
+					if len(list) > 0 || err != cachestore.ErrNotKept || o != nil {
+						t.Errorf("%s: %s: %v, %v", test.name, key, list, err)
+					}
+				case len(list) != 2 || list[0].Stale() || list[1].Stale():
+					t.Errorf("%s: %s: %v of another one's purge", test.name, key, list)
+				}
+				put(t, s, key, cachestore.Head{Tags: tags[key]}, "anew")
+				if list = s.Lookup(nil, []byte(key)); list[0].Stale() {
+					t.Errorf("%s: %s: what comes afterwards is purged", test.name, key)
+				}
+			}
+		}
+	}
+}
+
+// TestPurgeGivesBack: the memory of what was purged comes back, although nobody asks for it.
+func TestPurgeGivesBack(t *testing.T) {
+	t.Parallel()
+	s := store(t, 8<<20)
+	before := s.Stats()
+	for i := range 1000 {
+		put(t, s, fmt.Sprint("/", i), cachestore.Head{Tags: "x"}, strings.Repeat("b", 1000))
+	}
+	must.Get(s.Purge(cachestore.Purge{Tags: []string{"x"}}))(t)
+	wait.Until(t, "all objects are gone", func() bool {
+		return s.Stats().MemoryBytes == before.MemoryBytes
+	})
+	if x := s.Stats(); x.Purged != 1000 {
+		t.Errorf("%+v", x)
+	}
+}
+
+// TestManyPurges: the marks of purges go when they have taken effect, fills that last or not.
+func TestManyPurges(t *testing.T) {
+	t.Parallel()
+	s := store(t, 8<<20)
+	r, f := s.Begin([]byte("k"), nil, any)
+	defer r.Close()
+	for i := range 3 * cachestore.MaxMarks {
+		must.Get(s.Purge(cachestore.Purge{Tags: []string{fmt.Sprint(i)}}))(t)
+	}
+	wait.Until(t, "few marks are left", func() bool { return s.Marks() <= cachestore.MaxMarks })
+	f.Start(cachestore.Head{Tags: "1"}, -1)
+	if _, err := f.Commit(); err != cachestore.ErrNotKept {
+		t.Errorf("what was purged while it came: %v", err)
+	}
+	must.Get(s.Purge(cachestore.Purge{Tags: []string{"z"}}))(t)
+	wait.Until(t, "no marks are left", func() bool { return s.Marks() == 0 })
+}
