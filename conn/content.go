@@ -36,11 +36,7 @@ func (w *Response) Precondition(etag string, modified time.Time) int {
 	}
 	v := w.validators(etag, modified)
 	read := req.Method() == http.MethodGet || req.Method() == http.MethodHead
-	status := 0
-	if req.has("If-Match") || req.has("If-None-Match") || req.has("If-Modified-Since") ||
-		req.has("If-Unmodified-Since") {
-		status = http1.Precondition(req.Header(), v, read)
-	}
+	status := http1.Precondition(req.Layer(), v, read)
 	switch {
 	case status == http.StatusPreconditionFailed:
 		w.header.dropContent()
@@ -118,7 +114,7 @@ func (w *Response) ranges(modified time.Time, content io.ReaderAt, size int64) i
 	// A layer may encode the whole. A date does not tell the codings apart.
 	negotiated := len(w.hooks) > 0
 	values := h.Values("Range")
-	if len(values) != 1 || !http1.RangeApplies(h, v, w.x.req.Thread.Loop().Time(), negotiated) {
+	if len(values) != 1 || !http1.RangeApplies(w.req.Layer(), v, w.x.req.Thread.Loop().Time(), negotiated) {
 		return 0
 	}
 	ranges, err := http1.ParseRange(values[0], size)

@@ -16,20 +16,18 @@ import (
 // file.
 func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
 	facts := f.facts
-	if conditional(req) {
-		switch status := http1.Precondition(req.Header(), facts.validators(), true); status {
-		case http.StatusNotModified:
-			f.Close()
-			m.describe(resp, facts)
-			return status
-		case http.StatusPreconditionFailed:
-			f.Close()
-			return status
-		}
+	switch status := http1.Precondition(req.Layer(), facts.validators(), true); status {
+	case http.StatusNotModified:
+		f.Close()
+		m.describe(resp, facts)
+		return status
+	case http.StatusPreconditionFailed:
+		f.Close()
+		return status
 	}
 	// Range is defined for GET alone (RFC 9110 section 14.2).
 	if has(req, "Range") && req.Method() == http.MethodGet &&
-		http1.RangeApplies(req.Header(), facts.validators(), req.Loop().Time(), m.negotiated(resp, f)) {
+		http1.RangeApplies(req.Layer(), facts.validators(), req.Loop().Time(), m.negotiated(resp, f)) {
 		if status := m.ranges(req, resp, f); status != 0 {
 			return status
 		}
@@ -139,4 +137,10 @@ func (m *module) ranges(req *conn.Request, resp *conn.Response, f *opened) int {
 	m.describe(resp, facts)
 	h.Set("Accept-Ranges", "bytes")
 	return http.StatusPartialContent
+}
+
+// has reports whether the request has a field of that name.
+func has(req *conn.Request, name string) bool {
+	_, ok := req.Layer().HeaderView(name)
+	return ok
 }

@@ -12,10 +12,27 @@ const (
 	PreconditionFailed = 412
 )
 
-// Fields are those of a request.
+// Fields are those of a request. A conn.RequestLayer has them.
 type Fields interface {
-	Has(name string) bool
-	Values(name string) []string
+	// HeaderViewFrom returns the value of the first field of that name behind the first from fields of
+	// the header, and what to call it with for the one after that; -1: there was none.
+	HeaderViewFrom(name string, from int) (value []byte, next int)
+}
+
+func has(h Fields, name string) bool {
+	_, next := h.HeaderViewFrom(name, 0)
+	return next >= 0
+}
+
+// one returns the value of a field that must not be there twice. there says whether it is there at
+// all.
+func one(h Fields, name string) (value []byte, there, single bool) {
+	value, next := h.HeaderViewFrom(name, 0)
+	if next < 0 {
+		return nil, false, false
+	}
+	_, next = h.HeaderViewFrom(name, next)
+	return value, true, next < 0
 }
 
 // Validators are what tells the states of a representation apart (RFC 9110 section 8.8).
@@ -27,9 +44,9 @@ type Validators struct {
 
 // Precondition evaluates the conditional fields of a request in the order of RFC 9110 section
 // 13.2.2. read says that its method is GET or HEAD. It returns 412, 304, or 0 for "go on"; the
-// fifth step, If-Range, is RangeApplies.
+// fifth step, If-Range, is RangeApplies. Both allocate nothing.
 func Precondition(h Fields, v Validators, read bool) int {
-	if h.Has("If-Match") {
+	if has(h, "If-Match") {
 		if !matches(h, "If-Match", v, false) {
 			return PreconditionFailed
 		}
@@ -37,7 +54,7 @@ func Precondition(h Fields, v Validators, read bool) int {
 		return PreconditionFailed
 	}
 	switch {
-	case h.Has("If-None-Match"):
+	case has(h, "If-None-Match"):
 		if !matches(h, "If-None-Match", v, true) {
 			return 0
 		}
@@ -56,8 +73,8 @@ func Precondition(h Fields, v Validators, read bool) int {
 // matches looks for the entity tag in a list, which may stand in several fields of that name (RFC
 // 9110 section 5.3). "*" stands for whatever there is, also if that has a date only.
 func matches(h Fields, name string, v Validators, weak bool) bool {
-	for _, list := range h.Values(name) {
-		if MatchETag(list, v.ETag, weak) || v.Dated && ascii.TrimOWS(list) == "*" {
+	for list, next := h.HeaderViewFrom(name, 0); next >= 0; list, next = h.HeaderViewFrom(name, next) {
+		if MatchETag(list, v.ETag, weak) || v.Dated && string(ascii.TrimOWS(list)) == "*" {
 			return true
 		}
 	}
@@ -67,11 +84,11 @@ func matches(h Fields, name string, v Validators, weak bool) bool {
 // dateIn returns the date in a field, in Unix seconds. A field that is no date, or is there twice,
 // counts as absent (RFC 9110 sections 13.1.3 and 13.1.4).
 func dateIn(h Fields, name string) (seconds int64, ok bool) {
-	values := h.Values(name)
-	if len(values) != 1 {
+	value, _, single := one(h, name)
+	if !single {
 		return 0, false
 	}
-	t, err := ParseDate(values[0])
+	t, err := ParseDate(value)
 	return t.Unix(), err == nil
 }
 
@@ -83,13 +100,13 @@ func dateIn(h Fields, name string) (seconds int64, ok bool) {
 // negotiated: it is the same for the file in all codings, and the part that the client has may be
 // of another one. Any other value of the field matches nothing, and the client gets the whole file.
 func RangeApplies(h Fields, v Validators, now time.Time, negotiated bool) bool {
-	values := h.Values("If-Range")
+	value, there, single := one(h, "If-Range")
 	switch {
-	case len(values) == 0:
+	case !there:
 		return true
-	case len(values) > 1:
+	case !single:
 		return false
-	case v.ETag != "" && v.ETag[0] == '"' && values[0] == v.ETag: // no weak one
+	case v.ETag != "" && v.ETag[0] == '"' && string(value) == v.ETag: // no weak one
 		return true
 	}
 	date, ok := dateIn(h, "If-Range")

@@ -2,7 +2,6 @@ package http1
 
 import (
 	"errors"
-	"strings"
 	"time"
 )
 
@@ -50,11 +49,11 @@ func appendTwo(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), by
 // Nov 1994 08:49:37 GMT", the obsolete "Sunday, 06-Nov-94 08:49:37 GMT" and asctime's "Sun Nov 6
 // 08:49:37 1994". The result is in UTC. A wrong day of the week passes, since only the date counts;
 // a day that the month does not have, and everything else, is ErrDate.
-func ParseDate(s string) (time.Time, error) { return parseDate(s, time.Now) }
+func ParseDate[T string | []byte](s T) (time.Time, error) { return parseDate(s, time.Now) }
 
 // parseDate takes the clock for the sake of tests; only two-digit years need it.
-func parseDate(s string, now func() time.Time) (time.Time, error) {
-	p := dateParser{s: s, ok: true}
+func parseDate[T string | []byte](s T, now func() time.Time) (time.Time, error) {
+	p := dateParser[T]{s: s, ok: true}
 	var year, month, day int
 	switch {
 	case len(s) == DateLen && s[3] == ',':
@@ -73,7 +72,7 @@ func parseDate(s string, now func() time.Time) (time.Time, error) {
 		p.literal(" ")
 		month = p.name(monthNames) + 1
 		p.literal(" ")
-		if strings.HasPrefix(p.s, " ") {
+		if len(p.s) > 0 && p.s[0] == ' ' {
 			p.literal(" ")
 			day = p.number(1)
 		} else {
@@ -97,7 +96,7 @@ func parseDate(s string, now func() time.Time) (time.Time, error) {
 			year = century(year, now().UTC().Year())
 		}
 	}
-	if !p.ok || p.s != "" {
+	if !p.ok || len(p.s) > 0 {
 		return time.Time{}, ErrDate
 	}
 	t := time.Date(year, time.Month(month), day, p.hour, p.minute, p.second, 0, time.UTC)
@@ -124,22 +123,25 @@ func century(yy, now int) int {
 
 // dateParser takes a date apart from the left. After the first part that does not fit, ok is false
 // and the rest means nothing.
-type dateParser struct {
-	s                    string
+type dateParser[T string | []byte] struct {
+	s                    T
 	hour, minute, second int
 	ok                   bool
 }
 
-func (p *dateParser) literal(l string) {
-	rest, ok := strings.CutPrefix(p.s, l)
-	p.s, p.ok = rest, p.ok && ok
+func (p *dateParser[T]) literal(l string) {
+	if len(p.s) < len(l) || string(p.s[:len(l)]) != l {
+		p.ok = false
+		return
+	}
+	p.s = p.s[len(l):]
 }
 
 // name reads one of names, which are three letters each.
-func (p *dateParser) name(names string) int {
+func (p *dateParser[T]) name(names string) int {
 	if len(p.s) >= 3 {
 		for i := 0; i < len(names); i += 3 {
-			if names[i:i+3] == p.s[:3] {
+			if names[i:i+3] == string(p.s[:3]) {
 				p.s = p.s[3:]
 				return i / 3
 			}
@@ -149,17 +151,17 @@ func (p *dateParser) name(names string) int {
 	return 0
 }
 
-func (p *dateParser) longDay() {
+func (p *dateParser[T]) longDay() {
 	for _, d := range longDays {
-		if rest, ok := strings.CutPrefix(p.s, d); ok {
-			p.s = rest
+		if len(p.s) >= len(d) && string(p.s[:len(d)]) == d {
+			p.s = p.s[len(d):]
 			return
 		}
 	}
 	p.ok = false
 }
 
-func (p *dateParser) number(digits int) (n int) {
+func (p *dateParser[T]) number(digits int) (n int) {
 	if len(p.s) < digits {
 		p.ok = false
 		return 0
@@ -176,7 +178,7 @@ func (p *dateParser) number(digits int) (n int) {
 	return n
 }
 
-func (p *dateParser) clock() {
+func (p *dateParser[T]) clock() {
 	p.hour = p.number(2)
 	p.literal(":")
 	p.minute = p.number(2)

@@ -13,27 +13,27 @@ import (
 // nothing, not even itself. An empty etag means that there is no representation, and matches
 // nothing. A malformed list matches by its tags up to the fault, so that both preconditions err on
 // the safe side: a change is not made, a representation is sent again.
-func MatchETag(list, etag string, weak bool) bool {
+func MatchETag[L string | []byte](list L, etag string, weak bool) bool {
 	if etag == "" {
 		return false
 	}
 	list = ascii.TrimOWS(list)
-	if list == "*" {
+	if string(list) == "*" {
 		return true
 	}
-	for list != "" {
+	for len(list) > 0 {
 		if list[0] == ',' || list[0] == ' ' || list[0] == '\t' {
 			list = list[1:]
 			continue
 		}
 		tag, rest := cutETag(list)
-		if tag == "" {
+		if len(tag) == 0 {
 			return false
 		}
 		if sameETag(tag, etag, weak) {
 			return true
 		}
-		if rest = ascii.TrimOWS(rest); rest != "" && rest[0] != ',' {
+		if rest = ascii.TrimOWS(rest); len(rest) > 0 && rest[0] != ',' {
 			return false
 		}
 		list = rest
@@ -49,25 +49,28 @@ func ValidETag(s string) bool {
 
 // cutETag cuts an entity tag off the front of s: a quoted string without escapes, perhaps behind W/
 // (RFC 9110 section 8.8.3). tag is empty if there is none.
-func cutETag(s string) (tag, rest string) {
+func cutETag[T string | []byte](s T) (tag, rest T) {
 	i := 0
-	if strings.HasPrefix(s, "W/") { // case-sensitive, RFC 9110 section 8.8.3
+	if len(s) >= 2 && s[0] == 'W' && s[1] == '/' { // case-sensitive, RFC 9110 section 8.8.3
 		i = 2
 	}
 	if i == len(s) || s[i] != '"' {
-		return "", s
+		return s[:0], s
 	}
 	for i++; i < len(s) && class[s[i]]&isETag != 0; i++ {
 	}
 	if i == len(s) || s[i] != '"' {
-		return "", s
+		return s[:0], s
 	}
 	return s[:i+1], s[i+1:]
 }
 
-func sameETag(a, b string, weak bool) bool {
-	if weak {
-		return strings.TrimPrefix(a, "W/") == strings.TrimPrefix(b, "W/")
+func sameETag[T string | []byte](a T, b string, weak bool) bool {
+	if !weak {
+		return string(a) == b && b[0] == '"'
 	}
-	return a == b && a[0] == '"'
+	if a[0] == 'W' {
+		a = a[2:]
+	}
+	return string(a) == strings.TrimPrefix(b, "W/")
 }
