@@ -12,9 +12,9 @@ import (
 type Response struct {
 	Status int
 
-	// Cache-Control (RFC 9111 section 5.2.2), or what CDN-Cache-Control has in its place (RFC
-	// 9213). Durations are negative where the directive is absent; 0 also where it is invalid or
-	// there are two that differ.
+	// Cache-Control (RFC 9111 section 5.2.2), or what a targeted field has in its place.
+	// Durations are negative where the directive is absent; 0 also where it is invalid or there are
+	// two that differ.
 	MaxAge               time.Duration
 	SMaxAge              time.Duration
 	StaleWhileRevalidate time.Duration // RFC 5861
@@ -28,7 +28,7 @@ type Response struct {
 	MustRevalidate  bool
 	ProxyRevalidate bool
 	MustUnderstand  bool
-	Targeted        bool // these are of CDN-Cache-Control
+	Targeted        bool // these are of CDN-Cache-Control or Surrogate-Control
 
 	// Without are the names of the fields that must not be kept, from no-cache="…", private="…" and
 	// Connection: lists of tokens.
@@ -52,7 +52,7 @@ type Response struct {
 func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
 	r := noDirectives()
 	r.Status = status
-	var targeted *dictionary
+	var targeted, surrogate *dictionary
 	var seen struct{ expires, date, modified, age bool }
 	var names varyNames
 	for name, value := range fields {
@@ -98,17 +98,25 @@ func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
 				seen.modified = true
 				r.LastModified = unix(value)
 			}
-		case len("CDN-Cache-Control"):
-			if ascii.EqualFold(name, "CDN-Cache-Control") {
+		case len("CDN-Cache-Control"): // and Surrogate-Control
+			switch {
+			case ascii.EqualFold(name, "CDN-Cache-Control"):
 				if targeted == nil {
 					targeted = newDictionary()
 				}
 				targeted.add(value)
+			case ascii.EqualFold(name, "Surrogate-Control"):
+				if surrogate == nil {
+					surrogate = &dictionary{control: noDirectives()}
+				}
+				directives(value, surrogate.surrogate)
 			}
 		}
 	}
 	r.Vary = names.vary()
-	r.target(targeted)
+	if !r.target(targeted) {
+		r.target(surrogate)
+	}
 	if r.SetCookie && r.without("Set-Cookie") {
 		r.SetCookie = false
 	}
@@ -207,9 +215,9 @@ func age(value string) (d time.Duration) {
 	return d
 }
 
-// Validators are what conditions of requests for the kept answer are compared with. For a Range with
-// If-Range, ranges is true. For the other conditions, an answer without Last-Modified was changed
-// before its Date at the latest (RFC 9111 section 4.3.2).
+// Validators are what conditions of requests for the kept answer are compared with. For a Range
+// with If-Range, ranges is true. For the other conditions, an answer without Last-Modified was
+// changed before its Date at the latest (RFC 9111 section 4.3.2).
 func (r *Response) Validators(ranges bool) http1.Validators {
 	v := http1.Validators{ETag: r.ETag, Modified: r.LastModified, Dated: r.LastModified != 0}
 	if !v.Dated && !ranges {

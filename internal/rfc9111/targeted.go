@@ -7,9 +7,9 @@ import (
 	"github.com/lwango/lwango/internal/ascii"
 )
 
-// A dictionary reads CDN-Cache-Control, which is a dictionary of structured fields (RFC 9213
-// section 2.1, RFC 9651 section 3.2): stricter than Cache-Control, so that two caches read it in
-// one way. Of several field lines each is a part (section 4.2 there).
+// A dictionary is what a targeted field says. It reads CDN-Cache-Control, which is a dictionary of
+// structured fields (RFC 9213 section 2.1, RFC 9651 section 3.2): stricter than Cache-Control, so
+// that two caches read it in one way. Of several field lines each is a part (section 4.2 there).
 type dictionary struct {
 	control Response
 	members int
@@ -99,11 +99,35 @@ func (d *dictionary) member(key string, item sfItem) (ok bool) {
 	return true
 }
 
-// target replaces what Cache-Control and Expires say by the targeted field, unless that is empty or
-// invalid (RFC 9213 section 2.2).
-func (r *Response) target(d *dictionary) {
-	if d == nil || d.failed || d.members == 0 {
+// surrogate takes a directive of Surrogate-Control, which some applications send for caches in
+// front of them: a Note of the W3C, Edge Architecture, of 2001. It is written as Cache-Control is;
+// a number may have the time behind it for which a stale answer will do, and a directive the name
+// of the cache it is for. We have none.
+func (d *dictionary) surrogate(name, argument string, bare bool) {
+	if strings.Contains(argument, ";") {
 		return
+	}
+	c := &d.control
+	switch {
+	case ascii.EqualFold(name, "max-age"):
+		fresh, stale, also := strings.Cut(argument, "+")
+		set(&c.MaxAge, fresh)
+		if also {
+			set(&c.StaleWhileRevalidate, stale)
+		}
+	case ascii.EqualFold(name, "no-store"):
+		c.NoStore = true
+	default:
+		return
+	}
+	d.members++
+}
+
+// target replaces what Cache-Control and Expires say by the targeted field, and reports true,
+// unless that is empty or invalid (RFC 9213 section 2.2).
+func (r *Response) target(d *dictionary) bool {
+	if d == nil || d.failed || d.members == 0 {
+		return false
 	}
 	c := &d.control
 	r.MaxAge, r.SMaxAge = c.MaxAge, c.SMaxAge
@@ -113,6 +137,7 @@ func (r *Response) target(d *dictionary) {
 	r.MustRevalidate, r.ProxyRevalidate = c.MustRevalidate, c.ProxyRevalidate
 	r.Without = append(r.Without, c.Without...)
 	r.Expires, r.Expiring, r.Targeted = 0, false, true
+	return true
 }
 
 // sfKind is the type of a structured value, as far as directives tell types apart.
