@@ -3,6 +3,7 @@ package rfc9111_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/internal/rfc9111"
 )
@@ -114,4 +115,37 @@ func FuzzTargeted(f *testing.F) {
 			t.Errorf("%q: max-age %v", field, r.MaxAge)
 		}
 	})
+}
+
+// TestSurrogate is about Surrogate-Control, which comes behind CDN-Cache-Control.
+func TestSurrogate(t *testing.T) {
+	ask := request("")
+	for _, tt := range []struct {
+		fields string
+		want   rfc9111.Why
+		ttl    time.Duration
+	}{
+		{"Surrogate-Control: max-age=60", rfc9111.Kept, 60 * second},
+		{"Cache-Control: no-store\nSurrogate-Control: Max-Age=60", rfc9111.Kept, 60 * second},
+		{"Cache-Control: max-age=5\nSurrogate-Control: x, max-age=60", rfc9111.Kept, 60 * second},
+		{"Expires: 0\nSurrogate-Control: max-age=60", rfc9111.Kept, 60 * second},
+		{"Cache-Control: max-age=60\nSurrogate-Control: no-store", rfc9111.WhyNoStore, 0},
+		{"Cache-Control: max-age=60\nSurrogate-Control: max-age=0", rfc9111.WhyNoFreshness, 0},
+		{"Cache-Control: max-age=5\nSurrogate-Control: max-age=60;other", rfc9111.Kept, 5 * second},
+		{"Cache-Control: max-age=5\nSurrogate-Control: no-store;other", rfc9111.Kept, 5 * second},
+		{"Cache-Control: max-age=5\nSurrogate-Control: content=\"ESI/1.0\"", rfc9111.Kept, 5 * second},
+		{"CDN-Cache-Control: max-age=7\nSurrogate-Control: max-age=60", rfc9111.Kept, 7 * second},
+		{"CDN-Cache-Control: &\nSurrogate-Control: max-age=60", rfc9111.Kept, 60 * second},
+	} {
+		r := response(200, tt.fields)
+		f, why := new(rfc9111.Rules).Store(&ask, &r, now, now)
+		if why != tt.want || f.TTL(now) != tt.ttl && why == rfc9111.Kept {
+			t.Errorf("%q: %v, fresh for %v; want %v, %v", tt.fields, why, f.TTL(now), tt.want, tt.ttl)
+		}
+	}
+	r := response(200, "Surrogate-Control: max-age=60+30")
+	f, _ := new(rfc9111.Rules).Store(&ask, &r, now, now)
+	if got := f.Use(&ask, now.Add(89*second)); got != rfc9111.UseWhile {
+		t.Errorf("max-age=60+30 after 89 s: use %d", got)
+	}
 }
