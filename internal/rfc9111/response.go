@@ -109,7 +109,7 @@ func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
 				if surrogate == nil {
 					surrogate = &dictionary{control: noDirectives()}
 				}
-				directives(value, surrogate.surrogate)
+				surrogate.addSurrogate(value)
 			}
 		}
 	}

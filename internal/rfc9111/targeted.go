@@ -99,14 +99,29 @@ func (d *dictionary) member(key string, item sfItem) (ok bool) {
 	return true
 }
 
-// surrogate takes a directive of Surrogate-Control, which some applications send for caches in
-// front of them: a Note of the W3C, Edge Architecture, of 2001. It is written as Cache-Control is;
-// a number may have the time behind it for which a stale answer will do, and a directive the name
-// of the cache it is for. We have none.
-func (d *dictionary) surrogate(name, argument string, bare bool) {
-	if strings.Contains(argument, ";") {
-		return
-	}
+// Name is what this cache calls itself: in Cache-Status, and to applications that send
+// Surrogate-Control.
+const Name = "lwango"
+
+// Capability is the value of Surrogate-Capability in requests, which tells an application that its
+// Surrogate-Control is read, and how to address it.
+const Capability = Name + `="Surrogate/1.0"`
+
+// addSurrogate takes a line of Surrogate-Control, which some applications send for caches in front
+// of them: a Note of the W3C, Edge Architecture, of 2001. It is written as Cache-Control is; a
+// directive may have the name of the cache it is for behind it, and a number the time for which a
+// stale answer will do.
+func (d *dictionary) addSurrogate(line string) {
+	ascii.EachElement(line, func(element string) bool {
+		directive, target, targeted := strings.Cut(element, ";")
+		if !targeted || ascii.TrimOWS(target) == Name {
+			directives(directive, d.surrogate)
+		}
+		return true
+	})
+}
+
+func (d *dictionary) surrogate(name, argument string, _ bool) {
 	c := &d.control
 	switch {
 	case ascii.EqualFold(name, "max-age"):
