@@ -16,7 +16,17 @@
 //
 //	store.go    Store: options, lookup, limits, counters
 //	object.go   Object and Head
+//	index.go    from keys to objects, without a lock
+//	policy.go   what is evicted
 //	fill.go     Fill: an answer that comes
 //	reader.go   Reader: what has come of it, for those who wait
 //	purge.go    Purge
+//	marks.go    what was purged, remembered and on disk
+//	sweep.go    the memory of what was purged comes back
+//	disk.go     the folder: its lock, its state, its workers
+//	format.go   heads and names of files
+//	file.go     open files
+//	load.go     what is in the folder, found and read
+//	output.go   fills that go to disk
+//	siphash.go  the hash of keys
 package cachestore

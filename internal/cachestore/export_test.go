@@ -7,14 +7,14 @@ const MaxMarks = maxMarks
 func (s *Store) Marks() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.purges.tags) + len(s.purges.prefixes)
+	return len(s.purges.tags) + len(s.purges.prefixes) + len(s.purges.keys)
 }
 
 // Check panics if what the store counts is not what it has.
 func (s *Store) Check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var n, bytes int64
+	var n, bytes, files, blocks int64
 	for i := range s.table.buckets {
 		for e := s.table.buckets[i].Load(); e != nil; e = e.next.Load() {
 			if e.empty() {
@@ -27,11 +27,76 @@ func (s *Store) Check() {
 				n++
 				bytes += o.in.cost
 			}
+			if m := e.more.Load(); m != nil {
+				for _, f := range m.files {
+					if f.entry != e || f.in.in == nowhere || f.object != nil && f.object.in.in == nowhere ||
+						f.object == nil && !m.cold.Load() && m.load == nil {
+						panic("a file is in disorder")
+					}
+					files++
+					blocks += f.in.cost
+				}
+			}
 		}
 	}
-	fixed := int64(8 * (len(s.table.buckets) + len(s.memory.ghosts.slots)))
+	fixed := int64(8 * (len(s.table.buckets) + len(s.memory.ghosts.slots) + len(s.files.ghosts.slots)))
 	if m := &s.memory; n != m.small.n+m.main.n || bytes != m.small.bytes+m.main.bytes ||
-		bytes+m.held+fixed != m.used {
-		panic("the bytes are wrong")
+		bytes+m.held+fixed+files*fileCost != m.used {
+		panic("the bytes in memory are wrong")
+	}
+	if d := &s.files; files != d.small.n+d.main.n || blocks+d.held != d.used {
+		panic("the bytes on disk are wrong")
+	}
+}
+
+// Settled reports whether the disk has nothing to do.
+func (s *Store) Settled() bool {
+	s.mu.Lock()
+	scanning := s.scanning || s.purges.sweeping
+	s.mu.Unlock()
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	return !scanning && s.disk.workers == 0 && s.disk.ready.Load()
+}
+
+// Sip is siphash.
+var Sip = siphash
+
+// EncodeHead makes a head.
+func EncodeHead(key string, h Head, size int64) []byte {
+	r := record{head: h, key: key, size: size}
+	r.body = r.room()
+	b, err := r.encode()
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Reencode panics if bytes that are a head are not the ones that the head is written as.
+func Reencode(b []byte) {
+	if len(b) < fixedHead {
+		return
+	}
+	n, err := headLen(b)
+	if err != nil {
+		return
+	}
+	r, err := decode(b, 1<<20)
+	if err != nil {
+		return
+	}
+	again, err := r.encode()
+	if err != nil || string(again[fixedHead:]) != string(b[fixedHead:n]) {
+		panic("another head")
+	}
+}
+
+// Unshelve closes all files that nobody sends.
+func (s *Store) Unshelve() {
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	for len(s.disk.shelf) > 0 {
+		s.disk.unshelve(s.disk.shelf[0])
 	}
 }

@@ -1,27 +1,149 @@
 package cachestore
 
-import "github.com/lwango/lwango/loop"
+import (
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
 
-// file is an object's file.
+	"github.com/lwango/lwango/loop"
+)
+
+// file is an object's file, whether its head is in memory or not.
 type file struct {
-	size int64
-	in   links[file]
+	entry  *entry // guarded by Store.mu, as are object and in
+	object *Object
+	in     links[file] // of Store.files
+	hash   uint64
+	id     uint64
+	total  int64 // bytes
+
+	size int64 // of the body, as is body, its offset; set with the first object
+	body int64
+
+	// Guarded by disk.mu.
+	shared   *File // nil: it is not open
+	opening  *loop.Promise[struct{}]
+	verified bool // the body was read, or written, in this process
 }
 
-type load struct{}
-type disk struct{}
+// fileCost is what a file and its entry take of memory, in bytes, about.
+const fileCost = 256
 
-func (f *file) open(t *loop.Thread) (*File, int64, error)  { return nil, 0, ErrGone }
-func (f *file) unload()                                    {}
-func (s *Store) forget(f *file)                            {}
-func (s *Store) warm(t *loop.Thread, e *entry, key []byte) {}
+func (f *file) links() *links[file] { return &f.in }
+func (f *file) ghost() uint64       { return f.hash }
+func (f *file) name() string        { return fileName(f.hash, f.id, f.total) }
+
+// blocks is what a file takes of the disk, in bytes.
+func blocks(total int64) int64 { return (total+4095)&^4095 + 512 }
 
 // File is the open file of an object, which all that send from it share. A caller of Open closes it
 // once.
-type File struct{}
+type File struct {
+	file *os.File
+	refs atomic.Int32
+	disk *disk
+}
 
 // Fd returns the descriptor, for pread(2) and sendfile(2) alone.
-func (f *File) Fd() uintptr { return ^uintptr(0) }
+func (f *File) Fd() uintptr { return f.file.Fd() }
 
-// Close gives the file back.
-func (f *File) Close() error { return nil }
+// Close gives the file back. The last one to do so may make the kernel free its blocks, which takes
+// time, so a goroutine beside the loops does that.
+func (f *File) Close() error {
+	if f.refs.Add(-1) == 0 {
+		f.disk.do(func() { f.file.Close() })
+	}
+	return nil
+}
+
+// acquire counts one more user, unless the file is closed.
+func (f *File) acquire() bool {
+	for {
+		n := f.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if f.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// diskWait is how long a thread waits for heads or a file at most. A disk that is slower than that is
+// as good as none.
+const diskWait = 5 * time.Second
+
+// open is Object.Open.
+func (d *disk) open(t *loop.Thread, f *file) (*File, error) {
+	name := fileName(f.hash, f.id, f.total)
+	for range 3 {
+		d.mu.Lock()
+		if f.shared != nil && f.shared.acquire() {
+			defer d.mu.Unlock()
+			return f.shared, nil
+		}
+		p := f.opening
+		if p == nil {
+			p = new(loop.Promise[struct{}])
+			f.opening = p
+			d.doLocked(func() { d.openFile(f, name, p) })
+		}
+		d.mu.Unlock()
+		if _, err := p.Await(t, diskWait); err != nil {
+			return nil, err
+		}
+	}
+	return nil, ErrGone
+}
+
+// openFile opens a file, checks it, and puts it on the shelf.
+func (d *disk) openFile(f *file, name string, p *loop.Promise[struct{}]) {
+	o, err := d.openRoot().Open(name)
+	if err == nil {
+		d.mu.Lock()
+		verified := f.verified
+		d.mu.Unlock()
+		if err = d.check(o, f, verified); err != nil {
+			o.Close()
+		}
+	}
+	d.mu.Lock()
+	f.opening = nil
+	if err == nil {
+		f.verified = true
+		d.shelve(f, &File{file: o, disk: d})
+	}
+	d.mu.Unlock()
+	if err != nil {
+		d.lost(f, err)
+		p.Reject(ErrGone)
+		return
+	}
+	p.Resolve(struct{}{})
+}
+
+// maxShelf is how many files are open at most that nobody sends.
+const maxShelf = 256
+
+// shelve keeps a file open. The caller holds d.mu.
+func (d *disk) shelve(f *file, open *File) {
+	open.refs.Add(1)
+	f.shared = open
+	d.shelf = append(d.shelf, f)
+	if len(d.shelf) > maxShelf {
+		d.unshelve(d.shelf[0])
+	}
+}
+
+// unshelve gives up an open file. The caller holds d.mu.
+func (d *disk) unshelve(f *file) {
+	if i := slices.Index(d.shelf, f); i >= 0 {
+		d.shelf = slices.Delete(d.shelf, i, i+1)
+		open := f.shared
+		f.shared = nil
+		if open.refs.Add(-1) == 0 {
+			d.doLocked(func() { open.file.Close() })
+		}
+	}
+}

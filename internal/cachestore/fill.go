@@ -1,6 +1,7 @@
 package cachestore
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -44,7 +45,7 @@ func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Read
 	e := s.table.find(hash, key)
 	switch {
 	case e != nil && e.key == "":
-		e.key = string(key)
+		e = s.name(e, string(key))
 	case e == nil:
 		e = &entry{key: string(key), hash: hash}
 		s.table.add(e)
@@ -90,6 +91,7 @@ type Fill struct {
 	head   atomic.Pointer[Head]
 	length int64 // declared; -1: unknown
 	most   int64 // the longest body that is kept
+	split  int64 // the longest one that stays in memory; -1: all do
 	room   room
 
 	held int64 // bytes reserved in memory; of the filling goroutine
@@ -105,7 +107,8 @@ type Fill struct {
 	readers []*Reader
 	writer  *loop.Thread // waits for room
 	object  *Object
-	done    bool // object is final
+	done    bool    // object is final
+	out     *output // nil: the body stays in memory
 }
 
 // Start gives the answer's head. length is that of the body in bytes, -1 if it is not known. Readers
@@ -114,17 +117,19 @@ func (f *Fill) Start(h Head, length int64) {
 	h = h.pack()
 	o := f.store.options.Load()
 	f.length = length
-	f.most = o.MaxObject
-	if f.most == 0 {
-		f.most = o.Memory / 8
-	}
-	if length > f.most {
-		f.Keep(false)
+	f.most = cmp.Or(o.MaxObject, o.Memory/8)
+	f.split = -1
+	if d := f.store.disk; d != nil && d.ready.Load() {
+		f.most = cmp.Or(o.MaxObject, o.Disk/8)
+		f.split = o.Split
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.head.Store(&h)
 	f.wake()
+	f.mu.Unlock()
+	if length > f.most || f.split >= 0 && length > f.split && !f.toDisk() {
+		f.Keep(false)
+	}
 }
 
 // Keep says whether the answer is going to be kept, as things stand. With false, the caller decides
@@ -134,6 +139,9 @@ func (f *Fill) Keep(keep bool) bool {
 	changes := f.kept && !keep
 	f.kept = f.kept && keep
 	kept := f.kept
+	if changes {
+		f.schedule()
+	}
 	f.mu.Unlock()
 	if changes {
 		f.unlist() // a later reader would miss the beginning
@@ -183,13 +191,22 @@ func (f *Fill) write(t *loop.Thread, p []byte, patience time.Duration) error {
 	if !f.hold(int64(len(p))) || size > f.most {
 		f.Keep(false)
 	}
-	if !f.Keep(true) {
-		if err := f.makeRoom(t, patience); err != nil {
-			return err
+	if f.Keep(true) {
+		switch {
+		case f.out != nil:
+			if !f.reserve(size) {
+				f.Keep(false)
+			}
+		case f.split >= 0 && size > f.split && !f.toDisk():
+			f.Keep(false)
 		}
+	}
+	if err := f.makeRoom(t, patience); err != nil {
+		return err
 	}
 	f.mu.Lock()
 	f.append(p)
+	f.schedule()
 	f.wake()
 	f.mu.Unlock()
 	return nil
@@ -240,57 +257,73 @@ func (f *Fill) append(p []byte) {
 	}
 }
 
-// makeRoom waits until readers have read so much that there is room in the window, and forgets what
-// they have read.
+// makeRoom waits until there is room in the window, and forgets what nobody needs any more. What is
+// kept in memory needs no room.
 func (f *Fill) makeRoom(t *loop.Thread, patience time.Duration) error {
 	for {
 		f.mu.Lock()
-		n := f.trim()
-		waits, unread := !f.roomy(), len(f.readers) == 0
-		if len(f.readers) == 1 {
-			patience = -1 // it holds up nobody; its own thread has a limit
-		}
-		f.mu.Unlock()
-		f.release(n)
-		switch {
-		case unread:
-			return ErrUnread
-		case !waits:
+		if f.kept && f.out == nil {
+			f.mu.Unlock()
 			return nil
 		}
-		_, err := t.AwaitAny(patience, &f.room)
+		n := f.trim()
+		kept, room, readers := f.kept, f.roomy(), len(f.readers)
+		f.mu.Unlock()
+		f.release(n)
+		wait := patience
 		switch {
-		case err == loop.ErrDeadlineExceeded && patience >= 0:
+		case !kept && readers == 0:
+			return ErrUnread
+		case room:
+			return nil
+		case kept:
+			wait = slowDisk
+		case readers == 1:
+			wait = -1 // it holds up nobody; its own thread has a limit
+		}
+		_, err := t.AwaitAny(wait, &f.room)
+		switch {
+		case err == nil:
+		case err == loop.ErrDeadlineExceeded && kept:
+			f.store.failed.Add(1)
+			f.Keep(false)
+		case err == loop.ErrDeadlineExceeded && wait >= 0:
 			f.cutSlow()
-		case err != nil:
+		default:
 			return err
 		}
 	}
 }
 
-// trim forgets whole chunks that nobody will read, and returns how many bytes those were. The caller
-// holds f.mu.
-func (f *Fill) trim() (n int64) {
-	first := f.size
-	for _, r := range f.readers {
-		first = min(first, r.off)
+// needed returns the offset from which on the body is needed in memory. The caller holds f.mu.
+func (f *Fill) needed() (first int64) {
+	if f.out != nil {
+		first = f.out.written
 	}
-	for f.base+chunk <= first {
+	if !f.kept || f.done {
+		read := f.size
+		for _, r := range f.readers {
+			read = min(read, r.off)
+		}
+		first = max(first, read)
+	} else if f.out == nil {
+		return 0
+	}
+	return first
+}
+
+// trim forgets whole chunks that nobody will read from memory, and returns how many bytes those
+// were. The caller holds f.mu.
+func (f *Fill) trim() (n int64) {
+	for first := f.needed(); f.base+chunk <= first; f.base += chunk {
 		n += int64(len(f.chunks[0]))
 		f.chunks = slices.Delete(f.chunks, 0, 1)
-		f.base += chunk
 	}
 	return n
 }
 
 // roomy reports whether there is room in the window. The caller holds f.mu.
-func (f *Fill) roomy() bool {
-	first := f.size
-	for _, r := range f.readers {
-		first = min(first, r.off)
-	}
-	return f.size-first < window
-}
+func (f *Fill) roomy() bool { return f.size-f.needed() < window }
 
 // cutSlow cuts off those readers that hold up the others.
 func (f *Fill) cutSlow() {
@@ -306,7 +339,8 @@ func (f *Fill) cutSlow() {
 }
 
 // Commit says that the answer is complete, and checks its length. Readers come to the end of the
-// body.
+// body. The object is what was kept. It is nil, and so is the error, where the disk is still being
+// written; Reader.Object waits for that.
 func (f *Fill) Commit() (*Object, error) {
 	if f.length >= 0 && f.size != f.length {
 		f.Abort(ErrLength)
@@ -314,7 +348,17 @@ func (f *Fill) Commit() (*Object, error) {
 	}
 	s := f.store
 	var o *Object
-	if f.Keep(true) {
+	switch f.mu.Lock(); {
+	case !f.kept:
+		f.mu.Unlock()
+	case f.out != nil:
+		f.end = io.EOF
+		f.schedule()
+		f.wake()
+		f.mu.Unlock()
+		return nil, nil
+	default:
+		f.mu.Unlock()
 		o = &Object{head: *f.head.Load(), entry: f.entry, store: s, body: f.body()}
 		o.seen.Store(f.since)
 	}
@@ -376,6 +420,10 @@ func (f *Fill) Freshen(old *Object, h Head) *Object {
 	if f.spoiled || s.closed || !s.change(old, o) {
 		o = nil
 	} else {
+		if o.file != nil {
+			o.file.object = o
+			s.rewrite(o.file)
+		}
 		o.stale.Store(f.stale)
 		s.examineLocked(o.entry)
 		if o.in.in == nowhere {
@@ -400,6 +448,12 @@ func (f *Fill) finish(o *Object, end error) {
 	}
 	f.unlistLocked()
 	f.object, f.end, f.done = o, end, true
+	if f.out != nil {
+		s.files.release(f.out.reserved)
+		f.out.reserved = 0
+		f.schedule()
+		f.drop()
+	}
 	f.wake()
 }
 

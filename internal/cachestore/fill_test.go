@@ -15,7 +15,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-func any(*cachestore.Head) bool { return true }
+func anyone(*cachestore.Head) bool { return true }
 
 // store makes a store of so many bytes of memory.
 func store(t testing.TB, memory int64) *cachestore.Store {
@@ -71,7 +71,7 @@ func TestFilledOnce(t *testing.T) {
 		fs := make([]func(*loop.Thread), threads)
 		for i := range fs {
 			fs[i] = func(th *loop.Thread) {
-				r, f := s.Begin(key, s.Lookup(th, key), any)
+				r, f := s.Begin(key, s.Lookup(th, key), anyone)
 				if r == nil {
 					t.Error("there was nothing to look up again")
 					return
@@ -151,7 +151,7 @@ func TestNotKept(t *testing.T) {
 	} {
 		s := store(t, 1<<20)
 		before := s.Stats()
-		r, f := s.Begin([]byte("k"), nil, any)
+		r, f := s.Begin([]byte("k"), nil, anyone)
 		err := fill(f)
 		r.Bind(nil, -1)
 		if _, got := io.Copy(io.Discard, r); got != err && (got != nil || err != io.EOF) {
@@ -205,7 +205,7 @@ func TestNotForAll(t *testing.T) {
 	if fmt.Sprint(got) != "[b a]" {
 		t.Error(got)
 	}
-	if r, f := s.Begin(key, nil, any); r != nil || f != nil {
+	if r, f := s.Begin(key, nil, anyone); r != nil || f != nil {
 		t.Error("Begin does not see that there is something by now")
 	}
 }
@@ -216,8 +216,8 @@ func TestTooLong(t *testing.T) {
 	t.Parallel()
 	s := store(t, 8<<20)
 	const total = 12 << 20
-	r, f := s.Begin([]byte("k"), nil, any)
-	idle, _ := s.Begin([]byte("k"), nil, any)
+	r, f := s.Begin([]byte("k"), nil, anyone)
+	idle, _ := s.Begin([]byte("k"), nil, anyone)
 	var most int64
 	run(t, 2, func(th *loop.Thread) {
 		f.Start(cachestore.Head{}, -1)
@@ -255,7 +255,7 @@ func TestFreshen(t *testing.T) {
 	s := store(t, 1<<20)
 	old := put(t, s, "k", cachestore.Head{Fields: "old"}, strings.Repeat("x", 1000))
 	begin := func() (*cachestore.Reader, *cachestore.Fill) {
-		return s.Begin([]byte("k"), s.Lookup(nil, []byte("k")), any)
+		return s.Begin([]byte("k"), s.Lookup(nil, []byte("k")), anyone)
 	}
 	r, f := begin()
 	o := f.Freshen(old, cachestore.Head{Fields: "new"})

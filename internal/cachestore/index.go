@@ -53,7 +53,7 @@ func (t *table) bucket(hash uint64) *atomic.Pointer[entry] {
 // find returns the entry of a key, or one of that hash whose key is not known yet, or nil.
 func (t *table) find(hash uint64, key []byte) *entry {
 	for e := t.bucket(hash).Load(); e != nil; e = e.next.Load() {
-		if e.hash == hash && (e.key == string(key) || e.key == "" && e.more.Load() != nil) {
+		if e.hash == hash && (e.key == string(key) || e.key == "") {
 			return e
 		}
 	}
@@ -136,4 +136,14 @@ func (e *entry) extra() *more {
 		e.more.Store(m)
 	}
 	return m
+}
+
+// any returns an entry of that hash, or nil.
+func (t *table) any(hash uint64) *entry {
+	for e := t.bucket(hash).Load(); e != nil; e = e.next.Load() {
+		if e.hash == hash {
+			return e
+		}
+	}
+	return nil
 }

@@ -73,7 +73,8 @@ func (o *Object) Open(t *loop.Thread) (f *File, off int64, err error) {
 	if o.file == nil {
 		return nil, 0, ErrGone
 	}
-	return o.file.open(t)
+	f, err = o.store.disk.open(t, o.file)
+	return f, o.file.body, err
 }
 
 // Forms is how many coded forms of a body are kept at most, such as gzip's. The layer gives them

@@ -1,10 +1,5 @@
 package cachestore
 
-import (
-	"bytes"
-	"strings"
-)
-
 // Purge says what is purged: one of the four.
 type Purge struct {
 	Key    []byte   // this key
@@ -21,19 +16,35 @@ type Purge struct {
 // so threads call it off their loops. The error is the disk's: then a restart may bring back what
 // was purged.
 func (s *Store) Purge(p Purge) (found bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(p.Key) > 0 {
-		return s.purgeKey(p), nil
+	var hash uint64
+	if p.Key != nil {
+		hash = s.hash(p.Key)
 	}
-	s.purges.record(p)
-	s.purged.Store(s.purges.now)
-	s.sweep()
-	return true, nil
+	s.mu.Lock()
+	list := s.purges.marksOf(p, hash)
+	if p.Key != nil {
+		if s.disk != nil && (p.Soft || s.scanning || !s.disk.ready.Load()) {
+			s.purges.add(list[0])
+		}
+		found = s.purgeKey(p, hash)
+	} else {
+		for _, m := range list {
+			s.purges.add(m)
+		}
+		s.purged.Store(s.purges.now)
+		s.sweep()
+		found = true
+	}
+	s.mu.Unlock()
+	if s.disk != nil {
+		err = s.disk.writeMarks(list)
+	}
+	return found, err
 }
 
-func (s *Store) purgeKey(p Purge) (found bool) {
-	e := s.table.find(s.hash(p.Key), p.Key)
+// purgeKey purges what there is of a key. The caller holds s.mu.
+func (s *Store) purgeKey(p Purge, hash uint64) (found bool) {
+	e := s.table.find(hash, p.Key)
 	if e == nil {
 		return false
 	}
@@ -46,87 +57,22 @@ func (s *Store) purgeKey(p Purge) (found bool) {
 			s.discard(o)
 		}
 	}
-	if m := e.more.Load(); m != nil {
-		for _, f := range m.fills {
-			found = true
-			f.spoil(p.Soft)
+	m := e.more.Load()
+	if m == nil {
+		return found
+	}
+	for _, f := range m.fills {
+		found = true
+		f.spoil(p.Soft)
+	}
+	for _, f := range append([]*file(nil), m.files...) {
+		found = true
+		if !p.Soft {
+			s.gone.Add(1)
+			s.lose(f)
 		}
 	}
 	return found
-}
-
-// purges remembers what was purged, by numbers that grow. An object is examined once it is looked
-// up: its number is that of the last purge when its filling began. So a purge walks through nothing
-// that others wait for. The holder of Store.mu uses it.
-type purges struct {
-	now      uint64
-	all      marks
-	tags     map[string]marks
-	prefixes []prefixMark
-	sweeping bool
-}
-
-// marks are the numbers of the last hard and soft purge of one thing.
-type marks struct{ hard, soft uint64 }
-
-type prefixMark struct {
-	prefix string
-	marks
-}
-
-func (m *marks) set(n uint64, soft bool) {
-	if soft {
-		m.soft = n
-	} else {
-		m.hard = n
-	}
-}
-
-func (p *purges) record(x Purge) {
-	p.now++
-	switch {
-	case x.All:
-		p.all.set(p.now, x.Soft)
-	case x.Prefix != nil:
-		for i := range p.prefixes {
-			if p.prefixes[i].prefix == string(x.Prefix) {
-				p.prefixes[i].set(p.now, x.Soft)
-				return
-			}
-		}
-		m := prefixMark{prefix: string(bytes.Clone(x.Prefix))}
-		m.set(p.now, x.Soft)
-		p.prefixes = append(p.prefixes, m)
-	default:
-		for _, tag := range x.Tags {
-			m := p.tags[tag]
-			m.set(p.now, x.Soft)
-			p.tags[tag] = m
-		}
-	}
-}
-
-// judge says what purges after number since have done to an object.
-func (p *purges) judge(since uint64, key, tags string) (hard, soft bool) {
-	last := p.all
-	last.later(since, key, tags, p)
-	return last.hard > since, last.soft > since
-}
-
-func (m *marks) later(since uint64, key, tags string, p *purges) {
-	for i := range p.prefixes {
-		if x := &p.prefixes[i]; max(x.hard, x.soft) > since && strings.HasPrefix(key, x.prefix) {
-			m.hard, m.soft = max(m.hard, x.hard), max(m.soft, x.soft)
-		}
-	}
-	if len(p.tags) == 0 {
-		return
-	}
-	for tag := range strings.SplitSeq(tags, " ") {
-		if x, ok := p.tags[tag]; ok && tag != "" {
-			m.hard, m.soft = max(m.hard, x.hard), max(m.soft, x.soft)
-		}
-	}
 }
 
 // examine has the purges take effect on the objects of an entry.
@@ -142,7 +88,7 @@ func (s *Store) examineLocked(e *entry) {
 		if since >= s.purges.now {
 			continue
 		}
-		hard, soft := s.purges.judge(since, e.key, o.head.Tags)
+		hard, soft := s.purges.judge(since, e, o.head.Tags)
 		if hard {
 			s.gone.Add(1)
 			s.discard(o)
@@ -152,5 +98,13 @@ func (s *Store) examineLocked(e *entry) {
 			o.stale.Store(true)
 		}
 		o.seen.Store(s.purges.now)
+	}
+	if m := e.more.Load(); m != nil {
+		for _, f := range append([]*file(nil), m.files...) {
+			if f.object == nil && s.purges.gone(e.hash, f.id) {
+				s.gone.Add(1)
+				s.lose(f)
+			}
+		}
 	}
 }

@@ -32,7 +32,7 @@ func TestPurge(t *testing.T) {
 			fills := make(map[string]*cachestore.Fill)
 			for key, tags := range tags {
 				put(t, s, key, cachestore.Head{Tags: tags}, "body")
-				r, f := s.Begin([]byte(key), s.Lookup(nil, []byte(key)), any)
+				r, f := s.Begin([]byte(key), s.Lookup(nil, []byte(key)), anyone)
 				defer r.Close()
 				f.Start(cachestore.Head{Tags: tags, Vary: "later"}, -1)
 				fills[key] = f
@@ -88,7 +88,7 @@ func TestPurgeGivesBack(t *testing.T) {
 func TestManyPurges(t *testing.T) {
 	t.Parallel()
 	s := store(t, 8<<20)
-	r, f := s.Begin([]byte("k"), nil, any)
+	r, f := s.Begin([]byte("k"), nil, anyone)
 	defer r.Close()
 	for i := range 3 * cachestore.MaxMarks {
 		must.Get(s.Purge(cachestore.Purge{Tags: []string{fmt.Sprint(i)}}))(t)

@@ -55,6 +55,7 @@ func (f *Fill) leave(r *Reader) {
 		f.readers = f.readers[:last]
 	}
 	f.wakeWriter()
+	f.drop()
 }
 
 // wakeWriter wakes the thread that waits for room. The caller holds f.mu.
@@ -125,6 +126,15 @@ func (r *Reader) take(p []byte) (int, error) {
 		f.mu.Unlock()
 		return 0, err
 	}
+	if r.off < f.base {
+		file := f.out.file
+		f.mu.Unlock()
+		n, err := r.fromFile(file, p[:min(int64(len(p)), f.base-r.off)], f.out.record.body+r.off)
+		f.mu.Lock()
+		r.off += int64(n)
+		f.mu.Unlock()
+		return n, err
+	}
 	at := r.off - f.base
 	from := f.chunks[at/chunk][at%chunk:]
 	f.mu.Unlock()
@@ -191,7 +201,7 @@ func (r *Reader) Ready() bool {
 	case r.wants == wantsHead:
 		return f.head.Load() != nil
 	case r.wants == wantsBytes:
-		return r.off < f.size
+		return r.off < f.size || f.end != nil
 	}
 	return false
 }

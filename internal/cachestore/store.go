@@ -2,6 +2,7 @@ package cachestore
 
 import (
 	"cmp"
+	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"slices"
@@ -39,34 +40,57 @@ type Store struct {
 
 	dropped, damaged, failed, gone atomic.Uint64 // see Stats
 
-	mu      sync.Mutex // held briefly; below it is a Fill's
-	closed  bool
-	memory  place[Object, *Object]
-	purges  purges
-	filling map[*Fill]struct{}
-	fills   uint64
+	mu       sync.Mutex // held briefly; below it is a Fill's
+	closed   bool
+	memory   place[Object, *Object] // objects; of those on disk, the heads
+	files    place[file, *file]
+	purges   purges
+	filling  map[*Fill]struct{}
+	fills    uint64
+	unloaded uint64 // heads that were evicted, not objects
+	scanning bool   // files are looked for
 }
 
 // New makes a store. It fails if the folder cannot be used, and with ErrLocked if another process
 // uses it. The store is ready at once; what the folder has is found bit by bit.
 func New(o Options) (*Store, error) {
-	s := new(Store)
+	s := &Store{filling: make(map[*Fill]struct{})}
+	s.purges.tags = make(map[string]marks)
+	s.purges.keys = make(map[uint64]marks)
 	seed := maphash.MakeSeed()
 	s.hash = func(key []byte) uint64 { return maphash.Bytes(seed, key) }
+	s.memory.evict, s.files.evict = s.evicted, s.fileEvicted
 	if o.Folder == "" {
 		o.Disk = 0
 	}
-	o.Logger = cmp.Or(o.Logger, slog.Default())
-	s.options.Store(&o)
 	s.table = newTable(o.Memory, o.Disk)
-	s.memory.ghosts = newGhosts(o.Memory)
-	s.memory.evict = s.evicted
-	s.memory.limit = o.Memory
-	s.memory.used = int64(8 * (len(s.table.buckets) + len(s.memory.ghosts.slots)))
-	s.purges.tags = make(map[string]marks)
-	s.filling = make(map[*Fill]struct{})
+	s.memory.ghosts, s.files.ghosts = newGhosts(o.Memory), newGhosts(o.Disk/16)
+	s.memory.used = int64(8 * (len(s.table.buckets) + len(s.memory.ghosts.slots) +
+		len(s.files.ghosts.slots)))
+	s.set(o)
+	if o.Folder == "" {
+		return s, nil
+	}
+	d, err := newDisk(s, o.Folder, o.Wait)
+	if err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	s.hash = func(key []byte) uint64 { return siphash(d.k0, d.k1, key) }
 	return s, nil
 }
+
+// set takes options over.
+func (s *Store) set(o Options) {
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	s.options.Store(&o)
+	s.memory.limit = max(o.Memory, leastMemory)
+	s.files.limit = o.Disk
+	s.memory.shrink()
+	s.files.shrink()
+}
+
+// leastMemory is what a store takes at least, in bytes, for its tables and for fills.
+const leastMemory = 1 << 20
 
 // Configure changes all options but Folder and Wait. What is too much then is evicted.
 func (s *Store) Configure(o Options) {
@@ -77,9 +101,7 @@ func (s *Store) Configure(o Options) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.options.Store(&o)
-	s.memory.limit = o.Memory
-	s.memory.shrink()
+	s.set(o)
 }
 
 // Close leaves the folder to others. What is being sent is sent; nothing more is found or kept.
@@ -87,12 +109,17 @@ func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	for f := range s.filling {
+		f.mu.Lock()
+		f.kept = false
+		f.schedule()
+		f.mu.Unlock()
+	}
 	for i := range s.table.buckets {
-		for e := s.table.buckets[i].Load(); e != nil; e = e.next.Load() {
-			for _, o := range e.list() {
-				s.discard(o)
-			}
-		}
+		s.table.buckets[i].Store(nil)
+	}
+	if s.disk != nil {
+		s.disk.close()
 	}
 }
 
@@ -105,7 +132,10 @@ func (s *Store) Lookup(t *loop.Thread, key []byte) []*Object {
 		return nil
 	}
 	if m := e.more.Load(); m != nil && m.cold.Load() && t != nil {
-		s.warm(t, e, key)
+		s.warm(t, e)
+		if e = s.table.find(e.hash, key); e == nil {
+			return nil
+		}
 	}
 	list := e.list()
 	for _, o := range list {
@@ -137,6 +167,7 @@ func (s *Store) discard(o *Object) {
 func (s *Store) evicted(o *Object) {
 	if o.file != nil {
 		o.file.unload()
+		s.unloaded++
 	}
 	s.unlist(o)
 }
@@ -227,10 +258,12 @@ func (s *Store) Stats() Stats {
 	return Stats{
 		MemoryObjects: s.memory.small.n + s.memory.main.n,
 		MemoryBytes:   s.memory.used,
+		DiskObjects:   s.files.small.n + s.files.main.n,
+		DiskBytes:     s.files.used,
 		Filling:       int64(len(s.filling)),
 		Fills:         s.fills,
 		Dropped:       s.dropped.Load(),
-		Evicted:       s.memory.evicted,
+		Evicted:       s.memory.evicted - s.unloaded + s.files.evicted,
 		Purged:        s.gone.Load(),
 		Damaged:       s.damaged.Load(),
 		Failed:        s.failed.Load(),

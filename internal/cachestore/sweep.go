@@ -1,10 +1,5 @@
 package cachestore
 
-import (
-	"maps"
-	"slices"
-)
-
 // sweep has a goroutine look for what was purged, so that its memory comes back although nobody asks
 // for it. The caller holds s.mu.
 func (s *Store) sweep() {
@@ -16,25 +11,38 @@ func (s *Store) sweep() {
 		for {
 			s.mu.Lock()
 			until := s.purges.now
+			deep := s.disk != nil && s.disk.ready.Load() && !s.scanning && s.purges.many()
 			s.mu.Unlock()
-			s.walk(until)
+			s.walk(until, deep)
 			s.mu.Lock()
-			if s.purges.now == until {
-				s.purges.settle(s)
-				s.purges.sweeping = false
-				s.mu.Unlock()
+			if s.disk == nil || deep {
+				s.settle(until)
+			}
+			more := s.purges.now != until
+			s.purges.sweeping = more
+			s.mu.Unlock()
+			if deep {
+				s.disk.compact()
+			}
+			if !more {
 				return
 			}
-			s.mu.Unlock()
 		}
 	}()
 }
 
-// walk examines all objects. It holds the lock for one bucket at a time, and only where there is
-// something to examine.
-func (s *Store) walk(until uint64) {
+// walk examines all objects. It holds the lock for one entry at a time, and only where there is
+// something to examine. With deep, it reads the heads that are only on disk, too.
+func (s *Store) walk(until uint64, deep bool) {
 	for i := range s.table.buckets {
 		for e := s.table.buckets[i].Load(); e != nil; e = e.next.Load() {
+			if m := e.more.Load(); m != nil && m.cold.Load() {
+				if deep {
+					s.loadAll(e)
+				}
+				s.examine(e)
+				continue
+			}
 			for _, o := range e.list() {
 				if o.seen.Load() < until {
 					s.examine(e)
@@ -45,22 +53,17 @@ func (s *Store) walk(until uint64) {
 	}
 }
 
-// maxMarks bounds what purges remembers.
-const maxMarks = 4096
-
-// settle forgets purges that have taken effect on all objects. What is on its way since before them
-// still has to be judged by them; if there are too many, it is not kept.
-func (p *purges) settle(s *Store) {
-	first := p.now
-	many := len(p.tags)+len(p.prefixes) > maxMarks
+// settle forgets purges that have taken effect on all objects, up to number until. What is on its
+// way since before them still has to be judged by them; if there are too many, it is not kept. The
+// caller holds s.mu.
+func (s *Store) settle(until uint64) {
+	many := s.purges.many()
 	for f := range s.filling {
-		if many && f.since < p.now {
+		if many && f.since < until {
 			f.spoil(false)
 		} else {
-			first = min(first, f.since)
+			until = min(until, f.since)
 		}
 	}
-	done := func(m marks) bool { return max(m.hard, m.soft) <= first }
-	p.prefixes = slices.DeleteFunc(p.prefixes, func(m prefixMark) bool { return done(m.marks) })
-	maps.DeleteFunc(p.tags, func(_ string, m marks) bool { return done(m) })
+	s.purges.forget(until)
 }

@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"internal/asynclog":         {},
 	"internal/metrics":          {},
 	"internal/ascii":            {},
-	"internal/cachestore":       {"loop", "internal/sysio"},
+	"internal/cachestore":       {"loop", "stream", "internal/sysio"},
 	"internal/confine":          {},
 	"internal/confpath":         {},
 	"internal/fair":             {"internal/networks"},
@@ -103,7 +103,7 @@ var only = map[string][]string{
 
 	"github.com/landlock-lsm/go-landlock/landlock/syscall": {"internal/confine"},
 
-	"golang.org/x/sys/unix":          {"loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/top", "internal/accesslog", "internal/config", "internal/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/confine"},
+	"golang.org/x/sys/unix":          {"internal/cachestore", "loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/top", "internal/accesslog", "internal/config", "internal/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/confine"},
 	"golang.org/x/text/unicode/norm": {"samples/chat"},
 	"net/http":                       {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/relay", "internal/server", "internal/certs", "internal/top", "internal/test/*", "samples/fanout"},
 }

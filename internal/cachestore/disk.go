@@ -1,0 +1,472 @@
+package cachestore
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLocked says that another process uses the folder.
+var ErrLocked = errors.New("another process uses the folder")
+
+// disk is a folder with files: `lock`, which a process holds that uses the folder; `state`, the seed
+// of the hash and the number of times that the folder was opened; `purges`, what was purged; `new`,
+// files that are being written; and 256 folders with the objects' files. What it does, workers do:
+// goroutines beside the loops, a few at most.
+type disk struct {
+	store *Store
+	path  string
+	seed  [16]byte // of the hash; k0 and k1 are its halves
+	k0    uint64
+	k1    uint64
+
+	ready  atomic.Bool // the folder is this process's
+	closed atomic.Bool
+	heads  sync.RWMutex // a head is read, or written anew
+	serial atomic.Uint64
+
+	writing sync.Mutex // held while the file purges is written
+	marks   *os.File   // nil: the folder is another process's still
+	logged  int64      // bytes that were written to it
+
+	mu      sync.Mutex // held briefly; it may be locked below Store.mu and a Fill's
+	root    *os.Root
+	lock    *os.File
+	jobs    []func()
+	workers int
+	shelf   []*file // that are open, the first of them for the longest time
+	warned  time.Time
+	renewed time.Time
+}
+
+// maxWorkers is how many calls of the disk run at a time.
+const maxWorkers = 4
+
+// maxJobs is how many wait before fills and lookups do without the disk.
+const maxJobs = 4096
+
+// do has a worker call f. Any goroutine may call it.
+func (d *disk) do(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.doLocked(f)
+}
+
+func (d *disk) doLocked(f func()) {
+	d.jobs = append(d.jobs, f)
+	if d.workers < maxWorkers {
+		d.workers++
+		go d.work()
+	}
+}
+
+func (d *disk) work() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for len(d.jobs) > 0 {
+		f := d.jobs[0]
+		d.jobs[0] = nil
+		d.jobs = d.jobs[1:]
+		d.mu.Unlock()
+		f()
+		d.mu.Lock()
+	}
+	d.jobs = nil
+	d.workers--
+}
+
+// busy reports whether there is so much to do already that the disk must be slow.
+func (d *disk) busy() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.jobs) > maxJobs
+}
+
+func (d *disk) openRoot() *os.Root {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.root
+}
+
+// newDisk opens a folder, and makes it if need be. It takes the folder's lock, unless another process
+// has it and wait is set.
+func newDisk(s *Store, path string, wait bool) (*disk, error) {
+	d := &disk{store: s, path: path}
+	s.disk = d
+	switch err := d.attach(); {
+	case err == nil:
+	case wait && errors.Is(err, ErrLocked):
+		go d.retry()
+	default:
+		return nil, err
+	}
+	if d.seed == [16]byte{} {
+		rand.Read(d.seed[:])
+	}
+	d.k0 = binary.LittleEndian.Uint64(d.seed[:])
+	d.k1 = binary.LittleEndian.Uint64(d.seed[8:])
+	return d, nil
+}
+
+// attach opens the folder and takes its lock. It reads the seed even if it does not get the lock.
+func (d *disk) attach() error {
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return err
+	}
+	lock, err := root.OpenFile("lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	switch {
+	case err == unix.EWOULDBLOCK:
+		_, _ = d.readState(root)
+		lock.Close()
+		root.Close()
+		return fmt.Errorf("%s: %w", d.path, ErrLocked)
+	case err == nil:
+		err = d.take(root)
+	}
+	if err != nil {
+		if lock != nil {
+			lock.Close()
+		}
+		root.Close()
+		return fmt.Errorf("%s: %w", d.path, err)
+	}
+	d.mu.Lock()
+	d.root, d.lock = root, lock
+	d.mu.Unlock()
+	return nil
+}
+
+// stateSize is the length of the file state: magic, seed, count, CRC-32C.
+const stateSize = 8 + 16 + 8 + 4
+
+// readState reads the seed, if there is none yet, and the count.
+func (d *disk) readState(root *os.Root) (count uint64, err error) {
+	b, err := root.ReadFile("state")
+	if err != nil {
+		return 0, err
+	}
+	if len(b) != stateSize || string(b[:8]) != magic || crc32.Checksum(b[:stateSize-4], castagnoli) !=
+		binary.LittleEndian.Uint32(b[stateSize-4:]) {
+		return 0, errDamaged
+	}
+	seed := [16]byte(b[8:24])
+	if d.seed != seed && d.seed != [16]byte{} {
+		return 0, errDamaged // another one than what this process's keys are hashed with
+	}
+	d.seed = seed
+	return binary.LittleEndian.Uint64(b[24:]), nil
+}
+
+// take reads the state, whatever it is, and counts one more. Files of an unknown state or of another
+// version are removed.
+func (d *disk) take(root *os.Root) error {
+	count, err := d.readState(root)
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errDamaged):
+		if d.seed == [16]byte{} {
+			rand.Read(d.seed[:])
+		}
+		count = 0
+		for i := range 256 {
+			if err := root.RemoveAll(fmt.Sprintf("%02x", i)); err != nil {
+				return err
+			}
+		}
+		_ = root.Remove("purges")
+	default:
+		return err
+	}
+	count++
+	b := append([]byte(magic), d.seed[:]...)
+	b = binary.LittleEndian.AppendUint64(b, count)
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	if err := root.RemoveAll("new"); err != nil {
+		return err
+	}
+	if err := root.Mkdir("new", 0o700); err != nil {
+		return err
+	}
+	if err := root.WriteFile("new/state", b, 0o600); err != nil {
+		return err
+	}
+	if err := root.Rename("new/state", "state"); err != nil {
+		return err
+	}
+	return d.begin(root, count)
+}
+
+// begin makes numbers that are larger than any before, takes over what was purged, and has the files
+// looked for.
+func (d *disk) begin(root *os.Root, count uint64) error {
+	marks, err := root.OpenFile("purges", os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	b, err := io.ReadAll(marks)
+	if err != nil {
+		marks.Close()
+		return err
+	}
+	list, ok := parseMarks(b)
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	s := d.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &s.purges
+	mine := p.list() // since this process began, while it had no folder
+	p.seq = max(p.seq, count<<32)
+	for _, m := range list {
+		p.add(m)
+	}
+	if !ok { // something was purged, and it is not known what
+		mine = append(mine, mark{kind: ofAll})
+		err = marks.Truncate(0)
+	}
+	b = b[:0]
+	for _, m := range mine {
+		p.seq++
+		m.n = p.seq
+		p.add(m)
+		b = appendMark(b, m)
+	}
+	if err == nil {
+		_, err = marks.Write(b)
+	}
+	if err != nil {
+		marks.Close()
+		return err
+	}
+	s.purged.Store(p.now)
+	if d.marks != nil {
+		d.marks.Close()
+	}
+	d.marks = marks
+	d.ready.Store(true)
+	s.scanning = true
+	go s.scan(root, p.seq)
+	return nil
+}
+
+// retry takes the folder once the other process has left it.
+func (d *disk) retry() {
+	for !d.closed.Load() {
+		time.Sleep(100 * time.Millisecond)
+		if d.attach() == nil {
+			return
+		}
+	}
+}
+
+// close leaves the folder to other processes.
+func (d *disk) close() {
+	d.closed.Store(true)
+	d.ready.Store(false)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lock != nil {
+		d.lock.Close()
+	}
+}
+
+// failed counts and logs a failure of the disk.
+func (d *disk) failed(what string, err error) {
+	d.store.failed.Add(1)
+	d.mu.Lock()
+	now := time.Now()
+	quiet := now.Sub(d.warned) < time.Minute && now.After(d.warned)
+	if !quiet {
+		d.warned = now
+	}
+	d.mu.Unlock()
+	if !quiet {
+		d.store.options.Load().Logger.Warn("cache: the disk fails", slog.String("call", what),
+			slog.String("folder", d.path), slog.Any("error", err))
+	}
+}
+
+// lost forgets a file that cannot be used.
+func (d *disk) lost(f *file, err error) {
+	switch {
+	case errors.Is(err, errDamaged):
+		d.store.damaged.Add(1)
+	case errors.Is(err, fs.ErrNotExist): // evicted meanwhile, or the folder was removed
+	default:
+		d.failed("open", err)
+		if !errors.Is(err, unix.EIO) {
+			d.store.mu.Lock() // it may be there again, as with too many open files
+			defer d.store.mu.Unlock()
+			if f.in.in != nowhere && f.object == nil {
+				f.unload()
+			}
+			return
+		}
+	}
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	d.store.lose(f)
+}
+
+// create makes a file that is not published yet.
+func (d *disk) create() (name string, f *os.File, err error) {
+	name = fmt.Sprintf("new/%x", d.serial.Add(1))
+	f, err = d.openRoot().OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrNotExist) && d.renew() {
+		f, err = d.openRoot().OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	}
+	return name, f, err
+}
+
+// renew makes the folder anew if it was removed.
+func (d *disk) renew() bool {
+	d.mu.Lock()
+	again := time.Since(d.renewed) > time.Second || time.Since(d.renewed) < 0
+	if again {
+		d.renewed = time.Now()
+	}
+	old, lock := d.root, d.lock
+	d.mu.Unlock()
+	if !again || d.closed.Load() || d.attach() != nil {
+		return false
+	}
+	lock.Close()
+	old.Close()
+	return true
+}
+
+// publish gives a file its name.
+func (d *disk) publish(from, to string) error {
+	root := d.openRoot()
+	err := root.Rename(from, to)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = root.Mkdir(to[:2], 0o700); err == nil || errors.Is(err, fs.ErrExist) {
+			err = root.Rename(from, to)
+		}
+	}
+	return err
+}
+
+// readHead reads the head of an open file.
+func (d *disk) readHead(f *os.File) (*record, error) {
+	d.heads.RLock()
+	defer d.heads.RUnlock()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 4<<10)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	if n < fixedHead {
+		return nil, errDamaged
+	}
+	need, err := headLen(b[:n])
+	if err != nil {
+		return nil, err
+	}
+	if need > n {
+		b = append(b[:n], make([]byte, need-n)...)
+		if _, err := f.ReadAt(b[n:], int64(n)); err == io.EOF {
+			return nil, errDamaged
+		} else if err != nil {
+			return nil, err
+		}
+		n = need
+	}
+	return decode(b[:n], info.Size())
+}
+
+// check reads a file's head, and its body unless that was done before, and tells whether they are
+// what was written.
+func (d *disk) check(o *os.File, f *file, verified bool) error {
+	if verified {
+		return nil
+	}
+	r, err := d.readHead(o)
+	if err != nil {
+		return err
+	}
+	sum := crc32.New(castagnoli)
+	if _, err := io.CopyBuffer(sum, io.NewSectionReader(o, r.body, r.size), make([]byte, 256<<10)); err != nil {
+		return err
+	}
+	if sum.Sum32() != r.crc {
+		return errDamaged
+	}
+	return nil
+}
+
+// maxMarksFile is from which length on the file of purges is written anew, in bytes.
+const maxMarksFile = 1 << 20
+
+// writeMarks has purges outlast the process.
+func (d *disk) writeMarks(list []mark) error {
+	var b []byte
+	for _, m := range list {
+		b = appendMark(b, m)
+	}
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if d.marks == nil {
+		return nil // begin writes them
+	}
+	if _, err := d.marks.Write(b); err != nil {
+		d.failed("write", err)
+		return err
+	}
+	if d.logged += int64(len(b)); d.logged > maxMarksFile {
+		d.logged = 0
+		d.do(d.compact)
+	}
+	return nil
+}
+
+// compact writes the file of purges anew, with those that are still remembered. The others have
+// taken effect.
+func (d *disk) compact() {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	d.store.mu.Lock()
+	var b []byte
+	for _, m := range d.store.purges.list() {
+		b = appendMark(b, m)
+	}
+	d.store.mu.Unlock()
+	root := d.openRoot()
+	f, err := root.OpenFile("new/purges", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err == nil {
+		if _, err = f.Write(b); err == nil {
+			err = root.Rename("new/purges", "purges")
+		}
+		if err != nil {
+			f.Close()
+		}
+	}
+	if err != nil {
+		d.failed("write", err)
+		return
+	}
+	d.marks.Close()
+	d.marks = f
+}

@@ -1,0 +1,292 @@
+package cachestore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// addFile makes a file known. The caller holds s.mu.
+func (s *Store) addFile(e *entry, f *file) {
+	f.entry = e
+	m := e.extra()
+	m.files = append(m.files, f)
+	if f.object == nil {
+		m.cold.Store(true)
+	}
+	f.in.cost = blocks(f.total)
+	s.memory.used += fileCost
+	s.files.add(f)
+	s.memory.shrink()
+}
+
+// forget removes an object's file, if there is one. The caller holds s.mu.
+func (s *Store) forget(f *file) {
+	if f != nil && s.files.remove(f) {
+		s.remove(f)
+	}
+}
+
+// lose removes a file and its object. The caller holds s.mu.
+func (s *Store) lose(f *file) {
+	if s.files.remove(f) {
+		s.fileEvicted(f)
+	}
+}
+
+// fileEvicted removes a file that is no member of s.files any more, and its object. The caller holds
+// s.mu.
+func (s *Store) fileEvicted(f *file) {
+	if o := f.object; o != nil && s.memory.remove(o) {
+		f.entry.without(o)
+	}
+	s.remove(f)
+}
+
+// remove removes a file.
+func (s *Store) remove(f *file) {
+	d, e, name := s.disk, f.entry, f.name()
+	f.object = nil
+	s.memory.used -= fileCost
+	if m := e.more.Load(); m != nil {
+		if i := slices.Index(m.files, f); i >= 0 {
+			m.files = slices.Delete(m.files, i, i+1)
+		}
+	}
+	e.slim()
+	s.tidy(e)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unshelve(f)
+	d.doLocked(func() { _ = d.openRoot().Remove(name) })
+}
+
+// unload forgets the head of a file. The caller holds Store.mu.
+func (f *file) unload() {
+	f.object = nil
+	f.entry.extra().cold.Store(true)
+}
+
+// load is the reading of an entry's heads.
+type load struct{ done loop.Promise[struct{}] }
+
+// warm waits until the heads of an entry's files are in memory.
+func (s *Store) warm(t *loop.Thread, e *entry) {
+	d := s.disk
+	s.mu.Lock()
+	m := e.more.Load()
+	if m == nil || !m.cold.Load() {
+		s.mu.Unlock()
+		return
+	}
+	l := m.load
+	if l == nil {
+		if d.busy() || s.closed {
+			s.mu.Unlock()
+			return
+		}
+		l = new(load)
+		m.load = l
+		d.do(func() {
+			s.loadAll(e)
+			s.mu.Lock()
+			m.load = nil
+			for x := s.table.bucket(e.hash).Load(); x != nil; x = x.next.Load() {
+				if x.hash == e.hash { // e, or what has taken its place
+					x.slim()
+					s.tidy(x)
+				}
+			}
+			s.mu.Unlock()
+			l.done.Resolve(struct{}{})
+		})
+	}
+	s.mu.Unlock()
+	_, _ = l.done.Await(t, diskWait)
+}
+
+// loadAll reads the heads of an entry's files, on a worker or another goroutine beside the loops.
+func (s *Store) loadAll(e *entry) {
+	s.mu.Lock()
+	m := e.more.Load()
+	if m == nil {
+		s.mu.Unlock()
+		return
+	}
+	var cold []*file
+	var names []string
+	for _, f := range m.files {
+		if f.object == nil {
+			cold = append(cold, f)
+			names = append(names, f.name())
+		}
+	}
+	m.cold.Store(false)
+	s.mu.Unlock()
+	for i, f := range cold {
+		r, err := s.readFile(names[i])
+		if err == nil && s.hash([]byte(r.key)) != e.hash {
+			err = errDamaged
+		}
+		if err != nil {
+			s.disk.lost(f, err)
+			continue
+		}
+		if parse := s.options.Load().Parse; parse != nil {
+			parse(&r.head)
+		}
+		s.loaded(f, r)
+	}
+}
+
+func (s *Store) readFile(name string) (*record, error) {
+	f, err := s.disk.openRoot().Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := s.disk.readHead(f)
+	if err == errDamaged { // or written anew just before it was opened
+		r, err = s.disk.readHead(f)
+	}
+	return r, err
+}
+
+// loaded makes an object of a file and its head.
+func (s *Store) loaded(f *file, r *record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.in.in == nowhere || f.object != nil || s.closed {
+		return
+	}
+	e := f.entry
+	if e.key == "" {
+		e = s.name(e, r.key)
+	}
+	o := &Object{head: r.head, entry: e, store: s, file: f}
+	list := slices.Clone(e.list())
+	for i, x := range list {
+		if x.head.Vary == o.head.Vary { // of two the newer one stays
+			if x.file == nil || x.file.id > f.id {
+				s.lose(f)
+				return
+			}
+			list = slices.Delete(list, i, i+1)
+			s.memory.remove(x)
+			s.forget(x.file)
+			break
+		}
+	}
+	if len(list) >= MaxVariants || e.key != r.key {
+		s.lose(f)
+		return
+	}
+	f.size, f.body, f.object = r.size, r.body, o
+	o.seen.Store(r.seen)
+	o.stale.Store(r.stale)
+	o.in.cost = o.cost()
+	e.set(append(list, o))
+	s.memory.add(o)
+	s.examineLocked(e)
+}
+
+// name gives an entry its key: another entry takes its place, as lookups compare keys without a
+// lock. The caller holds s.mu.
+func (s *Store) name(e *entry, key string) *entry {
+	named := &entry{key: key, hash: e.hash}
+	m := e.more.Load()
+	named.more.Store(m)
+	if m != nil {
+		for _, f := range m.files {
+			f.entry = named
+		}
+	}
+	s.table.remove(e)
+	s.table.add(named)
+	return named
+}
+
+// scan finds the files that are there, by their names. Files with a number above last are this
+// process's own.
+func (s *Store) scan(root *os.Root, last uint64) {
+	for i := range 256 {
+		if s.disk.closed.Load() {
+			return
+		}
+		dir := fmt.Sprintf("%02x", i)
+		f, err := root.Open(dir)
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				s.disk.failed("open", err)
+			}
+			continue
+		}
+		for {
+			names, err := f.Readdirnames(64)
+			s.found(root, dir, names, last)
+			if err != nil {
+				if err != io.EOF {
+					s.disk.failed("readdir", err)
+				}
+				break
+			}
+		}
+		f.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.scanning = false
+	for hash, m := range s.purges.keys { // they have taken effect, but for soft ones
+		if m.hard = 0; m.soft == 0 {
+			delete(s.purges.keys, hash)
+		}
+	}
+}
+
+// found makes files known.
+func (s *Store) found(root *os.Root, dir string, names []string, last uint64) {
+	var bad []string
+	s.mu.Lock()
+	for _, name := range names {
+		hash, id, total, ok := parseName(name)
+		switch {
+		case s.closed:
+		case !ok || s.purges.gone(hash, id) && id <= last:
+			bad = append(bad, name)
+		case id > last:
+		default:
+			e := s.table.any(hash)
+			if e == nil {
+				e = &entry{hash: hash}
+				e.extra()
+				s.table.add(e)
+			}
+			s.addFile(e, &file{hash: hash, id: id, total: total})
+		}
+	}
+	s.mu.Unlock()
+	for _, name := range bad {
+		_ = root.Remove(dir + "/" + name)
+	}
+}
+
+// readWarm reads from a file that was written a moment ago. If the kernel has to ask the disk all
+// the same, t waits.
+func readWarm(t *loop.Thread, f *os.File, p []byte, off int64) (int, error) {
+	if t != nil {
+		if n, e := sysio.ReadCached(int(f.Fd()), p, off); e == 0 && n > 0 {
+			return n, nil
+		}
+		if err := stream.Warm(t, int(f.Fd()), off, int64(len(p))); err != nil {
+			return 0, err
+		}
+	}
+	return f.ReadAt(p, off)
+}

@@ -1,0 +1,306 @@
+package cachestore
+
+import (
+	"hash/crc32"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// output is the file of a Fill whose body goes to disk. Guarded by the fill's lock.
+type output struct {
+	record   record
+	name     string // while it is not published
+	file     *File  // nil: it is not there yet
+	written  int64  // of the body
+	crc      uint32
+	queued   bool // a worker has the fill, or is going to have it
+	failed   bool
+	dropped  bool  // file is given up
+	reserved int64 // bytes of Store.files; guarded by Store.mu
+}
+
+// slowDisk is how long Write waits for the disk. Then the answer is not kept.
+const slowDisk = 2 * time.Second
+
+// toDisk has the body go to disk from now on, if there is one. What is in memory already is written,
+// too. The filling goroutine calls it.
+func (f *Fill) toDisk() bool {
+	s := f.store
+	d := s.disk
+	if d == nil || !d.ready.Load() || d.busy() {
+		return false
+	}
+	o := &output{record: record{head: *f.head.Load(), key: f.entry.key, seen: f.since}}
+	o.record.body = o.record.room()
+	f.mu.Lock()
+	f.out = o
+	f.mu.Unlock()
+	return f.reserve(max(f.length, chunk))
+}
+
+// reserve takes room on the disk for a body of n bytes.
+func (f *Fill) reserve(n int64) bool {
+	s := f.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	need := blocks(f.out.record.body+n) - f.out.reserved
+	if need <= 0 {
+		return true
+	}
+	need = max(need, min(window, s.files.limit/64))
+	if !s.files.reserve(need, false) {
+		return false
+	}
+	f.out.reserved += need
+	return true
+}
+
+// schedule has a worker write what is there. The caller holds f.mu.
+func (f *Fill) schedule() {
+	if o := f.out; o != nil && !o.queued {
+		o.queued = true
+		f.store.disk.do(f.output)
+	}
+}
+
+// output writes what has come, on a worker, and publishes the file once all has come.
+func (f *Fill) output() {
+	for {
+		f.mu.Lock()
+		o := f.out
+		n := f.trim()
+		kept := f.kept && !o.failed && !f.done
+		var at int64
+		var pieces [][]byte
+		if kept {
+			at, pieces = f.unwritten()
+		}
+		left := len(pieces) == 0
+		if !kept || left && f.end == nil {
+			o.queued = false
+			f.mu.Unlock()
+			f.release(n)
+			if !kept {
+				f.abandon()
+			}
+			return
+		}
+		f.wakeWriter()
+		f.mu.Unlock()
+		f.release(n)
+		var err error
+		switch {
+		case o.file == nil:
+			err = f.create()
+		case !left:
+			err = f.writeOut(at, pieces)
+		default:
+			f.publish()
+			return
+		}
+		if err != nil {
+			f.store.disk.failed("write", err)
+			f.failOutput()
+		}
+	}
+}
+
+// unwritten returns the next bytes to write, and the offset of the first one in the body. The caller
+// holds f.mu.
+func (f *Fill) unwritten() (at int64, pieces [][]byte) {
+	at = f.out.written
+	for off := at; off < f.size && len(pieces) < 16; {
+		i := off - f.base
+		piece := f.chunks[i/chunk][i%chunk:]
+		pieces = append(pieces, piece)
+		off += int64(len(piece))
+	}
+	return at, pieces
+}
+
+func (f *Fill) create() error {
+	d := f.store.disk
+	name, file, err := d.create()
+	if err != nil {
+		return err
+	}
+	if f.length > 0 { // says now whether there is room, and where
+		err := unix.Fallocate(int(file.Fd()), 0, 0, f.out.record.body+f.length)
+		if err == unix.ENOSPC || err == unix.EDQUOT || err == unix.EFBIG {
+			_ = d.openRoot().Remove(name)
+			file.Close()
+			return err
+		}
+	}
+	open := &File{file: file, disk: d}
+	open.refs.Store(1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.out.name, f.out.file = name, open
+	return nil
+}
+
+func (f *Fill) writeOut(at int64, pieces [][]byte) error {
+	o := f.out
+	for _, p := range pieces {
+		if _, err := o.file.file.WriteAt(p, o.record.body+at); err != nil {
+			return err
+		}
+		at += int64(len(p))
+		crc := crc32.Update(o.crc, castagnoli, p)
+		f.mu.Lock()
+		o.crc, o.written = crc, at
+		f.mu.Unlock()
+	}
+	return nil
+}
+
+// failOutput gives the file up. Readers go on: what was written can be read, and the rest is in
+// memory.
+func (f *Fill) failOutput() {
+	f.Keep(false)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.out.failed = true
+	f.wakeWriter()
+}
+
+// abandon removes the file of a fill that is not kept, and ends the fill if all has come.
+func (f *Fill) abandon() {
+	s := f.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	o := f.out
+	if o.name != "" {
+		name := o.name
+		o.name = ""
+		s.disk.do(func() { _ = s.disk.openRoot().Remove(name) })
+	}
+	if f.end != nil {
+		f.finish(nil, f.end)
+	}
+	f.drop()
+}
+
+// publish makes an object of a file to which all was written, on a worker.
+func (f *Fill) publish() {
+	s, o := f.store, f.out
+	d := s.disk
+	s.mu.Lock()
+	f.mu.Lock()
+	good := !f.spoiled && !s.closed && f.kept
+	s.purges.seq++
+	id := s.purges.seq
+	o.record.size, o.record.crc, o.record.stale = f.size, o.crc, f.stale
+	f.mu.Unlock()
+	s.mu.Unlock()
+	total := o.record.body + o.record.size
+	name := fileName(f.entry.hash, id, total)
+	if good {
+		b, err := o.record.encode()
+		if err == nil {
+			_, err = o.file.file.WriteAt(b, 0)
+		}
+		if err == nil {
+			err = o.file.file.Truncate(total)
+		}
+		if err == nil {
+			err = d.publish(o.name, name)
+		}
+		if err != nil {
+			d.failed("publish", err)
+			good = false
+		}
+	}
+	if !good {
+		f.failOutput()
+		f.abandon()
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	o.name = ""
+	if f.spoiled || s.closed {
+		if f.spoiled {
+			d.do(func() { _ = d.openRoot().Remove(name) })
+		}
+		f.finish(nil, io.EOF)
+		return
+	}
+	x := &file{hash: f.entry.hash, id: id, total: total, size: f.size, body: o.record.body,
+		verified: true}
+	obj := &Object{head: *f.head.Load(), entry: f.entry, store: s, file: x}
+	obj.seen.Store(f.since)
+	obj.stale.Store(f.stale)
+	x.object, x.entry = obj, f.entry
+	s.files.release(o.reserved)
+	o.reserved = 0
+	s.keep(obj)
+	s.addFile(obj.entry, x) // obj may have lost its place in memory already
+	d.mu.Lock()
+	d.shelve(x, o.file)
+	d.mu.Unlock()
+	s.examineLocked(obj.entry)
+	if obj.in.in == nowhere {
+		obj = nil
+	}
+	f.finish(obj, io.EOF)
+}
+
+// drop gives up the open file if nobody reads from it any more. The caller holds f.mu.
+func (f *Fill) drop() {
+	if o := f.out; o != nil && o.file != nil && f.done && len(f.readers) == 0 && !o.dropped {
+		o.dropped = true
+		o.file.Close()
+	}
+}
+
+// fromFile reads bytes of the body that are not in memory any more.
+func (r *Reader) fromFile(o *File, p []byte, off int64) (int, error) {
+	n, err := readWarm(r.thread, o.file, p, off)
+	if err == io.EOF && n == 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// rewrite writes the head of an object anew, on a worker, after a 304.
+func (s *Store) rewrite(f *file) {
+	d := s.disk
+	d.do(func() {
+		d.heads.Lock()
+		defer d.heads.Unlock()
+		s.mu.Lock()
+		o := f.object
+		if o == nil || f.in.in == nowhere {
+			s.mu.Unlock()
+			return
+		}
+		name := f.name()
+		fresh := record{head: o.head, key: o.entry.key, stale: o.stale.Load(), seen: o.seen.Load()}
+		s.mu.Unlock()
+		file, err := d.openRoot().OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			return // it was evicted
+		}
+		defer file.Close()
+		b := make([]byte, fixedHead)
+		if _, err := file.ReadAt(b, 0); err != nil {
+			return
+		}
+		fresh.sameBody(b)
+		if b, err = fresh.encode(); err != nil {
+			return // there is no room: after a restart it is validated once more
+		}
+		if _, err = file.WriteAt(b, 0); err != nil {
+			d.failed("write", err)
+		}
+	})
+}
