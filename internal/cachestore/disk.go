@@ -25,11 +25,12 @@ var ErrLocked = errors.New("another process uses the folder")
 // files that are being written; and 256 folders with the objects' files. What it does, workers do:
 // goroutines beside the loops, a few at most.
 type disk struct {
-	store *Store
-	path  string
-	seed  [16]byte // of the hash; k0 and k1 are its halves
-	k0    uint64
-	k1    uint64
+	store  *Store
+	path   string
+	seed   [16]byte // of the hash; k0 and k1 are its halves
+	k0     uint64
+	k1     uint64
+	hashed bool // they are set
 
 	ready  atomic.Bool // the folder is this process's
 	closed atomic.Bool
@@ -99,24 +100,32 @@ func (d *disk) openRoot() *os.Root {
 	return d.root
 }
 
-// newDisk opens a folder, and makes it if need be. It takes the folder's lock, unless another process
-// has it and wait is set.
-func newDisk(s *Store, path string, wait bool) (*disk, error) {
+// useFolder opens a folder, and makes it if need be. It takes the folder's lock, unless another
+// process has it and wait is set.
+func (s *Store) useFolder(path string, wait bool) error {
 	d := &disk{store: s, path: path}
 	s.disk = d
 	switch err := d.attach(); {
 	case err == nil:
 	case wait && errors.Is(err, ErrLocked):
+		d.hashBy()
 		go d.retry()
 	default:
-		return nil, err
+		return err
 	}
-	if d.seed == [16]byte{} {
+	return nil
+}
+
+// hashBy decides, once, what keys are hashed with: the folder's seed, or a new one if it has none.
+func (d *disk) hashBy() {
+	if d.hashed {
+		return
+	}
+	if d.hashed = true; d.seed == [16]byte{} {
 		rand.Read(d.seed[:])
 	}
 	d.k0 = binary.LittleEndian.Uint64(d.seed[:])
 	d.k1 = binary.LittleEndian.Uint64(d.seed[8:])
-	return d, nil
 }
 
 // attach opens the folder and takes its lock. It reads the seed even if it does not get the lock.
@@ -139,7 +148,7 @@ func (d *disk) attach() error {
 		root.Close()
 		return fmt.Errorf("%s: %w", d.path, ErrLocked)
 	case err == nil:
-		err = d.take(root)
+		err = d.take(root, lock)
 	}
 	if err != nil {
 		if lock != nil {
@@ -148,9 +157,6 @@ func (d *disk) attach() error {
 		root.Close()
 		return fmt.Errorf("%s: %w", d.path, err)
 	}
-	d.mu.Lock()
-	d.root, d.lock = root, lock
-	d.mu.Unlock()
 	return nil
 }
 
@@ -177,14 +183,12 @@ func (d *disk) readState(root *os.Root) (count uint64, err error) {
 
 // take reads the state, whatever it is, and counts one more. Files of an unknown state or of another
 // version are removed.
-func (d *disk) take(root *os.Root) error {
+func (d *disk) take(root *os.Root, lock *os.File) error {
 	count, err := d.readState(root)
+	d.hashBy()
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errDamaged):
-		if d.seed == [16]byte{} {
-			rand.Read(d.seed[:])
-		}
 		count = 0
 		for i := range 256 {
 			if err := root.RemoveAll(fmt.Sprintf("%02x", i)); err != nil {
@@ -211,12 +215,12 @@ func (d *disk) take(root *os.Root) error {
 	if err := root.Rename("new/state", "state"); err != nil {
 		return err
 	}
-	return d.begin(root, count)
+	return d.begin(root, lock, count)
 }
 
 // begin makes numbers that are larger than any before, takes over what was purged, and has the files
 // looked for.
-func (d *disk) begin(root *os.Root, count uint64) error {
+func (d *disk) begin(root *os.Root, lock *os.File, count uint64) error {
 	marks, err := root.OpenFile("purges", os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -261,6 +265,9 @@ func (d *disk) begin(root *os.Root, count uint64) error {
 		d.marks.Close()
 	}
 	d.marks = marks
+	d.mu.Lock()
+	d.root, d.lock = root, lock
+	d.mu.Unlock()
 	d.ready.Store(true)
 	s.scanning = true
 	go s.scan(root, p.seq)
@@ -269,10 +276,15 @@ func (d *disk) begin(root *os.Root, count uint64) error {
 
 // retry takes the folder once the other process has left it.
 func (d *disk) retry() {
-	for !d.closed.Load() {
-		time.Sleep(100 * time.Millisecond)
-		if d.attach() == nil {
+	const pause, said = 100 * time.Millisecond, 50
+	for i := 0; !d.closed.Load(); i++ {
+		time.Sleep(pause)
+		err := d.attach()
+		if err == nil {
 			return
+		}
+		if i == said { // an upgrade is over by then
+			d.store.options.Load().Logger.Warn("cache: nothing is kept on disk yet", slog.Any("error", err))
 		}
 	}
 }
@@ -329,15 +341,21 @@ func (d *disk) lost(f *file, err error) {
 // create makes a file that is not published yet.
 func (d *disk) create() (name string, f *os.File, err error) {
 	name = fmt.Sprintf("new/%x", d.serial.Add(1))
-	f, err = d.openRoot().OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrNotExist) && d.renew() {
-		f, err = d.openRoot().OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	for try := range 3 {
+		root := d.openRoot()
+		f, err = root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if try > 0 || root.Mkdir("new", 0o700) != nil { // the whole folder was removed
+			d.renew()
+		}
 	}
 	return name, f, err
 }
 
 // renew makes the folder anew if it was removed.
-func (d *disk) renew() bool {
+func (d *disk) renew() {
 	d.mu.Lock()
 	again := time.Since(d.renewed) > time.Second || time.Since(d.renewed) < 0
 	if again {
@@ -345,12 +363,10 @@ func (d *disk) renew() bool {
 	}
 	old, lock := d.root, d.lock
 	d.mu.Unlock()
-	if !again || d.closed.Load() || d.attach() != nil {
-		return false
+	if again && !d.closed.Load() && d.attach() == nil {
+		lock.Close()
+		old.Close()
 	}
-	lock.Close()
-	old.Close()
-	return true
 }
 
 // publish gives a file its name.

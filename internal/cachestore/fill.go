@@ -114,7 +114,6 @@ type Fill struct {
 // Start gives the answer's head. length is that of the body in bytes, -1 if it is not known. Readers
 // wake up.
 func (f *Fill) Start(h Head, length int64) {
-	h = h.pack()
 	o := f.store.options.Load()
 	f.length = length
 	f.most = cmp.Or(o.MaxObject, o.Memory/8)
@@ -409,7 +408,7 @@ func (f *Fill) Abort(err error) {
 // an object with another head and the same body, which is returned. It is nil if old is not kept any
 // more, or was purged meanwhile. Readers get ErrAgain.
 func (f *Fill) Freshen(old *Object, h Head) *Object {
-	o := &Object{head: h.pack(), entry: old.entry, store: f.store, body: old.body, file: old.file}
+	o := &Object{head: h, entry: old.entry, store: f.store, body: old.body, file: old.file}
 	o.seen.Store(f.since)
 	s := f.store
 	s.mu.Lock()

@@ -123,12 +123,11 @@ func decode(b []byte, fileSize int64) (*record, error) {
 		return nil, errDamaged
 	}
 	r.head.Status = int(le.Uint32(b[12:]))
-	all := string(b[fixedHead:])
+	all := b[fixedHead:]
 	for i, s := range []*string{&r.key, &r.head.Fields, &r.head.Vary, &r.head.Tags, &r.head.Note} {
 		n := le.Uint32(b[40+4*i:])
-		*s, all = all[:n], all[n:]
+		*s, all = string(all[:n]), all[n:]
 	}
-	r.key = strings.Clone(r.key) // it outlives the others
 	return r, nil
 }
 

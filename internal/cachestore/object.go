@@ -9,7 +9,9 @@ import (
 )
 
 // Head is all of an answer but its body. The store looks at Vary and Tags alone. The rest is the
-// layer's, and is given back as it was, also after a restart.
+// layer's, and is given back as it was, also after a restart. The strings should be no parts of
+// larger ones, whose memory would be kept with them; if Parsed has memory of its own, it has a method
+// Size() int that tells the bytes.
 type Head struct {
 	Status int
 	Fields string // the header, as the layer likes to send it
@@ -153,22 +155,11 @@ func (o *Object) cost() int64 {
 }
 
 func (h *Head) size() int64 {
-	n := size(len(h.Fields) + len(h.Vary) + len(h.Tags) + len(h.Note))
+	n := size(len(h.Fields)) + size(len(h.Vary)) + size(len(h.Tags)) + size(len(h.Note))
 	if p, ok := h.Parsed.(interface{ Size() int }); ok {
 		n += size(p.Size())
 	}
 	return n
-}
-
-// pack makes one string of all those of a head, so that it takes one piece of memory, and none of
-// what the caller has cut them from.
-func (h Head) pack() Head {
-	all := h.Fields + h.Vary + h.Tags + h.Note
-	for _, s := range []*string{&h.Fields, &h.Vary, &h.Tags, &h.Note} {
-		n := len(*s)
-		*s, all = all[:n], all[n:]
-	}
-	return h
 }
 
 // size is what the allocator takes for n bytes, about: its classes are an eighth apart.

@@ -32,7 +32,7 @@ const MaxVariants = 32
 
 // Store keeps objects.
 type Store struct {
-	hash    func(key []byte) uint64
+	seed    maphash.Seed
 	table   *table
 	options atomic.Pointer[Options]
 	purged  atomic.Uint64 // the last purge that concerns objects which are found, see examine
@@ -57,8 +57,7 @@ func New(o Options) (*Store, error) {
 	s := &Store{filling: make(map[*Fill]struct{})}
 	s.purges.tags = make(map[string]marks)
 	s.purges.keys = make(map[uint64]marks)
-	seed := maphash.MakeSeed()
-	s.hash = func(key []byte) uint64 { return maphash.Bytes(seed, key) }
+	s.seed = maphash.MakeSeed()
 	s.memory.evict, s.files.evict = s.evicted, s.fileEvicted
 	if o.Folder == "" {
 		o.Disk = 0
@@ -71,12 +70,19 @@ func New(o Options) (*Store, error) {
 	if o.Folder == "" {
 		return s, nil
 	}
-	d, err := newDisk(s, o.Folder, o.Wait)
-	if err != nil {
+	if err := s.useFolder(o.Folder, o.Wait); err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
-	s.hash = func(key []byte) uint64 { return siphash(d.k0, d.k1, key) }
 	return s, nil
+}
+
+// hash is that of a key: the same after a restart, where there is a folder. It is no variable, so
+// that the key of a lookup can stay on the stack.
+func (s *Store) hash(key []byte) uint64 {
+	if s.disk != nil {
+		return siphash(s.disk.k0, s.disk.k1, key)
+	}
+	return maphash.Bytes(s.seed, key)
 }
 
 // set takes options over.

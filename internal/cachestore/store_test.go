@@ -112,9 +112,9 @@ func TestBound(t *testing.T) {
 func TestHit(t *testing.T) {
 	s := store(t, 1<<20)
 	put(t, s, "/some/key?with=query", cachestore.Head{Fields: "a: b\r\n"}, "body")
-	key := []byte("/some/key?with=query")
 	if n := testing.AllocsPerRun(100, func() {
-		o := s.Lookup(nil, key)[0]
+		var space [64]byte
+		o := s.Lookup(nil, append(space[:0], "/some/key?with=query"...))[0]
 		o.Hit()
 		if b, ok := o.Body(); !ok || len(b) != 4 || o.Head().Fields == "" || o.Stale() {
 			t.Fail()
@@ -143,7 +143,7 @@ func TestSize(t *testing.T) {
 	body := strings.Repeat("b", 1024)
 	for i := range n {
 		put(t, s, fmt.Sprintf("https://www.example.org/some/path/%06d", i), cachestore.Head{
-			Status: 200, Fields: fields, Note: strings.Repeat("n", 40)}, body)
+			Status: 200, Fields: strings.Clone(fields), Note: strings.Repeat("n", 40)}, body)
 	}
 	used := heap() - before
 	counted := s.Stats().MemoryBytes
