@@ -62,6 +62,9 @@ type AccessEntry struct {
 	UpstreamConnect time.Duration
 	UpstreamAddress string
 
+	// Cache is what a cache in front of the handler has done.
+	Cache CacheUse
+
 	// The first KiB of each.
 	Target    []byte
 	Host      []byte
@@ -161,6 +164,7 @@ func (x *exchange) describe(e *AccessEntry) {
 		e.Upstream, e.UpstreamFirst, e.UpstreamTime = u.name, u.first, u.whole
 		e.UpstreamTries, e.UpstreamConnect, e.UpstreamAddress = u.tries, u.connect, u.address
 	}
+	e.Cache = x.cache
 	if x.c.tls != nil {
 		t := x.c.transport()
 		e.TLSVersion, e.CipherSuite = t.version, t.cipher

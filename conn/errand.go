@@ -31,6 +31,9 @@ type Sink interface {
 	// is the errand's thread. After an error it is not called again.
 	Write(t *loop.Thread, p []byte) error
 
+	// Flush says that the handler may not go on for long.
+	Flush()
+
 	// End comes behind the last piece, with the fields behind the content: the answer is complete.
 	// sound is false if the handler has written more, or another length, than it had declared; then
 	// the answer may not be what it has meant.
@@ -76,6 +79,7 @@ type errand struct {
 	h          Handler
 	sink       Sink
 
+	headed    bool
 	ended     bool  // all of the answer was passed on
 	excess    bool  // the handler has written more, or another length, than it had declared
 	forwarded bool  // see SentHead.Forwarded
@@ -207,8 +211,8 @@ func (e *errand) Ended() {
 	e.sink.Over(e.err)
 }
 
-// Flush implements loop.Holder: nothing is held.
-func (e *errand) Flush() {}
+// Flush implements loop.Holder.
+func (e *errand) Flush() { e.sink.Flush() }
 
 // Client implements loop.Client.
 func (e *errand) Client() netip.Addr { return e.x.req.RemoteAddr().Addr() }
@@ -248,6 +252,8 @@ func (e *errand) head(p *plan) {
 	if n, ok := w.declared(); ok && p.extent == byLength && !p.bare && n != p.length {
 		e.excess = true
 	}
+	e.headed = true
+	loop.Hold(&e.Thread, true)
 	e.sink.Head(&h)
 	if p.bare {
 		e.end(nil)
@@ -260,6 +266,7 @@ func (e *errand) data(p []byte) error {
 		e.err = e.sink.Write(&e.Thread, p)
 	}
 	if e.err == nil {
+		loop.Hold(&e.Thread, true)
 		e.spend(len(p))
 	}
 	return e.err
@@ -324,7 +331,15 @@ func (e *errand) awaitDuplex(limit time.Duration, read bool, sources []loop.Sour
 	return err
 }
 
-func (e *errand) flush() error                       { return e.err }
+// flush implements carrier.
+func (e *errand) flush() error {
+	if e.headed {
+		loop.Hold(&e.Thread, false)
+		e.sink.Flush()
+	}
+	return e.err
+}
+
 func (e *errand) beginDuplex()                       {}
 func (e *errand) endDuplex()                         {}
 func (e *errand) dropDuplex()                        {}

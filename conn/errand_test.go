@@ -41,6 +41,8 @@ func (s *taken) Write(_ *loop.Thread, p []byte) error {
 	return nil
 }
 
+func (s *taken) Flush() {}
+
 func (s *taken) End(trailer []conn.Field, sound bool) {
 	fmt.Fprint(&s.got, " end", trailer)
 	if !sound {

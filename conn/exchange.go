@@ -31,6 +31,7 @@ type exchange struct {
 	entry    *AccessEntry // for logAccess, used again; nil before the first
 	crowds   AccessLog    // has too many lines of this connection; nil: none has
 	upstream upstream
+	cache    CacheUse
 	duplex   *Duplex
 
 	task    context.Context // of the runtime's trace; nil: there was none when the request began
@@ -67,7 +68,7 @@ func (x *exchange) begin(t *loop.Thread) {
 	x.c.port.tally.Requests++
 	x.counting, x.took = true, untimed
 	x.began = t.Loop().Time()
-	x.unheard = false
+	x.unheard, x.cache = false, CacheNone
 	x.req.begin(x, t)
 	x.resp.begin(x)
 }

@@ -40,6 +40,7 @@ type RouteTally struct {
 
 	Spent time.Duration            // in handlers, their waits included
 	Times [NumTimeBounds + 1]int64 // calls of handlers, by their time: see TimeBound; not those of hijacked ones
+	Cache [CacheUses]int64         // requests by what a cache has done with them
 	_     [3]int64
 }
 
@@ -101,6 +102,7 @@ func (x *exchange) count(status int) {
 	p.Status[min(max(status/100, 0), 5)]++
 	p.Sent += x.sentBody()
 	p.Got += x.req.body.read
+	p.Cache[x.cache]++
 	if x.took >= 0 {
 		p.Spent += x.took
 		p.Times[bucket(x.took)]++

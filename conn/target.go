@@ -275,3 +275,6 @@ func (r RequestLayer) SegmentsView() (path []byte, clean bool) {
 	}
 	return r.segments, r.clean
 }
+
+// TargetView is Target without a copy, valid until the handler returns.
+func (r RequestLayer) TargetView() []byte { return r.head.Target.Of(r.raw) }

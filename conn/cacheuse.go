@@ -1,0 +1,105 @@
+package conn
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// CacheUse is what a cache in front of the handler has done with a request, for the access log and
+// the counters.
+type CacheUse uint8
+
+const (
+	CacheNone        CacheUse = iota // there is no cache
+	CacheHit                         // answered from what is kept
+	CacheStale                       // the same, though it was stale
+	CacheCollapsed                   // answered from what another request has brought, while it came
+	CacheMiss                        // the handler was asked
+	CacheExpired                     // the same: what was kept was stale, and has another answer now
+	CacheRevalidated                 // the same, and what was kept is still true
+	CacheBypass                      // the handler was asked, past the cache
+
+	// CacheUses is how many there are.
+	CacheUses
+)
+
+var cacheUses = [CacheUses]string{"", "HIT", "STALE", "COLLAPSED", "MISS", "EXPIRED", "REVALIDATED",
+	"BYPASS"}
+
+// String returns it as the access log has it, in capital letters; "" for CacheNone.
+func (u CacheUse) String() string { return cacheUses[u] }
+
+// SetCache notes what the cache has done.
+func (r RequestLayer) SetCache(u CacheUse) { r.x.cache = u }
+
+// Cache says for how long caches between the server and its clients may keep the answer and give it
+// to others: those that obey CDN-Cache-Control (RFC 9213), such as the layer cache. Clients'
+// own caches obey Cache-Control. A fraction of a second counts as a second; 0 or less means that
+// the answer is not kept. tags are what the answer is about, to purge it by: names without white
+// space and commas.
+func (w *Response) Cache(ttl time.Duration, tags ...string) {
+	h := w.Header()
+	if ttl <= 0 {
+		h.Set("CDN-Cache-Control", "no-store")
+		return
+	}
+	h.Set("CDN-Cache-Control", "max-age="+strconv.FormatInt(int64((ttl+time.Second-1)/time.Second), 10))
+	for _, tag := range tags {
+		h.Add("Cache-Tag", tag)
+	}
+}
+
+// AppendSteering appends the fields of a request that no specification has an answer depend on, but
+// by which applications choose what they answer, or make links: X-Forwarded-Host, X-Original-URL,
+// X-HTTP-Method-Override and their kin. A cache whose key lacks them would give to others what one
+// client has made of them. Each is a line; a request without any has none.
+func (r RequestLayer) AppendSteering(dst []byte) []byte {
+	if r.listed {
+		for i := range r.header.fields {
+			if f := &r.header.fields[i]; steers(f.Name, r.proxied) {
+				dst = appendSteering(dst, f.Name, f.Value)
+			}
+		}
+		return dst
+	}
+	for i := range r.head.Fields {
+		f := &r.head.Fields[i]
+		if name := f.Name.Of(r.raw); steers(name, r.proxied) {
+			dst = appendSteering(dst, name, f.Value.Of(r.raw))
+		}
+	}
+	return dst
+}
+
+func appendSteering[T string | []byte](dst []byte, name, value T) []byte {
+	dst = append(dst, '\n')
+	for i := range len(name) {
+		dst = append(dst, ascii.Lower(name[i]))
+	}
+	return append(append(dst, ':'), value...)
+}
+
+// steers reports whether a name is one of AppendSteering's. To CGI and its kin, "_" is "-". Forwarded
+// names the client, too; of a trusted proxy, the host in it is the request's.
+func steers[T string | []byte](name T, proxied bool) bool {
+	if len(name) < len("X-Host") || name[0]|0x20 != 'x' && name[0]|0x20 != 'f' ||
+		name[1] != '-' && name[1] != '_' && name[1]|0x20 != 'o' {
+		return false
+	}
+	if name[0]|0x20 == 'f' {
+		return !proxied && len(name) == len("Forwarded") && ascii.EqualFold(name, "Forwarded")
+	}
+	for _, s := range [...]string{"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Protocol",
+		"X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-Port", "X-Forwarded-Prefix",
+		"X-Forwarded-Path", "X-Forwarded-Server", "X-Forwarded-Uri", "X-Forwarded-Url", "X-Host",
+		"X-HTTP-Host-Override", "X-Original-Host", "X-Original-URL", "X-Original-URI", "X-Rewrite-URL",
+		"X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override", "X-Script-Name", "X-URL-Scheme"} {
+		if len(s) == len(name) && http1.SameVariable(name, s) {
+			return true
+		}
+	}
+	return false
+}
