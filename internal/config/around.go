@@ -32,6 +32,8 @@ type Around struct {
 	Limit *limit.Settings `toml:"limit"`
 	// Auth asks for a name and a password.
 	Auth *auth.Settings `toml:"auth"`
+	// Cache keeps answers, and gives them to others: a table, or true or false.
+	Cache *Cache `toml:"cache"`
 	// Use are names of the program's middleware, outermost first.
 	Use []string `toml:"use"`
 

@@ -165,6 +165,14 @@ func (c *Config) checkSpool() {
 
 // Begin starts the background goroutines of the handlers of c.
 func (c *Config) Begin() {
+	if c.caches && c.store != nil {
+		if err := c.store.Configure(c.cacheOptions()); err != nil {
+			c.logger.Error("cache: the folder cannot be used", "error", err)
+			o := c.cacheOptions()
+			o.Folder = ""
+			_ = c.store.Configure(o)
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, f := range c.Background {

@@ -19,6 +19,7 @@
 //	streams.go    [[stream]]
 //	sites.go      from [[site]] tables to a router
 //	around.go     what sites and routes have in common: the layers around modules
+//	cache.go      [cache], and the key cache of sites and routes
 //	compression.go  the key compression, from the file's to the route's
 //	counted.go    the numbers of routes, and what handlers see of the server
 //	builtin.go    the modules and handlers that come with lwango
@@ -29,11 +30,13 @@ package config
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/handlers/https"
 	"github.com/lwango/lwango/internal/accesslog"
 	"github.com/lwango/lwango/internal/certs"
@@ -93,6 +96,8 @@ type Config struct {
 	Debug Debug `toml:"debug"`
 	// Compress is what clients get compressed: a table, or true or false.
 	Compress Compression `toml:"compression"`
+	// CacheStore is where the answers are that routes with `cache` keep.
+	CacheStore CacheStore `toml:"cache"`
 	// Streams are listeners whose connections are passed on to upstreams, whatever they speak.
 	Streams []streams.Settings `toml:"stream"`
 	// Sites are the virtual hosts.
@@ -116,6 +121,11 @@ type Config struct {
 
 	// compression is that of all sites that say nothing else.
 	compression scope
+
+	// store is where routes keep answers; caches says that any does.
+	store  *cache.Store
+	caches bool
+	logger *slog.Logger
 
 	// Held is how many descriptors the handlers of the routes hold between requests, and HeldByLoop
 	// how many each loop holds besides.

@@ -82,6 +82,9 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				folder = f.Folder()
 			}
 			env.Prefix, env.Server = r.Prefix, its
+			if h != nil {
+				h = c.cached(s, site, r, h, env)
+			}
 			m := r.Around.middleware(env, folder, s.Modules)
 			if m != nil && h != nil {
 				h = m(h)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/settings"
@@ -32,7 +33,8 @@ type Source struct {
 	Logger   *slog.Logger     // for modules; never nil
 	Counters *Counters        // the numbers of routes; nil: nothing is counted by route
 
-	Hub *streams.Hub // what streams share over reloads; nil: nothing
+	Hub   *streams.Hub // what streams share over reloads; nil: nothing
+	Cache *cache.Store // where routes keep answers; nil: nowhere
 
 	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
 	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none
@@ -114,6 +116,7 @@ func (s Source) Parse(name, text string) (*Config, error) {
 			"certificates")
 	}
 	c.checkSites()
+	c.logger, c.store = s.Logger, s.Cache
 	sites := c.buildSites(s)
 	if s.Root == "" {
 		c.checkStreams(s)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/settings"
@@ -42,6 +43,7 @@ type Program struct {
 
 	counters config.Counters
 	streams  streams.Hub
+	cache    *cache.Store
 
 	patterns handlers.Mux // what Handle was given with a method, a host or a wildcard
 
@@ -465,6 +467,10 @@ func (p *Program) complete(s *config.Source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Modules, s.Broker, s.Counters, s.Hub = p.Modules, p.Broker, &p.counters, &p.streams
+	if p.cache == nil {
+		p.cache = cache.NewStore()
+	}
+	s.Cache = p.cache
 	if s.Code == nil || s.File != "" {
 		s.Topics = &p.Topics
 	}

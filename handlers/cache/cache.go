@@ -1,0 +1,172 @@
+// Package cache keeps answers and gives them to others, as a shared cache of RFC 9111. It stands
+// closest to a route's module, so whatever refuses a request comes first.
+//
+//	[[site.route]]
+//	prefix = "/"
+//	module = "proxy"
+//	upstream = "http://127.0.0.1:3000"
+//	cache = true
+//
+// In a program it is middleware:
+//
+//	store, err := cache.Open(cache.Options{Memory: 64 << 20})
+//	...
+//	layer, err := cache.New(store, cache.Settings{}, handlers.Env{})
+//	mux.Use(layer)
+//
+//	cache.go    settings, New
+//	store.go    Store: what layers keep answers in
+//	key.go      what a request's answer is kept by
+//	layer.go    the way of a request
+//	fill.go     an answer on its way: a conn.Sink that fills the store
+//	kept.go     the head of an answer that is kept
+//	send.go     answers from what is kept, or comes
+//	explain.go  what the layer would do, in words
+package cache
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/rules"
+	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/placeholder"
+	"github.com/lwango/lwango/internal/rfc9111"
+	"github.com/lwango/lwango/internal/template"
+)
+
+// Settings are the keys of `cache`. All may be left out: then answers are kept that say so
+// themselves.
+type Settings struct {
+	// TTL is, by status, how long an answer is fresh that does not say it itself; "any" is for all
+	// statuses that caches may keep.
+	TTL map[string]time.Duration `toml:"ttl"`
+	// Key is what answers are kept by, with placeholders; by default scheme, host, path and query.
+	Key string `toml:"key"`
+	// SortQuery lets the order of the parameters in the query not matter.
+	SortQuery bool `toml:"sort_query"`
+	// Bypass are requests that neither get nor leave anything: one of the tables is enough, and all
+	// conditions of a table must be true.
+	Bypass []rules.When `toml:"bypass"`
+	// NoStore are requests whose answers are not kept, but that get what is.
+	NoStore []rules.When `toml:"no_store"`
+	// Lock is how long a request waits for the head of an answer that another one has asked for;
+	// 5s by default.
+	Lock *time.Duration `toml:"lock" min:"0s" max:"10m"`
+	// Grace is for how long a stale answer is sent when the application fails.
+	Grace time.Duration `toml:"grace" min:"0s" max:"8760h"`
+	// Refresh is for how long a stale answer is sent while a new one is asked for.
+	Refresh time.Duration `toml:"refresh" min:"0s" max:"8760h"`
+	// Fill says whether an answer that nobody waits for any more is fetched to its end.
+	Fill string `toml:"fill" oneof:"wanted always"`
+	// HonourClients is whether Cache-Control of requests counts; true by default.
+	HonourClients *bool `toml:"honour_clients"`
+	// KeepCookies lets answers with Set-Cookie be kept and given to others.
+	KeepCookies bool `toml:"keep_cookies"`
+	// Heuristic is the part of the time since Last-Modified, in percent, for which an answer is
+	// fresh that does not say it itself.
+	Heuristic int `toml:"heuristic" min:"0" max:"100"`
+}
+
+const (
+	defaultLock  = 5 * time.Second
+	heuristicMax = 24 * time.Hour
+)
+
+// layer is what New makes. It does not change.
+type layer struct {
+	store *Store
+	next  conn.Handler
+
+	key       template.Text // nil: the default
+	sortQuery bool
+	ttl       map[int]time.Duration
+	any       time.Duration
+	rules     rfc9111.Rules
+	bypass    []*rules.Match
+	noStore   []*rules.Match
+	lock      time.Duration
+	always    bool
+	deaf      bool           // to what requests say of caches
+	coding    *coding.Policy // of what clients get compressed; nil: nothing
+
+	set Settings // for Explain
+}
+
+// New makes the layer. Errors are *handlers.KeyError.
+func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error) {
+	l := &layer{store: store, sortQuery: s.SortQuery, lock: defaultLock, always: s.Fill == "always",
+		coding: around.Of(env).Compression, set: s}
+	if s.Lock != nil {
+		l.lock = *s.Lock
+	}
+	l.deaf = s.HonourClients != nil && !*s.HonourClients
+	l.rules = rfc9111.Rules{Heuristic: s.Heuristic, HeuristicMax: heuristicMax, StaleIfError: s.Grace,
+		StaleWhileRevalidate: s.Refresh, KeepCookies: s.KeepCookies}
+	l.ttl = make(map[int]time.Duration, len(s.TTL))
+	for name, d := range s.TTL {
+		status, err := strconv.Atoi(name)
+		switch {
+		case d < 0:
+			return nil, handlers.BadKey("ttl."+name, "must not be negative")
+		case name == "any":
+			l.any = d
+		case err != nil || status < 200 || status > 599 || len(name) != 3:
+			return nil, handlers.BadKey("ttl."+name, `expected a status such as "200", or "any"`)
+		default:
+			l.ttl[status] = d
+		}
+	}
+	if s.Key != "" {
+		var err error
+		if l.key, err = placeholder.Parse(s.Key, placeholder.OfRoute); err != nil {
+			return nil, handlers.BadKey("key", "%w", err)
+		}
+	}
+	var err error
+	if l.bypass, err = matches("bypass", s.Bypass); err != nil {
+		return nil, err
+	}
+	if l.noStore, err = matches("no_store", s.NoStore); err != nil {
+		return nil, err
+	}
+	return func(next conn.Handler) conn.Handler {
+		own := *l
+		own.next = next
+		return own.serve
+	}, nil
+}
+
+func matches(key string, all []rules.When) (ms []*rules.Match, err error) {
+	for _, w := range all {
+		m, err := w.Compile()
+		if err != nil {
+			return nil, handlers.BadKey(key, "%w", err)
+		}
+		ms = append(ms, m)
+	}
+	return ms, nil
+}
+
+// rulesFor returns the rules for an answer of that status.
+func (l *layer) rulesFor(status int) rfc9111.Rules {
+	r := l.rules
+	var ok bool
+	if r.TTL, ok = l.ttl[status]; !ok && keepable(status) {
+		r.TTL = l.any
+	}
+	return r
+}
+
+// keepable reports whether an answer of that status may be kept that says nothing of it (RFC 9110
+// section 15.1).
+func keepable(status int) bool {
+	switch status {
+	case 200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501:
+		return true
+	}
+	return false
+}

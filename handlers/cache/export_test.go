@@ -1,0 +1,6 @@
+package cache
+
+import "time"
+
+// Skip puts the store's clock forward.
+func (s *Store) Skip(d time.Duration) { s.skew.Add(int64(d)) }

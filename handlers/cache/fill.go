@@ -1,0 +1,321 @@
+package cache
+
+import (
+	"cmp"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/rfc9111"
+	"github.com/lwango/lwango/loop"
+)
+
+// Why a fill has brought no answer to those that wait for it.
+var (
+	errFailed  = errors.New("cache: the application has failed, and what is kept may be sent")
+	errUnasked = errors.New("cache: nobody waits any more")
+)
+
+// patience is how long a reader of an answer that is not kept may hold up the others.
+const patience = 10 * time.Second
+
+// fill is an answer on its way: from an errand, to the store. All that has no other comment is used
+// by threads of the errand's loop alone.
+type fill struct {
+	l      *layer
+	at     *opened
+	to     *cachestore.Fill // any thread
+	ask    rfc9111.Request
+	old    *cachestore.Object // that is validated; nil: none
+	asked  time.Time
+	mark   []byte // see Store.passes
+	errand conn.Errand
+	req    *conn.Request // the errand's, while its handler runs
+	keep   bool          // no rule of the operator's is against it
+
+	leader   *loop.Thread // that waits; nil: none does
+	interims []interim
+	kept     *kept // of the head; nil: none has come
+	fields   []conn.Field
+	trailer  []conn.Field
+	object   *cachestore.Object // what was kept of it; nil: nothing yet
+	err      error              // why there is no answer, or no more of it
+	why      rfc9111.Why
+	ready    bool // the leader may go on
+	ended    bool
+}
+
+type interim struct {
+	status int
+	fields []conn.Field
+}
+
+// send has the handler answer.
+func (f *fill) send(req *conn.Request) {
+	f.asked = f.l.store.now(req)
+	var extra []conn.Field
+	if f.old != nil {
+		k := keptOf(f.old)
+		if k.etag != "" {
+			extra = append(extra, conn.Field{Name: "If-None-Match", Value: k.etag})
+		}
+		if k.modified != 0 {
+			extra = append(extra, conn.Field{Name: "If-Modified-Since",
+				Value: string(http1.AppendDate(nil, time.Unix(k.modified, 0)))})
+		}
+	}
+	f.errand = req.Layer().Send(f.handle, f, extra)
+}
+
+func (f *fill) handle(req *conn.Request, resp *conn.Response) int {
+	f.req = req
+	return f.l.next(req, resp)
+}
+
+// Inform implements conn.Sink.
+func (f *fill) Inform(status int, fields []conn.Field) {
+	if f.leader != nil {
+		f.interims = append(f.interims, interim{status, slices.Clone(fields)})
+		loop.NotifyLocal(f.leader)
+	}
+}
+
+// Head implements conn.Sink.
+func (f *fill) Head(h *conn.SentHead) {
+	now := f.l.store.now(f.req)
+	switch {
+	case f.old == nil:
+	case h.Status == 304:
+		f.validated(h, now)
+		return
+	case rfc9111.Failed(h.Status):
+		if fresh := freshness(f.old, now); fresh.IfError(&f.ask, now) {
+			f.stop(errFailed)
+			return
+		}
+	}
+	answer := rfc9111.ReadResponse(h.Status, all(h.Fields))
+	rules := f.l.rulesFor(h.Status)
+	k := &kept{status: h.Status, reason: h.Reason, relayed: h.Relayed, fill: f}
+	k.fresh, f.why = rules.Store(&f.ask, &answer, f.asked, now)
+	k.shared = f.why == rfc9111.Kept && f.keep && !h.Forwarded
+	tags := ""
+	f.fields = make([]conn.Field, 0, len(h.Fields))
+	for _, field := range h.Fields {
+		switch {
+		case ascii.EqualFold(field.Name, "Cache-Tag"):
+			tags = addTags(tags, field.Value, ",")
+		case ascii.EqualFold(field.Name, "Surrogate-Key"):
+			tags = addTags(tags, field.Value, " ")
+		default:
+			f.fields = append(f.fields, field)
+		}
+	}
+	f.kept = k
+	if k.shared {
+		k.keep(f.fields, &answer, now)
+		k.vary = answer.Vary
+		k.variant = string(k.vary.AppendKey(nil, f.req.Layer()))
+		f.l.store.passes.remove(f.mark)
+	} else {
+		f.to.Keep(false)
+		k.fields = f.fields
+		k.look()
+		f.pass(h.Status, now)
+	}
+	f.to.Start(k.head(tags), h.Length)
+}
+
+// pass notes that requests for the key need not wait for each other.
+func (f *fill) pass(status int, now time.Time) {
+	d := passLong
+	switch {
+	case f.why == rfc9111.WhyRequest:
+		return
+	case status >= 500:
+		d = passShort
+	}
+	f.l.store.passes.add(f.mark, now, d)
+}
+
+// validated takes a 304 for what is kept.
+func (f *fill) validated(h *conn.SentHead, now time.Time) {
+	old := keptOf(f.old)
+	said := rfc9111.ReadResponse(h.Status, all(h.Fields))
+	if !said.Validates(old.etag, old.modified) {
+		f.at.Remove(f.old) // its origin has another one
+		f.stop(cachestore.ErrAgain)
+		return
+	}
+	k := &kept{status: old.status, reason: old.reason, relayed: old.relayed, vary: old.vary,
+		variant: old.variant, shared: true}
+	var fields []conn.Field
+	for _, field := range old.fields {
+		replaced := slices.ContainsFunc(h.Fields, func(n conn.Field) bool {
+			return ascii.EqualFold(n.Name, field.Name) && said.Updates(n.Name)
+		})
+		if !replaced {
+			fields = append(fields, field)
+		}
+	}
+	for _, field := range h.Fields {
+		if said.Updates(field.Name) && !tagField(field.Name) {
+			fields = append(fields, field)
+		}
+	}
+	merged := rfc9111.ReadResponse(old.status, all(fields))
+	merged.Date, merged.Age = said.Date, said.Age
+	rules := f.l.rulesFor(old.status)
+	ask := rfc9111.Request{Method: "GET"} // whoever has asked: the answer was fit to be kept before
+	if k.fresh, f.why = rules.Store(&ask, &merged, f.asked, now); f.why != rfc9111.Kept {
+		f.at.Remove(f.old)
+		f.stop(cachestore.ErrAgain)
+		return
+	}
+	k.keep(fields, &merged, now)
+	f.to.Freshen(f.old, k.head(f.old.Head().Tags))
+	f.over(cachestore.ErrAgain)
+}
+
+// stop gives up what has come: those that wait get err, and the handler gets no further.
+func (f *fill) stop(err error) {
+	f.to.Abort(err)
+	f.over(err)
+}
+
+// over notes that nothing more comes, and wakes the leader.
+func (f *fill) over(err error) {
+	f.ended, f.err = true, err
+	f.Flush()
+}
+
+// Write implements conn.Sink.
+func (f *fill) Write(t *loop.Thread, p []byte) error {
+	if f.ended {
+		return f.err
+	}
+	return f.to.Write(t, p, patience)
+}
+
+// Flush implements conn.Sink.
+func (f *fill) Flush() {
+	f.ready = true
+	if f.leader != nil {
+		loop.NotifyLocal(f.leader)
+	}
+}
+
+// End implements conn.Sink.
+func (f *fill) End(trailer []conn.Field, sound bool) {
+	if f.ended {
+		return
+	}
+	f.trailer = trailer
+	if !sound {
+		f.to.Keep(false)
+	}
+	var err error
+	f.object, err = f.to.Commit()
+	if err == cachestore.ErrNotKept {
+		err = nil
+	}
+	f.over(err)
+}
+
+// Over implements conn.Sink.
+func (f *fill) Over(err error) {
+	f.req = nil
+	if !f.ended {
+		f.stop(cmp.Or(err, errUnasked))
+	}
+}
+
+// left is called when a client has left that read the answer. It ends the handler's work for
+// nobody. Any thread calls it.
+func (f *fill) left() {
+	if f.l.always || f.to.Readers() > 0 {
+		return
+	}
+	_ = f.errand.Loop().Post(func() {
+		if f.ended || f.to.Readers() > 0 {
+			return
+		}
+		f.to.Keep(false) // nobody can join from here on
+		if f.to.Readers() == 0 {
+			f.errand.Leave()
+		}
+	})
+}
+
+// Watch, Ready and Unwatch make f a loop.Source for its leader.
+func (f *fill) Watch(t *loop.Thread) error {
+	f.leader = t
+	return nil
+}
+
+// Ready implements loop.Source.
+func (f *fill) Ready() bool { return f.ready || len(f.interims) > 0 }
+
+// Unwatch implements loop.Source.
+func (f *fill) Unwatch(*loop.Thread) {}
+
+// all yields fields.
+func all(fields []conn.Field) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, f := range fields {
+			if !yield(f.Name, f.Value) {
+				return
+			}
+		}
+	}
+}
+
+func tagField(name string) bool {
+	return ascii.EqualFold(name, "Cache-Tag") || ascii.EqualFold(name, "Surrogate-Key")
+}
+
+// addTags adds the tags of a list to others, with one space between two.
+func addTags(tags, list, between string) string {
+	for tag := range strings.SplitSeq(list, between) {
+		if tag = strings.TrimSpace(tag); tag == "" {
+			continue
+		}
+		if tags != "" {
+			tags += " "
+		}
+		tags += tag
+	}
+	return tags
+}
+
+// keep takes the fields that are kept, and a date if there is none.
+func (k *kept) keep(fields []conn.Field, answer *rfc9111.Response, now time.Time) {
+	k.fields = make([]conn.Field, 0, len(fields)+1)
+	for _, f := range fields {
+		if answer.Keeps(f.Name) {
+			k.fields = append(k.fields, f)
+		}
+	}
+	if answer.Date == 0 {
+		k.fields = slices.DeleteFunc(k.fields, func(f conn.Field) bool { return ascii.EqualFold(f.Name, "Date") })
+		k.fields = append(k.fields, conn.Field{Name: "Date", Value: string(http1.AppendDate(nil, now))})
+	}
+	k.look()
+}
+
+func keptOf(o *cachestore.Object) *kept { return o.Head().Parsed.(*kept) }
+
+// freshness returns the object's, as purges have left it.
+func freshness(o *cachestore.Object, now time.Time) rfc9111.Freshness {
+	f := keptOf(o).fresh
+	if o.Stale() {
+		f.Expire(now)
+	}
+	return f
+}

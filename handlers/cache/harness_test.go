@@ -1,0 +1,42 @@
+package cache_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/server"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// open makes a store in memory.
+func open(t testing.TB) *cache.Store {
+	t.Helper()
+	store := must.Get(cache.Open(cache.Options{Memory: 16 << 20}))(t)
+	t.Cleanup(store.Close)
+	return store
+}
+
+// cached is a server behind a cache.
+type cached struct {
+	*server.Server
+	store *cache.Store
+}
+
+// Skip puts the clock of the cache forward.
+func (c *cached) Skip(d time.Duration) { c.store.Skip(d) }
+
+// start serves h behind a cache.
+func start(t testing.TB, m modes.Mode, s cache.Settings, h conn.Handler) *cached {
+	t.Helper()
+	c := &cached{store: open(t)}
+	c.Server = module.Start(t, m, "/", must.Get(cache.New(c.store, s, handlers.Env{}))(t)(h))
+	return c
+}

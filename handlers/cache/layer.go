@@ -1,0 +1,333 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/rules"
+	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/rfc9111"
+	"github.com/lwango/lwango/loop"
+)
+
+// maxLooks is how many times a request looks for an answer, where others change what is kept
+// meanwhile. Then it goes past the cache.
+const maxLooks = 4
+
+// serve is the handler.
+func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
+	r := req.Layer()
+	method := req.Method()
+	at := l.store.at.Load()
+	if at == nil {
+		return l.next(req, resp)
+	}
+	if method != http.MethodGet && method != http.MethodHead {
+		return l.change(req, resp, at, method)
+	}
+	ask := rfc9111.ReadRequest(method, r)
+	if l.deaf {
+		ask.Ignore()
+	}
+	ask.Authorized = ask.Authorized || req.User() != "" // the application learns of the user
+	if ask.Guarded || l.leaves(req) {
+		return l.past(req, resp, rfc9111.ForwardBypass)
+	}
+	var space [usualKey]byte
+	key := l.appendKey(space[:0], req)
+	if len(key) > maxKey {
+		return l.past(req, resp, rfc9111.ForwardBypass)
+	}
+	// What is fresh is found and sent without a copy of the key.
+	if o, _ := l.find(at.Lookup(req.Thread, key), r); o != nil {
+		now := l.store.now(req)
+		if fresh := freshness(o, now); fresh.Use(&ask, now) == rfc9111.UseFresh {
+			return l.hit(req, resp, o, conn.CacheHit, now)
+		}
+	}
+	return l.miss(req, resp, at, bytes.Clone(key), &ask)
+}
+
+// miss answers a request for which there is nothing fresh.
+func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key []byte,
+	ask *rfc9111.Request) int {
+	r := req.Layer()
+	validated := false
+	for range maxLooks {
+		now := l.store.now(req)
+		seen := at.Lookup(req.Thread, key)
+		o, why := l.find(seen, r)
+		if o != nil {
+			fresh := freshness(o, now)
+			use := fresh.Use(ask, now)
+			switch {
+			case validated && (use == rfc9111.UseValidated || use == rfc9111.UseFresh):
+				return l.hit(req, resp, o, conn.CacheRevalidated, now)
+			case use == rfc9111.UseFresh:
+				return l.hit(req, resp, o, conn.CacheHit, now)
+			case use == rfc9111.UseStale:
+				return l.hit(req, resp, o, conn.CacheStale, now)
+			case use == rfc9111.UseWhile:
+				l.refresh(req, at, key, seen, o, ask)
+				return l.hit(req, resp, o, conn.CacheStale, now)
+			case use == rfc9111.UseNothing:
+				return http.StatusGatewayTimeout
+			}
+			if why = rfc9111.ForwardStale; fresh.TTL(now) > 0 && !fresh.Validate {
+				why = rfc9111.ForwardRequest
+			}
+		} else if ask.OnlyIfCached {
+			return http.StatusGatewayTimeout
+		}
+		if ask.Method == http.MethodHead {
+			return l.past(req, resp, why)
+		}
+		mark := l.mark(key, ask)
+		if o == nil && l.store.passes.has(mark, now) {
+			return l.past(req, resp, why)
+		}
+		status, again := l.fetch(req, resp, &fetch{at: at, key: key, mark: mark, seen: seen,
+			old: o, ask: *ask, why: why})
+		if again == nil {
+			return status
+		}
+		validated = validated || o != nil
+	}
+	return l.past(req, resp, rfc9111.ForwardMiss)
+}
+
+// leaves reports whether a GET or HEAD is none of the cache's affairs: it has a body, which an
+// application may look at; it would change the protocol; or the operator says so.
+func (l *layer) leaves(req *conn.Request) bool {
+	r := req.Layer()
+	if req.ContentLength() != 0 {
+		return true
+	}
+	if _, ok := r.HeaderView("Upgrade"); ok {
+		return true
+	}
+	return holds(l.bypass, r)
+}
+
+func holds(all []*rules.Match, q rules.Asked) bool {
+	for _, m := range all {
+		if m.Holds(q) {
+			return true
+		}
+	}
+	return false
+}
+
+// mark appends to a key what passes knows it by. Answers to requests with Authorization are often
+// not kept, whatever becomes of others.
+func (l *layer) mark(key []byte, ask *rfc9111.Request) []byte {
+	if ask.Authorized {
+		return append(key[:len(key):len(key)], "\nauthorized"...)
+	}
+	return key
+}
+
+// find returns the variant for a request, nil and the reason if there is none.
+func (l *layer) find(objects []*cachestore.Object, r conn.RequestLayer) (*cachestore.Object, rfc9111.Forward) {
+	for _, o := range objects {
+		if keptOf(o).fits(r) {
+			return o, 0
+		}
+	}
+	if len(objects) > 0 {
+		return nil, rfc9111.ForwardVaryMiss
+	}
+	return nil, rfc9111.ForwardURIMiss
+}
+
+// past has the handler answer the request itself.
+func (l *layer) past(req *conn.Request, resp *conn.Response, why rfc9111.Forward) int {
+	use := conn.CacheMiss
+	if why == rfc9111.ForwardBypass || why == rfc9111.ForwardMethod {
+		use = conn.CacheBypass
+	}
+	req.Layer().SetCache(use)
+	resp.Layer().BeforeHead(forwarded[why])
+	return l.next(req, resp)
+}
+
+// forwarded are hooks that say so in Cache-Status.
+var forwarded = func() (hooks [rfc9111.ForwardPartial + 1]conn.HeadHook) {
+	for why := range hooks {
+		s := rfc9111.CacheStatus{Cache: cacheName, Forward: rfc9111.Forward(why)}
+		text := string(s.Append(nil))
+		hooks[why] = func(_ *conn.Request, resp *conn.Response, _ int) { addStatus(resp, text) }
+	}
+	return hooks
+}()
+
+// addStatus adds this cache's member of Cache-Status behind those of caches nearer to the origin.
+func addStatus(resp *conn.Response, text string) {
+	h := resp.Header()
+	h.Del("Cache-Tag")
+	h.Del("Surrogate-Key")
+	h.Add("Cache-Status", text)
+}
+
+// change passes a request of another method on, and drops what is kept if the answer says that it is
+// not true any more (RFC 9111 section 4.4).
+func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, method string) int {
+	req.Layer().SetCache(conn.CacheBypass)
+	resp.Layer().BeforeHead(forwarded[rfc9111.ForwardMethod])
+	status := l.next(req, resp)
+	if status == 0 {
+		status = http.StatusOK
+	}
+	if !rfc9111.Invalidates(method, status) || l.key != nil {
+		return status
+	}
+	keys := [][]byte{l.appendKey(nil, req)}
+	scheme, target := "http", string(req.Layer().RawPathView())
+	if req.Secure() {
+		scheme = "https"
+	}
+	for _, name := range [...]string{"Location", "Content-Location"} {
+		if location := resp.Header().Get(name); location != "" {
+			if origin, ok := rfc9111.Target(scheme, req.Host(), target, location); ok {
+				keys = append(keys, l.appendOther(nil, req, origin))
+			}
+		}
+	}
+	for _, key := range keys {
+		purge(req, at, key)
+	}
+	return status
+}
+
+// purge drops what is kept for a key. With a folder, that waits for the disk.
+func purge(req *conn.Request, at *opened, key []byte) {
+	if at.folder == "" {
+		_, _ = at.Purge(cachestore.Purge{Key: key})
+		return
+	}
+	was := req.KeepWaiting(true)
+	defer req.KeepWaiting(was)
+	_ = req.Await(-1, func(context.Context) error {
+		_, err := at.Purge(cachestore.Purge{Key: key})
+		return err
+	})
+}
+
+// fetch is a request for what is not kept, or has to be validated.
+type fetch struct {
+	at        *opened
+	key, mark []byte
+	seen      []*cachestore.Object
+	old       *cachestore.Object
+	ask       rfc9111.Request
+	why       rfc9111.Forward
+}
+
+// fetch answers a request by what the handler, or another request's, brings. An error means that the
+// caller has to look again.
+func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status int, again error) {
+	r := req.Layer()
+	reader, to := q.at.Begin(q.key, q.seen, func(h *cachestore.Head) bool {
+		k := h.Parsed.(*kept)
+		return k.shared && k.fits(r)
+	})
+	if reader == nil {
+		return 0, cachestore.ErrAgain
+	}
+	var f *fill
+	var k *kept
+	var err error
+	if to != nil {
+		f = l.begin(req, to, q)
+		k, err = f.lead(req, resp)
+	} else {
+		var head *cachestore.Head
+		if head, err = reader.Head(req.Thread, l.lock); err == nil {
+			k = head.Parsed.(*kept)
+		}
+	}
+	switch {
+	case err == nil && (to != nil || k.shared && k.fits(r)):
+		return l.follow(req, resp, q, reader, k, f), nil
+	case err == nil: // it is for another one
+		_ = reader.Close()
+		return l.past(req, resp, q.why), nil
+	}
+	_ = reader.Close()
+	switch {
+	case errors.Is(err, loop.ErrClientGone):
+		if f != nil {
+			f.left()
+		}
+		return 0, nil
+	case err == cachestore.ErrAgain:
+		return 0, err
+	}
+	// The application has failed, or has not answered in time.
+	now := l.store.now(req)
+	if q.old != nil {
+		if fresh := freshness(q.old, now); fresh.IfError(&q.ask, now) {
+			return l.hit(req, resp, q.old, conn.CacheStale, now), nil
+		}
+	}
+	if f == nil {
+		return l.past(req, resp, q.why), nil
+	}
+	resp.Abort()
+	return 0, nil
+}
+
+// begin begins to fill.
+func (l *layer) begin(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
+	f := &fill{l: l, at: q.at, to: to, ask: q.ask, old: q.old, mark: append([]byte(nil), q.mark...),
+		keep: !holds(l.noStore, req.Layer())}
+	f.send(req)
+	return f
+}
+
+// lead waits for the head, as the request that has asked for it, and passes interim answers on.
+func (f *fill) lead(req *conn.Request, resp *conn.Response) (*kept, error) {
+	for {
+		_, err := req.AwaitAny(-1, f)
+		for _, i := range f.interims {
+			h := new(conn.Header)
+			for _, field := range i.fields {
+				h.Add(field.Name, field.Value)
+			}
+			_ = resp.Inform(i.status, h)
+		}
+		f.interims = nil
+		switch {
+		case err != nil:
+			f.leader = nil
+			return nil, err
+		case f.kept != nil && f.err == nil:
+			f.leader = nil
+			return f.kept, nil
+		case f.ended:
+			f.leader = nil
+			return nil, f.err
+		}
+		f.ready = false // no head yet
+	}
+}
+
+// refresh validates a stale answer beside the request that gets it, unless that is being done.
+func (l *layer) refresh(req *conn.Request, at *opened, key []byte, seen []*cachestore.Object,
+	o *cachestore.Object, ask *rfc9111.Request) {
+	r := req.Layer()
+	reader, to := at.Begin(key, seen, func(h *cachestore.Head) bool {
+		k := h.Parsed.(*kept)
+		return k.shared && k.fits(r)
+	})
+	if reader == nil {
+		return
+	}
+	_ = reader.Close()
+	if to != nil {
+		l.begin(req, to, &fetch{at: at, mark: l.mark(key, ask), old: o, ask: *ask})
+	}
+}

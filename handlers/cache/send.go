@@ -1,0 +1,283 @@
+package cache
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/compress"
+	"github.com/lwango/lwango/internal/byteranges"
+	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/rfc9111"
+)
+
+// hit answers with what is kept.
+func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object, use conn.CacheUse,
+	now time.Time) int {
+	body, inMemory := o.Body()
+	var file *cachestore.File
+	var off int64
+	if !inMemory && req.Method() == http.MethodGet {
+		var err error
+		if file, off, err = o.Open(req.Thread); err != nil {
+			return l.past(req, resp, rfc9111.ForwardMiss)
+		}
+	}
+	o.Hit()
+	k := keptOf(o)
+	req.Layer().SetCache(use)
+	t := k.texts(now)
+	h := resp.Header()
+	h.Grow(len(k.fields) + 2)
+	for i := range k.fields {
+		h.Add(k.fields[i].Name, k.fields[i].Value)
+	}
+	h.Add("Age", t.age)
+	h.Add("Cache-Status", t.status)
+	size := o.Size()
+	if !k.page(size) {
+		resp.Layer().Relay(k.status, k.reason)
+	}
+	status, part := k.status, http1.Range{Length: size}
+	if status == http.StatusOK {
+		status, part = l.choose(req, resp, k, size, inMemory)
+	}
+	switch {
+	case status == http.StatusNotModified, status == http.StatusRequestedRangeNotSatisfiable,
+		status == http.StatusPreconditionFailed:
+		if file != nil {
+			_ = file.Close()
+		}
+	case file != nil:
+		resp.SetBodyFile(file, off+part.Start, part.Length)
+	case !inMemory: // HEAD
+		h.Set("Content-Length", decimal(part.Length))
+	case part.Length < 0: // several ranges
+		l.parts(req, resp, k, body)
+	default:
+		resp.SetBody(body[part.Start:][:part.Length])
+		if status == http.StatusOK {
+			l.coded(req, resp, o, k, body)
+		}
+	}
+	return status
+}
+
+// choose evaluates the conditions and the range of a request for an answer of size bytes, of which
+// the head has been set. A length of -1 of the range stands for several ones.
+func (l *layer) choose(req *conn.Request, resp *conn.Response, k *kept, size int64,
+	several bool) (status int, part http1.Range) {
+	r := req.Layer()
+	part = http1.Range{Length: size}
+	_, none := r.HeaderView("If-None-Match")
+	_, since := r.HeaderView("If-Modified-Since")
+	_, ranged := r.HeaderView("Range")
+	if !none && !since && !ranged {
+		return http.StatusOK, part
+	}
+	h := req.Header()
+	v := http1.Validators{ETag: k.etag, Modified: k.modified, Dated: k.modified != 0}
+	if none || since {
+		if status := http1.Precondition(r, v, true); status != 0 {
+			resp.Layer().Relay(status, "")
+			return status, part
+		}
+	}
+	if !ranged || req.Method() != http.MethodGet || size < 0 {
+		return http.StatusOK, part
+	}
+	values := h.Values("Range")
+	hooks, _ := resp.Layer().Hooks()
+	if len(values) != 1 || !http1.RangeApplies(r, v, l.store.now(req), hooks > 0) {
+		return http.StatusOK, part
+	}
+	ranges, err := http1.ParseRange(values[0], size)
+	switch {
+	case err == http1.ErrRangeUnsatisfiable:
+		status = http.StatusRequestedRangeNotSatisfiable
+		for _, name := range [...]string{"Content-Type", "Content-Encoding", "Content-Language", "Last-Modified"} {
+			resp.Header().Del(name)
+		}
+		resp.Header().Set("Content-Range", byteranges.ContentRange(http1.Range{}, size))
+	case err != nil, len(ranges) > 1 && (!several || resp.Header().Has("Content-Encoding")):
+		return http.StatusOK, part
+	case len(ranges) > 1:
+		status, part.Length = http.StatusPartialContent, -1
+	default:
+		status, part = http.StatusPartialContent, ranges[0]
+		resp.Header().Set("Content-Range", byteranges.ContentRange(part, size))
+	}
+	resp.Layer().Relay(status, "")
+	return status, part
+}
+
+// parts answers with several ranges.
+func (l *layer) parts(req *conn.Request, resp *conn.Response, k *kept, body []byte) {
+	ranges, err := http1.ParseRange(req.Header().Get("Range"), int64(len(body)))
+	if err != nil {
+		return // choose has parsed it
+	}
+	b, boundary, length := byteranges.New(bytes.NewReader(body), ranges, k.contentType, int64(len(body)))
+	resp.Header().Set("Content-Type", "multipart/byteranges; boundary="+boundary)
+	resp.SetBodyReader(b, length)
+}
+
+// coded gives the body in the coding that the client is going to get it in, if that is kept. If it
+// is not, this answer is encoded while it is sent, and the coded form is made beside it, once.
+func (l *layer) coded(req *conn.Request, resp *conn.Response, o *cachestore.Object, k *kept, body []byte) {
+	p := l.coding
+	if p == nil || k.asItIs || !p.Worth(int64(len(body)), k.contentType) {
+		return
+	}
+	c := compress.Choose(req, p.Order, k.contentType)
+	if c == coding.Identity {
+		return
+	}
+	form := int(c) - int(coding.Identity) - 1
+	if form < 0 || form >= cachestore.Forms {
+		return
+	}
+	b, mine := o.Form(form)
+	if b != nil {
+		resp.Layer().SetEncoded(c.String(), b)
+		return
+	}
+	if mine {
+		level := p.Level
+		req.Loop().StartGoroutine(func() { o.SetForm(form, encode(c, level, body)) })
+	}
+}
+
+// encode returns body in a coding, nil if that is no shorter.
+func encode(c coding.Coding, level int, body []byte) []byte {
+	e := coding.NewEncoder(c, level)
+	if e == nil {
+		return nil
+	}
+	defer e.Release()
+	var out bytes.Buffer
+	e.Begin(&out)
+	const piece = 16 << 10
+	for rest := body; len(rest) > 0; {
+		n := min(piece, len(rest))
+		if _, err := e.Write(rest[:n]); err != nil {
+			return nil
+		}
+		rest = rest[n:]
+	}
+	if e.Close() != nil || out.Len() >= len(body) {
+		return nil
+	}
+	return bytes.Clone(out.Bytes())
+}
+
+// follow answers with what comes.
+func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader, k *kept,
+	f *fill) int {
+	s := rfc9111.CacheStatus{Cache: cacheName, Forward: q.why, Stored: k.shared, Collapsed: f == nil}
+	use := conn.CacheCollapsed
+	fields := k.fields
+	if f != nil {
+		fields = f.fields
+		use = conn.CacheMiss
+		if q.old != nil {
+			use = conn.CacheExpired
+		}
+		req.Layer().TookUpstream(f.errand)
+	}
+	req.Layer().SetCache(use)
+	h := resp.Header()
+	h.Grow(len(fields) + 1)
+	for _, field := range fields {
+		h.Add(field.Name, field.Value)
+	}
+	h.Add("Cache-Status", string(s.Append(nil)))
+	size := reader.Length()
+	if !k.page(size) {
+		resp.Layer().Relay(k.status, k.reason)
+	}
+	if f != nil && f.object != nil && k.status != http.StatusOK || size == 0 {
+		_ = reader.Close()
+		if f != nil && f.object != nil {
+			if b, ok := f.object.Body(); ok && len(b) > 0 {
+				resp.SetBody(b)
+			}
+		}
+		return k.status
+	}
+	status, part := k.status, http1.Range{Length: size}
+	if status == http.StatusOK {
+		status, part = l.choose(req, resp, k, size, false)
+	}
+	switch status {
+	case http.StatusNotModified, http.StatusRequestedRangeNotSatisfiable, http.StatusPreconditionFailed:
+		_ = reader.Close()
+		return status
+	}
+	if f != nil && f.object != nil { // it is all there
+		if body, ok := f.object.Body(); ok {
+			_ = reader.Close()
+			resp.SetBody(body[part.Start:][:part.Length])
+			if status == http.StatusOK {
+				l.coded(req, resp, f.object, k, body)
+			}
+			return status
+		}
+	}
+	reader.Bind(req.Thread, -1)
+	b := &body{r: reader, fill: k.fill, skip: part.Start, left: part.Length}
+	if f != nil {
+		b.resp = resp
+	}
+	resp.SetBodyReader(b, part.Length)
+	return status
+}
+
+// body reads an answer that comes, or a part of it.
+type body struct {
+	r    *cachestore.Reader
+	fill *fill
+	resp *conn.Response // that gets the trailer, nil: none does
+	skip int64          // bytes in front of the part
+	left int64          // of the part; -1: unknown
+	done bool           // all was read
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	for b.skip > 0 {
+		n, err := b.r.Read(p[:min(int64(len(p)), b.skip)])
+		b.skip -= int64(n)
+		if err != nil {
+			return 0, err
+		}
+	}
+	n, err := b.r.Read(p)
+	if b.left >= 0 {
+		n = int(min(int64(n), b.left))
+		b.left -= int64(n)
+	}
+	b.done = b.done || b.left == 0 || err == io.EOF
+	if err == io.EOF && b.resp != nil {
+		for _, f := range b.fill.trailer {
+			b.resp.AddTrailer(f.Name, f.Value)
+		}
+	}
+	return n, err
+}
+
+// Close implements io.Closer. A client that has not got all has left.
+func (b *body) Close() error {
+	err := b.r.Close()
+	if !b.done && b.left != 0 {
+		b.fill.left()
+	}
+	return err
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,128 @@
+package cache
+
+import (
+	"hash/maphash"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/cachestore"
+)
+
+// Options are those of a Store. Sizes are in bytes.
+type Options struct {
+	Memory    int64  // for what is in memory
+	Folder    string // for large answers, which are there after a restart; empty: all is in memory
+	Disk      int64  // for what is in that folder
+	MaxObject int64  // the largest body that is kept; 0: an eighth of the place for it
+
+	Logger *slog.Logger // nil: slog.Default()
+}
+
+// splitAt is how long bodies are that are on disk, where there is a folder.
+const splitAt = 64 << 10
+
+// store returns the options of what is below.
+func (o Options) store() cachestore.Options {
+	return cachestore.Options{Memory: o.Memory, MaxObject: o.MaxObject, Folder: o.Folder, Disk: o.Disk,
+		Split: splitAt, Wait: true, Parse: parse, Logger: o.Logger}
+}
+
+// Store is what layers keep answers in: any number of layers, on all loops. As long as it is not
+// open, layers pass all requests on. Any goroutine may call its methods.
+type Store struct {
+	at     atomic.Pointer[opened]
+	passes passes
+	skew   atomic.Int64 // nanoseconds by which tests put the clock forward
+}
+
+// opened is a Store's place.
+type opened struct {
+	*cachestore.Store
+	folder string
+}
+
+// NewStore makes a store that is not open.
+func NewStore() *Store { return &Store{passes: passes{seed: maphash.MakeSeed()}} }
+
+// Open makes an open store.
+func Open(o Options) (*Store, error) {
+	s := NewStore()
+	return s, s.Configure(o)
+}
+
+// Configure opens the store or, if it is open, changes its options; what is kept stays as far as
+// there is room. With another folder it begins anew. The error is that of the folder; then the
+// store is as it was. One goroutine at a time calls Configure and Close.
+func (s *Store) Configure(o Options) error {
+	was := s.at.Load()
+	if was != nil && was.folder == o.Folder {
+		was.Store.Configure(o.store())
+		return nil
+	}
+	at, err := cachestore.New(o.store())
+	if err != nil {
+		return err
+	}
+	s.at.Store(&opened{at, o.Folder})
+	if was != nil {
+		was.Store.Close()
+	}
+	return nil
+}
+
+// Close closes the store.
+func (s *Store) Close() {
+	if was := s.at.Swap(nil); was != nil {
+		was.Store.Close()
+	}
+}
+
+// now returns the time, as the request's loop has it.
+func (s *Store) now(req *conn.Request) time.Time {
+	return req.Thread.Loop().Time().Add(time.Duration(s.skew.Load()))
+}
+
+// passes remembers keys whose answers were not kept: until the mark is over, requests for them do
+// not wait for each other. A mark that is lost, or another key's, costs or spares a wait, no more.
+type passes struct {
+	seed  maphash.Seed
+	slots [1 << 12]atomic.Uint64 // 40 bits of the hash, and the end in Unix seconds, modulo 1<<24
+}
+
+// Marks last passLong if the answer says that it is for nobody else, and else passShort: an error
+// may be over in a moment.
+const (
+	passLong  = 30 * time.Second
+	passShort = time.Second
+)
+
+const secondBits = 24
+
+func (p *passes) slot(key []byte) (*atomic.Uint64, uint64) {
+	h := maphash.Bytes(p.seed, key)
+	return &p.slots[h%uint64(len(p.slots))], h >> secondBits << secondBits
+}
+
+func (p *passes) add(key []byte, now time.Time, d time.Duration) {
+	slot, tag := p.slot(key)
+	slot.Store(tag | uint64(now.Add(d).Unix())&(1<<secondBits-1))
+}
+
+func (p *passes) remove(key []byte) {
+	slot, tag := p.slot(key)
+	if v := slot.Load(); v>>secondBits<<secondBits == tag {
+		slot.CompareAndSwap(v, 0)
+	}
+}
+
+func (p *passes) has(key []byte, now time.Time) bool {
+	slot, tag := p.slot(key)
+	v := slot.Load()
+	if v == 0 || v>>secondBits<<secondBits != tag {
+		return false
+	}
+	left := (v - uint64(now.Unix())) & (1<<secondBits - 1)
+	return left > 0 && left <= uint64(passLong/time.Second)
+}

@@ -1,0 +1,68 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/settings"
+)
+
+// Cache is the value of `cache` in a site or a route: a table, true or false. A table stands for true.
+type Cache struct {
+	Table settings.Table `toml:",table"`
+	On    *bool          `toml:",switch"`
+
+	cache.Settings `toml:",inline"`
+}
+
+// CacheStore is [cache]: where the answers are that routes keep.
+type CacheStore struct {
+	Table settings.Table `toml:",table"`
+	// Memory is for answers in memory.
+	Memory handlers.Size `toml:"memory" min:"1MiB" max:"1TiB" default:"64MiB"`
+	// Disk is a folder for large answers, which are there after a restart; without it, all are in
+	// memory.
+	Disk string `toml:"disk"`
+	// DiskSize is for answers on disk.
+	DiskSize handlers.Size `toml:"disk_size" min:"1MiB" max:"1PiB" default:"1GiB"`
+	// MaxObject is the largest answer that is kept; 0B: an eighth of the place for it.
+	MaxObject handlers.Size `toml:"max_object" min:"0B" max:"1TiB"`
+}
+
+// cacheOptions returns those of the store.
+func (c *Config) cacheOptions() cache.Options {
+	s := &c.CacheStore
+	o := cache.Options{Memory: int64(s.Memory), MaxObject: int64(s.MaxObject), Logger: c.logger}
+	if s.Disk != "" {
+		o.Folder, o.Disk = confpath.Join(c.Dir, s.Disk), int64(s.DiskSize)
+	}
+	return o
+}
+
+// uncached are the modules whose answers a site's `cache` is not about: they are quick by themselves.
+// A route's own is.
+var uncached = []string{"serve_files", "redirect", "response", "status"}
+
+// cached puts the cache around the handler of a route, if the route or its site has one.
+func (c *Config) cached(s Source, site *Site, r *Route, h conn.Handler, env handlers.Env) conn.Handler {
+	in := r.Around.Cache
+	if in == nil && !slices.Contains(uncached, r.Module) {
+		in = site.Around.Cache
+	}
+	if in == nil || in.On != nil && !*in.On {
+		return h
+	}
+	c.caches = true
+	if s.Cache == nil { // nothing is going to be served
+		s.Cache = cache.NewStore()
+	}
+	m, err := cache.New(s.Cache, in.Settings, env)
+	if err != nil {
+		reportAt(in.Table, "", err)
+		return h
+	}
+	return m(h)
+}
