@@ -34,8 +34,10 @@ type disk struct {
 
 	ready  atomic.Bool // the folder is this process's
 	closed atomic.Bool
-	heads  sync.RWMutex // a head is read, or written anew
+	left   chan struct{} // closed once the lock is given back
+	heads  sync.RWMutex  // a head is read, or written anew
 	serial atomic.Uint64
+	count  atomic.Uint64 // how often the folder was opened
 
 	writing sync.Mutex // held while the file purges is written
 	marks   *os.File   // nil: the folder is another process's still
@@ -48,6 +50,7 @@ type disk struct {
 	workers int
 	shelf   []*file // that are open, the first of them for the longest time
 	warned  time.Time
+	slow    time.Time // a thread has waited in vain
 	renewed time.Time
 }
 
@@ -84,14 +87,9 @@ func (d *disk) work() {
 		d.mu.Lock()
 	}
 	d.jobs = nil
-	d.workers--
-}
-
-// busy reports whether there is so much to do already that the disk must be slow.
-func (d *disk) busy() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.jobs) > maxJobs
+	if d.workers--; d.workers == 0 && d.closed.Load() {
+		d.leave()
+	}
 }
 
 func (d *disk) openRoot() *os.Root {
@@ -103,7 +101,7 @@ func (d *disk) openRoot() *os.Root {
 // useFolder opens a folder, and makes it if need be. It takes the folder's lock, unless another
 // process has it and wait is set.
 func (s *Store) useFolder(path string, wait bool) error {
-	d := &disk{store: s, path: path}
+	d := &disk{store: s, path: path, left: make(chan struct{})}
 	s.disk = d
 	switch err := d.attach(); {
 	case err == nil:
@@ -239,6 +237,7 @@ func (d *disk) begin(root *os.Root, lock *os.File, count uint64) error {
 	p := &s.purges
 	mine := p.list() // since this process began, while it had no folder
 	p.seq = max(p.seq, count<<32)
+	d.count.Store(count)
 	for _, m := range list {
 		p.add(m)
 	}
@@ -289,14 +288,31 @@ func (d *disk) retry() {
 	}
 }
 
-// close leaves the folder to other processes.
+// close leaves the folder to other processes, once the workers have done what there is to do. It
+// waits for that, but not for long.
 func (d *disk) close() {
 	d.closed.Store(true)
 	d.ready.Store(false)
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.lock != nil {
-		d.lock.Close()
+	if d.workers == 0 {
+		d.leave()
+	}
+	d.mu.Unlock()
+	select {
+	case <-d.left:
+	case <-time.After(slowDisk):
+	}
+}
+
+// leave gives the lock back, once. The caller holds d.mu.
+func (d *disk) leave() {
+	select {
+	case <-d.left:
+	default:
+		if d.lock != nil {
+			d.lock.Close()
+		}
+		close(d.left)
 	}
 }
 
@@ -340,7 +356,7 @@ func (d *disk) lost(f *file, err error) {
 
 // create makes a file that is not published yet.
 func (d *disk) create() (name string, f *os.File, err error) {
-	name = fmt.Sprintf("new/%x", d.serial.Add(1))
+	name = fmt.Sprintf("new/%x-%x", d.count.Load(), d.serial.Add(1))
 	for try := range 3 {
 		root := d.openRoot()
 		f, err = root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)

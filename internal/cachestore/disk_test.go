@@ -240,7 +240,11 @@ func TestReaders(t *testing.T) {
 			}
 		})
 	}
+	begun := time.Now()
 	run(t, 2, fs...)
+	if d := time.Since(begun); d > cachestore.SlowDisk && !race.Enabled {
+		t.Errorf("it took %v: the fill waits although there is room", d)
+	}
 	settle(t, s)
 	s.Check()
 }

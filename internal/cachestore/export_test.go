@@ -1,7 +1,10 @@
 package cachestore
 
-// MaxMarks is for tests.
-const MaxMarks = maxMarks
+// Names for tests.
+const (
+	MaxMarks = maxMarks
+	SlowDisk = slowDisk
+)
 
 // Marks returns how many purges are remembered.
 func (s *Store) Marks() int {
@@ -99,4 +102,13 @@ func (s *Store) Unshelve() {
 	for len(s.disk.shelf) > 0 {
 		s.disk.unshelve(s.disk.shelf[0])
 	}
+}
+
+// Stall has all workers hang until goOn is called.
+func (s *Store) Stall() (goOn func()) {
+	stop := make(chan struct{})
+	for range maxWorkers {
+		s.disk.do(func() { <-stop })
+	}
+	return func() { close(stop) }
 }

@@ -24,6 +24,7 @@ type file struct {
 	// Guarded by disk.mu.
 	shared   *File // nil: it is not open
 	opening  *loop.Promise[struct{}]
+	used     bool // it was, since it came to the shelf's end
 	verified bool // the body was read, or written, in this process
 }
 
@@ -71,8 +72,33 @@ func (f *File) acquire() bool {
 }
 
 // diskWait is how long a thread waits for heads or a file at most. A disk that is slower than that is
-// as good as none.
-const diskWait = 5 * time.Second
+// as good as none, for slowFor.
+const (
+	diskWait = 2 * time.Second
+	slowFor  = 10 * time.Second
+)
+
+// usable reports whether the disk is there, and quick enough.
+func (d *disk) usable() bool {
+	if !d.ready.Load() {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	since := time.Since(d.slow)
+	return len(d.jobs) <= maxJobs && (since < 0 || since > slowFor)
+}
+
+// late notes that a thread has waited for the disk in vain, if that is what the error says.
+func (d *disk) late(err error) {
+	if err != loop.ErrDeadlineExceeded {
+		return
+	}
+	d.mu.Lock()
+	d.slow = time.Now()
+	d.mu.Unlock()
+	d.failed("wait", err)
+}
 
 // open is Object.Open.
 func (d *disk) open(t *loop.Thread, f *file) (*File, error) {
@@ -81,6 +107,7 @@ func (d *disk) open(t *loop.Thread, f *file) (*File, error) {
 		d.mu.Lock()
 		if f.shared != nil && f.shared.acquire() {
 			defer d.mu.Unlock()
+			f.used = true
 			return f.shared, nil
 		}
 		p := f.opening
@@ -91,6 +118,7 @@ func (d *disk) open(t *loop.Thread, f *file) (*File, error) {
 		}
 		d.mu.Unlock()
 		if _, err := p.Await(t, diskWait); err != nil {
+			d.late(err)
 			return nil, err
 		}
 	}
@@ -131,8 +159,14 @@ func (d *disk) shelve(f *file, open *File) {
 	open.refs.Add(1)
 	f.shared = open
 	d.shelf = append(d.shelf, f)
-	if len(d.shelf) > maxShelf {
-		d.unshelve(d.shelf[0])
+	for len(d.shelf) > maxShelf {
+		first := d.shelf[0]
+		if !first.used {
+			d.unshelve(first)
+			return
+		}
+		first.used = false
+		d.shelf = append(d.shelf[1:], first)
 	}
 }
 

@@ -284,7 +284,7 @@ func (f *Fill) makeRoom(t *loop.Thread, patience time.Duration) error {
 		switch {
 		case err == nil:
 		case err == loop.ErrDeadlineExceeded && kept:
-			f.store.failed.Add(1)
+			f.store.disk.late(err)
 			f.Keep(false)
 		case err == loop.ErrDeadlineExceeded && wait >= 0:
 			f.cutSlow()

@@ -24,6 +24,9 @@ func (s *Store) addFile(e *entry, f *file) {
 	f.in.cost = blocks(f.total)
 	s.memory.used += fileCost
 	s.files.add(f)
+	for (s.files.small.n+s.files.main.n)*fileCost > s.memory.limit/2 {
+		s.files.step() // a large disk of small files must not take all memory
+	}
 	s.memory.shrink()
 }
 
@@ -88,7 +91,7 @@ func (s *Store) warm(t *loop.Thread, e *entry) {
 	}
 	l := m.load
 	if l == nil {
-		if d.busy() || s.closed {
+		if !d.usable() || s.closed {
 			s.mu.Unlock()
 			return
 		}
@@ -109,7 +112,8 @@ func (s *Store) warm(t *loop.Thread, e *entry) {
 		})
 	}
 	s.mu.Unlock()
-	_, _ = l.done.Await(t, diskWait)
+	_, err := l.done.Await(t, diskWait)
+	d.late(err)
 }
 
 // loadAll reads the heads of an entry's files, on a worker or another goroutine beside the loops.
@@ -128,7 +132,6 @@ func (s *Store) loadAll(e *entry) {
 			names = append(names, f.name())
 		}
 	}
-	m.cold.Store(false)
 	s.mu.Unlock()
 	for i, f := range cold {
 		r, err := s.readFile(names[i])
@@ -144,6 +147,9 @@ func (s *Store) loadAll(e *entry) {
 		}
 		s.loaded(f, r)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.cold.Store(slices.ContainsFunc(m.files, func(f *file) bool { return f.object == nil }))
 }
 
 func (s *Store) readFile(name string) (*record, error) {

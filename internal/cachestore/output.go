@@ -30,7 +30,7 @@ const slowDisk = 2 * time.Second
 func (f *Fill) toDisk() bool {
 	s := f.store
 	d := s.disk
-	if d == nil || !d.ready.Load() || d.busy() {
+	if d == nil || !d.usable() {
 		return false
 	}
 	o := &output{record: record{head: *f.head.Load(), key: f.entry.key, seen: f.since}}
@@ -88,7 +88,6 @@ func (f *Fill) output() {
 			}
 			return
 		}
-		f.wakeWriter()
 		f.mu.Unlock()
 		f.release(n)
 		var err error
@@ -153,6 +152,7 @@ func (f *Fill) writeOut(at int64, pieces [][]byte) error {
 		crc := crc32.Update(o.crc, castagnoli, p)
 		f.mu.Lock()
 		o.crc, o.written = crc, at
+		f.wakeWriter()
 		f.mu.Unlock()
 	}
 	return nil
@@ -271,36 +271,38 @@ func (r *Reader) fromFile(o *File, p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// rewrite writes the head of an object anew, on a worker, after a 304.
-func (s *Store) rewrite(f *file) {
+// rewrite has a worker write the head of an object anew, after a 304.
+func (s *Store) rewrite(f *file) { s.disk.do(func() { s.rewriteNow(f) }) }
+
+// rewriteNow writes the head of an object anew. If there is no room for it, the old one stays: after a
+// restart, the object is validated once more.
+func (s *Store) rewriteNow(f *file) {
 	d := s.disk
-	d.do(func() {
-		d.heads.Lock()
-		defer d.heads.Unlock()
-		s.mu.Lock()
-		o := f.object
-		if o == nil || f.in.in == nowhere {
-			s.mu.Unlock()
-			return
-		}
-		name := f.name()
-		fresh := record{head: o.head, key: o.entry.key, stale: o.stale.Load(), seen: o.seen.Load()}
+	d.heads.Lock()
+	defer d.heads.Unlock()
+	s.mu.Lock()
+	o := f.object
+	if o == nil || f.in.in == nowhere {
 		s.mu.Unlock()
-		file, err := d.openRoot().OpenFile(name, os.O_RDWR, 0)
-		if err != nil {
-			return // it was evicted
-		}
-		defer file.Close()
-		b := make([]byte, fixedHead)
-		if _, err := file.ReadAt(b, 0); err != nil {
-			return
-		}
-		fresh.sameBody(b)
-		if b, err = fresh.encode(); err != nil {
-			return // there is no room: after a restart it is validated once more
-		}
-		if _, err = file.WriteAt(b, 0); err != nil {
-			d.failed("write", err)
-		}
-	})
+		return
+	}
+	name := f.name()
+	fresh := record{head: o.head, key: o.entry.key, stale: o.stale.Load(), seen: o.seen.Load()}
+	s.mu.Unlock()
+	file, err := d.openRoot().OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return // it was evicted
+	}
+	defer file.Close()
+	b := make([]byte, fixedHead)
+	if _, err := file.ReadAt(b, 0); err != nil {
+		return
+	}
+	fresh.sameBody(b)
+	if b, err = fresh.encode(); err != nil {
+		return
+	}
+	if _, err = file.WriteAt(b, 0); err != nil {
+		d.failed("write", err)
+	}
 }

@@ -110,10 +110,10 @@ func (s *Store) Configure(o Options) {
 	s.set(o)
 }
 
-// Close leaves the folder to others. What is being sent is sent; nothing more is found or kept.
+// Close leaves the folder to others, and waits for that, some seconds at most. What is being sent is
+// sent; nothing more is found or kept.
 func (s *Store) Close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
 	for f := range s.filling {
 		f.mu.Lock()
@@ -124,6 +124,7 @@ func (s *Store) Close() {
 	for i := range s.table.buckets {
 		s.table.buckets[i].Store(nil)
 	}
+	s.mu.Unlock()
 	if s.disk != nil {
 		s.disk.close()
 	}

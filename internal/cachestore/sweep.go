@@ -14,16 +14,18 @@ func (s *Store) sweep() {
 			deep := s.disk != nil && s.disk.ready.Load() && !s.scanning && s.purges.many()
 			s.mu.Unlock()
 			s.walk(until, deep)
-			s.mu.Lock()
 			if s.disk == nil || deep {
+				s.mu.Lock()
 				s.settle(until)
+				s.mu.Unlock()
 			}
-			more := s.purges.now != until
-			s.purges.sweeping = more
-			s.mu.Unlock()
 			if deep {
 				s.disk.compact()
 			}
+			s.mu.Lock()
+			more := s.purges.now != until
+			s.purges.sweeping = more
+			s.mu.Unlock()
 			if !more {
 				return
 			}
@@ -36,10 +38,14 @@ func (s *Store) sweep() {
 func (s *Store) walk(until uint64, deep bool) {
 	for i := range s.table.buckets {
 		for e := s.table.buckets[i].Load(); e != nil; e = e.next.Load() {
-			if m := e.more.Load(); m != nil && m.cold.Load() {
-				if deep {
-					s.loadAll(e)
-				}
+			m := e.more.Load()
+			switch {
+			case m != nil && deep:
+				s.loadAll(e)
+				s.examine(e)
+				s.rewriteStale(e)
+				continue
+			case m != nil && m.cold.Load():
 				s.examine(e)
 				continue
 			}
@@ -50,6 +56,23 @@ func (s *Store) walk(until uint64, deep bool) {
 				}
 			}
 		}
+	}
+}
+
+// rewriteStale writes down which objects of an entry are stale, before it is forgotten why.
+func (s *Store) rewriteStale(e *entry) {
+	s.mu.Lock()
+	var stale []*file
+	if m := e.more.Load(); m != nil {
+		for _, f := range m.files {
+			if f.object != nil && f.object.stale.Load() {
+				stale = append(stale, f)
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, f := range stale {
+		s.rewriteNow(f)
 	}
 }
 
