@@ -56,17 +56,20 @@ type interim struct {
 	fields []conn.Field
 }
 
+// capability tells an application that its Surrogate-Control is read.
+var capability = []conn.Field{{Name: "Surrogate-Capability", Value: rfc9111.Capability}}
+
 // send has the handler answer.
 func (f *fill) send(req *conn.Request) {
 	f.asked = f.l.store.now(req)
-	var extra []conn.Field
+	extra := capability
 	if f.old != nil {
 		k := keptOf(f.old)
 		if k.etag != "" {
-			extra = append(extra, conn.Field{Name: "If-None-Match", Value: k.etag})
+			extra = append(extra[:len(extra):len(extra)], conn.Field{Name: "If-None-Match", Value: k.etag})
 		}
 		if k.modified != 0 {
-			extra = append(extra, conn.Field{Name: "If-Modified-Since",
+			extra = append(extra[:len(extra):len(extra)], conn.Field{Name: "If-Modified-Since",
 				Value: string(http1.AppendDate(nil, time.Unix(k.modified, 0)))})
 		}
 	}

@@ -28,6 +28,7 @@ type kept struct {
 	contentType string
 	etag        string
 	modified    int64 // Unix seconds; 0: unknown
+	date        int64 // likewise, of Date
 	asItIs      bool  // no coding is applied to it
 
 	shared bool  // the answer is for others, too
@@ -144,9 +145,14 @@ func parse(h *cachestore.Head) {
 func (k *kept) look() {
 	for _, f := range k.fields {
 		switch len(f.Name) {
-		case len("ETag"):
-			if ascii.EqualFold(f.Name, "ETag") && http1.ValidETag(f.Value) {
+		case len("ETag"): // and Date
+			switch {
+			case ascii.EqualFold(f.Name, "ETag") && http1.ValidETag(f.Value):
 				k.etag = f.Value
+			case ascii.EqualFold(f.Name, "Date"):
+				if t, err := http1.ParseDate(f.Value); err == nil {
+					k.date = t.Unix()
+				}
 			}
 		case len("Content-Type"):
 			if ascii.EqualFold(f.Name, "Content-Type") {

@@ -83,7 +83,11 @@ func (l *layer) choose(req *conn.Request, resp *conn.Response, k *kept, size int
 	h := req.Header()
 	v := http1.Validators{ETag: k.etag, Modified: k.modified, Dated: k.modified != 0}
 	if none || since {
-		if status := http1.Precondition(r, v, true); status != 0 {
+		state := v
+		if !v.Dated { // it was changed before its Date (RFC 9111 section 4.3.2)
+			state.Modified, state.Dated = k.date, k.date != 0
+		}
+		if status := http1.Precondition(r, state, true); status != 0 {
 			resp.Layer().Relay(status, "")
 			return status, part
 		}

@@ -135,17 +135,3 @@ func TestCacheStatus(t *testing.T) {
 		}
 	}
 }
-
-// TestValidators is about RFC 9111 section 4.3.2: an answer without Last-Modified.
-func TestValidators(t *testing.T) {
-	r := response(200, date+"\nETag: \"a\"")
-	if v := r.Validators(false); v.ETag != `"a"` || !v.Dated || v.Modified != now.Unix() {
-		t.Errorf("for If-Modified-Since: %+v", v)
-	}
-	if v := r.Validators(true); v.ETag != `"a"` || v.Dated {
-		t.Errorf("for If-Range: %+v", v)
-	}
-	if r = response(200, ""); r.Validators(false).Dated {
-		t.Error("no dates at all")
-	}
-}

@@ -214,14 +214,3 @@ func age(value string) (d time.Duration) {
 	})
 	return d
 }
-
-// Validators are what conditions of requests for the kept answer are compared with. For a Range
-// with If-Range, ranges is true. For the other conditions, an answer without Last-Modified was
-// changed before its Date at the latest (RFC 9111 section 4.3.2).
-func (r *Response) Validators(ranges bool) http1.Validators {
-	v := http1.Validators{ETag: r.ETag, Modified: r.LastModified, Dated: r.LastModified != 0}
-	if !v.Dated && !ranges {
-		v.Modified, v.Dated = r.Date, r.Date != 0
-	}
-	return v
-}
