@@ -1,12 +1,15 @@
 package cache_test
 
 import (
+	"io"
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/cachestore"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -39,4 +42,20 @@ func start(t testing.TB, m modes.Mode, s cache.Settings, h conn.Handler) *cached
 	c := &cached{store: open(t)}
 	c.Server = module.Start(t, m, "/", must.Get(cache.New(c.store, s, handlers.Env{}))(t)(h))
 	return c
+}
+
+// stats are the store's.
+func (c *cached) stats() cachestore.Stats { return c.store.Stats() }
+
+// client reads answers that may be cut.
+type client struct{ *server.Client }
+
+// read returns the body of an answer, and the error of a cut one.
+func (c *client) read() (string, error) {
+	resp, err := http.ReadResponse(c.R, nil)
+	if err != nil {
+		return "", err
+	}
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
 }

@@ -202,16 +202,14 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	}
 	h.Add("Cache-Status", string(s.Append(nil)))
 	size := reader.Length()
+	if f != nil && f.object != nil {
+		size = f.object.Size()
+	}
 	if !k.page(size) {
 		resp.Layer().Relay(k.status, k.reason)
 	}
-	if f != nil && f.object != nil && k.status != http.StatusOK || size == 0 {
+	if size == 0 && k.status != http.StatusOK {
 		_ = reader.Close()
-		if f != nil && f.object != nil {
-			if b, ok := f.object.Body(); ok && len(b) > 0 {
-				resp.SetBody(b)
-			}
-		}
 		return k.status
 	}
 	status, part := k.status, http1.Range{Length: size}
