@@ -202,7 +202,8 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	}
 	h.Add("Cache-Status", string(s.Append(nil)))
 	size := reader.Length()
-	if f != nil && f.object != nil {
+	complete := f != nil && f.object != nil && len(f.trailer) == 0
+	if complete {
 		size = f.object.Size()
 	}
 	if !k.page(size) {
@@ -221,7 +222,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 		_ = reader.Close()
 		return status
 	}
-	if f != nil && f.object != nil { // it is all there
+	if complete {
 		if body, ok := f.object.Body(); ok {
 			_ = reader.Close()
 			resp.SetBody(body[part.Start:][:part.Length])
