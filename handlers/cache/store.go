@@ -29,6 +29,13 @@ func (o Options) store() cachestore.Options {
 		Split: splitAt, Wait: true, Parse: parse, Logger: o.Logger}
 }
 
+// Descriptors is how many a store with a folder holds between requests, at most.
+const Descriptors = cachestore.Descriptors
+
+// CheckFolder tells why a folder cannot be the one of a store; nil: it can, or only the attempt will
+// tell.
+func CheckFolder(folder string) error { return cachestore.CheckFolder(folder) }
+
 // Store is what layers keep answers in: any number of layers, on all loops. As long as it is not
 // open, layers pass all requests on. Any goroutine may call its methods.
 type Store struct {

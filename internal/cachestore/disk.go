@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -126,9 +127,38 @@ func (d *disk) hashBy() {
 	d.k1 = binary.LittleEndian.Uint64(d.seed[8:])
 }
 
+// CheckFolder tells why a folder that exists cannot be the one of a store: it cannot be written to,
+// or has files of others. A store removes what it does not know.
+func CheckFolder(folder string) error {
+	if err := unix.Faccessat(unix.AT_FDCWD, folder, unix.R_OK|unix.W_OK|unix.X_OK,
+		unix.AT_EACCESS); err != nil {
+		return &fs.PathError{Op: "open", Path: folder, Err: err}
+	}
+	state, err := os.ReadFile(filepath.Join(folder, "state"))
+	switch {
+	case err == nil && len(state) >= len(magic) && string(state[:6]) == magic[:6]:
+		return nil // a version's own
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	names, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, x := range names {
+		if name := x.Name(); name != "lock" && name != "new" && name != "purges" {
+			return fmt.Errorf("%s has other files, such as %q; expected an empty folder", folder, name)
+		}
+	}
+	return nil
+}
+
 // attach opens the folder and takes its lock. It reads the seed even if it does not get the lock.
 func (d *disk) attach() error {
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return err
+	}
+	if err := CheckFolder(d.path); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(d.path)
@@ -452,14 +482,12 @@ func (d *disk) check(o *os.File, f *file, verified bool) error {
 // maxMarksFile is from which length on the file of purges is written anew, in bytes.
 const maxMarksFile = 1 << 20
 
-// writeMarks has purges outlast the process.
+// writeMarks has purges outlast the process. The caller holds d.writing.
 func (d *disk) writeMarks(list []mark) error {
 	var b []byte
 	for _, m := range list {
 		b = appendMark(b, m)
 	}
-	d.writing.Lock()
-	defer d.writing.Unlock()
 	if d.marks == nil {
 		return nil // begin writes them
 	}

@@ -482,3 +482,24 @@ func TestSip(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignFolder: a folder with files of others stays as it is, and a store says so.
+func TestForeignFolder(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"index.html", "state", "ab/file", "new.txt"} {
+		folder := t.TempDir()
+		must.Write(t, filepath.Join(folder, name), "theirs")
+		_, err := cachestore.New(cachestore.Options{Memory: 1 << 20, Folder: folder, Disk: 1 << 20, Wait: true})
+		if err == nil || !strings.Contains(err.Error(), "has other files, such as") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if b, err := os.ReadFile(filepath.Join(folder, name)); string(b) != "theirs" {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	folder := filepath.Join(t.TempDir(), "file")
+	must.Write(t, folder, "")
+	if _, err := cachestore.New(cachestore.Options{Memory: 1 << 20, Folder: folder}); err == nil {
+		t.Error("a file is a folder")
+	}
+}

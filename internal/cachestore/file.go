@@ -151,6 +151,10 @@ func (d *disk) openFile(f *file, name string, p *loop.Promise[struct{}]) {
 	p.Resolve(struct{}{})
 }
 
+// Descriptors is how many a store with a folder holds at most that nobody sends: files, the folder,
+// what workers have open.
+const Descriptors = maxShelf + 16
+
 // maxShelf is how many files are open at most that nobody sends.
 const maxShelf = 256
 

@@ -20,6 +20,10 @@ func (s *Store) Purge(p Purge) (found bool, err error) {
 	if p.Key != nil {
 		hash = s.hash(p.Key)
 	}
+	if s.disk != nil { // in the order of their numbers, and not behind a compact that knows them
+		s.disk.writing.Lock()
+		defer s.disk.writing.Unlock()
+	}
 	s.mu.Lock()
 	list := s.purges.marksOf(p, hash)
 	if p.Key != nil {

@@ -1,6 +1,9 @@
 package config
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/lwango/lwango/conn"
@@ -36,10 +39,51 @@ type CacheStore struct {
 func (c *Config) cacheOptions() cache.Options {
 	s := &c.CacheStore
 	o := cache.Options{Memory: int64(s.Memory), MaxObject: int64(s.MaxObject), Logger: c.logger}
-	if s.Disk != "" {
-		o.Folder, o.Disk = confpath.Join(c.Dir, s.Disk), int64(s.DiskSize)
+	if o.Folder = c.cacheFolder(); o.Folder != "" {
+		o.Disk = int64(s.DiskSize)
 	}
 	return o
+}
+
+// cacheFolder is where routes keep large answers; empty: nowhere.
+func (c *Config) cacheFolder() string {
+	if !c.caches || c.CacheStore.Disk == "" {
+		return ""
+	}
+	return confpath.Join(c.Dir, c.CacheStore.Disk)
+}
+
+// Caches reports whether a route keeps answers.
+func (c *Config) Caches() bool { return c.caches }
+
+// CloseCache closes the store of the routes that keep answers, if c has any: the folder is another
+// process's from now on.
+func (c *Config) CloseCache() {
+	if c.caches && c.store != nil {
+		c.store.Close()
+	}
+}
+
+// makeCacheFolder makes the folder, if it is missing, for a user and a group; -1: the process's own.
+// One that cannot be used stops the start, and a reload.
+func (c *Config) makeCacheFolder(user, group int) error {
+	folder := c.cacheFolder()
+	if folder == "" {
+		return nil
+	}
+	err := os.Mkdir(folder, 0o700)
+	switch {
+	case err == nil && user >= 0:
+		err = os.Lchown(folder, user, group)
+	case errors.Is(err, fs.ErrExist) && user < 0:
+		err = cache.CheckFolder(folder)
+	case errors.Is(err, fs.ErrExist):
+		err = nil // that user looks into it
+	}
+	if err != nil {
+		return c.CacheStore.Table.Wrong("disk", err)
+	}
+	return nil
 }
 
 // uncached are the modules whose answers a site's `cache` is not about: they are quick by themselves.

@@ -51,16 +51,19 @@ func (c *Confine) Executes() bool {
 	return c == nil || !c.Seccomp && (!c.Landlock || confine.Landlock() == 0)
 }
 
-// MakeFolder makes the folder of acme, if c has that, for the user that the process is to become.
-func (c *Config) MakeFolder() error {
-	a := c.ACME()
-	switch {
-	case a == nil:
-		return nil
-	case c.Confine != nil && c.Confine.Become != nil:
-		return a.MakeFolder(c.Confine.Become.ID, c.Confine.Become.Group)
+// MakeFolders makes the folders of acme and of [cache], if c has those, for the user that the process
+// is to become.
+func (c *Config) MakeFolders() error {
+	user, group := -1, -1
+	if c.Confine != nil && c.Confine.Become != nil {
+		user, group = c.Confine.Become.ID, c.Confine.Become.Group
 	}
-	return a.MakeFolder(-1, -1)
+	if a := c.ACME(); a != nil {
+		if err := a.MakeFolder(user, group); err != nil {
+			return err
+		}
+	}
+	return c.makeCacheFolder(user, group)
 }
 
 // checkConfine checks [confine], and looks up its user while the files for that can be read.
@@ -197,6 +200,9 @@ func (c *Config) Files() (read, write []string) {
 	}
 	if a := c.ACME(); a != nil {
 		write = append(write, a.Folder)
+	}
+	if folder := c.cacheFolder(); folder != "" {
+		write = append(write, folder)
 	}
 	for _, path := range c.LogFiles() {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {

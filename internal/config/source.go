@@ -118,6 +118,9 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	c.checkSites()
 	c.logger, c.store = s.Logger, s.Cache
 	sites := c.buildSites(s)
+	if c.cacheFolder() != "" {
+		c.Held += cache.Descriptors
+	}
 	if s.Root == "" {
 		c.checkStreams(s)
 	}

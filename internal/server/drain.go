@@ -32,6 +32,7 @@ func (s *server) handOver(m message) {
 	s.leaveListeners(m)
 	s.debug.leave(m.Serves)
 	s.obtainer.Leave()
+	s.config.CloseCache() // the new process waits for the folder
 
 	u.limit.Stop()
 	u.limit = time.AfterFunc(s.config.Drain, func() { u.tell(event{expired: true}) })

@@ -26,7 +26,7 @@ func (s *server) reload() error {
 		return err
 	}
 	next.Certs().Keep(s.config.Certs(), s.own)
-	if err := next.MakeFolder(); err != nil {
+	if err := next.MakeFolders(); err != nil {
 		return err
 	}
 	sinks, err := s.access.Open(next.AccessLogs())
@@ -59,6 +59,9 @@ func (s *server) reload() error {
 	}
 	outdated := s.tighten(next)
 	s.config.End()
+	if !next.Caches() {
+		s.config.CloseCache()
+	}
 	s.config = next
 	s.observe(next)
 	s.conn.Configure(s.connConfig())

@@ -139,7 +139,7 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
-	if err := s.config.MakeFolder(); err != nil {
+	if err := s.config.MakeFolders(); err != nil {
 		return err
 	}
 	if err := s.confine(); err != nil {
@@ -245,6 +245,7 @@ func (s *server) awaitLoops() error {
 // failed since, or that do not end.
 func (s *server) wait() error {
 	failed := s.awaitLoops()
+	s.config.CloseCache()
 	s.obtainer.Wait()
 	s.watchdog.Close()
 	s.debug.close()
