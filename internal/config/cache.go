@@ -30,7 +30,7 @@ type CacheStore struct {
 	// memory.
 	Disk string `toml:"disk"`
 	// DiskSize is for answers on disk.
-	DiskSize handlers.Size `toml:"disk_size" min:"1MiB" max:"1PiB" default:"1GiB"`
+	DiskSize handlers.Size `toml:"disk_size" min:"1MiB" max:"1024TiB" default:"1GiB"`
 	// MaxObject is the largest answer that is kept; 0B: an eighth of the place for it.
 	MaxObject handlers.Size `toml:"max_object" min:"0B" max:"1TiB"`
 }
