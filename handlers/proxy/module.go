@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
@@ -164,4 +163,4 @@ func hostsOf(addresses []string) map[string]string {
 }
 
 // requestRoom is how much of a request's head and body is written at once.
-const requestRoom = relay.BufferSize - client.ChunkRoom
+const requestRoom = relay.BufferSize - http1.ChunkRoom

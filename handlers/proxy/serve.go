@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/httpclient"
 	"github.com/lwango/lwango/internal/relay"
 )
 
@@ -28,7 +28,7 @@ var errUpgrade = errors.New("the upstream has changed to a protocol that was not
 type call struct {
 	relay.Call
 	m *module
-	x client.Exchange
+	x httpclient.Exchange
 
 	options   options
 	protocols string // those to which the client would change; empty: none

@@ -51,7 +51,8 @@ var allowed = map[string][]string{
 	"internal/test/*":           {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
 	"loop":                      {"coro", "timeoutwheel", "internal/fair", "internal/sysio", "internal/invariants"},
 	"stream":                    {"coro", "loop", "internal/sysio"},
-	"client":                    {"conn", "loop", "stream", "internal/ascii", "internal/http1", "internal/http2client", "internal/upstream"},
+	"internal/httpclient":       {"loop", "stream", "internal/ascii", "internal/http1", "internal/http2client", "internal/upstream"},
+	"client":                    {"conn", "loop", "stream", "internal/ascii", "internal/http1", "internal/httpclient", "internal/upstream"},
 	"conn":                      {"coro", "loop", "stream", "internal/ascii", "internal/byteranges", "internal/handshake", "internal/http1", "internal/http2", "internal/mediatype", "internal/networks", "internal/proxyproto", "internal/sysio", "internal/tags", "internal/invariants"},
 	"pubsub":                    {"loop"},
 	"pubsub/redis":              {"pubsub"},
@@ -60,7 +61,7 @@ var allowed = map[string][]string{
 	"handlers/status":           {"conn", "loop", "handlers", "internal/around", "internal/metrics"},
 	"handlers/https":            {"conn", "handlers", "handlers/redirect"},
 	"handlers/errorpages":       {"conn", "handlers", "handlers/servefiles", "internal/ascii", "internal/confpath", "internal/http1"},
-	"handlers/proxy":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "client", "internal/ascii", "internal/http1", "internal/placeholder", "internal/relay", "internal/template", "internal/upstream"},
+	"handlers/proxy":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/ascii", "internal/http1", "internal/httpclient", "internal/placeholder", "internal/relay", "internal/template", "internal/upstream"},
 	"handlers/servefiles":       {"conn", "coro", "loop", "stream", "handlers", "handlers/compress", "internal/around", "internal/ascii", "internal/byteranges", "internal/mediatype", "internal/coding", "internal/confpath", "internal/fair", "internal/http1", "internal/names", "internal/sysio"},
 	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/around", "internal/ascii", "internal/confpath", "internal/http1", "internal/names", "internal/relay", "internal/sysio", "internal/template", "internal/upstream"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/glob", "internal/http1", "internal/names", "internal/sysio", "internal/template"},

@@ -1,4 +1,4 @@
-package client_test
+package httpclient_test
 
 import (
 	"fmt"
@@ -9,15 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/httpclient"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/stream"
 )
 
 // fetch sends a request with a chunked body on s and reads the answer.
-func fetch(req *conn.Request, x *client.Exchange, s *stream.Stream, body io.Reader) (string, error) {
+func fetch(req *conn.Request, x *httpclient.Exchange, s *stream.Stream, body io.Reader) (string, error) {
 	x.Begin(s, s, "POST")
 	defer x.End()
 	if _, err := x.Write([]byte("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")); err != nil {
@@ -27,9 +28,9 @@ func fetch(req *conn.Request, x *client.Exchange, s *stream.Stream, body io.Read
 	buf, out, sent := make([]byte, 8<<10), make([]byte, 0, 16<<10), false
 	for {
 		for x.Held() == 0 && !sent {
-			piece, err := client.AppendPiece(out, body.Read, true)
+			piece, err := http1.AppendPiece(out, body.Read, true)
 			if err == io.EOF {
-				piece, sent = client.AppendEnd(piece, func(field func(_, _ string)) { field("T", "u") }), true
+				piece, sent = http1.AppendEnd(piece, func(field func(_, _ string)) { field("T", "u") }), true
 			}
 			if _, err := x.Write(piece); err != nil {
 				return "", err
@@ -51,17 +52,17 @@ func fetch(req *conn.Request, x *client.Exchange, s *stream.Stream, body io.Read
 		if err != nil {
 			return "", err
 		}
-		for e := client.Interim; e != client.More; {
+		for e := httpclient.Interim; e != httpclient.More; {
 			var data []byte
 			if e, data, err = x.Next(); err != nil {
 				return "", err
 			}
 			switch e {
-			case client.Final:
+			case httpclient.Final:
 				fmt.Fprint(&got, x.Head.Status, " ")
-			case client.Data:
+			case httpclient.Data:
 				got.Write(data)
-			case client.Done:
+			case httpclient.Done:
 				x.Trailer(func(name, value []byte) { fmt.Fprintf(&got, " %s:%s", name, value) })
 				if !x.Reusable() {
 					got.WriteString(" not reusable")
@@ -90,7 +91,7 @@ func TestExchange(t *testing.T) {
 			return 500
 		}
 		defer st.Close()
-		var x client.Exchange
+		var x httpclient.Exchange
 		x.KeepTrailer = true
 		for _, body := range []string{text, "short", ""} {
 			got, err := fetch(req, &x, st, strings.NewReader(body))

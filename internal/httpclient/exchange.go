@@ -1,4 +1,21 @@
-package client
+// Package httpclient is one request and its answer, by HTTP/1.1 on a connection that the caller has,
+// or by HTTP/2 on a stream of one:
+//
+//	var x httpclient.Exchange
+//	x.Begin(s, s, "GET")
+//	x.Write(head)
+//	for { // x.Receive, then x.Next until it returns More, then x.Await
+//	}
+//
+// Both directions move at once: the answer may begin before the request has been sent, and neither
+// side has to read all before it writes. The caller makes the connection, perhaps one that has
+// served other requests, writes the request's head and frames its body. The Exchange sends what
+// there is room for, and finds heads, body and end in what comes back. Only Await waits. So a proxy
+// can pass on both directions on one thread.
+//
+//	exchange.go  Exchange
+//	mux.go       an Exchange by HTTP/2
+package httpclient
 
 import (
 	"bytes"
@@ -20,8 +37,6 @@ import (
 
 // Errors of an Exchange.
 var (
-	// ErrCut is in the error of a connection that has ended, or failed, before the answer has.
-	ErrCut = upstream.ErrCut
 	// ErrHeadSize says that a head is longer than HeadLimit.
 	ErrHeadSize = errors.New("the head of the answer is too large")
 	// ErrInterim says that the server sends one interim response after another.
@@ -160,7 +175,7 @@ func (x *Exchange) Held() int {
 }
 
 // Receive reads what has arrived into buf, which Next uses until it returns More or Done. The error
-// is stream.ErrWouldBlock, or one with ErrCut in it. The orderly end of a connection is no error if
+// is stream.ErrWouldBlock, or one with upstream.ErrCut in it. The orderly end of a connection is no error if
 // it is the end of the answer, too. All earlier bytes must have been used.
 func (x *Exchange) Receive(buf []byte) error {
 	if x.mux != nil {
@@ -175,11 +190,11 @@ func (x *Exchange) Receive(buf []byte) error {
 		// The kernel reports a reset once. After a write that has got it, a read sees an orderly end.
 		return nil
 	case err == io.EOF:
-		return ErrCut
+		return upstream.ErrCut
 	case errors.Is(err, stream.ErrWouldBlock):
 		return stream.ErrWouldBlock
 	}
-	return fmt.Errorf("%w: %w", ErrCut, err)
+	return fmt.Errorf("%w: %w", upstream.ErrCut, err)
 }
 
 // Next returns what comes next in the bytes that were received; data, a part of the caller's

@@ -1,4 +1,4 @@
-package client
+package httpclient
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/lwango/lwango/internal/http2client"
+	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -51,11 +52,11 @@ func (x *Exchange) receiveMux(buf []byte) error {
 	case err == stream.ErrWouldBlock:
 		return err
 	case err == io.EOF:
-		return ErrCut
+		return upstream.ErrCut
 	case errors.Is(err, http2client.ErrMalformed):
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrCut, err)
+	return fmt.Errorf("%w: %w", upstream.ErrCut, err)
 }
 
 // nextMux is Next by HTTP/2.
