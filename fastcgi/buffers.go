@@ -3,8 +3,8 @@ package fastcgi
 import (
 	"sync"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/cgi"
 )
 
 // headers are for the time in which a response's header comes in.

@@ -7,8 +7,8 @@
 //	address = "unix:/run/php/php-fpm.sock"
 //	script_path = "/srv/www"
 //
-// Below internal are the parts without I/O: wire (records) and cgi (parameters, paths, headers).
-// Package internal/upstream chooses an address, and has the connections;
+// internal/wire has the records, and the module's parameters, paths and headers are in internal/cgi:
+// both do no I/O. Package internal/upstream chooses an address, and has the connections;
 // internal/relay has what this module shares with proxy: the body, attempts, failures, and what a slow
 // client has no room for.
 //

@@ -6,8 +6,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/stream"

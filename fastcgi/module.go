@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/upstream"

@@ -1,6 +1,6 @@
 package fastcgi
 
-import "github.com/lwango/lwango/fastcgi/internal/cgi"
+import "github.com/lwango/lwango/internal/cgi"
 
 // appendHead appends BEGIN_REQUEST and the parameters to dst.
 func (c *call) appendHead(dst []byte) ([]byte, error) {
@@ -36,7 +36,7 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Trusted, r.Own = c.m.set.TrustedFields, c.Req.Layer()
 
 	b.head.Begin(dst, c.m.set.KeepConn)
-	r.AppendTo(&b.head)
+	r.AppendTo(&b.head.Vars)
 	dst, err := b.head.Finish()
 	b.reset()
 	paramsPool.Put(b)

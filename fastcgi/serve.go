@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/names"
 	"github.com/lwango/lwango/internal/sysio"
 )
@@ -35,7 +35,7 @@ func (m *module) openTree() (*tree, error) {
 	if s.Root != "" {
 		t.root = s.Root
 	}
-	t.params = cgi.Fix(t.root, software, m.params)
+	t.params = cgi.Fix(cgi.FastCGI, t.root, software, m.params)
 	if err == nil {
 		var folder *sysio.Folder
 		folder, err = sysio.OpenFolder(real)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
+	"github.com/lwango/lwango/internal/cgi"
 )
 
 func TestServerName(t *testing.T) {

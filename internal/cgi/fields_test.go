@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
-	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/cgi"
 )
 
 func TestFields(t *testing.T) {
@@ -148,7 +147,7 @@ func FuzzFields(f *testing.F) {
 		}
 		list, err := params(t, &r)
 		if err != nil {
-			if !slices.Contains([]error{wire.ErrPairNUL, wire.ErrPairSize, cgi.ErrOptions}, err) {
+			if !slices.Contains([]error{cgi.ErrPairNUL, cgi.ErrPairSize, cgi.ErrOptions}, err) {
 				t.Fatal(err)
 			}
 			return

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
+	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/test/must"
 )

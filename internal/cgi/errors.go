@@ -1,14 +1,36 @@
 package cgi
 
-import "github.com/lwango/lwango/fastcgi/internal/wire"
+import "strconv"
+
+// An Error is a refusal. It has the status for a client whose response has not begun (one that has
+// can only be cut) and, for the log, what was wrong. Each one is a package variable, so a refusal
+// costs no allocation, and errors can be compared.
+type Error struct {
+	Status int
+	Reason string
+}
+
+// Error returns status and reason, for logs.
+func (e *Error) Error() string { return strconv.Itoa(e.Status) + ": " + e.Reason }
+
+// ClientStatus returns the status.
+func (e *Error) ClientStatus() int { return e.Status }
+
+// Variables that cannot be sent.
+var (
+	ErrPairSize = &Error{431, "name and value do not fit in one record"}
+	ErrVarsSize = &Error{431, "variables do not fit in a packet of 65,535 bytes"}
+	ErrPairName = &Error{500, "parameter without a name"}
+	ErrPairNUL  = &Error{400, "NUL in a parameter"}
+)
 
 // Refusals of a request's parameters.
 var (
 	// ErrLength: a length has to be known, as PHP-FPM waits for as many bytes as CONTENT_LENGTH
 	// announces, whatever the protocol says, and sees no body without it. RFC 9110 section 15.5.12.
-	ErrLength = &wire.Error{Status: 411, Reason: "length of the body is not known"}
+	ErrLength = &Error{Status: 411, Reason: "length of the body is not known"}
 	// ErrOptions: every option is compared with every field, so their number needs a bound.
-	ErrOptions = &wire.Error{Status: 400, Reason: "too many connection options"}
+	ErrOptions = &Error{Status: 400, Reason: "too many connection options"}
 )
 
 // Refusals of a response's header. What follows the header cannot be used then.
@@ -32,4 +54,4 @@ var (
 	ErrFraming     = bad("Content-Length and Transfer-Encoding in one response")
 )
 
-func bad(reason string) *wire.Error { return &wire.Error{Status: 502, Reason: reason} }
+func bad(reason string) *Error { return &Error{Status: 502, Reason: reason} }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
+	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/test/links"
 	"github.com/lwango/lwango/internal/test/must"

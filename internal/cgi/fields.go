@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/ascii"
 )
 
@@ -44,7 +43,7 @@ type place struct {
 // in the place of the first: of several parameters of a name PHP would keep the last. Sorting
 // brings equal names together. A client may send some thousand fields, and comparing each with each
 // would hold up the loop.
-func (r *Request) fields(h *wire.Head) {
+func (r *Request) fields(h *Vars) {
 	options, host := r.options(&r.named, h)
 	if host || r.Host != "" {
 		r.add(h, "HTTP_HOST", r.Host)
@@ -85,7 +84,7 @@ func (r *Request) fields(h *wire.Head) {
 }
 
 // field adds one parameter, whose value joins those of the fields.
-func (r *Request) field(h *wire.Head, parts []place) {
+func (r *Request) field(h *Vars, parts []place) {
 	name := r.Fields[parts[0].at].Name
 	separator := ", " // RFC 9110 section 5.2
 	if ascii.EqualFold(name, "cookie") {
@@ -99,6 +98,7 @@ func (r *Request) field(h *wire.Head, parts []place) {
 	for k := range len(name) {
 		b = append(b, upper[name[k]])
 	}
+	b = h.Value(b)
 	for i, p := range parts {
 		if i > 0 {
 			b = append(b, separator...)
@@ -128,16 +128,16 @@ func (r *Request) passes(name string, options []string) bool {
 	return true
 }
 
-func value(h *wire.Head, b []byte, v string) []byte {
+func value(h *Vars, b []byte, v string) []byte {
 	if strings.IndexByte(v, 0) >= 0 {
-		h.Fail(wire.ErrPairNUL)
+		h.Fail(ErrPairNUL)
 	}
 	return append(b, v...)
 }
 
 // options gathers the names in the Connection fields into named, without the usual ones and those
 // that are trusted. host reports whether there is a Host field.
-func (r *Request) options(named *[maxOptions]string, h *wire.Head) (list []string, host bool) {
+func (r *Request) options(named *[maxOptions]string, h *Vars) (list []string, host bool) {
 	n := 0
 	for i := range r.Fields {
 		f := &r.Fields[i]

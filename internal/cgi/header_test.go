@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/cgi"
 )
 
 // describe puts what was understood into words.

@@ -3,7 +3,6 @@ package cgi
 import (
 	"bytes"
 
-	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
@@ -57,7 +56,7 @@ type Header struct {
 	line   int    // where the current line begins in it
 	lines  []line
 	state  headerState
-	failed *wire.Error
+	failed *Error
 }
 
 // A line is a field line. It has positions, as buf moves while it grows.
@@ -72,7 +71,7 @@ const (
 )
 
 // Parse takes the next piece of STDOUT, of which the header uses n bytes. When done, p[n:] is the
-// begin of the body. An error is always a *wire.Error, and every later call returns it again. If
+// begin of the body. An error is always a *Error, and every later call returns it again. If
 // the response ends before done, that is ErrIncomplete, which the caller has to find out.
 func (h *Header) Parse(p []byte) (n int, done bool, err error) {
 	limit := h.Limit
@@ -117,7 +116,7 @@ func (h *Header) Parse(p []byte) (n int, done bool, err error) {
 }
 
 // field notes the field line that ends before end.
-func (h *Header) field(end int) *wire.Error {
+func (h *Header) field(end int) *Error {
 	text := h.buf[h.line:end]
 	switch {
 	case text[0] == ' ' || text[0] == '\t':
@@ -147,7 +146,7 @@ func (h *Header) field(end int) *wire.Error {
 	return nil
 }
 
-func (h *Header) fail(e *wire.Error, n int) (int, bool, error) {
+func (h *Header) fail(e *Error, n int) (int, bool, error) {
 	h.state, h.failed = headerBroken, e
 	return n, false, e
 }

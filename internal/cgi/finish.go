@@ -3,13 +3,12 @@ package cgi
 import (
 	"strconv"
 
-	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
 
 // finish finds out what the field lines mean. It cuts names and values from one copy of the header.
-func (h *Header) finish() *wire.Error {
+func (h *Header) finish() *Error {
 	h.Status, h.Length = 0, -1
 	text := string(h.buf[:h.line])
 	location, lengths, connection, mediaType := false, 0, false, ""
@@ -95,7 +94,7 @@ func (h *Header) finish() *wire.Error {
 // After 1xx a client would wait for another response, for ever: CGI has one header, and what a
 // script writes after `http_response_code(103)` is its body. So 1xx is dropped, as if the script
 // had not set it. 101 is refused, as the script would go on in another protocol.
-func (h *Header) status(value string) *wire.Error {
+func (h *Header) status(value string) *Error {
 	if len(value) < 3 || len(value) > 3 && value[3] != ' ' && value[3] != '\t' {
 		return ErrStatus
 	}

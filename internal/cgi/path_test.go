@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
+	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/http1"
 )
 

@@ -9,30 +9,30 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
-	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// params builds the parameters and reads them again, by a reader that shares nothing with package
-// wire.
+// params builds the parameters, as FastCGI has them, and reads them again, by a reader that shares
+// nothing with the package.
 func params(t testing.TB, r *cgi.Request) (list [][2]string, err error) {
-	r.Fixed = cgi.Fix(r.Root, "lwango", r.Params)
-	var h wire.Head
-	h.Begin(nil, false)
-	r.AppendTo(&h)
-	b, err := h.Finish()
+	r.Fixed = cgi.Fix(cgi.FastCGI, r.Root, "lwango", r.Params)
+	var v cgi.Vars
+	v.Begin(nil, cgi.FastCGI, func(b []byte, from int) []byte {
+		if len(b)-from > cgi.MaxVars {
+			t.Errorf("a record of %d bytes", len(b)-from)
+		}
+		return b
+	})
+	r.AppendTo(&v)
+	b, _, err := v.Finish()
 	if err != nil {
 		return nil, err
 	}
-	for b = b[16:]; len(b) > 0; {
-		n := int(binary.BigEndian.Uint16(b[4:]))
-		for content := b[8 : 8+n]; len(content) > 0; {
-			var name, value []byte
-			name, value, content = cutPair(t, content)
-			list = append(list, [2]string{string(name), string(value)})
-		}
-		b = b[8+n:]
+	for len(b) > 0 {
+		var name, value []byte
+		name, value, b = cutPair(t, b)
+		list = append(list, [2]string{string(name), string(value)})
 	}
 	return list, nil
 }
@@ -234,24 +234,24 @@ func TestParamsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		why    string
 		change func(r *cgi.Request)
-		want   *wire.Error
+		want   *cgi.Error
 	}{
 		{"a length that is not known", func(r *cgi.Request) { r.Length = -1 }, cgi.ErrLength},
-		{"NUL in the path", func(r *cgi.Request) { r.Script = "/a.jpg\x00.php" }, wire.ErrPairNUL},
+		{"NUL in the path", func(r *cgi.Request) { r.Script = "/a.jpg\x00.php" }, cgi.ErrPairNUL},
 		{"NUL in a field", func(r *cgi.Request) { r.Fields = []cgi.Field{{"A", "b\x00"}} },
-			wire.ErrPairNUL},
+			cgi.ErrPairNUL},
 		{"NUL in a repeat", func(r *cgi.Request) {
 			r.Fields = []cgi.Field{{"A", "b"}, {"a", "\x00"}}
 		},
-			wire.ErrPairNUL},
-		{"NUL in the query", func(r *cgi.Request) { r.Query = "\x00" }, wire.ErrPairNUL},
+			cgi.ErrPairNUL},
+		{"NUL in the query", func(r *cgi.Request) { r.Query = "\x00" }, cgi.ErrPairNUL},
 		{"NUL in the configuration", func(r *cgi.Request) { r.Params = []cgi.Field{{"A", "\x00"}} },
-			wire.ErrPairNUL},
+			cgi.ErrPairNUL},
 		{"a field larger than a record", func(r *cgi.Request) {
 			r.Fields = []cgi.Field{{"A",
 				strings.Repeat("x", 65535)}}
 		},
-			wire.ErrPairSize},
+			cgi.ErrPairSize},
 		{"options as many as can be", func(r *cgi.Request) {
 			r.Fields = []cgi.Field{{"Connection", many}}
 		}, nil},
@@ -271,7 +271,7 @@ func TestParamsRefused(t *testing.T) {
 		}
 	}
 	if cgi.ErrLength.Status != 411 || cgi.ErrOptions.Status != 400 ||
-		wire.ErrPairNUL.Status != 400 {
+		cgi.ErrPairNUL.Status != 400 {
 		t.Error("statuses are wrong")
 	}
 }
@@ -309,7 +309,7 @@ func browser() cgi.Request {
 		"Referer: https://www.example.org/\n" +
 		"Cookie: session=0123456789abcdef0123456789abcdef; theme=dark")
 	r.Params = []cgi.Field{{Name: "APP_ENV", Value: "prod"}}
-	r.Fixed = cgi.Fix(r.Root, "lwango", r.Params)
+	r.Fixed = cgi.Fix(cgi.FastCGI, r.Root, "lwango", r.Params)
 	return r
 }
 
@@ -339,7 +339,7 @@ func TestParamsBeyondARecord(t *testing.T) {
 	}
 	for _, bad := range []cgi.Field{
 		{Name: "A", Value: "\x00"}, {Name: "", Value: "x"}, {Name: "\x00", Value: ""},
-		{Name: "A", Value: strings.Repeat("x", wire.MaxContent)},
+		{Name: "A", Value: strings.Repeat("x", cgi.MaxVars)},
 	} {
 		r := base()
 		r.Params = []cgi.Field{bad}
@@ -354,10 +354,10 @@ func TestParamsAllocations(t *testing.T) {
 	r.Fields = append(r.Fields, r.Fields...) // repeats
 	buf := make([]byte, 0, 8192)
 	if n := testing.AllocsPerRun(100, func() {
-		var h wire.Head
-		h.Begin(buf, true)
-		r.AppendTo(&h)
-		if _, err := h.Finish(); err != nil {
+		var v cgi.Vars
+		v.Begin(buf, cgi.FastCGI, nil)
+		r.AppendTo(&v)
+		if _, _, err := v.Finish(); err != nil {
 			t.Error(err)
 		}
 	}); n != 0 {
@@ -370,10 +370,10 @@ func BenchmarkParams(b *testing.B) {
 	buf := make([]byte, 0, 8192)
 	b.ReportAllocs()
 	for b.Loop() {
-		var h wire.Head
-		h.Begin(buf, true)
-		r.AppendTo(&h)
-		if _, err := h.Finish(); err != nil {
+		var v cgi.Vars
+		v.Begin(buf, cgi.FastCGI, nil)
+		r.AppendTo(&v)
+		if _, _, err := v.Finish(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/template"
@@ -77,8 +76,8 @@ func (r *Request) Reset() {
 // Missing on purpose are: HTTPS without TLS, since programs ask whether it is there; PATH_INFO and
 // PATH_TRANSLATED without path info; REMOTE_USER and AUTH_TYPE without a user that this server
 // knows; and REMOTE_HOST and REMOTE_IDENT.
-func (r *Request) AppendTo(h *wire.Head) {
-	h.AddPairs(r.Fixed.pairs)
+func (r *Request) AppendTo(h *Vars) {
+	h.addAll(r.Fixed.pairs)
 	root := strings.TrimRight(r.Root, "/")
 	r.add(h, "SERVER_PROTOCOL", r.Proto)
 	r.add(h, "REQUEST_METHOD", r.Method)
@@ -117,9 +116,10 @@ func (r *Request) AppendTo(h *wire.Head) {
 	for _, p := range r.Fixed.varying {
 		r.value = r.expand(r.value[:0], p.value)
 		if bytes.IndexByte(r.value, 0) >= 0 {
-			h.Fail(wire.ErrPairNUL)
+			h.Fail(ErrPairNUL)
 		}
-		h.Close(append(append(h.Open(len(p.name), len(r.value)), p.name...), r.value...))
+		b := append(h.Open(len(p.name), len(r.value)), p.name...)
+		h.Close(append(h.Value(b), r.value...))
 	}
 }
 
@@ -132,7 +132,7 @@ func (r *Request) scheme() string {
 
 // Fixed are the parameters that are the same for all requests of a route, encoded once.
 type Fixed struct {
-	pairs   []byte  // of one record at most
+	pairs   []byte  // of MaxVars bytes at most
 	rest    []Field // those that have no room there, and those at fault
 	varying []varying
 }
@@ -146,9 +146,9 @@ type varying struct {
 // Varies reports whether some have placeholders.
 func (x *Fixed) Varies() bool { return len(x.varying) > 0 }
 
-// Fix makes the Fixed of these values of a Request, and of the name of this server. A value that
-// CheckParam refuses stands for itself.
-func Fix(root, software string, params []Field) *Fixed {
+// Fix makes the Fixed, for Vars of that format, of these values of a Request, and of the name of this
+// server. A value that CheckParam refuses stands for itself.
+func Fix(format Format, root, software string, params []Field) *Fixed {
 	if root = strings.TrimRight(root, "/"); root == "" {
 		root = "/"
 	}
@@ -165,28 +165,28 @@ func Fix(root, software string, params []Field) *Fixed {
 		if value, err := template.Parse(f.Value, ofParams); err == nil && !value.Literal() {
 			x.varying = append(x.varying, varying{f.Name, value})
 		} else if f.Name == "" || strings.Contains(f.Name+f.Value, "\x00") ||
-			len(x.pairs)+wire.PairLen(len(f.Name), len(f.Value)) > wire.MaxContent {
+			len(x.pairs)+pairLen(format, len(f.Name), len(f.Value)) > MaxVars {
 			x.rest = append(x.rest, f)
 		} else {
-			x.pairs = wire.AppendPair(x.pairs, f.Name, f.Value)
+			x.pairs = appendPair(x.pairs, format, f.Name, f.Value)
 		}
 	}
 	return x
 }
 
 // add adds a parameter whose value comes in pieces, unless the configuration has one of that name.
-func (r *Request) add(h *wire.Head, name string, value ...string) {
+func (r *Request) add(h *Vars, name string, value ...string) {
 	if r.configured(name) {
 		return
 	}
 	n := 0
 	for _, v := range value {
 		if strings.IndexByte(v, 0) >= 0 {
-			h.Fail(wire.ErrPairNUL)
+			h.Fail(ErrPairNUL)
 		}
 		n += len(v)
 	}
-	b := append(h.Open(len(name), n), name...)
+	b := h.Value(append(h.Open(len(name), n), name...))
 	for _, v := range value {
 		b = append(b, v...)
 	}
@@ -194,9 +194,10 @@ func (r *Request) add(h *wire.Head, name string, value ...string) {
 }
 
 // addBytes is add for a value of bytes.
-func (r *Request) addBytes(h *wire.Head, name string, value []byte) {
+func (r *Request) addBytes(h *Vars, name string, value []byte) {
 	if !r.configured(name) {
-		h.Close(append(append(h.Open(len(name), len(value)), name...), value...))
+		b := append(h.Open(len(name), len(value)), name...)
+		h.Close(append(h.Value(b), value...))
 	}
 }
 
@@ -215,7 +216,7 @@ func has(fields []Field, name string) bool {
 // requestURI adds the target as it came, since programs route by it and want to see every %2F.
 // Every server has to accept a target in absolute form (RFC 9112 section 3.2.2). Of that only the
 // path is added, which programs expect here; HTTP_HOST has the authority.
-func (r *Request) requestURI(h *wire.Head) {
+func (r *Request) requestURI(h *Vars) {
 	path, query := r.uri()
 	r.add(h, "REQUEST_URI", path, query)
 }
@@ -244,7 +245,7 @@ func (r *Request) uri() (path, query string) {
 // On a UNIX socket there are no addresses. The client is called "unix:", which no program takes for
 // an address. The loopback address would be wrong, as programs trust it. The port is then that of
 // the Host field, as it is behind a trusted proxy.
-func (r *Request) addresses(h *wire.Head) {
+func (r *Request) addresses(h *Vars) {
 	var tmp [64]byte
 	r.addBytes(h, "REMOTE_ADDR", r.appendRemote(tmp[:0]))
 	if r.Remote.Addr().IsValid() {
@@ -292,7 +293,7 @@ func (r *Request) appendRemote(b []byte) []byte {
 // body adds what is known of the body. The length is always there, and always right: with one that
 // is too large PHP-FPM waits for the rest for ever, whatever the protocol says, and without one it
 // sees no body.
-func (r *Request) body(h *wire.Head) {
+func (r *Request) body(h *Vars) {
 	if r.Length < 0 {
 		h.Fail(ErrLength)
 		return

@@ -3,8 +3,7 @@ package cgi_test
 import (
 	"strings"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
-	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/cgi"
 )
 
 // goodHeaders are headers and what must be understood, in describe's words.
@@ -106,7 +105,7 @@ var goodHeaders = []struct{ raw, want string }{
 // badHeaders are refused with exactly that error.
 var badHeaders = []struct {
 	raw  string
-	want *wire.Error
+	want *cgi.Error
 }{
 	{"HTTP/1.1 404 Nope\r\nA: b\r\n\r\n", cgi.ErrNPH},
 	{"HTTP/1.0 200 OK: x\r\n\r\n", cgi.ErrNPH},
