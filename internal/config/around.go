@@ -8,11 +8,11 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/auth"
-	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/errorpages"
 	"github.com/lwango/lwango/handlers/limit"
 	"github.com/lwango/lwango/handlers/rules"
 	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/settings"
 )
 
@@ -61,7 +61,7 @@ func (a *Around) middleware(env handlers.Env, folder string,
 	modules *handlers.Registry) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
 	if a.Compression != nil {
-		layers = append(layers, compress.Middleware(around.Of(env).Compression))
+		layers = append(layers, compression.Middleware(around.Of(env).Compression))
 	}
 	pages, err := errorpages.New(a.ErrorPages, env)
 	if err != nil {

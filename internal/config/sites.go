@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/handlers/errorpages"
 	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/loop"
@@ -279,11 +280,11 @@ func (c *Config) route(s Source, built []builtSite) error {
 			return fmt.Errorf("-r %s: %w", s.Root, err)
 		}
 		sites, c.rooted = []handlers.Site{site}, true
-		sites[0].Around = handlers.Chain(compress.Middleware(c.compression.policy), s.Around)
+		sites[0].Around = handlers.Chain(compression.Middleware(c.compression.policy), s.Around)
 	}
 	if len(sites) == 0 {
 		sites = []handlers.Site{{
-			Around: handlers.Chain(compress.Middleware(c.compression.policy), s.Around)}}
+			Around: handlers.Chain(compression.Middleware(c.compression.policy), s.Around)}}
 		if len(s.Routes) == 0 && s.Patterns == nil {
 			if s.Code != nil && slices.ContainsFunc(c.Listeners,
 				func(l Listener) bool { return l.Streams == nil }) {

@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"internal/relay":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/around", "internal/ascii", "internal/http1", "internal/networks", "internal/template", "internal/upstream"},
 	"internal/around":           {"handlers", "loop", "internal/coding", "internal/metrics"},
 	"internal/coding":           {"loop", "internal/ascii"},
+	"internal/compression":      {"conn", "handlers", "internal/ascii", "internal/coding", "internal/http1"},
 	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/fair", "internal/http2client", "internal/metrics", "internal/networks", "internal/sysio"},
 	"internal/http1":            {"internal/ascii"},
 	"internal/http2":            {"internal/ascii", "internal/http1"},
@@ -61,14 +62,15 @@ var allowed = map[string][]string{
 	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "client", "internal/around", "internal/ascii", "internal/coding", "internal/confpath", "internal/fair", "internal/glob", "internal/http1", "internal/invariants", "internal/names", "internal/networks", "internal/placeholder", "internal/relay", "internal/sysio", "internal/template", "internal/upstream"},
 	"handlers/status":           {"conn", "loop", "handlers", "internal/around", "internal/metrics"},
 	"handlers/https":            {"conn", "handlers", "handlers/redirect"},
+	"handlers/compress":         {"handlers", "internal/compression"},
 	"handlers/errorpages":       {"conn", "handlers", "handlers/servefiles", "internal/ascii", "internal/confpath", "internal/http1"},
 	"handlers/proxy":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/ascii", "internal/http1", "internal/httpclient", "internal/placeholder", "internal/relay", "internal/template", "internal/upstream"},
-	"handlers/servefiles":       {"conn", "coro", "loop", "stream", "handlers", "handlers/compress", "internal/around", "internal/ascii", "internal/byteranges", "internal/mediatype", "internal/coding", "internal/confpath", "internal/fair", "internal/http1", "internal/names", "internal/sysio"},
+	"handlers/servefiles":       {"conn", "coro", "loop", "stream", "handlers", "internal/around", "internal/ascii", "internal/byteranges", "internal/mediatype", "internal/coding", "internal/compression", "internal/confpath", "internal/fair", "internal/http1", "internal/names", "internal/sysio"},
 	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/cgi", "fastcgi/internal/wire", "internal/around", "internal/ascii", "internal/confpath", "internal/http1", "internal/names", "internal/relay", "internal/sysio", "internal/template", "internal/upstream"},
 	"fastcgi/internal/wire":     {"internal/cgi"},
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"conn", "coro", "loop", "pubsub", "stream", "handlers", "handlers/auth", "internal/accesslog", "internal/asynclog", "internal/certs", "internal/config", "internal/confine", "internal/confpath", "internal/metrics", "internal/settings", "internal/sockets", "internal/streams", "internal/sysio"},
-	"internal/config":           {"conn", "coro", "loop", "pubsub", "stream", "handlers", "handlers/*", "fastcgi", "internal/accesslog", "internal/around", "internal/certs", "internal/coding", "internal/confine", "internal/confpath", "internal/http1", "internal/metrics", "internal/networks", "internal/settings", "internal/sockets", "internal/streams", "internal/sysio", "internal/tags"},
+	"internal/config":           {"conn", "coro", "loop", "pubsub", "stream", "handlers", "handlers/*", "fastcgi", "internal/accesslog", "internal/around", "internal/certs", "internal/coding", "internal/compression", "internal/confine", "internal/confpath", "internal/http1", "internal/metrics", "internal/networks", "internal/settings", "internal/sockets", "internal/streams", "internal/sysio", "internal/tags"},
 	"internal/settings":         {"conn", "internal/confpath", "internal/tags"},
 	"internal/tags":             {},
 	"internal/certs":            {"internal/ascii", "internal/confpath", "internal/metrics", "internal/settings", "internal/sysio"},
@@ -104,7 +106,7 @@ var only = map[string][]string{
 
 	"golang.org/x/sys/unix":          {"loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/top", "internal/accesslog", "internal/config", "internal/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/confine"},
 	"golang.org/x/text/unicode/norm": {"samples/chat"},
-	"net/http":                       {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/relay", "internal/server", "internal/certs", "internal/top", "internal/test/*", "samples/fanout"},
+	"net/http":                       {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/compression", "internal/relay", "internal/server", "internal/certs", "internal/top", "internal/test/*", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {
