@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"strings"
@@ -27,12 +28,12 @@ type Settings struct {
 	Paths          `toml:",inline"`
 	Forwarded      `toml:",inline"`
 
-	KeepaliveTime     time.Duration `toml:"keepalive_time" min:"0s"`
-	KeepaliveRequests int           `toml:"keepalive_requests" min:"0"`
+	KeepaliveTime     time.Duration `toml:"keepalive_time" min:"-1"`
+	KeepaliveRequests int           `toml:"keepalive_requests" min:"-1"`
 
 	Retry      []string      `toml:"retry"`
-	RetryTries int           `toml:"retry_tries" min:"0"`
-	RetryTime  time.Duration `toml:"retry_time" min:"0s"`
+	RetryTries int           `toml:"retry_tries" min:"-1"`
+	RetryTime  time.Duration `toml:"retry_time" min:"-1"`
 
 	FirstByteTimeout time.Duration `toml:"first_byte_timeout" min:"1ms"`
 	TunnelTimeout    time.Duration `toml:"tunnel_timeout" min:"1ms"`
@@ -53,6 +54,7 @@ var Defaults = Settings{
 
 	Retry:      []string{"connect", "cut", "timeout"},
 	RetryTries: 3,
+	RetryTime:  -1,
 
 	FirstByteTimeout: 60 * time.Second,
 	TunnelTimeout:    time.Hour,
@@ -94,6 +96,11 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	security, err := s.TLS.Load(env.Path)
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "tls", Err: err}
+	}
+	if err := cmp.Or(relay.NotZero("keepalive_time", s.KeepaliveTime),
+		relay.NotZero("keepalive_requests", s.KeepaliveRequests),
+		relay.NotZero("retry_tries", s.RetryTries), relay.NotZero("retry_time", s.RetryTime)); err != nil {
+		return nil, err
 	}
 	m.Ping, m.PingID = m.ping, s.Host
 	if m.Retry, err = causesOf(s.Retry); err != nil {

@@ -26,7 +26,7 @@ type Settings struct {
 	MaxIdle     int           `toml:"max_idle" min:"0"`
 	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
 
-	MaxFails    int           `toml:"max_fails" min:"0"`
+	MaxFails    int           `toml:"max_fails" min:"-1"`
 	FailTimeout time.Duration `toml:"fail_timeout" min:"1ms"`
 	FailStatus  []int         `toml:"fail_status"`
 	SlowStart   time.Duration `toml:"slow_start" min:"0s"`
@@ -155,6 +155,15 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 	}
 	around.Of(r.Env).Upstreams(r.Group)
 	return nil
+}
+
+// NotZero refuses 0 for a limit that is set by default: -1 is none. The error is a
+// *handlers.KeyError.
+func NotZero[V int | time.Duration](key string, v V) error {
+	if v != 0 {
+		return nil
+	}
+	return handlers.BadKey(key, "must be above 0, or -1, which is none")
 }
 
 // FieldNames checks the header fields that a key names. The error is a *handlers.KeyError.

@@ -55,7 +55,7 @@ type Settings struct {
 	IdleTimeout    time.Duration // for how long
 	ConnectTimeout time.Duration // for a connection, with TLS, and with as many addresses as are tried
 
-	// A connection that is this old, or has served as many requests, is kept no more. 0: no limit.
+	// A connection that is this old, or has served as many requests, is kept no more. 0 or less: no limit.
 	KeepaliveTime     time.Duration
 	KeepaliveRequests int
 
@@ -320,7 +320,7 @@ func (g *Group) again(k *record, limit time.Duration) bool {
 	if g.KeepaliveTime > 0 {
 		k.until = earlier(k.until, k.born.Add(g.KeepaliveTime))
 	}
-	return k.until.After(k.since) && (g.KeepaliveRequests == 0 || k.served < g.KeepaliveRequests)
+	return k.until.After(k.since) && (g.KeepaliveRequests <= 0 || k.served < g.KeepaliveRequests)
 }
 
 func earlier(a, b time.Time) time.Time {
