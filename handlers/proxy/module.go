@@ -18,6 +18,7 @@ import (
 type Settings struct {
 	Address        []string          `toml:"address"`
 	TLS            upstream.TLS      `toml:"tls"`
+	ProxyProtocol  string            `toml:"proxy_protocol" oneof:"v1 v2"`
 	Version        string            `toml:"version" oneof:"1.1 2"`
 	Host           string            `toml:"host"`
 	RequestHeaders map[string]string `toml:"request_headers"`
@@ -93,9 +94,10 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	m := &module{set: s}
 	m.Route = relay.Route{Settings: &m.set.Settings, Module: "proxy", Env: env,
 		Log: env.Log().With("route", env.Prefix), Repeats: http1.Idempotent, Alone: upstream.JustUsed}
-	security, err := s.TLS.Load(env.Path)
+	m.Header = s.ProxyProtocol
+	security, err := m.Security(&s.TLS)
 	if err != nil {
-		return nil, &handlers.KeyError{Key: "tls", Err: err}
+		return nil, err
 	}
 	if err := cmp.Or(relay.NotZero("keepalive_time", s.KeepaliveTime),
 		relay.NotZero("keepalive_requests", s.KeepaliveRequests),

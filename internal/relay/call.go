@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/proxyproto"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -70,6 +71,9 @@ func (c *Call) Begin(r *Route, t Talk, req *conn.Request, resp *conn.Response) {
 	c.Up.Stay = r.Retry&OnConnect == 0
 	if r.key != nil {
 		c.Up.Key = r.key.of(req)
+	}
+	if r.Header != "" {
+		c.Up.Before = proxyproto.Append(nil, r.Header, req.RemoteAddr(), req.LocalAddr())
 	}
 	if r.cookies != nil {
 		c.Up.Home, c.waning = r.cookies.of(req)
@@ -149,6 +153,11 @@ func (c *Call) attempt() (err error) {
 		want = upstream.Fresh
 	case c.Unspooled || !c.Repeatable():
 		want = c.Alone
+	}
+	if c.name != nil && c.Up.ServerName == "" {
+		if c.Up.ServerName, err = c.serverName(c.Req); err != nil {
+			return err
+		}
 	}
 	if c.Stream, c.old, err = c.Up.Connect(c.Req.Thread, want); err != nil {
 		return err

@@ -34,6 +34,7 @@ type Settings struct {
 	Health      Health        `toml:"health"`
 	TryFor      time.Duration `toml:"try_for" min:"0s"`
 
+	Source         string        `toml:"source"`
 	QueueTimeout   time.Duration `toml:"queue_timeout" min:"1ms"`
 	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms"`
 	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms"`
@@ -102,6 +103,11 @@ type Route struct {
 	Ping   func(c net.Conn, name string) (status int, body []byte, err error)
 	PingID string
 
+	// Header is the version of the PROXY protocol by which upstreams are told of the client; "": none.
+	Header string
+
+	name *key // for TLS, set by Security; nil: all requests have the same
+
 	// Set by Open.
 	cookies *stickiness // nil: none
 	key     *key        // what balance goes by; nil: nothing
@@ -128,6 +134,9 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 	}
 	if err := r.check(&more); err != nil {
 		return err
+	}
+	if more.Source, err = upstream.ParseSource(s.Source); err != nil {
+		return &handlers.KeyError{Key: "source", Err: err}
 	}
 	more.MaxConns, more.MaxQueue, more.QueueTimeout = s.MaxConns, s.MaxQueue, s.QueueTimeout
 	more.IdleTimeout, more.ConnectTimeout = s.IdleTimeout, s.ConnectTimeout

@@ -239,13 +239,7 @@ func (c *connection) header(r *route) []byte {
 			local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
 		}
 	}
-	switch r.ProxyProtocol {
-	case "v1":
-		return proxyproto.Append1(nil, c.remote, local)
-	case "v2":
-		return proxyproto.Append2(nil, c.remote, local)
-	}
-	return nil
+	return proxyproto.Append(nil, r.ProxyProtocol, c.remote, local)
 }
 
 // early is a stream whose first bytes were read already.

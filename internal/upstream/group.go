@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,10 @@ type Settings struct {
 
 	// HTTP1, with HTTP2, has those with "https://" asked by HTTP/1.1 that do not offer HTTP/2.
 	HTTP1 bool
+
+	// Source is the address that connections come from, as ParseSource has it, and that addresses of
+	// names are of the family of. The zero Addr: the kernel chooses it.
+	Source netip.Addr
 
 	Balance Balance
 
@@ -138,12 +143,18 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 				return nil, fmt.Errorf("%s: %w", part.name, err)
 			}
 		}
+		if part.at.network == "tcp" {
+			part.at.source = s.Source
+		}
 		for _, other := range g.parts {
 			if other.at == part.at {
 				return nil, fmt.Errorf("%s: named twice", part.name)
 			}
 		}
 		g.parts = append(g.parts, part)
+	}
+	if err := g.checkSource(); err != nil {
+		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -297,7 +308,8 @@ func (l *Lease) release(k kept, limit time.Duration) {
 		k.close() // before another request has its slot
 	default:
 		m.keep(k)
-		for len(m.idle) > g.MaxIdle || m.active+len(m.idle) > m.peak.most() {
+		marked := k.mark != mark{} // others cannot use it, so it rests until its time is over
+		for len(m.idle) > g.MaxIdle || !marked && m.active+len(m.idle) > m.peak.most() {
 			m.closeOldest()
 		}
 	}
@@ -343,12 +355,12 @@ func (l *Lease) take() bool {
 	switch {
 	case len(m.idle) == 0:
 	case l.want == Fresh:
-		k := m.idleFor(l.loop, g.Newest)
+		k := m.idleFor(l)
 		k.close() // its process can accept the new one, and there may be no other process
 	case l.want == JustUsed:
-		l.kept = m.justUsed(l.loop)
+		l.kept = m.justUsed(l)
 	default:
-		l.kept = m.idleFor(l.loop, g.Newest)
+		l.kept = m.idleFor(l)
 	}
 	for l.kept.stream == nil && len(m.idle) > 0 && g.MaxConns > 0 &&
 		m.active+len(m.idle) >= g.MaxConns {

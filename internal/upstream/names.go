@@ -182,6 +182,9 @@ func (g *Group) sync() {
 		}
 		p.seen = p.host.version
 		for _, a := range p.host.addresses {
+			if !g.reaches(a) {
+				continue
+			}
 			at := p.at
 			at.address = netip.AddrPortFrom(a, p.port).String()
 			g.join(p, at, before)

@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"internal/handshake":        {"loop", "internal/fair"},
 	"internal/glob":             {},
 	"internal/networks":         {},
-	"internal/relay":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/around", "internal/ascii", "internal/http1", "internal/networks", "internal/template", "internal/upstream"},
+	"internal/relay":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/around", "internal/ascii", "internal/http1", "internal/networks", "internal/proxyproto", "internal/template", "internal/upstream"},
 	"internal/around":           {"handlers", "loop", "internal/coding", "internal/metrics"},
 	"internal/coding":           {"loop", "internal/ascii"},
 	"internal/compression":      {"conn", "handlers", "internal/ascii", "internal/coding", "internal/http1"},
