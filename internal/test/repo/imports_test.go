@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"internal/confpath":         {},
 	"internal/fair":             {"internal/networks"},
 	"internal/handshake":        {"loop", "internal/fair"},
+	"internal/gateway":          {"conn", "loop", "stream", "handlers", "internal/cgi", "internal/relay", "internal/upstream"},
 	"internal/glob":             {},
 	"internal/networks":         {},
 	"internal/relay":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/around", "internal/ascii", "internal/http1", "internal/networks", "internal/proxyproto", "internal/template", "internal/upstream"},
@@ -66,7 +67,7 @@ var allowed = map[string][]string{
 	"handlers/errorpages":       {"conn", "handlers", "handlers/servefiles", "internal/ascii", "internal/confpath", "internal/http1"},
 	"handlers/proxy":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/ascii", "internal/http1", "internal/httpclient", "internal/placeholder", "internal/relay", "internal/template", "internal/upstream"},
 	"handlers/servefiles":       {"conn", "coro", "loop", "stream", "handlers", "internal/around", "internal/ascii", "internal/byteranges", "internal/mediatype", "internal/coding", "internal/compression", "internal/confpath", "internal/fair", "internal/http1", "internal/names", "internal/sysio"},
-	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/cgi", "fastcgi/internal/wire", "internal/around", "internal/ascii", "internal/confpath", "internal/http1", "internal/names", "internal/relay", "internal/sysio", "internal/template", "internal/upstream"},
+	"fastcgi":                   {"conn", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/wire", "internal/around", "internal/cgi", "internal/gateway", "internal/http1", "internal/names", "internal/relay", "internal/sysio", "internal/upstream"},
 	"fastcgi/internal/wire":     {"internal/cgi"},
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"conn", "coro", "loop", "pubsub", "stream", "handlers", "handlers/auth", "internal/accesslog", "internal/asynclog", "internal/certs", "internal/config", "internal/confine", "internal/confpath", "internal/metrics", "internal/settings", "internal/sockets", "internal/streams", "internal/sysio"},
@@ -106,7 +107,7 @@ var only = map[string][]string{
 
 	"golang.org/x/sys/unix":          {"loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/top", "internal/accesslog", "internal/config", "internal/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/confine"},
 	"golang.org/x/text/unicode/norm": {"samples/chat"},
-	"net/http":                       {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/compression", "internal/relay", "internal/server", "internal/certs", "internal/top", "internal/test/*", "samples/fanout"},
+	"net/http":                       {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/compression", "internal/gateway", "internal/relay", "internal/server", "internal/certs", "internal/top", "internal/test/*", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

@@ -1,7 +1,8 @@
-package fastcgi
+package gateway
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 
@@ -21,12 +22,15 @@ type answer struct {
 	got      int64 // bytes of the body that have come
 }
 
-// stdout takes a piece of what the script writes.
-func (c *call) stdout(p []byte) error {
+// Begun reports whether the response's header is complete.
+func (c *Call) Begun() bool { return c.answer.begun }
+
+// Answer takes a piece of what the script writes.
+func (c *Call) Answer(p []byte) error {
 	if !c.answer.begun {
 		if c.header == nil {
 			c.header = headers.Get().(*cgi.Header)
-			c.header.Limit = int(c.m.set.MaxHeaderSize)
+			c.header.Limit = int(c.MaxHeaderSize)
 		}
 		n, done, err := c.header.Parse(p)
 		if err != nil || !done {
@@ -39,16 +43,8 @@ func (c *call) stdout(p []byte) error {
 	return c.content(p)
 }
 
-func (c *call) dropHeader() {
-	if c.header != nil {
-		c.header.Reset()
-		headers.Put(c.header)
-		c.header = nil
-	}
-}
-
 // open makes the head of the answer from the response's header.
-func (c *call) open(h *cgi.Header) {
+func (c *Call) open(h *cgi.Header) {
 	c.answer.begun, c.Status, c.answer.length = true, h.Status, h.Length
 	c.answer.buffered = h.Buffering == cgi.Buffered
 	if h.Buffering == cgi.Unbuffered {
@@ -88,12 +84,10 @@ func (c *call) open(h *cgi.Header) {
 		return
 	}
 	if h.Coding != "" {
-		c.Log.Warn("fastcgi: Transfer-Encoding of an application is dropped",
-			"request_id", c.Req.ID(), "script", c.target.Name, "coding", h.Coding)
+		c.Note(slog.LevelWarn, "Transfer-Encoding of an application is dropped", "coding", h.Coding)
 	}
 	if h.SecondType != "" {
-		c.Log.Warn("fastcgi: a second Content-Type of an application is dropped",
-			"request_id", c.Req.ID(), "script", c.target.Name, "type", h.SecondType)
+		c.Note(slog.LevelWarn, "a second Content-Type of an application is dropped", "type", h.SecondType)
 	}
 	if h.Length >= 0 {
 		out.Set("Content-Length", strconv.FormatInt(h.Length, 10))
@@ -102,7 +96,7 @@ func (c *call) open(h *cgi.Header) {
 
 // content passes on a piece of the body. It drops what comes behind the announced length: the
 // client would take that for the next response.
-func (c *call) content(p []byte) error {
+func (c *Call) content(p []byte) error {
 	if !c.answer.bodiless && c.answer.length >= 0 {
 		if room := c.answer.length - c.answer.got; int64(len(p)) > room {
 			if c.answer.got <= c.answer.length && !c.Flow.Discarded() {
@@ -119,15 +113,14 @@ func (c *call) content(p []byte) error {
 	return c.unwritable(c.Flow.Write(p))
 }
 
-func (c *call) tooLong() {
-	c.Log.Warn("fastcgi: response body is longer than its Content-Length",
-		"request_id", c.Req.ID(), "script", c.target.Name, "length", c.answer.length)
+func (c *Call) tooLong() {
+	c.Note(slog.LevelWarn, "response body is longer than its Content-Length", "length", c.answer.length)
 }
 
 // pause is called when the upstream has sent all for the moment. What has come goes out, as the
 // next byte may be a long time off.
-func (c *call) pause() error {
-	c.logStderr()
+func (c *Call) pause() error {
+	c.protocol.Pause()
 	if !c.answer.begun || c.answer.buffered {
 		return nil
 	}
@@ -135,13 +128,13 @@ func (c *call) pause() error {
 }
 
 // short reports that the body was shorter than announced.
-func (c *call) short() bool {
+func (c *Call) short() bool {
 	return !c.Flow.Discarded() && !c.answer.bodiless && c.answer.length >= 0 &&
 		c.answer.got < c.answer.length
 }
 
 // Finish implements relay.Talk.
-func (c *call) Finish() int {
+func (c *Call) Finish() int {
 	if err := c.unwritable(c.Flow.Drain(!c.answer.buffered)); err != nil {
 		return c.Fail(err)
 	}
