@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/internal/handshake"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/slots"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -56,7 +57,7 @@ func TestHandshakesInTurn(t *testing.T) {
 				return waiting == n
 			})
 		}
-		free := handshake.Hold()
+		free := slots.Take(handshake.Slots)
 		gone := from("127.0.0.2")
 		send(t, gone, string(hello))
 		waiting(1)
@@ -92,7 +93,7 @@ func TestHandshakesInTurn(t *testing.T) {
 		g := &gathering{Conn: from("127.0.0.3")}
 		last := tls.Client(g, &tls.Config{InsecureSkipVerify: true})
 		must.Do(t, last.Handshake())
-		free = handshake.Hold()
+		free = slots.Take(handshake.Slots)
 		send(t, last, get)
 		send(t, g.Conn, g.held.String())
 		waiting(1)
