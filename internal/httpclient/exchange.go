@@ -295,6 +295,9 @@ func (x *Exchange) nextHead() (Event, []byte, error) {
 
 // readFields takes from a head what it says of the connection.
 func (x *Exchange) readFields() {
+	if !x.Head.MayHave("WWW-Authenticate") && !x.Head.MayHave("Keep-Alive") {
+		return
+	}
 	for _, f := range x.Head.Fields {
 		name, value := x.head[f.Name.Start:f.Name.End], x.head[f.Value.Start:f.Value.End]
 		switch {
