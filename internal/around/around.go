@@ -47,6 +47,10 @@ type Server interface {
 	// Upstreams gives the server the upstreams of the handler.
 	Upstreams(u metrics.Upstreams)
 
+	// Mirror returns what counts the copies that the route, or the site, sends to that path. It goes on
+	// over reloads.
+	Mirror(to string) *metrics.Mirror
+
 	// LargerBodies tells the server, at the start, that something behind the route's limit takes
 	// request bodies of so many bytes, whatever max_body_size is. See conn.Body.ReplaceLimit.
 	LargerBodies(bytes int64)
@@ -87,6 +91,7 @@ func (None) Background(func(ctx context.Context)) {}
 func (None) Reads(string)                         {}
 func (None) Upstreams(metrics.Upstreams)          {}
 func (None) LargerBodies(int64)                   {}
+func (None) Mirror(string) *metrics.Mirror        { return new(metrics.Mirror) }
 func (None) Count() func() (*metrics.Snapshot, error) {
 	return func() (*metrics.Snapshot, error) { return nil, errors.New("no server serves this route") }
 }

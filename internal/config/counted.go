@@ -18,6 +18,48 @@ type Counters struct {
 	mu      sync.Mutex
 	numbers map[RouteName]uint32
 	names   []RouteName // by number
+	mirrors []copies    // in the order in which configurations have named them
+}
+
+// copies is what counts the copies of requests of a site or a route.
+type copies struct {
+	RouteName
+	to string
+	*metrics.Mirror
+}
+
+// mirror returns that of a route, by the path that copies go to. Of more than maxCounters, the last
+// ones are not reported, and end with their configuration.
+func (p *Counters) mirror(n RouteName, to string) *metrics.Mirror {
+	if p == nil {
+		return new(metrics.Mirror)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.mirrors {
+		if m.RouteName == n && m.to == to {
+			return m.Mirror
+		}
+	}
+	m := copies{n, to, new(metrics.Mirror)}
+	if len(p.mirrors) < maxCounters {
+		p.mirrors = append(p.mirrors, m)
+	}
+	return m.Mirror
+}
+
+// Mirrors returns what the mirrors have counted; a nil p has none.
+func (p *Counters) Mirrors() (all []metrics.Mirrored) {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.mirrors {
+		all = append(all, metrics.Mirrored{Site: m.Site, Route: m.Route, To: m.to, Active: m.Active.Load(),
+			Requests: m.Requests.Load(), Failed: m.Failed.Load(), Busy: m.Busy.Load(), Bodies: m.Bodies.Load()})
+	}
+	return all
 }
 
 // maxCounters bounds what is counted where reloads name ever new routes; otherCounter is the number

@@ -37,7 +37,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		name := RouteName{Site: siteName(site.Hosts)}
-		its := around.Site{Server: told{c, &name}, Routes: site.prefixes(s)}
+		its := around.Site{Server: told{c, s.Counters, &name}, Routes: site.prefixes(s)}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
 		compression := site.Around.Compression.within(c.compression)
 		c.HeldByLoop += errorpages.Descriptors(site.Around.ErrorPages)
@@ -82,7 +82,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			if f, ok := plans[i].settings.(handlers.FolderHolder); ok {
 				folder = f.Folder()
 			}
-			env.Prefix, env.Server = r.Prefix, its
+			env.Prefix, name.Route, env.Server = r.Prefix, r.Prefix, its
 			m := r.Around.middleware(env, folder, s.Modules)
 			if m != nil && h != nil {
 				h = m(h)
@@ -96,7 +96,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			}
 		}
 		its.Compression = compression.policy
-		env.Prefix, env.Server = "", its
+		env.Prefix, name.Route, env.Server = "", "", its
 		site.Around.Compression = nil
 		if its.Compression != nil { // nothing further out would have to be kept from it
 			site.Around.Compression = new(Compression)
@@ -137,7 +137,8 @@ func (s *Site) prefixes(src Source) *handlers.SiteRoutes {
 // told notes what the modules of a site, or of the present route, ask of the server.
 type told struct {
 	*Config
-	route *RouteName
+	counters *Counters
+	route    *RouteName
 }
 
 // Loops returns the loops. Modules are built before there are any, and call it later.
@@ -157,6 +158,8 @@ func (t told) Count() func() (*metrics.Snapshot, error) {
 func (t told) Upstreams(u metrics.Upstreams) {
 	t.Config.Upstreams = append(t.Config.Upstreams, Upstreams{*t.route, u})
 }
+
+func (t told) Mirror(to string) *metrics.Mirror { return t.counters.mirror(*t.route, to) }
 
 func (t told) LargerBodies(bytes int64) { t.LargestBody = max(t.LargestBody, bytes) }
 

@@ -97,6 +97,14 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 		add("%8d %10d %8d %8d %10s %10s  %s", s.Open, s.Accepted, s.Refused, s.Failed, size(float64(s.Got)), size(float64(s.Sent)),
 			s.Address)
 	}
+	if len(now.Mirrors) > 0 {
+		add("")
+		add("%10s %8s %8s %8s %8s  %s", "COPIES", "ACTIVE", "FAILED", "BUSY", "BODIES", "MIRROR")
+	}
+	for _, m := range now.Mirrors {
+		add("%10d %8d %8d %8d %8d  %s of %s %s", m.Requests, m.Active, m.Failed, m.Busy, m.Bodies, m.To, m.Site,
+			m.Route)
+	}
 	if len(now.Upstreams) > 0 {
 		add("")
 		add("%-8s %8s %8s %8s  %s", "STATE", "ACTIVE", "IDLE", "WAITING", "UPSTREAM")
