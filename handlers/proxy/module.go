@@ -155,7 +155,9 @@ func hostsOf(addresses []string) map[string]string {
 		if before, _, ok := strings.Cut(host, "%"); ok { // a zone is this machine's (RFC 6874)
 			host, place = before, "["+before+"]:"+port
 		}
-		switch {
+		switch domain := upstream.ServiceOf(place); {
+		case domain != "":
+			hosts[name] = domain
 		case strings.HasPrefix(place, "unix:"):
 			hosts[name] = "localhost"
 		case err != nil: // there is no port

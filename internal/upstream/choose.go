@@ -60,9 +60,9 @@ func (l *Lease) choose() *member {
 	now := time.Now()
 	for _, checked := range [2]bool{true, false} {
 		working := false
-		for _, backup := range [2]bool{false, true} {
+		for level := 0; level <= g.levels; level++ {
 			if m := l.best(func(m *member) bool {
-				ok := m.backup == backup && m.works(now) && !m.circuit.open(now) && !(checked && m.out()) &&
+				ok := m.level == level && m.works(now) && !m.circuit.open(now) && !(checked && m.out()) &&
 					!slices.Contains(l.tried, m.peer)
 				working = working || ok
 				return ok && l.room(m.peer)

@@ -26,5 +26,6 @@
 //	source.go   the address that connections come from
 //	address.go  an address as the configuration writes it
 //	names.go    the addresses of hosts that have names, which come and go
+//	service.go  services, whose SRV records have hosts, ports and weights
 //	resolve.go  asks for the addresses of a name, and for how long they are good
 package upstream

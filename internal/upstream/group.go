@@ -106,6 +106,7 @@ type Group struct {
 	members []*member           // of all, those that requests may go to
 	version int                 // of the pool's states, as members has them
 	waiting fair.Queue[*ticket] // for a slot: the requests of the route
+	levels  int                 // the greatest level of all
 	drawn   []*member           // what random draws from; it is empty between two requests
 }
 
@@ -119,6 +120,8 @@ type member struct {
 	hash    uint64 // of its name or address, for Hash; the same in all processes
 	id      uint64 // for Lease.Home; 0: the group has no Secret
 	circuit circuit
+
+	weight, level int // of the part, or of a record of its service
 }
 
 // Group makes a group. An error says which of the addresses is wrong, and what was expected.
@@ -170,8 +173,7 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 	for _, part := range g.parts {
 		g.all = append(g.all, g.member(part, part.at))
 	}
-	g.members = g.all
-	g.sync()
+	g.settle()
 	return g, nil
 }
 
@@ -181,6 +183,9 @@ func (p *part) config() (*tls.Config, error) {
 		return nil, nil
 	}
 	host, _, _ := net.SplitHostPort(p.at.address) // "" of a socket
+	if domain := ServiceOf(p.at.host); domain != "" {
+		host = domain // whose certificate a target has is not for the name service to say (RFC 6125)
+	}
 	c, err := p.security.of(host)
 	if err == nil && p.at.http2 {
 		c.NextProtos = []string{"h2"}
@@ -194,7 +199,7 @@ func (p *part) config() (*tls.Config, error) {
 // member makes the member at an endpoint of the part. The caller holds the pool's lock.
 func (g *Group) member(p *part, at endpoint) *member {
 	config, _ := p.config() // Group has tried it
-	m := &member{peer: g.pool.peer(at, p.host, config), part: p}
+	m := &member{peer: g.pool.peer(at, p.host, config), part: p, weight: p.weight, level: p.level}
 	m.hash = HashOf(p.name)
 	if p.host != nil {
 		m.hash = HashOf(at.address)
@@ -212,7 +217,7 @@ func (g *Group) member(p *part, at endpoint) *member {
 // Primaries returns how many of the addresses are no backups.
 func (g *Group) Primaries() (n int) {
 	for _, p := range g.parts {
-		if !p.backup {
+		if p.level == 0 {
 			n++
 		}
 	}
