@@ -40,12 +40,30 @@ type Settings struct {
 	Timeout time.Duration `toml:"timeout" min:"1ms" max:"1h" default:"10s"`
 }
 
-// mirror copies requests. All but seen stays as New has made it.
+// kind is what a mirror counts.
+var kind = metrics.Kind{Name: "mirror", Label: "to", Figures: []metrics.Figure{
+	active:   {Name: "active", Gauge: true, Help: "Copies of requests that are under way."},
+	requests: {Name: "requests", Help: "Copies that were sent."},
+	failed: {Name: "failed",
+		Help: "Of these, those without an answer in time, or with an error of the server."},
+	busy:   {Name: "dropped_busy", Help: "Requests without a copy because of max_requests."},
+	bodies: {Name: "dropped_bodies", Help: "Requests without a copy because of their body."},
+}}
+
+const (
+	active = iota // or about to be: the body is still to come
+	requests
+	failed
+	busy
+	bodies
+)
+
+// mirror copies requests. All but counts stays as New has made it.
 type mirror struct {
 	set    Settings
 	below  string // to, without a slash at its end
 	routes *handlers.SiteRoutes
-	seen   *metrics.Mirror
+	counts []atomic.Int64 // of kind
 	log    *slog.Logger
 }
 
@@ -68,7 +86,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 		return nil, handlers.BadKey("to", "%s is a path of the route %s, whose requests are copied; expected "+
 			"that of a route for copies", s.To, prefix)
 	}
-	m := &mirror{set: s, below: strings.TrimSuffix(s.To, "/"), routes: a.Routes, seen: a.Mirror(s.To),
+	m := &mirror{set: s, below: strings.TrimSuffix(s.To, "/"), routes: a.Routes, counts: a.Counts(&kind, s.To),
 		log: env.Log()}
 	return func(next conn.Handler) conn.Handler {
 		return func(req *conn.Request, resp *conn.Response) int {
@@ -105,12 +123,12 @@ func (m *mirror) wants(req *conn.Request) bool {
 func (m *mirror) copy(req *conn.Request) {
 	length := req.ContentLength()
 	if length > int64(max(m.set.MaxBodySize, 0)) || length < 0 && m.set.MaxBodySize < 0 {
-		m.seen.Bodies.Add(1)
+		m.counts[bodies].Add(1)
 		return
 	}
-	if m.seen.Active.Add(1) > int64(m.set.MaxRequests) {
-		m.seen.Active.Add(-1)
-		m.seen.Busy.Add(1)
+	if m.counts[active].Add(1) > int64(m.set.MaxRequests) {
+		m.counts[active].Add(-1)
+		m.counts[busy].Add(1)
 		return
 	}
 	c := &job{mirror: m, loop: req.Loop(), copy: req.Layer().Copy(m.below), length: length}
@@ -140,7 +158,7 @@ func (j *job) take(p []byte, whole bool) {
 	case whole:
 		j.start()
 	case len(j.body)+len(p) > int(j.set.MaxBodySize):
-		j.drop(&j.seen.Bodies)
+		j.drop(&j.counts[bodies])
 	default:
 		j.body = append(j.body, p...)
 		if int64(len(j.body)) == j.length { // its reader may not look for the end
@@ -152,7 +170,7 @@ func (j *job) take(p []byte, whole bool) {
 // give gives up what has not begun when the request ends: nobody has read all of its body.
 func (j *job) give() {
 	if !j.over {
-		j.drop(&j.seen.Bodies)
+		j.drop(&j.counts[bodies])
 	}
 }
 
@@ -160,21 +178,21 @@ func (j *job) give() {
 func (j *job) drop(why *atomic.Int64) {
 	j.over, j.body = true, nil
 	why.Add(1)
-	j.seen.Active.Add(-1)
+	j.counts[active].Add(-1)
 }
 
 // start has the copy served. Any goroutine that owns the job may call it.
 func (j *job) start() {
 	j.over = true
 	if j.loop.Post(func() { j.loop.Go(j.serve) }) != nil { // the loop has come to its end
-		j.drop(&j.seen.Failed)
+		j.drop(&j.counts[failed])
 	}
 }
 
 // serve serves the copy on t, for as long as it may take.
 func (j *job) serve(t *loop.Thread) {
-	defer j.seen.Active.Add(-1) // also if the thread is killed
-	j.seen.Requests.Add(1)
+	defer j.counts[active].Add(-1) // also if the thread is killed
+	j.counts[requests].Add(1)
 	status, done := 0, false
 	err := t.Scope(func() error {
 		child := t.Go(func(t *loop.Thread) (err error) {
@@ -187,7 +205,7 @@ func (j *job) serve(t *loop.Thread) {
 		return err
 	})
 	if err != nil || !done || status >= 500 {
-		j.seen.Failed.Add(1)
+		j.counts[failed].Add(1)
 		if err != nil {
 			j.log.Debug("mirror: no answer to a copy", "to", j.set.To, "error", err)
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,25 +23,28 @@ import (
 // site is a server whose route "/" has the mirror, and whose route "/copy" gets the copies.
 type site struct {
 	*server.Server
-	seen   *metrics.Mirror
+	told
 	copies chan string
 }
 
 // told is what is around the route.
 type told struct {
 	around.None
-	seen *metrics.Mirror
+	seen *[]atomic.Int64
 }
 
-func (t told) Mirror(string) *metrics.Mirror { return t.seen }
+func (t told) Counts(k *metrics.Kind, _ string) []atomic.Int64 {
+	*t.seen = k.New()
+	return *t.seen
+}
 
 func start(t *testing.T, m modes.Mode, set mirror.Settings, real, other conn.Handler) *site {
 	t.Helper()
-	s := &site{seen: new(metrics.Mirror), copies: make(chan string, 1000)}
+	s := &site{told: told{seen: new([]atomic.Int64)}, copies: make(chan string, 1000)}
 	set.To = "/copy"
 	routes := &handlers.SiteRoutes{Prefixes: []string{"/", "/copy"}}
 	mw, err := mirror.New(set, handlers.Env{Prefix: "/",
-		Server: around.In(around.Site{Server: told{seen: s.seen}, Routes: routes})})
+		Server: around.In(around.Site{Server: s.told, Routes: routes})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +70,11 @@ func start(t *testing.T, m modes.Mode, set mirror.Settings, real, other conn.Han
 
 // counts are what has been counted.
 func (s *site) counts() [5]int64 {
-	return [5]int64{s.seen.Active.Load(), s.seen.Requests.Load(), s.seen.Failed.Load(), s.seen.Busy.Load(),
-		s.seen.Bodies.Load()}
+	var all [5]int64
+	for i := range *s.seen {
+		all[i] = (*s.seen)[i].Load()
+	}
+	return all
 }
 
 func (s *site) await(t *testing.T, what string, want [5]int64) {
@@ -270,8 +277,8 @@ func TestShare(t *testing.T) {
 			c.Answer("GET")
 		}
 	}
-	wait.Until(t, "the copies", func() bool { return s.seen.Active.Load() == 0 })
-	if n := s.seen.Requests.Load(); n < 50 || n > 150 { // by chance in one of 10^7 runs
+	wait.Until(t, "the copies", func() bool { return s.counts()[0] == 0 })
+	if n := s.counts()[1]; n < 50 || n > 150 { // by chance in one of 10^7 runs
 		t.Errorf("%d copies of 400", n)
 	}
 }

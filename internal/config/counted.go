@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/metrics"
@@ -18,46 +19,47 @@ type Counters struct {
 	mu      sync.Mutex
 	numbers map[RouteName]uint32
 	names   []RouteName // by number
-	mirrors []copies    // in the order in which configurations have named them
+	counted []counted   // in the order in which configurations have named them
 }
 
-// copies is what counts the copies of requests of a site or a route.
-type copies struct {
+// counted is what a handler of a route counts of itself.
+type counted struct {
 	RouteName
-	to string
-	*metrics.Mirror
+	kind   *metrics.Kind
+	of     string
+	counts []atomic.Int64
 }
 
-// mirror returns that of a route, by the path that copies go to. Of more than maxCounters, the last
-// ones are not reported, and end with their configuration.
-func (p *Counters) mirror(n RouteName, to string) *metrics.Mirror {
+// counts returns the numbers of a handler. Of more than maxCounters handlers, the last ones are not
+// reported, and their numbers end with their configuration.
+func (p *Counters) counts(n RouteName, k *metrics.Kind, of string) []atomic.Int64 {
 	if p == nil {
-		return new(metrics.Mirror)
+		return k.New()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, m := range p.mirrors {
-		if m.RouteName == n && m.to == to {
-			return m.Mirror
+	for _, c := range p.counted {
+		if c.RouteName == n && c.kind == k && c.of == of {
+			return c.counts
 		}
 	}
-	m := copies{n, to, new(metrics.Mirror)}
-	if len(p.mirrors) < maxCounters {
-		p.mirrors = append(p.mirrors, m)
+	c := counted{n, k, of, k.New()}
+	if len(p.counted) < maxCounters {
+		p.counted = append(p.counted, c)
 	}
-	return m.Mirror
+	return c.counts
 }
 
-// Mirrors returns what the mirrors have counted; a nil p has none.
-func (p *Counters) Mirrors() (all []metrics.Mirrored) {
+// Counted returns what handlers have counted of themselves; a nil p has nothing.
+func (p *Counters) Counted() []metrics.Counted {
+	all := []metrics.Counted{}
 	if p == nil {
-		return nil
+		return all
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, m := range p.mirrors {
-		all = append(all, metrics.Mirrored{Site: m.Site, Route: m.Route, To: m.to, Active: m.Active.Load(),
-			Requests: m.Requests.Load(), Failed: m.Failed.Load(), Busy: m.Busy.Load(), Bodies: m.Bodies.Load()})
+	for _, c := range p.counted {
+		all = append(all, c.kind.Read(c.Site, c.Route, c.of, c.counts))
 	}
 	return all
 }

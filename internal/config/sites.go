@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
@@ -159,7 +160,9 @@ func (t told) Upstreams(u metrics.Upstreams) {
 	t.Config.Upstreams = append(t.Config.Upstreams, Upstreams{*t.route, u})
 }
 
-func (t told) Mirror(to string) *metrics.Mirror { return t.counters.mirror(*t.route, to) }
+func (t told) Counts(k *metrics.Kind, of string) []atomic.Int64 {
+	return t.counters.counts(*t.route, k, of)
+}
 
 func (t told) LargerBodies(bytes int64) { t.LargestBody = max(t.LargestBody, bytes) }
 

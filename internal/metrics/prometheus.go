@@ -125,25 +125,7 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 			t.sample("lwango_stream_"+f.name, float64(f.value(&s.Streams[i])), "address", s.Streams[i].Address)
 		}
 	}
-	for _, f := range []struct {
-		name, kind, help string
-		value            func(*Mirrored) int64
-	}{
-		{"active", "gauge", "Copies of requests that are under way.", func(m *Mirrored) int64 { return m.Active }},
-		{"requests_total", "counter", "Copies that were sent.", func(m *Mirrored) int64 { return m.Requests }},
-		{"failed_total", "counter", "Of these, those without an answer in time, or with an error of the server.",
-			func(m *Mirrored) int64 { return m.Failed }},
-		{"dropped_busy_total", "counter", "Requests without a copy because of max_requests.",
-			func(m *Mirrored) int64 { return m.Busy }},
-		{"dropped_bodies_total", "counter", "Requests without a copy because of their body.",
-			func(m *Mirrored) int64 { return m.Bodies }},
-	} {
-		t.family("lwango_mirror_"+f.name, f.kind, f.help)
-		for i := range s.Mirrors {
-			m := &s.Mirrors[i]
-			t.sample("lwango_mirror_"+f.name, float64(f.value(m)), "site", m.Site, "route", m.Route, "to", m.To)
-		}
-	}
+	s.handlers(&t)
 	t.family("lwango_certificate_not_after_seconds", "gauge",
 		"UNIX time at which the certificate expires, 0 if it is still to be obtained.")
 	for _, c := range s.Certificates {

@@ -2,10 +2,7 @@
 // serves and lwango top reads, and its text for Prometheus. It knows nothing of how it is gathered.
 package metrics
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // Snapshot is the state of a server at one time. Counters go on from the start of the server; a
 // reload does not reset them. Of a loop that does not answer, Connections, Requests and Routes have
@@ -22,7 +19,7 @@ type Snapshot struct {
 	Routes       []Route       `json:"routes"`
 	Upstreams    []Upstream    `json:"upstreams"`
 	Streams      []Stream      `json:"streams"`
-	Mirrors      []Mirrored    `json:"mirrors"`
+	Handlers     []Counted     `json:"handlers"` // that count something of their own
 	Topics       Topics        `json:"topics"`
 	Certificates []Certificate `json:"certificates"`
 	Stalls       []Stall       `json:"stalls"` // the latest 16 at most, oldest first
@@ -138,27 +135,6 @@ type Stream struct {
 	Failed   int64  `json:"failed"`   // for which there was no upstream, or which did not say which one
 	Got      int64  `json:"received_bytes"`
 	Sent     int64  `json:"sent_bytes"`
-}
-
-// Mirror counts the copies of requests of a site or a route. Any goroutine may change it.
-type Mirror struct {
-	Active   atomic.Int64 // that are under way, or wait for the body of their request
-	Requests atomic.Int64 // that were begun
-	Failed   atomic.Int64 // of these, without an answer in time, or with one of 500 and above
-	Busy     atomic.Int64 // requests without a copy, since too many were under way
-	Bodies   atomic.Int64 // and since the body was too long, or was not read to its end
-}
-
-// Mirrored is what a Mirror has counted.
-type Mirrored struct {
-	Site     string `json:"site"`
-	Route    string `json:"route"`
-	To       string `json:"to"`
-	Active   int64  `json:"active"`
-	Requests int64  `json:"requests"`
-	Failed   int64  `json:"failed"`
-	Busy     int64  `json:"dropped_busy"`
-	Bodies   int64  `json:"dropped_bodies"`
 }
 
 // Certificate is one of a listener's.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/config"
-	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -39,7 +38,10 @@ func TestMirror(t *testing.T) {
 	must.Do(t, dead.Close())
 	s := source()
 	s.Counters = new(config.Counters)
-	seen := func() metrics.Mirrored { return s.Counters.Mirrors()[0] }
+	seen := func(figure string) int64 {
+		m := s.Counters.Counted()[0]
+		return m.Value(figure)
+	}
 	route := func(address, more string) string {
 		return "[[site]]\n[[site.route]]\nprefix = '/'\nhandler = 'echo'\nmirror = { to = '/copies' }\n" +
 			"[[site.route]]\nprefix = '/copies'\ninternal = true\nmodule = 'proxy'\nstrip_prefix = true\naddress = '" +
@@ -66,15 +68,14 @@ func TestMirror(t *testing.T) {
 	if a := srv.Request("GET /copies/x", nil, ""); a.StatusCode != 404 {
 		t.Errorf("the route for copies: %s", a.Status)
 	}
-	wait.Until(t, "two copies", func() bool { return seen().Active == 0 && seen().Requests == 2 })
+	wait.Until(t, "two copies", func() bool { return seen("active") == 0 && seen("requests") == 2 })
 	for range 70 {
 		if a := srv.Request("GET /hang", nil, ""); a.StatusCode != 200 {
 			t.Fatal(a.Status)
 		}
 	}
 	wait.Until(t, "copies that hang", func() bool {
-		m := seen()
-		return m.Active == 64 && m.Busy == 6 && m.Failed == 0
+		return seen("active") == 64 && seen("dropped_busy") == 6 && seen("failed") == 0
 	})
 	srv.Stop(0)
 	for path, address := range map[string]string{"/cut": web.Listener.Addr().String(), "/x": nobody} {
@@ -83,10 +84,10 @@ func TestMirror(t *testing.T) {
 		if a := srv.Request("GET "+path, nil, ""); a.StatusCode != 200 {
 			t.Fatal(a.Status)
 		}
-		wait.Until(t, path, func() bool { m := seen(); return m.Requests == 1 && m.Failed == 1 && m.Active == 0 })
+		wait.Until(t, path, func() bool { return seen("requests") == 1 && seen("failed") == 1 && seen("active") == 0 })
 	}
-	m := seen()
-	if m.Site != "*" || m.Route != "/" || m.To != "/copies" {
+	m := s.Counters.Counted()[0]
+	if m.Kind != "mirror" || m.Site != "*" || m.Route != "/" || m.Of != "/copies" {
 		t.Errorf("%+v", m)
 	}
 }

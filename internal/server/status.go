@@ -123,7 +123,7 @@ func (s *observed) common() *status.Snapshot {
 	out := &status.Snapshot{Version: moduleVersion(), PID: os.Getpid(), Time: now,
 		Uptime: now.Sub(s.start).Seconds(), SpoolBytes: s.conn.Spooled(),
 		Upstreams: []status.Upstream{}, Streams: []status.Stream{},
-		Mirrors: []status.Mirrored{}, Stalls: []status.Stall{}, Routes: []status.Route{},
+		Handlers: s.counters.Counted(), Stalls: []status.Stall{}, Routes: []status.Route{},
 		Topics: status.Topics{Largest: []status.Topic{}}}
 	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/sched/goroutines:goroutines"}}
@@ -147,7 +147,6 @@ func (s *observed) common() *status.Snapshot {
 	if report := s.streams.Load(); report != nil {
 		out.Streams = append(out.Streams, (*report)()...)
 	}
-	out.Mirrors = append(out.Mirrors, s.counters.Mirrors()...)
 	out.Certificates = *s.certificates.Load()
 	if s.topics != nil {
 		t := &out.Topics
