@@ -62,6 +62,10 @@ type AccessEntry struct {
 	UpstreamConnect time.Duration
 	UpstreamAddress string
 
+	// UpstreamSplit is the part of a route's upstreams that was chosen, as the configuration names it;
+	// "": all others.
+	UpstreamSplit string
+
 	// The first KiB of each.
 	Target    []byte
 	Host      []byte
@@ -137,6 +141,8 @@ type upstream struct {
 	tries   int
 	connect time.Duration
 	address string
+
+	split string
 }
 
 // SetUpstream notes, for the access log, which upstream has been asked, and how long it has taken:
@@ -151,6 +157,9 @@ func (r RequestLayer) SetAttempts(tries int, connect time.Duration, address stri
 	u.tries, u.connect, u.address = tries, connect, address
 }
 
+// SetSplit notes, behind SetUpstream, the name of the part of a route's upstreams that was chosen.
+func (r RequestLayer) SetSplit(name string) { r.x.upstream.split = name }
+
 // describe makes e the entry of the present request. (A literal would be made elsewhere and copied.)
 func (x *exchange) describe(e *AccessEntry) {
 	*e = AccessEntry{}
@@ -160,6 +169,7 @@ func (x *exchange) describe(e *AccessEntry) {
 	if u := &x.upstream; u.name != "" {
 		e.Upstream, e.UpstreamFirst, e.UpstreamTime = u.name, u.first, u.whole
 		e.UpstreamTries, e.UpstreamConnect, e.UpstreamAddress = u.tries, u.connect, u.address
+		e.UpstreamSplit = u.split
 	}
 	if x.c.tls != nil {
 		t := x.c.transport()

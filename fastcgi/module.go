@@ -69,7 +69,7 @@ func (s Settings) Descriptors() (n int) {
 		n = servefiles.Defaults.OpenFiles
 	}
 	if s.Health.On() {
-		n += len(s.Address) // each check has one connection at most
+		n += len(s.Addresses(s.Address)) // each check has one connection at most
 	}
 	return n
 }

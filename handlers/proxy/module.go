@@ -114,7 +114,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	}, errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`)); err != nil {
 		return nil, err
 	}
-	if s.TLS != (upstream.TLS{}) && !m.Group.Secure() {
+	if s.TLS != (upstream.TLS{}) && !m.Secure() {
 		return nil, handlers.BadKey("tls", `no address begins with "https://"`)
 	}
 	if !http1.ValidAuthority(s.Host) {
@@ -133,7 +133,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err := m.readBack(); err != nil {
 		return nil, err
 	}
-	m.hosts = hostsOf(s.Address)
+	m.hosts = hostsOf(s.Addresses(s.Address))
 	m.Watch()
 	return m.serve, nil
 }

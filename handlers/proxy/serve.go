@@ -96,8 +96,7 @@ func (c *call) chunked() bool { return c.Length < 0 }
 // Finish implements relay.Talk.
 func (c *call) Finish() int {
 	if c.Status == http.StatusSwitchingProtocols {
-		c.Req.Layer().SetUpstream(c.Up.Asked()) // the access log's entry is made as the tunnel begins
-		c.Req.Layer().SetAttempts(c.Up.Attempts())
+		c.Note() // the access log's entry is made as the tunnel begins
 		return c.tunnel(c.rest)
 	}
 	if err := c.Flow.Drain(true); err != nil {

@@ -151,7 +151,7 @@ t.conf:4: listener.owner: is for the file of a unix: address`},
 t.conf:2: access_log.format: expected "combined", "common", "json" or a text with placeholders (known: ` +
 				`{bytes}, {bytes_in}, {close}, {duration}, {host}, {method}, {proto}, {referer}, {remote}, {request}, ` +
 				`{request_id}, {scheme}, {status}, {target}, {time}, {time_iso8601}, {tls_cipher}, {tls_version}, {upstream}, {upstream_address}, {upstream_connect}, ` +
-				`{upstream_first_byte}, {upstream_time}, {upstream_tries}, {user}, {user_agent}), found "jsn"`},
+				`{upstream_first_byte}, {upstream_split}, {upstream_time}, {upstream_tries}, {user}, {user_agent}), found "jsn"`},
 		{"places of access logs", "[access_log]\npath = \"stderr:x\"\n[[site]]\nhost = \"a\"\n[site.access_log]\npath = \"syslog:host\"\n" +
 			"[[site]]\nhost = \"b\"\n[site.access_log]\npath = \"syslog:unix:\"\n[[site]]\nhost = \"c\"\n[site.access_log]\npath = \"journald:x\"\n" +
 			"[[site]]\nhost = \"d\"\n[site.access_log]\npath = \"syslog:h:99999\"\n[[site]]\nhost = \"e\"\n[site.access_log]\npath = \"\"",

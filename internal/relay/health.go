@@ -111,6 +111,11 @@ func (r *Route) checkName() string {
 func (r *Route) Watch() {
 	if r.Group.Check != nil {
 		r.Env.Background(r.Group.Watch)
+		if r.split != nil {
+			for _, g := range r.split.groups {
+				r.Env.Background(g.Watch)
+			}
+		}
 	}
 }
 

@@ -21,6 +21,8 @@ type Settings struct {
 	Balance     string        `toml:"balance" oneof:"round_robin least_conn random hash ip_hash"`
 	Hash        string        `toml:"hash"`
 	Sticky      Sticky        `toml:"sticky"`
+	Split       []Split       `toml:"split"`
+	SplitBy     string        `toml:"split_by"`
 	MaxConns    int           `toml:"max_conns" min:"0"`
 	MaxQueue    int           `toml:"max_queue" min:"0"`
 	MaxIdle     int           `toml:"max_idle" min:"0"`
@@ -56,6 +58,7 @@ type Settings struct {
 var Defaults = Settings{
 	Balance: "round_robin",
 	Sticky:  stickyDefaults,
+	SplitBy: "{address}",
 
 	MaxFails:    3,
 	FailTimeout: 10 * time.Second,
@@ -111,7 +114,8 @@ type Route struct {
 	// Set by Open.
 	cookies *stickiness // nil: none
 	key     *key        // what balance goes by; nil: nothing
-	Group   *upstream.Group
+	Group   *upstream.Group // of the requests that split has not
+	split   *split          // nil: it has none
 	Accel   *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
 
 	intercepted []statusRange
@@ -163,7 +167,7 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 		return err
 	}
 	around.Of(r.Env).Upstreams(r.Group)
-	return nil
+	return r.openSplit(p, more)
 }
 
 // NotZero refuses 0 for a limit that is set by default: -1 is none. The error is a
