@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/internal/tunnel"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -86,12 +87,14 @@ type module struct {
 	says   says
 	prefix []byte // for X-Forwarded-Prefix
 	back   *back  // nil: what the upstream says of addresses holds for the client
+
+	tunnels tunnel.Limits
 }
 
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
 // once.
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
-	m := &module{set: s}
+	m := &module{set: s, tunnels: tunnel.Limits{Idle: s.TunnelTimeout, Half: s.ReadTimeout}}
 	m.Route = relay.Route{Settings: &m.set.Settings, Module: "proxy", Env: env,
 		Log: env.Log().With("route", env.Prefix), Repeats: http1.Idempotent, Alone: upstream.JustUsed}
 	m.Header = s.ProxyProtocol

@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/internal/proxyproto"
 	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/tunnel"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 )
@@ -24,6 +25,7 @@ import (
 // may call its methods.
 type Service struct {
 	set    *Settings
+	limits tunnel.Limits
 	log    *slog.Logger
 	ledger *ledger
 
@@ -46,7 +48,8 @@ type route struct {
 // begin. share is how many connections the table may have where it does not say that.
 func (h *Hub) Build(set *Settings, dir string, path func(string) string, share int, log *slog.Logger) *Service {
 	s := &Service{set: set, names: map[string]*route{}, ledger: h.ledger(set.Address.String()),
-		log: log.With("stream", set.Address.String())}
+		limits: tunnel.Limits{Idle: set.IdleTimeout, Total: set.MaxTime},
+		log:    log.With("stream", set.Address.String())}
 	if set.MaxConnections == 0 {
 		set.MaxConnections = max(share, 1)
 	}
@@ -244,7 +247,8 @@ func (p *port) silent() bool {
 func (p *port) accept(fd int, remote netip.AddrPort) {
 	s := p.service
 	s.ledger.accepted.Add(1)
-	c := &connection{port: p, remote: remote, began: p.loop.Clock(p.loop.Time())}
+	c := &connection{port: p, remote: remote}
+	c.tunnel.Began = c.now()
 	why := refusal(-1)
 	switch {
 	case p.loop.Scarce(): // the upstream takes another one
@@ -268,7 +272,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		s.ledger.leave(c.remote.Addr(), c.counted)
 		return
 	}
-	c.client.stream.Own(&c.Thread, remote)
+	c.client.Own(&c.Thread, remote)
 	if p.silent() || p.loop.Stopping() { // the stop has woken only the threads before this
 		loop.Wake(&c.Thread)
 	}
