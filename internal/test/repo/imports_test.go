@@ -62,7 +62,7 @@ var allowed = map[string][]string{
 	"pubsub":                    {"loop"},
 	"pubsub/redis":              {"pubsub"},
 	"handlers":                  {"conn", "loop", "internal/ascii", "internal/http1", "internal/route", "internal/confpath"},
-	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "client", "internal/around", "internal/ascii", "internal/coding", "internal/confpath", "internal/fair", "internal/glob", "internal/http1", "internal/invariants", "internal/names", "internal/networks", "internal/placeholder", "internal/relay", "internal/sysio", "internal/template", "internal/upstream"},
+	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "client", "internal/around", "internal/ascii", "internal/coding", "internal/confpath", "internal/fair", "internal/glob", "internal/http1", "internal/invariants", "internal/metrics", "internal/names", "internal/networks", "internal/placeholder", "internal/relay", "internal/sysio", "internal/template", "internal/upstream"},
 	"handlers/status":           {"conn", "loop", "handlers", "internal/around", "internal/metrics"},
 	"handlers/mirror":           {"conn", "loop", "handlers", "internal/around", "internal/ascii", "internal/http1", "internal/metrics", "internal/tags"},
 	"handlers/https":            {"conn", "handlers", "handlers/redirect"},
