@@ -16,13 +16,20 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/httpclient"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 )
 
-// Errors of a Client, besides ErrCut. One that has run out of time has loop.ErrDeadlineExceeded in
-// it, and ErrConnect, too, if that was before there was a connection.
+// Errors of a Client. One that has run out of time has loop.ErrDeadlineExceeded in it, and
+// ErrConnect, too, if that was before there was a connection.
 var (
+	// ErrCut is in the error of a connection that has ended, or failed, before the answer has.
+	ErrCut = upstream.ErrCut
+	// ErrHeadSize says that the head of an answer is longer than 64 KiB.
+	ErrHeadSize = httpclient.ErrHeadSize
+	// ErrInterim says that the server sends one interim response after another.
+	ErrInterim = httpclient.ErrInterim
 	// ErrConnect is in each error for which no byte of the request was sent: the name is not known,
 	// no server listens, its certificate is not valid.
 	ErrConnect = errors.New("no connection")
@@ -211,7 +218,7 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 	b := &resp.body
 	resp.Body = b
 	b.c, b.t, b.until, b.rest, b.trailer = c, t, until, limit, &resp.Trailer
-	b.lease, b.x = g.Lease(), exchanges.Get().(*Exchange)
+	b.lease, b.x = g.Lease(), exchanges.Get().(*httpclient.Exchange)
 	b.x.KeepTrailer = true
 	done := false
 	defer func() { // also when the thread is killed

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/httpclient"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -19,7 +20,7 @@ type Body struct {
 	t     *loop.Thread
 	until time.Time
 
-	x      *Exchange // nil: the answer is complete, or has failed
+	x      *httpclient.Exchange // nil: the answer is complete, or has failed
 	lease  upstream.Lease
 	stream *stream.Stream
 	lost   bool // the server does not take all of the request
@@ -44,7 +45,7 @@ const (
 // What a request uses only until its answer is complete.
 var (
 	buffers   = sync.Pool{New: func() any { return new([bufferSize]byte) }}
-	exchanges = sync.Pool{New: func() any { return new(Exchange) }}
+	exchanges = sync.Pool{New: func() any { return new(httpclient.Exchange) }}
 )
 
 // connect gets a connection.
@@ -72,10 +73,10 @@ func (b *Body) head(head []byte, body *content) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrProtocol, err)
-		case e == Final:
+		case e == httpclient.Final:
 			b.lost = b.lost || body.more()
 			return nil
-		case e == Interim:
+		case e == httpclient.Interim:
 			continue
 		}
 		for len(body.bytes) > 0 && !b.lost && b.x.Held() == 0 {
@@ -181,14 +182,14 @@ func (b *Body) fill(wait bool) {
 		switch {
 		case err != nil:
 			b.fail(fmt.Errorf("%w: %w", ErrProtocol, err))
-		case e == Data:
+		case e == httpclient.Data:
 			// The pieces move together, to the front of what was received.
 			if b.rest -= int64(len(data)); b.rest < 0 {
 				b.fail(ErrTooLarge)
 				break
 			}
 			n += copy(b.buf[n:], data)
-		case e == Done:
+		case e == httpclient.Done:
 			b.finish()
 		case n > 0 || !wait:
 			b.hasRead(n)

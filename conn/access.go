@@ -62,6 +62,10 @@ type AccessEntry struct {
 	UpstreamConnect time.Duration
 	UpstreamAddress string
 
+	// UpstreamSplit is the part of a route's upstreams that was chosen, as the configuration names it;
+	// "": all others.
+	UpstreamSplit string
+
 	// Cache is what a cache in front of the handler has done.
 	Cache CacheUse
 
@@ -140,6 +144,8 @@ type upstream struct {
 	tries   int
 	connect time.Duration
 	address string
+
+	split string
 }
 
 // SetUpstream notes, for the access log, which upstream has been asked, and how long it has taken:
@@ -154,6 +160,9 @@ func (r RequestLayer) SetAttempts(tries int, connect time.Duration, address stri
 	u.tries, u.connect, u.address = tries, connect, address
 }
 
+// SetSplit notes, behind SetUpstream, the name of the part of a route's upstreams that was chosen.
+func (r RequestLayer) SetSplit(name string) { r.x.upstream.split = name }
+
 // describe makes e the entry of the present request. (A literal would be made elsewhere and copied.)
 func (x *exchange) describe(e *AccessEntry) {
 	*e = AccessEntry{}
@@ -163,6 +172,7 @@ func (x *exchange) describe(e *AccessEntry) {
 	if u := &x.upstream; u.name != "" {
 		e.Upstream, e.UpstreamFirst, e.UpstreamTime = u.name, u.first, u.whole
 		e.UpstreamTries, e.UpstreamConnect, e.UpstreamAddress = u.tries, u.connect, u.address
+		e.UpstreamSplit = u.split
 	}
 	e.Cache = x.cache
 	if x.c.tls != nil {

@@ -33,6 +33,8 @@ type Body struct {
 	limit   int64 // of what is read; negative: none
 	tryOnly bool  // Read does not wait, but returns stream.ErrWouldBlock
 	ask     bool  // the client waits for 100 (Continue)
+
+	tee func(p []byte, whole bool) // see Tee; nil: nobody is told
 }
 
 func (b *Body) begin(x *exchange) {
@@ -82,11 +84,19 @@ func (b *Body) take(p []byte, wait bool) (int, error) {
 	if (err == nil || err == io.EOF) && b.limit >= 0 && b.read > b.limit {
 		return 0, b.failed(ErrBodyTooLarge)
 	}
+	if b.tee != nil && n > 0 {
+		b.tee(p[:n], false)
+	}
 	if err = b.failed(err); err == io.EOF && n > 0 {
 		err = nil // the next call returns it
 	}
 	return n, err
 }
+
+// Tee lets f see what is read of the body, each piece once, and then its end, by a call with whole.
+// Whatever reads the body, maybe a goroutine off the loop, calls f, which must not keep p. A Body has
+// one f; what was read before is not told. It is for what stands in front of a handler.
+func (b *Body) Tee(f func(p []byte, whole bool)) { b.tee = f }
 
 // failed keeps an error of the carrier, and returns it. Some do not end the body: there was nothing
 // to read, or a deadline that the handler had set has passed, and the handler may set another.
@@ -95,6 +105,9 @@ func (b *Body) failed(err error) error {
 	case nil, stream.ErrWouldBlock, loop.ErrDeadlineExceeded:
 	case io.EOF:
 		b.state, b.err = bodyEnded, err
+		if b.tee != nil {
+			b.tee(nil, true)
+		}
 	default:
 		b.state, b.err = bodyFailed, err
 	}

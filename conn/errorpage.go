@@ -151,12 +151,19 @@ func ofBodyOrConnection(name string) bool {
 // alter makes r, which is new, the request for a clean path and a query that a handler gets in place
 // of of: a GET, or still a HEAD, without a body, and without the fields that drop tells.
 func (r *Request) alter(of *Request, path, query string, drop func(name string) bool) {
-	r.internal = true
-	r.Thread, r.x, r.head = of.Thread, of.x, of.head
+	r.derive(of, drop)
 	if r.head.Method != http1.HEAD {
 		r.head.Method = http1.GET
 	}
-	r.head.Query, r.head.ContentLength, r.head.Chunked = http1.Span{}, -1, false
+	r.head.ContentLength, r.head.Chunked = -1, false
+	r.aim([]byte(path), http1.AppendPath(nil, []byte(path)), query)
+}
+
+// derive makes r, which is new, a request as of, without the fields that drop tells.
+func (r *Request) derive(of *Request, drop func(name string) bool) {
+	r.internal = true
+	r.Thread, r.x, r.head = of.Thread, of.x, of.head
+	r.raw = slices.Clip(of.raw)
 	r.head.Fields = slices.DeleteFunc(slices.Clone(of.head.Fields), func(f http1.Field) bool {
 		return drop(string(f.Name.Of(of.raw)))
 	})
@@ -165,16 +172,21 @@ func (r *Request) alter(of *Request, path, query string, drop func(name string) 
 			return drop(f.Name)
 		})
 	}
-	r.path, r.prefix = []byte(path), of.prefix
+	r.prefix = of.prefix
 	r.user, r.authType, r.replaced = of.user, of.authType, slices.Clip(of.replaced)
 	r.idView = of.Layer().IDView()
 	r.counter, r.log = of.counter, of.log
 	r.values = slices.DeleteFunc(slices.Clone(of.values), value.once)
 	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
+}
+
+// aim gives r, which was derived, a clean path, the same as it stands in a target, and a query.
+func (r *Request) aim(path, raw []byte, query string) {
+	r.path = path
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.
-	from := len(of.raw)
-	r.raw = http1.AppendPath(slices.Clip(of.raw), r.path) // a copy: the next request lies behind it
-	r.head.Path = http1.Span{Start: uint32(from), End: uint32(len(r.raw))}
+	from := len(r.raw)
+	r.raw = append(slices.Clip(r.raw), raw...) // a copy: the next request lies behind it
+	r.head.Path, r.head.Query = http1.Span{Start: uint32(from), End: uint32(len(r.raw))}, http1.Span{}
 	if query != "" {
 		r.raw = append(append(r.raw, '?'), query...)
 		r.head.Query = http1.Span{Start: r.head.Path.End + 1, End: uint32(len(r.raw))}

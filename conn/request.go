@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
+	"encoding/hex"
 	"math/rand/v2"
 	"mime/multipart"
 	"net/http"
@@ -333,13 +335,10 @@ const maxID = 128
 // makeID appends a new id: 128 random bits. They are the runtime's, which every OS thread makes by
 // itself (ChaCha8): no lock, no system call, and a client that sees some ids cannot tell others.
 func makeID(b []byte) []byte {
-	const hex = "0123456789abcdef"
-	for _, part := range [...]uint64{rand.Uint64(), rand.Uint64()} {
-		for shift := 60; shift >= 0; shift -= 4 {
-			b = append(b, hex[part>>shift&15])
-		}
-	}
-	return b
+	var id [16]byte
+	binary.BigEndian.PutUint64(id[:8], rand.Uint64())
+	binary.BigEndian.PutUint64(id[8:], rand.Uint64())
+	return hex.AppendEncode(b, id[:])
 }
 
 // givenID returns the id that a trusted proxy has named; nil: none. Of two fields one may be the

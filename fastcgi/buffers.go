@@ -3,12 +3,9 @@ package fastcgi
 import (
 	"sync"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/cgi"
 )
-
-// headers are for the time in which a response's header comes in.
-var headers = sync.Pool{New: func() any { return new(cgi.Header) }}
 
 // params are for the time in which a call writes its parameters. On the stack they would make that
 // grow, for as long as the request lasts.

@@ -7,19 +7,17 @@
 //	address = "unix:/run/php/php-fpm.sock"
 //	script_path = "/srv/www"
 //
-// Below internal are the parts without I/O: wire (records) and cgi (parameters, paths, headers).
-// Package internal/upstream chooses an address, and has the connections;
-// internal/relay has what this module shares with proxy: the body, attempts, failures, and what a slow
-// client has no room for.
+// internal/wire has the records, and internal/cgi parameters, paths and headers: both do no I/O.
+// Package internal/upstream chooses an address, and has the connections; internal/gateway has the
+// exchange with an application, which uwsgi and scgi have, too; internal/relay what these share with
+// proxy.
 //
 //	module.go    settings, start
 //	tree.go      the folder with the scripts, and what symbolic links mean there
 //	serve.go     what a request's path means, and the way of one that a script answers
 //	ping.go      checks of the server's own
 //	params.go    what the application is told
-//	exchange.go  one connection: sending and receiving at once
-//	answer.go    the response, on its way to the client
-//	flow.go      a client that is slower than the application
+//	records.go   what goes over a connection
 //	stderr.go    what the application logs
-//	buffers.go   memory that a call holds only for a while
+//	buffers.go   memory for the time in which parameters are written
 package fastcgi

@@ -3,44 +3,39 @@ package fastcgi
 import (
 	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/cgi"
+	"github.com/lwango/lwango/internal/gateway"
 	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
 // Settings are the module's keys.
 type Settings struct {
-	Address    []string          `toml:"address"`
-	ScriptPath string            `toml:"script_path"`
-	Index      []string          `toml:"index"`
-	SplitPath  []string          `toml:"split_path"`
-	TryFiles   string            `toml:"try_files" oneof:"off 404 front"`
-	Front      string            `toml:"front"`
-	CheckFile  bool              `toml:"check_file"`
-	Params     map[string]string `toml:"params"`
-	Scripts    []string          `toml:"scripts"`
-	Root       string            `toml:"root"`
+	Address    []string `toml:"address"`
+	ScriptPath string   `toml:"script_path"`
+	Index      []string `toml:"index"`
+	SplitPath  []string `toml:"split_path"`
+	TryFiles   string   `toml:"try_files" oneof:"off 404 front"`
+	Front      string   `toml:"front"`
+	CheckFile  bool     `toml:"check_file"`
+	Scripts    []string `toml:"scripts"`
+	Root       string   `toml:"root"`
 
 	FrontMissing   bool `toml:"front_missing"`
 	FollowSymlinks bool `toml:"follow_symlinks"`
 	ResolveRoot    bool `toml:"resolve_root"`
 
-	TrustedFields []string `toml:"trusted_fields"`
+	gateway.Settings `toml:",inline"`
 
-	relay.Settings `toml:",inline"`
-
-	KeepConn     bool          `toml:"keep_conn"`
-	MaxBodySize  handlers.Size `toml:"max_body_size" min:"0B"`
-	CacheControl string        `toml:"cache_control"`
+	KeepConn     bool   `toml:"keep_conn"`
+	CacheControl string `toml:"cache_control"`
 }
 
 // Defaults are the settings of a route that gives only address and script_path.
@@ -53,14 +48,11 @@ var Defaults = Settings{
 	Front:     "/index.php",
 	CheckFile: true,
 	Scripts:   []string{"/**"},
-
-	TrustedFields: []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port",
-		"X-Forwarded-Proto", "X-Real-IP"},
 }
 
-func defaults() relay.Settings {
-	s := relay.Defaults
-	s.IdleTimeout, s.MaxHeaderSize = 3*time.Second, cgi.HeaderLimit
+func defaults() gateway.Settings {
+	s := gateway.Defaults
+	s.IdleTimeout = 3 * time.Second
 	return s
 }
 
@@ -77,7 +69,7 @@ func (s Settings) Descriptors() (n int) {
 		n = servefiles.Defaults.OpenFiles
 	}
 	if s.Health.On() {
-		n += len(s.Address) // each check has one connection at most
+		n += len(s.Addresses(s.Address)) // each check has one connection at most
 	}
 	return n
 }
@@ -93,34 +85,12 @@ func Register(r *handlers.Registry) {
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
 // once.
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
-	m := &module{set: s, params: make([]cgi.Field, 0, len(s.Params))}
-	m.Route = relay.Route{Settings: &m.set.Settings, Module: "fastcgi", Env: env,
-		Log: env.Log().With("route", env.Prefix), Repeats: safe, Alone: upstream.Fresh,
-		Retry: relay.OnConnect | relay.OnCut, Once: true, Sized: true}
+	m := &module{set: s}
 	m.Ping = m.ping
-	if err := m.open(p); err != nil {
+	if err := m.open(env, p); err != nil {
 		return nil, err
 	}
-	for name, value := range s.Params {
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return nil, handlers.BadKey("params",
-				"%q: expected a name without =, and a name and value without NUL", name)
-		}
-		if name == "CONTENT_LENGTH" || name == "REQUEST_METHOD" {
-			// If these are not the request's, PHP waits for a body that does not come, or drops
-			// one.
-			return nil, handlers.BadKey("params", "%s is always the request's own", name)
-		}
-		if err := cgi.CheckParam(value); err != nil {
-			return nil, handlers.BadKey("params", "%s: %w", name, err)
-		}
-		m.params = append(m.params, cgi.Field{Name: name, Value: value})
-	}
-	slices.SortFunc(m.params, func(a, b cgi.Field) int { return strings.Compare(a.Name, b.Name) })
 	if err := m.paths(); err != nil {
-		return nil, err
-	}
-	if err := relay.FieldNames("trusted_fields", s.TrustedFields); err != nil {
 		return nil, err
 	}
 	m.Watch()
@@ -129,9 +99,8 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 
 // module is a route's state. Only the tree changes, and what the pool's lock guards in the group.
 type module struct {
-	relay.Route
-	set    Settings
-	params []cgi.Field
+	gateway.Route
+	set Settings
 
 	rules cgi.Rules
 	dir   string // script_path, absolute
@@ -139,7 +108,7 @@ type module struct {
 }
 
 // open opens the route's upstreams.
-func (m *module) open(p *upstream.Pool) error {
+func (m *module) open(env handlers.Env, p *upstream.Pool) error {
 	s := upstream.Settings{Addresses: m.set.Address}
 	if m.set.KeepConn {
 		switch s.MaxIdle = m.set.MaxIdle; {
@@ -154,7 +123,7 @@ func (m *module) open(p *upstream.Pool) error {
 	if len(m.set.Scripts) > 0 {
 		missing = errors.New(`missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`)
 	}
-	return m.Open(p, s, missing)
+	return m.Open("fastcgi", &m.set.Settings, env, p, s, missing)
 }
 
 // paths sets the rules for scripts and files.

@@ -5,8 +5,8 @@ import (
 	"net"
 	"strings"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/relay"
 )
 

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/names"
 	"github.com/lwango/lwango/internal/sysio"
 )
@@ -21,9 +21,6 @@ type tree struct {
 	send   conn.Handler // of files; nil: the route sends none
 }
 
-// software is what scripts hear of this server.
-const software = "lwango"
-
 // openTree opens the folder at m.dir.
 func (m *module) openTree() (*tree, error) {
 	s := &m.set
@@ -35,7 +32,7 @@ func (m *module) openTree() (*tree, error) {
 	if s.Root != "" {
 		t.root = s.Root
 	}
-	t.params = cgi.Fix(t.root, software, m.params)
+	t.params = m.Fix(cgi.FastCGI, t.root)
 	if err == nil {
 		var folder *sysio.Folder
 		folder, err = sysio.OpenFolder(real)

@@ -24,6 +24,11 @@ type Dialer struct {
 
 	// Resolver looks names up; nil: net.DefaultResolver.
 	Resolver *net.Resolver
+
+	// Source is the address of this machine that TCP connections come from; the zero Addr: the
+	// kernel chooses it. It does not take a port for itself: connections to different servers may
+	// share one (IP_BIND_ADDRESS_NO_PORT, ip(7)).
+	Source netip.Addr
 }
 
 // Dial is Dialer.Dial with a timeout; 0: none.
@@ -146,7 +151,7 @@ func (a *attempts) nextAfter() *loop.Timer {
 // start begins to connect to an address.
 func (a *attempts) start(to netip.AddrPort) {
 	var s *Stream
-	fd, err := connectTCP(to)
+	fd, err := connectTCP(to, a.Source)
 	if err == nil {
 		if s, err = open(a.thread.Loop(), fd); err != nil {
 			sysio.Close(fd)
@@ -195,7 +200,7 @@ func (s *Stream) connected() error {
 	return nil
 }
 
-func connectTCP(to netip.AddrPort) (int, error) {
+func connectTCP(to netip.AddrPort, from netip.Addr) (int, error) {
 	family := unix.AF_INET6
 	if to.Addr().Is4() {
 		family = unix.AF_INET
@@ -213,11 +218,27 @@ func connectTCP(to netip.AddrPort) (int, error) {
 		unix.Close(fd)
 		return -1, os.NewSyscallError("setsockopt", err)
 	}
+	if from.IsValid() {
+		if err := bind(fd, from); err != nil {
+			unix.Close(fd)
+			return -1, err
+		}
+	}
 	if err := connect(fd, sa); err != nil && err != unix.EINPROGRESS {
 		unix.Close(fd)
 		return -1, os.NewSyscallError("connect", err)
 	}
 	return fd, nil
+}
+
+// bind makes a socket connect from an address.
+func bind(fd int, from netip.Addr) error {
+	sa, err := loop.Sockaddr(netip.AddrPortFrom(from, 0))
+	if err != nil {
+		return err
+	}
+	sysio.ShareSourcePort(fd)
+	return os.NewSyscallError("bind", unix.Bind(fd, sa))
 }
 
 // connect is connect(2). If a signal interrupts the call, the kernel goes on connecting.

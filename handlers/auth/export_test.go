@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/fair"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/test/slots"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -65,21 +65,7 @@ func Decoy(text []byte, name string) string {
 }
 
 // Hold takes all slots of the gate until free is called.
-func Hold() (free func()) {
-	n := fair.Processors()
-	begun := make(chan struct{}, n)
-	for range n {
-		gates.slots.Enter(netip.Addr{}, false, func() { begun <- struct{}{} })
-	}
-	for range n {
-		<-begun
-	}
-	return func() {
-		for range n {
-			gates.slots.Leave()
-		}
-	}
-}
+func Hold() (free func()) { return slots.Take(gates.slots) }
 
 // Patience sets how long a request waits for its verification, and one whose credentials were right
 // before, until the test ends.

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/internal/byteranges"
 	"github.com/lwango/lwango/internal/cachestore"
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/rfc9111"
 )
@@ -138,7 +138,7 @@ func (l *layer) coded(req *conn.Request, resp *conn.Response, o *cachestore.Obje
 	if p == nil || k.asItIs || !p.Worth(int64(len(body)), k.contentType) {
 		return
 	}
-	c := compress.Choose(req, p.Order, k.contentType)
+	c := compression.Choose(req, p.Order, k.contentType)
 	if c == coding.Identity {
 		return
 	}

@@ -4,22 +4,18 @@
 //
 // A program that builds its handlers itself puts the middleware around them:
 //
-//	policy, err := compress.Defaults.Policy()
+//	compressed, err := compress.Settings{Encodings: []string{"gzip"}}.Middleware()
 //	if err != nil {
 //		return err
 //	}
-//	h = compress.Middleware(policy)(h)
+//	h = compressed(h)
 //
-//	compress.go  settings
-//	hook.go      the look at each response
-//	etag.go      entity tags of encoded bodies
+// Package internal/compression does the work.
 package compress
 
 import (
-	"slices"
-
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/compression"
 )
 
 // Settings are the keys of [compression]. What a site or a route leaves out, it has from what it is
@@ -71,29 +67,13 @@ func (s Settings) Over(base Settings) Settings {
 	return s
 }
 
-// Policy checks the settings, which must be complete. Errors are *handlers.KeyError. The Policy has
-// no Cache, as several may share one.
-func (s Settings) Policy() (*coding.Policy, error) {
-	p := &coding.Policy{MinSize: int64(*s.MinSize), Level: *s.Level}
-	if len(s.Encodings) == 0 {
-		return nil, handlers.BadKey("encodings",
-			"expected at least one; `compression = false` turns it off")
+// Middleware compresses by the settings. A key that is not set has its default. Errors are
+// *handlers.KeyError. Files are encoded for each request: what keeps them is the server.
+func (s Settings) Middleware() (handlers.Middleware, error) {
+	s = s.Over(Defaults)
+	p, err := compression.Policy(s.Encodings, *s.MinSize, s.Types, *s.Level)
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range s.Encodings {
-		c, ok := coding.Named(name)
-		switch {
-		case !ok || c == coding.Identity || name != c.String():
-			return nil, handlers.BadKey("encodings", "expected zstd, br or gzip, not %q", name)
-		case slices.Contains(p.Order, c):
-			return nil, handlers.BadKey("encodings", "%s: named twice", name)
-		}
-		p.Order = append(p.Order, c)
-	}
-	types, bad, ok := coding.ParseTypes(s.Types)
-	if !ok {
-		return nil, handlers.BadKey("types",
-			`expected a media type such as "text/css", "text/*" or "*+json", not %q`, bad)
-	}
-	p.Types = types
-	return p, nil
+	return compression.Middleware(p), nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -275,7 +276,7 @@ func TestInnermostDecides(t *testing.T) {
 	}
 	for want, h := range map[string]conn.Handler{
 		"br":   site(h),
-		"":     site(compress.Middleware(nil)(h)),
+		"":     site(compression.Middleware(nil)(h)),
 		"gzip": site(gzipOnly(h)),
 	} {
 		s := module.Start(t, modes.Direct, "/", h)
@@ -372,7 +373,7 @@ func TestErrors(t *testing.T) {
 	} {
 		s := compress.Defaults
 		change(&s)
-		_, err := s.Policy()
+		_, err := s.Middleware()
 		var bad *handlers.KeyError
 		if !errors.As(err, &bad) || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)

@@ -13,8 +13,8 @@ import (
 
 // A server does this by itself, for all that handlers answer, unless its configuration says
 // `compression = false`.
-func ExampleMiddleware() {
-	policy, err := compress.Defaults.Policy()
+func ExampleSettings_Middleware() {
+	compressed, err := compress.Defaults.Middleware()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func ExampleMiddleware() {
 		return resp.Text(200, strings.Repeat("a rose is a rose is ", 1000))
 	}
 
-	url, stop := server.Serve(compress.Middleware(policy)(poem))
+	url, stop := server.Serve(compressed(poem))
 	defer stop()
 	for _, accepts := range []string{"gzip", "br, gzip", "identity"} {
 		req, err := http.NewRequest("GET", url, nil)

@@ -31,8 +31,7 @@ func middleware(t testing.TB, change func(*compress.Settings)) handlers.Middlewa
 	if change != nil {
 		change(&s)
 	}
-	p := must.Get(s.Policy())(t)
-	return compress.Middleware(p)
+	return must.Get(s.Middleware())(t)
 }
 
 func start(t testing.TB, m modes.Mode, h conn.Handler) *server.Server {

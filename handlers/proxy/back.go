@@ -1,15 +1,11 @@
 package proxy
 
 import (
-	"slices"
 	"strings"
 
-	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/placeholder"
-	"github.com/lwango/lwango/internal/template"
 )
 
 // back maps what the upstream says of its own addresses back to what the client knows, and cookies
@@ -22,12 +18,6 @@ type back struct {
 	locations     []pair // by length, the longest first
 	cookiePaths   []pair
 	cookieDomains []pair
-}
-
-// pair is a beginning, or a domain, and what takes its place.
-type pair struct {
-	from string
-	to   template.Text
 }
 
 // ofLocation are the placeholders of map_location.
@@ -54,39 +44,6 @@ func (m *module) readBack() (err error) {
 		m.back = b
 	}
 	return nil
-}
-
-// pairs reads a table of beginnings.
-func pairs(key string, table map[string]string, known []string) (all []pair, err error) {
-	for from, text := range table {
-		to, err := template.Parse(text, known)
-		switch cookie := key != "map_location"; {
-		case from == "":
-			return nil, handlers.BadKey(key, "expected what an address begins with, not \"\"")
-		case err != nil:
-			return nil, handlers.BadKey(key, "%s: %w", from, err)
-		case template.Variable(text) != "":
-			return nil, handlers.BadKey(key, "%s: %q: unknown placeholder %s", from, text,
-				template.Variable(text))
-		case !http1.ValidFieldValue(text):
-			return nil, handlers.BadKey(key,
-				"%s: control characters cannot be part of a header field", from)
-		case cookie && strings.ContainsAny(text, "; ,"):
-			return nil, handlers.BadKey(key, "%s: %q cannot be part of a cookie's attribute",
-				from, text)
-		case key == "map_cookie_path" && (from[0] != '/' || text == "" || text[0] != '/'):
-			return nil, handlers.BadKey(key,
-				"%s: expected paths that begin with a slash, not %q", from, text)
-		}
-		all = append(all, pair{from, to})
-	}
-	slices.SortFunc(all, func(a, b pair) int {
-		if d := len(b.from) - len(a.from); d != 0 {
-			return d
-		}
-		return strings.Compare(a.from, b.from)
-	})
-	return all, nil
 }
 
 // value returns what the client gets of a field of the upstream's.
@@ -149,12 +106,12 @@ func leadsAway(reference string) bool {
 // to the page stays, and so does one that names the client's own host.
 func (b *back) mapped(c *call, address string) (mapped string, named bool) {
 	for i := range b.locations {
-		if rest, ok := strings.CutPrefix(address, b.locations[i].from); ok {
-			if c.Req.Host() == "" && b.locations[i].needsHost() {
+		p := &b.locations[i]
+		if m, ok := p.match(address); ok {
+			if c.Req.Host() == "" && p.needsHost() {
 				return address, false
 			}
-			to := b.locations[i].expand(c.Req, c.Req.Host())
-			return to + rest, leadsAway(to)
+			return p.expand(c.Req, c.Req.Host(), m), p.names(c.Req)
 		}
 	}
 	if !b.usual {
@@ -360,8 +317,8 @@ func (b *back) cookie(c *call, value string) string {
 
 func (b *back) cookiePath(c *call, path string) string {
 	for i := range b.cookiePaths {
-		if rest, ok := strings.CutPrefix(path, b.cookiePaths[i].from); ok {
-			return b.cookiePaths[i].expand(c.Req, "") + rest
+		if m, ok := b.cookiePaths[i].match(path); ok {
+			return b.cookiePaths[i].expand(c.Req, "", m)
 		}
 	}
 	return path
@@ -372,31 +329,10 @@ func (b *back) cookiePath(c *call, path string) string {
 func (b *back) cookieDomain(c *call, domain string) string {
 	plain := strings.TrimPrefix(domain, ".") // which means nothing (RFC 6265 section 5.2.3)
 	for i := range b.cookieDomains {
-		if ascii.EqualFold(plain, strings.TrimPrefix(b.cookieDomains[i].from, ".")) {
+		if m, ok := b.cookieDomains[i].matchDomain(plain); ok {
 			asked, _ := http1.SplitPort(c.Req.Host())
-			return b.cookieDomains[i].expand(c.Req, asked)
+			return b.cookieDomains[i].expand(c.Req, asked, m)
 		}
 	}
 	return domain
-}
-
-// needsHost reports whether {host} is in what takes the place.
-func (p *pair) needsHost() bool {
-	return slices.ContainsFunc(p.to, func(t template.Piece) bool { return t.Name == "host" })
-}
-
-// expand returns what takes the place, with host for {host}.
-func (p *pair) expand(req *conn.Request, host string) string {
-	var out strings.Builder
-	for _, piece := range p.to {
-		switch piece.Name {
-		case "":
-			out.WriteString(piece.Text)
-		case "host":
-			out.WriteString(host)
-		case "scheme":
-			out.WriteString(placeholder.Scheme(req))
-		}
-	}
-	return out.String()
 }

@@ -140,6 +140,35 @@ func testMapBack(t *testing.T, m modes.Mode) {
 			{"Set-Cookie: a=b; Domain=b.internal", "Set-Cookie: a=b; Domain=test.example"},
 			{"Set-Cookie: a=b; Domain=c", "Set-Cookie: a=b"}, {"Set-Cookie: a=b; Domain=d", ""},
 		}},
+		{"expressions", "/app", "client", proxy.Paths{StripPrefix: true, MapBack: true,
+			MapLocation: map[string]string{
+				`~^http://(?<app>[a-z]+)\.internal(?::\d+)?(/.*)$`: "{scheme}://{host}/{app}{2}",
+				"http://a.internal/b":                              "https://b.example",
+				`~^/go(/.*)?$`:                                     "{1}",
+				`~(?i)^/OLD/([^/?]+)`:                              "/new?{1}",
+				`~^(https?):`:                                      "{1}://z.example/"},
+			MapCookiePath:   map[string]string{`~^/(one|two)(/.*)?$`: "/app/{1}{2}"},
+			MapCookieDomain: map[string]string{`~^(\w+)\.internal$`: "{1}.example.org"},
+		}, rows{
+			{"Location: http://web.internal:81/x?y", "Location: http://test.example/web/x?y"},
+			{"Location: http://web.internal/", "Location: http://test.example/web/"},
+			// A beginning comes before any expression, and the longest expression first.
+			{"Location: http://a.internal/b/c", "Location: https://b.example/c"},
+			{"Location: https://other/", "Location: https://z.example/"},
+			// An expression stands for the whole address.
+			{"Location: /old/x/y", "Location: /new?x"},
+			// A group that has taken no part is nothing; what is left of it is no server's name.
+			{"Location: /go", "Location: "}, {"Location: /go/x", "Location: /x"},
+			{"Location: /go//evil.example", "Location: " + client + "//evil.example"},
+			{`Location: /go/\evil.example`, `Location: ` + client + `/\evil.example`},
+			{"Location: /x", "Location: /app/x"},
+			{"Link: <http://web.internal/x>", "Link: <http://test.example/web/x>"},
+			{"Set-Cookie: a=b; Path=/one", "Set-Cookie: a=b; Path=/app/one"},
+			{"Set-Cookie: a=b; Path=/two/x", "Set-Cookie: a=b; Path=/app/two/x"},
+			{"Set-Cookie: a=b; Path=/three", ""},
+			{"Set-Cookie: a=b; Domain=.Web.internal", "Set-Cookie: a=b; Domain=web.example.org"},
+			{"Set-Cookie: a=b; Domain=x.web.internal", ""},
+		}},
 	} {
 		f := serve(t, m, tt.prefix, []string{o.addr}, func(s *proxy.Settings) {
 			s.Host, s.Paths = tt.host, tt.paths
@@ -197,6 +226,20 @@ func TestMapBackErrors(t *testing.T) {
 		`map_location: /x: "$scheme://a": unknown placeholder $scheme`: {MapLocation: table{"/x": "$scheme://a"}},
 		`map_location: /x: control characters cannot be part of a header field`: {
 			MapLocation: table{"/x": "/\n"}},
+		"map_location: ~(: missing closing ): `(`":                {MapLocation: table{"~(": "x"}},
+		"map_location: ~: an empty expression matches everything": {MapLocation: table{"~": "x"}},
+		"map_location: ~(?=x): invalid or unsupported Perl syntax: `(?=` (the syntax is RE2's, without look-around)": {
+			MapLocation: table{"~(?=x)": "y"}},
+		`map_location: ~^/(x): "/{2}": {2} is no group of the expression; the first is {1}`: {
+			MapLocation: table{"~^/(x)": "/{2}"}},
+		`map_location: ~^/(x): "/$1": $1 is no group of the expression; the first is {1}`: {
+			MapLocation: table{"~^/(x)": "/$1"}},
+		`map_location: ~^/(x): "/{name}": unknown placeholder {name} (known: {host}, {scheme}, {1})`: {
+			MapLocation: table{"~^/(x)": "/{name}"}},
+		`map_location: ~(?<scheme>x): a group cannot be called scheme: {scheme} is a part of the request`: {
+			MapLocation: table{"~(?<scheme>x)": "y"}},
+		`map_cookie_path: ~^/x: expected paths that begin with a slash, not "y"`: {
+			MapCookiePath: table{"~^/x": "y"}},
 		`map_cookie_path: /x: "/a;b" cannot be part of a cookie's attribute`: {
 			MapCookiePath: table{"/x": "/a;b"}},
 		`map_cookie_path: /x: expected paths that begin with a slash, not "y"`: {

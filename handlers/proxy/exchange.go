@@ -8,9 +8,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/httpclient"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -159,12 +159,12 @@ func (c *call) trailers() func(func(name, value string)) {
 func (c *call) appendBody(out []byte) ([]byte, error) {
 	var err error
 	if c.Left != 0 {
-		out, err = client.AppendPiece(out, c.ReadBody, c.chunked() && !c.x.Mux())
+		out, err = http1.AppendPiece(out, c.ReadBody, c.chunked() && !c.x.Mux())
 	}
 	switch {
 	case c.Left < 0 && err == io.EOF:
 		if c.Left, err = 0, nil; !c.x.Mux() {
-			out = client.AppendEnd(out, c.trailers())
+			out = http1.AppendEnd(out, c.trailers())
 		}
 	case err == io.EOF:
 		err = io.ErrUnexpectedEOF
@@ -270,20 +270,20 @@ func (c *call) take() error {
 				err = fmt.Errorf("malformed answer: %v", err)
 			}
 			return err
-		case e == client.More:
+		case e == httpclient.More:
 			return nil
-		case e == client.Interim:
+		case e == httpclient.Interim:
 			err = c.inform()
-		case e == client.Final:
+		case e == httpclient.Final:
 			err = c.open()
-		case e == client.Data && c.drops():
+		case e == httpclient.Data && c.drops():
 			if c.dropped += len(data); c.dropped > dropBytes {
 				return c.ended()
 			}
-		case e == client.Data:
+		case e == httpclient.Data:
 			c.pushed = false
 			err = c.unwritable(c.Flow.Write(data))
-		case e == client.Done:
+		case e == httpclient.Done:
 			return c.ended()
 		}
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/loop"
 )
 
 // frames follows one direction of a WebSocket, so that a close frame can be put between two of its
@@ -18,6 +19,7 @@ type frames struct {
 	closed bool     // a close frame has passed, behind which nothing may come
 
 	said bool // that close frame was goingAway
+	loop *loop.Loop
 }
 
 // goingAway is a close frame of a server, with the code 1001 (RFC 6455 section 7.4.1).
@@ -31,9 +33,9 @@ const opClose = 8
 const closeWait = 500 * time.Millisecond
 
 // framesOf returns what follows the frames behind a 101; nil if that is not to a WebSocket.
-func framesOf(resp *conn.Response) *frames {
+func framesOf(resp *conn.Response, l *loop.Loop) *frames {
 	if ascii.EqualFold(resp.Header().Get("Upgrade"), "websocket") {
-		return new(frames)
+		return &frames{loop: l}
 	}
 	return nil
 }
@@ -99,13 +101,15 @@ func (f *frames) pass(p []byte, stopping bool) []byte {
 	}
 }
 
-// payload returns how many bytes can come that need not be looked at.
-func (f *frames) payload() int64 {
-	switch {
-	case f == nil:
-		return math.MaxInt64
-	case f.said:
+// Pass implements tunnel.Filter.
+func (f *frames) Pass(p []byte) []byte { return f.pass(p, f.loop.Stopping()) }
+
+// Skips returns how many bytes can come that need not be looked at, and Skip takes n of them.
+func (f *frames) Skips() int64 {
+	if f.said {
 		return 0
 	}
 	return f.left
 }
+
+func (f *frames) Skip(n int) { f.left -= int64(n) }

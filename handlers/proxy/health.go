@@ -86,5 +86,5 @@ func (s Settings) Descriptors() int {
 	if !s.Health.On() {
 		return 0
 	}
-	return len(s.Address)
+	return len(s.Addresses(s.Address))
 }

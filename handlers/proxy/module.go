@@ -1,16 +1,17 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"strings"
 	"time"
 
-	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/internal/tunnel"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -18,6 +19,7 @@ import (
 type Settings struct {
 	Address        []string          `toml:"address"`
 	TLS            upstream.TLS      `toml:"tls"`
+	ProxyProtocol  string            `toml:"proxy_protocol" oneof:"v1 v2"`
 	Version        string            `toml:"version" oneof:"1.1 2"`
 	Host           string            `toml:"host"`
 	RequestHeaders map[string]string `toml:"request_headers"`
@@ -28,12 +30,12 @@ type Settings struct {
 	Paths          `toml:",inline"`
 	Forwarded      `toml:",inline"`
 
-	KeepaliveTime     time.Duration `toml:"keepalive_time" min:"0s"`
-	KeepaliveRequests int           `toml:"keepalive_requests" min:"0"`
+	KeepaliveTime     time.Duration `toml:"keepalive_time" min:"-1"`
+	KeepaliveRequests int           `toml:"keepalive_requests" min:"-1"`
 
 	Retry      []string      `toml:"retry"`
-	RetryTries int           `toml:"retry_tries" min:"0"`
-	RetryTime  time.Duration `toml:"retry_time" min:"0s"`
+	RetryTries int           `toml:"retry_tries" min:"-1"`
+	RetryTime  time.Duration `toml:"retry_time" min:"-1"`
 
 	FirstByteTimeout time.Duration `toml:"first_byte_timeout" min:"1ms"`
 	TunnelTimeout    time.Duration `toml:"tunnel_timeout" min:"1ms"`
@@ -54,6 +56,7 @@ var Defaults = Settings{
 
 	Retry:      []string{"connect", "cut", "timeout"},
 	RetryTries: 3,
+	RetryTime:  -1,
 
 	FirstByteTimeout: 60 * time.Second,
 	TunnelTimeout:    time.Hour,
@@ -84,17 +87,25 @@ type module struct {
 	says   says
 	prefix []byte // for X-Forwarded-Prefix
 	back   *back  // nil: what the upstream says of addresses holds for the client
+
+	tunnels tunnel.Limits
 }
 
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
 // once.
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
-	m := &module{set: s}
+	m := &module{set: s, tunnels: tunnel.Limits{Idle: s.TunnelTimeout, Half: s.ReadTimeout}}
 	m.Route = relay.Route{Settings: &m.set.Settings, Module: "proxy", Env: env,
 		Log: env.Log().With("route", env.Prefix), Repeats: http1.Idempotent, Alone: upstream.JustUsed}
-	security, err := s.TLS.Load(env.Path)
+	m.Header = s.ProxyProtocol
+	security, err := m.Security(&s.TLS)
 	if err != nil {
-		return nil, &handlers.KeyError{Key: "tls", Err: err}
+		return nil, err
+	}
+	if err := cmp.Or(relay.NotZero("keepalive_time", s.KeepaliveTime),
+		relay.NotZero("keepalive_requests", s.KeepaliveRequests),
+		relay.NotZero("retry_tries", s.RetryTries), relay.NotZero("retry_time", s.RetryTime)); err != nil {
+		return nil, err
 	}
 	m.Ping, m.PingID = m.ping, s.Host
 	if m.Retry, err = causesOf(s.Retry); err != nil {
@@ -106,7 +117,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	}, errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`)); err != nil {
 		return nil, err
 	}
-	if s.TLS != (upstream.TLS{}) && !m.Group.Secure() {
+	if s.TLS != (upstream.TLS{}) && !m.Secure() {
 		return nil, handlers.BadKey("tls", `no address begins with "https://"`)
 	}
 	if !http1.ValidAuthority(s.Host) {
@@ -125,7 +136,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err := m.readBack(); err != nil {
 		return nil, err
 	}
-	m.hosts = hostsOf(s.Address)
+	m.hosts = hostsOf(s.Addresses(s.Address))
 	m.Watch()
 	return m.serve, nil
 }
@@ -147,7 +158,9 @@ func hostsOf(addresses []string) map[string]string {
 		if before, _, ok := strings.Cut(host, "%"); ok { // a zone is this machine's (RFC 6874)
 			host, place = before, "["+before+"]:"+port
 		}
-		switch {
+		switch domain := upstream.ServiceOf(place); {
+		case domain != "":
+			hosts[name] = domain
 		case strings.HasPrefix(place, "unix:"):
 			hosts[name] = "localhost"
 		case err != nil: // there is no port
@@ -164,4 +177,4 @@ func hostsOf(addresses []string) map[string]string {
 }
 
 // requestRoom is how much of a request's head and body is written at once.
-const requestRoom = relay.BufferSize - client.ChunkRoom
+const requestRoom = relay.BufferSize - http1.ChunkRoom

@@ -97,7 +97,7 @@ func TestTryForAnswers(t *testing.T) {
 	}{
 		{"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", 3, 503, 1},
 		{"", 3, 502, 2},
-		{"", 0, 502, 2},
+		{"", -1, 502, 2},
 		{"", 1, 502, 1},
 	} {
 		var n atomic.Int32

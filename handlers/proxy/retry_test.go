@@ -148,7 +148,7 @@ func testRetryLimits(t *testing.T, m modes.Mode) {
 		time  time.Duration
 		want  int32
 	}{
-		"all": {0, 0, 4}, "two": {2, 0, 2}, "one": {1, 0, 1}, "no time": {0, 1, 1},
+		"all": {-1, -1, 4}, "two": {2, -1, 2}, "one": {1, -1, 1}, "no time": {-1, 1, 1},
 	} {
 		asked.Store(0)
 		f := serve(t, m, "/", all, func(s *proxy.Settings) {
@@ -158,6 +158,26 @@ func testRetryLimits(t *testing.T, m modes.Mode) {
 		if n := asked.Load(); n != tt.want || g.status != 503 || g.body != fmt.Sprint(n, "  ")[:3] ||
 			g.header.Get("Retry-After") != "7" {
 			t.Errorf("%s: %d are asked, want %d; %d %q", name, n, tt.want, g.status, g.body)
+		}
+	}
+}
+
+// TestNoneIsNegative: 0 is no value of a limit that is set by default; -1 is none.
+func TestNoneIsNegative(t *testing.T) {
+	t.Parallel()
+	for key, set := range map[string]func(s *proxy.Settings, n int){
+		"keepalive_time":     func(s *proxy.Settings, n int) { s.KeepaliveTime = time.Duration(n) },
+		"keepalive_requests": func(s *proxy.Settings, n int) { s.KeepaliveRequests = n },
+		"retry_tries":        func(s *proxy.Settings, n int) { s.RetryTries = n },
+		"retry_time":         func(s *proxy.Settings, n int) { s.RetryTime = time.Duration(n) },
+		"max_fails":          func(s *proxy.Settings, n int) { s.MaxFails = n },
+	} {
+		want := key + ": must be above 0, or -1, which is none"
+		if got := refused(t, func(s *proxy.Settings) { set(s, 0) }); got != want {
+			t.Error(got)
+		}
+		if got := refused(t, func(s *proxy.Settings) { set(s, -1) }); got != "" {
+			t.Error(got)
 		}
 	}
 }

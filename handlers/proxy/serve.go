@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/httpclient"
 	"github.com/lwango/lwango/internal/relay"
 )
 
@@ -28,7 +28,7 @@ var errUpgrade = errors.New("the upstream has changed to a protocol that was not
 type call struct {
 	relay.Call
 	m *module
-	x client.Exchange
+	x httpclient.Exchange
 
 	options   options
 	protocols string // those to which the client would change; empty: none
@@ -96,8 +96,7 @@ func (c *call) chunked() bool { return c.Length < 0 }
 // Finish implements relay.Talk.
 func (c *call) Finish() int {
 	if c.Status == http.StatusSwitchingProtocols {
-		c.Req.Layer().SetUpstream(c.Up.Asked()) // the access log's entry is made as the tunnel begins
-		c.Req.Layer().SetAttempts(c.Up.Attempts())
+		c.Note() // the access log's entry is made as the tunnel begins
 		return c.tunnel(c.rest)
 	}
 	if err := c.Flow.Drain(true); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/template"
 )
 
 // Asked is what conditions look at: a conn.RequestLayer, or a Sample.
@@ -222,7 +223,7 @@ type pathExpression struct{ *expression }
 
 func (c pathExpression) hold(_ Asked, path []byte) (bool, error) { return c.match(path), nil }
 func (c pathExpression) key() string                             { return "regexp" }
-func (c pathExpression) wants() string                           { return clip(c.re.String()) }
+func (c pathExpression) wants() string                           { return template.Clip(c.re.String()) }
 
 func (c pathExpression) found(_ Asked, path []byte) string {
 	return fmt.Sprintf("the path is %q", shown(path))

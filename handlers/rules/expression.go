@@ -2,20 +2,13 @@ package rules
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
-	"strconv"
 
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/template"
 )
-
-// maxExpression bounds the text of an expression, in bytes. Matching takes time in proportion to
-// the length of the expression times that of the path, whatever the two are.
-const maxExpression = 16 << 10
 
 // expression is a regular expression with a filter before it, which allocates nothing and refuses
 // most texts in a few nanoseconds. It does not change.
@@ -27,54 +20,15 @@ type expression struct {
 
 // parseExpression compiles an expression.
 func parseExpression(text string) (*expression, error) {
-	if text == "" {
-		return nil, errors.New("an empty expression matches everything")
-	}
-	if len(text) > maxExpression {
-		return nil, fmt.Errorf("an expression has at most %d bytes, not %d", maxExpression, len(text))
-	}
-	re, err := regexp.Compile(text)
+	re, groups, err := template.Expression(text)
 	if err != nil {
-		var e *syntax.Error
-		if errors.As(err, &e) {
-			switch e.Code {
-			case syntax.ErrInvalidPerlOp:
-				return nil, fmt.Errorf("%s: `%s` (the syntax is RE2's, without look-around)",
-					e.Code, clip(e.Expr))
-			case syntax.ErrInvalidEscape:
-				return nil, fmt.Errorf("%s: `%s` (the syntax is RE2's, without back-references)",
-					e.Code, clip(e.Expr))
-			}
-			return nil, fmt.Errorf("%s: `%s`", e.Code, clip(e.Expr))
-		}
 		return nil, err
 	}
-	x := &expression{re: re}
-	for i, name := range re.SubexpNames()[1:] {
-		switch {
-		case name == "":
-			name = strconv.Itoa(i + 1)
-		case template.Own(name):
-			return nil, fmt.Errorf("a group cannot be called %s: {%s} is a part of the request",
-				name, name)
-		case slices.Contains(x.groups, name):
-			return nil, fmt.Errorf("two groups are called %s", name)
-		}
-		x.groups = append(x.groups, name)
-	}
+	x := &expression{re: re, groups: groups}
 	if tree, err := syntax.Parse(text, syntax.Perl); err == nil {
 		x.filter = newFilter(tree)
 	}
 	return x, nil
-}
-
-// clip shortens a text for an error.
-func clip(s string) string {
-	const enough = 60
-	if len(s) > enough {
-		return s[:enough] + "..."
-	}
-	return s
 }
 
 func (x *expression) match(b []byte) bool { return x.filter.pass(b) && x.re.Match(b) }

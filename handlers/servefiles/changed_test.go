@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -73,8 +73,7 @@ func TestChangedWhileSent(t *testing.T) {
 // answer was cut, and the next one gets the new one.
 func TestChangedWhileCompressed(t *testing.T) {
 	text := base64.StdEncoding.EncodeToString(modes.Noise(6 << 20)) // three quarters remain
-	policy, err := compress.Defaults.Policy()
-	must.Do(t, err)
+	policy := defaultPolicy(t)
 	for what, c := range map[string]struct {
 		then   string // of the text
 		change func(path string) error
@@ -97,7 +96,7 @@ func TestChangedWhileCompressed(t *testing.T) {
 				s.Path, s.OpenFiles = root, 2
 			})
 			must.Do(t, err)
-			s := module.Start(t, modes.Direct, "/", compress.Middleware(policy)(h))
+			s := module.Start(t, modes.Direct, "/", compression.Middleware(policy)(h))
 			client := s.Dial()
 			client.Send("GET /long.txt HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + coding +
 				"\r\nConnection: close\r\n\r\n")

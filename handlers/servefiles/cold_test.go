@@ -14,9 +14,9 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -137,7 +137,7 @@ func startBusy(t *testing.T, root string, precompressed bool) (s *server.Server,
 	})
 	must.Do(t, err)
 	release := make(chan struct{})
-	return module.Start(t, modes.Direct, "/", compress.Middleware(p)(
+	return module.Start(t, modes.Direct, "/", compression.Middleware(p)(
 		func(req *conn.Request, resp *conn.Response) int {
 			switch string(req.Layer().PathView()) {
 			case "/busy":

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -40,7 +40,7 @@ func (m *module) encoded(req *conn.Request, resp *conn.Response,
 		!m.coding.Worth(f.facts.size, h.Get("Content-Type")) {
 		return nil, coding.Identity
 	}
-	c := compress.Choose(req, m.coding.Order, h.Get("Content-Type"))
+	c := compression.Choose(req, m.coding.Order, h.Get("Content-Type"))
 	key, ok := m.key(f, req.Loop().Time())
 	if c == coding.Identity || !ok {
 		return nil, coding.Identity

@@ -25,6 +25,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -33,11 +34,17 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
+// defaultPolicy is that of a server whose file says nothing of compression, without a cache.
+func defaultPolicy(t testing.TB) *coding.Policy {
+	t.Helper()
+	s := compress.Defaults
+	return must.Get(compression.Policy(s.Encodings, *s.MinSize, s.Types, *s.Level))(t)
+}
+
 // policy is the default one with a cache.
 func policy(t testing.TB, cache int64) *coding.Policy {
 	t.Helper()
-	p, err := compress.Defaults.Policy()
-	must.Do(t, err)
+	p := defaultPolicy(t)
 	p.Cache = coding.NewCache(cache)
 	return p
 }
@@ -53,7 +60,7 @@ func startEncoding(t testing.TB, m modes.Mode, root string, p *coding.Policy,
 		}
 	})
 	must.Do(t, err)
-	return module.Start(t, m, "/", compress.Middleware(p)(h))
+	return module.Start(t, m, "/", compression.Middleware(p)(h))
 }
 
 // text is n bytes that can be compressed, but not to nothing.
@@ -179,7 +186,7 @@ func TestEncodedNoTransform(t *testing.T) {
 		})
 		return h(req, resp)
 	}
-	s := module.Start(t, modes.Direct, "/", compress.Middleware(p)(outer))
+	s := module.Start(t, modes.Direct, "/", compression.Middleware(p)(outer))
 	gzip := []string{"Accept-Encoding: gzip"}
 	for range 2 {
 		if a := s.Request("GET /a.css", gzip, ""); !kept(a) || decode(t, a) != content {
@@ -244,7 +251,7 @@ func TestEncodedForMany(t *testing.T) {
 		must.Do(t, err)
 		log := new(statuses)
 		router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{
-			{Prefix: "/", Handler: compress.Middleware(p)(h)}}}})
+			{Prefix: "/", Handler: compression.Middleware(p)(h)}}}})
 		must.Do(t, err)
 		s := server.Start(t, m, conn.Config{Handler: router.Serve, AccessLog: log,
 			Limits: conn.Limits{KeepAliveTimeout: 2 * wait.Patience}})
@@ -407,7 +414,7 @@ func TestEncodedFS(t *testing.T) {
 			settings := servefiles.Defaults
 			h, err := servefiles.FS(fsys, settings, handlers.Env{Server: around.In(around.Site{Compression: p})})
 			must.Do(t, err)
-			s := module.Start(t, modes.Direct, "/", compress.Middleware(p)(h))
+			s := module.Start(t, modes.Direct, "/", compression.Middleware(p)(h))
 			want := s.Request("GET /", nil, "").Text
 			for range 3 {
 				a := s.Request("GET /", []string{"Accept-Encoding: gzip"}, "")

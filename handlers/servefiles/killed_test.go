@@ -14,7 +14,6 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/test/modes"
@@ -114,8 +113,7 @@ func (f *slowFile) Close() error {
 // A thread that is killed while it looks for the sibling of a file closes the file, and what a
 // worker opens for it later.
 func TestKilledAtASibling(t *testing.T) {
-	p, err := compress.Defaults.Policy()
-	must.Do(t, err)
+	p := defaultPolicy(t)
 	files := fstest.MapFS{}
 	for _, name := range []string{"a.css", "a.css.gz"} {
 		files[name] = &fstest.MapFile{Data: []byte(strings.Repeat("text ", 1000)), ModTime: modified}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -268,7 +268,7 @@ func TestIfRangeOfAnotherType(t *testing.T) {
 	sender, err := servefiles.NewSender(servefiles.Settings{Path: root},
 		handlers.Env{Server: around.In(around.Site{Compression: p})})
 	must.Do(t, err)
-	s := module.Start(t, modes.Direct, "/", compress.Middleware(p)(
+	s := module.Start(t, modes.Direct, "/", compression.Middleware(p)(
 		func(req *conn.Request, resp *conn.Response) int {
 			if as := req.RawQuery(); as != "" {
 				resp.Header().Set("Content-Type", as)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/compression"
 )
 
 // sibling returns the file beside f that has the same in a coding that the client accepts, such as
@@ -30,7 +30,7 @@ func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *ope
 		}
 	}()
 	var space [coding.Kinds]coding.Coding
-	for _, c := range compress.Rank(req, space[:0], m.coding.Order) {
+	for _, c := range compression.Rank(req, space[:0], m.coding.Order) {
 		if f.lacks&(1<<c) != 0 {
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/test/modes"
@@ -34,7 +33,7 @@ func TestSiblings(t *testing.T) {
 	}
 	write("b.css.gz", "older", old.Add(-time.Nanosecond))
 	must.Do(t, os.Mkdir(filepath.Join(dir, "folder.css.gz"), 0o700))
-	p := must.Get(compress.Defaults.Policy())(t)
+	p := defaultPolicy(t)
 	build := func(on bool) handlers.Env {
 		its := around.Site{Scripts: []string{".php"}}
 		if on {

@@ -83,6 +83,9 @@ var logFields = map[string]logField{
 	"upstream_address": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return appendOrDash(b, e.UpstreamAddress, c.limit)
 	},
+	"upstream_split": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, e.UpstreamSplit, c.limit)
+	},
 	"upstream_tries": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return strconv.AppendInt(b, int64(e.UpstreamTries), 10)
 	},
@@ -187,6 +190,9 @@ func appendJSON(b []byte, e *conn.AccessEntry, c *clock) []byte {
 	b = appendSeconds(b, e.Duration)
 	if e.Upstream != "" {
 		b = appendMember(b, "upstream", e.Upstream, c.limit)
+		if e.UpstreamSplit != "" {
+			b = appendMember(b, "upstream_split", e.UpstreamSplit, c.limit)
+		}
 		if e.UpstreamTries > 0 {
 			b = appendMember(b, "upstream_address", e.UpstreamAddress, c.limit)
 			b = append(b, `,"upstream_tries":`...)

@@ -93,6 +93,11 @@ func TestLines(t *testing.T) {
 			e.ID, e.Upstream, e.UpstreamTime, e.Duration = []byte("2f"), "a:1", time.Second, -1
 		}, `{"time":"2026-02-03T04:05:06.000Z","request_id":"2f","remote":"192.0.2.7","method":"GET","scheme":"http","target":"/a?b",` +
 			`"proto":"HTTP/1.1","status":200,"bytes":12,"bytes_in":0,"duration":0.000000,"upstream":"a:1","upstream_time":1.000000}`},
+		{"json, a part of the upstreams", "json", func(e *conn.AccessEntry) {
+			e.Time = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+			e.ID, e.Upstream, e.UpstreamSplit, e.UpstreamTime, e.Duration = []byte("2f"), "a:1", "beta", time.Second, -1
+		}, `{"time":"2026-02-03T04:05:06.000Z","request_id":"2f","remote":"192.0.2.7","method":"GET","scheme":"http","target":"/a?b",` +
+			`"proto":"HTTP/1.1","status":200,"bytes":12,"bytes_in":0,"duration":0.000000,"upstream":"a:1","upstream_split":"beta","upstream_time":1.000000}`},
 		{"text, all that is new", `{request_id} {bytes_in} {tls_version} {tls_cipher} {upstream} {upstream_first_byte} {upstream_time}`,
 			full, `abc-1 345 TLSv1.3 TLS_AES_128_GCM_SHA256 unix:/run/\x22a 0.250000 61.000001`},
 		{"text, nothing of it", `{request_id} {bytes_in} {tls_version} {tls_cipher} {upstream} {upstream_first_byte} {upstream_time}`,

@@ -10,6 +10,7 @@ package around
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/coding"
@@ -46,6 +47,10 @@ type Server interface {
 
 	// Upstreams gives the server the upstreams of the handler.
 	Upstreams(u metrics.Upstreams)
+
+	// Counts returns the numbers of a handler, or layer, of the route or the site. of is the value of
+	// k.Label. They go on over reloads.
+	Counts(k *metrics.Kind, of string) []atomic.Int64
 
 	// LargerBodies tells the server, at the start, that something behind the route's limit takes
 	// request bodies of so many bytes, whatever max_body_size is. See conn.Body.ReplaceLimit.
@@ -87,6 +92,9 @@ func (None) Background(func(ctx context.Context)) {}
 func (None) Reads(string)                         {}
 func (None) Upstreams(metrics.Upstreams)          {}
 func (None) LargerBodies(int64)                   {}
+func (None) Counts(k *metrics.Kind, _ string) []atomic.Int64 {
+	return k.New()
+}
 func (None) Count() func() (*metrics.Snapshot, error) {
 	return func() (*metrics.Snapshot, error) { return nil, errors.New("no server serves this route") }
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/auth"
-	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/errorpages"
 	"github.com/lwango/lwango/handlers/limit"
+	"github.com/lwango/lwango/handlers/mirror"
 	"github.com/lwango/lwango/handlers/rules"
 	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/settings"
 )
 
@@ -32,6 +33,8 @@ type Around struct {
 	Limit *limit.Settings `toml:"limit"`
 	// Auth asks for a name and a password.
 	Auth *auth.Settings `toml:"auth"`
+	// Mirror sends copies of requests to another route.
+	Mirror *mirror.Settings `toml:"mirror"`
 	// Cache keeps answers, and gives them to others: a table, or true or false.
 	Cache *Cache `toml:"cache"`
 	// Use are names of the program's middleware, outermost first.
@@ -54,7 +57,7 @@ type Rule struct {
 // a site. folder is where a rule looks for files if it does not say; it may be empty. What is wrong
 // is reported at its key.
 //
-// The layers, outermost first: compression, error pages, rules, limit, auth, the program's own. So
+// The layers, outermost first: compression, error pages, rules, limit, auth, mirror, the program's own. So
 // all that the others answer may be compressed, and what refuses a request further in gets its
 // error page. A rule that denies or redirects costs nothing else, and one that leads to another
 // route leaves nothing of this one behind. A rule has its own limit and auth, in the same order, in
@@ -63,7 +66,7 @@ func (a *Around) middleware(env handlers.Env, folder string,
 	modules *handlers.Registry) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
 	if a.Compression != nil {
-		layers = append(layers, compress.Middleware(around.Of(env).Compression))
+		layers = append(layers, compression.Middleware(around.Of(env).Compression))
 	}
 	pages, err := errorpages.New(a.ErrorPages, env)
 	if err != nil {
@@ -83,6 +86,13 @@ func (a *Around) middleware(env handlers.Env, folder string,
 			a.Table.Sub("auth").Errorf("request", "%s is a path of this route, which would ask "+
 				"itself; expected that of another route", asked)
 		}
+	}
+	if a.Mirror != nil {
+		m, err := mirror.New(*a.Mirror, env)
+		if err != nil {
+			reportAt(a.Table.Sub("mirror"), "", err)
+		}
+		layers = append(layers, m)
 	}
 	for _, name := range a.Use {
 		m, ok := modules.Middleware(name)

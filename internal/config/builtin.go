@@ -39,7 +39,7 @@ func (c *Config) rootSite(s Source) (handlers.Site, error) {
 	set.Path = dir
 	c.Held += set.Descriptors()
 	env := handlers.Env{Dir: dir, Prefix: "/", Logger: s.Logger,
-		Server: around.Site{Server: told{c, nil}, Compression: c.compression.policy}}
+		Server: around.Site{Server: told{c, nil, nil}, Compression: c.compression.policy}}
 	h, err := servefiles.New(set, env)
 	if err != nil {
 		return handlers.Site{}, err

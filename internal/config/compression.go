@@ -6,6 +6,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/settings"
 )
 
@@ -39,7 +40,7 @@ func (c *Compression) within(outer scope) scope {
 		return inner
 	}
 	var err error
-	inner.policy, err = inner.Policy()
+	inner.policy, err = compression.Policy(inner.Encodings, *inner.MinSize, inner.Types, *inner.Level)
 	// A bad value of outer was reported there.
 	if ke, ok := errors.AsType[*handlers.KeyError](err); ok && c.Table.Has(ke.Key) {
 		reportAt(c.Table, "", err)

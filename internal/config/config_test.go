@@ -151,7 +151,7 @@ t.conf:4: listener.owner: is for the file of a unix: address`},
 t.conf:2: access_log.format: expected "combined", "common", "json" or a text with placeholders (known: ` +
 				`{bytes}, {bytes_in}, {close}, {duration}, {host}, {method}, {proto}, {referer}, {remote}, {request}, ` +
 				`{request_id}, {scheme}, {status}, {target}, {time}, {time_iso8601}, {tls_cipher}, {tls_version}, {upstream}, {upstream_address}, {upstream_connect}, ` +
-				`{upstream_first_byte}, {upstream_time}, {upstream_tries}, {user}, {user_agent}), found "jsn"`},
+				`{upstream_first_byte}, {upstream_split}, {upstream_time}, {upstream_tries}, {user}, {user_agent}), found "jsn"`},
 		{"places of access logs", "[access_log]\npath = \"stderr:x\"\n[[site]]\nhost = \"a\"\n[site.access_log]\npath = \"syslog:host\"\n" +
 			"[[site]]\nhost = \"b\"\n[site.access_log]\npath = \"syslog:unix:\"\n[[site]]\nhost = \"c\"\n[site.access_log]\npath = \"journald:x\"\n" +
 			"[[site]]\nhost = \"d\"\n[site.access_log]\npath = \"syslog:h:99999\"\n[[site]]\nhost = \"e\"\n[site.access_log]\npath = \"\"",
@@ -235,7 +235,7 @@ t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, 
 		{"value in a module", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"/\"\nstatus = 200"),
 			`t.conf:6: site.route.status: expected 301, 302, 303, 307 or 308, not 200`},
 		{"key for a handler", route("prefix = \"/\"\nhandler = \"echo\"\nfolder = \"x\""),
-			`t.conf:5: site.route.folder: unknown key (known here: auth, cache, compression, error_pages, handler, internal, limit, module, prefix, rule, use)`},
+			`t.conf:5: site.route.folder: unknown key (known here: auth, cache, compression, error_pages, handler, internal, limit, mirror, module, prefix, rule, use)`},
 		{"auth", "[[site]]\nauth = {}\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n" +
 			"auth = { realm = \"x\", htpasswd = \"none\" }\n[[site.route]]\nprefix = \"/x\"\nhandler = \"echo\"\n" +
 			"[site.route.auth]\nhtpasswd = 3\nuser = \"x\"",

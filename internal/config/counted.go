@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/metrics"
@@ -18,6 +19,49 @@ type Counters struct {
 	mu      sync.Mutex
 	numbers map[RouteName]uint32
 	names   []RouteName // by number
+	counted []counted   // in the order in which configurations have named them
+}
+
+// counted is what a handler of a route counts of itself.
+type counted struct {
+	RouteName
+	kind   *metrics.Kind
+	of     string
+	counts []atomic.Int64
+}
+
+// counts returns the numbers of a handler. Of more than maxCounters handlers, the last ones are not
+// reported, and their numbers end with their configuration.
+func (p *Counters) counts(n RouteName, k *metrics.Kind, of string) []atomic.Int64 {
+	if p == nil {
+		return k.New()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.counted {
+		if c.RouteName == n && c.kind == k && c.of == of {
+			return c.counts
+		}
+	}
+	c := counted{n, k, of, k.New()}
+	if len(p.counted) < maxCounters {
+		p.counted = append(p.counted, c)
+	}
+	return c.counts
+}
+
+// Counted returns what handlers have counted of themselves; a nil p has nothing.
+func (p *Counters) Counted() []metrics.Counted {
+	all := []metrics.Counted{}
+	if p == nil {
+		return all
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.counted {
+		all = append(all, c.kind.Read(c.Site, c.Route, c.of, c.counts))
+	}
+	return all
 }
 
 // maxCounters bounds what is counted where reloads name ever new routes; otherCounter is the number

@@ -91,7 +91,7 @@ func (c *Config) Explain(w io.Writer, request string) error {
 	}
 }
 
-// Explain says what limit and auth ask of a request, and reports whether it may pass as far as that
+// Explain says what limit, auth and mirror do with a request, and reports whether it may pass as far as that
 // is known.
 func (a *Around) explain(q *rules.Sample, say func(string)) bool {
 	if a.Limit != nil {
@@ -104,6 +104,9 @@ func (a *Around) explain(q *rules.Sample, say func(string)) bool {
 	}
 	if a.Auth != nil {
 		say(fmt.Sprintf("auth (%s): %v", a.Table.Position("auth"), a.Auth))
+	}
+	if a.Mirror != nil {
+		say(fmt.Sprintf("mirror (%s): %v", a.Table.Position("mirror"), a.Mirror))
 	}
 	return true
 }

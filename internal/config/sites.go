@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
@@ -13,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers/errorpages"
 	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/loop"
@@ -36,7 +38,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		name := RouteName{Site: siteName(site.Hosts)}
-		its := around.Site{Server: told{c, &name}, Routes: site.prefixes(s)}
+		its := around.Site{Server: told{c, s.Counters, &name}, Routes: site.prefixes(s)}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
 		compression := site.Around.Compression.within(c.compression)
 		c.HeldByLoop += errorpages.Descriptors(site.Around.ErrorPages)
@@ -81,7 +83,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			if f, ok := plans[i].settings.(handlers.FolderHolder); ok {
 				folder = f.Folder()
 			}
-			env.Prefix, env.Server = r.Prefix, its
+			env.Prefix, name.Route, env.Server = r.Prefix, r.Prefix, its
 			if h != nil {
 				h = c.cached(s, site, r, h, env)
 			}
@@ -98,7 +100,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			}
 		}
 		its.Compression = compression.policy
-		env.Prefix, env.Server = "", its
+		env.Prefix, name.Route, env.Server = "", "", its
 		site.Around.Compression = nil
 		if its.Compression != nil { // nothing further out would have to be kept from it
 			site.Around.Compression = new(Compression)
@@ -139,7 +141,8 @@ func (s *Site) prefixes(src Source) *handlers.SiteRoutes {
 // told notes what the modules of a site, or of the present route, ask of the server.
 type told struct {
 	*Config
-	route *RouteName
+	counters *Counters
+	route    *RouteName
 }
 
 // Loops returns the loops. Modules are built before there are any, and call it later.
@@ -158,6 +161,10 @@ func (t told) Count() func() (*metrics.Snapshot, error) {
 
 func (t told) Upstreams(u metrics.Upstreams) {
 	t.Config.Upstreams = append(t.Config.Upstreams, Upstreams{*t.route, u})
+}
+
+func (t told) Counts(k *metrics.Kind, of string) []atomic.Int64 {
+	return t.counters.counts(*t.route, k, of)
 }
 
 func (t told) LargerBodies(bytes int64) { t.LargestBody = max(t.LargestBody, bytes) }
@@ -282,11 +289,11 @@ func (c *Config) route(s Source, built []builtSite) error {
 			return fmt.Errorf("-r %s: %w", s.Root, err)
 		}
 		sites, c.rooted = []handlers.Site{site}, true
-		sites[0].Around = handlers.Chain(compress.Middleware(c.compression.policy), s.Around)
+		sites[0].Around = handlers.Chain(compression.Middleware(c.compression.policy), s.Around)
 	}
 	if len(sites) == 0 {
 		sites = []handlers.Site{{
-			Around: handlers.Chain(compress.Middleware(c.compression.policy), s.Around)}}
+			Around: handlers.Chain(compression.Middleware(c.compression.policy), s.Around)}}
 		if len(s.Routes) == 0 && s.Patterns == nil {
 			if s.Code != nil && slices.ContainsFunc(c.Listeners,
 				func(l Listener) bool { return l.Streams == nil }) {

@@ -53,20 +53,3 @@ func (n *negotiation) compute(
 	}
 	return err
 }
-
-// Hold takes all slots until free is called. It is for tests.
-func Hold() (free func()) {
-	n := fair.Processors()
-	begun := make(chan struct{}, n)
-	for range n {
-		Slots.Enter(netip.Addr{}, false, func() { begun <- struct{}{} })
-	}
-	for range n {
-		<-begun
-	}
-	return func() {
-		for range n {
-			Slots.Leave()
-		}
-	}
-}

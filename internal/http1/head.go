@@ -89,20 +89,17 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 		return 0, h.failed
 	}
 	for {
-		start := h.line
-		if h.searched == start { // no part of the line was looked at before
-			end, e := h.straight(buf, start)
-			switch {
-			case e != nil:
+		if h.searched == h.line { // no part of the line was looked at before
+			end, e := h.straight(buf, h.line)
+			if e != nil {
 				return h.fail(e)
-			case h.stage == complete:
-				h.line = end
+			}
+			h.line, h.searched = end, end
+			if h.stage == complete {
 				return end, nil
-			case end > 0:
-				h.line, h.searched = end, end
-				continue
 			}
 		}
+		start := h.line
 		if h.stage == inFirstLine && longMethod(buf[start:]) {
 			return h.fail(ErrMethod)
 		}
@@ -132,42 +129,62 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 	}
 }
 
-// straight parses the line that begins at start if it is complete and nothing is unusual about it,
-// in one pass which finds the end of the line on its way. It returns where the next line begins. It
-// returns 0 and leaves h as it was if it has not parsed the line: then Parse finds out what there
-// is, or what is wrong.
+// straight parses the lines from start on that are complete and about which nothing is unusual, each
+// in one pass which finds the end of the line on its way. It returns where the first other line
+// begins, of which Parse finds out what there is, or what is wrong. With an error, that is in the
+// line that begins at end.
 func (h *Head) straight(buf []byte, start int) (end int, e *Error) {
-	rest := buf[start:]
 	if h.stage == inFirstLine {
+		rest := buf[start:]
 		method := tokenLen(rest)
 		if method >= len(rest) || rest[method] != ' ' {
-			return 0, nil
+			return start, nil
 		}
 		from := method + 1
 		to := from + targetLen(rest[from:])
 		m := parseMethod(rest[:method])
 		if m == 0 || method > maxMethod || from == to || !startsWith(rest[to:], " HTTP/1.1\r\n") {
-			return 0, nil
+			return start, nil
 		}
 		h.Method, h.Minor, h.ContentLength, h.stage = m, 1, -1, inFields
 		h.Name = Span{uint32(start), uint32(start + method)}
-		return start + to + len(" HTTP/1.1\r\n"), h.target(buf, start+from, start+to)
-	}
-	if startsWith(rest, "\r\n") {
-		if e = h.finish(); e == nil {
-			h.stage = complete
+		if e = h.target(buf, start+from, start+to); e != nil {
+			return start, e
 		}
-		return start + 2, e
+		start += to + len(" HTTP/1.1\r\n")
 	}
-	name := tokenLen(rest)
-	if name == 0 || name >= len(rest) || rest[name] != ':' {
-		return 0, nil
+	for {
+		colon, end := fieldLine(buf[start:])
+		switch {
+		case end > 0:
+			if e = h.Add(buf, start, start+colon, start+end); e != nil {
+				return start, e
+			}
+			start += end + 2
+		case !startsWith(buf[start:], "\r\n"):
+			return start, nil
+		default:
+			if e = h.finish(); e == nil {
+				h.stage = complete
+				start += 2
+			}
+			return start, e
+		}
 	}
-	to := name + 1 + valueLen(rest[name+1:])
-	if !startsWith(rest[to:], "\r\n") {
-		return 0, nil
+}
+
+// fieldLine returns where the colon and the CRLF of the field line are that rest begins with. end is
+// 0 if the line is not complete, or not valid.
+func fieldLine(rest []byte) (colon, end int) {
+	colon = tokenLen(rest)
+	if colon == 0 || colon >= len(rest) || rest[colon] != ':' {
+		return 0, 0
 	}
-	return start + to + 2, h.Add(buf, start, start+name, start+to)
+	end = colon + 1 + valueLen(rest[colon+1:])
+	if !startsWith(rest[end:], "\r\n") {
+		return 0, 0
+	}
+	return colon, end
 }
 
 // startsWith is bytes.HasPrefix with a constant.

@@ -53,6 +53,16 @@ func (h *ResponseHead) Parse(buf []byte) (n int, err error) {
 		return h.fail(0, ErrStatusLine)
 	}
 	for {
+		if h.searched == h.line { // no part of the line was looked at before
+			end, e := h.straight(buf, h.line)
+			if e != nil {
+				return h.fail(end, e)
+			}
+			h.line, h.searched = end, end
+			if h.stage == complete {
+				return end, nil
+			}
+		}
 		start, end, e := h.cut(buf, h.Lenient)
 		switch {
 		case e != nil:
@@ -72,6 +82,39 @@ func (h *ResponseHead) Parse(buf []byte) (n int, err error) {
 		}
 		if e != nil {
 			return h.fail(start, orBareCR(e, buf[start:end]))
+		}
+	}
+}
+
+// straight parses lines as Head.straight does.
+func (h *ResponseHead) straight(buf []byte, start int) (end int, e *Error) {
+	if h.stage == inFirstLine {
+		to := start + valueLen(buf[start:])
+		if !startsWith(buf[to:], "\r\n") {
+			return start, nil
+		}
+		h.stage = inFields
+		if e = h.statusLine(buf, start, to); e != nil {
+			return start, e
+		}
+		start = to + 2
+	}
+	for {
+		colon, end := fieldLine(buf[start:])
+		switch {
+		case end > 0:
+			if e = h.take(buf, start, start+colon, start+end); e != nil {
+				return start, e
+			}
+			start += end + 2
+		case !startsWith(buf[start:], "\r\n"):
+			return start, nil
+		default:
+			if e = h.finish(); e == nil {
+				h.stage = complete
+				start += 2
+			}
+			return start, e
 		}
 	}
 }
@@ -127,19 +170,24 @@ func (h *ResponseHead) field(buf []byte, start, end int) *Error {
 	if e != nil {
 		return e
 	}
+	return h.take(buf, start, at, end)
+}
+
+// take takes the valid field line buf[start:end], whose colon is at the given position.
+func (h *ResponseHead) take(buf []byte, start, colon, end int) *Error {
 	if len(h.Fields) == MaxFields {
 		return ErrFieldCount
 	}
-	from, to := trim(buf, at+1, end)
-	h.add(buf, start, at, from, to)
+	from, to := trim(buf, colon+1, end)
+	h.add(buf, start, colon, from, to)
 	value := buf[from:to]
-	switch name := buf[start:at]; len(name) {
-	case len("connection"):
-		if ascii.EqualFold(name, "connection") {
+	switch name := buf[start:colon]; len(name) {
+	case len("Connection"):
+		if ascii.EqualFold(name, "Connection") {
 			h.connection(value)
 		}
-	case len("content-length"):
-		if ascii.EqualFold(name, "content-length") {
+	case len("Content-Length"):
+		if ascii.EqualFold(name, "Content-Length") {
 			n, ok := parseDecimal(value)
 			switch {
 			case !ok:
@@ -151,8 +199,8 @@ func (h *ResponseHead) field(buf []byte, start, end int) *Error {
 			}
 			h.ContentLength = n
 		}
-	case len("transfer-encoding"):
-		if ascii.EqualFold(name, "transfer-encoding") {
+	case len("Transfer-Encoding"):
+		if ascii.EqualFold(name, "Transfer-Encoding") {
 			// RFC 9112 section 6.3 (4) would let a client read a body in any other coding up to the
 			// end of the connection. A client that asks for none, with TE, is sent none.
 			if h.Chunked || !ascii.EqualFold(value, "chunked") {

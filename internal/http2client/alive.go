@@ -8,8 +8,8 @@ import (
 // Life says for how long connections are used.
 type Life struct {
 	Idle     time.Duration // without a stream; 0: a connection ends with its last one
-	Age      time.Duration // since it was made; 0: any
-	Requests int           // that it has served; 0: any
+	Age      time.Duration // since it was made; 0 or less: any
+	Requests int           // that it has served; 0 or less: any
 }
 
 // life is what a session knows of its time, by the loop's clock.

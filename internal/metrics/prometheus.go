@@ -125,6 +125,7 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 			t.sample("lwango_stream_"+f.name, float64(f.value(&s.Streams[i])), "address", s.Streams[i].Address)
 		}
 	}
+	s.handlers(&t)
 	t.family("lwango_certificate_not_after_seconds", "gauge",
 		"UNIX time at which the certificate expires, 0 if it is still to be obtained.")
 	for _, c := range s.Certificates {

@@ -19,6 +19,7 @@ type Snapshot struct {
 	Routes       []Route       `json:"routes"`
 	Upstreams    []Upstream    `json:"upstreams"`
 	Streams      []Stream      `json:"streams"`
+	Handlers     []Counted     `json:"handlers"` // that count something of their own
 	Topics       Topics        `json:"topics"`
 	Certificates []Certificate `json:"certificates"`
 	Stalls       []Stall       `json:"stalls"` // the latest 16 at most, oldest first

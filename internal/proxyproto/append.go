@@ -53,6 +53,27 @@ func Append2(b []byte, source, destination netip.AddrPort) []byte {
 	return binary.BigEndian.AppendUint16(b, to.Port())
 }
 
+// Append appends the header of a version of the configuration, "v1" or "v2", as Append1 and Append2
+// do; "": none.
+func Append(b []byte, version string, source, destination netip.AddrPort) []byte {
+	switch version {
+	case "v1":
+		return Append1(b, source, destination)
+	case "v2":
+		return Append2(b, source, destination)
+	}
+	return b
+}
+
+// AppendLocal is Append for a connection that is for no client, such as a check: `PROXY UNKNOWN`, and
+// in version 2 the command LOCAL.
+func AppendLocal(b []byte, version string) []byte {
+	if version == "v2" {
+		return append(append(b, signature...), version2<<4|local, unspec, 0, 0)
+	}
+	return Append(b, version, netip.AddrPort{}, netip.AddrPort{})
+}
+
 // stream is the transport of TCP, in the low half of the byte that has the family in the other.
 const stream = 0x1
 

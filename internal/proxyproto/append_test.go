@@ -14,6 +14,17 @@ func addr(s string) (a netip.AddrPort) {
 	return a
 }
 
+// TestAppendLocal: a header for no client is one that Parse knows, and names nobody.
+func TestAppendLocal(t *testing.T) {
+	for version, want := range map[string]string{"": "", "v1": "PROXY UNKNOWN\r\n",
+		"v2": "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"} {
+		b := proxyproto.AppendLocal(nil, version)
+		if h, size, err := proxyproto.Parse(b); string(b) != want || h.Known || size != len(b) || err != nil {
+			t.Errorf("%s: %q, %+v, %d, %v", version, b, h, size, err)
+		}
+	}
+}
+
 // TestAppend: what Parse reads is what was appended, and nothing before the last byte.
 func TestAppend(t *testing.T) {
 	for _, test := range []struct{ from, to, one string }{

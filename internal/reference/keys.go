@@ -16,6 +16,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/config"
+	"github.com/lwango/lwango/internal/tags"
 )
 
 // table is the keys of one struct.
@@ -117,6 +118,7 @@ func (r *reader) keys(at string, v reflect.Value) (all []key) {
 			}
 			elem = elem.Elem()
 			inner = reflect.New(elem).Elem()
+			tags.Fill(inner)
 		}
 		if isTable(elem) {
 			k.fallback = ""

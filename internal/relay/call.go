@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/proxyproto"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -43,6 +44,8 @@ type Call struct {
 	repeated bool
 	waning   bool // the client's cookie is old
 
+	splitName string // of the entry of split whose upstreams are asked; "": those of the route are
+
 	// The answer.
 	Heard    bool // a byte of it has come
 	Informed bool // the client has got an interim response
@@ -66,10 +69,19 @@ type Talk interface {
 // Begin begins a call on a route. Free must be called in the end, also if the thread is killed.
 func (c *Call) Begin(r *Route, t Talk, req *conn.Request, resp *conn.Response) {
 	c.Route, c.talk, c.Req, c.Resp = r, t, req, resp
-	c.Up, c.Length = r.Group.Lease(), req.ContentLength()
+	g := r.Group
+	if r.split != nil {
+		if other, name := r.split.of(req); other != nil {
+			g, c.splitName = other, name
+		}
+	}
+	c.Up, c.Length = g.Lease(), req.ContentLength()
 	c.Up.Stay = r.Retry&OnConnect == 0
 	if r.key != nil {
 		c.Up.Key = r.key.of(req)
+	}
+	if r.Header != "" {
+		c.Up.Before = proxyproto.Append(nil, r.Header, req.RemoteAddr(), req.LocalAddr())
 	}
 	if r.cookies != nil {
 		c.Up.Home, c.waning = r.cookies.of(req)
@@ -150,6 +162,11 @@ func (c *Call) attempt() (err error) {
 	case c.Unspooled || !c.Repeatable():
 		want = c.Alone
 	}
+	if c.name != nil && c.Up.ServerName == "" {
+		if c.Up.ServerName, err = c.serverName(c.Req); err != nil {
+			return err
+		}
+	}
 	if c.Stream, c.old, err = c.Up.Connect(c.Req.Thread, want); err != nil {
 		return err
 	}
@@ -222,8 +239,17 @@ func (c *Call) Close() {
 func (c *Call) Free() {
 	c.Close()
 	if c.Req != nil { // a tunnel has given up the request, whose entry was made before
-		c.Req.Layer().SetUpstream(c.Up.Asked())
-		c.Req.Layer().SetAttempts(c.Up.Attempts())
+		c.Note()
 	}
 	c.Flow.Drop()
+}
+
+// Note tells the access log of the upstream that was asked.
+func (c *Call) Note() {
+	l := c.Req.Layer()
+	l.SetUpstream(c.Up.Asked())
+	l.SetAttempts(c.Up.Attempts())
+	if c.splitName != "" {
+		l.SetSplit(c.splitName)
+	}
 }

@@ -3,7 +3,9 @@
 // server does not wait for the client as long as there is room.
 //
 //	settings.go Settings, the common keys; Route, what the requests of a route have in common
+//	servername.go the name for TLS, where each request has its own
 //	key.go      what balance = "hash" goes by
+//	split.go    upstreams for some of the requests (A/B)
 //	sticky.go   the cookie by which a client comes back to its upstream
 //	call.go     Call: one request, from its body to what the client is told if all fails
 //	failing.go  what is a failure of an upstream, and what comes of many

@@ -25,8 +25,8 @@ var circuitDefaults = Circuit{Requests: 20, Window: 10 * time.Second, Open: 10 *
 // failing reads the keys that say what becomes of an address that does not work.
 func (r *Route) failing(s *upstream.Settings) error {
 	s.MaxFails, s.FailTimeout, s.TryFor, s.SlowStart = r.MaxFails, r.FailTimeout, r.TryFor, r.SlowStart
-	if s.MaxFails == 0 {
-		s.MaxFails = -1
+	if err := NotZero("max_fails", r.MaxFails); err != nil {
+		return err
 	}
 	for _, status := range r.FailStatus {
 		if status < 400 || status > 599 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/proxyproto"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -69,7 +70,8 @@ func (r *Route) check(s *upstream.Settings) error {
 		return handlers.BadKey("health", "status: %w", err)
 	}
 	s.Check = &upstream.Check{
-		ID:       fmt.Sprintf("%+v %q", *h, r.PingID), // the endpoint says by which version
+		ID:       fmt.Sprintf("%+v %q %s", *h, r.PingID, r.Header), // the endpoint says by which version
+		Before:   proxyproto.AppendLocal(nil, r.Header),
 		Interval: h.Interval, Timeout: h.Timeout, Rises: h.Rises, Falls: h.Falls, Port: h.Port,
 		Ask: func(c net.Conn, name string) error {
 			if h.Type == "tcp" {
@@ -86,6 +88,7 @@ func (r *Route) check(s *upstream.Settings) error {
 			}
 			return nil
 		},
+		ServerName: r.checkName(),
 		Changed: func(name string, out bool, err error) {
 			if out {
 				r.Log.Warn(r.Module+": upstream taken out", "upstream", name, "error", err)
@@ -97,10 +100,22 @@ func (r *Route) check(s *upstream.Settings) error {
 	return nil
 }
 
+// checkName returns the name for TLS of checks, where each request has its own; "": the host of the
+// address.
+func (r *Route) checkName() string {
+	name, _ := http1.SplitPort(r.Health.Host)
+	return strings.Trim(name, "[]")
+}
+
 // Watch has the upstreams checked, if there are checks, once the module is built.
 func (r *Route) Watch() {
 	if r.Group.Check != nil {
 		r.Env.Background(r.Group.Watch)
+		if r.split != nil {
+			for _, g := range r.split.groups {
+				r.Env.Background(g.Watch)
+			}
+		}
 	}
 }
 

@@ -24,11 +24,11 @@ func (r *Route) balance(s *upstream.Settings) (err error) {
 		if s.Balance = upstream.Hash; text == "" {
 			return handlers.BadKey("hash", `missing: what balance = "hash" goes by, such as "{uri}"`)
 		}
-		r.key, err = parseKey("hash", text)
+		r.key, err = parseKey("hash", text, keyParts)
 		return err
 	case "ip_hash":
 		s.Balance = upstream.Hash
-		r.key, _ = parseKey("hash", "{address}")
+		r.key, _ = parseKey("hash", "{address}", keyParts)
 	}
 	if text != "" {
 		return handlers.BadKey("hash", `it has no effect without balance = "hash"`)
@@ -42,16 +42,17 @@ type key struct{ pieces template.Text }
 // keyParts are the placeholders of a key.
 var keyParts = []string{"address", "host", "path", "uri", "query", "cookie.*", "field.*"}
 
-// parseKey reads a key of the configuration. The error is a *handlers.KeyError.
-func parseKey(name, text string) (*key, error) {
-	pieces, err := template.Parse(text, keyParts)
+// parseKey reads a key of the configuration, with these placeholders. The error is a
+// *handlers.KeyError.
+func parseKey(name, text string, parts []string) (*key, error) {
+	pieces, err := template.Parse(text, parts)
 	if variable := template.Variable(text); err == nil && variable != "" {
 		err = fmt.Errorf("%q: unknown placeholder %s (known: %s)", text, variable,
-			template.List(keyParts))
+			template.List(parts))
 	}
 	if err == nil && pieces.Literal() {
 		err = fmt.Errorf("%q: expected a text with placeholders (known: %s)", text,
-			template.List(keyParts))
+			template.List(parts))
 	}
 	if err != nil {
 		return nil, &handlers.KeyError{Key: name, Err: err}

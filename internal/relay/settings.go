@@ -21,12 +21,14 @@ type Settings struct {
 	Balance     string        `toml:"balance" oneof:"round_robin least_conn random hash ip_hash"`
 	Hash        string        `toml:"hash"`
 	Sticky      Sticky        `toml:"sticky"`
+	Split       []Split       `toml:"split"`
+	SplitBy     string        `toml:"split_by"`
 	MaxConns    int           `toml:"max_conns" min:"0"`
 	MaxQueue    int           `toml:"max_queue" min:"0"`
 	MaxIdle     int           `toml:"max_idle" min:"0"`
 	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
 
-	MaxFails    int           `toml:"max_fails" min:"0"`
+	MaxFails    int           `toml:"max_fails" min:"-1"`
 	FailTimeout time.Duration `toml:"fail_timeout" min:"1ms"`
 	FailStatus  []int         `toml:"fail_status"`
 	SlowStart   time.Duration `toml:"slow_start" min:"0s"`
@@ -34,6 +36,7 @@ type Settings struct {
 	Health      Health        `toml:"health"`
 	TryFor      time.Duration `toml:"try_for" min:"0s"`
 
+	Source         string        `toml:"source"`
 	QueueTimeout   time.Duration `toml:"queue_timeout" min:"1ms"`
 	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms"`
 	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms"`
@@ -55,6 +58,7 @@ type Settings struct {
 var Defaults = Settings{
 	Balance: "round_robin",
 	Sticky:  stickyDefaults,
+	SplitBy: "{address}",
 
 	MaxFails:    3,
 	FailTimeout: 10 * time.Second,
@@ -102,10 +106,16 @@ type Route struct {
 	Ping   func(c net.Conn, name string) (status int, body []byte, err error)
 	PingID string
 
+	// Header is the version of the PROXY protocol by which upstreams are told of the client; "": none.
+	Header string
+
+	name *key // for TLS, set by Security; nil: all requests have the same
+
 	// Set by Open.
 	cookies *stickiness // nil: none
 	key     *key        // what balance goes by; nil: nothing
-	Group   *upstream.Group
+	Group   *upstream.Group // of the requests that split has not
+	split   *split          // nil: it has none
 	Accel   *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
 
 	intercepted []statusRange
@@ -128,6 +138,9 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 	}
 	if err := r.check(&more); err != nil {
 		return err
+	}
+	if more.Source, err = upstream.ParseSource(s.Source); err != nil {
+		return &handlers.KeyError{Key: "source", Err: err}
 	}
 	more.MaxConns, more.MaxQueue, more.QueueTimeout = s.MaxConns, s.MaxQueue, s.QueueTimeout
 	more.IdleTimeout, more.ConnectTimeout = s.IdleTimeout, s.ConnectTimeout
@@ -154,7 +167,16 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 		return err
 	}
 	around.Of(r.Env).Upstreams(r.Group)
-	return nil
+	return r.openSplit(p, more)
+}
+
+// NotZero refuses 0 for a limit that is set by default: -1 is none. The error is a
+// *handlers.KeyError.
+func NotZero[V int | time.Duration](key string, v V) error {
+	if v != 0 {
+		return nil
+	}
+	return handlers.BadKey(key, "must be above 0, or -1, which is none")
 }
 
 // FieldNames checks the header fields that a key names. The error is a *handlers.KeyError.

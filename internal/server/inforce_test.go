@@ -104,7 +104,7 @@ ${LWANGO_NAME} and ${file:secret}"""
 	for _, want := range []string{
 		"\ngrace = \"90s\"\n", "\nmax_spool = \"8GiB\"\n", "\nkeep_alive_timeout = \"15s\"\n",
 		"url = \"${file:${LWANGO_DIR}/secret}\"\n", "a = \"$${LWANGO_NAME}\"\n", "A = \"${LWANGO_NAME}\"\n",
-		"host = \"two.test\"\n", "max_conns = 0\n",
+		"host = \"two.test\"\n", "max_conns = 0\n", "retry_time = -1\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q", want)

@@ -122,7 +122,8 @@ func (s *observed) common() *status.Snapshot {
 	now := time.Now()
 	out := &status.Snapshot{Version: moduleVersion(), PID: os.Getpid(), Time: now,
 		Uptime: now.Sub(s.start).Seconds(), SpoolBytes: s.conn.Spooled(),
-		Upstreams: []status.Upstream{}, Streams: []status.Stream{}, Stalls: []status.Stall{}, Routes: []status.Route{},
+		Upstreams: []status.Upstream{}, Streams: []status.Stream{},
+		Handlers: s.counters.Counted(), Stalls: []status.Stall{}, Routes: []status.Route{},
 		Topics: status.Topics{Largest: []status.Topic{}}}
 	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/sched/goroutines:goroutines"}}

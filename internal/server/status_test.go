@@ -224,6 +224,7 @@ func parseMetrics(t *testing.T, text string) map[string]float64 {
 
 func TestStatusMetrics(t *testing.T) {
 	url, _ := withStatus(t, "[[site.route]]\nprefix = \"/p\"\nmodule = \"proxy\"\naddress = [\"127.0.0.1:1\", \"127.0.0.1:2\"]\n"+
+		"mirror = { to = \"/status/copies\" }\n"+
 		"[[site]]\nhost = 'a.example'\n[[site.route]]\nprefix = \"/q\"\nmodule = \"response\"\nbody = \"x\"\n")
 	_, _ = get(t, url+"/p")
 	resp, text := get(t, url+"/status/metrics")
@@ -234,6 +235,8 @@ func TestStatusMetrics(t *testing.T) {
 	for _, want := range []string{`lwango_requests_total{site="*",route="/p",class="5xx"}`,
 		`lwango_handler_seconds_count{site="*",route="/p"}`,
 		`lwango_upstream_up{site="*",route="/p",address="127.0.0.1:1"}`,
+		`lwango_mirror_active{site="*",route="/p",to="/status/copies"}`,
+		`lwango_mirror_requests_total{site="*",route="/p",to="/status/copies"}`,
 		`lwango_connections{state="idle"}`, `lwango_tls_handshakes_failed_total`,
 		`lwango_places_taken{of="handshakes"}`, `lwango_places_waiting{of="handshakes"}`,
 		`lwango_places_taken{of="passwords"}`, `lwango_places_waiting{of="passwords"}`,

@@ -84,6 +84,8 @@ func assumed(v reflect.Value, tag reflect.StructTag) any {
 	switch text, ok := v.Interface().(encoding.TextMarshaler); {
 	case ok:
 		return Literal(string(must(text.MarshalText())))
+	case (t == durationType || t == sizeType) && v.Int() < 0:
+		return v.Int() // none
 	case t == durationType:
 		return time.Duration(v.Int()).String()
 	case t == sizeType:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/accesslog"
+	"github.com/lwango/lwango/internal/tunnel"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -18,19 +19,14 @@ type connection struct {
 	loop.Thread
 	port *port
 
-	client struct {
-		end
-		stream stream.Stream
-	}
-	up    end
-	lease upstream.Lease
+	client stream.Stream
+	up     *stream.Stream // nil: there is no upstream
+	tunnel tunnel.Tunnel  // of the two
+	lease  upstream.Lease
 
 	remote netip.AddrPort // of the client; its proxy's until that has named it
 	local  netip.AddrPort // that it has connected to, if a proxy has said that
 	name   string         // that it asks for; "": none
-
-	// Times of the loop's clock.
-	began, moved, linger time.Duration // accepted; the last byte; when to wait no more for the rest
 
 	counted bool // among those of its client
 	joined  bool // there is an upstream
@@ -59,10 +55,6 @@ const (
 	stopped         result = "stopped"  // with the server, at the end of its grace period
 )
 
-// lingerTime is for how long a client whose upstream has failed may go on to send, so that it can
-// read what the upstream has said: a socket that is closed with input unread is reset.
-const lingerTime = 5 * time.Second
-
 // Client implements loop.Client.
 func (c *connection) Client() netip.Addr { return c.remote.Addr() }
 
@@ -83,7 +75,8 @@ func (c *connection) now() time.Duration {
 func (c *connection) Run(t *loop.Thread) coro.Code {
 	if !c.joined {
 		if c.result = c.open(t); c.result == "" {
-			c.joined, c.moved = true, c.now()
+			c.joined = true
+			c.tunnel.Start(c.now())
 		}
 	}
 	code := coro.Abort
@@ -99,39 +92,34 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 // part closes the connection to the upstream, unless that was done. An orderly end would say that
 // the upstream has got all that its client has sent, so it is a reset if that is not so.
 func (c *connection) part() {
-	cut := c.up.s != nil && (c.client.failed || c.client.broken || c.up.held() > 0)
-	c.client.pipe.Drop()
-	c.up.pipe.Drop()
+	client, up := &c.tunnel.Client, &c.tunnel.Up
+	cut := c.up != nil && up.Cut(client)
+	if c.up != nil && c.joined {
+		client.Stop()
+		up.Stop()
+	}
 	switch {
-	case c.up.s == nil:
+	case c.up == nil:
 		c.lease.Release()
 		return
 	case cut: // without a goodbye of TLS
-		c.up.s.ResetOnClose()
-		_ = c.up.s.Close()
+		c.up.ResetOnClose()
+		_ = c.up.Close()
 		c.lease.Release()
 	default:
-		c.lease.Close(c.up.s)
+		c.lease.Close(c.up)
 	}
-	c.up.s = nil
+	c.up = nil
 }
 
 // left returns how long the connection may go on if no byte moves, and what ends it then.
 func (c *connection) left() (time.Duration, result) {
-	set, now := c.port.service.set, c.now()
+	s := c.port.service
 	if !c.joined {
-		return c.began + set.HeaderTimeout - now, headerTimeout
+		return c.tunnel.Began + s.set.HeaderTimeout - c.now(), headerTimeout
 	}
-	left, why := c.moved+set.IdleTimeout-now, idleTimeout
-	if set.MaxTime > 0 {
-		if rest := c.began + set.MaxTime - now; rest < left {
-			left, why = rest, maxTime
-		}
-	}
-	if c.linger > 0 && c.linger-now < left {
-		left, why = c.linger-now, upstreamFailed
-	}
-	return left, why
+	left, why := c.tunnel.Left(c.now(), &s.limits)
+	return left, reasons[why]
 }
 
 // Overdue implements loop.Overdue.
@@ -171,11 +159,11 @@ func (c *connection) Ended() {
 // tell adds to the ledger what has moved since it was last told.
 func (c *connection) tell() {
 	l := c.port.service.ledger
-	if n := c.client.got - c.reportedGot; n > 0 {
+	if n := c.tunnel.Client.Got - c.reportedGot; n > 0 {
 		l.got.Add(n)
 		c.reportedGot += n
 	}
-	if n := c.up.got - c.reportedSent; n > 0 {
+	if n := c.tunnel.Up.Got - c.reportedSent; n > 0 {
 		l.sent.Add(n)
 		c.reportedSent += n
 	}
@@ -184,8 +172,8 @@ func (c *connection) tell() {
 // log writes the connection's line.
 func (c *connection) log() {
 	l := c.port.loop
-	e := accesslog.Connection{Remote: c.remote, Time: l.Time(), Duration: l.Clock(time.Now()) - c.began,
-		Received: c.client.got, Sent: c.up.got, Name: c.name, Result: string(c.result),
+	e := accesslog.Connection{Remote: c.remote, Time: l.Time(), Duration: l.Clock(time.Now()) - c.tunnel.Began,
+		Received: c.tunnel.Client.Got, Sent: c.tunnel.Up.Got, Name: c.name, Result: string(c.result),
 		TLSVersion: c.version, CipherSuite: c.suite}
 	e.Upstream, e.Connect, _ = c.lease.Asked()
 	c.port.service.set.AccessLog.LogConnection(l, &e)

@@ -12,5 +12,5 @@
 //	service.go     Service: routes, and the accepting of connections
 //	connection.go  a connection's life, its times, its line in the access log
 //	open.go        up to the upstream
-//	pump.go        both directions
+//	pump.go        both directions, by internal/tunnel
 package streams

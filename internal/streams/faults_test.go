@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -62,29 +63,54 @@ func TestHangsAtAccept(t *testing.T) {
 	wants(t, s.dial(), "good")
 }
 
-// TestUpstreamResets: the client gets what the upstream has said, and the end, while it still sends.
+// TestUpstreamResets: the client gets what the upstream has said, and then a reset: it must not take
+// that for all there is. So does one that has ended its half.
 func TestUpstreamResets(t *testing.T) {
 	t.Parallel()
-	s := serve(t, one+"'"+upstream(t, func(c *net.TCPConn) {
-		wants(t, c, "x")
-		_, _ = io.WriteString(c, "last words")
-		_ = c.SetLinger(0) // a reset
-	})+"'")
-	c := s.dial()
-	says(t, c, "x")
-	got, err := io.ReadAll(c)
-	if err != nil || string(got) != "last words" && string(got) != "" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	for range 3 { // it may take more to find out, and none of that is an error of the client's
-		if _, err := io.WriteString(c, "more"); err != nil {
-			t.Error(err)
+	const size = 8 << 20 // more than the kernels have room for
+	for _, half := range []bool{false, true} {
+		for _, words := range []int{0, 10, size} {
+			reset := make(chan struct{})
+			s := serve(t, one+"'"+upstream(t, func(c *net.TCPConn) {
+				wants(t, c, "x")
+				if n, err := c.Write(make([]byte, words)); err != nil {
+					t.Errorf("%d of %d, %v", n, words, err)
+				}
+				for sysUnsent(c) > 0 { // else its kernel drops them at the reset
+					time.Sleep(time.Millisecond)
+				}
+				_ = c.SetLinger(0)
+				c.Close()
+				close(reset)
+			})+"'")
+			c := s.dial()
+			says(t, c, "x")
+			if half {
+				must.Do(t, c.CloseWrite())
+			}
+			if words < size {
+				<-reset
+				s.settle()
+			}
+			n, err := io.Copy(io.Discard, c)
+			if n != int64(words) || !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("half %v: got %d bytes of %d, %v", half, n, words, err)
+			}
+			if got := result(s.log(1)[0]); got != "upstream failed" {
+				t.Error(got)
+			}
 		}
 	}
-	_ = c.CloseWrite()
-	if got := result(s.log(1)[0]); got != "upstream failed" {
-		t.Error(got)
+}
+
+// sysUnsent returns how many bytes the kernel holds for the peer.
+func sysUnsent(c *net.TCPConn) (n int) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0
 	}
+	_ = raw.Control(func(fd uintptr) { n = sysio.Unsent(int(fd)) })
+	return n
 }
 
 // TestUpstreamFull: an upstream that has said all and closed does not take the answer from a client

@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/internal/handshake"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/slots"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -67,7 +68,7 @@ func TestHandshakesInTurn(t *testing.T) {
 		go func() { done <- tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake() }()
 		return c, done
 	}
-	free := handshake.Hold()
+	free := slots.Take(handshake.Slots)
 	_, done := begin()
 	waiting(1)
 	gone, failed := begin()

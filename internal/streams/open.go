@@ -20,26 +20,19 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// buffers are for bytes that do not come in bulk, and heads for what comes before the upstream is
-// known: a header of the PROXY protocol, a ClientHello. A connection has one only while it runs, or
-// reads what has not come whole.
-var (
-	buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
-	heads   = sync.Pool{New: func() any { return new([headSize]byte) }}
-)
+// heads are for what comes before the upstream is known: a header of the PROXY protocol, a ClientHello.
+// A connection has one only while it reads what has not come whole.
+var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 
-const (
-	bufferSize = 2 * clienthello.MaxSize
-	headSize   = 4 << 10 // larger ones are rare, and get a buffer of their own
-)
+const headSize = 4 << 10 // larger ones are rare, and get a buffer of their own
 
 // open reads what the client has to say before its upstream is known, and connects to that. It
 // returns why the connection ends, "" if it goes on.
 func (c *connection) open(t *loop.Thread) result {
-	s, set := &c.client.stream, c.port.service.set
+	s, set := &c.client, c.port.service.set
 	// A client may end its half at once: it has said all, and waits for the answer.
 	t.KeepWaiting(true)
-	until := t.Loop().Time().Add(c.began + set.HeaderTimeout - c.now())
+	until := t.Loop().Time().Add(c.tunnel.Began + set.HeaderTimeout - c.now())
 	_ = s.SetDeadline(until)
 	first, why := c.hear()
 	if why != "" {
@@ -61,14 +54,11 @@ func (c *connection) open(t *loop.Thread) result {
 	if why != "" {
 		return why
 	}
-	c.client.begin(s, over)
-	c.up.begin(to, c.lease.Over(to))
-	if len(first) > 0 {
-		c.client.got = int64(len(first))
-		if _, err := c.up.over.Write(first); err != nil {
-			c.up.lose()
-		}
-	}
+	c.up = to
+	c.tunnel.Client.Begin(s, over)
+	c.tunnel.Up.Begin(to, c.lease.Over(to))
+	c.tunnel.Client.Got = int64(len(first))
+	c.tunnel.Up.Write(first)
 	return ""
 }
 
@@ -99,7 +89,7 @@ func (c *connection) hear() (first []byte, why result) {
 // secure ends the client's TLS, whose first bytes were read already. It returns what to speak on.
 func (c *connection) secure(t *loop.Thread, first []byte, until time.Time) (over net.Conn, why result) {
 	below := new(struct{ net.Conn })
-	secure, input := tls.Server(below, c.port.tls), &early{&c.client.stream, first}
+	secure, input := tls.Server(below, c.port.tls), &early{&c.client, first}
 	_, err := handshake.Run(t, c.remote.Addr(), secure, &below.Conn, input, until)
 	switch panicked := (*loop.PanicError)(nil); {
 	case errors.As(err, &panicked):
@@ -111,7 +101,7 @@ func (c *connection) secure(t *loop.Thread, first []byte, until time.Time) (over
 	case len(input.rest) > 0: // a client waits for the answer to its first flight, which was read
 		return nil, handshakeFailed
 	}
-	below.Conn = &c.client.stream
+	below.Conn = &c.client
 	state := secure.ConnectionState()
 	c.secured(state)
 	if state.NegotiatedProtocol == handshake.ChallengeProtocol {
@@ -126,7 +116,7 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Stream, why r
 	set := c.port.service.set
 	c.lease = r.group.Lease()
 	if set.MaxTime > 0 {
-		left := c.began + set.MaxTime - c.now()
+		left := c.tunnel.Began + set.MaxTime - c.now()
 		if left <= 0 {
 			return nil, maxTime
 		}
@@ -150,7 +140,7 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Stream, why r
 	switch {
 	case errors.Is(err, loop.ErrClientGone):
 		return nil, clientLeft
-	case set.MaxTime > 0 && c.now() >= c.began+set.MaxTime:
+	case set.MaxTime > 0 && c.now() >= c.tunnel.Began+set.MaxTime:
 		return nil, maxTime
 	case upstream.Busy(err):
 		return nil, upstreamBusy
@@ -172,7 +162,7 @@ func (c *connection) unheard(err error, otherwise result) result {
 // introduce reads the header of the PROXY protocol, and counts the client that it names. It returns
 // how many bytes of buf have come behind the header.
 func (c *connection) introduce(buf []byte) (n int, why result) {
-	s := &c.client.stream
+	s := &c.client
 	var h proxyproto.Header
 	size := 0
 	for size == 0 {
@@ -220,7 +210,7 @@ func (c *connection) greeting(buf []byte, n int) (_ []byte, _ int, why result) {
 		if n == len(buf) { // ServerName refuses more than its MaxSize
 			buf = append(buf, make([]byte, len(buf))...)
 		}
-		k, err := c.client.stream.Read(buf[n:])
+		k, err := c.client.Read(buf[n:])
 		if n += k; err != nil {
 			if err == io.EOF && n > 0 {
 				return buf, n, "" // it has said all, and that is no ClientHello
@@ -234,18 +224,12 @@ func (c *connection) greeting(buf []byte, n int) (_ []byte, _ int, why result) {
 func (c *connection) header(r *route) []byte {
 	local := c.local
 	if r.ProxyProtocol != "" && !local.IsValid() {
-		if a, ok := c.client.stream.LocalAddr().(*net.TCPAddr); ok {
+		if a, ok := c.client.LocalAddr().(*net.TCPAddr); ok {
 			local = a.AddrPort()
 			local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
 		}
 	}
-	switch r.ProxyProtocol {
-	case "v1":
-		return proxyproto.Append1(nil, c.remote, local)
-	case "v2":
-		return proxyproto.Append2(nil, c.remote, local)
-	}
-	return nil
+	return proxyproto.Append(nil, r.ProxyProtocol, c.remote, local)
 }
 
 // early is a stream whose first bytes were read already.

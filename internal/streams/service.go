@@ -14,7 +14,9 @@ import (
 
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/networks"
+	"github.com/lwango/lwango/internal/proxyproto"
 	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/tunnel"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 )
@@ -23,6 +25,7 @@ import (
 // may call its methods.
 type Service struct {
 	set    *Settings
+	limits tunnel.Limits
 	log    *slog.Logger
 	ledger *ledger
 
@@ -45,7 +48,8 @@ type route struct {
 // begin. share is how many connections the table may have where it does not say that.
 func (h *Hub) Build(set *Settings, dir string, path func(string) string, share int, log *slog.Logger) *Service {
 	s := &Service{set: set, names: map[string]*route{}, ledger: h.ledger(set.Address.String()),
-		log: log.With("stream", set.Address.String())}
+		limits: tunnel.Limits{Idle: set.IdleTimeout, Total: set.MaxTime},
+		log:    log.With("stream", set.Address.String())}
 	if set.MaxConnections == 0 {
 		set.MaxConnections = max(share, 1)
 	}
@@ -98,14 +102,19 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 			s.names[key] = r
 		}
 	}
-	security, err := set.TLS.Load(path)
+	security, err := set.TLS.Load(path, false)
 	if err != nil {
 		set.Table.Errorf("tls", "%v", err)
 		return
 	}
+	source, err := upstream.ParseSource(set.Source)
+	if err != nil {
+		set.Table.Errorf("source", "%v", err)
+		return
+	}
 	r.group, err = h.pool.Group(upstream.Settings{Addresses: set.Address, Dir: dir, TLS: security, Bytes: true,
 		Balance: balances[set.Balance], MaxConns: set.MaxConns, MaxQueue: set.MaxQueue,
-		QueueTimeout: set.QueueTimeout, ConnectTimeout: set.ConnectTimeout, Check: s.check(&set.Health),
+		QueueTimeout: set.QueueTimeout, ConnectTimeout: set.ConnectTimeout, Check: s.check(set), Source: source,
 		Unreached: func(name string, err error) {
 			s.log.Warn("stream: upstream not reached", "upstream", name, "error", err)
 		}})
@@ -120,9 +129,6 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 		set.Table.Errorf("address", "%v", err)
 	} else if set.TLS != (upstream.TLS{}) && !r.group.Secure() {
 		set.Table.Errorf("tls", `no address begins with "tls://"`)
-	} else if r.group.Secure() && set.ProxyProtocol != "" && set.Health.Interval > 0 {
-		set.Table.Errorf("health", "a check sends no header of the PROXY protocol, without which an "+
-			"upstream with tls:// does not answer")
 	}
 }
 
@@ -163,11 +169,13 @@ func (s *Service) route(name string) *route {
 }
 
 // check makes the checks of a route, nil if it has none.
-func (s *Service) check(h *Health) *upstream.Check {
+func (s *Service) check(r *Route) *upstream.Check {
+	h := &r.Health
 	if h.Interval == 0 {
 		return nil
 	}
-	return &upstream.Check{ID: fmt.Sprintf("stream %+v", *h),
+	return &upstream.Check{ID: fmt.Sprintf("stream %+v %s", *h, r.ProxyProtocol),
+		Before:   proxyproto.AppendLocal(nil, r.ProxyProtocol),
 		Interval: h.Interval, Timeout: h.Timeout, Rises: h.Rises, Falls: h.Falls,
 		Ask: func(net.Conn, string) error { return nil }, // it could be made
 		Changed: func(name string, out bool, err error) {
@@ -239,7 +247,8 @@ func (p *port) silent() bool {
 func (p *port) accept(fd int, remote netip.AddrPort) {
 	s := p.service
 	s.ledger.accepted.Add(1)
-	c := &connection{port: p, remote: remote, began: p.loop.Clock(p.loop.Time())}
+	c := &connection{port: p, remote: remote}
+	c.tunnel.Began = c.now()
 	why := refusal(-1)
 	switch {
 	case p.loop.Scarce(): // the upstream takes another one
@@ -263,7 +272,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		s.ledger.leave(c.remote.Addr(), c.counted)
 		return
 	}
-	c.client.stream.Own(&c.Thread, remote)
+	c.client.Own(&c.Thread, remote)
 	if p.silent() || p.loop.Stopping() { // the stop has woken only the threads before this
 		loop.Wake(&c.Thread)
 	}

@@ -66,6 +66,8 @@ type Route struct {
 	// ProxyProtocol is which header of the PROXY protocol the upstreams get ahead of all else, "v1" or
 	// "v2"; empty: none.
 	ProxyProtocol string `toml:"proxy_protocol" oneof:"v1 v2"`
+	// Source is the address of this machine that connections come from; empty: the system chooses it.
+	Source string `toml:"source"`
 	// Health is connections of the server's own, which find out which addresses work.
 	Health Health `toml:"health"`
 }

@@ -3,6 +3,7 @@
 //
 //	text.go      Text: literal text and placeholders of any names
 //	template.go  Template: an address or a target
+//	expression.go what regular expressions of a configuration are like
 package template
 
 import (

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lwango/lwango/internal/metrics"
@@ -97,6 +98,21 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 		add("%8d %10d %8d %8d %10s %10s  %s", s.Open, s.Accepted, s.Refused, s.Failed, size(float64(s.Got)), size(float64(s.Sent)),
 			s.Address)
 	}
+	now.ByKind(func(all []*metrics.Counted) {
+		head := ""
+		for _, n := range all[0].Counts {
+			head += fmt.Sprintf("%10s  ", strings.ToUpper(n.Name))
+		}
+		add("")
+		add("%s%s", head, strings.ToUpper(all[0].Kind))
+		for _, c := range all {
+			line := ""
+			for _, n := range c.Counts {
+				line += fmt.Sprintf("%*d  ", max(10, len(n.Name)), n.Value)
+			}
+			add("%s%s %s %s", line, cmp.Or(c.Site, "(no site)"), cmp.Or(c.Route, "(no route)"), c.Of)
+		}
+	})
 	if len(now.Upstreams) > 0 {
 		add("")
 		add("%-8s %8s %8s %8s  %s", "STATE", "ACTIVE", "IDLE", "WAITING", "UPSTREAM")

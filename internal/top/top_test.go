@@ -31,7 +31,9 @@ var snapshot = metrics.Snapshot{Version: "v1", PID: 7, Uptime: 100, Time: time.N
 		{Site: "*", Route: "/quick", Status: [6]int64{2: 5}, Times: []int64{5}, Spent: 0.001},
 		{Site: "*", Route: "/slow\x1b[31m", Status: [6]int64{5: 2}, Times: []int64{2}, Spent: 4},
 	},
-	Streams:   []metrics.Stream{{Address: "*:5432", Open: 3, Accepted: 12, Refused: 4, Failed: 5, Got: 2048, Sent: 10}},
+	Streams: []metrics.Stream{{Address: "*:5432", Open: 3, Accepted: 12, Refused: 4, Failed: 5, Got: 2048, Sent: 10}},
+	Handlers: []metrics.Counted{{Kind: "mirror", Site: "*", Route: "/m", Of: "/next",
+		Counts: []metrics.Count{{Name: "requests", Value: 7}, {Name: "dropped_busy", Value: 8}}}},
 	Upstreams: []metrics.Upstream{{Site: "*", Route: "/p", Address: "127.0.0.1:9"}},
 	Stalls:    []metrics.Stall{{Loop: 1, Held: 0.25, Place: "main.compute main.go:3"}},
 }
@@ -86,7 +88,8 @@ func TestOnce(t *testing.T) {
 		for _, want := range []string{"lwango v1, process 7, up 1m41s", "requests    10.0/s, 1 running, 1010 in all",
 			"connections 3: 2 idle, 1 busy", "\nhandshakes  1 compute, 5 wait, 4 have failed;",
 			"   0  50.0%", "   1 does not answer", "DOWN", "main.compute main.go:3",
-			"       3         12        4        5    2.0 KiB       10 B  *:5432"} {
+			"       3         12        4        5    2.0 KiB       10 B  *:5432",
+			"  REQUESTS  DROPPED_BUSY  MIRROR\n         7             8  * /m /next\n"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: no %q in\n%s", address, want, out)
 			}

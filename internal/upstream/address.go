@@ -15,7 +15,7 @@ import (
 type part struct {
 	name   string
 	weight int
-	backup bool
+	level  int      // 1: a backup
 	at     endpoint // of a host that has to be looked up: its name is the host of address
 
 	// Of a host that has to be looked up. The pool's lock guards seen.
@@ -52,6 +52,8 @@ func parse(text, dir string, schemes, http2 bool) (*part, error) {
 			return nil, err
 		}
 		at.network, at.address = "unix", path
+	} else if ServiceOf(where) != "" {
+		at.network, at.address, at.host = "tcp", where, where
 	} else {
 		if strings.Contains(where, "/") && port != "" {
 			return nil, fmt.Errorf(
@@ -68,6 +70,9 @@ func parse(text, dir string, schemes, http2 bool) (*part, error) {
 		if err != nil || host == "" {
 			return nil, fmt.Errorf("expected unix:/path or host:port, not %q", words[0])
 		}
+		if ServiceOf(host) != "" {
+			return nil, fmt.Errorf("%s: the records of a service have the ports; expected none", words[0])
+		}
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 {
 			return nil,
@@ -81,7 +86,9 @@ func parse(text, dir string, schemes, http2 bool) (*part, error) {
 	for _, option := range words[1:] {
 		switch name, value, _ := strings.Cut(option, "="); {
 		case option == "backup":
-			m.backup = true
+			m.level = 1
+		case name == "weight" && ServiceOf(where) != "":
+			return nil, fmt.Errorf("%s: the records of the service have the weights", words[0])
 		case name == "weight":
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 1 || n > 1000 {

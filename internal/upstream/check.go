@@ -32,6 +32,13 @@ type Check struct {
 	Rises    int           // how many have to pass in a row before an address is used again
 	Falls    int           // how many have to fail in a row before it is not
 
+	// Before is what a connection begins with, ahead of TLS: a header of the PROXY protocol.
+	Before []byte
+
+	// ServerName is for TLS where the requests have names of their own (Lease.ServerName); "": the host
+	// of the address.
+	ServerName string
+
 	// Ask asks on a new connection to the named address. It returns an error if the address does not
 	// work. The connection has Timeout as its deadline and is closed afterwards.
 	Ask func(c net.Conn, name string) error
@@ -191,7 +198,7 @@ func (m *member) check(ctx context.Context, c *Check) error {
 		host, _, _ := net.SplitHostPort(at)
 		at = net.JoinHostPort(host, strconv.Itoa(c.Port))
 	}
-	nc, err := new(net.Dialer).DialContext(ctx, m.network, at)
+	nc, err := m.dialer().DialContext(ctx, m.network, at)
 	if err != nil {
 		return err
 	}
@@ -199,9 +206,18 @@ func (m *member) check(ctx context.Context, c *Check) error {
 	by, _ := ctx.Deadline()
 	_ = nc.SetDeadline(by)
 	defer context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })()
+	if len(c.Before) > 0 {
+		if _, err := nc.Write(c.Before); err != nil {
+			return err
+		}
+	}
 	over := nc
-	if m.tls != nil {
-		over = tls.Client(nc, m.tls)
+	if config := m.tls; config != nil {
+		if c.ServerName != "" && m.security.byRequest {
+			config = config.Clone()
+			config.ServerName = c.ServerName
+		}
+		over = tls.Client(nc, config)
 		if err := over.(*tls.Conn).Handshake(); err != nil {
 			return fmt.Errorf("tls handshake: %w", err)
 		}

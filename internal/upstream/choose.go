@@ -60,9 +60,9 @@ func (l *Lease) choose() *member {
 	now := time.Now()
 	for _, checked := range [2]bool{true, false} {
 		working := false
-		for _, backup := range [2]bool{false, true} {
+		for level := 0; level <= g.levels; level++ {
 			if m := l.best(func(m *member) bool {
-				ok := m.backup == backup && m.works(now) && !m.circuit.open(now) && !(checked && m.out()) &&
+				ok := m.level == level && m.works(now) && !m.circuit.open(now) && !(checked && m.out()) &&
 					!slices.Contains(l.tried, m.peer)
 				working = working || ok
 				return ok && l.room(m.peer)
@@ -184,6 +184,10 @@ func (g *Group) nearest(key uint64, eligible func(*member) bool) (best *member) 
 	}
 	return best
 }
+
+// Part returns where a hash is between 0 and 1, which it does not reach. Of many keys, as many are in
+// one half as in the other.
+func Part(hash uint64) float64 { return float64(mix(hash)>>11) / (1 << 53) }
 
 // mix spreads the bits of a number over all of it (the end of splitmix64).
 func mix(x uint64) uint64 {

@@ -59,6 +59,10 @@ func (h *host) keep(p *peer) {
 
 // named returns the endpoint of the part that leads to e, which a name has led to.
 func (e endpoint) named() endpoint {
+	if ServiceOf(e.host) != "" {
+		e.address = e.host
+		return e
+	}
 	_, port, _ := net.SplitHostPort(e.address)
 	e.address = net.JoinHostPort(e.host, port)
 	return e

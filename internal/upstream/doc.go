@@ -15,6 +15,7 @@
 //	spare.go    the last slots of an address, for clients that have none there
 //	lease.go    Lease: a request's way to a connection, and the connection's way back
 //	sessions.go connections of HTTP/2, which many requests share
+//	mark.go     connections that are for one name, or one client
 //	tls.go      TLS with an upstream
 //	check.go    Check: requests of the server's own, by which it finds out which addresses work
 //	circuit.go  addresses of which too large a share of requests fails
@@ -22,7 +23,9 @@
 //	count.go    what is counted at an address
 //	state.go    addresses that an operator has drained or disabled
 //	health.go   which addresses requests pass over for a while
+//	source.go   the address that connections come from
 //	address.go  an address as the configuration writes it
 //	names.go    the addresses of hosts that have names, which come and go
+//	service.go  services, whose SRV records have hosts, ports and weights
 //	resolve.go  asks for the addresses of a name, and for how long they are good
 package upstream

@@ -1,6 +1,9 @@
 package upstream
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Waiting returns how many requests wait for a slot, each of them counted at every address.
 func (p *Pool) Waiting() (n int) {
@@ -141,6 +144,12 @@ func EndSpare(p *Pool) {
 
 // Resolve is resolve.
 var Resolve = resolve
+
+// ServiceTTL returns for how long the places of a service are good.
+func ServiceTTL(ctx context.Context, name string) (time.Duration, error) {
+	_, ttl, err := resolveService(ctx, name, nil)
+	return ttl, err
+}
 
 // Health is health.
 type Health struct{ health }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,10 @@ type Settings struct {
 	// HTTP1, with HTTP2, has those with "https://" asked by HTTP/1.1 that do not offer HTTP/2.
 	HTTP1 bool
 
+	// Source is the address that connections come from, as ParseSource has it, and that addresses of
+	// names are of the family of. The zero Addr: the kernel chooses it.
+	Source netip.Addr
+
 	Balance Balance
 
 	// Secret, if it is not nil, makes the numbers for Lease.Home.
@@ -55,7 +60,7 @@ type Settings struct {
 	IdleTimeout    time.Duration // for how long
 	ConnectTimeout time.Duration // for a connection, with TLS, and with as many addresses as are tried
 
-	// A connection that is this old, or has served as many requests, is kept no more. 0: no limit.
+	// A connection that is this old, or has served as many requests, is kept no more. 0 or less: no limit.
 	KeepaliveTime     time.Duration
 	KeepaliveRequests int
 
@@ -101,6 +106,7 @@ type Group struct {
 	members []*member           // of all, those that requests may go to
 	version int                 // of the pool's states, as members has them
 	waiting fair.Queue[*ticket] // for a slot: the requests of the route
+	levels  int                 // the greatest level of all
 	drawn   []*member           // what random draws from; it is empty between two requests
 }
 
@@ -114,6 +120,8 @@ type member struct {
 	hash    uint64 // of its name or address, for Hash; the same in all processes
 	id      uint64 // for Lease.Home; 0: the group has no Secret
 	circuit circuit
+
+	weight, level int // of the part, or of a record of its service
 }
 
 // Group makes a group. An error says which of the addresses is wrong, and what was expected.
@@ -138,12 +146,18 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 				return nil, fmt.Errorf("%s: %w", part.name, err)
 			}
 		}
+		if part.at.network == "tcp" {
+			part.at.source = s.Source
+		}
 		for _, other := range g.parts {
 			if other.at == part.at {
 				return nil, fmt.Errorf("%s: named twice", part.name)
 			}
 		}
 		g.parts = append(g.parts, part)
+	}
+	if err := g.checkSource(); err != nil {
+		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,8 +173,7 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 	for _, part := range g.parts {
 		g.all = append(g.all, g.member(part, part.at))
 	}
-	g.members = g.all
-	g.sync()
+	g.settle()
 	return g, nil
 }
 
@@ -170,6 +183,9 @@ func (p *part) config() (*tls.Config, error) {
 		return nil, nil
 	}
 	host, _, _ := net.SplitHostPort(p.at.address) // "" of a socket
+	if domain := ServiceOf(p.at.host); domain != "" {
+		host = domain // whose certificate a target has is not for the name service to say (RFC 6125)
+	}
 	c, err := p.security.of(host)
 	if err == nil && p.at.http2 {
 		c.NextProtos = []string{"h2"}
@@ -183,7 +199,7 @@ func (p *part) config() (*tls.Config, error) {
 // member makes the member at an endpoint of the part. The caller holds the pool's lock.
 func (g *Group) member(p *part, at endpoint) *member {
 	config, _ := p.config() // Group has tried it
-	m := &member{peer: g.pool.peer(at, p.host, config), part: p}
+	m := &member{peer: g.pool.peer(at, p.host, config), part: p, weight: p.weight, level: p.level}
 	m.hash = HashOf(p.name)
 	if p.host != nil {
 		m.hash = HashOf(at.address)
@@ -201,7 +217,7 @@ func (g *Group) member(p *part, at endpoint) *member {
 // Primaries returns how many of the addresses are no backups.
 func (g *Group) Primaries() (n int) {
 	for _, p := range g.parts {
-		if !p.backup {
+		if p.level == 0 {
 			n++
 		}
 	}
@@ -297,7 +313,8 @@ func (l *Lease) release(k kept, limit time.Duration) {
 		k.close() // before another request has its slot
 	default:
 		m.keep(k)
-		for len(m.idle) > g.MaxIdle || m.active+len(m.idle) > m.peak.most() {
+		marked := k.mark != mark{} // others cannot use it, so it rests until its time is over
+		for len(m.idle) > g.MaxIdle || !marked && m.active+len(m.idle) > m.peak.most() {
 			m.closeOldest()
 		}
 	}
@@ -320,7 +337,7 @@ func (g *Group) again(k *record, limit time.Duration) bool {
 	if g.KeepaliveTime > 0 {
 		k.until = earlier(k.until, k.born.Add(g.KeepaliveTime))
 	}
-	return k.until.After(k.since) && (g.KeepaliveRequests == 0 || k.served < g.KeepaliveRequests)
+	return k.until.After(k.since) && (g.KeepaliveRequests <= 0 || k.served < g.KeepaliveRequests)
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -343,12 +360,12 @@ func (l *Lease) take() bool {
 	switch {
 	case len(m.idle) == 0:
 	case l.want == Fresh:
-		k := m.idleFor(l.loop, g.Newest)
+		k := m.idleFor(l)
 		k.close() // its process can accept the new one, and there may be no other process
 	case l.want == JustUsed:
-		l.kept = m.justUsed(l.loop)
+		l.kept = m.justUsed(l)
 	default:
-		l.kept = m.idleFor(l.loop, g.Newest)
+		l.kept = m.idleFor(l)
 	}
 	for l.kept.stream == nil && len(m.idle) > 0 && g.MaxConns > 0 &&
 		m.active+len(m.idle) >= g.MaxConns {

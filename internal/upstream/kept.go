@@ -28,6 +28,7 @@ type record struct {
 	served int       // requests
 	since  time.Time // it waits
 	until  time.Time // it may
+	mark
 }
 
 // use makes it the stream of a request on l, nil if the connection has ended, or bytes have come
@@ -109,32 +110,33 @@ func (p *peer) keep(k kept) {
 	}
 }
 
-// idleFor takes a kept connection for a request on l, one of that loop if there is one, the oldest
-// or the newest. There must be one.
+// idleFor takes a kept connection for a request, one of its loop if there is one, the oldest or the
+// newest, or else none. With Fresh, it may be one that the request could not use.
 //
 // The oldest is for upstreams that may still be at work behind their last answer on a connection,
 // as a script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But
 // then all connections take turns, see peak.
-func (p *peer) idleFor(l *loop.Loop, newest bool) kept {
+func (p *peer) idleFor(l *Lease) (k kept) {
 	i := -1
 	for j := range p.idle {
-		if !newest {
-			if p.idle[j].loop == l {
-				i = j
-				break
-			}
-		} else if j = len(p.idle) - 1 - j; p.idle[j].loop == l {
+		if l.group.Newest {
+			j = len(p.idle) - 1 - j
+		}
+		if l.want != Fresh && !l.fits(&p.idle[j]) {
+			continue
+		}
+		if i < 0 {
+			i = j
+		}
+		if p.idle[j].loop == l.loop {
 			i = j
 			break
 		}
 	}
-	switch {
-	case i < 0 && newest:
-		i = len(p.idle) - 1
-	case i < 0:
-		i = 0
+	if i < 0 {
+		return k
 	}
-	k := p.idle[i]
+	k = p.idle[i]
 	p.idle = slices.Delete(p.idle, i, i+1)
 	return k
 }
@@ -143,16 +145,19 @@ func (p *peer) idleFor(l *loop.Loop, newest bool) kept {
 // seconds at the earliest, among those in use (gunicorn).
 const justUsedFor = time.Second
 
-// justUsed takes the kept connection that was used last, if that was just now. It prefers one of l,
-// if there is one.
-func (p *peer) justUsed(l *loop.Loop) (k kept) {
+// justUsed takes the kept connection that was used last, if that was just now. It prefers one of the
+// request's loop, if there is one.
+func (p *peer) justUsed(l *Lease) (k kept) {
 	now := time.Now()
 	best := -1
 	for i := len(p.idle) - 1; i >= 0 && now.Sub(p.idle[i].since) < justUsedFor; i-- {
+		if !l.fits(&p.idle[i]) {
+			continue
+		}
 		if best < 0 {
 			best = i
 		}
-		if p.idle[i].loop == l {
+		if p.idle[i].loop == l.loop {
 			best = i
 			break
 		}

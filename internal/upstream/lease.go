@@ -55,9 +55,13 @@ type Lease struct {
 	// where the group has a Secret; 0: the request has none.
 	Key, Home uint64
 
-	// Before is what a new connection begins with, ahead of TLS: a header of the PROXY protocol. It
-	// is for requests that want a Fresh one.
+	// Before is what a new connection begins with, ahead of TLS: a header of the PROXY protocol. The
+	// request gets none that has begun in another way.
 	Before []byte
+
+	// ServerName is the name that TLS is to be made for, where that is not the same for all requests of
+	// the group (Security.ByRequest). The request gets no connection that was made for another one.
+	ServerName string
 
 	group *Group
 	tried []*peer // those that failed
@@ -169,18 +173,21 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		case err == nil && s == nil:
 			return nil, used, nil
 		case err == nil:
-			l.kept.record = &record{born: begin}
+			l.kept.record = &record{born: begin, mark: l.mark()}
 			return s, false, nil
 		case left(err), sysio.Exhausted(err):
 			return nil, false, err
 		}
-		blame := l.blames(err, share, l.others+1+len(l.tried))
-		l.outcome = failed
-		if p.refused(l.group, blame) && l.many && l.group.Unreached != nil {
-			l.group.Unreached(p.title(), err)
+		misnamed := l.misnamed(err)
+		if !misnamed {
+			blame := l.blames(err, share, l.others+1+len(l.tried))
+			l.outcome = failed
+			if p.refused(l.group, blame) && l.many && l.group.Unreached != nil {
+				l.group.Unreached(p.title(), err)
+			}
 		}
 		more := l.exclude()
-		if !more && p.peer.host != nil && !again {
+		if !more && p.peer.host != nil && !again && !misnamed {
 			again = true
 			p.stale()
 			begin := time.Now()
@@ -194,7 +201,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			return nil, false, err
 		}
 		if !more {
-			if !l.renew() {
+			if misnamed || !l.renew() {
 				return nil, false, err
 			}
 			rest, again = l.limit(), false
@@ -251,7 +258,7 @@ func (l *Lease) secure(s *stream.Stream, until time.Time) (err error) {
 			_ = s.Close()
 		}
 	}()
-	l.kept.tls, err = l.at.handshake(s, until)
+	l.kept.tls, err = l.at.handshake(s, until, l.ServerName)
 	return err
 }
 
@@ -400,7 +407,8 @@ func left(err error) bool {
 
 // dial makes a connection within limit.
 func (p *peer) dial(t *loop.Thread, limit time.Duration) (*stream.Stream, error) {
-	s, err := stream.Dial(t, limit, p.network, p.address)
+	d := stream.Dialer{Timeout: limit, Source: p.source}
+	s, err := d.Dial(t, p.network, p.address)
 	if errors.Is(err, os.ErrDeadlineExceeded) && p.network == "unix" {
 		// That takes time for one reason only: the listener's queue is full.
 		err = errBacklog

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -28,14 +29,14 @@ type host struct {
 	pool *Pool
 	name string
 
-	addresses []netip.Addr
-	counted   map[endpoint]counted    // of peers that were forgotten, by the endpoint of their part
-	version   int                     // grows as addresses changes
-	until     time.Time               // when they are to be looked up again
-	asked     time.Time               // when the last look-up began
-	err       error                   // of the last look-up
-	pending   *loop.Promise[struct{}] // settled at the end of a look-up; nil: there is none
-	ended     chan struct{}           // closed then, for goroutines
+	places  []place
+	counted map[endpoint]counted    // of peers that were forgotten, by the endpoint of their part
+	version int                     // grows as places changes
+	until   time.Time               // when they are to be looked up again
+	asked   time.Time               // when the last look-up began
+	err     error                   // of the last look-up
+	pending *loop.Promise[struct{}] // settled at the end of a look-up; nil: there is none
+	ended   chan struct{}           // closed then, for goroutines
 }
 
 // host returns that of a name. The caller holds the lock.
@@ -56,11 +57,14 @@ func (p *Pool) host(name string) *host {
 func (h *host) lookUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), lookUpFor)
 	defer cancel()
-	all, ttl, err := resolve(ctx, h.name)
+	h.pool.mu.Lock()
+	before := h.places
+	h.pool.mu.Unlock()
+	all, ttl, err := h.resolve(ctx, before)
 	h.pool.mu.Lock()
 	if h.err = err; err == nil {
 		h.lead(all)
-	} else if ttl = interval; len(h.addresses) == 0 {
+	} else if ttl = interval; len(h.places) == 0 {
 		ttl = leastTTL
 	}
 	h.until = time.Now().Add(ttl)
@@ -69,6 +73,18 @@ func (h *host) lookUp() {
 	close(h.ended)
 	h.pool.mu.Unlock()
 	done.Resolve(struct{}{})
+}
+
+// resolve asks for the places of a host or a service.
+func (h *host) resolve(ctx context.Context, before []place) (all []place, ttl time.Duration, err error) {
+	if ServiceOf(h.name) != "" {
+		return resolveService(ctx, h.name, before)
+	}
+	addrs, ttl, err := resolve(ctx, h.name)
+	for _, a := range addrs {
+		all = append(all, place{addr: a})
+	}
+	return all, ttl, err
 }
 
 // begin begins a look-up, if there is none. The caller holds the pool's lock.
@@ -83,13 +99,13 @@ func (h *host) begin() *loop.Promise[struct{}] {
 
 // lead notes where the name leads. Connections that are kept elsewhere are closed, and requests that
 // wait elsewhere are served where it leads. The caller holds the pool's lock.
-func (h *host) lead(all []netip.Addr) {
-	slices.SortFunc(all, netip.Addr.Compare) // services turn them around with each answer
-	all = slices.Compact(all)
-	if all = all[:min(len(all), maxAddresses)]; slices.Equal(all, h.addresses) {
+func (h *host) lead(all []place) {
+	slices.SortFunc(all, place.compare) // services turn them around with each answer
+	all = slices.CompactFunc(all, func(a, b place) bool { return a.addr == b.addr && a.port == b.port })
+	if all = all[:min(len(all), maxAddresses)]; slices.Equal(all, h.places) {
 		return
 	}
-	h.addresses = all
+	h.places = all
 	h.version++
 	waiting := make(map[*Group]bool)
 	for _, p := range h.pool.peers {
@@ -99,7 +115,7 @@ func (h *host) lead(all []netip.Addr) {
 		for _, g := range p.waiting.groups() {
 			waiting[g] = true
 		}
-		if at, err := netip.ParseAddrPort(p.address); err != nil || !slices.Contains(all, at.Addr()) {
+		if at, err := netip.ParseAddrPort(p.address); err != nil || !h.leads(at) {
 			p.leave()
 		} else {
 			p.gone = false
@@ -108,6 +124,17 @@ func (h *host) lead(all []netip.Addr) {
 	for g := range waiting {
 		g.sync()
 	}
+}
+
+// leads reports whether the name leads to an address.
+func (h *host) leads(to netip.AddrPort) bool {
+	i, found := slices.BinarySearchFunc(h.places, to.Addr(), func(p place, a netip.Addr) int { return p.addr.Compare(a) })
+	for ; found && i < len(h.places) && h.places[i].addr == to.Addr(); i++ {
+		if port := h.places[i].port; port == 0 || port == to.Port() {
+			return true
+		}
+	}
+	return false
 }
 
 // find has the names of the group looked up that are due. A request for which there are addresses
@@ -172,8 +199,10 @@ func (g *Group) sync() {
 	if g.version == g.pool.states.version && (!g.named || !slices.ContainsFunc(g.parts, (*part).moved)) {
 		return
 	}
-	g.version = g.pool.states.version
-	before := g.all
+	before := make(map[site]*member, len(g.all))
+	for _, m := range g.all {
+		before[site{m.part, m.endpoint}] = m
+	}
 	g.all = nil
 	for _, p := range g.parts {
 		if p.host == nil {
@@ -181,18 +210,18 @@ func (g *Group) sync() {
 			continue
 		}
 		p.seen = p.host.version
-		for _, a := range p.host.addresses {
+		for _, to := range p.host.places {
+			if !g.reaches(to.addr) {
+				continue
+			}
 			at := p.at
-			at.address = netip.AddrPortFrom(a, p.port).String()
-			g.join(p, at, before)
+			at.address = netip.AddrPortFrom(to.addr, cmp.Or(to.port, p.port)).String()
+			if m := g.join(p, at, before); to.port != 0 {
+				m.weight, m.level = to.weight, p.level+to.level
+			}
 		}
 	}
-	g.members = g.all
-	if len(g.pool.states.of) > 0 {
-		g.members = slices.DeleteFunc(slices.Clone(g.all), func(m *member) bool {
-			return g.pool.states.state(m) != up
-		})
-	}
+	g.settle()
 	var waiting []*ticket
 	for e := range g.waiting.All() {
 		waiting = append(waiting, e.Value)
@@ -218,15 +247,34 @@ func (g *Group) sync() {
 
 func (p *part) moved() bool { return p.host != nil && p.seen != p.host.version }
 
-// join adds the member at an endpoint, which is the one of before if that was there.
-func (g *Group) join(p *part, at endpoint, before []*member) {
-	for _, m := range before {
-		if m.part == p && m.endpoint == at && !m.gone {
-			g.all = append(g.all, m)
-			return
-		}
+// settle finds out which members requests may go to.
+func (g *Group) settle() {
+	g.version = g.pool.states.version
+	g.members, g.levels = g.all, 0
+	if len(g.pool.states.of) > 0 {
+		g.members = slices.DeleteFunc(slices.Clone(g.all), func(m *member) bool {
+			return g.pool.states.state(m) != up
+		})
 	}
-	g.all = append(g.all, g.member(p, at))
+	for _, m := range g.members {
+		g.levels = max(g.levels, m.level)
+	}
+}
+
+// site is where a part leads.
+type site struct {
+	*part
+	endpoint
+}
+
+// join adds the member at an endpoint, which is the one of before if that was there, and returns it.
+func (g *Group) join(p *part, at endpoint, before map[site]*member) *member {
+	m := before[site{p, at}]
+	if m == nil || m.gone {
+		m = g.member(p, at)
+	}
+	g.all = append(g.all, m)
+	return m
 }
 
 var errNowhere = errors.New("the name has no address")

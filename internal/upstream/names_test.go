@@ -23,6 +23,7 @@ type nameService struct {
 	ttl       atomic.Uint32
 	silent    atomic.Bool // it gives no answer
 	asked     atomic.Int32
+	zone      *zone        // answers in its place; nil: none
 	gate      sync.RWMutex // while it is locked, nobody gets through
 }
 
@@ -37,6 +38,9 @@ func (n *nameService) lead(addresses ...string) {
 
 // reply answers a question.
 func (n *nameService) reply(q []byte) []byte {
+	if n.zone != nil {
+		return n.zone.reply(q, n.ttl.Load())
+	}
 	end := 12 + strings.IndexByte(string(q[12:]), 0) + 5 // of the question
 	reply := append([]byte{q[0], q[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, q[12:end]...)
 	if binary.BigEndian.Uint16(q[end-4:]) == 1 {

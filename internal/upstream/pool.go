@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"crypto/tls"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,7 @@ type endpoint struct {
 	http2            bool   // HTTP/2, whose connections are in loopSessions
 	either           bool   // or HTTP/1.1, if it chooses that by ALPN
 	id               string // of its Security: no route gets what another has not verified as it would
+	source           netip.Addr
 }
 
 // peer is one address. The pool's lock guards what can change.

@@ -13,7 +13,7 @@ func (g *Group) Report() (all []metrics.Upstream) {
 	g.sync()
 	states := g.pool.states.of
 	for _, p := range g.parts {
-		row := metrics.Upstream{Address: p.name, Backup: p.backup, State: states[p.name].shown()}
+		row := metrics.Upstream{Address: p.name, Backup: p.level > 0, State: states[p.name].shown()}
 		if p.host != nil {
 			row.Up = p.host.version == 0 && p.host.err == nil // nobody has asked for it yet
 			c := p.host.counted[p.at.named()]
@@ -49,7 +49,7 @@ func (g *Group) Report() (all []metrics.Upstream) {
 		if !is {
 			i = len(all)
 			own[m.address] = i
-			all = append(all, metrics.Upstream{Address: m.address, Backup: m.backup,
+			all = append(all, metrics.Upstream{Address: m.address, Backup: m.level > 0,
 				State: g.pool.states.state(m).shown()})
 			new(counted).add(&all[i]) // it has counts as all rows have, of nothing
 		}

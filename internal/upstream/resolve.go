@@ -13,8 +13,23 @@ import (
 // C library where the system's configuration asks for that. ttl is for how long the addresses are
 // good: what the name services have said, if it is they that have answered.
 func resolve(ctx context.Context, name string) (all []netip.Addr, ttl time.Duration, err error) {
-	var said lifetime
-	r := net.Resolver{
+	said := new(lifetime)
+	all, err = said.resolver().LookupNetIP(ctx, "ip", name)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case len(all) == 0:
+		return nil, 0, errNowhere
+	}
+	for i := range all {
+		all[i] = all[i].Unmap()
+	}
+	return all, said.ttl(), nil
+}
+
+// resolver returns one that asks as net.DefaultResolver does, and has l hear the answers.
+func (l *lifetime) resolver() *net.Resolver {
+	return &net.Resolver{
 		PreferGo: net.DefaultResolver.PreferGo, StrictErrors: net.DefaultResolver.StrictErrors,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			dial := net.DefaultResolver.Dial
@@ -27,39 +42,29 @@ func resolve(ctx context.Context, name string) (all []netip.Addr, ttl time.Durat
 			}
 			// Package net speaks in datagrams where it gets a PacketConn.
 			if p, ok := c.(net.PacketConn); ok {
-				return datagrams{listener{Conn: c, said: &said}, p}, nil
+				return datagrams{listener{Conn: c, said: l}, p}, nil
 			}
-			return &messages{listener: listener{Conn: c, said: &said}}, nil
+			return &messages{listener: listener{Conn: c, said: l}}, nil
 		},
 	}
-	all, err = r.LookupNetIP(ctx, "ip", name)
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case len(all) == 0:
-		return nil, 0, errNowhere
-	}
-	for i := range all {
-		all[i] = all[i].Unmap()
-	}
-	if least, ok := said.get(); ok {
-		return all, min(max(least, leastTTL), mostTTL), nil
-	}
-	return all, interval, nil
 }
 
 // lifetime is the least of what the answers to one look-up say, which come at once for IPv4 and
-// IPv6. Any goroutine may call its methods.
+// IPv6, and for the hosts of a service. Any goroutine may call its methods.
 type lifetime struct {
 	mu    sync.Mutex
 	heard bool
 	least uint32 // seconds
 }
 
-func (l *lifetime) get() (time.Duration, bool) {
+// ttl returns it, within bounds; without any answers, it is interval.
+func (l *lifetime) ttl() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Duration(l.least) * time.Second, l.heard
+	if !l.heard {
+		return interval
+	}
+	return min(max(time.Duration(l.least)*time.Second, leastTTL), mostTTL)
 }
 
 // hear takes the times from a message of a name service (RFC 1035 section 4.1), as far as it is
@@ -83,8 +88,8 @@ func (l *lifetime) hear(m []byte) {
 			ttl = 0 // RFC 2181 section 8
 		}
 		m = skip(m, 10+int(binary.BigEndian.Uint16(m[8:])))
-		const a, cname, aaaa = 1, 5, 28
-		if kind != a && kind != cname && kind != aaaa {
+		const a, cname, aaaa, srv = 1, 5, 28, 33
+		if kind != a && kind != cname && kind != aaaa && kind != srv {
 			continue
 		}
 		l.mu.Lock()

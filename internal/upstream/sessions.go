@@ -22,6 +22,9 @@ type loopSessions struct {
 	all     []*http2client.Session  // that take requests
 	dialing *loop.Promise[struct{}] // settled when a connection was made, or not; nil: none is
 	joined  int                     // requests that wait for that
+
+	mark   mark
+	marked []*loopSessions // those with a mark, of the set that has none; the last was used last
 }
 
 // maxJoined is how many requests wait for one connection that is being made. The server may let as many
@@ -49,7 +52,7 @@ func Refused(err error) bool { return errors.Is(err, http2client.ErrRefused) }
 func (l *Lease) join(t *loop.Thread, limit time.Duration) (s *stream.Stream, used bool, err error) {
 	until := time.Now().Add(limit)
 	for {
-		set := l.at.sessionsOf(l.loop)
+		set := l.sessions()
 		for _, s := range set.all {
 			// A fresh one is one that was made since the request has failed.
 			if s.Room() && (l.want != Fresh || s.Since(l.ended)) {
@@ -73,16 +76,6 @@ func (l *Lease) join(t *loop.Thread, limit time.Duration) (s *stream.Stream, use
 			return nil, false, err
 		}
 	}
-}
-
-// sessionsOf returns those of a loop, whose thread calls it.
-func (p *peer) sessionsOf(l *loop.Loop) *loopSessions {
-	set, ok := p.sessions.Load(l)
-	if !ok {
-		set = new(loopSessions)
-		p.sessions.Store(l, set)
-	}
-	return set.(*loopSessions)
 }
 
 // life says for how long the group keeps a connection of HTTP/2.
@@ -139,6 +132,9 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stre
 	if err != nil {
 		return nil, err
 	}
+	if err := l.preface(s, until); err != nil {
+		return nil, err
+	}
 	if p.tls != nil {
 		if err := l.secure(s, until); err != nil {
 			return nil, err
@@ -184,19 +180,13 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stre
 	return nil, err
 }
 
-// drop forgets the connections of a loop that has none.
-func (p *peer) drop(l *loop.Loop, set *loopSessions) {
-	if len(set.all) == 0 && set.dialing == nil {
-		p.sessions.CompareAndDelete(l, set)
-	}
-}
-
 // retire has all loops end their connections of HTTP/2 with the requests that are under way.
 func (p *peer) retire() {
 	p.sessions.Range(func(l, set any) bool {
 		_ = l.(*loop.Loop).Post(func() { // a loop that has ended has none
-			for _, s := range slices.Clone(set.(*loopSessions).all) {
-				s.Retire()
+			all := set.(*loopSessions)
+			for _, s := range append(slices.Clone(all.marked), all) {
+				s.retire()
 			}
 		})
 		return true

@@ -141,7 +141,7 @@ func testSessionDialing(t *testing.T, scheme string, config *tls.Config) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startSilent(t, "127.0.0.1:0", config, true)
-			security, err := (&upstream.TLS{Insecure: true}).Load(nil)
+			security, err := (&upstream.TLS{Insecure: true}).Load(nil, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,17 +28,22 @@ type TLS struct {
 
 // Security is a TLS that was loaded.
 type Security struct {
-	config *tls.Config
-	id     string // the same for two that are alike
+	config    *tls.Config
+	id        string // the same for two that are alike
+	byRequest bool   // a Lease has the name
 }
 
-// Load reads the files. path makes the paths of the settings absolute. It may wait for a disk.
-func (t *TLS) Load(path func(string) string) (*Security, error) {
-	s := &Security{config: &tls.Config{ServerName: t.Name, InsecureSkipVerify: t.Insecure}}
+// Load reads the files. path makes the paths of the settings absolute. With byRequest, Name is a text
+// with placeholders, and each request has a Lease.ServerName. Load may wait for a disk.
+func (t *TLS) Load(path func(string) string, byRequest bool) (*Security, error) {
+	s := &Security{config: &tls.Config{ServerName: t.Name, InsecureSkipVerify: t.Insecure}, byRequest: byRequest}
+	if byRequest {
+		s.config.ServerName = ""
+	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %t\n", t.Name, t.Insecure)
 	switch {
-	case strings.ContainsAny(t.Name, "/ []") || strings.Contains(t.Name, ":") && net.ParseIP(t.Name) == nil:
+	case !byRequest && t.Name != "" && !ValidName(t.Name):
 		return nil, fmt.Errorf("name: expected a name that certificates have, without a port, not %q", t.Name)
 	case t.CA != "" && t.Insecure:
 		return nil, errors.New("ca is of no use with insecure = true")
@@ -70,6 +75,12 @@ func (t *TLS) Load(path func(string) string) (*Security, error) {
 	return s, nil
 }
 
+// ValidName reports whether a certificate can have the name: that of a host, or an IP address.
+func ValidName(name string) bool {
+	return name != "" && !strings.ContainsAny(name, "/ []{}") &&
+		(!strings.Contains(name, ":") || net.ParseIP(name) != nil)
+}
+
 // SecurityOf is for a Pool whose groups all have this configuration; nil: the usual one.
 func SecurityOf(c *tls.Config) *Security {
 	if c == nil {
@@ -92,13 +103,17 @@ func (s *Security) of(host string) (*tls.Config, error) {
 		c.ServerName = host
 	}
 	switch {
-	case c.InsecureSkipVerify:
+	case c.InsecureSkipVerify, s.byRequest:
 	case c.ServerName == "":
 		return nil, errors.New("expected tls = { name = ... }: what a certificate of the socket names")
-	case c.RootCAs == nil:
+	}
+	if c.RootCAs == nil && !c.InsecureSkipVerify {
 		LoadRoots()
 	}
 	c.ClientSessionCache = tls.NewLRUClientSessionCache(sessions)
+	if s.byRequest {
+		c.ClientSessionCache = tls.NewLRUClientSessionCache(maxMarked)
+	}
 	return c, nil
 }
 
@@ -114,9 +129,14 @@ type carrier struct{ net.Conn }
 // record, and a Duplex may still hold that.
 func (*carrier) SetWriteDeadline(time.Time) error { return nil }
 
-// handshake makes TLS on s, until the given time.
-func (p *peer) handshake(s *stream.Stream, until time.Time) (*tls.Conn, error) {
-	c := tls.Client(&carrier{s}, p.tls)
+// handshake makes TLS on s, until the given time, for a name; "": that of the configuration.
+func (p *peer) handshake(s *stream.Stream, until time.Time, name string) (*tls.Conn, error) {
+	config := p.tls
+	if name != "" {
+		config = config.Clone()
+		config.ServerName = name
+	}
+	c := tls.Client(&carrier{s}, config)
 	_ = s.SetDeadline(until)
 	if err := c.Handshake(); err != nil {
 		return nil, fmt.Errorf("tls handshake: %w", err)

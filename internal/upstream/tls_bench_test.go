@@ -33,7 +33,7 @@ func BenchmarkHandshake(b *testing.B) {
 				Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")}}
 			o.StartTLS()
 			defer o.Close()
-			security := must.Get((&upstream.TLS{CA: ca.File}).Load(filepath.Clean))(b)
+			security := must.Get((&upstream.TLS{CA: ca.File}).Load(filepath.Clean, false))(b)
 			g, err := new(upstream.Pool).Group(upstream.Settings{Addresses: []string{o.URL},
 				TLS: security, QueueTimeout: time.Minute, ConnectTimeout: time.Minute})
 			if err != nil {

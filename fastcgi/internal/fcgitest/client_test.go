@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/test/must"
 )
 
@@ -49,7 +49,7 @@ func (c *client) head(body string) []byte {
 	r := cgi.Request{
 		Method: "GET", Target: "/x.php?q", Query: "q", Proto: "HTTP/1.1", Host: "example.org",
 		Script: "/x.php",
-		Root:   "/srv", Fixed: cgi.Fix("/srv", "lwango", nil),
+		Root:   "/srv", Fixed: cgi.Fix(cgi.FastCGI, "/srv", "lwango", nil),
 		Length: int64(len(body)), Fields: []cgi.Field{{Name: "Accept", Value: "*/*"}},
 	}
 	if body != "" {
@@ -57,7 +57,7 @@ func (c *client) head(body string) []byte {
 	}
 	var h wire.Head
 	h.Begin(nil, c.keep)
-	r.AppendTo(&h)
+	r.AppendTo(&h.Vars)
 	b := must.Get(h.Finish())(c.t)
 	return b
 }
@@ -96,7 +96,7 @@ func (c *client) read() (o outcome) {
 			o.status = h.Status
 			return
 		}
-		var e *wire.Error
+		var e *cgi.Error
 		switch {
 		case errors.As(o.err, &e):
 			o.status = e.Status

@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/lwango/lwango/internal/cgi"
+
 // Decoder takes apart what an application sends for a request. The caller gives it the bytes in
 // pieces of any size, and gets views of them: the Decoder gathers no record. The zero value is
 // ready for a response; Reset makes it ready for another one on the same connection.
@@ -12,7 +14,7 @@ type Decoder struct {
 	padding int // bytes of its padding still to come
 	skipped int
 	end     End
-	failed  *Error
+	failed  *cgi.Error
 }
 
 type state uint8
@@ -34,7 +36,7 @@ const (
 //     only padding.
 //   - 0: src is used up, and more bytes have to come.
 //
-// The caller gives src[n:] to the next call. An error is always an *Error, and every later call
+// The caller gives src[n:] to the next call. An error is always a *cgi.Error, and every later call
 // returns it again.
 //
 // An empty record of STDOUT or STDERR is passed over, wherever it stands. It should end the stream,
@@ -108,7 +110,7 @@ func (d *Decoder) Next(src []byte) (t Type, data []byte, n int, err error) {
 // begin judges the header of a record. If the type is one that only web servers send, the peer is
 // not at the place in the protocol where it should be. Mostly these are leftovers on a kept
 // connection.
-func (d *Decoder) begin() *Error {
+func (d *Decoder) begin() *cgi.Error {
 	h := &d.record
 	d.left, d.padding = int(h.Content), int(h.Padding)
 	if h.Version != Version {
@@ -147,7 +149,7 @@ func (d *Decoder) gather(src []byte) (n int, whole bool) {
 	return n, true
 }
 
-func (d *Decoder) fail(e *Error, n int) (Type, []byte, int, error) {
+func (d *Decoder) fail(e *cgi.Error, n int) (Type, []byte, int, error) {
 	d.state, d.failed = broken, e
 	return 0, nil, n, e
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/cgi"
 )
 
 // rec is a record as an application may send it, right or wrong.
@@ -233,7 +234,7 @@ func TestReusable(t *testing.T) {
 }
 
 func TestEndErr(t *testing.T) {
-	for status, want := range map[wire.ProtocolStatus]*wire.Error{
+	for status, want := range map[wire.ProtocolStatus]*cgi.Error{
 		wire.CantMultiplex: wire.ErrCantMultiplex, wire.Overloaded: wire.ErrOverloaded,
 		wire.UnknownRole: wire.ErrUnknownRole,
 		4:                wire.ErrProtocolStatus, 255: wire.ErrProtocolStatus,

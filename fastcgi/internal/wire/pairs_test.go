@@ -3,8 +3,6 @@ package wire_test
 import (
 	"strings"
 	"testing"
-
-	"github.com/lwango/lwango/fastcgi/internal/wire"
 )
 
 func TestPairs(t *testing.T) {
@@ -24,9 +22,6 @@ func TestPairs(t *testing.T) {
 		head := build(t, false, [][2]string{{tt.name, tt.value}})
 		if got := records(t, head)[1].content; got != want {
 			t.Errorf("%d and %d bytes: %.20q", len(tt.name), len(tt.value), got)
-		}
-		if n := wire.PairLen(len(tt.name), len(tt.value)); n != len(want) {
-			t.Errorf("PairLen(%d, %d) = %d, want %d", len(tt.name), len(tt.value), n, len(want))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/test/must"
 )
 
@@ -129,12 +130,12 @@ func TestHeadRefuses(t *testing.T) {
 		name, value string
 		want        error
 	}{
-		{"", "x", wire.ErrPairName},
-		{"a\x00b", "", wire.ErrPairNUL},
-		{"a", "b\x00", wire.ErrPairNUL},
-		{"a", strings.Repeat("v", 65535-5), wire.ErrPairSize},
-		{strings.Repeat("n", 70000), "", wire.ErrPairSize},
-		{"a", strings.Repeat("v", 200000), wire.ErrPairSize},
+		{"", "x", cgi.ErrPairName},
+		{"a\x00b", "", cgi.ErrPairNUL},
+		{"a", "b\x00", cgi.ErrPairNUL},
+		{"a", strings.Repeat("v", 65535-5), cgi.ErrPairSize},
+		{strings.Repeat("n", 70000), "", cgi.ErrPairSize},
+		{"a", strings.Repeat("v", 200000), cgi.ErrPairSize},
 	} {
 		var h wire.Head
 		h.Begin(nil, false)
@@ -184,11 +185,11 @@ func FuzzHead(f *testing.F) {
 			switch {
 			case want != nil:
 			case strings.Contains(name+value, "\x00"):
-				want = wire.ErrPairNUL
+				want = cgi.ErrPairNUL
 			case name == "":
-				want = wire.ErrPairName
+				want = cgi.ErrPairName
 			case size > 65535:
-				want = wire.ErrPairSize
+				want = cgi.ErrPairSize
 			}
 		}
 		b, err := h.Finish()

@@ -73,16 +73,8 @@ func TestSignaturesNameNoInternalType(t *testing.T) {
 //   - Settings embeds what fastcgi and proxy share, and proxy's has the keys of TLS with an upstream.
 //     The fields are promoted, so that a program can set each without the type's name; two copies of
 //     thirty keys would have to be kept alike.
-//   - An Exchange, which speaks on a connection that the caller has, gives proxy the head as it was
-//     parsed, and takes a stream of HTTP/2 in the place of a connection. A program gets both from a
-//     Client, with the types of net/http.
-//   - A Policy of compress is what Settings.Policy returns, and goes to Middleware as it is. Choose
-//     and Rank are for serve_files, which looks for files that were compressed before.
 var still = []string{
-	"client.Exchange.BeginMux", "client.Exchange.Head",
 	"fastcgi.Settings.Settings", "handlers/proxy.Settings.Settings", "handlers/proxy.Settings.TLS",
-	"handlers/compress.Choose", "handlers/compress.Middleware", "handlers/compress.Rank",
-	"handlers/compress.Settings.Policy",
 }
 
 // declared calls visit for the types in the exported declaration of o, with their names there.

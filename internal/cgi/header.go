@@ -1,0 +1,163 @@
+package cgi
+
+import (
+	"bytes"
+
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+const (
+	// HeaderLimit is how many bytes a response's header may have, unless another limit is set. 4
+	// and 8 KiB are common elsewhere, and the subject of many complaints: a few cookies and the
+	// headers of a debugging tool exceed them.
+	HeaderLimit = 64 << 10
+	// MaxFields is how many fields it may have. The limit on its size does not replace this one: a
+	// field line may have three bytes, and a Field takes ten times that.
+	MaxFields = 1024
+	// keptBuffer is the size up to which Reset keeps the buffer.
+	keptBuffer = 8 << 10
+)
+
+// Buffering is what X-Accel-Buffering asks for.
+type Buffering uint8
+
+// Values of Buffering. With its zero value the configuration decides.
+const (
+	Buffered Buffering = 1 + iota
+	Unbuffered
+)
+
+// Header is the header of a response, and its parser. The caller gives Parse the pieces of STDOUT,
+// of any size, until it says done. The fields are good then. The zero value is ready, with
+// HeaderLimit; Reset makes it ready for another response.
+//
+// Lines end in LF or CRLF, since programs write either, and RFC 3875 section 6 leaves it to the
+// system. Beyond that the parser is as strict as with a client: no two recipients may understand
+// the header in different ways.
+type Header struct {
+	Limit int // bytes of header; 0 means HeaderLimit
+
+	Status int    // 200 to 999
+	Reason string // the text behind the number, perhaps empty
+	Length int64  // Content-Length; -1: there is none, or it is no number
+	Fields []Field
+
+	// Not among Fields, as the client does not get them:
+	Redirect  string // X-Accel-Redirect
+	Sendfile  string // X-Sendfile
+	Buffering Buffering
+
+	// For the log: the body is passed on as it is.
+	Coding     string // Transfer-Encoding
+	SecondType string // a Content-Type that is not the first one's
+
+	buf    []byte // the bytes so far
+	line   int    // where the current line begins in it
+	lines  []line
+	state  headerState
+	failed *Error
+}
+
+// A line is a field line. It has positions, as buf moves while it grows.
+type line struct{ name, colon, value, end int32 }
+
+type headerState uint8
+
+const (
+	inHeader headerState = iota
+	headerDone
+	headerBroken
+)
+
+// Parse takes the next piece of STDOUT, of which the header uses n bytes. When done, p[n:] is the
+// begin of the body. An error is always a *Error, and every later call returns it again. If
+// the response ends before done, that is ErrIncomplete, which the caller has to find out.
+func (h *Header) Parse(p []byte) (n int, done bool, err error) {
+	limit := h.Limit
+	if limit <= 0 {
+		limit = HeaderLimit
+	}
+	for h.state == inHeader {
+		rest := p[n:]
+		i := bytes.IndexByte(rest, '\n')
+		whole := i >= 0
+		if whole {
+			rest = rest[:i+1]
+		}
+		if len(rest) > limit-len(h.buf) {
+			return h.fail(ErrHeaderSize, n)
+		}
+		h.buf = append(h.buf, rest...)
+		n += len(rest)
+		if !whole {
+			return n, false, nil
+		}
+		end := len(h.buf) - 1
+		if end > h.line && h.buf[end-1] == '\r' {
+			end--
+		}
+		if end == h.line {
+			if e := h.finish(); e != nil {
+				return h.fail(e, n)
+			}
+			h.state = headerDone
+			break
+		}
+		if e := h.field(end); e != nil {
+			return h.fail(e, n)
+		}
+		h.line = len(h.buf)
+	}
+	if h.state == headerBroken {
+		return n, false, h.failed
+	}
+	return n, true, nil
+}
+
+// field notes the field line that ends before end.
+func (h *Header) field(end int) *Error {
+	text := h.buf[h.line:end]
+	switch {
+	case text[0] == ' ' || text[0] == '\t':
+		return ErrFold
+	case h.line == 0 && bytes.HasPrefix(text, []byte("HTTP/")):
+		return ErrNPH
+	}
+	colon := bytes.IndexByte(text, ':')
+	// White space before the colon, which is no part of a token, hides a field from some readers.
+	if colon < 0 || !http1.ValidToken(text[:colon]) {
+		return ErrName
+	}
+	from := colon + 1
+	for from < len(text) && (text[from] == ' ' || text[from] == '\t') {
+		from++
+	}
+	value := ascii.TrimOWS(text[from:])
+	if !http1.ValidFieldValue(value) {
+		return ErrValue
+	}
+	if len(h.lines) == MaxFields {
+		return ErrFieldCount
+	}
+	from += h.line
+	h.lines = append(h.lines, line{int32(h.line), int32(h.line + colon), int32(from),
+		int32(from + len(value))})
+	return nil
+}
+
+func (h *Header) fail(e *Error, n int) (int, bool, error) {
+	h.state, h.failed = headerBroken, e
+	return n, false, e
+}
+
+// Reset makes h ready for the next response, with the same limit. It keeps memory, but not its
+// contents.
+func (h *Header) Reset() {
+	clear(h.Fields)
+	fields, buf, lines := h.Fields[:0], h.buf[:0], h.lines[:0]
+	if cap(buf) > keptBuffer {
+		fields, buf, lines = nil, nil, nil
+	}
+	*h = Header{Limit: h.Limit, Fields: fields, buf: buf, lines: lines}
+}

@@ -1,0 +1,148 @@
+package gateway
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"github.com/lwango/lwango/internal/cgi"
+	"github.com/lwango/lwango/internal/relay"
+)
+
+var errShort = errors.New("response body is shorter than its Content-Length")
+
+// answer is what is known of a response once its header is complete.
+type answer struct {
+	begun    bool
+	buffered bool  // a pause of the application does not flush it
+	gone     bool  // the client takes no more, and the script runs on
+	bodiless bool  // a response of its status, or to this method, has no body
+	length   int64 // of the body, as it was announced; -1: it was not
+	got      int64 // bytes of the body that have come
+}
+
+// Begun reports whether the response's header is complete.
+func (c *Call) Begun() bool { return c.answer.begun }
+
+// Answer takes a piece of what the script writes.
+func (c *Call) Answer(p []byte) error {
+	if !c.answer.begun {
+		if c.header == nil {
+			c.header = headers.Get().(*cgi.Header)
+			c.header.Limit = int(c.MaxHeaderSize)
+		}
+		n, done, err := c.header.Parse(p)
+		if err != nil || !done {
+			return err
+		}
+		p = p[n:]
+		c.open(c.header)
+		c.dropHeader()
+	}
+	return c.content(p)
+}
+
+// open makes the head of the answer from the response's header.
+func (c *Call) open(h *cgi.Header) {
+	c.answer.begun, c.Status, c.answer.length = true, h.Status, h.Length
+	c.answer.buffered = h.Buffering == cgi.Buffered
+	if h.Buffering == cgi.Unbuffered {
+		c.Flow.Unbuffered()
+	}
+	c.answer.bodiless = c.Req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
+	// it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
+	if h.Status == http.StatusResetContent {
+		c.answer.length, h.Length = -1, -1
+		c.Flow.Discard()
+	}
+	if len(c.FailStatus) > 0 {
+		c.Answers(h.Status)
+	}
+	out := c.Resp.Header()
+	c.Stick(out)
+	if c.Intercepts(h.Status) {
+		c.answer.length = -1
+		c.Flow.Discard()
+		for _, f := range h.Fields {
+			if relay.Explains(f.Name) {
+				out.Add(f.Name, f.Value)
+			}
+		}
+		return
+	}
+	c.Resp.Layer().Relay(h.Status, h.Reason)
+	for _, f := range h.Fields {
+		if !c.Hides(f.Name) {
+			out.Add(f.Name, f.Value)
+		}
+	}
+	if c.Accel.Takes(h.Redirect, h.Sendfile) {
+		c.Redirect, c.Sendfile = h.Redirect, h.Sendfile
+		c.answer.length = -1
+		c.Flow.Discard()
+		return
+	}
+	if h.Coding != "" {
+		c.Note(slog.LevelWarn, "Transfer-Encoding of an application is dropped", "coding", h.Coding)
+	}
+	if h.SecondType != "" {
+		c.Note(slog.LevelWarn, "a second Content-Type of an application is dropped", "type", h.SecondType)
+	}
+	if h.Length >= 0 {
+		out.Set("Content-Length", strconv.FormatInt(h.Length, 10))
+	}
+}
+
+// content passes on a piece of the body. It drops what comes behind the announced length: the
+// client would take that for the next response.
+func (c *Call) content(p []byte) error {
+	if !c.answer.bodiless && c.answer.length >= 0 {
+		if room := c.answer.length - c.answer.got; int64(len(p)) > room {
+			if c.answer.got <= c.answer.length && !c.Flow.Discarded() {
+				c.tooLong() // which needs much of the stack, and what comes below is the deepest
+			}
+			c.answer.got += int64(len(p)) - max(room, 0)
+			p = p[:max(room, 0)]
+		}
+	}
+	c.answer.got += int64(len(p))
+	if len(p) == 0 {
+		return nil
+	}
+	return c.unwritable(c.Flow.Write(p))
+}
+
+func (c *Call) tooLong() {
+	c.Note(slog.LevelWarn, "response body is longer than its Content-Length", "length", c.answer.length)
+}
+
+// pause is called when the upstream has sent all for the moment. What has come goes out, as the
+// next byte may be a long time off.
+func (c *Call) pause() error {
+	c.protocol.Pause()
+	if !c.answer.begun || c.answer.buffered {
+		return nil
+	}
+	return c.unwritable(c.Flow.Flush())
+}
+
+// short reports that the body was shorter than announced.
+func (c *Call) short() bool {
+	return !c.Flow.Discarded() && !c.answer.bodiless && c.answer.length >= 0 &&
+		c.answer.got < c.answer.length
+}
+
+// Finish implements relay.Talk.
+func (c *Call) Finish() int {
+	if err := c.unwritable(c.Flow.Drain(!c.answer.buffered)); err != nil {
+		return c.Fail(err)
+	}
+	switch {
+	case c.Redirect != "" || c.Sendfile != "":
+		return c.SendAccel()
+	case c.answer.gone:
+		c.Resp.Abort()
+	}
+	return c.Status
+}

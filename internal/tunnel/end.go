@@ -1,0 +1,252 @@
+// Package tunnel joins two connections whose bytes pass through the server: those of a [[stream]], and
+// a client with its upstream behind an upgrade.
+//
+//	t.Client.Begin(client, client)
+//	t.Up.Begin(up, overTLS)
+//	for moved, why := t.Move(now, nil); why == tunnel.Open; moved, why = t.Move(now, nil) {
+//		// wait, unless bytes have moved, for t.Left(now, limits) at most
+//	}
+//
+// All of a Tunnel is one thread's: two must not share a TLS connection, and neither would know
+// whether the other direction is idle. It has a buffer or a pipe only while bytes move. How the thread
+// waits is its own matter.
+//
+//	end.go     End: one of the connections, and how bytes get from one to the other
+//	tunnel.go  Tunnel: what ends it, and when
+package tunnel
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// Link is a connection below the TLS that may be on it: a *stream.Stream, or a Holder.
+type Link interface {
+	net.Conn
+	Loop() *loop.Loop
+	CloseWrite() error
+	SetNoWait(on bool)
+	Unread() bool
+	ResetOnClose()
+}
+
+// Holder is a Link that keeps by itself what it has no room for, as a stream of HTTP/2 does.
+type Holder interface {
+	Link
+	Hold(on bool)
+	Held() int
+	SendHeld() (left int, err error)
+}
+
+// Filter looks at what comes from an end before the other one gets it.
+type Filter interface {
+	// Pass returns what the other end gets of p, which it may overwrite.
+	Pass(p []byte) []byte
+	// Skips returns how many bytes can come next that need not be looked at. Skip takes n of them.
+	Skips() int64
+	Skip(n int)
+}
+
+// End is one end of a Tunnel.
+type End struct {
+	s      *stream.Stream // nil: over is a Holder
+	over   net.Conn       // the link, or TLS over it
+	duplex stream.Duplex  // of s
+	pipe   stream.Pipe    // bytes that come from the other end, besides those that the link holds
+
+	Got  int64 // bytes that have come from this end and were passed on
+	bulk int   // bytes that were read in a row, each read as much as it could take
+
+	Ended  bool // there is nothing more to read
+	Failed bool // and that is not because the peer has ended its half
+	shut   bool // the peer was told that nothing more is written, or is going to be reset
+	broken bool // nothing can be written any more
+}
+
+// Begin makes e an end: of a link, and of what is spoken over it, which may be the link itself.
+func (e *End) Begin(link Link, over net.Conn) {
+	link.SetNoWait(true)
+	e.over = over
+	if s, ok := link.(*stream.Stream); ok {
+		e.s = s
+		s.Duplex(&e.duplex)
+		return
+	}
+	link.(Holder).Hold(true)
+}
+
+// Stop ends the mode in which no write waits. What is held does not go out.
+func (e *End) Stop() {
+	e.pipe.Drop()
+	if e.s != nil {
+		e.s.Duplex(nil)
+	} else if h, ok := e.over.(Holder); ok {
+		h.Hold(false)
+	}
+}
+
+// link returns what bytes go over in the end.
+func (e *End) link() Link {
+	if e.s != nil {
+		return e.s
+	}
+	return e.over.(Link)
+}
+
+// Plain returns the end's socket, if bytes go to it as they are; else nil.
+func (e *End) Plain() *stream.Stream {
+	if e.s != nil && net.Conn(e.s) == e.over {
+		return e.s
+	}
+	return nil
+}
+
+// Held returns how many bytes there are for which the end has no room yet.
+func (e *End) Held() int {
+	if e.s == nil {
+		return e.over.(Holder).Held()
+	}
+	return e.duplex.Held() + e.pipe.Held()
+}
+
+// Write writes p, which the end holds if it has no room for it.
+func (e *End) Write(p []byte) {
+	if len(p) == 0 || e.broken {
+		return
+	}
+	if _, err := e.over.Write(p); err != nil {
+		e.lose()
+	}
+}
+
+// Fail notes that the link has come to its end, which neither a read nor a write tells.
+func (e *End) Fail() {
+	e.lose()
+	e.Ended, e.Failed = true, true
+}
+
+// Cut reports whether the other end's peer has not got all that was said, or cannot tell: an orderly
+// end of e would say that it has.
+func (e *End) Cut(other *End) bool { return other.Failed || other.broken || e.Held() > 0 }
+
+// lose drops what is held: nothing can be written any more.
+func (e *End) lose() {
+	e.broken = true
+	e.pipe.Drop()
+	if e.s != nil {
+		e.s.Duplex(&e.duplex)
+	}
+}
+
+// sendHeld sends as much of what is held as there is room for.
+func (e *End) sendHeld() {
+	var err error
+	switch {
+	case e.s == nil:
+		_, err = e.over.(Holder).SendHeld()
+	case e.pipe.Held() > 0:
+		_, err = e.pipe.Drain(e.s)
+	default:
+		_, err = e.duplex.SendHeld()
+	}
+	if err != nil {
+		e.lose()
+	}
+}
+
+// unsent reports whether the peer has not got all that was written.
+func (e *End) unsent() bool { return !e.broken && (e.Held() > 0 || e.s != nil && e.s.Unsent() > 0) }
+
+// carry moves what has arrived at one end to the other, as far as there is room there. It reports
+// whether anything has moved, and whether there may be more to move at once. An end that is a failure
+// is not passed on: the other end is going to be reset instead.
+func (e *End) carry(to *End, f Filter) (moved, again bool) {
+	if held := to.Held(); held > 0 {
+		to.sendHeld()
+		left := to.Held()
+		if moved = left < held; left > 0 {
+			return moved, false
+		}
+	}
+	if !e.Ended {
+		switch err := e.pass(to, f); {
+		case err == nil:
+			return true, to.Held() == 0
+		case errors.Is(err, stream.ErrWouldBlock):
+			return moved, moved
+		default:
+			e.Ended, e.Failed = true, err != io.EOF
+		}
+	}
+	if to.shut {
+		return moved, moved
+	}
+	to.shut = true
+	if to.broken || e.Failed {
+		return true, true
+	}
+	if to.over.(interface{ CloseWrite() error }).CloseWrite() != nil {
+		to.lose()
+	}
+	// crypto/tls lets the deadline pass behind its last record, which the Duplex may still hold.
+	_ = to.link().SetWriteDeadline(time.Time{})
+	return true, true
+}
+
+// spliceAt is how many bytes have to come in a row before the next ones go through a pipe. Fewer
+// cost more there than by way of a buffer (stream.Stream.WriteTo has the figures).
+const spliceAt = 64 << 10
+
+var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// pass moves what one read returns to the other end, which holds what it has no room for. If that
+// end is broken, pass drops it. The error is that of the read.
+func (e *End) pass(to *End, f Filter) error {
+	link := e.link()
+	if net.Conn(link) == e.over && !link.Unread() && !link.Loop().Stopping() {
+		return stream.ErrWouldBlock
+	}
+	if e.bulk >= spliceAt && !to.broken && e.Plain() != nil && to.Plain() != nil {
+		limit := int64(stream.TurnBudget)
+		if f != nil {
+			limit = min(limit, f.Skips())
+		}
+		if limit >= spliceAt {
+			n, err := to.pipe.Fill(e.s, limit)
+			if err != errors.ErrUnsupported {
+				if e.Got += int64(n); n < spliceAt {
+					e.bulk = 0
+				}
+				if n > 0 {
+					if f != nil {
+						f.Skip(n)
+					}
+					to.sendHeld()
+				}
+				return err
+			}
+		}
+	}
+	buf := buffers.Get().(*[32 << 10]byte)
+	defer buffers.Put(buf) // also when the thread is killed
+	n, err := e.over.Read(buf[:])
+	if e.bulk += n; n < len(buf) {
+		e.bulk = 0
+	}
+	if n == 0 {
+		return err
+	}
+	piece := buf[:n]
+	if f != nil {
+		piece = f.Pass(piece)
+	}
+	e.Got += int64(len(piece))
+	to.Write(piece)
+	return nil
+}

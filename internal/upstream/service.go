@@ -1,0 +1,114 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// place is where a name leads.
+type place struct {
+	addr netip.Addr
+
+	// Of a service (RFC 2782).
+	port   uint16 // 0: the name is that of a host, so the configuration has the port
+	weight int
+	level  int    // 0 for those with the least priority that there is, 1 for the next, ...
+	target string // the name of the host
+}
+
+func (p place) compare(q place) int {
+	return cmp.Or(p.addr.Compare(q.addr), cmp.Compare(p.port, q.port), cmp.Compare(p.level, q.level),
+		cmp.Compare(q.weight, p.weight), strings.Compare(p.target, q.target))
+}
+
+// ServiceOf returns the domain of the name of a service, which has SRV records, such as example.com of
+// _http._tcp.example.com; "": it is the name of a host.
+func ServiceOf(name string) string {
+	service, rest, _ := strings.Cut(name, ".")
+	proto, domain, _ := strings.Cut(rest, ".")
+	if len(service) < 2 || service[0] != '_' || !strings.EqualFold(proto, "_tcp") ||
+		strings.ContainsAny(domain, ":/[]") || strings.Trim(domain, ".") == "" {
+		return ""
+	}
+	return strings.TrimSuffix(domain, ".")
+}
+
+// targetsAtOnce is how many hosts of a service are looked up at the same time.
+const targetsAtOnce = 16
+
+// resolveService looks up the SRV records of a service, and the addresses of their hosts. Of a host
+// whose look-up fails, though it is there, the places of before stay. ttl is the least of all answers.
+func resolveService(ctx context.Context, name string, before []place) (all []place, ttl time.Duration, err error) {
+	said := new(lifetime)
+	r := said.resolver()
+	_, records, err := r.LookupSRV(ctx, "", "", name)
+	if len(records) == 0 { // an error beside records says that others are malformed
+		if err == nil {
+			err = errNowhere
+		}
+		return nil, 0, err
+	}
+	records = slices.DeleteFunc(records, func(s *net.SRV) bool { return s.Target == "." || s.Port == 0 })
+	slices.SortStableFunc(records, func(a, b *net.SRV) int { return cmp.Compare(a.Priority, b.Priority) })
+	records = records[:min(len(records), maxAddresses)]
+	level := make(map[uint16]int)
+	for _, s := range records {
+		if _, ok := level[s.Priority]; !ok {
+			level[s.Priority] = len(level)
+		}
+	}
+
+	hosts := make(map[string]*found)
+	turn := make(chan bool, targetsAtOnce)
+	var running sync.WaitGroup
+	for _, s := range records {
+		if hosts[s.Target] != nil {
+			continue
+		}
+		h := new(found)
+		hosts[s.Target] = h
+		running.Go(func() {
+			turn <- true
+			h.addrs, h.err = r.LookupNetIP(ctx, "ip", s.Target)
+			<-turn
+		})
+	}
+	running.Wait()
+	for _, s := range records {
+		p := place{port: s.Port, weight: max(int(s.Weight), 1), level: level[s.Priority], target: s.Target}
+		h := hosts[s.Target]
+		for _, a := range h.addrs {
+			p.addr = a.Unmap()
+			all = append(all, p)
+		}
+		if lost := (*net.DNSError)(nil); h.err != nil {
+			err = h.err
+			if errors.As(h.err, &lost) && lost.IsNotFound {
+				continue
+			}
+			for _, old := range before {
+				if old.target == s.Target && old.port == s.Port {
+					p.addr = old.addr
+					all = append(all, p)
+				}
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, 0, cmp.Or(err, errNowhere)
+	}
+	return all, said.ttl(), nil
+}
+
+// found is what has come of the look-up of a host.
+type found struct {
+	addrs []netip.Addr
+	err   error
+}

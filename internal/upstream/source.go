@@ -1,0 +1,66 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"syscall"
+
+	"github.com/lwango/lwango/internal/sysio"
+)
+
+// ParseSource reads the address that connections are to come from, which must be one of this machine;
+// "": none.
+func ParseSource(text string) (netip.Addr, error) {
+	if text == "" {
+		return netip.Addr{}, nil
+	}
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.IsUnspecified() || a.IsMulticast() {
+		return netip.Addr{}, fmt.Errorf("expected an address of this machine, without a port, not %q", text)
+	}
+	a = a.Unmap()
+	ln, err := net.Listen("tcp", netip.AddrPortFrom(a, 0).String())
+	switch {
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return netip.Addr{}, fmt.Errorf("%s is no address of this machine", text)
+	case err != nil:
+		return netip.Addr{}, fmt.Errorf("%s: %w", text, err)
+	}
+	ln.Close()
+	return a, nil
+}
+
+// checkSource finds addresses of the group that cannot be reached from its Source.
+func (g *Group) checkSource() error {
+	if !g.Source.IsValid() {
+		return nil
+	}
+	for _, p := range g.parts {
+		if at, err := netip.ParseAddrPort(p.at.address); p.at.network == "tcp" && err == nil &&
+			at.Addr().Unmap().Is4() != g.Source.Is4() {
+			return fmt.Errorf("%s: source = %q is an address of the other family", p.name, g.Source)
+		}
+	}
+	if !slices.ContainsFunc(g.parts, func(p *part) bool { return p.at.network == "tcp" }) {
+		return errors.New("a connection to a UNIX socket comes from no address: source has no effect")
+	}
+	return nil
+}
+
+// reaches reports whether connections from the group's Source can go to an address of a name.
+func (g *Group) reaches(a netip.Addr) bool { return !g.Source.IsValid() || a.Is4() == g.Source.Is4() }
+
+// dialer returns what checks of the peer connect by.
+func (p *peer) dialer() *net.Dialer {
+	d := new(net.Dialer)
+	if p.source.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(p.source, 0))
+		d.Control = func(_, _ string, c syscall.RawConn) error {
+			return c.Control(func(fd uintptr) { sysio.ShareSourcePort(int(fd)) })
+		}
+	}
+	return d
+}
