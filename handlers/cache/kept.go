@@ -32,7 +32,8 @@ type kept struct {
 	asItIs      bool  // no coding is applied to it
 
 	shared bool  // the answer is for others, too
-	fill   *fill // while it comes; nil: it is kept
+	// While it comes. Nothing else of that may stay with an answer that is kept.
+	fill atomic.Pointer[fill]
 
 	aged atomic.Pointer[aged]
 }
@@ -62,6 +63,11 @@ func (k *kept) texts(now time.Time) *aged {
 // head makes the store's head.
 func (k *kept) head(tags string) cachestore.Head {
 	var text strings.Builder
+	n := 0
+	for _, f := range k.fields {
+		n += len(f.Name) + len(": \r\n") + len(f.Value)
+	}
+	text.Grow(n)
 	for _, f := range k.fields {
 		text.WriteString(f.Name)
 		text.WriteString(": ")
@@ -70,7 +76,9 @@ func (k *kept) head(tags string) cachestore.Head {
 	}
 	h := cachestore.Head{Status: k.status, Fields: text.String(), Tags: tags, Note: k.note(), Parsed: k,
 		Vary: string(k.vary) + "\n" + k.variant}
-	k.fields = splitFields(h.Fields, k.fields) // one copy of the text
+	k.fields = splitFields(h.Fields, k.fields) // one copy of the text, and nothing that it was cut from
+	k.reason = strings.Clone(k.reason)
+	k.look()
 	return h
 }
 
