@@ -1,8 +1,8 @@
 package cache
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"io"
 	"net/http"
 	"strconv"
@@ -245,7 +245,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 // body reads an answer that comes, or a part of it.
 type body struct {
 	r    *cachestore.Reader
-	fill *fill // nil: all has come
+	fill *fill          // nil: all has come
 	resp *conn.Response // that gets the trailer, nil: none does
 	skip int64          // bytes in front of the part
 	left int64          // of the part; -1: unknown
