@@ -105,7 +105,8 @@ func (f *fill) Head(h *conn.SentHead) {
 	}
 	answer := rfc9111.ReadResponse(h.Status, all(h.Fields))
 	rules := f.l.rulesFor(h.Status)
-	k := &kept{status: h.Status, reason: h.Reason, relayed: h.Relayed, fill: f}
+	k := &kept{status: h.Status, reason: h.Reason, relayed: h.Relayed}
+	k.fill.Store(f)
 	k.fresh, f.why = rules.Store(&f.ask, &answer, f.asked, now)
 	k.shared = f.why == rfc9111.Kept && f.keep && !h.Forwarded
 	tags := ""
@@ -195,6 +196,9 @@ func (f *fill) stop(err error) {
 // over notes that nothing more comes, and wakes the leader.
 func (f *fill) over(err error) {
 	f.ended, f.err = true, err
+	if f.kept != nil {
+		f.kept.fill.Store(nil)
+	}
 	f.Flush()
 }
 

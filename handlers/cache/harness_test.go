@@ -9,7 +9,6 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
-	"github.com/lwango/lwango/internal/cachestore"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -45,7 +44,10 @@ func start(t testing.TB, m modes.Mode, s cache.Settings, h conn.Handler) *cached
 }
 
 // stats are the store's.
-func (c *cached) stats() cachestore.Stats { return c.store.Stats() }
+func (c *cached) stats() cache.Stats {
+	n, _ := c.store.Stats()
+	return n
+}
 
 // client reads answers that may be cut.
 type client struct{ *server.Client }
@@ -58,4 +60,10 @@ func (c *client) read() (string, error) {
 	}
 	body, err := io.ReadAll(resp.Body)
 	return string(body), err
+}
+
+// serveAll serves h for all paths.
+func serveAll(t testing.TB, h conn.Handler) *server.Server {
+	t.Helper()
+	return module.Start(t, modes.Direct, "/", h)
 }

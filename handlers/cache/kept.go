@@ -19,7 +19,6 @@ import (
 type kept struct {
 	status  int
 	reason  string
-	relayed bool // another server's
 	fields  []conn.Field
 	fresh   rfc9111.Freshness
 	vary    rfc9111.Vary
@@ -29,10 +28,12 @@ type kept struct {
 	etag        string
 	modified    int64 // Unix seconds; 0: unknown
 	date        int64 // likewise, of Date
-	asItIs      bool  // no coding is applied to it
 
-	shared bool  // the answer is for others, too
-	fill   *fill // while it comes; nil: it is kept
+	relayed bool // another server's
+	asItIs  bool // no coding is applied to it
+	shared  bool // the answer is for others, too
+	// While it comes. Nothing else of that may stay with an answer that is kept.
+	fill atomic.Pointer[fill]
 
 	aged atomic.Pointer[aged]
 }
@@ -62,16 +63,32 @@ func (k *kept) texts(now time.Time) *aged {
 // head makes the store's head.
 func (k *kept) head(tags string) cachestore.Head {
 	var text strings.Builder
+	n := 0
+	for _, f := range k.fields {
+		n += len(f.Name) + len(": \r\n") + len(f.Value)
+	}
+	text.Grow(n)
 	for _, f := range k.fields {
 		text.WriteString(f.Name)
 		text.WriteString(": ")
 		text.WriteString(f.Value)
 		text.WriteString("\r\n")
 	}
-	h := cachestore.Head{Status: k.status, Fields: text.String(), Tags: tags, Note: k.note(), Parsed: k,
-		Vary: string(k.vary) + "\n" + k.variant}
-	k.fields = splitFields(h.Fields, k.fields) // one copy of the text
+	h := cachestore.Head{Status: k.status, Fields: text.String(), Tags: tags, Note: k.note(), Parsed: k}
+	if k.vary != "" {
+		h.Vary = string(k.vary) + "\n" + k.variant
+	}
+	// One copy of each text, and nothing that it was cut from.
+	k.fields = splitFields(h.Fields, k.fields)
+	k.splitVary(h.Vary)
+	k.reason = strings.Clone(k.reason)
+	k.look()
 	return h
+}
+
+func (k *kept) splitVary(text string) {
+	vary, variant, _ := strings.Cut(text, "\n")
+	k.vary, k.variant = rfc9111.Vary(vary), variant
 }
 
 // splitFields appends the fields of text to into[:0].
@@ -113,9 +130,7 @@ func (k *kept) note() string {
 // parse makes Parsed of a head that the store has read.
 func parse(h *cachestore.Head) {
 	k := &kept{status: h.Status, fields: splitFields(h.Fields, nil), shared: true}
-	var vary string
-	vary, k.variant, _ = strings.Cut(h.Vary, "\n")
-	k.vary = rfc9111.Vary(vary)
+	k.splitVary(h.Vary)
 	k.look()
 	k.fresh.Validate = true // if the note says nothing
 	note := []byte(h.Note)

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"net/http"
 	"strconv"
@@ -233,7 +234,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 		}
 	}
 	reader.Bind(req.Thread, -1)
-	b := &body{r: reader, fill: k.fill, skip: part.Start, left: part.Length}
+	b := &body{r: reader, fill: cmp.Or(f, k.fill.Load()), skip: part.Start, left: part.Length}
 	if f != nil {
 		b.resp = resp
 	}
@@ -244,7 +245,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 // body reads an answer that comes, or a part of it.
 type body struct {
 	r    *cachestore.Reader
-	fill *fill
+	fill *fill          // nil: all has come
 	resp *conn.Response // that gets the trailer, nil: none does
 	skip int64          // bytes in front of the part
 	left int64          // of the part; -1: unknown
@@ -277,7 +278,7 @@ func (b *body) Read(p []byte) (int, error) {
 // Close implements io.Closer. A client that has not got all has left.
 func (b *body) Close() error {
 	err := b.r.Close()
-	if !b.done && b.left != 0 {
+	if !b.done && b.left != 0 && b.fill != nil {
 		b.fill.left()
 	}
 	return err

@@ -133,3 +133,26 @@ func (p *passes) has(key []byte, now time.Time) bool {
 	left := (v - uint64(now.Unix())) & (1<<secondBits - 1)
 	return left > 0 && left <= uint64(passLong/time.Second)
 }
+
+// Stats are counts since the store was opened, and what it holds now.
+type Stats struct {
+	MemoryObjects, MemoryBytes int64
+	DiskObjects, DiskBytes     int64
+
+	Filling int64  // answers on their way
+	Fills   uint64 // that were kept
+	Dropped uint64 // that were not
+	Evicted uint64
+	Purged  uint64
+	Damaged uint64 // files
+	Failed  uint64 // reads and writes of the disk
+}
+
+// Stats returns the counts; ok is false if the store is not open.
+func (s *Store) Stats() (n Stats, ok bool) {
+	at := s.at.Load()
+	if at == nil {
+		return n, false
+	}
+	return Stats(at.Stats()), true
+}

@@ -98,6 +98,9 @@ var logFields = map[string]logField{
 	"upstream_time": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		return appendSecondsOrDash(b, e.UpstreamTime)
 	},
+	"cache": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return appendOrDash(b, e.Cache.String(), c.limit)
+	},
 	"close": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		if e.CloseCode == 0 {
 			return append(b, '-')
@@ -209,6 +212,7 @@ func appendJSON(b []byte, e *conn.AccessEntry, c *clock) []byte {
 		b = append(b, `,"upstream_time":`...)
 		b = appendSeconds(b, e.UpstreamTime)
 	}
+	b = appendMember(b, "cache", e.Cache.String(), c.limit)
 	b = appendMember(b, "referer", e.Referer, c.limit)
 	b = appendMember(b, "user_agent", e.UserAgent, c.limit)
 	if e.CloseCode != 0 {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/lwango/lwango/loop"
 )
@@ -385,11 +386,15 @@ func (f *Fill) Commit() (*Object, error) {
 }
 
 // body returns what has come in one piece.
-func (f *Fill) body() []byte {
-	if len(f.chunks) == 1 && cap(f.chunks[0])-len(f.chunks[0]) <= cap(f.chunks[0])/16 {
-		return f.chunks[0]
+func (f *Fill) body() string {
+	var b []byte
+	switch {
+	case len(f.chunks) == 1 && cap(f.chunks[0])-len(f.chunks[0]) <= cap(f.chunks[0])/16:
+		b = f.chunks[0]
+	default:
+		b = slices.Concat(f.chunks...)
 	}
-	return slices.Concat(f.chunks...)
+	return unsafe.String(unsafe.SliceData(b), len(b)) // bytes that are there do not change
 }
 
 // Abort says that there will be no answer, or no more of it. Readers get err, for the head or the

@@ -99,7 +99,7 @@ func (c *Config) cached(s Source, site *Site, r *Route, h conn.Handler, env hand
 	if in == nil || in.On != nil && !*in.On {
 		return h
 	}
-	c.caches = true
+	c.caches, r.cache = true, in
 	if s.Cache == nil { // nothing is going to be served
 		s.Cache = cache.NewStore()
 	}

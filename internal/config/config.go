@@ -238,6 +238,8 @@ type Route struct {
 	Internal bool           `toml:"internal"`
 	Around   Around         `toml:",inline"`
 	Rest     settings.Table `toml:",rest"`
+
+	cache *Cache // its own, or its site's; nil: none
 }
 
 // Defaults returns the configuration of an empty file.

@@ -81,7 +81,13 @@ func (c *Config) Explain(w io.Writer, request string) error {
 		fmt.Fprintf(w, "route %s (%s): %s, for %s\n", r.Prefix, r.Rest.Position(""),
 			cmp.Or(r.Module, r.Handler), pathQuery(q))
 		q.Route = strings.TrimSuffix(r.Prefix, "/")
-		if through(&r.Around) != rules.Changed {
+		switch through(&r.Around) {
+		case rules.Passed:
+			if r.cache != nil {
+				say(fmt.Sprintf("cache (%s): %s", r.cache.Table.Position(""), r.cache.Explain(q)))
+			}
+			return nil
+		case rules.Ended:
 			return nil
 		}
 		if rewrites++; rewrites > 10 {

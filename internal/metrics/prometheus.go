@@ -135,6 +135,7 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 		}
 		t.sample("lwango_certificate_not_after_seconds", until, "file", c.File)
 	}
+	s.cache(&t)
 	t.one("lwango_topics", "gauge", "Topics with subscribers or history.", float64(s.Topics.Count))
 	t.one("lwango_topic_subscribers", "gauge", "Subscriptions of all topics.",
 		float64(s.Topics.Subscribers))
@@ -190,6 +191,40 @@ func (s *Snapshot) routes(t *text, bounds []time.Duration) {
 		t.of(r, name+"_bucket", float64(r.Calls()), "le", "+Inf")
 		t.of(r, name+"_sum", r.Spent)
 		t.of(r, name+"_count", float64(r.Calls()))
+	}
+}
+
+func (s *Snapshot) cache(t *text) {
+	t.family("lwango_cache_requests_total", "counter", "Requests by what the cache has done with them.")
+	for i := range s.Routes {
+		r := &s.Routes[i]
+		for _, use := range slices.Sorted(maps.Keys(r.Cache)) {
+			t.of(r, "lwango_cache_requests_total", float64(r.Cache[use]), "use", use)
+		}
+	}
+	c := s.Cache
+	if c == nil {
+		return
+	}
+	t.family("lwango_cache_objects", "gauge", "Answers that are kept.")
+	t.sample("lwango_cache_objects", float64(c.MemoryObjects), "in", "memory")
+	t.sample("lwango_cache_objects", float64(c.DiskObjects), "in", "disk")
+	t.family("lwango_cache_bytes", "gauge", "Bytes that they take.")
+	t.sample("lwango_cache_bytes", float64(c.MemoryBytes), "in", "memory")
+	t.sample("lwango_cache_bytes", float64(c.DiskBytes), "in", "disk")
+	t.one("lwango_cache_filling", "gauge", "Answers on their way into the cache.", float64(c.Filling))
+	for _, f := range []struct {
+		name, help string
+		n          uint64
+	}{
+		{"fills", "Answers that were kept.", c.Fills},
+		{"dropped", "Answers that were not kept, once they came.", c.Dropped},
+		{"evicted", "Answers that had to make room.", c.Evicted},
+		{"purged", "Answers that were purged.", c.Purged},
+		{"damaged_files", "Files that were damaged, and are dropped.", c.Damaged},
+		{"disk_failures", "Reads and writes of the disk that have failed.", c.Failed},
+	} {
+		t.one("lwango_cache_"+f.name+"_total", "counter", f.help, float64(f.n))
 	}
 }
 

@@ -24,12 +24,29 @@ type Snapshot struct {
 	Certificates []Certificate `json:"certificates"`
 	Stalls       []Stall       `json:"stalls"` // the latest 16 at most, oldest first
 
+	Cache *Cache `json:"cache,omitempty"` // nil: no route keeps answers
+
 	Handshakes Slots `json:"handshakes"` // of TLS
 	Passwords  Slots `json:"passwords"`  // that are verified
 
 	SpoolBytes int64 `json:"spool_bytes"` // of all temporary files of requests and answers
 	HeapBytes  int64 `json:"heap_bytes"`  // of objects, live or not collected yet
 	Goroutines int   `json:"goroutines"`
+}
+
+// Cache is the store of what routes keep.
+type Cache struct {
+	MemoryObjects int64  `json:"memory_objects"`
+	MemoryBytes   int64  `json:"memory_bytes"`
+	DiskObjects   int64  `json:"disk_objects"`
+	DiskBytes     int64  `json:"disk_bytes"`
+	Filling       int64  `json:"filling"` // answers on their way
+	Fills         uint64 `json:"fills"`   // that were kept
+	Dropped       uint64 `json:"dropped"` // that were not
+	Evicted       uint64 `json:"evicted"`
+	Purged        uint64 `json:"purged"`
+	Damaged       uint64 `json:"damaged"` // files
+	Failed        uint64 `json:"failed"`  // reads and writes of the disk
 }
 
 // Connections are by state.
@@ -108,6 +125,10 @@ type Route struct {
 	Got    int64    `json:"received_bytes"`
 	Spent  float64  `json:"handler_seconds"`
 	Times  []int64  `json:"handler_times"` // by Bounds; the last one: longer than all of these
+
+	// Cache is how many requests a cache has answered, passed on, ...: by conn.CacheUse in small
+	// letters; without a cache there are none.
+	Cache map[string]int64 `json:"cache,omitempty"`
 }
 
 // Requests is how many there were.

@@ -112,10 +112,10 @@ type Route struct {
 	name *key // for TLS, set by Security; nil: all requests have the same
 
 	// Set by Open.
-	cookies *stickiness // nil: none
-	key     *key        // what balance goes by; nil: nothing
-	Group   *upstream.Group // of the requests that split has not
-	split   *split          // nil: it has none
+	cookies *stickiness       // nil: none
+	key     *key              // what balance goes by; nil: nothing
+	Group   *upstream.Group   // of the requests that split has not
+	split   *split            // nil: it has none
 	Accel   *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
 
 	intercepted []statusRange

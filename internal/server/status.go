@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/metrics"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -147,6 +148,11 @@ func (s *observed) common() *status.Snapshot {
 	if report := s.streams.Load(); report != nil {
 		out.Streams = append(out.Streams, (*report)()...)
 	}
+	if c := s.server.source.Cache; c != nil {
+		if n, ok := c.Stats(); ok {
+			out.Cache = new(status.Cache(n))
+		}
+	}
 	out.Certificates = *s.certificates.Load()
 	if s.topics != nil {
 		t := &out.Topics
@@ -202,6 +208,14 @@ func (s *observed) sum(g *status.Snapshot) {
 			to.Sent += p.Sent
 			to.Got += p.Got
 			to.Spent += p.Spent.Seconds()
+			for use, n := range p.Cache {
+				if name := strings.ToLower(conn.CacheUse(use).String()); n > 0 && name != "" {
+					if to.Cache == nil {
+						to.Cache = make(map[string]int64)
+					}
+					to.Cache[name] += n
+				}
+			}
 			if to.Times == nil {
 				to.Times = make([]int64, len(p.Times))
 			}

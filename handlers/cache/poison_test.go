@@ -1,0 +1,200 @@
+package cache_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/test/modes"
+)
+
+// TestPoisoning: what one client makes of an answer by what the key might lack, no other one gets.
+// The handler echoes all that an application may look at.
+func TestPoisoning(t *testing.T) {
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		fields(w, "Cache-Control: max-age=100")
+		h := req.Header()
+		return w.Text(200, fmt.Sprint(n, " ", req.Host(), " ", req.Target(), h.Get("X-Forwarded-Host"),
+			h.Get("x_forwarded_host"), h.Get("X-Original-URL"), h.Get("X-HTTP-Method-Override"), h.Get("Forwarded")))
+	}}
+	for _, tt := range []struct {
+		name        string
+		evil, plain string // requests; the first asks first
+	}{
+		{"forwarded host", "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-Host: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"in CGI", "GET / HTTP/1.1\r\nHost: h\r\nX_Forwarded_Host: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"original URL", "GET / HTTP/1.1\r\nHost: h\r\nX-Original-URL: /admin\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"method", "GET / HTTP/1.1\r\nHost: h\r\nX-HTTP-Method-Override: POST\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"Forwarded", "GET / HTTP/1.1\r\nHost: h\r\nForwarded: host=evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"port", "GET / HTTP/1.1\r\nHost: h:1234\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"absolute", "GET http://h/x HTTP/1.1\r\nHost: h\r\n", "GET /x HTTP/1.1\r\nHost: h\r\n"},
+		{"absolute, another host", "GET http://evil/ HTTP/1.1\r\nHost: h\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"dot segments", "GET /a/../account HTTP/1.1\r\nHost: h\r\n", "GET /account HTTP/1.1\r\nHost: h\r\n"},
+		{"encoded slash", "GET /a%2Fb HTTP/1.1\r\nHost: h\r\n", "GET /a/b HTTP/1.1\r\nHost: h\r\n"},
+		{"encoded letter", "GET /%61 HTTP/1.1\r\nHost: h\r\n", "GET /a HTTP/1.1\r\nHost: h\r\n"},
+		{"suffix", "GET /account/x.css HTTP/1.1\r\nHost: h\r\n", "GET /account HTTP/1.1\r\nHost: h\r\n"},
+		{"path parameter", "GET /account;x.css HTTP/1.1\r\nHost: h\r\n", "GET /account HTTP/1.1\r\nHost: h\r\n"},
+		{"encoded line end", "GET /a%0d%0aX:y HTTP/1.1\r\nHost: h\r\n", "GET /a HTTP/1.1\r\nHost: h\r\n"},
+		{"query separators", "GET /?a=1;b=2 HTTP/1.1\r\nHost: h\r\n", "GET /?a=1&b=2 HTTP/1.1\r\nHost: h\r\n"},
+		{"query twice", "GET /?a=1&a=2 HTTP/1.1\r\nHost: h\r\n", "GET /?a=2&a=1 HTTP/1.1\r\nHost: h\r\n"},
+		{"question mark", "GET /? HTTP/1.1\r\nHost: h\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+	} {
+		s := start(t, modes.Direct, cache.Settings{SortQuery: true}, o.serve)
+		first := s.Exchange(tt.evil + "Connection: close\r\n\r\n")
+		second := s.Exchange(tt.plain + "Connection: close\r\n\r\n")
+		_, a, _ := strings.Cut(first, "\r\n\r\n")
+		_, b, _ := strings.Cut(second, "\r\n\r\n")
+		if a == b || strings.Contains(b, "evil") || strings.Contains(second, "; hit") {
+			t.Errorf("%s: %q, then %q", tt.name, a, second)
+		}
+		if third := s.Exchange(tt.plain + "Connection: close\r\n\r\n"); !strings.HasSuffix(third, b) ||
+			!strings.Contains(third, "; hit") {
+			t.Errorf("%s: not kept for those that ask the same: %q", tt.name, third)
+		}
+	}
+}
+
+// TestFatGet: a GET with a body neither gets what is kept nor leaves anything.
+func TestFatGet(t *testing.T) {
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		fields(w, "Cache-Control: max-age=100")
+		b := make([]byte, 10)
+		k, _ := req.Body().Read(b)
+		return w.Text(200, fmt.Sprint(n, string(b[:k])))
+	}}
+	s := start(t, modes.Direct, cache.Settings{}, o.serve)
+	for i, body := range []string{"a=evil", "", "a=evil", ""} {
+		var f []string
+		if body != "" {
+			f = append(f, fmt.Sprint("Content-Length: ", len(body)))
+		}
+		a := s.Request("GET /", f, body)
+		if want := []string{"1a=evil", "2", "3a=evil", "2"}[i]; a.Text != want {
+			t.Errorf("step %d: %q, want %q", i, a.Text, want)
+		}
+	}
+}
+
+// TestHeadIsNoAnswer: an answer to HEAD, whatever a handler makes of it, is never one to GET.
+func TestHeadIsNoAnswer(t *testing.T) {
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		fields(w, "Cache-Control: max-age=100")
+		if req.Method() == "HEAD" {
+			return 200
+		}
+		return w.Text(200, "body")
+	}}
+	s := start(t, modes.Direct, cache.Settings{}, o.serve)
+	s.run(t, o, []step{
+		{line: "HEAD /", want: "200  lwango; fwd=uri-miss"},
+		{line: "/", want: "200 body lwango; fwd=uri-miss; stored"},
+		{line: "HEAD /", want: "200  lwango; hit; ttl=100", has: "Content-Length: 4", number: 2},
+	})
+}
+
+// TestSplitting: an answer whose fields are not valid is none.
+func TestSplitting(t *testing.T) {
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		fields(w, "Cache-Control: max-age=100", "X-Name: a\r\nSet-Cookie: evil=1\r\n\r\nbody")
+		w.Write([]byte("text"))
+		return 200
+	}}
+	s := start(t, modes.Direct, cache.Settings{}, o.serve)
+	for range 2 {
+		if a, said := get(t, s, "/"); a.StatusCode != 500 || a.Header.Get("Set-Cookie") != "" {
+			t.Errorf("%s, %v", said, a.Header)
+		}
+	}
+	if n := s.stats().Fills; n != 0 {
+		t.Errorf("%d answers are kept", n)
+	}
+}
+
+// TestManyVariants: the variants of one URL are bounded, and the newest ones stay.
+func TestManyVariants(t *testing.T) {
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		fields(w, "Cache-Control: max-age=100", "Vary: X-Any")
+		return w.Text(200, fmt.Sprint(n))
+	}}
+	s := start(t, modes.Direct, cache.Settings{}, o.serve)
+	c := s.Dial()
+	const variants = 1000
+	for i := range variants {
+		c.Do("GET", fmt.Sprintf("GET / HTTP/1.1\r\nHost: test.example\r\nX-Any: %d\r\n\r\n", i))
+	}
+	if n := s.stats().MemoryObjects; n > 100 {
+		t.Errorf("%d objects", n)
+	}
+	if a, _ := get(t, s, "/", fmt.Sprintf("X-Any: %d", variants-1)); a.Text != fmt.Sprint(variants) {
+		t.Errorf("%q", a.Text)
+	}
+}
+
+// TestLongKeys: a key that is too long goes past the cache.
+func TestLongKeys(t *testing.T) {
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		fields(w, "Cache-Control: max-age=100")
+		return w.Text(200, fmt.Sprint(n))
+	}}
+	s := start(t, modes.Direct, cache.Settings{}, o.serve)
+	long := "/" + strings.Repeat("x", 9<<10)
+	for i := range 2 {
+		if a, said := get(t, s, long); a.Text != fmt.Sprint(i+1) {
+			t.Errorf("%s", said)
+		}
+	}
+	if a, _ := get(t, s, "/"+strings.Repeat("x", 7<<10)); a.StatusCode != 200 {
+		t.Error(a.StatusCode)
+	}
+}
+
+// TestForwardedIsNotKept: what an application lets another handler answer is for whom it has chosen.
+func TestForwardedIsNotKept(t *testing.T) {
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		status, err := req.Layer().Forward("/secret", w, func(_ *conn.Request, w *conn.Response) int {
+			return w.Text(200, fmt.Sprint("secret ", n))
+		})
+		if err != nil {
+			return 500
+		}
+		return status
+	}}
+	s := start(t, modes.Direct, cache.Settings{TTL: map[string]time.Duration{"any": time.Minute}}, o.serve)
+	for i := range 2 {
+		if a, said := get(t, s, "/"); a.Text != fmt.Sprint("secret ", i+1) {
+			t.Error(said)
+		}
+	}
+}
+
+// TestRewritten: beside a rewritten target the one that was sent counts, since the application sees it.
+func TestRewritten(t *testing.T) {
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		fields(w, "Cache-Control: max-age=100")
+		return w.Text(200, req.Target()+" "+req.Path())
+	}}
+	c := &cached{store: open(t)}
+	m, err := cache.New(c.store, cache.Settings{}, handlers.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := m(o.serve)
+	c.Server = serveAll(t, func(req *conn.Request, w *conn.Response) int {
+		if err := req.Layer().Rewrite("/index.php"); err != nil {
+			return 500
+		}
+		return inner(req, w)
+	})
+	for _, target := range []string{"/a", "/b", "/index.php", "/a"} {
+		if a, said := get(t, c, target); a.Text != target+" /index.php" {
+			t.Error(said)
+		}
+	}
+	if n := o.n.Load(); n != 3 {
+		t.Errorf("%d requests to the handler", n)
+	}
+}

@@ -1,0 +1,16 @@
+package cache
+
+import (
+	"unsafe"
+
+	"github.com/lwango/lwango/conn"
+)
+
+// agedSize is what aged takes, with its texts, in bytes.
+const agedSize = 112
+
+// Size tells the store how much memory k has beside the strings of its head.
+func (k *kept) Size() int {
+	return int(unsafe.Sizeof(*k)) + cap(k.fields)*int(unsafe.Sizeof(conn.Field{})) + len(k.reason) +
+		agedSize
+}
