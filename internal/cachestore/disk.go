@@ -373,7 +373,7 @@ func (d *disk) lost(f *file, err error) {
 		if !errors.Is(err, unix.EIO) {
 			d.store.mu.Lock() // it may be there again, as with too many open files
 			defer d.store.mu.Unlock()
-			if f.in.in != nowhere && f.object == nil {
+			if f.in.where() != nowhere && f.object == nil {
 				f.unload()
 			}
 			return

@@ -24,7 +24,7 @@ func (s *Store) Check() {
 				panic("an empty entry is in the table")
 			}
 			for _, o := range e.list() {
-				if o.entry != e || o.in.in == nowhere || o.in.cost != o.cost() {
+				if o.entry != e || o.in.where() == nowhere || o.in.cost != o.cost() {
 					panic("an object is in disorder")
 				}
 				n++
@@ -32,7 +32,7 @@ func (s *Store) Check() {
 			}
 			if m := e.more.Load(); m != nil {
 				for _, f := range m.files {
-					if f.entry != e || f.in.in == nowhere || f.object != nil && f.object.in.in == nowhere ||
+					if f.entry != e || f.in.where() == nowhere || f.object != nil && f.object.in.where() == nowhere ||
 						f.object == nil && !m.cold.Load() && m.load == nil {
 						panic("a file is in disorder")
 					}

@@ -365,12 +365,12 @@ func (f *Fill) Commit() (*Object, error) {
 	s.mu.Lock()
 	f.mu.Lock()
 	if o != nil && !f.spoiled && !s.closed {
-		o.stale.Store(f.stale)
+		o.in.mark.Store(f.stale)
 		s.memory.release(f.held)
 		f.held = 0
 		s.keep(o)
 		s.examineLocked(f.entry)
-		if o.in.in == nowhere {
+		if o.in.where() == nowhere {
 			o = nil // it was purged or there was no room
 		}
 	} else {
@@ -428,9 +428,9 @@ func (f *Fill) Freshen(old *Object, h Head) *Object {
 			o.file.object = o
 			s.rewrite(o.file)
 		}
-		o.stale.Store(f.stale)
+		o.in.mark.Store(f.stale)
 		s.examineLocked(o.entry)
-		if o.in.in == nowhere {
+		if o.in.where() == nowhere {
 			o = nil
 		}
 	}

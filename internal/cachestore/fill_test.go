@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
@@ -219,23 +222,33 @@ func TestTooLong(t *testing.T) {
 	r, f := s.Begin([]byte("k"), nil, anyone)
 	idle, _ := s.Begin([]byte("k"), nil, anyone)
 	var most int64
-	run(t, 2, func(th *loop.Thread) {
+	ls := loops.Start(t, modes.Mode{Loops: 2, Handoff: coro.Direct}, nil, nil)
+	done := make(chan bool, 2)
+	ls.Go(0, func(th *loop.Thread) {
+		defer func() { done <- true }()
 		f.Start(cachestore.Head{}, -1)
 		piece := bytes.Repeat([]byte("x"), 20<<10)
 		for n := 0; n < total; n += len(piece) {
-			must.Do(t, f.Write(th, piece[:min(len(piece), total-n)], 10*time.Millisecond))
+			if err := f.Write(th, piece[:min(len(piece), total-n)], time.Minute); err != nil {
+				t.Error(err)
+			}
 			most = max(most, s.Stats().MemoryBytes)
 		}
 		if _, err := f.Commit(); err != cachestore.ErrNotKept {
 			t.Error(err)
 		}
-	}, func(th *loop.Thread) {
+	})
+	ls.Go(1, func(th *loop.Thread) {
+		defer func() { done <- true }()
 		r.Bind(th, -1)
 		n, err := io.Copy(io.Discard, struct{ io.Reader }{r})
 		if n != total || err != nil {
 			t.Errorf("%d bytes, %v", n, err)
 		}
 	})
+	ls.Skip(2 * time.Minute)
+	<-done
+	<-done
 	r.Close()
 	if most > 4<<20 {
 		t.Errorf("%d bytes were in memory", most)

@@ -3,6 +3,7 @@ package cachestore
 import (
 	"slices"
 	"sync/atomic"
+	"unsafe"
 )
 
 // table finds entries by their keys. Lookups take no lock; the holder of Store.mu changes it. It has
@@ -21,10 +22,17 @@ type entry struct {
 	more    atomic.Pointer[more]
 }
 
-// variants is what a Lookup returns. It does not change; another one takes its place.
+// variants is what a Lookup returns: the first n of at, of which there are as many as are needed. It
+// does not change; another one takes its place.
 type variants struct {
-	list []*Object // never empty
-	one  [1]*Object
+	n  int
+	at [1]*Object
+}
+
+// several is variants of more than one.
+type several struct {
+	n  int
+	at [MaxVariants]*Object
 }
 
 // more is what few entries have. The holder of Store.mu changes it.
@@ -85,7 +93,7 @@ func (t *table) remove(e *entry) {
 // list returns the variants that are in memory, or whose heads are.
 func (e *entry) list() []*Object {
 	if v := e.objects.Load(); v != nil {
-		return v.list
+		return unsafe.Slice(&v.at[0], v.n)
 	}
 	return nil
 }
@@ -96,11 +104,11 @@ func (e *entry) set(list []*Object) {
 	case 0:
 		e.objects.Store(nil)
 	case 1:
-		v := &variants{one: [1]*Object{list[0]}}
-		v.list = v.one[:]
-		e.objects.Store(v)
+		e.objects.Store(&variants{1, [1]*Object{list[0]}})
 	default:
-		e.objects.Store(&variants{list: list})
+		v := &several{n: len(list)}
+		copy(v.at[:], list)
+		e.objects.Store((*variants)(unsafe.Pointer(v))) // which begins with the same fields
 	}
 }
 

@@ -144,6 +144,9 @@ func (s *Store) loadAll(e *entry) {
 		}
 		if parse := s.options.Load().Parse; parse != nil {
 			parse(&r.head)
+			if _, ok := r.head.Parsed.(noted); ok {
+				r.head.Note = ""
+			}
 		}
 		s.loaded(f, r)
 	}
@@ -169,7 +172,7 @@ func (s *Store) readFile(name string) (*record, error) {
 func (s *Store) loaded(f *file, r *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.in.in == nowhere || f.object != nil || s.closed {
+	if f.in.where() == nowhere || f.object != nil || s.closed {
 		return
 	}
 	e := f.entry
@@ -196,7 +199,7 @@ func (s *Store) loaded(f *file, r *record) {
 	}
 	f.size, f.body, f.object = r.size, r.body, o
 	o.seen.Store(r.seen)
-	o.stale.Store(r.stale)
+	o.in.mark.Store(r.stale)
 	o.in.cost = o.cost()
 	e.set(append(list, o))
 	s.memory.add(o)

@@ -21,6 +21,20 @@ type Head struct {
 	Parsed any    // what the layer has made of all that; Options.Parse makes it after a restart
 }
 
+// noted is what Parsed may be, so that memory need not have both.
+type noted interface {
+	// Note returns what Head.Note should be. It is called if the head goes to disk.
+	Note() string
+}
+
+// withNote returns h as it goes to disk.
+func (h Head) withNote() Head {
+	if n, ok := h.Parsed.(noted); ok {
+		h.Note = n.Note()
+	}
+	return h
+}
+
 // Object is an answer that is kept. It does not change, apart from Stale and the coded forms.
 type Object struct {
 	head  Head
@@ -31,8 +45,7 @@ type Object struct {
 
 	seen  atomic.Uint64 // the last purge that does not matter for it
 	coded atomic.Pointer[forms]
-	in    links[Object] // of Store.memory
-	stale atomic.Bool
+	in    links[Object] // of Store.memory; marked: stale
 }
 
 func (o *Object) links() *links[Object] { return &o.in }
@@ -64,7 +77,7 @@ func (o *Object) Hit() {
 }
 
 // Stale reports whether a soft purge has made the object stale.
-func (o *Object) Stale() bool { return o.stale.Load() }
+func (o *Object) Stale() bool { return o.in.mark.Load() }
 
 // ErrGone is the error of Open for an object whose file cannot be read any more: it was evicted or
 // purged, or the disk has failed. The object is as good as never found.

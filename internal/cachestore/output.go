@@ -33,7 +33,7 @@ func (f *Fill) toDisk() bool {
 	if d == nil || !d.usable() {
 		return false
 	}
-	o := &output{record: record{head: *f.head.Load(), key: f.entry.key, seen: f.since}}
+	o := &output{record: record{head: f.head.Load().withNote(), key: f.entry.key, seen: f.since}}
 	o.record.body = o.record.room()
 	f.mu.Lock()
 	f.out = o
@@ -238,7 +238,7 @@ func (f *Fill) publish() {
 		verified: true}
 	obj := &Object{head: *f.head.Load(), entry: f.entry, store: s, file: x}
 	obj.seen.Store(f.since)
-	obj.stale.Store(f.stale)
+	obj.in.mark.Store(f.stale)
 	x.object, x.entry = obj, f.entry
 	s.files.release(o.reserved)
 	o.reserved = 0
@@ -248,7 +248,7 @@ func (f *Fill) publish() {
 	d.shelve(x, o.file)
 	d.mu.Unlock()
 	s.examineLocked(obj.entry)
-	if obj.in.in == nowhere {
+	if obj.in.where() == nowhere {
 		obj = nil
 	}
 	f.finish(obj, io.EOF)
@@ -282,12 +282,12 @@ func (s *Store) rewriteNow(f *file) {
 	defer d.heads.Unlock()
 	s.mu.Lock()
 	o := f.object
-	if o == nil || f.in.in == nowhere {
+	if o == nil || f.in.where() == nowhere {
 		s.mu.Unlock()
 		return
 	}
 	name := f.name()
-	fresh := record{head: o.head, key: o.entry.key, stale: o.stale.Load(), seen: o.seen.Load()}
+	fresh := record{head: o.head.withNote(), key: o.entry.key, stale: o.in.mark.Load(), seen: o.seen.Load()}
 	s.mu.Unlock()
 	file, err := d.openRoot().OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

@@ -29,9 +29,9 @@ type place[T any, P interface {
 // links are what a member of a place has.
 type links[T any] struct {
 	prev, next *T
-	cost       int64 // bytes
-	hits       atomic.Uint32
-	in         uint8
+	cost       int64         // bytes
+	state      atomic.Uint32 // uses in two bits, up to 3, and where it is
+	mark       atomic.Bool   // the owner's; it costs nothing here
 }
 
 // Where a member is.
@@ -41,15 +41,22 @@ const (
 	inMain
 )
 
-// maxHits is up to where uses are counted.
-const maxHits = 3
-
 // hit counts a use.
 func (l *links[T]) hit() {
-	if n := l.hits.Load(); n < maxHits {
-		l.hits.CompareAndSwap(n, n+1) // a race loses one of two uses
+	if n := l.state.Load(); n&3 < 3 {
+		l.state.CompareAndSwap(n, n+1) // a race loses one of two uses
 	}
 }
+
+// where says where the member is.
+func (l *links[T]) where() uint32 { return l.state.Load() >> 2 }
+
+// hits returns the uses that are counted.
+func (l *links[T]) hits() uint32 { return l.state.Load() & 3 }
+
+// move notes where the member is, and that it has had so many uses. Those that come just then are
+// lost.
+func (l *links[T]) move(where, hits uint32) { l.state.Store(where<<2 | hits) }
 
 // queue is a list of members. New ones come in front.
 type queue[T any] struct {
@@ -58,9 +65,10 @@ type queue[T any] struct {
 	bytes       int64
 }
 
-func (p *place[T, P]) push(q *queue[T], x *T, in uint8) {
+func (p *place[T, P]) push(q *queue[T], x *T, where, hits uint32) {
 	l := P(x).links()
-	l.in, l.prev, l.next = in, nil, q.first
+	l.move(where, hits)
+	l.prev, l.next = nil, q.first
 	if q.first != nil {
 		P(q.first).links().prev = x
 	} else {
@@ -83,7 +91,8 @@ func (p *place[T, P]) pull(q *queue[T], x *T) {
 	} else {
 		q.last = l.prev
 	}
-	l.prev, l.next, l.in = nil, nil, nowhere
+	l.prev, l.next = nil, nil
+	l.move(nowhere, 0)
 	q.n--
 	q.bytes -= l.cost
 }
@@ -92,9 +101,9 @@ func (p *place[T, P]) pull(q *queue[T], x *T) {
 func (p *place[T, P]) add(x *T) {
 	p.used += P(x).links().cost
 	if p.ghosts.take(P(x).ghost(), p.small.n+p.main.n) {
-		p.push(&p.main, x, inMain)
+		p.push(&p.main, x, inMain, 0)
 	} else {
-		p.push(&p.small, x, inSmall)
+		p.push(&p.small, x, inSmall, 0)
 	}
 	p.shrink()
 }
@@ -102,7 +111,7 @@ func (p *place[T, P]) add(x *T) {
 // remove ends x's membership, if it is a member.
 func (p *place[T, P]) remove(x *T) bool {
 	l := P(x).links()
-	switch l.in {
+	switch l.where() {
 	case inSmall:
 		p.pull(&p.small, x)
 	case inMain:
@@ -117,7 +126,7 @@ func (p *place[T, P]) remove(x *T) bool {
 // grow makes a member n bytes larger.
 func (p *place[T, P]) grow(x *T, n int64) {
 	l := P(x).links()
-	switch l.in {
+	switch l.where() {
 	case inSmall:
 		p.small.bytes += n
 	case inMain:
@@ -132,15 +141,13 @@ func (p *place[T, P]) grow(x *T, n int64) {
 
 // replace puts y where x was: it inherits x's uses.
 func (p *place[T, P]) replace(x, y *T) {
-	in, hits := P(x).links().in, P(x).links().hits.Load()
+	where, hits := P(x).links().where(), P(x).links().hits()
 	p.remove(x)
-	l := P(y).links()
-	l.hits.Store(hits)
-	p.used += l.cost
-	if in == inMain {
-		p.push(&p.main, y, inMain)
+	p.used += P(y).links().cost
+	if where == inMain {
+		p.push(&p.main, y, inMain, hits)
 	} else {
-		p.push(&p.small, y, inSmall)
+		p.push(&p.small, y, inSmall, hits)
 	}
 	p.shrink()
 }
@@ -173,10 +180,10 @@ func (p *place[T, P]) shrink() {
 // step moves one member, on or out.
 func (p *place[T, P]) step() {
 	if x := p.small.last; x != nil && (p.small.bytes > p.limit/10 || p.main.n == 0) {
+		used := P(x).links().hits() > 0
 		p.pull(&p.small, x)
-		if l := P(x).links(); l.hits.Load() > 0 {
-			l.hits.Store(0)
-			p.push(&p.main, x, inMain)
+		if used {
+			p.push(&p.main, x, inMain, 0)
 			return
 		}
 		p.ghosts.add(P(x).ghost())
@@ -184,10 +191,10 @@ func (p *place[T, P]) step() {
 		return
 	}
 	x := p.main.last
+	hits := P(x).links().hits()
 	p.pull(&p.main, x)
-	if l := P(x).links(); l.hits.Load() > 0 {
-		l.hits.Add(^uint32(0)) // others only add
-		p.push(&p.main, x, inMain)
+	if hits > 0 {
+		p.push(&p.main, x, inMain, hits-1)
 		return
 	}
 	p.drop(x)

@@ -55,7 +55,7 @@ func (s *Store) purgeKey(p Purge, hash uint64) (found bool) {
 	for _, o := range e.list() {
 		found = true
 		if p.Soft {
-			o.stale.Store(true)
+			o.in.mark.Store(true)
 		} else {
 			s.gone.Add(1)
 			s.discard(o)
@@ -99,7 +99,7 @@ func (s *Store) examineLocked(e *entry) {
 			continue
 		}
 		if soft {
-			o.stale.Store(true)
+			o.in.mark.Store(true)
 		}
 		o.seen.Store(s.purges.now)
 	}

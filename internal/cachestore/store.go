@@ -233,7 +233,7 @@ func (s *Store) keep(o *Object) {
 // is not kept any more. The caller holds s.mu.
 func (s *Store) change(old, o *Object) bool {
 	i := slices.Index(old.entry.list(), old)
-	if i < 0 || old.in.in == nowhere {
+	if i < 0 || old.in.where() == nowhere {
 		return false
 	}
 	list := slices.Clone(old.entry.list())

@@ -65,7 +65,7 @@ func (s *Store) rewriteStale(e *entry) {
 	var stale []*file
 	if m := e.more.Load(); m != nil {
 		for _, f := range m.files {
-			if f.object != nil && f.object.stale.Load() {
+			if f.object != nil && f.object.in.mark.Load() {
 				stale = append(stale, f)
 			}
 		}
