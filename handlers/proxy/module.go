@@ -89,6 +89,9 @@ type module struct {
 	back   *back  // nil: what the upstream says of addresses holds for the client
 
 	tunnels tunnel.Limits
+
+	// Fields that need a closer look, besides those that begin with X.
+	fromClient, fromUpstream http1.NameSet
 }
 
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
@@ -136,6 +139,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err := m.readBack(); err != nil {
 		return nil, err
 	}
+	m.readNames()
 	m.hosts = hostsOf(s.Addresses(s.Address))
 	m.Watch()
 	return m.serve, nil

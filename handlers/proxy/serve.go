@@ -69,7 +69,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 		return http.StatusLoopDetected
 	}
 	if _, ok := req.Layer().HeaderView("Connection"); ok {
-		c.options.read(req.Header())
+		c.options.read(req.Layer())
 		c.protocols = protocols(req, &c.options)
 	}
 	if status := c.TakeBody(); status != 0 {
