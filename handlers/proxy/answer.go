@@ -74,7 +74,10 @@ func (c *call) open() error {
 	}
 	c.Resp.Layer().Relay(h.Status, text[h.Reason.Start:h.Reason.End])
 	c.Redirect, c.Sendfile = "", "" // those of an interim response do not count
-	c.fields(text, out)
+	parsed := out.Len()
+	if c.fields(text, out); c.m.back == nil && !c.x.Mux() {
+		c.Resp.Layer().Vouch(parsed)
+	}
 	switch {
 	case h.Status == http.StatusSwitchingProtocols:
 		// One that the client has not named would be read as another (RFC 9110 section 7.8).

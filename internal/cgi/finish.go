@@ -7,6 +7,10 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
+// special are the names that finish treats in a way of their own, besides those that begin with X or
+// with Proxy.
+var special = http1.Steering | http1.NamesOf("Status", "Content-Type", "Location")
+
 // finish finds out what the field lines mean. It cuts names and values from one copy of the header.
 func (h *Header) finish() *Error {
 	h.Status, h.Length = 0, -1
@@ -14,7 +18,9 @@ func (h *Header) finish() *Error {
 	location, lengths, connection, mediaType := false, 0, false, ""
 	for _, l := range h.lines {
 		name, value := text[l.name:l.colon], text[l.value:l.end]
-		switch {
+		switch c := ascii.Lower(name[0]); {
+		case c != 'x' && c != 'p' && !http1.MayHave(special, name):
+			h.Fields = append(h.Fields, Field{name, value})
 		case ascii.EqualFold(name, "status"):
 			if e := h.status(value); e != nil {
 				return e

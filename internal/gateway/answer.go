@@ -72,11 +72,13 @@ func (c *Call) open(h *cgi.Header) {
 		return
 	}
 	c.Resp.Layer().Relay(h.Status, h.Reason)
+	parsed := out.Len()
 	for _, f := range h.Fields {
 		if !c.Hides(f.Name) {
 			out.Add(f.Name, f.Value)
 		}
 	}
+	c.Resp.Layer().Vouch(parsed)
 	if c.Accel.Takes(h.Redirect, h.Sendfile) {
 		c.Redirect, c.Sendfile = h.Redirect, h.Sendfile
 		c.answer.length = -1
