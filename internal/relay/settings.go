@@ -44,6 +44,7 @@ type Settings struct {
 
 	Underscores       bool          `toml:"underscores"`
 	RequestBuffering  bool          `toml:"request_buffering"`
+	RequestMemory     handlers.Size `toml:"request_memory" min:"1KiB" max:"16MiB"`
 	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
 	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
 	HideHeader        []string      `toml:"hide_header"`
@@ -73,6 +74,7 @@ var Defaults = Settings{
 	ReadTimeout:    60 * time.Second,
 
 	RequestBuffering:  true,
+	RequestMemory:     12 << 10, // an upload that stands still holds 24 KiB, with its stack and input
 	ResponseBuffering: 64 << 20,
 }
 
