@@ -81,18 +81,18 @@ func (r *Request) AppendTo(h *Vars) {
 	root := strings.TrimRight(r.Root, "/")
 	r.add(h, "SERVER_PROTOCOL", r.Proto)
 	r.add(h, "REQUEST_METHOD", r.Method)
+	and := ""
 	if r.Front != "" && r.Query != "" {
-		r.add(h, "QUERY_STRING", r.Front, "&", r.Query)
-	} else {
-		r.add(h, "QUERY_STRING", r.Front, r.Query)
+		and = "&"
 	}
+	r.join(h, "QUERY_STRING", r.Front, and, r.Query)
 	r.requestURI(h)
-	r.add(h, "DOCUMENT_URI", r.Prefix, r.Script, r.Info)
-	r.add(h, "SCRIPT_NAME", r.Prefix, r.Script)
-	r.add(h, "SCRIPT_FILENAME", root, r.Script)
+	r.join(h, "DOCUMENT_URI", r.Prefix, r.Script, r.Info)
+	r.join(h, "SCRIPT_NAME", r.Prefix, r.Script, "")
+	r.join(h, "SCRIPT_FILENAME", root, r.Script, "")
 	if r.Info != "" {
 		r.add(h, "PATH_INFO", r.Info)
-		r.add(h, "PATH_TRANSLATED", root, r.Info) // RFC 3875 section 4.1.6
+		r.join(h, "PATH_TRANSLATED", root, r.Info, "") // RFC 3875 section 4.1.6
 	}
 	r.add(h, "REQUEST_SCHEME", r.scheme())
 	if r.TLS {
@@ -174,26 +174,34 @@ func Fix(format Format, root, software string, params []Field) *Fixed {
 	return x
 }
 
-// add adds a parameter whose value comes in pieces, unless the configuration has one of that name.
-func (r *Request) add(h *Vars, name string, value ...string) {
-	if r.configured(name) {
-		return
+// add adds a parameter, unless the configuration has one of that name.
+func (r *Request) add(h *Vars, name, value string) {
+	if !r.configured(name) {
+		r.check(h, value)
+		b := append(h.Open(len(name), len(value)), name...)
+		h.Close(append(h.Value(b), value...))
 	}
-	n := 0
-	for _, v := range value {
-		if strings.IndexByte(v, 0) >= 0 {
-			h.Fail(ErrPairNUL)
-		}
-		n += len(v)
-	}
-	b := h.Value(append(h.Open(len(name), n), name...))
-	for _, v := range value {
-		b = append(b, v...)
-	}
-	h.Close(b)
 }
 
-// addBytes is add for a value of bytes.
+// join is add for a value that comes in pieces.
+func (r *Request) join(h *Vars, name, a, b, c string) {
+	if !r.configured(name) {
+		r.check(h, a)
+		r.check(h, b)
+		r.check(h, c)
+		p := append(h.Open(len(name), len(a)+len(b)+len(c)), name...)
+		h.Close(append(append(append(h.Value(p), a...), b...), c...))
+	}
+}
+
+// check refuses a value with a NUL.
+func (r *Request) check(h *Vars, value string) {
+	if value != "" && strings.IndexByte(value, 0) >= 0 {
+		h.Fail(ErrPairNUL)
+	}
+}
+
+// addBytes is add for a value of bytes, which has no NUL.
 func (r *Request) addBytes(h *Vars, name string, value []byte) {
 	if !r.configured(name) {
 		b := append(h.Open(len(name), len(value)), name...)
@@ -218,7 +226,7 @@ func has(fields []Field, name string) bool {
 // path is added, which programs expect here; HTTP_HOST has the authority.
 func (r *Request) requestURI(h *Vars) {
 	path, query := r.uri()
-	r.add(h, "REQUEST_URI", path, query)
+	r.join(h, "REQUEST_URI", path, query, "")
 }
 
 // uri returns REQUEST_URI. The target's query is a part of path if there is a path before it.

@@ -83,7 +83,8 @@ func AppendField(dst []byte, name, value string) []byte {
 // SplitPort cuts the port off an authority, which the caller has checked. Without one, port is
 // empty.
 func SplitPort(authority string) (host, port string) {
-	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
+	i := strings.LastIndexByte(authority, ':')
+	if i >= 0 && strings.IndexByte(authority[i:], ']') < 0 { // else it is in an address
 		return authority[:i], authority[i+1:]
 	}
 	return authority, ""
