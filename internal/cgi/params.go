@@ -42,7 +42,7 @@ type Request struct {
 	Path   string // decoded, below the prefix; needed only for placeholders
 	Script string // below the prefix and below the root: Target.Name
 	Info   string // Target.Info
-	Root   string // of the script's folder, as the script's machine sees it
+	Root   string // of the script's folder, as the script's machine sees it; empty: there is no script
 
 	Server string  // ServerName, may be empty
 	Params []Field // from the configuration: they replace other parameters of the same name
@@ -77,6 +77,10 @@ func (r *Request) Reset() {
 // PATH_TRANSLATED without path info; REMOTE_USER and AUTH_TYPE without a user that this server
 // knows; and REMOTE_HOST and REMOTE_IDENT.
 func (r *Request) AppendTo(h *Vars) {
+	if h.format == SCGI { // CONTENT_LENGTH is the first one
+		r.length(h)
+		h.Add("SCGI", "1")
+	}
 	h.addAll(r.Fixed.pairs)
 	root := strings.TrimRight(r.Root, "/")
 	r.add(h, "SERVER_PROTOCOL", r.Proto)
@@ -89,10 +93,14 @@ func (r *Request) AppendTo(h *Vars) {
 	r.requestURI(h)
 	r.join(h, "DOCUMENT_URI", r.Prefix, r.Script, r.Info)
 	r.join(h, "SCRIPT_NAME", r.Prefix, r.Script, "")
-	r.join(h, "SCRIPT_FILENAME", root, r.Script, "")
-	if r.Info != "" {
-		r.add(h, "PATH_INFO", r.Info)
-		r.join(h, "PATH_TRANSLATED", root, r.Info, "") // RFC 3875 section 4.1.6
+	if r.Root == "" {
+		r.add(h, "PATH_INFO", r.Info) // programs ask for it, whether it is empty or not
+	} else {
+		r.join(h, "SCRIPT_FILENAME", root, r.Script, "")
+		if r.Info != "" {
+			r.add(h, "PATH_INFO", r.Info)
+			r.join(h, "PATH_TRANSLATED", root, r.Info, "") // RFC 3875 section 4.1.6
+		}
 	}
 	r.add(h, "REQUEST_SCHEME", r.scheme())
 	if r.TLS {
@@ -149,15 +157,14 @@ func (x *Fixed) Varies() bool { return len(x.varying) > 0 }
 // Fix makes the Fixed, for Vars of that format, of these values of a Request, and of the name of this
 // server. A value that CheckParam refuses stands for itself.
 func Fix(format Format, root, software string, params []Field) *Fixed {
-	if root = strings.TrimRight(root, "/"); root == "" {
-		root = "/"
-	}
-	all := []Field{
-		{"GATEWAY_INTERFACE", "CGI/1.1"},
-		{"SERVER_SOFTWARE", software},
-		{"DOCUMENT_ROOT", root},
-		// A php-cgi that was compiled to run only behind a redirect does not run without it.
-		{"REDIRECT_STATUS", "200"},
+	all := []Field{{"GATEWAY_INTERFACE", "CGI/1.1"}, {"SERVER_SOFTWARE", software}}
+	if root != "" {
+		if root = strings.TrimRight(root, "/"); root == "" {
+			root = "/"
+		}
+		all = append(all, Field{"DOCUMENT_ROOT", root},
+			// A php-cgi that was compiled to run only behind a redirect does not run without it.
+			Field{"REDIRECT_STATUS", "200"})
 	}
 	all = slices.DeleteFunc(all, func(f Field) bool { return has(params, f.Name) })
 	x := new(Fixed)
@@ -298,16 +305,11 @@ func (r *Request) appendRemote(b []byte) []byte {
 	return append(b, "unix:"...)
 }
 
-// body adds what is known of the body. The length is always there, and always right: with one that
-// is too large PHP-FPM waits for the rest for ever, whatever the protocol says, and without one it
-// sees no body.
+// body adds what is known of the body.
 func (r *Request) body(h *Vars) {
-	if r.Length < 0 {
-		h.Fail(ErrLength)
-		return
+	if h.format != SCGI {
+		r.length(h)
 	}
-	var tmp [20]byte
-	r.addBytes(h, "CONTENT_LENGTH", strconv.AppendInt(tmp[:0], r.Length, 10))
 	for i := range r.Fields {
 		if ascii.EqualFold(r.Fields[i].Name, "content-type") {
 			r.add(h, "CONTENT_TYPE", r.Fields[i].Value)
@@ -315,4 +317,15 @@ func (r *Request) body(h *Vars) {
 			return
 		}
 	}
+}
+
+// length adds the length of the body. It is always there, and always right: with one that is too large
+// PHP-FPM waits for the rest for ever, whatever the protocol says, and without one it sees no body.
+func (r *Request) length(h *Vars) {
+	if r.Length < 0 {
+		h.Fail(ErrLength)
+		return
+	}
+	var tmp [20]byte
+	r.addBytes(h, "CONTENT_LENGTH", strconv.AppendInt(tmp[:0], r.Length, 10))
 }

@@ -16,17 +16,15 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// Settings are the keys that fastcgi and proxy have in common.
+// Settings are the keys that proxy, fastcgi, uwsgi and scgi have in common.
 type Settings struct {
-	Balance     string        `toml:"balance" oneof:"round_robin least_conn random hash ip_hash"`
-	Hash        string        `toml:"hash"`
-	Sticky      Sticky        `toml:"sticky"`
-	Split       []Split       `toml:"split"`
-	SplitBy     string        `toml:"split_by"`
-	MaxConns    int           `toml:"max_conns" min:"0"`
-	MaxQueue    int           `toml:"max_queue" min:"0"`
-	MaxIdle     int           `toml:"max_idle" min:"0"`
-	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
+	Balance  string  `toml:"balance" oneof:"round_robin least_conn random hash ip_hash"`
+	Hash     string  `toml:"hash"`
+	Sticky   Sticky  `toml:"sticky"`
+	Split    []Split `toml:"split"`
+	SplitBy  string  `toml:"split_by"`
+	MaxConns int     `toml:"max_conns" min:"0"`
+	MaxQueue int     `toml:"max_queue" min:"0"`
 
 	MaxFails    int           `toml:"max_fails" min:"-1"`
 	FailTimeout time.Duration `toml:"fail_timeout" min:"1ms"`
@@ -114,10 +112,10 @@ type Route struct {
 	name *key // for TLS, set by Security; nil: all requests have the same
 
 	// Set by Open.
-	cookies *stickiness // nil: none
-	key     *key        // what balance goes by; nil: nothing
-	Group   *upstream.Group // of the requests that split has not
-	split   *split          // nil: it has none
+	cookies *stickiness       // nil: none
+	key     *key              // what balance goes by; nil: nothing
+	Group   *upstream.Group   // of the requests that split has not
+	split   *split            // nil: it has none
 	Accel   *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
 
 	intercepted []statusRange
@@ -145,7 +143,7 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 		return &handlers.KeyError{Key: "source", Err: err}
 	}
 	more.MaxConns, more.MaxQueue, more.QueueTimeout = s.MaxConns, s.MaxQueue, s.QueueTimeout
-	more.IdleTimeout, more.ConnectTimeout = s.IdleTimeout, s.ConnectTimeout
+	more.ConnectTimeout = s.ConnectTimeout
 	more.Unreached = func(name string, err error) {
 		r.Log.Warn(r.Module+": upstream not reached", "upstream", name, "error", err)
 	}
