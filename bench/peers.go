@@ -114,7 +114,7 @@ func (s *server) Fcgi() bool { return s.Upstream.Kind == "php" || s.Upstream.Kin
 
 // Web tells whether requests are passed on by HTTP/1.1, by the server and no handler of a program.
 func (s *server) Web() bool {
-	return s.Program == lwangoCommand && s.Upstream.Kind != "" && !s.Fcgi() && !s.GRPC()
+	return s.Program == lwangoCommand && s.Upstream.Kind != "" && !s.Fcgi() && !s.GRPC() && !s.TCP
 }
 
 // GRPC tells whether calls are passed on by HTTP/2.
@@ -136,6 +136,9 @@ func (s *server) Folders() (folders []string) {
 	}
 	return folders
 }
+
+// Module is the file of a module of nginx that is not built in, where Debian's packages put it.
+func (s *server) Module(name string) string { return filepath.Join("/usr/lib/nginx/modules", name) }
 
 // Configure writes a configuration to the server's folder and returns the file.
 func (s *server) Configure(name string) string {

@@ -73,6 +73,7 @@ func serveNetHTTP(ln net.Listener, files, beside, backend string, secure bool) e
 		n, _ := io.Copy(io.Discard, r.Body)
 		fmt.Fprint(w, n)
 	})
+	mux.HandleFunc(tasks.DownloadPath, downloadNetHTTP)
 	mux.Handle(tasks.FanOutPath, fanOutNetHTTP("http://"+backend+"/"))
 	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
 		chat.serve(w, r, chat.room(r.URL.Query().Get("room")))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -54,6 +55,9 @@ func (j job) move(n int64) bool {
 	}
 	conn := j.dial()
 	defer conn.Close()
+	if j.Secure {
+		conn = tls.Client(conn, j.trust())
+	}
 	if j.Upload {
 		j.ask(conn, http.MethodPut, j.Path, "Content-Length: "+strconv.FormatInt(n, 10)+"\r\n")
 		for left := n; left > 0; left -= int64(len(transferPiece)) {
@@ -77,6 +81,21 @@ func (j job) move(n int64) bool {
 		}
 		if err != nil {
 			failf("after %d bytes: %w", came, err)
+		}
+	}
+}
+
+// downloadNetHTTP answers with so many bytes as move expects.
+func downloadNetHTTP(w http.ResponseWriter, r *http.Request) {
+	n, err := strconv.ParseInt(r.URL.Query().Get("bytes"), 10, 64)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Length", strconv.FormatInt(n, 10))
+	for left := n; left > 0; left -= int64(len(transferPiece)) {
+		if _, err := w.Write(transferPiece[:min(left, int64(len(transferPiece)))]); err != nil {
+			return
 		}
 	}
 }

@@ -107,19 +107,27 @@ func has(fields []Field, name string) bool {
 // appendOwn adds the handler's fields, except those that the server sets itself.
 func appendOwn(out []byte, p *plan) []byte {
 	for i := range p.fields {
-		if f := &p.fields[i]; !(ofServer(f.Name) || !p.dated && ascii.EqualFold(f.Name, "Date")) {
-			out = http1.AppendField(out, f.Name, f.Value)
+		f := &p.fields[i]
+		if http1.MayHave(serverSet, f.Name) &&
+			(ofServer(f.Name) || !p.dated && ascii.EqualFold(f.Name, "Date")) {
+			continue
 		}
+		out = http1.AppendField(out, f.Name, f.Value)
 	}
 	return out
 }
 
+var serverSet = http1.NamesOf("Connection", "Keep-Alive", "Content-Length", "Transfer-Encoding", "Date")
+
 // ofServer reports a field that speaks of the connection or of the framing.
 func ofServer(name string) bool {
 	switch len(name) {
-	case len("Connection"), len("Content-Length"), len("Transfer-Encoding"):
-		return ascii.EqualFold(name, "Connection") || ascii.EqualFold(name, "Keep-Alive") ||
-			ascii.EqualFold(name, "Content-Length") || ascii.EqualFold(name, "Transfer-Encoding")
+	case len("Connection"):
+		return ascii.EqualFold(name, "Connection") || ascii.EqualFold(name, "Keep-Alive")
+	case len("Content-Length"):
+		return ascii.EqualFold(name, "Content-Length")
+	case len("Transfer-Encoding"):
+		return ascii.EqualFold(name, "Transfer-Encoding")
 	}
 	return false
 }

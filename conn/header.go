@@ -103,12 +103,29 @@ func (h *Header) deleteFrom(from int, name string) {
 // looks once at each field, however often it is called.
 func (h *Header) firstBad() *Field {
 	for ; h.valid < len(h.fields); h.valid++ {
-		f := &h.fields[h.valid]
-		if !http1.ValidToken(f.Name) || !http1.ValidFieldValue(f.Value) {
+		if f := &h.fields[h.valid]; !f.sendable() {
 			return f
 		}
 	}
 	return nil
+}
+
+func (f *Field) sendable() bool { return http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) }
+
+// Vouch says that the fields behind the first n are valid, since another server's head was parsed
+// there. So the server does not look at each octet of them again.
+func (w ResponseLayer) Vouch(n int) {
+	w.live()
+	w.header.vouch(n)
+}
+
+func (h *Header) vouch(n int) {
+	for h.valid < n && h.fields[h.valid].sendable() {
+		h.valid++
+	}
+	if h.valid >= n {
+		h.valid = len(h.fields)
+	}
 }
 
 // reset empties the list. It keeps the list's memory, but nothing that the list pointed to.
@@ -194,6 +211,44 @@ func (r RequestLayer) HeaderViewFrom(name string, from int) (value []byte, next 
 		}
 	}
 	return nil, -1
+}
+
+// FieldViews are the fields of Request.Header without a copy. Like those of HeaderView, its bytes do
+// not change, and are valid until the handler returns, or until a handler changes Header.
+type FieldViews struct{ r *Request }
+
+// FieldViews returns the fields of the header.
+func (r RequestLayer) FieldViews() FieldViews {
+	r.live()
+	if r.authType != "" { // the list lacks what the server has used
+		r.Header()
+	}
+	return FieldViews{r.Request}
+}
+
+// Len returns the number of fields.
+func (v FieldViews) Len() int {
+	if v.r.listed {
+		return len(v.r.header.fields)
+	}
+	return len(v.r.head.Fields)
+}
+
+// At returns a field, and its line with the CRLF; nil if the client has sent none, or not in the
+// usual form, with one space between colon and value.
+func (v FieldViews) At(i int) (name, value, line []byte) {
+	r := v.r
+	if r.listed {
+		f := &r.header.fields[i]
+		return viewOf(f.Name), viewOf(f.Value), nil
+	}
+	f, raw := &r.head.Fields[i], r.raw
+	colon, from, end := f.Name.End, f.Value.Start, f.Value.End
+	if from == colon+2 && raw[colon] == ':' && raw[colon+1] == ' ' && int(end)+2 <= len(raw) &&
+		raw[end] == '\r' && raw[end+1] == '\n' {
+		line = raw[f.Name.Start : end+2]
+	}
+	return f.Name.Of(raw), f.Value.Of(raw), line
 }
 
 // viewOf returns the bytes of s without a copy; nobody writes to them.

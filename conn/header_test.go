@@ -198,7 +198,11 @@ func TestEachFieldIsLookedAt(t *testing.T) {
 			if random.IntN(4) == 0 {
 				value = "bad\n"
 			}
-			switch random.IntN(4) {
+			switch random.IntN(5) {
+			case 4: // for the new field alone
+				n := h.Len()
+				h.Add(name, "good")
+				conn.Vouch(&h, n)
 			case 0:
 				h.Add(name, value)
 			case 1:

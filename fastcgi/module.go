@@ -34,13 +34,15 @@ type Settings struct {
 
 	gateway.Settings `toml:",inline"`
 
-	KeepConn     bool   `toml:"keep_conn"`
-	CacheControl string `toml:"cache_control"`
+	KeepConn     bool          `toml:"keep_conn"`
+	MaxIdle      int           `toml:"max_idle" min:"0"`
+	IdleTimeout  time.Duration `toml:"idle_timeout" min:"1ms"`
+	CacheControl string        `toml:"cache_control"`
 }
 
 // Defaults are the settings of a route that gives only address and script_path.
 var Defaults = Settings{
-	Settings: defaults(),
+	Settings: gateway.Defaults,
 
 	Index:     []string{"index.php"},
 	SplitPath: []string{".php"},
@@ -48,12 +50,8 @@ var Defaults = Settings{
 	Front:     "/index.php",
 	CheckFile: true,
 	Scripts:   []string{"/**"},
-}
 
-func defaults() gateway.Settings {
-	s := gateway.Defaults
-	s.IdleTimeout = 3 * time.Second
-	return s
+	IdleTimeout: 3 * time.Second,
 }
 
 // ScriptEndings implements handlers.ScriptRunner. A route that runs no scripts does not send their
@@ -68,10 +66,7 @@ func (s Settings) Descriptors() (n int) {
 	if s.TryFiles != "off" {
 		n = servefiles.Defaults.OpenFiles
 	}
-	if s.Health.On() {
-		n += len(s.Addresses(s.Address)) // each check has one connection at most
-	}
-	return n
+	return n + s.CheckDescriptors(s.Address)
 }
 
 // Register puts the module into r. All routes that are ever built from r share one pool of
@@ -109,7 +104,7 @@ type module struct {
 
 // open opens the route's upstreams.
 func (m *module) open(env handlers.Env, p *upstream.Pool) error {
-	s := upstream.Settings{Addresses: m.set.Address}
+	s := upstream.Settings{Addresses: m.set.Address, IdleTimeout: m.set.IdleTimeout}
 	if m.set.KeepConn {
 		switch s.MaxIdle = m.set.MaxIdle; {
 		case s.MaxIdle > 0:

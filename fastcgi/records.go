@@ -40,7 +40,7 @@ func (c *call) Take(p []byte) error {
 		case err != nil:
 			return err
 		case typ == wire.Stdout:
-			err = c.Answer(data)
+			err = c.Answer(data, false)
 		case typ == wire.Stderr:
 			c.stderr.add(data)
 		case typ == wire.EndRequest:

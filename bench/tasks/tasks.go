@@ -22,18 +22,19 @@ import (
 
 // The paths of the works that a server needs code for.
 const (
-	BridgePath  = "/bridge"
-	SleepPath   = "/sleep" // ?ms=N
-	ProxyPath   = "/proxy"
-	BurnPath    = "/burn" // ?ms=N: two functions compute for so long
-	EchoPath    = "/ws-echo"
-	RoomPath    = "/ws-room" // ?room=R
-	FanOutPath  = "/fanout"  // asks the backend Calls times at once
-	CollectPath = "/collect"
-	FormPath    = "/form"    // its file is written to one, and its length is the answer
-	UploadPath  = "/upload"  // net/http alone: the answer is the body's length
-	GarbagePath = "/garbage" // is collected
-	PausesPath  = "/pauses"  // for how long at most, in µs, 99 of 100 collections stop all threads
+	BridgePath   = "/bridge"
+	SleepPath    = "/sleep" // ?ms=N
+	ProxyPath    = "/proxy"
+	BurnPath     = "/burn" // ?ms=N: two functions compute for so long
+	EchoPath     = "/ws-echo"
+	RoomPath     = "/ws-room" // ?room=R
+	FanOutPath   = "/fanout"  // asks the backend Calls times at once
+	CollectPath  = "/collect"
+	FormPath     = "/form"     // its file is written to one, and its length is the answer
+	UploadPath   = "/upload"   // net/http alone: the answer is the body's length
+	DownloadPath = "/download" // net/http alone: so many bytes as the parameter bytes says
+	GarbagePath  = "/garbage"  // is collected
+	PausesPath   = "/pauses"   // for how long at most, in µs, 99 of 100 collections stop all threads
 )
 
 // Server is what Hello answers as.

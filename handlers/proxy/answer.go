@@ -74,7 +74,10 @@ func (c *call) open() error {
 	}
 	c.Resp.Layer().Relay(h.Status, text[h.Reason.Start:h.Reason.End])
 	c.Redirect, c.Sendfile = "", "" // those of an interim response do not count
-	c.fields(text, out)
+	parsed := out.Len()
+	if c.fields(text, out); c.m.back == nil && !c.x.Mux() {
+		c.Resp.Layer().Vouch(parsed)
+	}
 	switch {
 	case h.Status == http.StatusSwitchingProtocols:
 		// One that the client has not named would be read as another (RFC 9110 section 7.8).
@@ -114,44 +117,54 @@ func (c *call) drop() {
 func (c *call) fields(text string, out *conn.Header) {
 	h := &c.x.Head
 	c.named = options{}
-	for _, f := range h.Fields {
-		if name := text[f.Name.Start:f.Name.End]; len(name) == len("Connection") &&
-			ascii.EqualFold(name, "Connection") {
-			c.named.add(text[f.Value.Start:f.Value.End])
+	if h.MayHave("Connection") {
+		for _, f := range h.Fields {
+			if name := text[f.Name.Start:f.Name.End]; len(name) == len("Connection") &&
+				ascii.EqualFold(name, "Connection") {
+				addOptions(&c.named, text[f.Value.Start:f.Value.End])
+			}
 		}
 	}
 	for _, f := range h.Fields {
 		name, value := text[f.Name.Start:f.Name.End], text[f.Value.Start:f.Value.End]
-		switch {
-		case len(name) == len("Upgrade") && ascii.EqualFold(name, "Upgrade"):
-			// An offer with 426 stays (RFC 9110 section 15.5.22).
-			if h.Status != http.StatusSwitchingProtocols &&
-				h.Status != http.StatusUpgradeRequired || c.Hides(name) {
+		if http1.MayHave(c.m.fromUpstream, name) || name[0]|0x20 == 'x' || len(c.named.names) > 0 {
+			if !c.returned(name, value) {
 				continue
 			}
-		case len(name) == len("X-Accel-Buffering") && ascii.EqualFold(name, "X-Accel-Buffering"):
-			if ascii.EqualFold(value, "no") {
-				c.Flow.Unbuffered()
-			}
-			continue
-		case len(name) > len("X-Accel-") && ascii.HasPrefixFold(name, "X-Accel-"):
-			if len(name) == len("X-Accel-Redirect") && ascii.EqualFold(name, "X-Accel-Redirect") {
-				c.Redirect = value
-			}
-			continue // what else it says is for a server of another kind, and not for the client
-		case len(name) == len("X-Sendfile") && ascii.EqualFold(name, "X-Sendfile"):
-			c.Sendfile = value
-			continue
-		case !c.returns(name):
-			continue
-		case len(name) == len("Trailer") && !h.Chunked && ascii.EqualFold(name, "Trailer"):
-			continue
 		}
 		if c.m.back != nil {
 			value = c.m.back.value(c, name, value)
 		}
 		out.Add(name, value)
 	}
+}
+
+// returned takes what a field of the upstream says to the server, and reports whether the client gets
+// the field.
+func (c *call) returned(name, value string) bool {
+	h := &c.x.Head
+	switch {
+	case len(name) == len("Upgrade") && ascii.EqualFold(name, "Upgrade"):
+		// An offer with 426 stays (RFC 9110 section 15.5.22).
+		return (h.Status == http.StatusSwitchingProtocols ||
+			h.Status == http.StatusUpgradeRequired) && !c.Hides(name)
+	case len(name) == len("X-Accel-Buffering") && ascii.EqualFold(name, "X-Accel-Buffering"):
+		if ascii.EqualFold(value, "no") {
+			c.Flow.Unbuffered()
+		}
+		return false
+	case len(name) > len("X-Accel-") && ascii.HasPrefixFold(name, "X-Accel-"):
+		if len(name) == len("X-Accel-Redirect") && ascii.EqualFold(name, "X-Accel-Redirect") {
+			c.Redirect = value
+		}
+		return false // what else it says is for a server of another kind, and not for the client
+	case len(name) == len("X-Sendfile") && ascii.EqualFold(name, "X-Sendfile"):
+		c.Sendfile = value
+		return false
+	case len(name) == len("Trailer") && !h.Chunked && ascii.EqualFold(name, "Trailer"):
+		return false
+	}
+	return c.returns(name)
 }
 
 // returns reports whether a field of the upstream goes on to the client, in a head or behind the

@@ -132,7 +132,7 @@ func (b *back) mapped(c *call, address string) (mapped string, named bool) {
 	}
 	switch {
 	case strings.HasPrefix(rest, `\`), !b.foreign, sameAuthority(said, authority, c.Req.Host()),
-		!sameAuthority(said, authority, c.host()):
+		!sameAuthority(said, authority, string(c.appendHost(nil))):
 		return address, false
 	case said != "" && !ascii.EqualFold(said, upstream) &&
 		!ascii.EqualFold(said, placeholder.Scheme(c.Req)):

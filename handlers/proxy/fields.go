@@ -77,6 +77,17 @@ func readField(key, name, text string) (field, error) {
 	return field{name, value, ascii.EqualFold(name, "Authorization") && http1.ForConnection(text)}, err
 }
 
+// readNames notes which fields need a closer look; those of the configuration are known.
+func (m *module) readNames() {
+	m.fromClient = http1.Steering |
+		http1.NamesOf("Authorization", "Proxy", "Forwarded") // and all that begin with X
+	for i := range m.fields {
+		// A name of the client that has a "_" is always looked at.
+		m.fromClient |= http1.NamesOf(strings.ReplaceAll(m.fields[i].name, "_", "-"))
+	}
+	m.fromUpstream = http1.Steering | http1.NamesOf(m.set.HideHeader...)
+}
+
 // configures reports whether request_headers has a field of that name, or one that CGI and its kin
 // cannot tell from it.
 func (m *module) configures(name string) bool {

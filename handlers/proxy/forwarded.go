@@ -56,15 +56,19 @@ func (m *module) readForwarded() error {
 func (c *call) appendForwarded(out []byte) []byte {
 	says := c.m.says
 	remote := c.Req.RemoteAddr().Addr().Unmap().WithZone("")
-	proto, host := placeholder.Scheme(c.Req), c.Req.Host()
+	var text [len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")]byte
+	address := text[:0]
+	if remote.IsValid() {
+		address = remote.AppendTo(address)
+	}
+	proto, host := placeholder.Scheme(c.Req), c.Req.Layer().HostView()
 	var room [8]netip.Addr
 	hops := room[:0] // from the client's proxy to the one that has asked this server
 	if c.m.set.ForwardedChain && c.Req.Layer().Proxied() {
 		hops = c.Req.Layer().AppendHops(hops)
 	}
-	if says&saysFor != 0 && remote.IsValid() {
-		out = append(out, "X-Forwarded-For: "...)
-		out = remote.AppendTo(out)
+	if says&saysFor != 0 && len(address) > 0 {
+		out = append(append(out, "X-Forwarded-For: "...), address...)
 		for _, hop := range hops {
 			if hop.IsValid() {
 				out = hop.AppendTo(append(out, ", "...))
@@ -75,8 +79,8 @@ func (c *call) appendForwarded(out []byte) []byte {
 	if says&saysProto != 0 {
 		out = http1.AppendField(out, "X-Forwarded-Proto", proto)
 	}
-	if says&saysHost != 0 && host != "" {
-		out = http1.AppendField(out, "X-Forwarded-Host", host)
+	if says&saysHost != 0 && len(host) > 0 {
+		out = append(append(append(out, "X-Forwarded-Host: "...), host...), "\r\n"...)
 	}
 	if says&saysPort != 0 {
 		out = append(placeholder.AppendPort(append(out, "X-Forwarded-Port: "...), c.Req), "\r\n"...)
@@ -84,16 +88,20 @@ func (c *call) appendForwarded(out []byte) []byte {
 	if says&saysPrefix != 0 {
 		out = append(append(append(out, "X-Forwarded-Prefix: "...), c.m.prefix...), "\r\n"...)
 	}
-	if says&saysRealIP != 0 && remote.IsValid() {
-		out = append(remote.AppendTo(append(out, "X-Real-IP: "...)), "\r\n"...)
+	if says&saysRealIP != 0 && len(address) > 0 {
+		out = append(append(append(out, "X-Real-IP: "...), address...), "\r\n"...)
 	}
 	if says&saysForwarded == 0 {
 		return out
 	}
 	out = append(out, "Forwarded: for="...)
-	out = appendNode(out, remote)
+	if remote.Is4() {
+		out = append(out, address...)
+	} else {
+		out = appendNode(out, remote)
+	}
 	out = append(append(out, ";proto="...), proto...)
-	if host != "" { // quoted, for the colon of a port (RFC 7239 section 4)
+	if len(host) > 0 { // quoted, for the colon of a port (RFC 7239 section 4)
 		out = append(append(append(out, `;host="`...), host...), '"')
 	}
 	for _, hop := range hops {

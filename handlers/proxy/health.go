@@ -81,10 +81,5 @@ func ask2(c net.Conn, host, path string) (status int, body []byte, err error) {
 	return resp.StatusCode, body, nil
 }
 
-// Descriptors implements handlers.DescriptorHolder: each check has one connection at most.
-func (s Settings) Descriptors() int {
-	if !s.Health.On() {
-		return 0
-	}
-	return len(s.Addresses(s.Address))
-}
+// Descriptors implements handlers.DescriptorHolder, for checks.
+func (s Settings) Descriptors() int { return s.CheckDescriptors(s.Address) }

@@ -30,6 +30,8 @@ type Settings struct {
 	Paths          `toml:",inline"`
 	Forwarded      `toml:",inline"`
 
+	MaxIdle           int           `toml:"max_idle" min:"0"`
+	IdleTimeout       time.Duration `toml:"idle_timeout" min:"1ms"`
 	KeepaliveTime     time.Duration `toml:"keepalive_time" min:"-1"`
 	KeepaliveRequests int           `toml:"keepalive_requests" min:"-1"`
 
@@ -51,6 +53,8 @@ var Defaults = Settings{
 	Host:    "client",
 	Version: "1.1",
 
+	MaxIdle:           1024,
+	IdleTimeout:       time.Minute,
 	KeepaliveTime:     time.Hour,
 	KeepaliveRequests: 10000,
 
@@ -64,7 +68,7 @@ var Defaults = Settings{
 
 func defaults() relay.Settings {
 	s := relay.Defaults
-	s.MaxIdle, s.IdleTimeout, s.MaxHeaderSize = 1024, time.Minute, 64<<10
+	s.MaxHeaderSize = 64 << 10
 	return s
 }
 
@@ -89,6 +93,9 @@ type module struct {
 	back   *back  // nil: what the upstream says of addresses holds for the client
 
 	tunnels tunnel.Limits
+
+	// Fields that need a closer look, besides those that begin with X.
+	fromClient, fromUpstream http1.NameSet
 }
 
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
@@ -112,7 +119,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		return nil, err
 	}
 	if err := m.Open(p, upstream.Settings{
-		Addresses: s.Address, TLS: security, MaxIdle: s.MaxIdle,
+		Addresses: s.Address, TLS: security, MaxIdle: s.MaxIdle, IdleTimeout: s.IdleTimeout,
 		KeepaliveTime: s.KeepaliveTime, KeepaliveRequests: s.KeepaliveRequests, Newest: true, HTTP2: s.Version == "2",
 	}, errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`)); err != nil {
 		return nil, err
@@ -136,6 +143,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err := m.readBack(); err != nil {
 		return nil, err
 	}
+	m.readNames()
 	m.hosts = hostsOf(s.Addresses(s.Address))
 	m.Watch()
 	return m.serve, nil

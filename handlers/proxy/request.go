@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"net/http"
 	"strconv"
 	"strings"
@@ -28,23 +29,22 @@ type options struct {
 	upgrade bool
 }
 
-func (o *options) read(h *conn.Header) {
-	for name, value := range h.All() {
-		if len(name) == len("Connection") && ascii.EqualFold(name, "Connection") {
-			o.add(value)
-		}
+// read reads those of a request.
+func (o *options) read(r conn.RequestLayer) {
+	for value, next := r.HeaderViewFrom("Connection", 0); next >= 0; value, next = r.HeaderViewFrom("Connection", next) {
+		addOptions(o, value)
 	}
 }
 
-// add adds the names in one Connection field.
-func (o *options) add(value string) {
-	ascii.EachElement(value, func(option string) bool {
+// addOptions adds the names in one Connection field.
+func addOptions[T string | []byte](o *options, value T) {
+	ascii.EachElement(value, func(option T) bool {
 		switch {
 		case ascii.EqualFold(option, "close"), ascii.EqualFold(option, "keep-alive"):
 		case ascii.EqualFold(option, "upgrade"):
 			o.upgrade = true
 		default:
-			o.names = append(o.names, option)
+			o.names = append(o.names, string(option))
 		}
 		return true
 	})
@@ -95,30 +95,42 @@ func (c *call) passes(name string) bool {
 	return !c.m.configures(name)
 }
 
+// looksAt reports whether more has to be known of a field of the request than its name's length and
+// first letter. Others go on as they are.
+func (c *call) looksAt(name []byte) bool {
+	return http1.MayHave(c.m.fromClient, name) || name[0]|0x20 == 'x' || len(c.options.names) > 0 ||
+		bytes.IndexByte(name, '_') >= 0
+}
+
 // appendHead appends the head of the request for the upstream.
 func (c *call) appendHead(out []byte) []byte {
 	req, set := c.Req, &c.m.set
 	out = append(append(out, req.Method()...), ' ')
 	out = appendTarget(out, req, &c.m.path)
 	out = append(out, " HTTP/1.1\r\nHost: "...)
-	out = append(append(out, c.host()...), "\r\n"...)
+	out = append(c.appendHost(out), "\r\n"...)
 
 	var via string
 	trailers := false
-	for name, value := range req.Header().All() {
+	for fields, i := req.Layer().FieldViews(), 0; i < fields.Len(); i++ {
+		name, value, line := fields.At(i)
+		if line != nil && !c.looksAt(name) {
+			out = append(out, line...)
+			continue
+		}
 		switch {
 		case len(name) == len("Via") && ascii.EqualFold(name, "Via"):
 			if via != "" {
 				via += ", "
 			}
-			via += value
+			via += string(value)
 			continue
 		case len(name) == len("TE") && ascii.EqualFold(name, "TE"):
 			trailers = trailers || ascii.HasToken(value, "trailers")
 			continue
 		case len(name) == len("Trailer") && ascii.EqualFold(name, "Trailer"):
-			if c.chunked() && !c.options.has(name) { // otherwise there will be none
-				out = http1.AppendField(out, name, value)
+			if c.chunked() && !c.options.has(string(name)) { // otherwise there will be none
+				out = appendView(out, name, value)
 			}
 			continue
 		case len(name) == len("Authorization") && ascii.EqualFold(name, "Authorization"):
@@ -129,8 +141,8 @@ func (c *call) appendHead(out []byte) []byte {
 				c.x.Bound = true
 			}
 		}
-		if c.passes(name) {
-			out = http1.AppendField(out, name, value)
+		if c.passes(string(name)) {
+			out = appendView(out, name, value)
 		}
 	}
 	out = c.appendForwarded(out)
@@ -169,21 +181,26 @@ func (c *call) appendHead(out []byte) []byte {
 	return append(out, "\r\n"...)
 }
 
+// appendView is http1.AppendField.
+func appendView(out, name, value []byte) []byte {
+	return append(append(append(append(out, name...), ": "...), value...), "\r\n"...)
+}
+
 // expectsBody reports the methods for which a length of 0 is worth saying (RFC 9110 section 8.6).
 func expectsBody(method string) bool {
 	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
 }
 
-// host returns what the Host field says.
-func (c *call) host() string {
+// appendHost appends what the Host field says.
+func (c *call) appendHost(out []byte) []byte {
 	switch c.m.set.Host {
 	case "client":
-		if host := c.Req.Host(); host != "" {
-			return host
+		if host := c.Req.Layer().HostView(); len(host) > 0 {
+			return append(out, host...)
 		}
 	case "upstream":
 	default:
-		return c.m.set.Host
+		return append(out, c.m.set.Host...)
 	}
-	return c.m.hosts[c.Up.Name()]
+	return append(out, c.m.hosts[c.Up.Name()]...)
 }

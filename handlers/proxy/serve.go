@@ -26,9 +26,14 @@ var errUpgrade = errors.New("the upstream has changed to a protocol that was not
 // call is one request on its way to an upstream and back. A request that waits for a slow upstream
 // holds no more than its call; so what is needed only while bytes move is not part of it.
 type call struct {
+	x httpclient.Exchange // keeps some memory from call to call
+	passing
+}
+
+// passing is what a call begins with anew.
+type passing struct {
 	relay.Call
 	m *module
-	x httpclient.Exchange
 
 	options   options
 	protocols string // those to which the client would change; empty: none
@@ -69,7 +74,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 		return http.StatusLoopDetected
 	}
 	if _, ok := req.Layer().HeaderView("Connection"); ok {
-		c.options.read(req.Header())
+		c.options.read(req.Layer())
 		c.protocols = protocols(req, &c.options)
 	}
 	if status := c.TakeBody(); status != 0 {
@@ -115,9 +120,7 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (c *call) free() {
 	c.Free()
-	x := c.x
-	x.Reset()
-	*c = call{}
-	c.x = x
+	c.x.Reset()
+	c.passing = passing{}
 	calls.Put(c)
 }

@@ -47,7 +47,8 @@ var (
 
 	// RFC 3875 section 6.3.3; by section 6.3 there is one of each CGI field.
 	ErrStatus      = bad("Status is not a number from 200 to 999 and a reason")
-	ErrStatusTwice = bad("two different Status fields")
+	ErrStatusLine  = bad("the status line has no version and number")
+	ErrStatusTwice = bad("two different statuses")
 
 	// RFC 9112 section 6.3 (5) and (3).
 	ErrLengthTwice = bad("two different Content-Length fields")

@@ -2,19 +2,31 @@ package cgi
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
+
+// special are the names that finish treats in a way of their own, besides those that begin with X or
+// with Proxy.
+var special = http1.Steering | http1.NamesOf("Status", "Content-Type", "Location")
 
 // finish finds out what the field lines mean. It cuts names and values from one copy of the header.
 func (h *Header) finish() *Error {
 	h.Status, h.Length = 0, -1
 	text := string(h.buf[:h.line])
 	location, lengths, connection, mediaType := false, 0, false, ""
+	if h.first > 0 {
+		if e := h.statusLine(text[:h.first]); e != nil {
+			return e
+		}
+	}
 	for _, l := range h.lines {
 		name, value := text[l.name:l.colon], text[l.value:l.end]
-		switch {
+		switch c := ascii.Lower(name[0]); {
+		case c != 'x' && c != 'p' && !http1.MayHave(special, name):
+			h.Fields = append(h.Fields, Field{name, value})
 		case ascii.EqualFold(name, "status"):
 			if e := h.status(value); e != nil {
 				return e
@@ -88,31 +100,55 @@ func (h *Header) finish() *Error {
 	return nil
 }
 
+// statusLine reads a status line (RFC 9112 section 4), which is not of CGI. Its version is that of the
+// client's request where the program is uWSGI: that may be HTTP/2.0.
+func (h *Header) statusLine(text string) *Error {
+	version, rest, _ := strings.Cut(text[len("HTTP/"):], " ")
+	if version == "" || strings.Trim(version, "0123456789.") != "" {
+		return ErrStatusLine
+	}
+	if !http1.ValidFieldValue(rest) {
+		return ErrValue
+	}
+	n, reason, ok := statusCode(rest)
+	if !ok {
+		return ErrStatusLine
+	}
+	h.Status, h.Reason = n, reason
+	return nil
+}
+
+// statusCode reads three digits, and a reason behind a space. 101 is none: the program would go on in
+// another protocol.
+func statusCode(text string) (n int, reason string, ok bool) {
+	if len(text) < 3 || len(text) > 3 && text[3] != ' ' && text[3] != '\t' {
+		return 0, "", false
+	}
+	for _, c := range []byte(text[:3]) {
+		if c < '0' || c > '9' {
+			return 0, "", false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, ascii.TrimOWS(text[3:]), n >= 100 && n != 101
+}
+
 // status reads Status: three digits, and a reason behind a space. One above 599 has no class (RFC
 // 9110 section 15), but programs use them, and the proxy passes them on as well.
 //
 // After 1xx a client would wait for another response, for ever: CGI has one header, and what a
 // script writes after `http_response_code(103)` is its body. So 1xx is dropped, as if the script
-// had not set it. 101 is refused, as the script would go on in another protocol.
+// had not set it.
 func (h *Header) status(value string) *Error {
-	if len(value) < 3 || len(value) > 3 && value[3] != ' ' && value[3] != '\t' {
-		return ErrStatus
-	}
-	n := 0
-	for _, c := range []byte(value[:3]) {
-		if c < '0' || c > '9' {
-			return ErrStatus
-		}
-		n = n*10 + int(c-'0')
-	}
+	n, reason, ok := statusCode(value)
 	switch {
-	case n < 100 || n == 101:
+	case !ok:
 		return ErrStatus
 	case n < 200:
 	case h.Status != 0 && h.Status != n:
 		return ErrStatusTwice
 	case h.Status == 0:
-		h.Status, h.Reason = n, ascii.TrimOWS(value[3:])
+		h.Status, h.Reason = n, reason
 	}
 	return nil
 }

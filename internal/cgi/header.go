@@ -38,7 +38,10 @@ const (
 type Header struct {
 	Limit int // bytes of header; 0 means HeaderLimit
 
-	Status int    // 200 to 999
+	// StatusLine says that the header may begin with a status line of HTTP, as uWSGI writes it.
+	StatusLine bool
+
+	Status int    // 200 to 999; from a status line also 100 to 199 but 101, see Interim
 	Reason string // the text behind the number, perhaps empty
 	Length int64  // Content-Length; -1: there is none, or it is no number
 	Fields []Field
@@ -52,6 +55,7 @@ type Header struct {
 	Coding     string // Transfer-Encoding
 	SecondType string // a Content-Type that is not the first one's
 
+	first  int    // length of the status line; 0: there is none
 	buf    []byte // the bytes so far
 	line   int    // where the current line begins in it
 	lines  []line
@@ -122,7 +126,11 @@ func (h *Header) field(end int) *Error {
 	case text[0] == ' ' || text[0] == '\t':
 		return ErrFold
 	case h.line == 0 && bytes.HasPrefix(text, []byte("HTTP/")):
-		return ErrNPH
+		if !h.StatusLine {
+			return ErrNPH
+		}
+		h.first = end
+		return nil
 	}
 	colon := bytes.IndexByte(text, ':')
 	// White space before the colon, which is no part of a token, hides a field from some readers.
@@ -151,13 +159,17 @@ func (h *Header) fail(e *Error, n int) (int, bool, error) {
 	return n, false, e
 }
 
-// Reset makes h ready for the next response, with the same limit. It keeps memory, but not its
-// contents.
+// Interim reports that it is the header of an interim response of HTTP, behind which another one
+// comes.
+func (h *Header) Interim() bool { return h.Status < 200 }
+
+// Reset makes h ready for the next response, with the same Limit and StatusLine. It keeps memory, but
+// not its contents.
 func (h *Header) Reset() {
 	clear(h.Fields)
 	fields, buf, lines := h.Fields[:0], h.buf[:0], h.lines[:0]
 	if cap(buf) > keptBuffer {
 		fields, buf, lines = nil, nil, nil
 	}
-	*h = Header{Limit: h.Limit, Fields: fields, buf: buf, lines: lines}
+	*h = Header{Limit: h.Limit, StatusLine: h.StatusLine, Fields: fields, buf: buf, lines: lines}
 }

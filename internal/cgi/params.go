@@ -42,7 +42,7 @@ type Request struct {
 	Path   string // decoded, below the prefix; needed only for placeholders
 	Script string // below the prefix and below the root: Target.Name
 	Info   string // Target.Info
-	Root   string // of the script's folder, as the script's machine sees it
+	Root   string // of the script's folder, as the script's machine sees it; empty: there is no script
 
 	Server string  // ServerName, may be empty
 	Params []Field // from the configuration: they replace other parameters of the same name
@@ -77,22 +77,30 @@ func (r *Request) Reset() {
 // PATH_TRANSLATED without path info; REMOTE_USER and AUTH_TYPE without a user that this server
 // knows; and REMOTE_HOST and REMOTE_IDENT.
 func (r *Request) AppendTo(h *Vars) {
+	if h.format == SCGI { // CONTENT_LENGTH is the first one
+		r.length(h)
+		h.Add("SCGI", "1")
+	}
 	h.addAll(r.Fixed.pairs)
 	root := strings.TrimRight(r.Root, "/")
 	r.add(h, "SERVER_PROTOCOL", r.Proto)
 	r.add(h, "REQUEST_METHOD", r.Method)
+	and := ""
 	if r.Front != "" && r.Query != "" {
-		r.add(h, "QUERY_STRING", r.Front, "&", r.Query)
-	} else {
-		r.add(h, "QUERY_STRING", r.Front, r.Query)
+		and = "&"
 	}
+	r.join(h, "QUERY_STRING", r.Front, and, r.Query)
 	r.requestURI(h)
-	r.add(h, "DOCUMENT_URI", r.Prefix, r.Script, r.Info)
-	r.add(h, "SCRIPT_NAME", r.Prefix, r.Script)
-	r.add(h, "SCRIPT_FILENAME", root, r.Script)
-	if r.Info != "" {
-		r.add(h, "PATH_INFO", r.Info)
-		r.add(h, "PATH_TRANSLATED", root, r.Info) // RFC 3875 section 4.1.6
+	r.join(h, "DOCUMENT_URI", r.Prefix, r.Script, r.Info)
+	r.join(h, "SCRIPT_NAME", r.Prefix, r.Script, "")
+	if r.Root == "" {
+		r.add(h, "PATH_INFO", r.Info) // programs ask for it, whether it is empty or not
+	} else {
+		r.join(h, "SCRIPT_FILENAME", root, r.Script, "")
+		if r.Info != "" {
+			r.add(h, "PATH_INFO", r.Info)
+			r.join(h, "PATH_TRANSLATED", root, r.Info, "") // RFC 3875 section 4.1.6
+		}
 	}
 	r.add(h, "REQUEST_SCHEME", r.scheme())
 	if r.TLS {
@@ -149,15 +157,14 @@ func (x *Fixed) Varies() bool { return len(x.varying) > 0 }
 // Fix makes the Fixed, for Vars of that format, of these values of a Request, and of the name of this
 // server. A value that CheckParam refuses stands for itself.
 func Fix(format Format, root, software string, params []Field) *Fixed {
-	if root = strings.TrimRight(root, "/"); root == "" {
-		root = "/"
-	}
-	all := []Field{
-		{"GATEWAY_INTERFACE", "CGI/1.1"},
-		{"SERVER_SOFTWARE", software},
-		{"DOCUMENT_ROOT", root},
-		// A php-cgi that was compiled to run only behind a redirect does not run without it.
-		{"REDIRECT_STATUS", "200"},
+	all := []Field{{"GATEWAY_INTERFACE", "CGI/1.1"}, {"SERVER_SOFTWARE", software}}
+	if root != "" {
+		if root = strings.TrimRight(root, "/"); root == "" {
+			root = "/"
+		}
+		all = append(all, Field{"DOCUMENT_ROOT", root},
+			// A php-cgi that was compiled to run only behind a redirect does not run without it.
+			Field{"REDIRECT_STATUS", "200"})
 	}
 	all = slices.DeleteFunc(all, func(f Field) bool { return has(params, f.Name) })
 	x := new(Fixed)
@@ -174,26 +181,34 @@ func Fix(format Format, root, software string, params []Field) *Fixed {
 	return x
 }
 
-// add adds a parameter whose value comes in pieces, unless the configuration has one of that name.
-func (r *Request) add(h *Vars, name string, value ...string) {
-	if r.configured(name) {
-		return
+// add adds a parameter, unless the configuration has one of that name.
+func (r *Request) add(h *Vars, name, value string) {
+	if !r.configured(name) {
+		r.check(h, value)
+		b := append(h.Open(len(name), len(value)), name...)
+		h.Close(append(h.Value(b), value...))
 	}
-	n := 0
-	for _, v := range value {
-		if strings.IndexByte(v, 0) >= 0 {
-			h.Fail(ErrPairNUL)
-		}
-		n += len(v)
-	}
-	b := h.Value(append(h.Open(len(name), n), name...))
-	for _, v := range value {
-		b = append(b, v...)
-	}
-	h.Close(b)
 }
 
-// addBytes is add for a value of bytes.
+// join is add for a value that comes in pieces.
+func (r *Request) join(h *Vars, name, a, b, c string) {
+	if !r.configured(name) {
+		r.check(h, a)
+		r.check(h, b)
+		r.check(h, c)
+		p := append(h.Open(len(name), len(a)+len(b)+len(c)), name...)
+		h.Close(append(append(append(h.Value(p), a...), b...), c...))
+	}
+}
+
+// check refuses a value with a NUL.
+func (r *Request) check(h *Vars, value string) {
+	if value != "" && strings.IndexByte(value, 0) >= 0 {
+		h.Fail(ErrPairNUL)
+	}
+}
+
+// addBytes is add for a value of bytes, which has no NUL.
 func (r *Request) addBytes(h *Vars, name string, value []byte) {
 	if !r.configured(name) {
 		b := append(h.Open(len(name), len(value)), name...)
@@ -218,7 +233,7 @@ func has(fields []Field, name string) bool {
 // path is added, which programs expect here; HTTP_HOST has the authority.
 func (r *Request) requestURI(h *Vars) {
 	path, query := r.uri()
-	r.add(h, "REQUEST_URI", path, query)
+	r.join(h, "REQUEST_URI", path, query, "")
 }
 
 // uri returns REQUEST_URI. The target's query is a part of path if there is a path before it.
@@ -290,16 +305,11 @@ func (r *Request) appendRemote(b []byte) []byte {
 	return append(b, "unix:"...)
 }
 
-// body adds what is known of the body. The length is always there, and always right: with one that
-// is too large PHP-FPM waits for the rest for ever, whatever the protocol says, and without one it
-// sees no body.
+// body adds what is known of the body.
 func (r *Request) body(h *Vars) {
-	if r.Length < 0 {
-		h.Fail(ErrLength)
-		return
+	if h.format != SCGI {
+		r.length(h)
 	}
-	var tmp [20]byte
-	r.addBytes(h, "CONTENT_LENGTH", strconv.AppendInt(tmp[:0], r.Length, 10))
 	for i := range r.Fields {
 		if ascii.EqualFold(r.Fields[i].Name, "content-type") {
 			r.add(h, "CONTENT_TYPE", r.Fields[i].Value)
@@ -307,4 +317,15 @@ func (r *Request) body(h *Vars) {
 			return
 		}
 	}
+}
+
+// length adds the length of the body. It is always there, and always right: with one that is too large
+// PHP-FPM waits for the rest for ever, whatever the protocol says, and without one it sees no body.
+func (r *Request) length(h *Vars) {
+	if r.Length < 0 {
+		h.Fail(ErrLength)
+		return
+	}
+	var tmp [20]byte
+	r.addBytes(h, "CONTENT_LENGTH", strconv.AppendInt(tmp[:0], r.Length, 10))
 }

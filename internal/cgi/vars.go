@@ -53,7 +53,12 @@ func (v *Vars) Add(name, value string) {
 // appends the name to the result, passes that through Value, appends the value, and gives that to
 // Close before it does anything else with v.
 func (v *Vars) Open(name, value int) []byte {
-	n := pairLen(v.format, name, value)
+	n := 2 + name + value
+	if v.format == FastCGI && uint(name-1) < shortLength && uint(value) <= shortLength &&
+		len(v.buf)-v.from+n <= MaxVars { // nearly all
+		return append(v.buf, byte(name), byte(value))
+	}
+	n = pairLen(v.format, name, value)
 	switch {
 	case name == 0:
 		v.Fail(ErrPairName) // PHP-FPM passes it over, so the author of the pair meant another name

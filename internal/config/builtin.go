@@ -10,8 +10,10 @@ import (
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/handlers/redirect"
 	"github.com/lwango/lwango/handlers/response"
+	"github.com/lwango/lwango/handlers/scgi"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/handlers/status"
+	"github.com/lwango/lwango/handlers/uwsgi"
 	"github.com/lwango/lwango/internal/around"
 )
 
@@ -23,6 +25,8 @@ func Builtin() *handlers.Registry {
 	redirect.Register(r)
 	fastcgi.Register(r)
 	proxy.Register(r)
+	uwsgi.Register(r)
+	scgi.Register(r)
 	status.Register(r)
 	helloworld.Register(r)
 	echo.Register(r)

@@ -20,8 +20,9 @@ import (
 func TestManualsOfModules(t *testing.T) {
 	folders := map[string]string{
 		"fastcgi": "fastcgi", "proxy": "handlers/proxy", "redirect": "handlers/redirect", "response": "handlers/response", "serve_files": "handlers/servefiles",
+		"scgi": "handlers/scgi", "uwsgi": "handlers/uwsgi",
 	}
-	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([^|]*) \\|")
+	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([^|]*) \\|")
 	code := regexp.MustCompile("^`([^`]*)`$")
 	modules := config.Builtin()
 	for _, name := range modules.ModuleNames() {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/relay"
 )
@@ -18,6 +19,7 @@ type answer struct {
 	buffered bool  // a pause of the application does not flush it
 	gone     bool  // the client takes no more, and the script runs on
 	bodiless bool  // a response of its status, or to this method, has no body
+	interim  uint8 // how many interim responses have come
 	length   int64 // of the body, as it was announced; -1: it was not
 	got      int64 // bytes of the body that have come
 }
@@ -25,22 +27,53 @@ type answer struct {
 // Begun reports whether the response's header is complete.
 func (c *Call) Begun() bool { return c.answer.begun }
 
-// Answer takes a piece of what the script writes.
-func (c *Call) Answer(p []byte) error {
-	if !c.answer.begun {
+// Answer takes a piece of what the script writes. With line, its header may begin with a status line
+// of HTTP.
+func (c *Call) Answer(p []byte, line bool) error {
+	for !c.answer.begun {
 		if c.header == nil {
 			c.header = headers.Get().(*cgi.Header)
-			c.header.Limit = int(c.MaxHeaderSize)
+			c.header.Limit, c.header.StatusLine = int(c.MaxHeaderSize), line
 		}
 		n, done, err := c.header.Parse(p)
 		if err != nil || !done {
 			return err
 		}
 		p = p[n:]
-		c.open(c.header)
-		c.dropHeader()
+		if !c.header.Interim() {
+			c.open(c.header)
+			c.dropHeader()
+		} else if err := c.inform(c.header); err != nil {
+			return err
+		}
 	}
 	return c.content(p)
+}
+
+// maxInterim is how many interim responses may come. Without a bound an application could keep a
+// request busy for ever.
+const maxInterim = 64
+
+var errInterim = errors.New("too many interim responses")
+
+// inform passes on an interim response. 100 (Continue) is none of the application's business: the body
+// comes anyhow.
+func (c *Call) inform(h *cgi.Header) error {
+	if c.answer.interim++; c.answer.interim > maxInterim {
+		return errInterim
+	}
+	defer h.Reset()
+	if h.Status == http.StatusContinue || c.answer.gone {
+		return nil
+	}
+	var out conn.Header
+	for _, f := range h.Fields {
+		if !c.Hides(f.Name) {
+			out.Add(f.Name, f.Value)
+		}
+	}
+	c.Informed = true
+	return c.unwritable(c.Flow.Inform(h.Status, &out))
 }
 
 // open makes the head of the answer from the response's header.
@@ -72,11 +105,13 @@ func (c *Call) open(h *cgi.Header) {
 		return
 	}
 	c.Resp.Layer().Relay(h.Status, h.Reason)
+	parsed := out.Len()
 	for _, f := range h.Fields {
 		if !c.Hides(f.Name) {
 			out.Add(f.Name, f.Value)
 		}
 	}
+	c.Resp.Layer().Vouch(parsed)
 	if c.Accel.Takes(h.Redirect, h.Sendfile) {
 		c.Redirect, c.Sendfile = h.Redirect, h.Sendfile
 		c.answer.length = -1
@@ -125,6 +160,12 @@ func (c *Call) pause() error {
 		return nil
 	}
 	return c.unwritable(c.Flow.Flush())
+}
+
+// whole reports that all of the announced body has come.
+func (c *Call) whole() bool {
+	return c.answer.begun && !c.answer.bodiless && c.answer.length >= 0 &&
+		c.answer.got >= c.answer.length
 }
 
 // short reports that the body was shorter than announced.

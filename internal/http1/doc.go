@@ -15,7 +15,7 @@
 //	message.go   what the heads of requests and responses have in common
 //	head.go      Head: the resumable parser of a request head, line by line
 //	target.go    request line and the four forms of a request target
-//	names.go     hop-by-hop fields, field lines as they are written
+//	names.go     hop-by-hop fields, field lines as they are written; nameset.go sets of names
 //	forwarded.go what proxies say of the client
 //	field.go     field lines, and those that frame a message or steer the connection
 //	response.go  ResponseHead and ResponseBody, for a client

@@ -176,7 +176,14 @@ func (h *Head) straight(buf []byte, start int) (end int, e *Error) {
 // fieldLine returns where the colon and the CRLF of the field line are that rest begins with. end is
 // 0 if the line is not complete, or not valid.
 func fieldLine(rest []byte) (colon, end int) {
-	colon = tokenLen(rest)
+	for len(rest)-colon >= 4 { // four at a time, as there is much of this
+		b := (*[4]byte)(rest[colon:])
+		if class[b[0]]&class[b[1]]&class[b[2]]&class[b[3]]&isTchar == 0 {
+			break
+		}
+		colon += 4
+	}
+	colon += tokenLen(rest[colon:])
 	if colon == 0 || colon >= len(rest) || rest[colon] != ':' {
 		return 0, 0
 	}

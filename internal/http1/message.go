@@ -17,7 +17,7 @@ type message struct {
 	failed   *Error
 
 	Fields        []Field // in the order sent; the array is used again after Reset
-	names         uint64  // see MayHave
+	names         NameSet // of them
 	ContentLength int64   // -1: no such field
 	Chunked       bool    // the body comes in the chunked coding
 	Close         bool    // Connection: close
@@ -120,12 +120,7 @@ func (m *message) add(buf []byte, start, colon, from, to int) {
 }
 
 // MayHave reports whether there may be a field of that name. If not, it costs no look at each.
-func (m *message) MayHave(name string) bool { return name != "" && m.names&nameBit(name) != 0 }
-
-// nameBit is the bit of a name's length and first letter, in either case.
-func nameBit[T string | []byte](name T) uint64 {
-	return 1 << ((uint(len(name)) + 7*uint(name[0]|0x20)) & 63)
-}
+func (m *message) MayHave(name string) bool { return MayHave(m.names, name) }
 
 // SetFields replaces the fields by others, which are parts of buf.
 func (m *message) SetFields(buf []byte, fields []Field) {

@@ -6,49 +6,39 @@ import (
 	"github.com/lwango/lwango/internal/ascii"
 )
 
+var (
+	hopByHop = [...]string{"Connection", "Keep-Alive", "TE", "Upgrade", "Proxy-Connection",
+		"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info"}
+	framing = [...]string{"Content-Length", "Transfer-Encoding"}
+	owned   = [...]string{"Via", "Host", "Expect", "Trailer"}
+
+	hopByHopSet = NamesOf(hopByHop[:]...)
+	framingSet  = NamesOf(framing[:]...)
+	ownedSet    = NamesOf(owned[:]...)
+
+	// Steering has the names that HopByHop, Framing and Owned report.
+	Steering = hopByHopSet | framingSet | ownedSet
+)
+
 // HopByHop reports the fields that are about one connection and are not passed on (RFC 9110 section
 // 7.6.1), besides those that a Connection field names. The Proxy- fields are between a client and a
 // proxy of its choice (sections 11.7.1 to 11.7.3).
-func HopByHop(name string) bool {
-	switch len(name) {
-	case len("TE"):
-		return ascii.EqualFold(name, "TE")
-	case len("Upgrade"):
-		return ascii.EqualFold(name, "Upgrade")
-	case len("Connection"): // and Keep-Alive
-		return ascii.EqualFold(name, "Connection") || ascii.EqualFold(name, "Keep-Alive")
-	case len("Proxy-Connection"):
-		return ascii.EqualFold(name, "Proxy-Connection")
-	case len("Proxy-Authenticate"):
-		return ascii.EqualFold(name, "Proxy-Authenticate")
-	case len("Proxy-Authorization"):
-		return ascii.EqualFold(name, "Proxy-Authorization")
-	case len("Proxy-Authentication-Info"):
-		return ascii.EqualFold(name, "Proxy-Authentication-Info")
-	}
-	return false
-}
+func HopByHop(name string) bool { return MayHave(hopByHopSet, name) && oneOf(name, hopByHop[:]) }
 
 // Framing reports the fields that say how long a message is, which each sender does anew.
-func Framing(name string) bool {
-	return len(name) == len("Content-Length") && ascii.EqualFold(name, "Content-Length") ||
-		len(name) == len("Transfer-Encoding") && ascii.EqualFold(name, "Transfer-Encoding")
-}
+func Framing(name string) bool { return MayHave(framingSet, name) && oneOf(name, framing[:]) }
 
 // Owned reports the other fields that the server alone can set, since they speak of what it does:
 // to which host the request goes, whether the body is held back for 100 (Continue), which fields
 // follow the body, and that the request came through this server, which ends loops. The client's are
 // read, and most go on in the server's own words.
-func Owned(name string) bool {
-	switch len(name) {
-	case len("Via"):
-		return ascii.EqualFold(name, "Via")
-	case len("Host"):
-		return ascii.EqualFold(name, "Host")
-	case len("Expect"):
-		return ascii.EqualFold(name, "Expect")
-	case len("Trailer"):
-		return ascii.EqualFold(name, "Trailer")
+func Owned(name string) bool { return MayHave(ownedSet, name) && oneOf(name, owned[:]) }
+
+func oneOf(name string, names []string) bool {
+	for _, n := range names {
+		if ascii.EqualFold(name, n) {
+			return true
+		}
 	}
 	return false
 }
@@ -93,7 +83,8 @@ func AppendField(dst []byte, name, value string) []byte {
 // SplitPort cuts the port off an authority, which the caller has checked. Without one, port is
 // empty.
 func SplitPort(authority string) (host, port string) {
-	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
+	i := strings.LastIndexByte(authority, ':')
+	if i >= 0 && strings.IndexByte(authority[i:], ']') < 0 { // else it is in an address
 		return authority[:i], authority[i+1:]
 	}
 	return authority, ""

@@ -118,7 +118,9 @@ const (
 // Begin begins an exchange on s: over is s itself, or a *tls.Conn over s. Until End nothing else
 // may read or write there, and reads and writes do not wait. method is the request's.
 func (x *Exchange) Begin(s *stream.Stream, over net.Conn, method string) {
-	x.Reset()
+	if x.method != "" { // an earlier attempt
+		x.Reset()
+	}
 	x.s, x.over, x.method = s, over, method
 	x.Head.Lenient = x.Lenient
 	s.SetNoWait(true)
@@ -138,10 +140,9 @@ func (x *Exchange) End() {
 // Reset drops all that the exchange holds, except memory that the next one uses again.
 func (x *Exchange) Reset() {
 	x.End()
-	fields := x.Head.Fields
-	*x = Exchange{HeadLimit: x.HeadLimit, KeepTrailer: x.KeepTrailer, Lenient: x.Lenient}
-	x.Head.Fields = fields
-	x.Head.Reset()
+	limit, trailer, lenient, fields := x.HeadLimit, x.KeepTrailer, x.Lenient, x.Head.Fields
+	*x = Exchange{} // a literal with the fields below would be copied
+	x.HeadLimit, x.KeepTrailer, x.Lenient, x.Head.Fields = limit, trailer, lenient, fields[:0]
 }
 
 // Write sends p, or holds the part for which there is no room; it does not wait. To bound what is

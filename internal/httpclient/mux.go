@@ -14,7 +14,9 @@ import (
 // Finish send the request then. All the other methods are the same, but the connection is not the
 // exchange's: it is never Reusable, and it has no Rest.
 func (x *Exchange) BeginMux(st *http2client.Stream, method string) {
-	x.Reset()
+	if x.method != "" { // an earlier attempt
+		x.Reset()
+	}
 	x.mux, x.method = st, method
 }
 

@@ -185,7 +185,7 @@ func (r *reader) parse(pkg string) error {
 	return nil
 }
 
-var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([^|]*) \\| ((?:[^|\\\\]|\\\\.)*) \\|$")
+var row = regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([^|]*) \\| ((?:[^|\\\\]|\\\\.)*) \\|$")
 
 // manual takes texts and defaults from the table in the manual of a module, which a test of
 // internal/server compares with the module.

@@ -16,10 +16,6 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// inMemory is how much of a request's body is held in memory before it goes to a file. An upload
-// that stands still holds 24 KiB at most, with its stack, its input and all else.
-const inMemory = 12 << 10
-
 // Call is one request on its way to an upstream and back. It has the body, gets the connections,
 // and decides after a failure what comes next; a Talk speaks the protocol. A module has a Call in
 // its own record of a request. Only the request's thread may use it.
@@ -97,9 +93,12 @@ func (c *Call) TakeBody() (status int) {
 		return 0
 	case !c.RequestBuffering && (c.Length > 0 || !c.Sized):
 		c.Body, c.Unspooled = c.Req.Body(), true
+		if _, err := c.Req.Body().Read(nil); err != nil && err != io.EOF { // its length says that it is too long
+			return http.StatusBadRequest
+		}
 		return 0
 	}
-	spooled, n, err := c.Req.Spool(inMemory)
+	spooled, n, err := c.Req.Spool(int64(c.RequestMemory))
 	if err == nil {
 		c.Body, c.Length = spooled, n
 		return 0

@@ -48,6 +48,15 @@ const HealthRead = 64 << 10
 // On reports whether there are checks.
 func (h *Health) On() bool { return h.Path != "" || h.Type == "tcp" }
 
+// CheckDescriptors returns how many descriptors checks have at most, where the route's own addresses
+// are these: one for each address.
+func (s *Settings) CheckDescriptors(own []string) int {
+	if !s.Health.On() {
+		return 0
+	}
+	return len(s.Addresses(own))
+}
+
 // check reads the key health. Route.Ping asks, and what has an influence on that is in PingID.
 func (r *Route) check(s *upstream.Settings) error {
 	h := &r.Health

@@ -16,17 +16,15 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// Settings are the keys that fastcgi and proxy have in common.
+// Settings are the keys that proxy, fastcgi, uwsgi and scgi have in common.
 type Settings struct {
-	Balance     string        `toml:"balance" oneof:"round_robin least_conn random hash ip_hash"`
-	Hash        string        `toml:"hash"`
-	Sticky      Sticky        `toml:"sticky"`
-	Split       []Split       `toml:"split"`
-	SplitBy     string        `toml:"split_by"`
-	MaxConns    int           `toml:"max_conns" min:"0"`
-	MaxQueue    int           `toml:"max_queue" min:"0"`
-	MaxIdle     int           `toml:"max_idle" min:"0"`
-	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
+	Balance  string  `toml:"balance" oneof:"round_robin least_conn random hash ip_hash"`
+	Hash     string  `toml:"hash"`
+	Sticky   Sticky  `toml:"sticky"`
+	Split    []Split `toml:"split"`
+	SplitBy  string  `toml:"split_by"`
+	MaxConns int     `toml:"max_conns" min:"0"`
+	MaxQueue int     `toml:"max_queue" min:"0"`
 
 	MaxFails    int           `toml:"max_fails" min:"-1"`
 	FailTimeout time.Duration `toml:"fail_timeout" min:"1ms"`
@@ -44,6 +42,7 @@ type Settings struct {
 
 	Underscores       bool          `toml:"underscores"`
 	RequestBuffering  bool          `toml:"request_buffering"`
+	RequestMemory     handlers.Size `toml:"request_memory" min:"1KiB" max:"16MiB"`
 	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
 	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
 	HideHeader        []string      `toml:"hide_header"`
@@ -73,6 +72,7 @@ var Defaults = Settings{
 	ReadTimeout:    60 * time.Second,
 
 	RequestBuffering:  true,
+	RequestMemory:     12 << 10, // an upload that stands still holds 24 KiB, with its stack and input
 	ResponseBuffering: 64 << 20,
 }
 
@@ -143,7 +143,7 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 		return &handlers.KeyError{Key: "source", Err: err}
 	}
 	more.MaxConns, more.MaxQueue, more.QueueTimeout = s.MaxConns, s.MaxQueue, s.QueueTimeout
-	more.IdleTimeout, more.ConnectTimeout = s.IdleTimeout, s.ConnectTimeout
+	more.ConnectTimeout = s.ConnectTimeout
 	more.Unreached = func(name string, err error) {
 		r.Log.Warn(r.Module+": upstream not reached", "upstream", name, "error", err)
 	}

@@ -8,6 +8,11 @@ import (
 	"github.com/lwango/lwango/internal/metrics"
 )
 
+// clock is time.Now by the monotonic clock alone, which costs one look at a clock and not two.
+func clock() time.Time { return epoch.Add(time.Since(epoch)) }
+
+var epoch = time.Now()
+
 // counted is what was counted at an address, for all routes, since it is known. The pool's lock guards
 // it.
 type counted struct {

@@ -242,21 +242,21 @@ func (g *Group) untried(tried []*peer) iter.Seq[*member] {
 }
 
 // acquire gets a slot at a member that was not tried, or a ticket with which await waits for one.
-func (l *Lease) acquire() (*ticket, error) {
+func (l *Lease) acquire(now time.Time) (*ticket, error) {
 	g := l.group
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	g.sync()
-	if (len(l.tried) > 0 || len(g.members) == 0) && !g.has(l.tried) && l.home(time.Now()) == nil {
+	if (len(l.tried) > 0 || len(g.members) == 0) && !g.has(l.tried) && l.home(now) == nil {
 		if len(g.members) == 0 && len(g.all) > 0 {
 			return nil, errDown
 		}
 		return nil, errNowhere // the others have left meanwhile
 	}
-	if g.Circuit != nil && l.broken(time.Now()) {
+	if g.Circuit != nil && l.broken(now) {
 		return nil, errOpen
 	}
-	if !g.crowded(l.tried) && l.take() {
+	if !g.crowded(l.tried) && l.take(now) {
 		return nil, nil
 	}
 	tk := l.enter()
@@ -304,12 +304,12 @@ func (l *Lease) release(k kept, limit time.Duration) {
 	g.pool.mu.Lock()
 	m.active--
 	l.letGo(m.peer)
-	l.ended = time.Now()
+	l.ended = clock()
 	l.count()
 	report := l.judge(l.ended)
 	switch {
 	case k.stream == nil:
-	case g.MaxIdle == 0 || m.gone || g.pool.states.state(m) == down || !g.again(k.record, limit):
+	case g.MaxIdle == 0 || m.gone || g.pool.states.state(m) == down || !g.again(k.record, limit, l.ended):
 		k.close() // before another request has its slot
 	default:
 		m.keep(k)
@@ -328,8 +328,8 @@ func (l *Lease) release(k kept, limit time.Duration) {
 }
 
 // again reports whether a connection may serve another request, and until when it may wait for it.
-func (g *Group) again(k *record, limit time.Duration) bool {
-	k.since = time.Now()
+func (g *Group) again(k *record, limit time.Duration, now time.Time) bool {
+	k.since = now
 	k.until = k.since.Add(g.IdleTimeout)
 	if limit > 0 {
 		k.until = earlier(k.until, k.since.Add(limit))
@@ -348,7 +348,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // take takes a slot for the request, if there is one.
-func (l *Lease) take() bool {
+func (l *Lease) take(now time.Time) bool {
 	g, m := l.group, l.choose()
 	if m == nil {
 		return false
@@ -371,7 +371,6 @@ func (l *Lease) take() bool {
 		m.active+len(m.idle) >= g.MaxConns {
 		m.closeOldest() // it has the slot that the request wants
 	}
-	now := time.Now()
 	l.outcome, l.taken, l.connecting, l.reached = unknown, now, 0, false
 	l.tries++
 	if g.Circuit != nil {

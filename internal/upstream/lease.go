@@ -113,25 +113,29 @@ func (g *Group) Lease() Lease { return Lease{group: g} }
 // which. loop.ErrClientGone and loop.ErrCanceled end the wait; see Busy for the other errors.
 func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool, err error) {
 	l.loop, l.client, l.want = t.Loop(), loop.ClientOf(t), want
-	now := time.Now()
+	now := clock()
 	if l.began.IsZero() {
 		l.began = now
 	}
-	until := l.queueUntil(now)
+	waits := now // a wait for a slot is as good as begun
 	rest := l.limit()
 	if l.group.named {
 		if err := l.group.find(t, rest/2, false); err != nil {
 			return nil, false, err
 		}
 		rest -= time.Since(now)
+		now = clock()
 	}
 	for again := false; ; {
-		if err := l.pause(t); err != nil {
-			return nil, false, err
+		if l.paused < l.rounds {
+			if err := l.pause(t); err != nil {
+				return nil, false, err
+			}
+			now = clock()
 		}
-		tk, err := l.acquire()
+		tk, err := l.acquire(now)
 		if tk != nil {
-			err = tk.await(t, until)
+			err = tk.await(t, l.queueUntil(waits))
 		}
 		if err != nil {
 			return nil, false, err
@@ -205,9 +209,10 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 				return nil, false, err
 			}
 			rest, again = l.limit(), false
-			until = l.queueUntil(time.Now())
+			waits = clock()
 		}
 		l.Release()
+		now = clock()
 	}
 }
 
@@ -318,7 +323,7 @@ func (l *Lease) more() bool {
 }
 
 // Spoke notes that the upstream's answer begins. There must be a slot.
-func (l *Lease) Spoke() { l.spoke = time.Now() }
+func (l *Lease) Spoke() { l.spoke = clock() }
 
 // Works notes that the upstream does. There must be a slot.
 func (l *Lease) Works() {

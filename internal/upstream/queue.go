@@ -263,7 +263,7 @@ func (p *peer) serve() {
 		k.passed = false
 	}
 	for k, e := p.next(); k != nil; k, e = p.next() {
-		if tk := e.Value; tk.lease.take() {
+		if tk := e.Value; tk.lease.take(clock()) {
 			tk.served()
 			tk.promise.Resolve(struct{}{})
 		} else {

@@ -38,9 +38,6 @@ const (
 
 // pause waits on t before a round.
 func (l *Lease) pause(t *loop.Thread) error {
-	if l.rounds == l.paused {
-		return nil
-	}
 	l.paused = l.rounds
 	d := mostPause
 	if l.rounds < 6 {

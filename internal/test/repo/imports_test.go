@@ -72,6 +72,8 @@ var allowed = map[string][]string{
 	"handlers/compress":         {"handlers", "internal/compression"},
 	"handlers/errorpages":       {"conn", "handlers", "handlers/servefiles", "internal/ascii", "internal/confpath", "internal/http1"},
 	"handlers/proxy":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/ascii", "internal/http1", "internal/httpclient", "internal/placeholder", "internal/relay", "internal/template", "internal/upstream", "internal/tunnel"},
+	"handlers/uwsgi":            {"conn", "handlers", "internal/cgi", "internal/gateway", "internal/upstream"},
+	"handlers/scgi":             {"conn", "handlers", "internal/cgi", "internal/gateway", "internal/upstream"},
 	"handlers/servefiles":       {"conn", "coro", "loop", "stream", "handlers", "internal/around", "internal/ascii", "internal/byteranges", "internal/mediatype", "internal/coding", "internal/compression", "internal/confpath", "internal/fair", "internal/http1", "internal/names", "internal/sysio"},
 	"fastcgi":                   {"conn", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/wire", "internal/around", "internal/cgi", "internal/gateway", "internal/http1", "internal/names", "internal/relay", "internal/sysio", "internal/upstream"},
 	"fastcgi/internal/wire":     {"internal/cgi"},

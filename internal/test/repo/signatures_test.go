@@ -70,11 +70,12 @@ func TestSignaturesNameNoInternalType(t *testing.T) {
 
 // still are the declarations that name one all the same:
 //
-//   - Settings embeds what fastcgi and proxy share, and proxy's has the keys of TLS with an upstream.
+//   - Settings embeds what the modules with upstreams share, and proxy's has the keys of TLS with an upstream.
 //     The fields are promoted, so that a program can set each without the type's name; two copies of
 //     thirty keys would have to be kept alike.
 var still = []string{
 	"fastcgi.Settings.Settings", "handlers/proxy.Settings.Settings", "handlers/proxy.Settings.TLS",
+	"handlers/scgi.Settings.Settings", "handlers/uwsgi.Settings.Settings",
 }
 
 // declared calls visit for the types in the exported declaration of o, with their names there.

@@ -1,0 +1,61 @@
+// Package scgi is the module `scgi`. It passes requests on to an application by SCGI.
+//
+//	[[site.route]]
+//	prefix = "/"
+//	module = "scgi"
+//	address = "127.0.0.1:4000"
+//
+// A netstring has the variables of CGI, and the body follows as it is; the answer ends with the
+// connection. internal/gateway does all else.
+package scgi
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/cgi"
+	"github.com/lwango/lwango/internal/gateway"
+	"github.com/lwango/lwango/internal/upstream"
+)
+
+// Settings are the module's keys.
+type Settings struct {
+	Address []string `toml:"address"`
+
+	gateway.Settings `toml:",inline"`
+}
+
+// Defaults are the settings of a route that gives only address.
+var Defaults = Settings{Settings: gateway.Defaults}
+
+// Descriptors implements handlers.DescriptorHolder, for checks.
+func (s Settings) Descriptors() int { return s.CheckDescriptors(s.Address) }
+
+// Register puts the module into r. All routes that are ever built from r share one pool of upstreams:
+// connections to one address are counted together.
+func Register(r *handlers.Registry) {
+	p := new(upstream.Pool)
+	handlers.RegisterModule(r, "scgi", Defaults, func(s Settings, env handlers.Env) (conn.Handler, error) {
+		if _, ok := s.Params["SCGI"]; ok {
+			return nil, handlers.BadKey("params", "SCGI is always 1")
+		}
+		return gateway.Plain("scgi", framing, s.Settings, upstream.Settings{Addresses: s.Address},
+			errors.New(`missing: where the application listens, such as "127.0.0.1:4000"`), env, p)
+	})
+}
+
+// framing is a netstring: the length of the variables in decimal, a colon, the variables, and a comma.
+var framing = gateway.Framing{Format: cgi.SCGI, Room: room, Seal: seal}
+
+// room is for a length and the colon.
+const room = len("2147483647:")
+
+func seal(b []byte, from int) []byte {
+	var tmp [room]byte
+	length := append(strconv.AppendInt(tmp[:0], int64(len(b)-from), 10), ':')
+	begin := from - len(length)
+	copy(b[begin:], length)
+	return append(b[begin:], ',')
+}

@@ -1,0 +1,199 @@
+package gateway_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/gateway"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// TestNoAnswer: an application that says nothing is given up in time.
+func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p protocol) {
+		done := make(chan bool)
+		defer close(done)
+		s := serve(t, p, "/", []string{application(t, p, "tcp", func(*request) { <-done })},
+			func(s *gateway.Settings) { s.ReadTimeout = 20 * time.Millisecond })
+		if g := s.ask("POST /", nil, "x"); g.status != 504 {
+			t.Errorf("%+v", g)
+		}
+	})
+}
+
+// TestOthers: another address is asked where one refuses, or closes the connection in silence, unless
+// the request may have been acted on.
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p protocol) {
+		ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+		nobody := ln.Addr().String()
+		ln.Close()
+		good := application(t, p, "unix", func(r *request) { r.reply("Status: 200\r\n\r\n" + r.body()) })
+		s := serve(t, p, "/", []string{nobody, good}, func(s *gateway.Settings) { s.MaxFails = -1 })
+		for range 4 {
+			s.ask("POST /", nil, "hello").check(t, "refused", 200, "", "hello")
+		}
+		var silent atomic.Int32
+		s = serve(t, p, "/", []string{application(t, p, "unix", func(r *request) {
+			r.body()
+			silent.Add(1)
+		}), good + " backup"}, func(s *gateway.Settings) { s.MaxFails = -1 })
+		s.ask("GET /", nil, "").check(t, "GET", 200, "", "")
+		if g := s.ask("POST /", nil, "hello"); g.status != 502 || silent.Load() != 2 {
+			t.Errorf("POST: %+v, asked %d times", g, silent.Load())
+		}
+		s = serve(t, p, "/", []string{nobody}, nil)
+		if g := s.ask("GET /", nil, ""); g.status != 502 {
+			t.Errorf("nobody: %+v", g)
+		}
+	})
+}
+
+// TestLargeBodies moves 8 MiB both ways, of which neither side takes all before it gives some.
+func TestLargeBodies(t *testing.T) {
+	for _, network := range []string{"unix", "tcp"} {
+		t.Run(network, func(t *testing.T) {
+			each(t, func(t *testing.T, p protocol) {
+				body := string(modes.Noise(8 << 20))
+				for _, buffering := range []bool{true, false} {
+					s := serve(t, p, "/", []string{application(t, p, network, func(r *request) {
+						r.reply("HTTP/1.1 200 OK\r\nContent-Length: " + r.get("CONTENT_LENGTH") + "\r\n\r\n")
+						_, _ = io.Copy(r.Conn, io.LimitReader(r.r, 8<<20))
+					})}, func(s *gateway.Settings) { s.RequestBuffering = buffering })
+					if g := s.ask("POST /", nil, body); g.err != nil || g.status != 200 || g.body != body {
+						t.Errorf("buffering %v: %d, %d bytes, %v", buffering, g.status, len(g.body), g.err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestStreams: what an application has said goes out when it pauses.
+func TestStreams(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p protocol) {
+		next := make(chan bool)
+		s := serve(t, p, "/", []string{application(t, p, "unix", func(r *request) {
+			r.reply("Content-Type: text/event-stream\r\n\r\n")
+			for range 3 {
+				r.reply("data: x\n\n")
+				<-next
+			}
+		})}, nil)
+		c := s.Dial()
+		c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		for range 3 {
+			for text := ""; !strings.Contains(text, "data: x\n"); {
+				text += must.Get(c.R.ReadString('\n'))(t)
+			}
+			next <- true
+		}
+	})
+}
+
+// TestClientLeaves: the application's connection is closed with the client's.
+func TestClientLeaves(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p protocol) {
+		asked, left := make(chan bool), make(chan error)
+		s := serve(t, p, "/", []string{application(t, p, "tcp", func(r *request) {
+			asked <- true
+			_, err := r.r.ReadByte()
+			left <- err
+		})}, nil)
+		c := s.Dial()
+		c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		<-asked
+		c.Close()
+		if err := <-left; err == nil {
+			t.Error("a byte has come")
+		}
+	})
+}
+
+// TestEarlyAnswer: an application that answers before it has read the body is heard.
+func TestEarlyAnswer(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p protocol) {
+		s := serve(t, p, "/", []string{application(t, p, "unix", func(r *request) {
+			r.reply("HTTP/1.1 413 No\r\nContent-Length: 3\r\n\r\nbig")
+			_, _ = io.Copy(io.Discard, r.r)
+		})}, nil)
+		s.ask("POST /", nil, strings.Repeat("x", 1<<20)).check(t, "413", 413, "", "big")
+	})
+}
+
+// inBackground is a server that has goroutines for checks, until the test ends.
+type inBackground struct {
+	around.None
+	run func(func(context.Context))
+}
+
+func (b inBackground) Background(f func(context.Context)) { b.run(f) }
+
+func background(t *testing.T) handlers.Server {
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	return inBackground{run: func(f func(context.Context)) { running.Go(func() { f(ctx) }) }}
+}
+
+// TestHealth: checks ask the application, with the parameters of the route.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p protocol) {
+		asked := make(chan string, 1)
+		address := application(t, p, "unix", func(r *request) {
+			select {
+			case asked <- r.get("REQUEST_METHOD") + " " + r.get("SCRIPT_NAME") + "|" + r.get("PATH_INFO") + "?" +
+				r.get("QUERY_STRING") + " " + r.get("HTTP_HOST") + " " + r.get("APP"):
+			default:
+			}
+			r.reply("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nup")
+		})
+		env := handlers.Env{Prefix: "/app", Server: background(t)}
+		_, err := build(p, env, []string{address, address + "x"}, func(s *gateway.Settings) {
+			s.Params = map[string]string{"APP": "mine"}
+			s.Health.Path, s.Health.Body, s.Health.Interval = "/app/up?x", "up", 100*time.Millisecond
+		})
+		must.Do(t, err)
+		select {
+		case got := <-asked:
+			if want := "GET /app|/up?x localhost mine"; got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		case <-time.After(wait.Patience):
+			t.Error("no check")
+		}
+	})
+}
+
+// TestAccel: a file takes the place of the application's body.
+func TestAccel(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p protocol) {
+		dir := t.TempDir()
+		must.Do(t, os.WriteFile(dir+"/a.txt", []byte("of the file"), 0o644))
+		s := serve(t, p, "/", []string{application(t, p, "unix", func(r *request) {
+			r.reply("Status: 200\r\nX-Accel-Redirect: /a.txt\r\nContent-Type: text/x\r\n\r\nbody")
+		})}, func(s *gateway.Settings) { s.AccelRoot = dir })
+		s.ask("GET /", nil, "").check(t, "file", 200, "Content-Type: text/x\nX-Accel-Redirect: -", "of the file")
+	})
+}
