@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -22,11 +23,12 @@ import (
 // compressing serves h behind a cache and, further out, compression.
 func compressing(t *testing.T, m modes.Mode, h conn.Handler) *cached {
 	t.Helper()
-	policy := must.Get(compress.Defaults.Policy())(t)
+	d := compress.Defaults
+	policy := must.Get(compression.Policy(d.Encodings, *d.MinSize, d.Types, *d.Level))(t)
 	c := &cached{store: open(t)}
 	env := handlers.Env{Server: around.In(around.Site{Compression: policy})}
 	layer := must.Get(cache.New(c.store, cache.Settings{}, env))(t)
-	c.Server = module.Start(t, m, "/", compress.Middleware(policy)(layer(h)))
+	c.Server = module.Start(t, m, "/", compression.Middleware(policy)(layer(h)))
 	return c
 }
 

@@ -65,8 +65,8 @@ func (f *fill) send(req *conn.Request) {
 	extra := capability
 	if f.old != nil {
 		k := keptOf(f.old)
-		if k.etag != "" {
-			extra = append(extra[:len(extra):len(extra)], conn.Field{Name: "If-None-Match", Value: k.etag})
+		if k.etag.n > 0 {
+			extra = append(extra[:len(extra):len(extra)], conn.Field{Name: "If-None-Match", Value: k.etag.of(k.text)})
 		}
 		if k.modified != 0 {
 			extra = append(extra[:len(extra):len(extra)], conn.Field{Name: "If-Modified-Since",
@@ -122,18 +122,16 @@ func (f *fill) Head(h *conn.SentHead) {
 		}
 	}
 	f.kept = k
+	fields := f.fields
 	if k.shared {
-		k.keep(f.fields, &answer, now)
-		k.vary = answer.Vary
-		k.variant = string(k.vary.AppendKey(nil, f.req.Layer()))
+		fields = keep(fields, &answer, now)
+		k.variant = variantOf(answer.Vary, f.req.Layer())
 		f.l.store.passes.remove(f.mark)
 	} else {
 		f.to.Keep(false)
-		k.fields = f.fields
-		k.look()
 		f.pass(h.Status, now)
 	}
-	f.to.Start(k.head(tags), h.Length)
+	f.to.Start(k.head(fields, tags), h.Length)
 }
 
 // pass notes that requests for the key need not wait for each other.
@@ -152,15 +150,15 @@ func (f *fill) pass(status int, now time.Time) {
 func (f *fill) validated(h *conn.SentHead, now time.Time) {
 	old := keptOf(f.old)
 	said := rfc9111.ReadResponse(h.Status, all(h.Fields))
-	if !said.Validates(old.etag, old.modified) {
+	if !said.Validates(old.etag.of(old.text), old.modified) {
 		f.at.Remove(f.old) // its origin has another one
 		f.stop(cachestore.ErrAgain)
 		return
 	}
-	k := &kept{status: old.status, reason: old.reason, relayed: old.relayed, vary: old.vary,
+	k := &kept{status: old.status, reason: old.reason, relayed: old.relayed,
 		variant: old.variant, shared: true}
 	var fields []conn.Field
-	for _, field := range old.fields {
+	for _, field := range old.list() {
 		replaced := slices.ContainsFunc(h.Fields, func(n conn.Field) bool {
 			return ascii.EqualFold(n.Name, field.Name) && said.Updates(n.Name)
 		})
@@ -182,8 +180,8 @@ func (f *fill) validated(h *conn.SentHead, now time.Time) {
 		f.stop(cachestore.ErrAgain)
 		return
 	}
-	k.keep(fields, &merged, now)
-	f.to.Freshen(f.old, k.head(f.old.Head().Tags))
+	fields = keep(fields, &merged, now)
+	f.to.Freshen(f.old, k.head(fields, f.old.Head().Tags))
 	f.over(cachestore.ErrAgain)
 }
 
@@ -301,19 +299,19 @@ func addTags(tags, list, between string) string {
 	return tags
 }
 
-// keep takes the fields that are kept, and a date if there is none.
-func (k *kept) keep(fields []conn.Field, answer *rfc9111.Response, now time.Time) {
-	k.fields = make([]conn.Field, 0, len(fields)+1)
+// keep returns the fields that are kept, and a date if there is none.
+func keep(fields []conn.Field, answer *rfc9111.Response, now time.Time) []conn.Field {
+	kept := make([]conn.Field, 0, len(fields)+1)
 	for _, f := range fields {
 		if answer.Keeps(f.Name) {
-			k.fields = append(k.fields, f)
+			kept = append(kept, f)
 		}
 	}
 	if answer.Date == 0 {
-		k.fields = slices.DeleteFunc(k.fields, func(f conn.Field) bool { return ascii.EqualFold(f.Name, "Date") })
-		k.fields = append(k.fields, conn.Field{Name: "Date", Value: string(http1.AppendDate(nil, now))})
+		kept = slices.DeleteFunc(kept, func(f conn.Field) bool { return ascii.EqualFold(f.Name, "Date") })
+		kept = append(kept, conn.Field{Name: "Date", Value: string(http1.AppendDate(nil, now))})
 	}
-	k.look()
+	return kept
 }
 
 func keptOf(o *cachestore.Object) *kept { return o.Head().Parsed.(*kept) }

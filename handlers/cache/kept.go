@@ -15,17 +15,18 @@ import (
 	"github.com/lwango/lwango/internal/rfc9111"
 )
 
-// kept is the head of an answer, as the store's heads have it in Parsed.
+// kept is the head of an answer, as the store's heads have it in Parsed. There is one for each answer
+// in memory, so it is small: the fields are taken out of the text when they are needed.
 type kept struct {
 	status  int
 	reason  string
-	fields  []conn.Field
+	text    string // the fields, each as "name: value\r\n"
+	fields  int    // how many those are
+	variant string // what Vary names, a line end, and the values that the request had; or empty
 	fresh   rfc9111.Freshness
-	vary    rfc9111.Vary
-	variant string // vary's values in the request that was answered
 
-	contentType string
-	etag        string
+	contentType part // of text, as is etag; an empty one: there is none
+	etag        part
 	modified    int64 // Unix seconds; 0: unknown
 	date        int64 // likewise, of Date
 
@@ -37,6 +38,11 @@ type kept struct {
 
 	aged atomic.Pointer[aged]
 }
+
+// part is a part of a text.
+type part struct{ at, n uint32 }
+
+func (p part) of(text string) string { return text[p.at:][:p.n] }
 
 // aged is what a kept answer has in its fields for one second.
 type aged struct {
@@ -60,47 +66,47 @@ func (k *kept) texts(now time.Time) *aged {
 	return a
 }
 
-// head makes the store's head.
-func (k *kept) head(tags string) cachestore.Head {
+// head makes the store's head of these fields.
+func (k *kept) head(fields []conn.Field, tags string) cachestore.Head {
 	var text strings.Builder
 	n := 0
-	for _, f := range k.fields {
+	for _, f := range fields {
 		n += len(f.Name) + len(": \r\n") + len(f.Value)
 	}
 	text.Grow(n)
-	for _, f := range k.fields {
+	for _, f := range fields {
 		text.WriteString(f.Name)
 		text.WriteString(": ")
 		text.WriteString(f.Value)
 		text.WriteString("\r\n")
 	}
-	h := cachestore.Head{Status: k.status, Fields: text.String(), Tags: tags, Note: k.note(), Parsed: k}
-	if k.vary != "" {
-		h.Vary = string(k.vary) + "\n" + k.variant
+	k.look(text.String())
+	if k.reason == http.StatusText(k.status) {
+		k.reason = "" // that is the usual one
+	} else {
+		k.reason = strings.Clone(k.reason)
 	}
-	// One copy of each text, and nothing that it was cut from.
-	k.fields = splitFields(h.Fields, k.fields)
-	k.splitVary(h.Vary)
-	k.reason = strings.Clone(k.reason)
-	k.look()
-	return h
+	return cachestore.Head{Status: k.status, Fields: k.text, Vary: k.variant, Tags: tags, Parsed: k}
 }
 
-func (k *kept) splitVary(text string) {
-	vary, variant, _ := strings.Cut(text, "\n")
-	k.vary, k.variant = rfc9111.Vary(vary), variant
+// cutField cuts the first field off a text. What has not the form of one ends the text.
+func cutField(text string) (name, value, rest string) {
+	n, end := strings.IndexByte(text, ':'), strings.IndexByte(text, '\r')
+	if n < 0 || end < n+2 || end+2 > len(text) {
+		return "", "", ""
+	}
+	return text[:n], text[n+2 : end], text[end+2:]
 }
 
-// splitFields appends the fields of text to into[:0].
-func splitFields(text string, into []conn.Field) []conn.Field {
-	into = into[:0]
-	for len(text) > 0 {
-		line, rest, _ := strings.Cut(text, "\r\n")
-		name, value, _ := strings.Cut(line, ": ")
-		into = append(into, conn.Field{Name: name, Value: value})
-		text = rest
+// list returns the fields.
+func (k *kept) list() []conn.Field {
+	all := make([]conn.Field, 0, k.fields)
+	for text := k.text; text != ""; {
+		var f conn.Field
+		f.Name, f.Value, text = cutField(text)
+		all = append(all, f)
 	}
-	return into
+	return all
 }
 
 const (
@@ -109,8 +115,8 @@ const (
 	noteStrict
 )
 
-// note writes down what the fields do not tell.
-func (k *kept) note() string {
+// Note writes down what the fields do not tell, for a head that goes to disk.
+func (k *kept) Note() string {
 	flags := byte(0)
 	for bit, is := range map[byte]bool{noteRelayed: k.relayed, noteValidate: k.fresh.Validate,
 		noteStrict: k.fresh.Strict} {
@@ -129,9 +135,8 @@ func (k *kept) note() string {
 
 // parse makes Parsed of a head that the store has read.
 func parse(h *cachestore.Head) {
-	k := &kept{status: h.Status, fields: splitFields(h.Fields, nil), shared: true}
-	k.splitVary(h.Vary)
-	k.look()
+	k := &kept{status: h.Status, variant: h.Vary, shared: true}
+	k.look(h.Fields)
 	k.fresh.Validate = true // if the note says nothing
 	note := []byte(h.Note)
 	if len(note) > 0 {
@@ -156,45 +161,60 @@ func parse(h *cachestore.Head) {
 	h.Parsed = k
 }
 
-// look looks for the fields that decide something.
-func (k *kept) look() {
-	for _, f := range k.fields {
-		switch len(f.Name) {
+// look takes over the text of the fields, and looks for those that decide something.
+func (k *kept) look(text string) {
+	k.text = text
+	for text != "" {
+		var name, value string
+		at := len(k.text) - len(text)
+		name, value, text = cutField(text)
+		where := part{uint32(at + len(name) + len(": ")), uint32(len(value))}
+		k.fields++
+		switch len(name) {
 		case len("ETag"): // and Date
 			switch {
-			case ascii.EqualFold(f.Name, "ETag") && http1.ValidETag(f.Value):
-				k.etag = f.Value
-			case ascii.EqualFold(f.Name, "Date"):
-				if t, err := http1.ParseDate(f.Value); err == nil {
+			case ascii.EqualFold(name, "ETag") && http1.ValidETag(value):
+				k.etag = where
+			case ascii.EqualFold(name, "Date"):
+				if t, err := http1.ParseDate(value); err == nil {
 					k.date = t.Unix()
 				}
 			}
 		case len("Content-Type"):
-			if ascii.EqualFold(f.Name, "Content-Type") {
-				k.contentType = f.Value
+			if ascii.EqualFold(name, "Content-Type") {
+				k.contentType = where
 			}
-		case len("Last-Modified"):
+		case len("Last-Modified"): // and Cache-Control
 			switch {
-			case ascii.EqualFold(f.Name, "Last-Modified"):
-				if t, err := http1.ParseDate(f.Value); err == nil {
+			case ascii.EqualFold(name, "Last-Modified"):
+				if t, err := http1.ParseDate(value); err == nil {
 					k.modified = t.Unix()
 				}
-			case ascii.EqualFold(f.Name, "Cache-Control"):
-				k.asItIs = k.asItIs || ascii.HasToken(f.Value, "no-transform")
+			case ascii.EqualFold(name, "Cache-Control"):
+				k.asItIs = k.asItIs || ascii.HasToken(value, "no-transform")
 			}
 		case len("Content-Encoding"):
-			k.asItIs = k.asItIs || ascii.EqualFold(f.Name, "Content-Encoding")
+			k.asItIs = k.asItIs || ascii.EqualFold(name, "Content-Encoding")
 		}
 	}
 }
 
+// variantOf is the text of a variant.
+func variantOf(vary rfc9111.Vary, req conn.RequestLayer) string {
+	if vary == "" {
+		return ""
+	}
+	return string(vary.AppendKey([]byte(string(vary)+"\n"), req))
+}
+
 // fits reports whether the answer is the variant that a request gets (RFC 9111 section 4.1).
 func (k *kept) fits(req conn.RequestLayer) bool {
-	if k.vary == "" {
+	if k.variant == "" {
 		return true
 	}
+	vary, values, _ := strings.Cut(k.variant, "\n")
 	var space [256]byte
-	return string(k.vary.AppendKey(space[:0], req)) == k.variant
+	return string(rfc9111.Vary(vary).AppendKey(space[:0], req)) == values
 }
 
 // page reports whether the server makes a page of the answer: an error of a handler, without one.

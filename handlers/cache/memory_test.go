@@ -1,6 +1,9 @@
 package cache_test
 
 import (
+	"fmt"
+	"io"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -9,6 +12,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 )
 
@@ -43,5 +47,51 @@ func TestForgotten(t *testing.T) {
 	}
 	if grown := heap() - first; grown > 5<<20 {
 		t.Errorf("%d bytes for 200 answers that were replaced", grown)
+	}
+}
+
+// TestKeptSize: an answer that has 1 KiB with its header takes 1.6 KiB at most, and what is counted is
+// what it takes.
+func TestKeptSize(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector has memory of its own")
+	}
+	const header = len("Cache-Control: public, max-age=1000\r\nETag: \"0123456789abcdef\"\r\n" +
+		"Last-Modified: Fri, 27 Nov 2026 12:00:00 GMT\r\nContent-Type: text/plain; charset=utf-8\r\n" +
+		"Date: Fri, 27 Nov 2026 12:00:00 GMT\r\n")
+	body := strings.Repeat("b", 1024-header)
+	s := start(t, modes.Direct, cache.Settings{}, func(_ *conn.Request, w *conn.Response) int {
+		w.Header().Set("Cache-Control", "public, max-age=1000")
+		w.Header().Set("ETag", `"0123456789abcdef"`)
+		w.Header().Set("Last-Modified", "Fri, 27 Nov 2026 12:00:00 GMT")
+		return w.Text(200, body)
+	})
+	const n = 2000
+	ask := func(i int) string {
+		var b strings.Builder
+		for range n {
+			fmt.Fprintf(&b, "GET /some/path/%06d HTTP/1.1\r\nHost: www.example.org\r\n\r\n", i)
+			i++
+		}
+		return b.String()
+	}
+	c := s.Dial()
+	round := func(i int) {
+		go func() { _, _ = c.Write([]byte(ask(i))) }()
+		for range n {
+			resp := must.Get(http.ReadResponse(c.R, nil))(t)
+			_, _ = io.Copy(io.Discard, resp.Body)
+		}
+	}
+	round(0)
+	before, counted := heap(), s.stats().MemoryBytes
+	round(n)
+	used, counted := (heap()-before)/n, (s.stats().MemoryBytes-counted)/n
+	t.Logf("%d bytes each, %d counted", used, counted)
+	if used > 1638 {
+		t.Errorf("%d bytes each", used)
+	}
+	if used > counted {
+		t.Errorf("%d bytes each, %d are counted", used, counted)
 	}
 }

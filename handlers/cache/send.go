@@ -34,9 +34,11 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 	req.Layer().SetCache(use)
 	t := k.texts(now)
 	h := resp.Header()
-	h.Grow(len(k.fields) + 2)
-	for i := range k.fields {
-		h.Add(k.fields[i].Name, k.fields[i].Value)
+	h.Grow(k.fields + 2)
+	for text := k.text; text != ""; {
+		var name, value string
+		name, value, text = cutField(text)
+		h.Add(name, value)
 	}
 	h.Add("Age", t.age)
 	h.Add("Cache-Status", t.status)
@@ -82,7 +84,7 @@ func (l *layer) choose(req *conn.Request, resp *conn.Response, k *kept, size int
 		return http.StatusOK, part
 	}
 	h := req.Header()
-	v := http1.Validators{ETag: k.etag, Modified: k.modified, Dated: k.modified != 0}
+	v := http1.Validators{ETag: k.etag.of(k.text), Modified: k.modified, Dated: k.modified != 0}
 	if none || since {
 		state := v
 		if !v.Dated { // it was changed before its Date (RFC 9111 section 4.3.2)
@@ -127,7 +129,7 @@ func (l *layer) parts(req *conn.Request, resp *conn.Response, k *kept, body []by
 	if err != nil {
 		return // choose has parsed it
 	}
-	b, boundary, length := byteranges.New(bytes.NewReader(body), ranges, k.contentType, int64(len(body)))
+	b, boundary, length := byteranges.New(bytes.NewReader(body), ranges, k.contentType.of(k.text), int64(len(body)))
 	resp.Header().Set("Content-Type", "multipart/byteranges; boundary="+boundary)
 	resp.SetBodyReader(b, length)
 }
@@ -136,10 +138,10 @@ func (l *layer) parts(req *conn.Request, resp *conn.Response, k *kept, body []by
 // is not, this answer is encoded while it is sent, and the coded form is made beside it, once.
 func (l *layer) coded(req *conn.Request, resp *conn.Response, o *cachestore.Object, k *kept, body []byte) {
 	p := l.coding
-	if p == nil || k.asItIs || !p.Worth(int64(len(body)), k.contentType) {
+	if p == nil || k.asItIs || !p.Worth(int64(len(body)), k.contentType.of(k.text)) {
 		return
 	}
-	c := compression.Choose(req, p.Order, k.contentType)
+	c := compression.Choose(req, p.Order, k.contentType.of(k.text))
 	if c == coding.Identity {
 		return
 	}
@@ -186,8 +188,10 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	f *fill) int {
 	s := rfc9111.CacheStatus{Cache: cacheName, Forward: q.why, Stored: k.shared, Collapsed: f == nil}
 	use := conn.CacheCollapsed
-	fields := k.fields
-	if f != nil {
+	var fields []conn.Field
+	if f == nil {
+		fields = k.list()
+	} else {
 		fields = f.fields
 		use = conn.CacheMiss
 		if q.old != nil {
