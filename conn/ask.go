@@ -51,7 +51,7 @@ func (r RequestLayer) Consult(path, query string, most int, h Handler) (
 ) {
 	x := r.x
 	switch {
-	case x.asks != nil && !x.asks.copies:
+	case x.asks != nil:
 		return 0, header, nil, ErrAsks
 	case x.resp.phase != open:
 		return 0, header, nil, cmp.Or(refusals[x.resp.phase], ErrComplete)
@@ -64,16 +64,6 @@ func (r RequestLayer) Consult(path, query string, most int, h Handler) (
 	y.req.alter(r.Request, path, query, ofThisAlone)
 	y.req.x, y.req.head.Method = y, http1.GET
 	y.req.body.none(y)
-	status, err = a.run(t, h)
-	if err != nil {
-		return 0, header, nil, err
-	}
-	return status, y.resp.header, a.body, nil
-}
-
-// run lets h answer on t, and returns the status of the answer.
-func (a *asking) run(t *loop.Thread, h Handler) (status int, err error) {
-	y := &a.x
 	y.resp.begin(y)
 	mark, waiting := t.Mark(), t.KeepWaiting(true)
 	defer func() { // also if h panics, or its thread is killed
@@ -87,7 +77,7 @@ func (a *asking) run(t *loop.Thread, h Handler) (status int, err error) {
 		status = h(&y.req, &y.resp)
 		err := t.Join() // before the deferred calls, which may start threads, too
 		y.settle()
-		if err == nil && a.most > 0 {
+		if err == nil && most > 0 {
 			status = a.complete(status)
 		}
 		t.RunDeferred(mark)
@@ -96,31 +86,29 @@ func (a *asking) run(t *loop.Thread, h Handler) (status int, err error) {
 	w := &y.resp
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, header, nil, err
 	case w.phase == aborted:
-		return 0, errAborted
+		return 0, header, nil, errAborted
 	case w.header.firstBad() != nil:
-		return 0, ErrBadField
+		return 0, header, nil, ErrBadField
 	}
 	if w.HeadSent() {
 		status = w.status
 	}
 	if status = cmp.Or(status, w.early); status == 0 && t.Gone() { // it may have given up
-		return 0, loop.ErrClientGone
+		return 0, header, nil, loop.ErrClientGone
 	}
-	return cmp.Or(status, 200), nil
+	return cmp.Or(status, 200), w.header, a.body, nil
 }
 
-// asking is the exchange of a handler that is asked, and its carrier. The body of the request is at
-// hand, and nothing is sent. A Duplex waits for the client of the request.
+// asking is the exchange of a handler that is asked, and its carrier. There is no body to read, and
+// nothing is sent. A Duplex waits for the client of the request.
 type asking struct {
 	carrier // of the request
 	x       exchange
 
 	since   time.Time
-	sends   []byte // what is left of the request's body
-	copies  bool   // it is a Copy, whose answer has no limit
-	dropped int64  // bytes of the answer
+	dropped int64 // bytes of the answer
 
 	most   int    // bytes of body; 0: the answer's is dropped
 	body   []byte // of the answer
@@ -179,9 +167,6 @@ func (a *asking) keepFile(f File, off, n int64) error {
 func (a *asking) drop(n int64) error {
 	a.dropped += n
 	a.carrier.spend(0) // let others run meanwhile
-	if a.copies {
-		return a.failed
-	}
 	if a.dropped > askedBody || a.x.req.Thread.Loop().Time().Sub(a.since) > askedTime {
 		return errAsked
 	}
@@ -207,22 +192,9 @@ func (a *asking) abort(err error) error {
 	return err
 }
 
-func (a *asking) readBody(p []byte, _ bool) (n int, err error) {
-	n = copy(p, a.sends)
-	if a.sends = a.sends[n:]; len(a.sends) == 0 {
-		err = io.EOF
-	}
-	return n, err
-}
-
-func (a *asking) awaitBody(bool) error {
-	if !a.arrived() {
-		return io.EOF
-	}
-	return nil
-}
-
-func (a *asking) arrived() bool                            { return len(a.sends) > 0 }
+func (a *asking) readBody([]byte, bool) (int, error)       { return 0, io.EOF }
+func (a *asking) awaitBody(bool) error                     { return io.EOF }
+func (a *asking) arrived() bool                            { return false }
 func (a *asking) readExpired() bool                        { return false }
 func (a *asking) keepTrailer()                             {}
 func (a *asking) trailer(func(name, value []byte))         {}

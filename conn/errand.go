@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -79,6 +80,7 @@ type errand struct {
 	h          Handler
 	sink       Sink
 
+	sends     []byte // what is left of the request's body
 	headed    bool
 	ended     bool  // all of the answer was passed on
 	excess    bool  // the handler has written more, or another length, than it had declared
@@ -93,13 +95,52 @@ const errandTurn = stream.TurnBudget
 
 // Send has h answer what r asks for on a new thread of r's loop, and sink takes the answer. The
 // errand does not end when r does. To h it is a GET with r's target and with r's header, except
-// fields whose names drop names, and what is about a body, conditions, ranges and the connection;
-// extra are added. Its client is the same as r's, but the thread's waits do not end when that
-// leaves. The access log has no line of an errand, and no counter counts it.
+// what is about a body, conditions, ranges and the connection; extra are added. Its client is the
+// same as r's, but the thread's waits do not end when that leaves. The access log has no line of an
+// errand, and no counter counts it.
 //
 // It is called on r's thread. h begins when that thread waits, or has returned.
 func (r RequestLayer) Send(h Handler, sink Sink, extra []Field) Errand {
-	e := &errand{h: h, sink: sink}
+	e := r.errand(ofThisAlone, extra)
+	e.x.req.head.Method = http1.GET
+	return e.begin(r.Thread.Loop(), h, sink)
+}
+
+// Copy is a copy of a request, to be sent on an errand of its own when its body is known.
+type Copy struct{ of *errand }
+
+// notOfACopy are the fields of a request that a copy does not have: it has its body at hand, without
+// trailers, and no connection that could be upgraded.
+var notOfACopy = []string{"Content-Length", "Transfer-Encoding", "Trailer", "Expect", "Upgrade"}
+
+// Copy makes a copy of the request as it is now, with below, a clean path without a slash at its
+// end, in front of its path. The copy is Internal. It needs nothing of the request or its client any
+// more, so both may end before it.
+func (r RequestLayer) Copy(below string) Copy {
+	e := r.errand(func(name string) bool {
+		return slices.ContainsFunc(notOfACopy, func(s string) bool { return ascii.EqualFold(name, s) })
+	}, nil)
+	q := &e.x.req
+	q.internal, q.head.Expect100 = true, false
+	raw := append([]byte(below), r.RawPathView()...)
+	q.aim(append([]byte(below), r.PathView()...), raw, r.RawQuery())
+	return Copy{e}
+}
+
+// Send is RequestLayer.Send for the copy, which gets that body. It is called once, on l, the loop of
+// the request.
+func (c Copy) Send(l *loop.Loop, body []byte, h Handler, sink Sink) Errand {
+	e := c.of
+	if e.sends = body; len(body) > 0 {
+		e.x.req.body = Body{x: &e.x, state: bodyOpen, limit: -1}
+		e.x.req.head.ContentLength = int64(len(body))
+	}
+	return e.begin(l, h, sink)
+}
+
+// errand copies r, without the fields that drop tells and without the body.
+func (r RequestLayer) errand(drop func(name string) bool, extra []Field) *errand {
+	e := new(errand)
 	of := r.x.c
 	e.port, e.state, e.known, e.remote = of.port, headed|named|of.state&secured, true, of.remote
 	e.local = peerOf(r.LocalAddr())
@@ -113,12 +154,18 @@ func (r RequestLayer) Send(h Handler, sink Sink, extra []Field) Errand {
 	e.front = &front{ctx: context.WithoutCancel(r.baseContext()), tls: state}
 	x := &e.x
 	x.c, x.via, x.set, x.protocol, x.errand = &e.connection, e, r.x.set, r.x.protocol, e
-	x.began = r.Thread.Loop().Time()
-	x.req.copyOf(r.Request, extra)
+	x.req.copyOf(r.Request, drop, extra)
 	x.req.x = x
 	x.req.body.none(x)
-	x.resp.begin(x)
-	r.Thread.Loop().Begin(&e.Thread, e)
+	return e
+}
+
+// begin has h answer on a new thread of l.
+func (e *errand) begin(l *loop.Loop, h Handler, sink Sink) Errand {
+	e.h, e.sink = h, sink
+	e.x.began = l.Time()
+	e.x.resp.begin(&e.x)
+	l.Begin(&e.Thread, e)
 	return Errand{e}
 }
 
@@ -126,11 +173,11 @@ func (r RequestLayer) Send(h Handler, sink Sink, extra []Field) Errand {
 // the errand's loop.
 func (r RequestLayer) TookUpstream(e Errand) { r.x.upstream = e.of.upstream }
 
-// copyOf makes r, which is new, a GET for the same as of, which does not need of any more.
-func (r *Request) copyOf(of *Request, extra []Field) {
-	drop := ofThisAlone
+// copyOf makes r, which is new, a request for the same as of, which does not need of any more, with
+// extra in place of the fields that drop tells.
+func (r *Request) copyOf(of *Request, drop func(name string) bool, extra []Field) {
 	r.head = of.head
-	r.head.Method, r.head.ContentLength, r.head.Chunked = http1.GET, -1, false
+	r.head.ContentLength, r.head.Chunked = -1, false
 	size := len(of.raw)
 	for _, f := range extra {
 		size += len(f.Name) + len(f.Value)
@@ -340,23 +387,38 @@ func (e *errand) flush() error {
 	return e.err
 }
 
-func (e *errand) beginDuplex()                       {}
-func (e *errand) endDuplex()                         {}
-func (e *errand) dropDuplex()                        {}
-func (e *errand) held() int                          { return 0 }
-func (e *errand) sendHeld() (int, error)             { return 0, e.err }
-func (e *errand) readBody([]byte, bool) (int, error) { return 0, io.EOF }
-func (e *errand) awaitBody(bool) error               { return io.EOF }
-func (e *errand) arrived() bool                      { return false }
-func (e *errand) readExpired() bool                  { return false }
-func (e *errand) keepTrailer()                       {}
-func (e *errand) trailer(func(name, value []byte))   {}
-func (e *errand) setReadDeadline(time.Time)          {}
-func (e *errand) setWriteDeadline(time.Time)         {}
-func (e *errand) setMinRate(int)                     {}
-func (e *errand) setMaxRate(int64) int64             { return 0 }
-func (e *errand) slim()                              {}
-func (e *errand) upgrade(*plan)                      {}
+// readBody implements carrier.
+func (e *errand) readBody(p []byte, _ bool) (n int, err error) {
+	n = copy(p, e.sends)
+	if e.sends = e.sends[n:]; len(e.sends) == 0 {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// awaitBody implements carrier.
+func (e *errand) awaitBody(bool) error {
+	if !e.arrived() {
+		return io.EOF
+	}
+	return nil
+}
+
+func (e *errand) beginDuplex()                     {}
+func (e *errand) endDuplex()                       {}
+func (e *errand) dropDuplex()                      {}
+func (e *errand) held() int                        { return 0 }
+func (e *errand) sendHeld() (int, error)           { return 0, e.err }
+func (e *errand) arrived() bool                    { return len(e.sends) > 0 }
+func (e *errand) readExpired() bool                { return false }
+func (e *errand) keepTrailer()                     {}
+func (e *errand) trailer(func(name, value []byte)) {}
+func (e *errand) setReadDeadline(time.Time)        {}
+func (e *errand) setWriteDeadline(time.Time)       {}
+func (e *errand) setMinRate(int)                   {}
+func (e *errand) setMaxRate(int64) int64           { return 0 }
+func (e *errand) slim()                            {}
+func (e *errand) upgrade(*plan)                    {}
 
 func (e *errand) hijack() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
 func (e *errand) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }

@@ -151,19 +151,14 @@ func ofBodyOrConnection(name string) bool {
 // alter makes r, which is new, the request for a clean path and a query that a handler gets in place
 // of of: a GET, or still a HEAD, without a body, and without the fields that drop tells.
 func (r *Request) alter(of *Request, path, query string, drop func(name string) bool) {
-	r.derive(of, drop)
+	r.internal = true
+	r.Thread, r.x, r.head = of.Thread, of.x, of.head
 	if r.head.Method != http1.HEAD {
 		r.head.Method = http1.GET
 	}
 	r.head.ContentLength, r.head.Chunked = -1, false
+	r.raw = of.raw
 	r.aim([]byte(path), http1.AppendPath(nil, []byte(path)), query)
-}
-
-// derive makes r, which is new, a request as of, without the fields that drop tells.
-func (r *Request) derive(of *Request, drop func(name string) bool) {
-	r.internal = true
-	r.Thread, r.x, r.head = of.Thread, of.x, of.head
-	r.raw = slices.Clip(of.raw)
 	r.head.Fields = slices.DeleteFunc(slices.Clone(of.head.Fields), func(f http1.Field) bool {
 		return drop(string(f.Name.Of(of.raw)))
 	})
@@ -180,7 +175,7 @@ func (r *Request) derive(of *Request, drop func(name string) bool) {
 	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
 }
 
-// aim gives r, which was derived, a clean path, the same as it stands in a target, and a query.
+// aim gives r, which is new, a clean path, the same as it stands in a target, and a query.
 func (r *Request) aim(path, raw []byte, query string) {
 	r.path = path
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.

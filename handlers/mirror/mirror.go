@@ -8,6 +8,8 @@ package mirror
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -140,15 +142,19 @@ func (m *mirror) copy(req *conn.Request) {
 	req.Defer(c.give)
 }
 
-// job is a copy on its way. Until it is started, it belongs to whatever reads the request's body, and
-// then to its thread.
+// job is a copy on its way, and the sink of its answer. Until it is started, it belongs to whatever
+// reads the request's body, and then to threads of loop.
 type job struct {
 	*mirror
 	loop   *loop.Loop
-	copy   *conn.Copy
+	copy   conn.Copy
 	length int64 // of the body; -1: not known
 	body   []byte
 	over   bool // it was started, or given up
+
+	status int                    // of the answer
+	cut    error                  // why its errand had to end
+	done   loop.Promise[struct{}] // when that has ended
 }
 
 // take takes a piece of the body, or its end.
@@ -184,30 +190,45 @@ func (j *job) drop(why *atomic.Int64) {
 // start has the copy served. Any goroutine that owns the job may call it.
 func (j *job) start() {
 	j.over = true
-	if j.loop.Post(func() { j.loop.Go(j.serve) }) != nil { // the loop has come to its end
+	if j.loop.Post(j.send) != nil { // the loop has come to its end
 		j.drop(&j.counts[failed])
 	}
 }
 
-// serve serves the copy on t, for as long as it may take.
-func (j *job) serve(t *loop.Thread) {
-	defer j.counts[active].Add(-1) // also if the thread is killed
+// send sends the copy, and ends its errand when it has taken too long or the server stops.
+func (j *job) send() {
 	j.counts[requests].Add(1)
-	status, done := 0, false
-	err := t.Scope(func() error {
-		child := t.Go(func(t *loop.Thread) (err error) {
-			status, err = j.copy.Serve(t, j.body, j.routes.Serve)
-			done = true
-			return err
-		})
-		_, err := t.AwaitAny(j.set.Timeout, child.End(), t.Loop().Stopped())
-		t.Cancel() // which is nothing to one that has ended
-		return err
-	})
-	if err != nil || !done || status >= 500 {
-		j.counts[failed].Add(1)
-		if err != nil {
-			j.log.Debug("mirror: no answer to a copy", "to", j.set.To, "error", err)
+	errand := j.copy.Send(j.loop, j.body, j.routes.Serve, j)
+	j.loop.Go(func(t *loop.Thread) {
+		if n, err := t.AwaitAny(j.set.Timeout, &j.done, t.Loop().Stopped()); n != 0 || err != nil {
+			j.cut = cmp.Or(err, errStopped)
+			errand.Leave()
 		}
+	})
+}
+
+// errStopped is why an errand has ended that had to.
+var errStopped = errors.New("mirror: the server stops")
+
+// Inform, Flush and End implement conn.Sink.
+func (j *job) Inform(int, []conn.Field) {}
+func (j *job) Flush()                   {}
+func (j *job) End([]conn.Field, bool)   {}
+
+// Head implements conn.Sink.
+func (j *job) Head(h *conn.SentHead) { j.status = h.Status }
+
+// Write implements conn.Sink: an endless answer ends when its time is over.
+func (j *job) Write(*loop.Thread, []byte) error { return j.cut }
+
+// Over implements conn.Sink.
+func (j *job) Over(err error) {
+	if err = cmp.Or(j.cut, err); err != nil {
+		j.log.Debug("mirror: no answer to a copy", "to", j.set.To, "error", err)
 	}
+	if err != nil || j.status >= 500 {
+		j.counts[failed].Add(1)
+	}
+	j.counts[active].Add(-1)
+	_ = j.done.Resolve(struct{}{})
 }
