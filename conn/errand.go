@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -75,8 +76,8 @@ func (e Errand) Loop() *loop.Loop { return e.of.Thread.Loop() }
 
 // errand is an Errand as the package has it: its thread, exchange and carrier. It is not used again.
 type errand struct {
-	withHeader // what is known of the client; its Thread is the errand's
-	x          exchange
+	withHeader           // what is known of the client; its Thread is the errand's
+	x          *exchange // nil: it is over
 	h          Handler
 	sink       Sink
 
@@ -132,7 +133,7 @@ func (r RequestLayer) Copy(below string) Copy {
 func (c Copy) Send(l *loop.Loop, body []byte, h Handler, sink Sink) Errand {
 	e := c.of
 	if e.sends = body; len(body) > 0 {
-		e.x.req.body = Body{x: &e.x, state: bodyOpen, limit: -1}
+		e.x.req.body = Body{x: e.x, state: bodyOpen, limit: -1}
 		e.x.req.head.ContentLength = int64(len(body))
 	}
 	return e.begin(l, h, sink)
@@ -152,8 +153,10 @@ func (r RequestLayer) errand(drop func(name string) bool, extra []Field) *errand
 		state = r.TLS()
 	}
 	e.front = &front{ctx: context.WithoutCancel(r.baseContext()), tls: state}
-	x := &e.x
+	x := of.port.spareExchange()
+	e.x = x
 	x.c, x.via, x.set, x.protocol, x.errand = &e.connection, e, r.x.set, r.x.protocol, e
+	x.cache = CacheNone
 	x.req.copyOf(r.Request, drop, extra)
 	x.req.x = x
 	x.req.body.none(x)
@@ -164,7 +167,7 @@ func (r RequestLayer) errand(drop func(name string) bool, extra []Field) *errand
 func (e *errand) begin(l *loop.Loop, h Handler, sink Sink) Errand {
 	e.h, e.sink = h, sink
 	e.x.began = l.Time()
-	e.x.resp.begin(&e.x)
+	e.x.resp.begin(e.x)
 	l.Begin(&e.Thread, e)
 	return Errand{e}
 }
@@ -223,7 +226,7 @@ func (r *Request) copyOf(of *Request, drop func(name string) bool, extra []Field
 // Run implements loop.Body.
 func (e *errand) Run(t *loop.Thread) coro.Code {
 	defer e.leave(t) // also when a handler ends its goroutine, or the thread is killed
-	x := &e.x
+	x := e.x
 	x.req.Thread = t
 	mark := t.Mark()
 	status := x.call(e.h)
@@ -240,15 +243,45 @@ func (e *errand) Run(t *loop.Thread) coro.Code {
 // leave ends the use of the exchange.
 func (e *errand) leave(t *loop.Thread) {
 	t.RunDeferred(0)
+	x := e.x
+	e.x = nil
 	if loop.AbandonCalls(t) {
-		e.x.strand()
+		x.strand()
 		return
 	}
-	e.x.end()
+	x.end()
+	e.port.keepExchange(x)
+}
+
+// maxSpare is how many exchanges a port keeps for later errands.
+const maxSpare = 64
+
+// spareExchange returns an exchange for an errand.
+func (p *port) spareExchange() *exchange {
+	if n := len(p.spare); n > 0 && !invariants.Enabled {
+		x := p.spare[n-1]
+		p.spare = p.spare[:n-1]
+		return x
+	}
+	return newExchange()
+}
+
+// keepExchange keeps an exchange that has ended.
+func (p *port) keepExchange(x *exchange) {
+	x.rest()
+	x.errand = nil
+	x.req = Request{header: x.req.header} // it has views of the errand's own bytes
+	if len(p.spare) < maxSpare {
+		p.spare = append(p.spare, x)
+	}
 }
 
 // Left implements loop.Body.
-func (e *errand) Left() { e.x.canceled(loop.ErrClientGone) }
+func (e *errand) Left() {
+	if e.x != nil {
+		e.x.canceled(loop.ErrClientGone)
+	}
+}
 
 // Ended implements loop.Body.
 func (e *errand) Ended() {
@@ -262,10 +295,15 @@ func (e *errand) Ended() {
 func (e *errand) Flush() { e.sink.Flush() }
 
 // Client implements loop.Client.
-func (e *errand) Client() netip.Addr { return e.x.req.RemoteAddr().Addr() }
+func (e *errand) Client() netip.Addr {
+	if e.x != nil && e.x.req.client.IsValid() {
+		return e.x.req.client.Addr()
+	}
+	return e.remote.addrPort().Addr()
+}
 
 // exchange implements record.
-func (e *errand) exchange() *exchange { return &e.x }
+func (e *errand) exchange() *exchange { return e.x }
 
 func (e *errand) failed(what string, args ...any) {
 	r := &e.x.req

@@ -177,7 +177,7 @@ func TestErrand(t *testing.T) {
 // has given up then has no answer.
 func TestErrandOutlivesClient(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
-		var left atomic.Int32
+		var left, begun atomic.Int32
 		first, second := new(loop.Promise[string]), new(loop.Promise[string])
 		release := new(loop.Promise[string])
 		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
@@ -197,6 +197,7 @@ func TestErrandOutlivesClient(t *testing.T) {
 				e.Leave()
 				return 200
 			}
+			begun.Add(1)
 			_ = req.Sleep(wait.Patience) // until the client leaves
 			release.Resolve("")
 			return 200
@@ -204,8 +205,9 @@ func TestErrandOutlivesClient(t *testing.T) {
 		c := s.Dial()
 		c.Send("GET /leave HTTP/1.1\r\nHost: h\r\n\r\n")
 		c.Answer("GET")
-		c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 		wait.Until(t, "the errand that was left", func() bool { return second.Ready() })
+		c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+		wait.Until(t, "the other one", func() bool { return begun.Load() == 1 })
 		c.Reset()
 		wait.Until(t, "the errand whose client has left", func() bool { return first.Ready() })
 		if v, _ := first.Value(); v != "200 [{Content-Type text/plain; charset=utf-8}] 5 end[] 5" {

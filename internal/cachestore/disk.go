@@ -331,15 +331,26 @@ func (d *disk) close() {
 	select {
 	case <-d.left:
 	case <-time.After(slowDisk):
+		return
+	}
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if d.marks != nil {
+		d.marks.Close()
+		d.marks = nil
 	}
 }
 
-// leave gives the lock back, once. The caller holds d.mu.
+// leave closes what is open, and gives the lock back, once. The caller holds d.mu.
 func (d *disk) leave() {
 	select {
 	case <-d.left:
 	default:
+		for len(d.shelf) > 0 {
+			d.unshelve(d.shelf[0])
+		}
 		if d.lock != nil {
+			d.root.Close()
 			d.lock.Close()
 		}
 		close(d.left)
@@ -368,6 +379,7 @@ func (d *disk) lost(f *file, err error) {
 	case errors.Is(err, errDamaged):
 		d.store.damaged.Add(1)
 	case errors.Is(err, fs.ErrNotExist): // evicted meanwhile, or the folder was removed
+	case errors.Is(err, fs.ErrClosed): // the store is
 	default:
 		d.failed("open", err)
 		if !errors.Is(err, unix.EIO) {
@@ -425,108 +437,4 @@ func (d *disk) publish(from, to string) error {
 		}
 	}
 	return err
-}
-
-// readHead reads the head of an open file.
-func (d *disk) readHead(f *os.File) (*record, error) {
-	d.heads.RLock()
-	defer d.heads.RUnlock()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	b := make([]byte, 4<<10)
-	n, err := f.ReadAt(b, 0)
-	if err != nil && err != io.EOF {
-		return nil, err
-	}
-	if n < fixedHead {
-		return nil, errDamaged
-	}
-	need, err := headLen(b[:n])
-	if err != nil {
-		return nil, err
-	}
-	if need > n {
-		b = append(b[:n], make([]byte, need-n)...)
-		if _, err := f.ReadAt(b[n:], int64(n)); err == io.EOF {
-			return nil, errDamaged
-		} else if err != nil {
-			return nil, err
-		}
-		n = need
-	}
-	return decode(b[:n], info.Size())
-}
-
-// check reads a file's head, and its body unless that was done before, and tells whether they are
-// what was written.
-func (d *disk) check(o *os.File, f *file, verified bool) error {
-	if verified {
-		return nil
-	}
-	r, err := d.readHead(o)
-	if err != nil {
-		return err
-	}
-	sum := crc32.New(castagnoli)
-	if _, err := io.CopyBuffer(sum, io.NewSectionReader(o, r.body, r.size), make([]byte, 256<<10)); err != nil {
-		return err
-	}
-	if sum.Sum32() != r.crc {
-		return errDamaged
-	}
-	return nil
-}
-
-// maxMarksFile is from which length on the file of purges is written anew, in bytes.
-const maxMarksFile = 1 << 20
-
-// writeMarks has purges outlast the process. The caller holds d.writing.
-func (d *disk) writeMarks(list []mark) error {
-	var b []byte
-	for _, m := range list {
-		b = appendMark(b, m)
-	}
-	if d.marks == nil {
-		return nil // begin writes them
-	}
-	if _, err := d.marks.Write(b); err != nil {
-		d.failed("write", err)
-		return err
-	}
-	if d.logged += int64(len(b)); d.logged > maxMarksFile {
-		d.logged = 0
-		d.do(d.compact)
-	}
-	return nil
-}
-
-// compact writes the file of purges anew, with those that are still remembered. The others have
-// taken effect.
-func (d *disk) compact() {
-	d.writing.Lock()
-	defer d.writing.Unlock()
-	d.store.mu.Lock()
-	var b []byte
-	for _, m := range d.store.purges.list() {
-		b = appendMark(b, m)
-	}
-	d.store.mu.Unlock()
-	root := d.openRoot()
-	f, err := root.OpenFile("new/purges", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
-	if err == nil {
-		if _, err = f.Write(b); err == nil {
-			err = root.Rename("new/purges", "purges")
-		}
-		if err != nil {
-			f.Close()
-		}
-	}
-	if err != nil {
-		d.failed("write", err)
-		return
-	}
-	d.marks.Close()
-	d.marks = f
 }

@@ -19,12 +19,15 @@
 //	index.go    from keys to objects, without a lock
 //	policy.go   what is evicted
 //	fill.go     Fill: an answer that comes
+//	end.go      how a fill ends
 //	reader.go   Reader: what has come of it, for those who wait
 //	purge.go    Purge
-//	marks.go    what was purged, remembered and on disk
+//	marks.go    what was purged
+//	marksfile.go  the same on disk
 //	sweep.go    the memory of what was purged comes back
 //	disk.go     the folder: its lock, its state, its workers
 //	format.go   heads and names of files
+//	head.go     heads and bodies are read and checked
 //	file.go     open files
 //	load.go     what is in the folder, found and read
 //	output.go   fills that go to disk

@@ -62,8 +62,11 @@ func (s *Store) Settled() bool {
 	return !scanning && s.disk.workers == 0 && s.disk.ready.Load()
 }
 
-// Sip is siphash.
-var Sip = siphash
+// Functions for tests.
+var (
+	Sip      = siphash
+	FileName = fileName
+)
 
 // EncodeHead makes a head.
 func EncodeHead(key string, h Head, size int64) []byte {

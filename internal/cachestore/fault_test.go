@@ -235,3 +235,58 @@ func TestDiskFull(t *testing.T) {
 	s.Check()
 	s.Close()
 }
+
+// TestHitOnDisk: a hit of a file that is open allocates nothing.
+func TestHitOnDisk(t *testing.T) {
+	s := onDisk(t, t.TempDir())
+	run(t, 1, func(th *loop.Thread) {
+		keep(t, th, s, "/k", cachestore.Head{}, make([]byte, 5000))
+		if n := testing.AllocsPerRun(100, func() {
+			o := s.Lookup(th, []byte("/k"))[0]
+			o.Hit()
+			f, _, err := o.Open(th)
+			if err != nil || o.Size() != 5000 {
+				t.Error(err)
+				return
+			}
+			f.Close()
+		}); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
+}
+
+// BenchmarkScan finds files by their names; per file.
+func BenchmarkScan(b *testing.B) {
+	folder := b.TempDir()
+	s := onDisk(b, folder)
+	settle(b, s)
+	s.Close()
+	for i := range b.N {
+		name := filepath.Join(folder, cachestore.FileName(uint64(i)*0x9e3779b97f4a7c15, uint64(i), 5000))
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			must.Do(b, os.Mkdir(filepath.Dir(name), 0o700))
+		}
+	}
+	b.ResetTimer()
+	s = onDisk(b, folder, func(o *cachestore.Options) { o.Memory, o.Disk = 64<<20, 1<<30 })
+	settle(b, s)
+}
+
+// BenchmarkFirstUse reads and checks a body of 1 MiB that a process before has kept.
+func BenchmarkFirstUse(b *testing.B) {
+	folder := b.TempDir()
+	s := onDisk(b, folder)
+	l := must.Get(loop.New(loop.Options{}))(b)
+	l.Go(func(th *loop.Thread) { keep(b, th, s, "/k", cachestore.Head{}, make([]byte, 1<<20)) })
+	must.Do(b, l.Run())
+	settle(b, s)
+	for b.Loop() {
+		s.Close()
+		s = onDisk(b, folder)
+		settle(b, s)
+		l := must.Get(loop.New(loop.Options{}))(b)
+		l.Go(func(th *loop.Thread) { get(b, th, s, "/k") })
+		must.Do(b, l.Run())
+	}
+}

@@ -102,19 +102,18 @@ func (d *disk) late(err error) {
 
 // open is Object.Open.
 func (d *disk) open(t *loop.Thread, f *file) (*File, error) {
-	name := fileName(f.hash, f.id, f.total)
 	for range 3 {
 		d.mu.Lock()
-		if f.shared != nil && f.shared.acquire() {
-			defer d.mu.Unlock()
+		if open := f.shared; open != nil && open.acquire() {
 			f.used = true
-			return f.shared, nil
+			d.mu.Unlock() // a defer in a loop would be on the heap
+			return open, nil
 		}
 		p := f.opening
 		if p == nil {
 			p = new(loop.Promise[struct{}])
 			f.opening = p
-			d.doLocked(func() { d.openFile(f, name, p) })
+			d.doLocked(func() { d.openFile(f, f.name(), p) })
 		}
 		d.mu.Unlock()
 		if _, err := p.Await(t, diskWait); err != nil {

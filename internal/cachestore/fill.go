@@ -3,12 +3,10 @@ package cachestore
 import (
 	"cmp"
 	"errors"
-	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/lwango/lwango/loop"
 )
@@ -335,140 +333,6 @@ func (f *Fill) cutSlow() {
 			f.leave(r)
 			r.wake()
 		}
-	}
-}
-
-// Commit says that the answer is complete, and checks its length. Readers come to the end of the
-// body. The object is what was kept. It is nil, and so is the error, where the disk is still being
-// written; Reader.Object waits for that.
-func (f *Fill) Commit() (*Object, error) {
-	if f.length >= 0 && f.size != f.length {
-		f.Abort(ErrLength)
-		return nil, ErrLength
-	}
-	s := f.store
-	var o *Object
-	switch f.mu.Lock(); {
-	case !f.kept:
-		f.mu.Unlock()
-	case f.out != nil:
-		f.end = io.EOF
-		f.schedule()
-		f.wake()
-		f.mu.Unlock()
-		return nil, nil
-	default:
-		f.mu.Unlock()
-		o = &Object{head: *f.head.Load(), entry: f.entry, store: s, body: f.body()}
-		o.seen.Store(f.since)
-	}
-	s.mu.Lock()
-	f.mu.Lock()
-	if o != nil && !f.spoiled && !s.closed {
-		o.in.mark.Store(f.stale)
-		s.memory.release(f.held)
-		f.held = 0
-		s.keep(o)
-		s.examineLocked(f.entry)
-		if o.in.where() == nowhere {
-			o = nil // it was purged or there was no room
-		}
-	} else {
-		o = nil
-	}
-	f.finish(o, io.EOF)
-	f.mu.Unlock()
-	s.mu.Unlock()
-	if o == nil {
-		return nil, ErrNotKept
-	}
-	return o, nil
-}
-
-// body returns what has come in one piece.
-func (f *Fill) body() string {
-	var b []byte
-	switch {
-	case len(f.chunks) == 1 && cap(f.chunks[0])-len(f.chunks[0]) <= cap(f.chunks[0])/16:
-		b = f.chunks[0]
-	default:
-		b = slices.Concat(f.chunks...)
-	}
-	return unsafe.String(unsafe.SliceData(b), len(b)) // bytes that are there do not change
-}
-
-// Abort says that there will be no answer, or no more of it. Readers get err, for the head or the
-// rest of the body; nothing is kept. Where the head shows that the answer must not be shared, err
-// tells the readers that, and they ask for themselves, all at once.
-func (f *Fill) Abort(err error) {
-	s := f.store
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.finish(nil, err)
-}
-
-// Freshen ends the fill with what is kept already: the origin has answered 304. old is replaced by
-// an object with another head and the same body, which is returned. It is nil if old is not kept any
-// more, or was purged meanwhile. Readers get ErrAgain.
-func (f *Fill) Freshen(old *Object, h Head) *Object {
-	o := &Object{head: h, entry: old.entry, store: f.store, body: old.body, file: old.file}
-	o.seen.Store(f.since)
-	s := f.store
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o.coded.Store(old.coded.Load())
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.spoiled || s.closed || !s.change(old, o) {
-		o = nil
-	} else {
-		if o.file != nil {
-			o.file.object = o
-			s.rewrite(o.file)
-		}
-		o.in.mark.Store(f.stale)
-		s.examineLocked(o.entry)
-		if o.in.where() == nowhere {
-			o = nil
-		}
-	}
-	f.finish(o, ErrAgain)
-	return o
-}
-
-// finish ends the fill. The caller holds the locks of the store and of f.
-func (f *Fill) finish(o *Object, end error) {
-	if f.done {
-		return
-	}
-	s := f.store
-	s.memory.release(f.held)
-	f.held = 0
-	delete(s.filling, f)
-	if o == nil {
-		s.dropped.Add(1)
-	}
-	f.unlistLocked()
-	f.object, f.end, f.done = o, end, true
-	if f.out != nil {
-		s.files.release(f.out.reserved)
-		f.out.reserved = 0
-		f.schedule()
-		f.drop()
-	}
-	f.wake()
-}
-
-// spoil says that a purge has come. The caller holds Store.mu.
-func (f *Fill) spoil(soft bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if soft {
-		f.stale = true
-	} else {
-		f.spoiled = true
 	}
 }
 
