@@ -108,11 +108,11 @@ func TestValidation(t *testing.T) {
 			{line: `/; Range: bytes=2-3; If-Range: "v0"`, want: "200 body 1 lwango; hit; ttl=10"},
 			{line: `/; Range: bytes=9-`, want: "416  lwango; hit; ttl=10", has: "Content-Range: bytes */6"},
 			{line: "HEAD /", want: "200  lwango; hit; ttl=10", has: "Content-Length: 6"},
-			{skip: 11 * time.Second, line: "/", want: "200 body 1 lwango; hit; ttl=10", has: "X-N: 2", number: 2,
+			{skip: 11 * time.Second, line: "/", want: "200 body 1 lwango; fwd=stale; fwd-status=304; stored", has: "X-N: 2", number: 2,
 				asked: `GET "v1" ` + past + " "},
 			{line: "/", want: "200 body 1 lwango; hit; ttl=10", has: "X-N: 2"},
 			{skip: 11 * time.Second, line: "/", want: "200 body 3 lwango; fwd=stale; stored", number: 3},
-			{line: "/; Cache-Control: no-cache", want: "200 body 3 lwango; hit; ttl=10", has: "X-N: 4", number: 4},
+			{line: "/; Cache-Control: no-cache", want: "200 body 3 lwango; fwd=stale; fwd-status=304; stored", has: "X-N: 4", number: 4},
 			{line: `/; Cache-Control: no-cache; If-None-Match: "v2"`, want: "304  lwango; fwd=request; stored", number: 5},
 			{line: "/", want: "200 body 5 lwango; hit; ttl=10", has: `ETag: "v2"`},
 		})

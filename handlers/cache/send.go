@@ -17,6 +17,13 @@ import (
 	"github.com/lwango/lwango/internal/rfc9111"
 )
 
+// revalidated is Cache-Status of an answer that is kept, and that its origin has said to be true.
+var revalidated = func() string {
+	s := rfc9111.CacheStatus{Cache: cacheName, Forward: rfc9111.ForwardStale,
+		FwdStatus: http.StatusNotModified, Stored: true}
+	return string(s.Append(nil))
+}()
+
 // hit answers with what is kept.
 func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object, use conn.CacheUse,
 	now time.Time) int {
@@ -41,7 +48,11 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 		h.Add(name, value)
 	}
 	h.Add("Age", t.age)
-	h.Add("Cache-Status", t.status)
+	if use == conn.CacheRevalidated {
+		h.Add("Cache-Status", revalidated)
+	} else {
+		h.Add("Cache-Status", t.status)
+	}
 	size := o.Size()
 	if !k.page(size) {
 		resp.Layer().Relay(k.status, k.reason)

@@ -115,3 +115,12 @@ func (s *Store) Stall() (goOn func()) {
 	}
 	return func() { close(stop) }
 }
+
+// Forget evicts all that is in memory.
+func (s *Store) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.memory.small.n+s.memory.main.n > 0 {
+		s.memory.step()
+	}
+}

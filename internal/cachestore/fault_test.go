@@ -290,3 +290,69 @@ func BenchmarkFirstUse(b *testing.B) {
 		must.Do(b, l.Run())
 	}
 }
+
+// TestHeadsComeBack: an object can be used while its head is forgotten and read again.
+func TestHeadsComeBack(t *testing.T) {
+	t.Parallel()
+	s := onDisk(t, t.TempDir())
+	stop, ended := make(chan struct{}), make(chan struct{})
+	run(t, 1, func(th *loop.Thread) {
+		o := keep(t, th, s, "/k", cachestore.Head{}, make([]byte, 5000))
+		go func() {
+			defer close(ended)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if o.Size() != 5000 || o.Head().Status != 0 || o.Stale() {
+					t.Error("it has changed")
+					return
+				}
+			}
+		}()
+		for range 50 {
+			s.Forget()
+			l := s.Lookup(th, []byte("/k"))
+			if len(l) != 1 || l[0] == o || l[0].Size() != 5000 {
+				t.Errorf("%v", l)
+			}
+		}
+	})
+	close(stop)
+	<-ended
+	s.Check()
+}
+
+// TestFreshenAfterEviction: a 304 is about the file, whether its head is in memory still, or again.
+func TestFreshenAfterEviction(t *testing.T) {
+	t.Parallel()
+	s := onDisk(t, t.TempDir())
+	run(t, 1, func(th *loop.Thread) {
+		old := keep(t, th, s, "/k", cachestore.Head{Fields: "old"}, make([]byte, 5000))
+		for i, again := range []bool{false, true} {
+			r, f := s.Begin([]byte("/k"), s.Lookup(th, []byte("/k")), anyone)
+			s.Forget()
+			if again {
+				s.Lookup(th, []byte("/k"))
+			}
+			fields := fmt.Sprint("new ", i)
+			if o := f.Freshen(old, cachestore.Head{Fields: fields}); o == nil {
+				t.Error("it is not kept")
+			}
+			r.Close()
+			if l := s.Lookup(th, []byte("/k")); len(l) != 1 || l[0].Head().Fields != fields {
+				t.Errorf("%v", l)
+			}
+			s.Check()
+		}
+	})
+	settle(t, s)
+	s.Forget()
+	run(t, 1, func(th *loop.Thread) {
+		if l := s.Lookup(th, []byte("/k")); len(l) != 1 || l[0].Head().Fields != "new 1" {
+			t.Errorf("on disk there is another head: %v", l)
+		}
+	})
+}

@@ -197,7 +197,9 @@ func (s *Store) loaded(f *file, r *record) {
 		s.lose(f)
 		return
 	}
-	f.size, f.body, f.object = r.size, r.body, o
+	if f.object = o; f.body == 0 { // objects that were found before are in use
+		f.size, f.body = r.size, r.body
+	}
 	o.seen.Store(r.seen)
 	o.in.mark.Store(r.stale)
 	o.in.cost = o.cost()

@@ -127,9 +127,9 @@ func (r *Reader) take(p []byte) (int, error) {
 		return 0, err
 	}
 	if r.off < f.base {
-		file := f.out.file
+		file, p := f.out.file, p[:min(int64(len(p)), f.base-r.off)]
 		f.mu.Unlock()
-		n, err := r.fromFile(file, p[:min(int64(len(p)), f.base-r.off)], f.out.record.body+r.off)
+		n, err := r.fromFile(file, p, f.out.record.body+r.off)
 		f.mu.Lock()
 		r.off += int64(n)
 		f.mu.Unlock()

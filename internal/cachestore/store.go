@@ -232,6 +232,17 @@ func (s *Store) keep(o *Object) {
 // change puts an object with another head in the place of one that is kept. It returns false if old
 // is not kept any more. The caller holds s.mu.
 func (s *Store) change(old, o *Object) bool {
+	if f := old.file; f != nil && f.in.where() != nowhere {
+		if f.object == nil { // old's head was evicted meanwhile, and its file was not
+			o.entry, f.object = f.entry, o
+			o.entry.set(append(slices.Clone(o.entry.list()), o))
+			o.in.cost = o.cost()
+			s.memory.add(o)
+			return true
+		}
+		old = f.object
+		o.entry = f.entry
+	}
 	i := slices.Index(old.entry.list(), old)
 	if i < 0 || old.in.where() == nowhere {
 		return false
