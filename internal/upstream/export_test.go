@@ -145,6 +145,13 @@ func EndSpare(p *Pool) {
 // Resolve is resolve.
 var Resolve = resolve
 
+// FilesEvery sets how often files are looked at, and returns a function that sets it back.
+func FilesEvery(d time.Duration) (reset func()) {
+	before := filesEvery
+	filesEvery = d
+	return func() { filesEvery = before }
+}
+
 // ServiceTTL returns for how long the places of a service are good.
 func ServiceTTL(ctx context.Context, name string) (time.Duration, error) {
 	_, ttl, err := resolveService(ctx, name, nil)
