@@ -165,3 +165,15 @@ type Health struct{ health }
 func (h *Health) Works(now time.Time) bool { return h.works(now) }
 func (h *Health) Chosen()                  { h.chosen(avoidFor) }
 func (h *Health) Avoid(until time.Time)    { h.avoid = until }
+
+// Pick gets a slot of the group, and gives it back, without a connection. It returns the address.
+func Pick(g *Group, key uint64) string {
+	l := g.Lease()
+	l.Key = key
+	if tk, err := l.acquire(time.Now()); tk != nil || err != nil {
+		return ""
+	}
+	name := l.at.name
+	l.Release()
+	return name
+}

@@ -227,8 +227,12 @@ func (g *Group) sync() {
 		waiting = append(waiting, e.Value)
 	}
 	now := time.Now()
+	there := make(map[*peer]bool, len(g.members))
+	for _, m := range g.members {
+		there[m.peer] = true
+	}
 	for _, tk := range waiting {
-		tk.move(g.members, now)
+		tk.move(g.members, there, now)
 		if len(tk.spots) == 0 { // it has tried all that are left
 			tk.withdraw()
 			if len(g.all) > 0 && len(g.members) == 0 {
@@ -250,7 +254,7 @@ func (p *part) moved() bool { return p.host != nil && p.seen != p.host.version }
 // settle finds out which members requests may go to.
 func (g *Group) settle() {
 	g.version = g.pool.states.version
-	g.members, g.levels = g.all, 0
+	g.members, g.levels, g.even = g.all, 0, g.SlowStart == 0
 	if len(g.pool.states.of) > 0 {
 		g.members = slices.DeleteFunc(slices.Clone(g.all), func(m *member) bool {
 			return g.pool.states.state(m) != up
@@ -258,6 +262,10 @@ func (g *Group) settle() {
 	}
 	for _, m := range g.members {
 		g.levels = max(g.levels, m.level)
+		g.even = g.even && m.weight == g.members[0].weight
+	}
+	if g.turn >= len(g.members) {
+		g.turn = 0
 	}
 }
 
