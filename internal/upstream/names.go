@@ -196,9 +196,14 @@ func (p *peer) stale() {
 // sync gives the group a member for each address of its names, as they are now. The caller holds the
 // pool's lock.
 func (g *Group) sync() {
-	if g.version == g.pool.states.version && (!g.named || !slices.ContainsFunc(g.parts, (*part).moved)) {
-		return
+	if g.version != g.pool.states.version || g.named && slices.ContainsFunc(g.parts, (*part).moved) {
+		g.follow()
 	}
+}
+
+// follow is sync after a change. It is apart since each request calls sync, and its map takes room on
+// the stack, which would grow for as long as the request waits.
+func (g *Group) follow() {
 	before := make(map[site]*member, len(g.all))
 	for _, m := range g.all {
 		before[site{m.part, m.endpoint}] = m
