@@ -53,10 +53,24 @@ import (
 )
 
 type (
-	// Request is a client's request. It belongs to its handler until that returns.
+	// Request is a client's request. It belongs to its handler until that returns. Most handlers need
+	// these of its methods; conn.Request has all:
+	//
+	//	Method Path PathValue Query Header Host Cookie BasicAuth    what was asked for
+	//	Body Form MultipartForm Parts BindJSON BindForm BindQuery   what came with it
+	//	RemoteAddr Secure TLS ID User Pattern                       by whom, how, and where to
+	//	Sleep After Await AwaitAny AwaitAll Go Join                 waits, and threads beside it
+	//	Context Gone Defer                                          its end
 	Request = conn.Request
 
-	// Response is the answer. It belongs to the handler until that returns.
+	// Response is the answer. It belongs to the handler until that returns. Most handlers need these
+	// of its methods; conn.Response has all:
+	//
+	//	Text HTML JSON Error Redirect ServeContent                  whole answers: return their result
+	//	Header SetCookie SetStatus AddTrailer Inform                the head
+	//	SetBody SetBodyReader SetBodyFile                           a body, sent once the handler returns
+	//	Write WriteString Flush                                     a body as it is made
+	//	Abort Hijack                                                an end of another kind
 	Response = conn.Response
 
 	// Handler answers a request and returns the status; 0 means 200. See conn.Handler.

@@ -78,7 +78,7 @@ func (m *Mux) parse(pattern string) (*route.Pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q (%s): %w", pattern, Caller(), err)
 	}
-	p.Place = Caller()
+	p.Caller = Caller()
 	return p, nil
 }
 

@@ -90,7 +90,7 @@ func (l *Loop) StartGoroutine(f func()) {
 	go f()
 }
 
-// returned is called on the loop when a function has returned. It gives the place to the next one.
+// returned is called on the loop when a function has returned. It gives the worker to the next one.
 func (l *Loop) returned() {
 	w := &l.workers
 	w.running--

@@ -133,14 +133,14 @@ type turn struct {
 
 	// Guarded by m.mu.
 	has   bool // it has got m
-	place *list.Element
+	entry *list.Element
 }
 
 // Watch implements Source.
 func (w *turn) Watch(*Thread) error {
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
-	w.place = w.m.queue.PushBack(w)
+	w.entry = w.m.queue.PushBack(w)
 	w.m.pass() // m may have been unlocked since try
 	return nil
 }
@@ -157,7 +157,7 @@ func (w *turn) Unwatch(*Thread) {
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
 	if !w.has {
-		w.m.queue.Remove(w.place)
+		w.m.queue.Remove(w.entry)
 		w.m.pass() // those behind a writer that has given up may be readers
 	}
 }

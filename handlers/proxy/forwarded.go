@@ -88,7 +88,7 @@ func (c *call) appendForwarded(out []byte) []byte {
 	if says&saysPrefix != 0 {
 		out = append(append(append(out, "X-Forwarded-Prefix: "...), c.m.prefix...), "\r\n"...)
 	}
-	if says&saysRealIP != 0 && len(address) > 0 {
+	if says&saysRealIP != 0 && len(address) > 0 && !c.copied("X-Real-IP") {
 		out = append(append(append(out, "X-Real-IP: "...), address...), "\r\n"...)
 	}
 	if says&saysForwarded == 0 {
@@ -108,6 +108,17 @@ func (c *call) appendForwarded(out []byte) []byte {
 		out = appendNode(append(out, ", for="...), hop)
 	}
 	return append(out, "\r\n"...)
+}
+
+// copied reports whether the request has a field that the server has put there, by copy_headers of auth,
+// and not the client.
+func (c *call) copied(name string) bool {
+	l := c.Req.Layer()
+	if !l.Replaced(name) {
+		return false
+	}
+	_, ok := l.HeaderView(name)
+	return ok
 }
 
 // appendNode appends an address as RFC 7239 section 6 writes it.

@@ -142,3 +142,19 @@ func bracketed(node string) string {
 	}
 	return node
 }
+
+// TestCopiedRealIP: what the server has put into X-Real-IP, as copy_headers of auth does, goes out in the
+// place of what forwarded says, and not beside it. What a client says there does not.
+func TestCopiedRealIP(t *testing.T) {
+	o := heads(t)
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) { s.Forwarded.Forwarded = []string{"X-Real-IP"} })
+	for want, by := range map[string][]string{"X-Real-IP: 127.0.0.1": nil, "X-Real-IP: 192.0.2.9": {"192.0.2.9"}} {
+		s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
+			req.Layer().ReplaceHeader("X-Real-IP", by...)
+			return f.handler(req, resp)
+		})
+		if got := about(s.Request("GET /", []string{"X-Real-IP: 6.6.6.6"}, "").Text); got != want {
+			t.Errorf("%q: %s, want %s", by, got, want)
+		}
+	}
+}

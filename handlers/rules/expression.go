@@ -42,10 +42,11 @@ func (x *expression) captures(text string) []string {
 	return found[1:]
 }
 
-// filter is what every text that an expression matches has in common: one of a few beginnings, one
-// of a few ends, or one of a few texts somewhere in it. It lets all pass that the expression
+// filter is what every text that an expression matches has in common: its first octets are of some
+// sets, it has one of a few beginnings, one of a few ends, or one of a few texts somewhere in it. It lets all pass that the expression
 // matches, and as little else as it can tell. An empty list tells nothing.
 type filter struct {
+	head              []octets
 	begins, ends, has []word
 }
 
@@ -56,26 +57,63 @@ type word struct {
 }
 
 func (f *filter) pass(b []byte) bool {
-	return (len(f.begins) == 0 || slices.ContainsFunc(f.begins, func(w word) bool {
-		return len(b) >= len(w.text) && w.equal(b[:len(w.text)])
-	}) || folds(f.begins) && !isASCII(b)) &&
-		(len(f.ends) == 0 || slices.ContainsFunc(f.ends, func(w word) bool {
-			return len(b) >= len(w.text) && w.equal(b[len(b)-len(w.text):])
-		}) || folds(f.ends) && !isASCII(b)) &&
-		(len(f.has) == 0 || slices.ContainsFunc(f.has, func(w word) bool {
-			return w.in(b)
-		}) || folds(f.has) && !isASCII(b))
+	if len(b) < len(f.head) {
+		return false
+	}
+	for i := range f.head {
+		if !f.head[i].has(b[i]) {
+			return false
+		}
+	}
+	return (len(f.begins) == 0 || begin(f.begins, b) || folds(f.begins) && !isASCII(b)) &&
+		(len(f.ends) == 0 || end(f.ends, b) || folds(f.ends) && !isASCII(b)) &&
+		(len(f.has) == 0 || stand(f.has, b) || folds(f.has) && !isASCII(b))
 }
 
-func (w word) equal(b []byte) bool {
-	if w.fold {
+// begin reports whether b begins with one of the words.
+func begin(words []word, b []byte) bool {
+	for i := range words {
+		if w := &words[i]; len(b) >= len(w.text) && w.equal(b[:len(w.text)]) {
+			return true
+		}
+	}
+	return false
+}
+
+// end reports whether b ends with one of the words.
+func end(words []word, b []byte) bool {
+	for i := range words {
+		if w := &words[i]; len(b) >= len(w.text) && w.equal(b[len(b)-len(w.text):]) {
+			return true
+		}
+	}
+	return false
+}
+
+// stand reports whether one of the words is in b.
+func stand(words []word, b []byte) bool {
+	for i := range words {
+		if words[i].in(b) {
+			return true
+		}
+	}
+	return false
+}
+
+// equal compares b, which is as long as the word.
+func (w *word) equal(b []byte) bool {
+	n := len(b) - 1
+	switch {
+	case w.fold:
 		return ascii.EqualFold(b, w.text)
+	case n >= 0 && b[n] != w.text[n]: // most differ there
+		return false
 	}
 	return string(b) == w.text
 }
 
 // in reports whether b has the word in it.
-func (w word) in(b []byte) bool {
+func (w *word) in(b []byte) bool {
 	first := w.text[0]
 	if w.fold && 'a' <= ascii.Lower(first) && ascii.Lower(first) <= 'z' {
 		for i := 0; i+len(w.text) <= len(b); i++ {
@@ -101,7 +139,12 @@ func (w word) in(b []byte) bool {
 // folds reports whether a word is folded. In a text that is not ASCII, letters fold to others, as
 // the Kelvin sign to "k", which only the expression knows.
 func folds(words []word) bool {
-	return slices.ContainsFunc(words, func(w word) bool { return w.fold })
+	for i := range words {
+		if words[i].fold {
+			return true
+		}
+	}
+	return false
 }
 
 func isASCII(b []byte) bool {
@@ -143,6 +186,10 @@ func newFilter(tree *syntax.Regexp) filter {
 	}
 	if f.begins == nil && f.ends == nil || shortest(best) > 2 {
 		f.has = best
+	}
+	f.head = headOf(parts)
+	if len(f.begins) == 1 && len(f.begins[0].text) <= len(f.head) {
+		f.begins = nil // the head has it
 	}
 	return f
 }

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/crl"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/settings"
 )
@@ -41,6 +42,9 @@ type TLS struct {
 	MinVersion string `toml:"min_version" oneof:"1.2 1.3"`
 	// CAs is a file of authorities; clients need a certificate of one of them.
 	CAs string `toml:"client_ca"`
+	// CRL is a file of revocation lists, PEM or DER: a client needs a certificate that they do not have,
+	// and so does each authority between it and that of client_ca.
+	CRL string `toml:"client_crl"`
 	// Strict refuses handshakes for names that no certificate has, and without a name.
 	Strict bool `toml:"strict_sni"`
 
@@ -49,6 +53,7 @@ type TLS struct {
 	Config *tls.Config
 
 	pairs   []pair       // of Files
+	crl     *crl.File    // of CRL; nil: none
 	trusted []pair       // the authorities of CAs, without keys
 	log     *slog.Logger // for what clients cause
 }
@@ -76,7 +81,7 @@ func (t *TLS) Check(dir string, a *ACME, protocols []string, log *slog.Logger) {
 			t.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
 		}
 		for key, wanted := range map[string]bool{"min_version": t.Table.Has("min_version"),
-			"client_ca": t.Table.Has("client_ca"), "strict_sni": t.Strict} {
+			"client_ca": t.Table.Has("client_ca"), "client_crl": t.Table.Has("client_crl"), "strict_sni": t.Strict} {
 			if wanted {
 				t.Table.Errorf(key, "needs the key tls beside it")
 			}
@@ -123,6 +128,15 @@ func (t *TLS) Check(dir string, a *ACME, protocols []string, log *slog.Logger) {
 				position: t.Table.Position("client_ca")})
 		}
 		c.ClientAuth = tls.RequireAndVerifyClientCert
+		if t.Table.Has("client_crl") && err == nil {
+			if t.crl, err = crl.Open(confpath.Join(dir, t.CRL), all, time.Now()); err != nil {
+				t.Table.Errorf("client_crl", "%v", err)
+			} else {
+				c.VerifyConnection = t.crl.VerifyConnection
+			}
+		}
+	} else if t.Table.Has("client_crl") {
+		t.Table.Errorf("client_crl", "needs client_ca beside it")
 	}
 	t.Config, t.log = c, log
 	t.certify()
@@ -156,7 +170,8 @@ func (t *TLS) Stricter(old *TLS) bool {
 	least := func(c *tls.Config) uint16 { return cmp.Or(c.MinVersion, tls.VersionTLS12) }
 	verified := t.Config.ClientAuth >= tls.VerifyClientCertIfGiven
 	return least(t.Config) > least(old.Config) || t.Config.ClientAuth > old.Config.ClientAuth ||
-		verified && !t.Config.ClientCAs.Equal(old.Config.ClientCAs) || t.Strict && !old.Strict
+		verified && !t.Config.ClientCAs.Equal(old.Config.ClientCAs) || t.Strict && !old.Strict ||
+		t.CRL != "" && t.CRL != old.CRL
 }
 
 // Renew reads the certificates whose files have changed, and reports whether there is a new Config. A
@@ -164,6 +179,9 @@ func (t *TLS) Stricter(old *TLS) bool {
 // them may be still to come, or until they can be read. Renew logs what it does, but nothing again of
 // files that still cannot be read.
 func (t *TLS) Renew(now time.Time, log *slog.Logger) (renewed bool) {
+	if t.crl != nil {
+		t.crl.Renew(now, log) // handshakes go by it at once
+	}
 	for i := range t.pairs {
 		p := &t.pairs[i]
 		if !p.changed(now) {
@@ -211,6 +229,9 @@ func (s Set) Paths() (paths []string) {
 	for _, t := range s {
 		for _, p := range t.pairs {
 			paths = append(paths, p.cert, p.key)
+		}
+		if t.crl != nil {
+			paths = append(paths, t.crl.Path())
 		}
 	}
 	return paths

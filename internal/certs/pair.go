@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"syscall"
 	"time"
 
 	"github.com/lwango/lwango/internal/confpath"
@@ -27,21 +26,9 @@ type pair struct {
 }
 
 // stamp changes when one of a pair's files does.
-type stamp [2]struct {
-	inode             uint64
-	size              int64
-	modified, changed syscall.Timespec
-}
+type stamp [2]confpath.Stamp
 
-func (p *pair) look() (s stamp) {
-	for i, path := range []string{p.cert, p.key} {
-		var st syscall.Stat_t
-		if syscall.Stat(path, &st) == nil { // of one that is missing, reading it tells why
-			s[i].inode, s[i].size, s[i].modified, s[i].changed = st.Ino, st.Size, st.Mtim, st.Ctim
-		}
-	}
-	return s
-}
+func (p *pair) look() stamp { return stamp{confpath.StampOf(p.cert), confpath.StampOf(p.key)} }
 
 // changed reports whether the files are to be read again: one of them is another, or it is time to.
 func (p *pair) changed(now time.Time) bool {

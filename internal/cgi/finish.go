@@ -14,14 +14,9 @@ var special = http1.Steering | http1.NamesOf("Status", "Content-Type", "Location
 
 // finish finds out what the field lines mean. It cuts names and values from one copy of the header.
 func (h *Header) finish() *Error {
-	h.Status, h.Length = 0, -1
+	h.Length = -1
 	text := string(h.buf[:h.line])
 	location, lengths, connection, mediaType := false, 0, false, ""
-	if h.first > 0 {
-		if e := h.statusLine(text[:h.first]); e != nil {
-			return e
-		}
-	}
 	for _, l := range h.lines {
 		name, value := text[l.name:l.colon], text[l.value:l.end]
 		switch c := ascii.Lower(name[0]); {

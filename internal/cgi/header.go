@@ -55,7 +55,6 @@ type Header struct {
 	Coding     string // Transfer-Encoding
 	SecondType string // a Content-Type that is not the first one's
 
-	first  int    // length of the status line; 0: there is none
 	buf    []byte // the bytes so far
 	line   int    // where the current line begins in it
 	lines  []line
@@ -129,8 +128,7 @@ func (h *Header) field(end int) *Error {
 		if !h.StatusLine {
 			return ErrNPH
 		}
-		h.first = end
-		return nil
+		return h.statusLine(string(text))
 	}
 	colon := bytes.IndexByte(text, ':')
 	// White space before the colon, which is no part of a token, hides a field from some readers.

@@ -147,12 +147,12 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 }
 
 func (s *Snapshot) slots(t *text) {
-	t.family("lwango_places_taken", "gauge", "Handshakes and checks of passwords that compute.")
-	t.sample("lwango_places_taken", float64(s.Handshakes.Taken), "of", "handshakes")
-	t.sample("lwango_places_taken", float64(s.Passwords.Taken), "of", "passwords")
-	t.family("lwango_places_waiting", "gauge", "Those that wait for a place.")
-	t.sample("lwango_places_waiting", float64(s.Handshakes.Waiting), "of", "handshakes")
-	t.sample("lwango_places_waiting", float64(s.Passwords.Waiting), "of", "passwords")
+	t.family("lwango_slots_taken", "gauge", "Handshakes and checks of passwords that compute.")
+	t.sample("lwango_slots_taken", float64(s.Handshakes.Taken), "of", "handshakes")
+	t.sample("lwango_slots_taken", float64(s.Passwords.Taken), "of", "passwords")
+	t.family("lwango_slots_waiting", "gauge", "Those that wait for a slot.")
+	t.sample("lwango_slots_waiting", float64(s.Handshakes.Waiting), "of", "handshakes")
+	t.sample("lwango_slots_waiting", float64(s.Passwords.Waiting), "of", "passwords")
 }
 
 var classes = [6]string{"left", "1xx", "2xx", "3xx", "4xx", "5xx"}

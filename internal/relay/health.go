@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -116,14 +117,21 @@ func (r *Route) checkName() string {
 	return strings.Trim(name, "[]")
 }
 
-// Watch has the upstreams checked, if there are checks, once the module is built.
+// Watch has the upstreams checked, if there are checks, and files of TLS read again, once the module is
+// built.
 func (r *Route) Watch() {
-	if r.Group.Check != nil {
-		r.Env.Background(r.Group.Watch)
-		if r.split != nil {
-			for _, g := range r.split.groups {
-				r.Env.Background(g.Watch)
-			}
+	groups := []*upstream.Group{r.Group}
+	if r.split != nil {
+		for _, g := range r.split.groups {
+			groups = append(groups, g.Group)
+		}
+	}
+	for _, g := range groups {
+		if g.Check != nil {
+			r.Env.Background(g.Watch)
+		}
+		if g.HasFiles() {
+			r.Env.Background(func(ctx context.Context) { g.WatchFiles(ctx, r.Log) })
 		}
 	}
 }

@@ -27,7 +27,7 @@ type Pattern struct {
 	Names  []string // of the wildcards, in their order
 
 	Number int    // the caller's own; a match gives the Pattern back
-	Place  string // where it was registered, as file:line, for messages
+	Caller string // where it was registered, as file:line, for messages
 
 	segments []segment
 }

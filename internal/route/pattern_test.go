@@ -86,7 +86,7 @@ func TestConflicts(t *testing.T) {
 	} {
 		a := must.Get(route.Parse(c.a))(t)
 		b := must.Get(route.Parse(c.b))(t)
-		a.Place, b.Place = "main.go:2", "main.go:1"
+		a.Caller, b.Caller = "main.go:2", "main.go:1"
 		want := "<nil>"
 		if c.why != "" {
 			want = fmt.Sprintf("%q (main.go:2) conflicts with %q (main.go:1): %s", c.a, c.b, c.why)

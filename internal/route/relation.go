@@ -47,10 +47,10 @@ func Conflict(p, before *Pattern) error {
 
 // String gives the pattern and its place.
 func (p *Pattern) String() string {
-	if p.Place == "" {
+	if p.Caller == "" {
 		return fmt.Sprintf("%q", p.Text)
 	}
-	return fmt.Sprintf("%q (%s)", p.Text, p.Place)
+	return fmt.Sprintf("%q (%s)", p.Text, p.Caller)
 }
 
 func methods(a, b string) relation {

@@ -49,7 +49,7 @@ func (s *server) handOver(m message) {
 		}
 	}()
 	s.own.Info("replaced by a new process", "pid", pid, "drain", s.config.Drain,
-		"connections", s.conn.Active())
+		"connections", s.opened())
 	s.reportUpgrade("ok: process %d has taken the place of process %d", pid, os.Getpid())
 	if u.reload {
 		_ = u.process.Signal(syscall.SIGHUP) // what it has read may be older than the signal

@@ -376,7 +376,9 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 }
 
 // opened returns how many connections are open, with those that do not speak HTTP.
-func (s *server) opened() int { return s.conn.Active() + int(s.sessions.Load()) }
+func (s *server) opened() int {
+	return s.conn.Active() + int(s.sessions.Load()) + s.source.Hub.Open()
+}
 
 // hup reads the configuration again. A process that is being replaced leaves that to the new one.
 func (s *server) hup() {

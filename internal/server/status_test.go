@@ -238,8 +238,8 @@ func TestStatusMetrics(t *testing.T) {
 		`lwango_mirror_active{site="*",route="/p",to="/status/copies"}`,
 		`lwango_mirror_requests_total{site="*",route="/p",to="/status/copies"}`,
 		`lwango_connections{state="idle"}`, `lwango_tls_handshakes_failed_total`,
-		`lwango_places_taken{of="handshakes"}`, `lwango_places_waiting{of="handshakes"}`,
-		`lwango_places_taken{of="passwords"}`, `lwango_places_waiting{of="passwords"}`,
+		`lwango_slots_taken{of="handshakes"}`, `lwango_slots_waiting{of="handshakes"}`,
+		`lwango_slots_taken{of="passwords"}`, `lwango_slots_waiting{of="passwords"}`,
 		`lwango_loop_busy_seconds_total{loop="1"}`,
 		`lwango_loop_yields_total{loop="0",code="WantRead"}`, `lwango_loop_stalls_total{loop="0"}`} {
 		if _, ok := samples[want]; !ok {

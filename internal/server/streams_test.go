@@ -77,6 +77,9 @@ func TestStreamReload(t *testing.T) {
 	old := reads(t, s.at, "a")
 	s.reload("grace = '50ms'\n" + streamTo(b, log) + site)
 	fresh := reads(t, s.at, "b")
+	if n := src.Hub.Open(); n != 2 {
+		t.Errorf("%d connections are open, of both configurations", n)
+	}
 	echoes(t, old, "still", "still")
 	echoes(t, fresh, "here", "here")
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,

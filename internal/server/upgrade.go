@@ -298,7 +298,7 @@ func (s *server) upgraded(e event) (over bool) {
 		s.own.Info("drained")
 		return true
 	case e.expired:
-		s.own.Info("drain is over", "connections", s.conn.Active())
+		s.own.Info("drain is over", "connections", s.opened())
 		return true
 	case e.look:
 		s.lookIdle()

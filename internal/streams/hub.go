@@ -35,6 +35,21 @@ func (h *Hub) ledger(address string) *ledger {
 	return l
 }
 
+// Open returns how many connections there are, of all clients; h may be nil.
+func (h *Hub) Open() (n int) {
+	if h == nil {
+		return 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.ledgers {
+		l.mu.Lock()
+		n += l.open
+		l.mu.Unlock()
+	}
+	return n
+}
+
 // ledger is what is counted at one address.
 type ledger struct {
 	accepted, refused, failed atomic.Int64

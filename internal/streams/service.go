@@ -195,6 +195,9 @@ func (s *Service) Watch(ctx context.Context) {
 		if r.group.Check != nil {
 			all.Go(func() { r.group.Watch(ctx) })
 		}
+		if r.group.HasFiles() {
+			all.Go(func() { r.group.WatchFiles(ctx, s.log) })
+		}
 	}
 	all.Wait()
 }

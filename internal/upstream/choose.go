@@ -88,6 +88,8 @@ func (l *Lease) best(eligible func(*member) bool) *member {
 		return g.random(eligible)
 	case g.Balance == Hash && l.Key != 0:
 		return g.nearest(l.Key, eligible)
+	case g.even:
+		return g.next(eligible)
 	}
 	var best *member
 	total := 0
@@ -104,6 +106,30 @@ func (l *Lease) best(eligible func(*member) bool) *member {
 	}
 	if best != nil {
 		best.current -= total
+	}
+	return best
+}
+
+// next is best where all weights are the same. It looks no further than it has to: with hundreds of
+// members, a look at each of them is what a request costs under the lock.
+func (g *Group) next(eligible func(*member) bool) (best *member) {
+	n, at := len(g.members), 0
+	for i := range n {
+		j := g.turn + i
+		if j >= n {
+			j -= n
+		}
+		m := g.members[j]
+		if best != nil && m.active >= best.active || !eligible(m) {
+			continue
+		}
+		best, at = m, j
+		if g.Balance != LeastConn || m.active == 0 {
+			break
+		}
+	}
+	if best != nil {
+		g.turn = (at + 1) % n
 	}
 	return best
 }
@@ -133,6 +159,14 @@ func (g *Group) weight(m *member) int {
 
 // random draws two members, and takes the one with fewer connections for its weight.
 func (g *Group) random(eligible func(*member) bool) *member {
+	if g.even {
+		if a := g.draw(nil, eligible); a != nil {
+			if b := g.draw(a, eligible); b != nil && b.active < a.active {
+				return b
+			}
+			return a
+		}
+	}
 	all := g.drawn[:0]
 	for _, m := range g.members {
 		if eligible(m) {
@@ -168,18 +202,29 @@ func (g *Group) random(eligible func(*member) bool) *member {
 	return a
 }
 
+// draw draws one of the eligible members, which is not a; nil: a few draws have found none. All
+// weights are the same.
+func (g *Group) draw(a *member, eligible func(*member) bool) *member {
+	for range 8 {
+		if m := g.members[rand.IntN(len(g.members))]; m != a && eligible(m) {
+			return m
+		}
+	}
+	return nil
+}
+
 // nearest chooses by rendezvous: each member has a number for the key, and the greatest one wins. So
 // where a member does not work or has no slot, its keys are divided among all others. The logarithm
 // makes the chance of each member its share of the weights.
 func (g *Group) nearest(key uint64, eligible func(*member) bool) (best *member) {
 	most := 0.0
 	for _, m := range g.members {
-		if !eligible(m) {
-			continue
-		}
 		n := (float64(mix(key^m.hash)>>12) + 0.5) / (1 << 52) // more than 0, less than 1
-		if score := float64(m.weight) / -math.Log(n); best == nil || score > most {
-			best, most = m, score
+		if !g.even {
+			n = float64(m.weight) / -math.Log(n)
+		}
+		if (best == nil || n > most) && eligible(m) {
+			best, most = m, n
 		}
 	}
 	return best

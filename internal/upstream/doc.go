@@ -17,6 +17,7 @@
 //	sessions.go connections of HTTP/2, which many requests share
 //	mark.go     connections that are for one name, or one client
 //	tls.go      TLS with an upstream
+//	files.go    certificates and revocation lists that change
 //	check.go    Check: requests of the server's own, by which it finds out which addresses work
 //	circuit.go  addresses of which too large a share of requests fails
 //	renew.go    further rounds for a request that has tried all addresses

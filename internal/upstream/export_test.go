@@ -145,6 +145,13 @@ func EndSpare(p *Pool) {
 // Resolve is resolve.
 var Resolve = resolve
 
+// FilesEvery sets how often files are looked at, and returns a function that sets it back.
+func FilesEvery(d time.Duration) (reset func()) {
+	before := filesEvery
+	filesEvery = d
+	return func() { filesEvery = before }
+}
+
 // ServiceTTL returns for how long the places of a service are good.
 func ServiceTTL(ctx context.Context, name string) (time.Duration, error) {
 	_, ttl, err := resolveService(ctx, name, nil)
@@ -158,3 +165,15 @@ type Health struct{ health }
 func (h *Health) Works(now time.Time) bool { return h.works(now) }
 func (h *Health) Chosen()                  { h.chosen(avoidFor) }
 func (h *Health) Avoid(until time.Time)    { h.avoid = until }
+
+// Pick gets a slot of the group, and gives it back, without a connection. It returns the address.
+func Pick(g *Group, key uint64) string {
+	l := g.Lease()
+	l.Key = key
+	if tk, err := l.acquire(time.Now()); tk != nil || err != nil {
+		return ""
+	}
+	name := l.at.name
+	l.Release()
+	return name
+}

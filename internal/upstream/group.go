@@ -106,6 +106,8 @@ type Group struct {
 	members []*member           // of all, those that requests may go to
 	version int                 // of the pool's states, as members has them
 	waiting fair.Queue[*ticket] // for a slot: the requests of the route
+	even    bool                // all of members have the same weight, at any time
+	turn    int                 // of members, where they are even
 	levels  int                 // the greatest level of all
 	drawn   []*member           // what random draws from; it is empty between two requests
 }
@@ -285,6 +287,9 @@ func (g *Group) has(tried []*peer) bool {
 
 // crowded reports whether an earlier request waits.
 func (g *Group) crowded(tried []*peer) bool {
+	if g.pool.spots == 0 {
+		return false
+	}
 	for m := range g.untried(tried) {
 		if len(m.peer.waiting.kinds) > 0 {
 			return true
@@ -353,9 +358,12 @@ func (l *Lease) take(now time.Time) bool {
 	if m == nil {
 		return false
 	}
-	l.at, l.others = m, -1
-	for range g.untried(l.tried) {
-		l.others++
+	l.at, l.others = m, len(g.members)-1
+	if len(l.tried) > 0 {
+		l.others = -1
+		for range g.untried(l.tried) {
+			l.others++
+		}
 	}
 	switch {
 	case len(m.idle) == 0:

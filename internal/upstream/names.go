@@ -196,9 +196,14 @@ func (p *peer) stale() {
 // sync gives the group a member for each address of its names, as they are now. The caller holds the
 // pool's lock.
 func (g *Group) sync() {
-	if g.version == g.pool.states.version && (!g.named || !slices.ContainsFunc(g.parts, (*part).moved)) {
-		return
+	if g.version != g.pool.states.version || g.named && slices.ContainsFunc(g.parts, (*part).moved) {
+		g.follow()
 	}
+}
+
+// follow is sync after a change. It is apart since each request calls sync, and its map takes room on
+// the stack, which would grow for as long as the request waits.
+func (g *Group) follow() {
 	before := make(map[site]*member, len(g.all))
 	for _, m := range g.all {
 		before[site{m.part, m.endpoint}] = m
@@ -227,8 +232,12 @@ func (g *Group) sync() {
 		waiting = append(waiting, e.Value)
 	}
 	now := time.Now()
+	there := make(map[*peer]bool, len(g.members))
+	for _, m := range g.members {
+		there[m.peer] = true
+	}
 	for _, tk := range waiting {
-		tk.move(g.members, now)
+		tk.move(g.members, there, now)
 		if len(tk.spots) == 0 { // it has tried all that are left
 			tk.withdraw()
 			if len(g.all) > 0 && len(g.members) == 0 {
@@ -250,7 +259,7 @@ func (p *part) moved() bool { return p.host != nil && p.seen != p.host.version }
 // settle finds out which members requests may go to.
 func (g *Group) settle() {
 	g.version = g.pool.states.version
-	g.members, g.levels = g.all, 0
+	g.members, g.levels, g.even = g.all, 0, g.SlowStart == 0
 	if len(g.pool.states.of) > 0 {
 		g.members = slices.DeleteFunc(slices.Clone(g.all), func(m *member) bool {
 			return g.pool.states.state(m) != up
@@ -258,6 +267,10 @@ func (g *Group) settle() {
 	}
 	for _, m := range g.members {
 		g.levels = max(g.levels, m.level)
+		g.even = g.even && m.weight == g.members[0].weight
+	}
+	if g.turn >= len(g.members) {
+		g.turn = 0
 	}
 }
 

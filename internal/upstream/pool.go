@@ -19,6 +19,7 @@ type Pool struct {
 	verdicts map[checked]*verdict // of checks
 	hosts    map[string]*host     // by name; never forgotten
 	states   states
+	spots    int         // of all tickets
 	timer    *time.Timer // closes kept connections that are of no use; nil: none is kept
 	next     time.Time   // when timer fires
 }

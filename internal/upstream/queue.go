@@ -194,33 +194,37 @@ func (tk *ticket) join(p *peer) {
 	q.turn++
 	line.Add(client, s.entry)
 	tk.spots = append(tk.spots, s)
+	p.pool.spots++
 }
 
-// move has the ticket wait at the members that it may have, which have changed.
-func (tk *ticket) move(members []*member, now time.Time) {
+// move has the ticket wait at the members that it may have, which have changed; there has their peers.
+func (tk *ticket) move(members []*member, there map[*peer]bool, now time.Time) {
 	l := tk.lease
-	if m := l.home(now); m != nil && !slices.Contains(members, m) {
-		members = append(slices.Clip(members), m) // it is drained
-	}
-	at := func(p *peer) bool {
-		return slices.ContainsFunc(tk.spots, func(s spot) bool { return s.peer == p })
-	}
+	home := l.home(now)
+	at := make(map[*peer]bool, len(tk.spots))
 	tk.spots = slices.DeleteFunc(tk.spots, func(s spot) bool {
-		gone := !slices.ContainsFunc(members, func(m *member) bool { return m.peer == s.peer })
-		if gone {
+		stays := there[s.peer] || home != nil && home.peer == s.peer
+		if at[s.peer] = stays; !stays {
 			s.leave()
 		}
-		return gone
+		return !stays
 	})
-	for _, m := range members {
-		if !at(m.peer) && !slices.Contains(l.tried, m.peer) {
-			tk.join(m.peer)
+	join := func(p *peer) {
+		if !at[p] && !slices.Contains(l.tried, p) {
+			tk.join(p)
 		}
+	}
+	for _, m := range members {
+		join(m.peer)
+	}
+	if home != nil && !there[home.peer] { // it is drained
+		join(home.peer)
 	}
 }
 
 // leave takes the ticket out of the queue.
 func (s spot) leave() {
+	s.peer.pool.spots--
 	s.kind.lines[0].Remove(s.entry) // whichever line it is in
 	if s.kind.len() == 0 {
 		q := &s.peer.waiting

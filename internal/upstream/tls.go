@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/crl"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/stream"
 )
@@ -23,6 +24,7 @@ type TLS struct {
 	Name     string `toml:"name"`     // of the certificate, and for SNI; "": the host of the address
 	Cert     string `toml:"cert"`     // a PEM file: the certificate for upstreams that ask for one
 	Key      string `toml:"key"`      // its key
+	CRL      string `toml:"crl"`      // a file of revocation lists, PEM or DER, for the upstream's chain
 	Insecure bool   `toml:"insecure"` // take any certificate
 }
 
@@ -31,6 +33,8 @@ type Security struct {
 	config    *tls.Config
 	id        string // the same for two that are alike
 	byRequest bool   // a Lease has the name
+
+	files *files // that are read again when they change; nil: none
 }
 
 // Load reads the files. path makes the paths of the settings absolute. With byRequest, Name is a text
@@ -40,6 +44,7 @@ func (t *TLS) Load(path func(string) string, byRequest bool) (*Security, error) 
 	if byRequest {
 		s.config.ServerName = ""
 	}
+	var known []*x509.Certificate
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %t\n", t.Name, t.Insecure)
 	switch {
@@ -57,6 +62,19 @@ func (t *TLS) Load(path func(string) string, byRequest bool) (*Security, error) 
 			return nil, fmt.Errorf("ca: no certificate in %s", t.CA)
 		}
 		fmt.Fprintf(sum, "ca %d\n%s", len(pem), pem)
+		known = crl.Certificates(pem)
+	}
+	if t.CRL != "" {
+		if t.Insecure {
+			return nil, errors.New("crl is of no use with insecure = true")
+		}
+		lists, err := crl.Open(path(t.CRL), known, time.Now())
+		if err != nil {
+			return nil, fmt.Errorf("crl: %w", err)
+		}
+		s.files = &files{lists: lists}
+		s.config.VerifyConnection = lists.VerifyConnection
+		fmt.Fprintf(sum, "crl %q\n", lists.Path())
 	}
 	if (t.Cert == "") != (t.Key == "") {
 		return nil, errors.New("expected both cert and key, paths of PEM files")
@@ -66,7 +84,10 @@ func (t *TLS) Load(path func(string) string, byRequest bool) (*Security, error) 
 		if err != nil {
 			return nil, err
 		}
-		s.config.Certificates = []tls.Certificate{pair}
+		if s.files == nil {
+			s.files = new(files)
+		}
+		s.config.GetClientCertificate = s.files.keep(path(t.Cert), path(t.Key), pair)
 		for _, der := range pair.Certificate { // a certificate has one key
 			fmt.Fprintf(sum, "cert %d\n%s", len(der), der)
 		}
@@ -113,6 +134,9 @@ func (s *Security) of(host string) (*tls.Config, error) {
 	c.ClientSessionCache = tls.NewLRUClientSessionCache(sessions)
 	if s.byRequest {
 		c.ClientSessionCache = tls.NewLRUClientSessionCache(maxMarked)
+	}
+	if s.files != nil {
+		c.ClientSessionCache = current{c.ClientSessionCache, s.files}
 	}
 	return c, nil
 }

@@ -35,7 +35,7 @@ func New(t testing.TB) *Authority {
 	a.cert = &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, &a.key.PublicKey, a.key)
 	if err == nil {
@@ -47,6 +47,57 @@ func New(t testing.TB) *Authority {
 	a.Pool.AddCert(a.cert)
 	a.File = a.write("ca.pem", "CERTIFICATE", der)
 	return a
+}
+
+// Below makes an authority whose certificate a has signed. It is in no file, and its Pool is nil.
+func (a *Authority) Below(name string) *Authority {
+	a.t.Helper()
+	b := &Authority{t: a.t}
+	b.key = b.newKey()
+	b.cert = &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, b.cert, a.cert, &b.key.PublicKey, a.key)
+	if err == nil {
+		b.cert, err = x509.ParseCertificate(der)
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return b
+}
+
+// Cert is the authority's own certificate.
+func (a *Authority) Cert() *x509.Certificate { return a.cert }
+
+// List makes a revocation list, in PEM, that is good until then. change may change what is in it.
+func (a *Authority) List(until time.Time, change func(*x509.RevocationList), revoked ...*x509.Certificate) []byte {
+	a.t.Helper()
+	l := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-2 * time.Hour),
+		NextUpdate: until}
+	for _, c := range revoked {
+		l.RevokedCertificateEntries = append(l.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: c.SerialNumber, RevocationTime: time.Now().Add(-time.Hour)})
+	}
+	if change != nil {
+		change(l)
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, l, a.cert, a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
+}
+
+// Leaf is the certificate of a pair.
+func Leaf(c tls.Certificate) *x509.Certificate {
+	leaf, err := x509.ParseCertificate(c.Certificate[0])
+	if err != nil {
+		panic(err)
+	}
+	return leaf
 }
 
 func (a *Authority) newKey() *ecdsa.PrivateKey {

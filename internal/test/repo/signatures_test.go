@@ -8,9 +8,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestSignaturesNameNoInternalType: what a program can call, it can also name: no exported
@@ -119,4 +123,31 @@ func internalIn(t types.Type) (found string) {
 		return p.Name()
 	})
 	return found
+}
+
+// TestMethodsOfHandlers: the methods that the comments of lwango.Request and Response list are there,
+// under which a newcomer looks: they are aliases, of which go doc shows no method.
+func TestMethodsOfHandlers(t *testing.T) {
+	for name, of := range map[string]reflect.Type{
+		"Request": reflect.TypeFor[*lwango.Request](), "Response": reflect.TypeFor[*lwango.Response](),
+	} {
+		text := must.Get(exec.Command("go", "doc", module, name).Output())(t)
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			list, ok := strings.CutPrefix(line, "        ") // a line of code in a comment
+			if !ok {
+				continue
+			}
+			list, _, _ = strings.Cut(list, "  ")
+			for _, method := range strings.Fields(list) {
+				n++
+				if _, ok := of.MethodByName(method); !ok {
+					t.Errorf("%s has no method %s", name, method)
+				}
+			}
+		}
+		if n < 15 {
+			t.Errorf("%s: %d methods in\n%s", name, n, text)
+		}
+	}
 }

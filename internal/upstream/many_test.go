@@ -1,0 +1,64 @@
+package upstream_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/lwango/lwango/internal/upstream"
+)
+
+// many returns a group of n addresses, each with one of the weights.
+func many(t testing.TB, n int, b upstream.Balance, weights ...int) *upstream.Group {
+	t.Helper()
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("10.0.%d.%d:80 weight=%d", i/250, i%250, weights[i%len(weights)]))
+	}
+	g, err := new(upstream.Pool).Group(upstream.Settings{Addresses: all, Balance: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// BenchmarkPick is what a request's slot costs under the pool's lock.
+func BenchmarkPick(b *testing.B) {
+	for _, n := range []int{2, 200} {
+		for name, balance := range map[string]upstream.Balance{"round_robin": upstream.RoundRobin,
+			"least_conn": upstream.LeastConn, "random": upstream.Random, "hash": upstream.Hash} {
+			for _, weights := range [][]int{{1}, {1, 3}} {
+				b.Run(fmt.Sprint(name, "/", n, "/", len(weights)), func(b *testing.B) {
+					g := many(b, n, balance, weights...)
+					for i := 0; b.Loop(); i++ {
+						upstream.Pick(g, uint64(i)*0x9e3779b97f4a7c15|1)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestManyTakeTurns: of 200 addresses with the same weight each has as many requests, whatever the
+// balance, and one that is drained has none.
+func TestManyTakeTurns(t *testing.T) {
+	t.Parallel()
+	const n, rounds = 200, 20
+	for name, balance := range map[string]upstream.Balance{"round_robin": upstream.RoundRobin,
+		"least_conn": upstream.LeastConn, "random": upstream.Random, "hash": upstream.Hash} {
+		g := many(t, n, balance, 1)
+		g.SetState("10.0.0.7:80", "drain")
+		counts := make(map[string]int)
+		for i := range uint64(n * rounds) {
+			counts[upstream.Pick(g, upstream.HashOf(fmt.Sprint(i)))]++
+		}
+		if len(counts) != n-1 || counts["10.0.0.7:80"] > 0 || counts[""] > 0 {
+			t.Errorf("%s: %d addresses, %v", name, len(counts), counts)
+		}
+		for address, k := range counts {
+			exact := balance == upstream.RoundRobin || balance == upstream.LeastConn
+			if exact && (k < rounds || k > rounds+1) || k > rounds*3 {
+				t.Errorf("%s: %s has %d requests of %d", name, address, k, n*rounds)
+			}
+		}
+	}
+}
