@@ -36,7 +36,7 @@ func TestMemoryOfWaiting(t *testing.T) {
 }
 
 func testWaiting(t *testing.T, output int, limit int64) {
-	const n = 300
+	const n = 1000
 	answer := ""
 	for text := okHead + strings.Repeat("x", output); output > 0 && text != ""; {
 		piece := text[:min(len(text), 1<<15)]
