@@ -469,10 +469,7 @@ func (p *Program) complete(s *config.Source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Modules, s.Broker, s.Counters, s.Hub = p.Modules, p.Broker, &p.counters, &p.streams
-	if p.cache == nil {
-		p.cache = cache.NewStore()
-	}
-	s.Cache = p.cache
+	s.Cache = p.cacheLocked()
 	if s.Code == nil || s.File != "" {
 		s.Topics = &p.Topics
 	}

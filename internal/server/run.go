@@ -154,6 +154,7 @@ func (s *server) start() (err error) {
 	if err := s.connectTopics(); err != nil {
 		return err
 	}
+	s.sharePurges()
 	s.notePorts(s.config, nil)
 	s.conn = conn.NewServer(s.connConfig())
 	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
