@@ -21,7 +21,8 @@ import (
 const purgeTopic = "lwango/purge"
 
 // sharePurges has the other processes behind the broker do what is purged in this one, and the other
-// way round. The loops do not run yet.
+// way round. The loops run, and the store is open: what was purged before this process ran, concerns
+// what it finds on disk.
 func (s *server) sharePurges() {
 	store, topics := s.source.Cache, s.source.Topics
 	if store == nil || topics == nil || s.disconnect == nil {
@@ -30,55 +31,62 @@ func (s *server) sharePurges() {
 	topic := topics.Topic(purgeTopic)
 	own := topics.Origin() + "-"
 	store.Share(func(text []byte) { topic.Publish(text) })
-	s.loops[0].Go(func(t *loop.Thread) {
-		// What was purged before this process ran, concerns what it finds on disk.
-		sub := topic.Subscribe(t, pubsub.Options{Queue: pubsub.MaxQueue, History: pubsub.MaxQueue})
-		for dropped := 0; ; {
-			if i, err := t.AwaitAny(-1, sub, t.Loop().Stopped()); i != 0 || err != nil {
-				return
-			}
-			m := sub.Next()
-			if sub.Err() != nil {
-				return
-			}
-			var text []byte
-			switch n := sub.Dropped(); {
-			case n > dropped: // who knows what
-				text, dropped = []byte(`{"all":true}`), n
-			case m == nil || strings.HasPrefix(m.ID, own):
-				continue
-			default:
-				text = m.Data
-			}
-			err := t.Await(-1, func(context.Context) error { return store.Shared(text) })
-			if err != nil {
-				s.own.Error("cache: a purge of another process failed", "error", err)
-			}
-		}
-	})
+	l := s.loops[0]
+	_ = l.Post(func() { l.Go(func(t *loop.Thread) { s.followPurges(t, store, topic, own) }) })
 }
 
-// purge purges what a POST at the debug address names.
-func (s *server) purge(w http.ResponseWriter, r *http.Request) {
-	var p cache.Purge
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&p); err != nil {
-		http.Error(w, "expected what to purge as JSON: "+err.Error(), http.StatusBadRequest)
-		return
+// followPurges does what other processes purge, until the server stops. own is what the messages of
+// this one begin with.
+func (s *server) followPurges(t *loop.Thread, store *cache.Store, topic *pubsub.Topic, own string) {
+	sub := topic.Subscribe(t, pubsub.Options{Queue: pubsub.MaxQueue, History: pubsub.MaxQueue})
+	for dropped := 0; ; {
+		if i, err := t.AwaitAny(-1, sub, t.Loop().Stopped()); i != 0 || err != nil {
+			return
+		}
+		m := sub.Next()
+		if sub.Err() != nil {
+			return
+		}
+		var text []byte
+		switch n := sub.Dropped(); {
+		case n > dropped: // who knows what
+			text, dropped = []byte(`{"all":true}`), n
+		case m == nil || strings.HasPrefix(m.ID, own):
+			continue
+		default:
+			text = m.Data
+		}
+		err := t.Await(-1, func(context.Context) error { return store.Shared(text) })
+		if err != nil {
+			s.own.Error("cache: a purge of another process failed", "error", err)
+		}
 	}
-	if err := p.Check(); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+}
+
+// purger purges what a POST at the debug address names.
+func (s *server) purger() http.HandlerFunc {
+	store := s.source.Cache // a reload changes source
+	return func(w http.ResponseWriter, r *http.Request) {
+		var p cache.Purge
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&p); err != nil {
+			http.Error(w, "expected what to purge as JSON: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		if err := p.Check(); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if store == nil {
+			http.Error(w, "this server has no cache", http.StatusNotFound)
+			return
+		}
+		if err := store.Purge(p); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		s.own.Info("cache purged", "urls", len(p.URLs), "prefixes", len(p.Prefixes), "tags", len(p.Tags),
+			"all", p.All, "soft", p.Soft)
 	}
-	if s.source.Cache == nil {
-		http.Error(w, "this server has no cache", http.StatusNotFound)
-		return
-	}
-	if err := s.source.Cache.Purge(p); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	s.own.Info("cache purged", "urls", len(p.URLs), "prefixes", len(p.Prefixes), "tags", len(p.Tags),
-		"all", p.All, "soft", p.Soft)
 }
 
 const purgeUsage = `usage: lwango purge [-c FILE] [-d ADDRESS] [-soft] -all | URL...

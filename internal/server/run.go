@@ -154,7 +154,6 @@ func (s *server) start() (err error) {
 	if err := s.connectTopics(); err != nil {
 		return err
 	}
-	s.sharePurges()
 	s.notePorts(s.config, nil)
 	s.conn = conn.NewServer(s.connConfig())
 	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
@@ -183,6 +182,7 @@ func (s *server) start() (err error) {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
 	s.config.Begin()
+	s.sharePurges()
 	if s.handed == nil { // otherwise see takeOver
 		s.obtainer.Obtain(s.config.ACME())
 	}
