@@ -19,7 +19,7 @@ import (
 
 // revalidated is Cache-Status of an answer that is kept, and that its origin has said to be true.
 var revalidated = func() string {
-	s := rfc9111.CacheStatus{Cache: cacheName, Forward: rfc9111.ForwardStale,
+	s := rfc9111.CacheStatus{Cache: rfc9111.Name, Forward: rfc9111.ForwardStale,
 		FwdStatus: http.StatusNotModified, Stored: true}
 	return string(s.Append(nil))
 }()
