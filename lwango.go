@@ -45,6 +45,7 @@ import (
 	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
@@ -84,6 +85,9 @@ type (
 
 	// Key names a value that layers give to a request. See conn.Key.
 	Key[T any] = conn.Key[T]
+
+	// Purge says what Cache().Purge purges. See cache.Purge.
+	Purge = cache.Purge
 
 	// Middleware makes a handler of another one, which it calls as next, or answers itself. See
 	// handlers.Middleware.
@@ -133,6 +137,15 @@ func Topics() *pubsub.Hub { return &program.Topics }
 // called before Main, with redis.Broker of package pubsub/redis. Without it, a program has no
 // client of Redis in it, and a configuration with that key is refused.
 func UseBroker(b pubsub.Broker) { program.Broker = b }
+
+// Cache returns what the routes with `cache` keep answers in, those of all servers of the process. A
+// program purges it when what it has answered is no longer true:
+//
+//	lwango.Cache().Purge(lwango.Purge{Tags: []string{"product-7"}})
+//
+// With [cache] disk in the configuration that writes to the disk: a handler calls it by
+// Request.Await.
+func Cache() *cache.Store { return program.Cache() }
 
 // stock is the logger that slog begins with. It writes on the goroutine that calls it, which may be
 // a loop.

@@ -19,6 +19,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "upstream" {
 		os.Exit(server.Upstream(os.Args[2:], os.Stdout, os.Stderr))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "purge" {
+		os.Exit(server.PurgeCache(os.Args[2:], os.Stderr))
+	}
 	lwango.UseBroker(redis.Broker)
 	os.Exit(lwango.Run(context.Background(), "lwango.conf"))
 }

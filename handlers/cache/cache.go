@@ -21,6 +21,7 @@
 //	fill.go     an answer on its way: a conn.Sink that fills the store
 //	kept.go     the head of an answer that is kept
 //	send.go     answers from what is kept, or comes
+//	purge.go    what is purged, and the method PURGE
 //	explain.go  what the layer would do, in words
 package cache
 
@@ -33,6 +34,7 @@ import (
 	"github.com/lwango/lwango/handlers/rules"
 	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/internal/placeholder"
 	"github.com/lwango/lwango/internal/rfc9111"
 	"github.com/lwango/lwango/internal/template"
@@ -66,6 +68,8 @@ type Settings struct {
 	HonourClients *bool `toml:"honour_clients"`
 	// KeepCookies lets answers with Set-Cookie be kept and given to others.
 	KeepCookies bool `toml:"keep_cookies"`
+	// PurgeFrom are the networks whose clients may purge, by the method PURGE; by default nobody may.
+	PurgeFrom []string `toml:"purge_from"`
 	// Heuristic is the part of the time since Last-Modified, in percent, for which an answer is
 	// fresh that does not say it itself.
 	Heuristic int `toml:"heuristic" min:"0" max:"100"`
@@ -91,6 +95,7 @@ type layer struct {
 	lock      time.Duration
 	always    bool
 	deaf      bool           // to what requests say of caches
+	purgeFrom *networks.Set  // nil: nobody
 	coding    *coding.Policy // of what clients get compressed; nil: nothing
 
 	set Settings // for Explain
@@ -132,6 +137,11 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 	}
 	if l.noStore, err = matches("no_store", s.NoStore); err != nil {
 		return nil, err
+	}
+	if s.PurgeFrom != nil {
+		if l.purgeFrom, err = networks.Parse(s.PurgeFrom); err != nil {
+			return nil, &handlers.KeyError{Key: "purge_from", Err: err}
+		}
 	}
 	return func(next conn.Handler) conn.Handler {
 		own := *l

@@ -112,12 +112,9 @@ func (f *fill) Head(h *conn.SentHead) {
 	tags := ""
 	f.fields = make([]conn.Field, 0, len(h.Fields))
 	for _, field := range h.Fields {
-		switch {
-		case ascii.EqualFold(field.Name, "Cache-Tag"):
-			tags = addTags(tags, field.Value, ",")
-		case ascii.EqualFold(field.Name, "Surrogate-Key"):
-			tags = addTags(tags, field.Value, " ")
-		default:
+		if between := tagField(field.Name); between != "" {
+			tags = addTags(tags, field.Value, between)
+		} else {
 			f.fields = append(f.fields, field)
 		}
 	}
@@ -167,7 +164,7 @@ func (f *fill) validated(h *conn.SentHead, now time.Time) {
 		}
 	}
 	for _, field := range h.Fields {
-		if said.Updates(field.Name) && !tagField(field.Name) {
+		if said.Updates(field.Name) && tagField(field.Name) == "" {
 			fields = append(fields, field)
 		}
 	}
@@ -281,8 +278,15 @@ func all(fields []conn.Field) iter.Seq2[string, string] {
 	}
 }
 
-func tagField(name string) bool {
-	return ascii.EqualFold(name, "Cache-Tag") || ascii.EqualFold(name, "Surrogate-Key")
+// tagField returns what stands between the tags of a field of that name; "": it has none.
+func tagField(name string) (between string) {
+	switch {
+	case ascii.EqualFold(name, "Cache-Tag"):
+		return ","
+	case ascii.EqualFold(name, "Surrogate-Key"):
+		return " "
+	}
+	return ""
 }
 
 // addTags adds the tags of a list to others, with one space between two.

@@ -230,3 +230,21 @@ func TestLock(t *testing.T) {
 		}
 	}
 }
+
+// TestTooMuch: an answer whose handler writes more than it has declared is not kept.
+func TestTooMuch(t *testing.T) {
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		fields(w, "Cache-Control: max-age=100", "Content-Length: 5")
+		w.Write([]byte("12345"))
+		w.Flush()
+		w.Write([]byte(whole)) // which is refused
+		return 200
+	}}
+	s := start(t, modes.Direct, cache.Settings{}, o.serve)
+	for range 2 {
+		get(t, s, "/")
+	}
+	if n := s.stats().Fills; n != 0 || o.n.Load() != 2 {
+		t.Errorf("%d answers are kept, %d requests to the handler", n, o.n.Load())
+	}
+}

@@ -47,21 +47,24 @@ func (p part) of(text string) string { return text[p.at:][:p.n] }
 // aged is what a kept answer has in its fields for one second.
 type aged struct {
 	seconds     int64
+	stale       bool   // by a soft purge
 	age, status string // values of Age and Cache-Status
 }
 
-// cacheName is the name of this cache in Cache-Status.
-const cacheName = "lwango"
-
-// texts returns the values of the fields that change as time goes by.
-func (k *kept) texts(now time.Time) *aged {
+// texts returns the values of the fields that change as time goes by. stale is whether a soft purge
+// has made the answer stale.
+func (k *kept) texts(now time.Time, stale bool) *aged {
 	seconds := int64(k.fresh.Now(now) / time.Second)
-	if a := k.aged.Load(); a != nil && a.seconds == seconds {
+	if a := k.aged.Load(); a != nil && a.seconds == seconds && a.stale == stale {
 		return a
 	}
-	status := rfc9111.CacheStatus{Cache: cacheName, Hit: true, HasTTL: true,
-		TTL: k.fresh.Lifetime - time.Duration(seconds)*time.Second}
-	a := &aged{seconds: seconds, age: strconv.FormatInt(seconds, 10), status: string(status.Append(nil))}
+	ttl := k.fresh.Lifetime - time.Duration(seconds)*time.Second
+	if stale {
+		ttl = min(ttl, 0)
+	}
+	status := rfc9111.CacheStatus{Cache: rfc9111.Name, Hit: true, HasTTL: true, TTL: ttl}
+	a := &aged{seconds: seconds, stale: stale, age: strconv.FormatInt(seconds, 10),
+		status: string(status.Append(nil))}
 	k.aged.Store(a)
 	return a
 }

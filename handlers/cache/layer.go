@@ -2,7 +2,6 @@ package cache
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"net/http"
 
@@ -24,6 +23,9 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	at := l.store.at.Load()
 	if at == nil {
 		return l.next(req, resp)
+	}
+	if method == methodPurge {
+		return l.purged(req, resp, at)
 	}
 	if method != http.MethodGet && method != http.MethodHead {
 		return l.change(req, resp, at, method)
@@ -157,7 +159,7 @@ func (l *layer) past(req *conn.Request, resp *conn.Response, why rfc9111.Forward
 // forwarded are hooks that say so in Cache-Status.
 var forwarded = func() (hooks [rfc9111.ForwardPartial + 1]conn.HeadHook) {
 	for why := range hooks {
-		s := rfc9111.CacheStatus{Cache: cacheName, Forward: rfc9111.Forward(why)}
+		s := rfc9111.CacheStatus{Cache: rfc9111.Name, Forward: rfc9111.Forward(why)}
 		text := string(s.Append(nil))
 		hooks[why] = func(_ *conn.Request, resp *conn.Response, _ int) { addStatus(resp, text) }
 	}
@@ -196,24 +198,14 @@ func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, metho
 			}
 		}
 	}
-	for _, key := range keys {
-		purge(req, at, key)
-	}
-	return status
-}
-
-// purge drops what is kept for a key. With a folder, that waits for the disk.
-func purge(req *conn.Request, at *opened, key []byte) {
-	if at.folder == "" {
-		_, _ = at.Purge(cachestore.Purge{Key: key})
-		return
-	}
-	was := req.KeepWaiting(true)
-	defer req.KeepWaiting(was)
-	_ = req.Await(-1, func(context.Context) error {
-		_, err := at.Purge(cachestore.Purge{Key: key})
+	_ = at.onLoop(req, func() (err error) {
+		for _, key := range keys {
+			_, failed := at.Purge(cachestore.Purge{Key: key})
+			err = errors.Join(err, failed)
+		}
 		return err
 	})
+	return status
 }
 
 // fetch is a request for what is not kept, or has to be validated.

@@ -19,7 +19,7 @@ import (
 
 // revalidated is Cache-Status of an answer that is kept, and that its origin has said to be true.
 var revalidated = func() string {
-	s := rfc9111.CacheStatus{Cache: cacheName, Forward: rfc9111.ForwardStale,
+	s := rfc9111.CacheStatus{Cache: rfc9111.Name, Forward: rfc9111.ForwardStale,
 		FwdStatus: http.StatusNotModified, Stored: true}
 	return string(s.Append(nil))
 }()
@@ -39,7 +39,7 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 	o.Hit()
 	k := keptOf(o)
 	req.Layer().SetCache(use)
-	t := k.texts(now)
+	t := k.texts(now, o.Stale())
 	h := resp.Header()
 	h.Grow(k.fields + 2)
 	for text := k.text; text != ""; {
@@ -197,7 +197,7 @@ func encode(c coding.Coding, level int, body []byte) []byte {
 // follow answers with what comes.
 func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader, k *kept,
 	f *fill) int {
-	s := rfc9111.CacheStatus{Cache: cacheName, Forward: q.why, Stored: k.shared, Collapsed: f == nil}
+	s := rfc9111.CacheStatus{Cache: rfc9111.Name, Forward: q.why, Stored: k.shared, Collapsed: f == nil}
 	use := conn.CacheCollapsed
 	var fields []conn.Field
 	if f == nil {

@@ -41,7 +41,8 @@ func CheckFolder(folder string) error { return cachestore.CheckFolder(folder) }
 type Store struct {
 	at     atomic.Pointer[opened]
 	passes passes
-	skew   atomic.Int64 // nanoseconds by which tests put the clock forward
+	share  atomic.Pointer[func(text []byte)] // see Share
+	skew   atomic.Int64                      // nanoseconds by which tests put the clock forward
 }
 
 // opened is a Store's place.

@@ -178,6 +178,7 @@ func (s *server) debugHandler(d *debugger) http.Handler {
 	mux.HandleFunc("GET /debug/threads", s.dumpThreads)
 	mux.HandleFunc("GET /debug/upstreams", s.upstreams)
 	mux.Handle("POST /debug/upstreams", d.changing(s.upstreams))
+	mux.Handle("POST /debug/cache/purge", d.changing(s.purger()))
 	mux.HandleFunc("GET /debug/pprof/profile", timed(30*time.Second,
 		pprof.StartCPUProfile, pprof.StopCPUProfile))
 	mux.HandleFunc("GET /debug/pprof/trace", timed(time.Second, trace.Start, trace.Stop))

@@ -136,7 +136,7 @@ const Usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST
   -v          print version, commit and the version of Go, and exit
 
 lwango top shows what a running server says of itself; see lwango top -h. lwango upstream drains,
-disables and enables its upstreams; see lwango upstream -h.
+disables and enables its upstreams, lwango purge purges its cache; see lwango upstream -h, lwango purge -h.
 
 SIGTERM and SIGINT stop it after the requests in flight. After a SIGHUP it reads its configuration
 again, and after a SIGUSR1 it opens its access logs anew, as after a SIGHUP. After a
@@ -469,10 +469,7 @@ func (p *Program) complete(s *config.Source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Modules, s.Broker, s.Counters, s.Hub = p.Modules, p.Broker, &p.counters, &p.streams
-	if p.cache == nil {
-		p.cache = cache.NewStore()
-	}
-	s.Cache = p.cache
+	s.Cache = p.cacheLocked()
 	if s.Code == nil || s.File != "" {
 		s.Topics = &p.Topics
 	}

@@ -182,6 +182,7 @@ func (s *server) start() (err error) {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
 	s.config.Begin()
+	s.sharePurges()
 	if s.handed == nil { // otherwise see takeOver
 		s.obtainer.Obtain(s.config.ACME())
 	}

@@ -137,13 +137,18 @@ func debugAddress(address, file string) (at sockets.Address, err error) {
 	return sockets.ParseAddress(c.Debug.Address, c.Dir)
 }
 
-// askUpstreams asks the server at an address, with to for the state of an upstream, and prints what
-// it says.
-func askUpstreams(out io.Writer, at sockets.Address, name, to string) error {
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+// debugClient returns a client for one request to the debug address of a server.
+func debugClient(at sockets.Address) *http.Client {
+	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, at.Network, at.Name)
 		}}}
+}
+
+// askUpstreams asks the server at an address, with to for the state of an upstream, and prints what
+// it says.
+func askUpstreams(out io.Writer, at sockets.Address, name, to string) error {
+	client := debugClient(at)
 	const path = "http://localhost/debug/upstreams"
 	ask := func() (*http.Response, error) { return client.Get(path) }
 	if to != "" {

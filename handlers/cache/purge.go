@@ -1,0 +1,188 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/cachestore"
+)
+
+// Purge says which answers go: those with one of the URLs, prefixes or tags, kept or on their way.
+type Purge struct {
+	// URLs have scheme, host and query: "https://example.org/a?b=c". One that begins with "//" is for
+	// both schemes. For routes with a key of their own, it is the text of that.
+	URLs []string `json:"urls,omitempty"`
+	// Prefixes are what URLs begin with: "https://example.org/shop/".
+	Prefixes []string `json:"prefixes,omitempty"`
+	// Tags are those of Cache-Tag, Surrogate-Key and Response.Cache.
+	Tags []string `json:"tags,omitempty"`
+	// All is for all that is kept.
+	All bool `json:"all,omitempty"`
+
+	// Soft makes answers stale instead: they are validated before they are sent again, and may be sent
+	// as any stale answer meanwhile.
+	Soft bool `json:"soft,omitempty"`
+}
+
+// Check returns an error for a purge of nothing, or of what is no URL.
+func (p *Purge) Check() error {
+	if len(p.URLs)+len(p.Prefixes)+len(p.Tags) == 0 && !p.All {
+		return errors.New("nothing to purge: expected a URL, a prefix, a tag, or all")
+	}
+	for _, list := range [...][]string{p.URLs, p.Prefixes} {
+		for _, u := range list {
+			if u == "" || strings.ContainsAny(u, "\r\n") {
+				return fmt.Errorf("not a URL: %q", u)
+			}
+		}
+	}
+	for _, tag := range p.Tags {
+		if tag == "" || strings.ContainsAny(tag, " ,\t\r\n") {
+			return fmt.Errorf("not a tag: %q", tag)
+		}
+	}
+	return nil
+}
+
+// Purge purges, and tells other processes of it where Share has been called. It costs the same
+// whatever is kept: what is purged is found out when it is asked for, and its memory comes back a
+// little later. Where the store has a folder, Purge writes to the disk: a handler calls it by
+// Request.Await. The errors are those of Check and of the disk; then a restart may bring back what
+// was purged. Any goroutine may call it.
+func (s *Store) Purge(p Purge) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	err := s.apply(p)
+	if share := s.share.Load(); share != nil {
+		text, _ := json.Marshal(p) // there is nothing that JSON has not
+		(*share)(text)
+	}
+	return err
+}
+
+// Share has publish called with each purge from now on, which hands the text to the Shared of the
+// stores of other processes. It must not wait. nil ends that.
+func (s *Store) Share(publish func(text []byte)) {
+	if publish == nil {
+		s.share.Store(nil)
+		return
+	}
+	s.share.Store(&publish)
+}
+
+// Shared does what another process has purged.
+func (s *Store) Shared(text []byte) error {
+	var p Purge
+	if err := json.Unmarshal(text, &p); err != nil {
+		return err
+	}
+	if err := p.Check(); err != nil {
+		return err
+	}
+	return s.apply(p)
+}
+
+func (s *Store) apply(p Purge) error {
+	at := s.at.Load()
+	if at == nil {
+		return nil
+	}
+	var errs []error
+	do := func(one cachestore.Purge) {
+		one.Soft = p.Soft
+		_, err := at.Purge(one)
+		errs = append(errs, err)
+	}
+	if p.All {
+		do(cachestore.Purge{All: true})
+		return errors.Join(errs...)
+	}
+	for _, u := range p.URLs {
+		for _, prefix := range prefixesOf(u) {
+			do(cachestore.Purge{Prefix: append(prefix, '\n')})
+		}
+	}
+	for _, u := range p.Prefixes {
+		for _, prefix := range prefixesOf(u) {
+			do(cachestore.Purge{Prefix: prefix})
+		}
+	}
+	if len(p.Tags) > 0 {
+		do(cachestore.Purge{Tags: p.Tags})
+	}
+	return errors.Join(errs...)
+}
+
+// prefixesOf returns the first lines of keys, or their beginnings, for a URL or its beginning.
+func prefixesOf(u string) (prefixes [][]byte) {
+	if strings.HasPrefix(u, "//") {
+		return append(prefixesOf("http:"+u), prefixesOf("https:"+u)...)
+	}
+	u, _, _ = strings.Cut(u, "#")
+	b := []byte(u)
+	if scheme := bytes.Index(b, []byte("://")); scheme > 0 {
+		end := scheme + len("://")
+		for end < len(b) && b[end] != '/' && b[end] != '?' {
+			end++
+		}
+		for i := range end { // the scheme and the host
+			b[i] = ascii.Lower(b[i])
+		}
+	}
+	return [][]byte{b}
+}
+
+// methodPurge is what other caches have as well; no RFC has it.
+const methodPurge = "PURGE"
+
+// purged answers the method PURGE: the URL of the request goes, for http and https, or with a "*" at
+// its end all that begins so; or, with Surrogate-Key or Cache-Tag, what has one of these tags. With
+// Soft-Purge it becomes stale. Only clients of purge_from may do that.
+func (l *layer) purged(req *conn.Request, resp *conn.Response, at *opened) int {
+	req.Layer().SetCache(conn.CacheBypass)
+	if l.purgeFrom == nil || !l.purgeFrom.Contains(req.RemoteAddr().Addr()) {
+		return http.StatusForbidden
+	}
+	h := req.Header()
+	p := Purge{Soft: h.Has("Soft-Purge")}
+	var tags string
+	for name, value := range h.All() {
+		if between := tagField(name); between != "" {
+			tags = addTags(tags, value, between)
+		}
+	}
+	if p.Tags = strings.Fields(tags); len(p.Tags) == 0 {
+		line, _, _ := strings.Cut(string(l.appendKey(nil, req)), "\n")
+		if l.key == nil {
+			_, line, _ = strings.Cut(line, ":")
+		}
+		if prefix, all := strings.CutSuffix(line, "*"); all {
+			p.Prefixes = []string{prefix}
+		} else {
+			p.URLs = []string{line}
+		}
+	}
+	if err := at.onLoop(req, func() error { return l.store.Purge(p) }); err != nil {
+		return resp.Error(http.StatusInternalServerError, err)
+	}
+	return resp.Text(http.StatusOK, "purged\n")
+}
+
+// onLoop does what purges for a request: with a folder, that waits for the disk, and the loop does
+// not.
+func (at *opened) onLoop(req *conn.Request, purge func() error) error {
+	if at.folder == "" {
+		return purge()
+	}
+	was := req.KeepWaiting(true)
+	defer req.KeepWaiting(was)
+	return req.Await(-1, func(context.Context) error { return purge() })
+}

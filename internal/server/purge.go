@@ -1,0 +1,177 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/sockets"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// purgeTopic is the topic in which processes that have a broker tell each other what they purge.
+const purgeTopic = "lwango/purge"
+
+// sharePurges has the other processes behind the broker do what is purged in this one, and the other
+// way round. The loops run, and the store is open: what was purged before this process ran, concerns
+// what it finds on disk.
+func (s *server) sharePurges() {
+	store, topics := s.source.Cache, s.source.Topics
+	if store == nil || topics == nil || s.disconnect == nil {
+		return
+	}
+	topic := topics.Topic(purgeTopic)
+	own := topics.Origin() + "-"
+	store.Share(func(text []byte) { topic.Publish(text) })
+	l := s.loops[0]
+	_ = l.Post(func() { l.Go(func(t *loop.Thread) { s.followPurges(t, store, topic, own) }) })
+}
+
+// followPurges does what other processes purge, until the server stops. own is what the messages of
+// this one begin with.
+func (s *server) followPurges(t *loop.Thread, store *cache.Store, topic *pubsub.Topic, own string) {
+	sub := topic.Subscribe(t, pubsub.Options{Queue: pubsub.MaxQueue, History: pubsub.MaxQueue})
+	for dropped := 0; ; {
+		if i, err := t.AwaitAny(-1, sub, t.Loop().Stopped()); i != 0 || err != nil {
+			return
+		}
+		m := sub.Next()
+		if sub.Err() != nil {
+			return
+		}
+		var text []byte
+		switch n := sub.Dropped(); {
+		case n > dropped: // who knows what
+			text, dropped = []byte(`{"all":true}`), n
+		case m == nil || strings.HasPrefix(m.ID, own):
+			continue
+		default:
+			text = m.Data
+		}
+		err := t.Await(-1, func(context.Context) error { return store.Shared(text) })
+		if err != nil {
+			s.own.Error("cache: a purge of another process failed", "error", err)
+		}
+	}
+}
+
+// purger purges what a POST at the debug address names.
+func (s *server) purger() http.HandlerFunc {
+	store := s.source.Cache // a reload changes source
+	return func(w http.ResponseWriter, r *http.Request) {
+		var p cache.Purge
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&p); err != nil {
+			http.Error(w, "expected what to purge as JSON: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		if err := p.Check(); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if store == nil {
+			http.Error(w, "this server has no cache", http.StatusNotFound)
+			return
+		}
+		if err := store.Purge(p); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		s.own.Info("cache purged", "urls", len(p.URLs), "prefixes", len(p.Prefixes), "tags", len(p.Tags),
+			"all", p.All, "soft", p.Soft)
+	}
+}
+
+const purgeUsage = `usage: lwango purge [-c FILE] [-d ADDRESS] [-soft] -all | URL...
+       lwango purge [-c FILE] [-d ADDRESS] [-soft] [-prefix URL]... [-tag TAG]... [URL...]
+
+Has a running server forget answers that it keeps for others (cache), in all processes that share a
+broker: those of a URL, of all URLs that begin with a prefix, with a tag of Cache-Tag or
+Surrogate-Key, or all.
+
+  https://example.org/a?b=c   one URL; //example.org/a is for http and https
+  -prefix https://example.org/shop/
+  -tag product-7
+  -all
+
+  -soft       they become stale: they are asked for again, and may be sent until then
+  -c FILE     configuration whose [debug] address the server answers at; without it, lwango.conf
+  -d ADDRESS  that address: unix:/path of a socket, or host:port
+`
+
+// PurgeCache is the command purge, with the arguments behind it. It returns the exit code.
+func PurgeCache(args []string, stderr io.Writer) int {
+	set := flag.NewFlagSet("lwango purge", flag.ContinueOnError)
+	set.SetOutput(stderr)
+	set.Usage = func() { fmt.Fprint(stderr, purgeUsage) }
+	file := set.String("c", "lwango.conf", "")
+	address := set.String("d", "", "")
+	var p cache.Purge
+	set.BoolVar(&p.Soft, "soft", false, "")
+	set.BoolVar(&p.All, "all", false, "")
+	add := func(to *[]string) func(string) error {
+		return func(s string) error { *to = append(*to, s); return nil }
+	}
+	set.Func("prefix", "", add(&p.Prefixes))
+	set.Func("tag", "", add(&p.Tags))
+	switch err := set.Parse(args); {
+	case err == flag.ErrHelp:
+		return 0
+	case err != nil:
+		return exitUsage
+	}
+	p.URLs = set.Args()
+	if err := p.Check(); err != nil {
+		fmt.Fprintf(stderr, "lwango purge: %v\n%s", err, purgeUsage)
+		return exitUsage
+	}
+	at, err := debugAddress(*address, *file)
+	if err != nil {
+		return misconfigured(stderr, err)
+	}
+	if err := askPurge(at, p); err != nil {
+		fmt.Fprintf(stderr, "lwango purge: %v\n", err)
+		return exitFailure
+	}
+	return 0
+}
+
+// askPurge asks the server at an address to purge.
+func askPurge(at sockets.Address, p cache.Purge) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	resp, err := debugClient(at).Post("http://localhost/debug/cache/purge", "application/json",
+		bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+		return errors.New(strings.TrimSpace(string(text)))
+	}
+	return nil
+}
+
+// Cache returns where the routes of the program's servers keep answers.
+func (p *Program) Cache() *cache.Store {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cacheLocked()
+}
+
+func (p *Program) cacheLocked() *cache.Store {
+	if p.cache == nil {
+		p.cache = cache.NewStore()
+	}
+	return p.cache
+}
