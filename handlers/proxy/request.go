@@ -31,7 +31,8 @@ type options struct {
 
 // read reads those of a request.
 func (o *options) read(r conn.RequestLayer) {
-	for value, next := r.HeaderViewFrom("Connection", 0); next >= 0; value, next = r.HeaderViewFrom("Connection", next) {
+	const name = "Connection"
+	for value, next := r.HeaderViewFrom(name, 0); next >= 0; value, next = r.HeaderViewFrom(name, next) {
 		addOptions(o, value)
 	}
 }

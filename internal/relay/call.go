@@ -12,7 +12,6 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/proxyproto"
 	"github.com/lwango/lwango/internal/upstream"
-	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -143,7 +142,7 @@ func (c *Call) Serve() int {
 		switch {
 		case err == nil:
 			return c.talk.Finish()
-		case c.Up.Connected() && !c.Heard && silent(err) && !c.outlived(err) && !upstream.Refused(err):
+		case c.Up.Connected() && c.Up.Untold() && c.failed(err):
 			c.Up.Broke()
 		}
 		if !c.again(err) {
@@ -190,8 +189,7 @@ func (c *Call) SendAccel() int {
 
 // Fail answers a request that has got no answer because of err, or cuts one that has begun.
 func (c *Call) Fail(err error) int {
-	if errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled) ||
-		errors.Is(err, ErrClient) {
+	if abandoned(err) {
 		c.Resp.Abort()
 		return c.Status
 	}

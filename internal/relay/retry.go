@@ -3,10 +3,12 @@ package relay
 import (
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"strconv"
 
 	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/loop"
 )
 
 // Causes is a set of what has a request sent once more.
@@ -40,6 +42,23 @@ func (c *Call) whole() bool { return !(c.taken && c.Unspooled) && !c.Informed }
 func silent(err error) bool {
 	return errors.Is(err, upstream.ErrCut) ||
 		errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody)
+}
+
+// failed reports that err, before the head of an answer was complete, speaks against the upstream: it
+// has said nothing, has stopped in the middle, or has said what is no answer.
+func (c *Call) failed(err error) bool {
+	switch {
+	case upstream.Refused(err), !c.Heard && c.outlived(err):
+		return false
+	case silent(err):
+		return true
+	}
+	return c.Heard && statusOf(err) == http.StatusBadGateway && !abandoned(err)
+}
+
+// abandoned reports that the client has ended the call.
+func abandoned(err error) bool {
+	return errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled) || errors.Is(err, ErrClient)
 }
 
 // outlived reports that a kept connection has ended without an answer: the upstream may have closed

@@ -159,13 +159,11 @@ func (g *Group) weight(m *member) int {
 
 // random draws two members, and takes the one with fewer connections for its weight.
 func (g *Group) random(eligible func(*member) bool) *member {
-	if g.even {
-		if a := g.draw(nil, eligible); a != nil {
-			if b := g.draw(a, eligible); b != nil && b.active < a.active {
-				return b
-			}
-			return a
+	if a := g.draw(nil, eligible); a != nil {
+		if b := g.draw(a, eligible); b != nil && g.load(b, a) < g.load(a, b) {
+			return b
 		}
+		return a
 	}
 	all := g.drawn[:0]
 	for _, m := range g.members {
@@ -202,11 +200,15 @@ func (g *Group) random(eligible func(*member) bool) *member {
 	return a
 }
 
-// draw draws one of the eligible members, which is not a; nil: a few draws have found none. All
-// weights are the same.
+// draw draws one of the eligible members by weight, which is not a; nil: a few draws have found none, or
+// weights change with time.
 func (g *Group) draw(a *member, eligible func(*member) bool) *member {
+	if len(g.sums) == 0 {
+		return nil
+	}
 	for range 8 {
-		if m := g.members[rand.IntN(len(g.members))]; m != a && eligible(m) {
+		i, _ := slices.BinarySearch(g.sums, rand.IntN(g.sums[len(g.sums)-1])+1)
+		if m := g.members[i]; m != a && eligible(m) {
 			return m
 		}
 	}
@@ -217,14 +219,14 @@ func (g *Group) draw(a *member, eligible func(*member) bool) *member {
 // where a member does not work or has no slot, its keys are divided among all others. The logarithm
 // makes the chance of each member its share of the weights.
 func (g *Group) nearest(key uint64, eligible func(*member) bool) (best *member) {
-	most := 0.0
+	greatest, most := 0.0, 0.0 // number and score of best
 	for _, m := range g.members {
 		n := (float64(mix(key^m.hash)>>12) + 0.5) / (1 << 52) // more than 0, less than 1
-		if !g.even {
-			n = float64(m.weight) / -math.Log(n)
+		if best != nil && n <= greatest && m.weight <= best.weight {
+			continue // most members need no logarithm
 		}
-		if (best == nil || n > most) && eligible(m) {
-			best, most = m, n
+		if score := float64(m.weight) / -math.Log(n); (best == nil || score > most) && eligible(m) {
+			best, greatest, most = m, n, score
 		}
 	}
 	return best

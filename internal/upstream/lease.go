@@ -325,6 +325,9 @@ func (l *Lease) more() bool {
 // Spoke notes that the upstream's answer begins. There must be a slot.
 func (l *Lease) Spoke() { l.spoke = clock() }
 
+// Untold reports that neither Works nor Broke has been called since there is this slot.
+func (l *Lease) Untold() bool { return l.outcome == unknown }
+
 // Works notes that the upstream does. There must be a slot.
 func (l *Lease) Works() {
 	l.outcome = worked

@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/internal/upstream"
@@ -59,6 +60,27 @@ func TestManyTakeTurns(t *testing.T) {
 			if exact && (k < rounds || k > rounds+1) || k > rounds*3 {
 				t.Errorf("%s: %s has %d requests of %d", name, address, k, n*rounds)
 			}
+		}
+	}
+}
+
+// TestManyWeights: of 200 addresses those with three times the weight have three times the requests.
+func TestManyWeights(t *testing.T) {
+	t.Parallel()
+	const n, rounds = 200, 40
+	for name, balance := range map[string]upstream.Balance{"round_robin": upstream.RoundRobin,
+		"least_conn": upstream.LeastConn, "random": upstream.Random, "hash": upstream.Hash} {
+		g := many(t, n, balance, 1, 3)
+		heavy := 0
+		for i := range uint64(n * rounds) {
+			address := upstream.Pick(g, upstream.HashOf(fmt.Sprint(i)))
+			if strings.TrimSuffix(address, ":80")[len(address)-4]&1 == 1 { // odd ones have three
+				heavy++
+			}
+		}
+		// Of 8,000 draws the standard deviation is 39.
+		if least, most := n*rounds*3/4-300, n*rounds*3/4+300; heavy < least || heavy > most {
+			t.Errorf("%s: %d of %d requests", name, heavy, n*rounds)
 		}
 	}
 }

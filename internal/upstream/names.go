@@ -269,6 +269,14 @@ func (g *Group) settle() {
 		g.levels = max(g.levels, m.level)
 		g.even = g.even && m.weight == g.members[0].weight
 	}
+	g.sums = nil
+	if g.Balance == Random && g.SlowStart == 0 {
+		sum := 0
+		for _, m := range g.members {
+			sum += m.weight
+			g.sums = append(g.sums, sum)
+		}
+	}
 	if g.turn >= len(g.members) {
 		g.turn = 0
 	}
