@@ -43,8 +43,9 @@ func (x *expression) captures(text string) []string {
 }
 
 // filter is what every text that an expression matches has in common: its first octets are of some
-// sets, it has one of a few beginnings, one of a few ends, or one of a few texts somewhere in it. It lets all pass that the expression
-// matches, and as little else as it can tell. An empty list tells nothing.
+// sets, and it has one of a few beginnings, one of a few ends, or one of a few texts somewhere in it.
+// It lets all pass that the expression matches, and as little else as it can tell. An empty list
+// tells nothing.
 type filter struct {
 	head              []octets
 	begins, ends, has []word
