@@ -1,0 +1,94 @@
+package lwango_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/fcgi"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/internal/test/embedded"
+)
+
+// TestCachePage runs the configurations of docs/cache.md in front of applications.
+func TestCachePage(t *testing.T) {
+	page, err := os.ReadFile("docs/cache.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recipes := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(recipes) != 2 {
+		t.Fatalf("%d recipes", len(recipes))
+	}
+	var n atomic.Int32
+	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api") {
+			w.Header().Set("Cache-Control", "s-maxage=60")
+			w.Header().Set("Cache-Tag", "product-7")
+		}
+		fmt.Fprint(w, n.Add(1))
+	})
+	begin := func(recipe int, from, to string) (ask func(method, path string, fields ...string) string) {
+		file := filepath.Join(t.TempDir(), "lwango.conf")
+		text := strings.ReplaceAll(string(recipes[recipe][1]), from, to)
+		root := t.TempDir()
+		if err := os.WriteFile(filepath.Join(root, "index.php"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text = strings.ReplaceAll(text, "/srv/wordpress", root)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, _ := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", File: file})
+		return func(method, path string, fields ...string) string {
+			req, err := http.NewRequest(method, "http://"+s.Addrs()[0]+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range fields {
+				name, value, _ := strings.Cut(f, ": ")
+				req.Header.Set(name, value)
+			}
+			client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			a, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.Body.Close()
+			said := a.Header.Get("Cache-Status")
+			return fmt.Sprint(a.StatusCode, strings.Contains(said, "; hit"), strings.Contains(said, "stored"))
+		}
+	}
+	check := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() { _ = fcgi.Serve(ln, app) }()
+	ask := begin(0, "127.0.0.1:9000", ln.Addr().String())
+	check("a page", ask("GET", "/"), "200 false true")
+	check("again", ask("GET", "/"), "200 true false")
+	check("logged in", ask("GET", "/", "Cookie: a=b; wordpress_logged_in_1=x"), "200 false false")
+
+	up := httptest.NewServer(app)
+	defer up.Close()
+	ask = begin(1, "127.0.0.1:3000", up.Listener.Addr().String())
+	check("an answer", ask("GET", "/api/7"), "200 false true")
+	check("again", ask("GET", "/api/7"), "200 true false")
+	check("a purge", ask("PURGE", "/api/", "Cache-Tag: product-7"), "200 false false")
+	check("afterwards", ask("GET", "/api/7"), "200 false true")
+}
