@@ -34,8 +34,8 @@ func (f *Fill) Commit() (*Object, error) {
 	f.mu.Lock()
 	if o != nil && !f.spoiled && !s.closed {
 		o.in.mark.Store(f.stale)
-		s.memory.release(f.held)
-		f.held = 0
+		f.giveBack(f.held)
+		f.share(o.body)
 		s.keep(o)
 		s.examineLocked(f.entry)
 		if o.in.where() == nowhere {
@@ -63,6 +63,17 @@ func (f *Fill) body() string {
 		b = slices.Concat(f.chunks...)
 	}
 	return unsafe.String(unsafe.SliceData(b), len(b)) // bytes that are there do not change
+}
+
+// share has readers read an object's body, so that nothing else of it is in memory. The caller holds
+// f.mu.
+func (f *Fill) share(body string) {
+	f.chunks, f.base = f.chunks[:0:0], 0
+	for b := unsafe.Slice(unsafe.StringData(body), len(body)); len(b) > 0; {
+		n := min(len(b), chunk)
+		f.chunks = append(f.chunks, b[:n:n])
+		b = b[n:]
+	}
 }
 
 // Abort says that there will be no answer, or no more of it. Readers get err, for the head or the
@@ -112,14 +123,16 @@ func (f *Fill) finish(o *Object, end error) {
 		return
 	}
 	s := f.store
-	s.memory.release(f.held)
-	f.held = 0
 	delete(s.filling, f)
 	if o == nil {
 		s.dropped.Add(1)
 	}
 	f.unlistLocked()
 	f.object, f.end, f.done = o, end, true
+	rest := f.rest()
+	f.giveBack(f.held - rest)
+	f.trimmed = 0
+	s.lingering += rest
 	if f.out != nil {
 		s.files.release(f.out.reserved)
 		f.out.reserved = 0
@@ -127,6 +140,31 @@ func (f *Fill) finish(o *Object, end error) {
 		f.drop()
 	}
 	f.wake()
+}
+
+// rest returns how many bytes readers have still to read from memory, and forgets the others. The
+// bytes of an object are its own. The caller holds the locks of the store and of f.
+func (f *Fill) rest() (n int64) {
+	f.trim()
+	if len(f.readers) == 0 {
+		f.chunks = nil
+	}
+	if o := f.object; o != nil && o.file == nil {
+		return 0
+	}
+	for _, c := range f.chunks {
+		n += int64(len(c))
+	}
+	return min(n, f.held)
+}
+
+// left gives back what finish has left to the readers, once the last of them is gone.
+func (f *Fill) left() {
+	s := f.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lingering -= f.held
+	f.giveBack(f.held)
 }
 
 // spoil says that a purge has come. The caller holds Store.mu.

@@ -43,6 +43,18 @@ func (s *Store) Check() {
 		}
 	}
 	fixed := int64(8 * (len(s.table.buckets) + len(s.memory.ghosts.slots) + len(s.files.ghosts.slots)))
+	held, reserved := s.lingering, int64(0)
+	for f := range s.filling {
+		held += f.held
+		f.mu.Lock()
+		if f.out != nil {
+			reserved += f.out.reserved
+		}
+		f.mu.Unlock()
+	}
+	if held != s.memory.held || reserved != s.files.held {
+		panic("the bytes of fills are wrong")
+	}
 	if m := &s.memory; n != m.small.n+m.main.n || bytes != m.small.bytes+m.main.bytes ||
 		bytes+m.held+fixed+files*fileCost != m.used {
 		panic("the bytes in memory are wrong")

@@ -93,7 +93,7 @@ type Fill struct {
 	split  int64 // the longest one that stays in memory; -1: all do
 	room   room
 
-	held int64 // bytes reserved in memory; of the filling goroutine
+	held int64 // bytes reserved in memory; guarded by Store.mu
 
 	mu      sync.Mutex
 	kept    bool
@@ -102,6 +102,7 @@ type Fill struct {
 	chunks  [][]byte
 	base    int64 // the offset of the first chunk, a multiple of chunk
 	size    int64 // of what has come
+	trimmed int64 // bytes of held whose chunks are gone
 	end     error // io.EOF: it is complete; nil: more may come
 	readers []*Reader
 	writer  *loop.Thread // waits for room
@@ -224,12 +225,20 @@ func (f *Fill) hold(n int64) bool {
 	return ok
 }
 
-// release gives back reserved memory.
-func (f *Fill) release(n int64) {
+// release gives back the memory of what trim has forgotten.
+func (f *Fill) release() {
 	s := f.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.memory.release(n)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.giveBack(f.trimmed)
+	f.trimmed = 0
+}
+
+// giveBack gives back reserved memory. The caller holds Store.mu.
+func (f *Fill) giveBack(n int64) {
+	f.store.memory.release(n)
 	f.held -= n
 }
 
@@ -264,10 +273,12 @@ func (f *Fill) makeRoom(t *loop.Thread, patience time.Duration) error {
 			f.mu.Unlock()
 			return nil
 		}
-		n := f.trim()
+		trimmed := f.trim()
 		kept, room, readers := f.kept, f.roomy(), len(f.readers)
 		f.mu.Unlock()
-		f.release(n)
+		if trimmed {
+			f.release()
+		}
 		wait := patience
 		switch {
 		case !kept && readers == 0:
@@ -310,14 +321,14 @@ func (f *Fill) needed() (first int64) {
 	return first
 }
 
-// trim forgets whole chunks that nobody will read from memory, and returns how many bytes those
-// were. The caller holds f.mu.
-func (f *Fill) trim() (n int64) {
+// trim forgets whole chunks that nobody will read from memory, and reports whether there is something
+// to release. The caller holds f.mu.
+func (f *Fill) trim() bool {
 	for first := f.needed(); f.base+chunk <= first; f.base += chunk {
-		n += int64(len(f.chunks[0]))
+		f.trimmed += int64(len(f.chunks[0]))
 		f.chunks = slices.Delete(f.chunks, 0, 1)
 	}
-	return n
+	return f.trimmed > 0
 }
 
 // roomy reports whether there is room in the window. The caller holds f.mu.

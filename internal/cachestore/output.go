@@ -71,7 +71,7 @@ func (f *Fill) output() {
 	for {
 		f.mu.Lock()
 		o := f.out
-		n := f.trim()
+		trimmed := !f.done && f.trim() // finish has given back what it has forgotten
 		kept := f.kept && !o.failed && !f.done
 		var at int64
 		var pieces [][]byte
@@ -82,14 +82,18 @@ func (f *Fill) output() {
 		if !kept || left && f.end == nil {
 			o.queued = false
 			f.mu.Unlock()
-			f.release(n)
+			if trimmed {
+				f.release()
+			}
 			if !kept {
 				f.abandon()
 			}
 			return
 		}
 		f.mu.Unlock()
-		f.release(n)
+		if trimmed {
+			f.release()
+		}
 		var err error
 		switch {
 		case o.file == nil:

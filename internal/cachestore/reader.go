@@ -174,10 +174,18 @@ func (r *Reader) Object(t *loop.Thread, d time.Duration) (*Object, error) {
 func (r *Reader) Close() error {
 	f := r.fill
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	last := false
 	if r.err == nil {
 		r.err = os.ErrClosed
 		f.leave(r)
+		last = f.done && len(f.readers) == 0
+	}
+	if last {
+		f.chunks = nil
+	}
+	f.mu.Unlock()
+	if last {
+		f.left()
 	}
 	return nil
 }

@@ -40,12 +40,15 @@ type Store struct {
 
 	dropped, damaged, failed, gone atomic.Uint64 // see Stats
 
-	mu       sync.Mutex // held briefly; below it is a Fill's
-	closed   bool
-	memory   place[Object, *Object] // objects; of those on disk, the heads
-	files    place[file, *file]
-	purges   purges
-	filling  map[*Fill]struct{}
+	mu      sync.Mutex // held briefly; below it is a Fill's
+	closed  bool
+	memory  place[Object, *Object] // objects; of those on disk, the heads
+	files   place[file, *file]
+	purges  purges
+	filling map[*Fill]struct{}
+
+	lingering int64 // bytes of memory that readers of finished fills have
+
 	fills    uint64
 	unloaded uint64 // heads that were evicted, not objects
 	scanning bool   // files are looked for
