@@ -134,7 +134,7 @@ func (f *Fill) finish(o *Object, end error) {
 	f.trimmed = 0
 	s.lingering += rest
 	if f.out != nil {
-		s.files.release(f.out.reserved)
+		s.files.release(f.out.reserved, 0)
 		f.out.reserved = 0
 		f.schedule()
 		f.drop()

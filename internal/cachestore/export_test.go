@@ -52,7 +52,7 @@ func (s *Store) Check() {
 		}
 		f.mu.Unlock()
 	}
-	if held != s.memory.held || reserved != s.files.held {
+	if held != s.memory.held || s.memory.passing < 0 || s.memory.passing > held || reserved != s.files.held {
 		panic("the bytes of fills are wrong")
 	}
 	if m := &s.memory; n != m.small.n+m.main.n || bytes != m.small.bytes+m.main.bytes ||

@@ -72,7 +72,8 @@ func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Read
 // chunk is the size of a piece of a body on its way, in bytes.
 const chunk = 64 << 10
 
-// window is how much of an answer is in memory that is not kept there, in bytes, about.
+// window is how much of an answer is in memory that is not kept there, in bytes, about, while there is
+// room for many of them.
 const window = 1 << 20
 
 // maxFills bounds the fills of one key that others look through to join one.
@@ -93,7 +94,8 @@ type Fill struct {
 	split  int64 // the longest one that stays in memory; -1: all do
 	room   room
 
-	held int64 // bytes reserved in memory; guarded by Store.mu
+	held    int64 // bytes reserved in memory; guarded by Store.mu, as is passing
+	passing int64 // of held, see place
 
 	mu      sync.Mutex
 	kept    bool
@@ -106,6 +108,10 @@ type Fill struct {
 	end     error // io.EOF: it is complete; nil: more may come
 	readers []*Reader
 	writer  *loop.Thread // waits for room
+	goal    int64        // it waits until no reader is at that offset, or before it
+	behind  int          // so many are
+	mark    int64        // see lag
+	marked  time.Duration
 	object  *Object
 	done    bool    // object is final
 	out     *output // nil: the body stays in memory
@@ -140,6 +146,7 @@ func (f *Fill) Keep(keep bool) bool {
 	kept := f.kept
 	if changes {
 		f.schedule()
+		f.wakeWriter()
 	}
 	f.mu.Unlock()
 	if changes {
@@ -187,7 +194,13 @@ func (f *Fill) write(t *loop.Thread, p []byte, patience time.Duration) error {
 	if f.length >= 0 && size > f.length {
 		return ErrLength
 	}
-	if !f.hold(int64(len(p))) || size > f.most {
+	f.mu.Lock()
+	kept, done := f.kept, f.done
+	f.mu.Unlock()
+	if done {
+		return ErrUnread
+	}
+	if !f.hold(int64(len(p)), kept) || size > f.most {
 		f.Keep(false)
 	}
 	if f.Keep(true) {
@@ -211,18 +224,35 @@ func (f *Fill) write(t *loop.Thread, p []byte, patience time.Duration) error {
 	return nil
 }
 
-// hold reserves memory for n bytes more. It reports false if there is none; then what is not kept
-// takes it all the same.
-func (f *Fill) hold(n int64) bool {
+// hold reserves memory for n bytes more of what is going to be kept. It reports false if there is
+// none; then the bytes pass, like those of what is not kept.
+func (f *Fill) hold(n int64, kept bool) bool {
 	s := f.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ok := s.memory.reserve(n, false)
-	if !ok {
-		s.memory.reserve(n, true)
-	}
+	defer s.narrow()
 	f.held += n
-	return ok
+	if kept && s.memory.reserve(n, false) {
+		return true
+	}
+	f.passing += n
+	s.memory.pass(n)
+	return false
+}
+
+// narrow has windows be small while half of the memory is reserved. The caller holds s.mu.
+func (s *Store) narrow() {
+	if tight := s.memory.tight(); tight != s.tight.Load() {
+		s.tight.Store(tight)
+	}
+}
+
+// window is how much of an answer is in memory that is not kept there, in bytes, about.
+func (f *Fill) window() int64 {
+	if f.store.tight.Load() {
+		return chunk
+	}
+	return window
 }
 
 // release gives back the memory of what trim has forgotten.
@@ -238,8 +268,11 @@ func (f *Fill) release() {
 
 // giveBack gives back reserved memory. The caller holds Store.mu.
 func (f *Fill) giveBack(n int64) {
-	f.store.memory.release(n)
+	passing := max(0, n-(f.held-f.passing))
+	f.store.memory.release(n, passing)
 	f.held -= n
+	f.passing -= passing
+	f.store.narrow()
 }
 
 // append adds p, which is no longer than a chunk. The caller holds f.mu. Bytes that are there do
@@ -275,31 +308,34 @@ func (f *Fill) makeRoom(t *loop.Thread, patience time.Duration) error {
 		}
 		trimmed := f.trim()
 		kept, room, readers := f.kept, f.roomy(), len(f.readers)
+		wait, bearable := time.Duration(-1), true // one reader holds up nobody, and has a limit
+		switch {
+		case kept:
+			wait = slowDisk
+		case !room && readers > 1 && patience >= 0:
+			wait, bearable = f.lag(t.Loop().Clock(time.Now()), patience)
+		}
 		f.mu.Unlock()
 		if trimmed {
 			f.release()
 		}
-		wait := patience
 		switch {
 		case !kept && readers == 0:
 			return ErrUnread
 		case room:
 			return nil
-		case kept:
-			wait = slowDisk
-		case readers == 1:
-			wait = -1 // it holds up nobody; its own thread has a limit
+		case !bearable:
+			f.cutSlow()
+			continue
 		}
 		_, err := t.AwaitAny(wait, &f.room)
 		switch {
 		case err == nil:
-		case err == loop.ErrDeadlineExceeded && kept:
+		case err != loop.ErrDeadlineExceeded:
+			return err
+		case kept && f.Keep(true):
 			f.store.disk.late(err)
 			f.Keep(false)
-		case err == loop.ErrDeadlineExceeded && wait >= 0:
-			f.cutSlow()
-		default:
-			return err
 		}
 	}
 }
@@ -331,20 +367,69 @@ func (f *Fill) trim() bool {
 	return f.trimmed > 0
 }
 
-// roomy reports whether there is room in the window. The caller holds f.mu.
-func (f *Fill) roomy() bool { return f.size-f.needed() < window }
+// roomy reports whether there is room in the window. If not, it counts the readers that have to read
+// on before there is. The caller holds f.mu.
+func (f *Fill) roomy() bool {
+	f.goal, f.behind = f.size-f.window(), 0
+	switch {
+	case f.out != nil && f.out.written > f.goal:
+		return true
+	case f.kept:
+		return f.out == nil
+	}
+	for _, r := range f.readers {
+		if r.off <= f.goal {
+			f.behind++
+		}
+	}
+	return f.behind == 0
+}
+
+// passed is called after a reader that was at an offset has read on, or has left. It wakes the writer
+// if that has waited for this reader as the last one. The caller holds f.mu.
+func (f *Fill) passed(r *Reader, before int64) {
+	if f.writer == nil || f.behind == 0 || before > f.goal || r.off <= f.goal && r.err == nil {
+		return
+	}
+	if f.behind--; f.behind == 0 {
+		loop.Notify(f.writer)
+	}
+}
+
+// wakeWriter wakes the thread that waits for room, if there is one. The caller holds f.mu.
+func (f *Fill) wakeWriter() {
+	if f.writer != nil {
+		loop.Notify(f.writer)
+	}
+}
+
+// lag measures how long the slowest readers take to read what had come at a time. It returns for how
+// long the writer may still wait for them. It reports false if they take longer than patience, and
+// another one has read all that there is. The caller holds f.mu.
+func (f *Fill) lag(now, patience time.Duration) (time.Duration, bool) {
+	first, last := f.size, int64(0)
+	for _, r := range f.readers {
+		first, last = min(first, r.off), max(last, r.off)
+	}
+	if first >= f.mark || now-f.marked >= patience && last < f.size {
+		f.mark, f.marked = f.size, now
+	}
+	left := patience - (now - f.marked)
+	return left, left > 0
+}
 
 // cutSlow cuts off those readers that hold up the others.
 func (f *Fill) cutSlow() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range slices.Clone(f.readers) {
-		if f.size-r.off >= window {
+		if r.off < f.mark {
 			r.err = ErrSlow
 			f.leave(r)
 			r.wake()
 		}
 	}
+	f.mark = 0
 }
 
 // Readers returns how many there are, so that a fill can be given up that nobody reads.

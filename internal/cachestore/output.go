@@ -156,7 +156,9 @@ func (f *Fill) writeOut(at int64, pieces [][]byte) error {
 		crc := crc32.Update(o.crc, castagnoli, p)
 		f.mu.Lock()
 		o.crc, o.written = crc, at
-		f.wakeWriter()
+		if at > f.goal {
+			f.wakeWriter()
+		}
 		f.mu.Unlock()
 	}
 	return nil
@@ -244,7 +246,7 @@ func (f *Fill) publish() {
 	obj.seen.Store(f.since)
 	obj.in.mark.Store(f.stale)
 	x.object, x.entry = obj, f.entry
-	s.files.release(o.reserved)
+	s.files.release(o.reserved, 0)
 	o.reserved = 0
 	s.keep(obj)
 	s.addFile(obj.entry, x) // obj may have lost its place in memory already

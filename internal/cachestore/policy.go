@@ -15,9 +15,10 @@ type place[T any, P interface {
 	links() *links[T]
 	ghost() uint64 // what it is known by if it comes again
 }] struct {
-	limit int64 // bytes
-	used  int64 // by members, and reserved
-	held  int64 // of used, what is reserved
+	limit   int64 // bytes
+	used    int64 // by members, and reserved
+	held    int64 // of used, what is reserved
+	passing int64 // of held, what evicts nothing, since it is not going to be kept
 
 	small, main queue[T]
 	ghosts      ghosts
@@ -152,10 +153,10 @@ func (p *place[T, P]) replace(x, y *T) {
 	p.shrink()
 }
 
-// reserve takes n bytes for what is on its way. It refuses if half of the place is reserved, unless
-// forced.
+// reserve takes n bytes for what is on its way to be kept. It refuses if half of the place is
+// reserved so, unless forced.
 func (p *place[T, P]) reserve(n int64, force bool) bool {
-	if !force && p.held+n > p.limit/2 {
+	if !force && p.held-p.passing+n > p.limit/2 {
 		return false
 	}
 	p.held += n
@@ -164,15 +165,26 @@ func (p *place[T, P]) reserve(n int64, force bool) bool {
 	return true
 }
 
-// release gives back what reserve took.
-func (p *place[T, P]) release(n int64) {
+// pass takes n bytes for what is not going to be kept. It evicts nothing.
+func (p *place[T, P]) pass(n int64) {
+	p.held += n
+	p.passing += n
+	p.used += n
+}
+
+// release gives back n bytes, of which so many were taken by pass.
+func (p *place[T, P]) release(n, passing int64) {
 	p.held -= n
+	p.passing -= passing
 	p.used -= n
 }
 
+// tight reports whether half of the place is reserved, or passes.
+func (p *place[T, P]) tight() bool { return p.held > p.limit/2 }
+
 // shrink evicts until the rest fits, if need be the member that has just come.
 func (p *place[T, P]) shrink() {
-	for p.used > p.limit && (p.small.n > 0 || p.main.n > 0) {
+	for p.used-p.passing > p.limit && (p.small.n > 0 || p.main.n > 0) {
 		p.step()
 	}
 }

@@ -54,15 +54,8 @@ func (f *Fill) leave(r *Reader) {
 		f.readers[last] = nil
 		f.readers = f.readers[:last]
 	}
-	f.wakeWriter()
+	f.passed(r, r.off)
 	f.drop()
-}
-
-// wakeWriter wakes the thread that waits for room. The caller holds f.mu.
-func (f *Fill) wakeWriter() {
-	if f.writer != nil && f.roomy() {
-		loop.Notify(f.writer)
-	}
 }
 
 // wake wakes the thread that waits. The caller holds the fill's lock.
@@ -131,7 +124,7 @@ func (r *Reader) take(p []byte) (int, error) {
 		f.mu.Unlock()
 		n, err := r.fromFile(file, p, f.out.record.body+r.off)
 		f.mu.Lock()
-		r.off += int64(n)
+		r.advance(int64(n))
 		f.mu.Unlock()
 		return n, err
 	}
@@ -140,10 +133,16 @@ func (r *Reader) take(p []byte) (int, error) {
 	f.mu.Unlock()
 	n := copy(p, from)
 	f.mu.Lock()
-	r.off += int64(n)
-	f.wakeWriter()
+	r.advance(int64(n))
 	f.mu.Unlock()
 	return n, nil
+}
+
+// advance notes that r has read n bytes. The caller holds the fill's lock.
+func (r *Reader) advance(n int64) {
+	before := r.off
+	r.off += n
+	r.fill.passed(r, before)
 }
 
 // Object waits until the answer is kept or is not, for d at most, and returns the object: for a

@@ -14,7 +14,7 @@ import (
 
 // Options are those of a Store. Sizes are in bytes and count all that an object takes.
 type Options struct {
-	Memory    int64 // for what is in memory, fills included
+	Memory    int64 // for what is in memory, fills included; what is not kept passes beside
 	MaxObject int64 // the longest body that is kept; 0: an eighth of the place where it is kept
 
 	Folder string // for what is on disk; empty: there is no disk
@@ -47,7 +47,8 @@ type Store struct {
 	purges  purges
 	filling map[*Fill]struct{}
 
-	lingering int64 // bytes of memory that readers of finished fills have
+	tight     atomic.Bool // half of the memory is reserved
+	lingering int64       // bytes of memory that readers of finished fills have
 
 	fills    uint64
 	unloaded uint64 // heads that were evicted, not objects
@@ -122,6 +123,7 @@ func (s *Store) Close() {
 		f.mu.Lock()
 		f.kept = false
 		f.schedule()
+		f.wakeWriter()
 		f.mu.Unlock()
 	}
 	for i := range s.table.buckets {
