@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -161,7 +162,20 @@ func (h *Hub) relieve() {
 // exists as long as it has subscribers or history. The result can be kept and used at any time.
 func (h *Hub) Topic(name string) *Topic {
 	h.init()
+	if rest, ok := strings.CutPrefix(name, reserved); ok {
+		name = reserved + "/" + rest
+	}
 	return &Topic{hub: h, name: name}
+}
+
+// reserved is what the names of the server's own topics begin with.
+const reserved = "lwango/"
+
+// OfServer returns a topic in which servers talk to each other. It is the server's: Topic leads to it
+// by no name, so that clients that may name topics cannot reach it.
+func (h *Hub) OfServer(name string) *Topic {
+	h.init()
+	return &Topic{hub: h, name: reserved + name}
 }
 
 // find returns the log of a topic, or nil if there is none.

@@ -181,3 +181,22 @@ func TestSharedIsMadeOnce(t *testing.T) {
 		t.Error("not made")
 	}
 }
+
+// TestOfServer: no name of a program's leads to a topic of the server's.
+func TestOfServer(t *testing.T) {
+	var hub pubsub.Hub
+	loops.Run(t, func(th *loop.Thread) {
+		own := hub.OfServer("x").Subscribe(th, pubsub.Options{})
+		for _, name := range []string{"x", "lwango/x", "lwango//x", "/x"} {
+			sub := hub.Topic(name).Subscribe(th, pubsub.Options{})
+			publish(hub.Topic(name), "a")
+			publish(hub.OfServer("x"), "b")
+			if got := rest(sub); got != "a" {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+		if got := rest(own); got != "bbbb" {
+			t.Errorf("%q", got)
+		}
+	})
+}

@@ -18,7 +18,7 @@ import (
 )
 
 // purgeTopic is the topic in which processes that have a broker tell each other what they purge.
-const purgeTopic = "lwango/purge"
+const purgeTopic = "purge"
 
 // sharePurges has the other processes behind the broker do what is purged in this one, and the other
 // way round. The loops run, and the store is open: what was purged before this process ran, concerns
@@ -28,7 +28,7 @@ func (s *server) sharePurges() {
 	if store == nil || topics == nil || s.disconnect == nil {
 		return
 	}
-	topic := topics.Topic(purgeTopic)
+	topic := topics.OfServer(purgeTopic)
 	own := topics.Origin() + "-"
 	store.Share(func(text []byte) { topic.Publish(text) })
 	l := s.loops[0]
