@@ -3,6 +3,7 @@ package cachestore
 // Names for tests.
 const (
 	MaxMarks = maxMarks
+	MaxLines = maxLines
 	SlowDisk = slowDisk
 )
 
@@ -10,7 +11,8 @@ const (
 func (s *Store) Marks() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.purges.tags) + len(s.purges.prefixes) + len(s.purges.keys)
+	return len(s.purges.tags) + len(s.purges.prefixes) + len(s.purges.keys) +
+		len(s.purges.lines)
 }
 
 // Check panics if what the store counts is not what it has.

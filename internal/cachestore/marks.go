@@ -19,6 +19,8 @@ type purges struct {
 	tags     map[string]marks
 	prefixes []prefixMark
 	keys     map[uint64]marks // by hash; only where there may be files with unread heads
+	lines    map[uint64]marks // by hash, see Purge.Lines
+	owned    bool             // some of tags have an owner
 	sweeping bool
 }
 
@@ -26,7 +28,8 @@ type purges struct {
 type marks struct{ hard, soft uint64 }
 
 type prefixMark struct {
-	prefix string
+	text, prefix, owner string // text as mark has it
+	owned               bool
 	marks
 }
 
@@ -40,7 +43,8 @@ func (m *marks) set(n uint64, soft bool) {
 
 func (m *marks) join(x marks) { m.hard, m.soft = max(m.hard, x.hard), max(m.soft, x.soft) }
 
-// mark is one purge: of all, a prefix, a tag, or a key, of which there is the hash.
+// mark is one purge: of all, a prefix, a tag, or of a key or the first lines of keys, of which there
+// is the hash. Behind a prefix or a tag there may be a line end and an owner.
 type mark struct {
 	n    uint64
 	kind byte
@@ -53,12 +57,18 @@ const (
 	ofPrefix = 'p'
 	ofTag    = 't'
 	ofKey    = 'k'
+	ofLine   = 'l'
 )
 
 func hashText(hash uint64) string { return string(binary.LittleEndian.AppendUint64(nil, hash)) }
 
-// marksOf makes marks of a purge.
-func (p *purges) marksOf(x Purge, hash uint64) (list []mark) {
+// marksOf makes marks of a purge. hash is that of its Key. The caller holds s.mu.
+func (s *Store) marksOf(x Purge, hash uint64) (list []mark) {
+	owner := ""
+	if x.Owner != nil {
+		owner = "\n" + string(x.Owner)
+	}
+	p := &s.purges
 	p.seq++
 	p.now = p.seq
 	m := mark{n: p.now, soft: x.Soft}
@@ -68,12 +78,19 @@ func (p *purges) marksOf(x Purge, hash uint64) (list []mark) {
 	case x.Key != nil:
 		m.kind, m.text = ofKey, hashText(hash)
 	case x.Prefix != nil:
-		m.kind, m.text = ofPrefix, string(x.Prefix)
+		m.kind, m.text = ofPrefix, string(x.Prefix)+owner
+	case x.Lines != nil:
+		m.kind = ofLine
+		for _, line := range x.Lines {
+			m.text = hashText(s.hash(line))
+			list = append(list, m)
+		}
+		return list
 	default:
 		m.kind = ofTag
 		for _, tag := range x.Tags {
 			if tag != "" {
-				m.text = strings.Clone(tag)
+				m.text = strings.Clone(tag + owner)
 				list = append(list, m)
 			}
 		}
@@ -89,13 +106,16 @@ func (p *purges) add(m mark) {
 	case ofAll:
 		p.all.set(m.n, m.soft)
 	case ofPrefix:
-		i := slices.IndexFunc(p.prefixes, func(x prefixMark) bool { return x.prefix == m.text })
+		i := slices.IndexFunc(p.prefixes, func(x prefixMark) bool { return x.text == m.text })
 		if i < 0 {
 			i = len(p.prefixes)
-			p.prefixes = append(p.prefixes, prefixMark{prefix: m.text})
+			x := prefixMark{text: m.text}
+			x.prefix, x.owner, x.owned = strings.Cut(m.text, "\n")
+			p.prefixes = append(p.prefixes, x)
 		}
 		p.prefixes[i].set(m.n, m.soft)
 	case ofTag:
+		p.owned = p.owned || strings.Contains(m.text, "\n")
 		x := p.tags[m.text]
 		x.set(m.n, m.soft)
 		p.tags[m.text] = x
@@ -104,6 +124,11 @@ func (p *purges) add(m mark) {
 		x := p.keys[hash]
 		x.set(m.n, m.soft)
 		p.keys[hash] = x
+	case ofLine:
+		hash := binary.LittleEndian.Uint64([]byte(m.text))
+		x := p.lines[hash]
+		x.set(m.n, m.soft)
+		p.lines[hash] = x
 	}
 }
 
@@ -119,7 +144,7 @@ func (p *purges) list() (list []mark) {
 	}
 	add(ofAll, "", p.all)
 	for _, x := range p.prefixes {
-		add(ofPrefix, x.prefix, x.marks)
+		add(ofPrefix, x.text, x.marks)
 	}
 	for tag, m := range p.tags {
 		add(ofTag, tag, m)
@@ -127,17 +152,24 @@ func (p *purges) list() (list []mark) {
 	for hash, m := range p.keys {
 		add(ofKey, hashText(hash), m)
 	}
+	for hash, m := range p.lines {
+		add(ofLine, hashText(hash), m)
+	}
 	return list
 }
 
 // many reports whether there are so many marks that all objects should be judged, and the marks
 // forgotten.
 func (p *purges) many() bool {
-	return len(p.tags)+len(p.keys) > maxMarks || len(p.prefixes) > maxMarks/16
+	return len(p.tags)+len(p.keys) > maxMarks || len(p.prefixes) > maxMarks/16 ||
+		len(p.lines) > maxLines
 }
 
 // maxMarks bounds what purges remembers, but for a while.
 const maxMarks = 4096
+
+// maxLines bounds the lines, which take little and come with each change of something.
+const maxLines = 1 << 15
 
 // forget forgets marks up to a number.
 func (p *purges) forget(n uint64) {
@@ -145,22 +177,36 @@ func (p *purges) forget(n uint64) {
 	p.prefixes = slices.DeleteFunc(p.prefixes, func(m prefixMark) bool { return done(m.marks) })
 	maps.DeleteFunc(p.tags, func(_ string, m marks) bool { return done(m) })
 	maps.DeleteFunc(p.keys, func(_ uint64, m marks) bool { return done(m) })
+	maps.DeleteFunc(p.lines, func(_ uint64, m marks) bool { return done(m) })
 }
 
-// judge says what purges after number since have done to an object.
-func (p *purges) judge(since uint64, e *entry, tags string) (hard, soft bool) {
+// judge says what purges after number since have done to an object. The caller holds s.mu.
+func (s *Store) judge(since uint64, e *entry, tags string) (hard, soft bool) {
+	p := &s.purges
 	last := p.all
+	line, rest, more := strings.Cut(e.key, "\n")
+	owner, _, _ := strings.Cut(rest, "\n")
+	if len(p.lines) > 0 {
+		last.join(p.lines[s.hash([]byte(line))])
+		if more {
+			last.join(p.lines[s.hash([]byte(e.key[:len(line)+1+len(owner)]))])
+		}
+	}
 	if len(p.keys) > 0 {
 		last.join(p.keys[e.hash])
 	}
 	for i := range p.prefixes {
-		if x := &p.prefixes[i]; max(x.hard, x.soft) > since && strings.HasPrefix(e.key, x.prefix) {
+		if x := &p.prefixes[i]; max(x.hard, x.soft) > since && strings.HasPrefix(e.key, x.prefix) &&
+			(!x.owned || x.owner == owner) {
 			last.join(x.marks)
 		}
 	}
 	if len(p.tags) > 0 {
 		for tag := range strings.SplitSeq(tags, " ") {
 			last.join(p.tags[tag])
+			if p.owned {
+				last.join(p.tags[tag+"\n"+owner])
+			}
 		}
 	}
 	return last.hard > since, last.soft > since
@@ -205,7 +251,7 @@ func parseMarks(b []byte) (list []mark, ok bool) {
 			return list, false
 		}
 		m := mark{n: le.Uint64(x), kind: x[8], soft: x[9] == 1, text: string(x[10:])}
-		if m.kind == ofKey && len(m.text) != 8 {
+		if (m.kind == ofKey || m.kind == ofLine) && len(m.text) != 8 {
 			return list, false
 		}
 		list = append(list, m)

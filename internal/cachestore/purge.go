@@ -1,11 +1,14 @@
 package cachestore
 
-// Purge says what is purged: one of the four.
+// Purge says what is purged: one of the five.
 type Purge struct {
 	Key    []byte   // this key
 	Prefix []byte   // keys that begin with that
+	Lines  [][]byte // keys with one of these as their first line, or their first two
 	Tags   []string // objects with one of these tags
 	All    bool
+
+	Owner []byte // with Prefix or Tags: only of keys that have this as their second line; nil: of all
 
 	Soft bool // they become stale instead of gone
 }
@@ -25,7 +28,7 @@ func (s *Store) Purge(p Purge) (found bool, err error) {
 		defer s.disk.writing.Unlock()
 	}
 	s.mu.Lock()
-	list := s.purges.marksOf(p, hash)
+	list := s.marksOf(p, hash)
 	if p.Key != nil {
 		if s.disk != nil && (p.Soft || s.scanning || !s.disk.ready.Load()) {
 			s.purges.add(list[0])
@@ -36,7 +39,9 @@ func (s *Store) Purge(p Purge) (found bool, err error) {
 			s.purges.add(m)
 		}
 		s.purged.Store(s.purges.now)
-		s.sweep()
+		if p.Lines == nil || s.purges.many() { // little goes, and it comes often
+			s.sweep()
+		}
 		found = true
 	}
 	s.mu.Unlock()
@@ -92,7 +97,7 @@ func (s *Store) examineLocked(e *entry) {
 		if since >= s.purges.now {
 			continue
 		}
-		hard, soft := s.purges.judge(since, e, o.head.Tags)
+		hard, soft := s.judge(since, e, o.head.Tags)
 		if hard {
 			s.gone.Add(1)
 			s.discard(o)

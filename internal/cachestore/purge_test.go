@@ -21,6 +21,7 @@ func TestPurge(t *testing.T) {
 	}{
 		{"key", cachestore.Purge{Key: []byte("/a/1")}, "/a/1"},
 		{"unknown key", cachestore.Purge{Key: []byte("/a/3")}, ""},
+		{"lines", cachestore.Purge{Lines: [][]byte{[]byte("/a/1"), []byte("/a")}}, "/a/1"},
 		{"prefix", cachestore.Purge{Prefix: []byte("/a/")}, "/a/1 /a/2"},
 		{"tag", cachestore.Purge{Tags: []string{"x"}}, "/a/1 /b"},
 		{"tags", cachestore.Purge{Tags: []string{"xy", "y"}}, "/a/1 /a/2 /ab"},
@@ -100,4 +101,54 @@ func TestManyPurges(t *testing.T) {
 	}
 	must.Get(s.Purge(cachestore.Purge{Tags: []string{"z"}}))(t)
 	wait.Until(t, "no marks are left", func() bool { return s.Marks() == 0 })
+}
+
+// TestPurgeOfOwner: a purge of first lines reaches all keys that have them, and one of an owner none
+// of another one's.
+func TestPurgeOfOwner(t *testing.T) {
+	t.Parallel()
+	keys := []string{"/a\none\n1", "/a\none\n2", "/a\ntwo\n1", "/ab\none\n1", "/a"}
+	for _, test := range []struct {
+		name  string
+		purge cachestore.Purge
+		want  string // indices of those that are purged
+	}{
+		{"line", cachestore.Purge{Lines: [][]byte{[]byte("/a")}}, "0124"},
+		{"two lines", cachestore.Purge{Lines: [][]byte{[]byte("/a\none")}}, "01"},
+		{"three lines are no two", cachestore.Purge{Lines: [][]byte{[]byte(keys[0])}}, ""},
+		{"prefix", cachestore.Purge{Prefix: []byte("/a")}, "01234"},
+		{"prefix of an owner", cachestore.Purge{Prefix: []byte("/a"), Owner: []byte("one")}, "013"},
+		{"prefix of nobody", cachestore.Purge{Prefix: []byte("/a"), Owner: []byte{}}, "4"},
+		{"tag", cachestore.Purge{Tags: []string{"x"}}, "01234"},
+		{"tag of an owner", cachestore.Purge{Tags: []string{"y", "x"}, Owner: []byte("two")}, "2"},
+	} {
+		s := store(t, 1<<20)
+		for _, key := range keys {
+			put(t, s, key, cachestore.Head{Tags: "x"}, "body")
+		}
+		must.Get(s.Purge(test.purge))(t)
+		got := ""
+		for i, key := range keys {
+			if len(s.Lookup(nil, []byte(key))) == 0 {
+				got += fmt.Sprint(i)
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: %q are purged, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// TestManyLines: the marks of lines are bounded.
+func TestManyLines(t *testing.T) {
+	t.Parallel()
+	s := store(t, 8<<20)
+	put(t, s, "/", cachestore.Head{}, "body")
+	for i := range 2 * cachestore.MaxLines {
+		must.Get(s.Purge(cachestore.Purge{Lines: [][]byte{fmt.Append(nil, i)}}))(t)
+	}
+	wait.Until(t, "few marks are left", func() bool { return s.Marks() <= cachestore.MaxLines })
+	if len(s.Lookup(nil, []byte("/"))) == 0 {
+		t.Error("what was not purged is gone")
+	}
 }
