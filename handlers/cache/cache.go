@@ -26,7 +26,10 @@
 package cache
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -86,6 +89,8 @@ type layer struct {
 	next  conn.Handler
 
 	key       template.Text // nil: the default
+	site      string        // the site's names
+	own       string        // the lines of keys that are the route's
 	sortQuery bool
 	ttl       map[int]time.Duration
 	any       time.Duration
@@ -105,6 +110,8 @@ type layer struct {
 func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error) {
 	l := &layer{store: store, sortQuery: s.SortQuery, lock: defaultLock, always: s.Fill == "always",
 		coding: around.Of(env).Compression, set: s}
+	l.site = siteName(env.Hosts)
+	l.own = l.site + "\n" + env.Prefix + "\n"
 	if s.Lock != nil {
 		l.lock = *s.Lock
 	}
@@ -148,6 +155,15 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 		own.next = next
 		return own.serve
 	}, nil
+}
+
+// siteName is what keys name a site by: its hosts or, as keys should be short, a hash of many.
+func siteName(hosts []string) string {
+	name := strings.Join(hosts, ",")
+	if len(name) > 64 {
+		return fmt.Sprintf("%.32x", sha256.Sum256([]byte(name)))
+	}
+	return name
 }
 
 func matches(key string, all []rules.When) (ms []*rules.Match, err error) {

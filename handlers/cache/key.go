@@ -9,15 +9,19 @@ import (
 	"github.com/lwango/lwango/internal/placeholder"
 )
 
-// A key is the URL of a request, a line end, and what else the answer may depend on. So all that is
-// kept for a URL begins with URL and line end, and all below a folder with its URL.
+// A key is lines: the URL of a request or the text of a key of the operator's, then what else the
+// answer may depend on. So all that is kept for a URL has it as its first line, and all below a folder
+// begins with its URL.
 //
-//	https://example.org/shop/?page=2\n
+//	https://example.org/shop/?page=2
+//	example.org,www.example.org
+//	/shop
 //
 // The path is the one that was sent, and not the decoded one: to an application "/a%2Fb" need not
-// be "/a/b". Behind the line end there are a rewritten target, beside which the application sees the
-// one that was sent, the listener's name, and fields of which applications make links and choices,
-// though no cache knows (cache poisoning): what a client sends there, it alone gets back.
+// be "/a/b". Behind it there are the names of the site and the prefix of the route, as all sites share
+// a store; a target in absolute-form; a rewritten target, beside which the application sees the one
+// that was sent; the listener's name; and fields of which applications make links and choices, though
+// no cache knows (cache poisoning): what a client sends there, it alone gets back.
 
 // usualKey is how long a key is that is made on the stack.
 const usualKey = 512
@@ -29,10 +33,20 @@ const maxKey = 8 << 10
 func (l *layer) appendKey(dst []byte, req *conn.Request) []byte {
 	r := req.Layer()
 	if l.key != nil {
-		dst = append(placeholder.Append(dst, req, l.key), '\n')
+		dst = append(append(placeholder.Append(dst, req, l.key), '\n'), l.own...)
+		dst = append(dst, "\n\n"...)
 		return r.AppendSteering(append(dst, r.Listener()...))
 	}
-	dst = l.appendURL(dst, req, r.TargetView())
+	from, target := len(dst), r.TargetView()
+	dst = appendURL(dst, req, target)
+	if l.sortQuery {
+		dst = sortQuery(dst, from)
+	}
+	dst = append(append(dst, '\n'), l.own...)
+	if !originForm(target) {
+		dst = append(dst, target...)
+	}
+	dst = append(dst, '\n')
 	if r.Rewrites() > 0 {
 		dst = append(dst, r.RawPathView()...)
 		dst = append(append(dst, '?'), r.QueryView()...)
@@ -41,15 +55,10 @@ func (l *layer) appendKey(dst []byte, req *conn.Request) []byte {
 	return r.AppendSteering(append(dst, r.Listener()...))
 }
 
-// appendOther appends the key that a request for another target of the same host would have.
-func (l *layer) appendOther(dst []byte, req *conn.Request, target string) []byte {
-	r := req.Layer()
-	dst = append(l.appendURL(dst, req, []byte(target)), '\n')
-	return r.AppendSteering(append(dst, r.Listener()...))
-}
+func originForm(target []byte) bool { return len(target) > 0 && target[0] == '/' }
 
-// appendURL appends the first line of a key.
-func (l *layer) appendURL(dst []byte, req *conn.Request, target []byte) []byte {
+// appendURL appends the URL of a target of the request's host.
+func appendURL(dst []byte, req *conn.Request, target []byte) []byte {
 	if req.Secure() {
 		dst = append(dst, "https://"...)
 	} else {
@@ -60,12 +69,17 @@ func (l *layer) appendURL(dst []byte, req *conn.Request, target []byte) []byte {
 	for i := host; i < len(dst); i++ {
 		dst[i] = ascii.Lower(dst[i])
 	}
-	at := len(dst)
-	dst = append(dst, target...)
-	if l.sortQuery {
-		dst = sortQuery(dst, at)
+	if i := bytes.Index(target, []byte("://")); i >= 0 && !originForm(target) {
+		target = target[i+len("://"):] // absolute-form: its host is the request's
+		if i = bytes.IndexAny(target, "/?"); i < 0 {
+			i = len(target)
+		}
+		target = target[i:]
 	}
-	return append(dst, '\n')
+	if !originForm(target) {
+		dst = append(dst, '/')
+	}
+	return append(dst, target...)
 }
 
 // sortQuery sorts the parameters of the target that begins at from.

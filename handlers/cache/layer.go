@@ -21,11 +21,11 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	r := req.Layer()
 	method := req.Method()
 	at := l.store.at.Load()
-	if at == nil {
-		return l.next(req, resp)
-	}
 	if method == methodPurge {
 		return l.purged(req, resp, at)
+	}
+	if at == nil {
+		return l.next(req, resp)
 	}
 	if method != http.MethodGet && method != http.MethodHead {
 		return l.change(req, resp, at, method)
@@ -186,7 +186,7 @@ func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, metho
 	if !rfc9111.Invalidates(method, status) || l.key != nil {
 		return status
 	}
-	keys := [][]byte{l.appendKey(nil, req)}
+	lines := linesOf(string(appendURL(nil, req, req.Layer().TargetView())))
 	scheme, target := "http", string(req.Layer().RawPathView())
 	if req.Secure() {
 		scheme = "https"
@@ -194,15 +194,12 @@ func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, metho
 	for _, name := range [...]string{"Location", "Content-Location"} {
 		if location := resp.Header().Get(name); location != "" {
 			if origin, ok := rfc9111.Target(scheme, req.Host(), target, location); ok {
-				keys = append(keys, l.appendOther(nil, req, origin))
+				lines = append(lines, linesOf(string(appendURL(nil, req, []byte(origin))))...)
 			}
 		}
 	}
-	_ = at.onLoop(req, func() (err error) {
-		for _, key := range keys {
-			_, failed := at.Purge(cachestore.Purge{Key: key})
-			err = errors.Join(err, failed)
-		}
+	_ = at.beside(req, func() error {
+		_, err := at.Purge(cachestore.Purge{Lines: lines})
 		return err
 	})
 	return status

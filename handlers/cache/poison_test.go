@@ -33,6 +33,7 @@ func TestPoisoning(t *testing.T) {
 		{"port", "GET / HTTP/1.1\r\nHost: h:1234\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
 		{"absolute", "GET http://h/x HTTP/1.1\r\nHost: h\r\n", "GET /x HTTP/1.1\r\nHost: h\r\n"},
 		{"absolute, another host", "GET http://evil/ HTTP/1.1\r\nHost: h\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"empty port", "GET //h/x HTTP/1.1\r\nHost: hhttp:\r\n", "GET http://h/x HTTP/1.1\r\nHost: h\r\n"},
 		{"dot segments", "GET /a/../account HTTP/1.1\r\nHost: h\r\n", "GET /account HTTP/1.1\r\nHost: h\r\n"},
 		{"encoded slash", "GET /a%2Fb HTTP/1.1\r\nHost: h\r\n", "GET /a/b HTTP/1.1\r\nHost: h\r\n"},
 		{"encoded letter", "GET /%61 HTTP/1.1\r\nHost: h\r\n", "GET /a HTTP/1.1\r\nHost: h\r\n"},

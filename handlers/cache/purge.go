@@ -2,16 +2,20 @@ package cache
 
 import (
 	"bytes"
-	"context"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/placeholder"
+	"github.com/lwango/lwango/loop"
 )
 
 // Purge says which answers go: those with one of the URLs, prefixes or tags, kept or on their way.
@@ -57,6 +61,19 @@ func (p *Purge) Check() error {
 // Request.Await. The errors are those of Check and of the disk; then a restart may bring back what
 // was purged. Any goroutine may call it.
 func (s *Store) Purge(p Purge) error {
+	return s.do(order{Purge: p})
+}
+
+// order is a Purge as processes tell it to each other.
+type order struct {
+	Purge
+	// Site, if there is one, are the names of the only site whose tags, and whose texts of keys of the
+	// operator's, are purged.
+	Site *string `json:"site,omitempty"`
+}
+
+// do purges, and tells other processes.
+func (s *Store) do(p order) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
@@ -80,7 +97,7 @@ func (s *Store) Share(publish func(text []byte)) {
 
 // Shared does what another process has purged.
 func (s *Store) Shared(text []byte) error {
-	var p Purge
+	var p order
 	if err := json.Unmarshal(text, &p); err != nil {
 		return err
 	}
@@ -90,7 +107,7 @@ func (s *Store) Shared(text []byte) error {
 	return s.apply(p)
 }
 
-func (s *Store) apply(p Purge) error {
+func (s *Store) apply(p order) error {
 	at := s.at.Load()
 	if at == nil {
 		return nil
@@ -105,20 +122,64 @@ func (s *Store) apply(p Purge) error {
 		do(cachestore.Purge{All: true})
 		return errors.Join(errs...)
 	}
+	var owner []byte
+	if p.Site != nil {
+		owner = append([]byte{}, *p.Site...)
+	}
+	var lines [][]byte
 	for _, u := range p.URLs {
-		for _, prefix := range prefixesOf(u) {
-			do(cachestore.Purge{Prefix: append(prefix, '\n')})
+		if p.Site != nil {
+			lines = append(lines, []byte(u+"\n"+*p.Site))
+		} else {
+			lines = append(lines, linesOf(u)...)
 		}
 	}
+	if len(lines) > 0 {
+		do(cachestore.Purge{Lines: lines})
+	}
 	for _, u := range p.Prefixes {
+		if p.Site != nil {
+			do(cachestore.Purge{Prefix: []byte(u), Owner: owner})
+			continue
+		}
 		for _, prefix := range prefixesOf(u) {
 			do(cachestore.Purge{Prefix: prefix})
 		}
 	}
 	if len(p.Tags) > 0 {
-		do(cachestore.Purge{Tags: p.Tags})
+		do(cachestore.Purge{Tags: p.Tags, Owner: owner})
 	}
 	return errors.Join(errs...)
+}
+
+// linesOf returns the first lines of the keys of a URL: with a path, and in both orders of the
+// parameters, as there may be routes with sort_query.
+func linesOf(u string) (lines [][]byte) {
+	for _, b := range prefixesOf(u) {
+		if host, ok := cutScheme(b); ok {
+			end := len(b)
+			if i := bytes.IndexAny(b[host:], "/?"); i >= 0 {
+				end = host + i
+			}
+			if end == len(b) || b[end] == '?' {
+				b = slices.Insert(b, end, '/')
+			}
+		}
+		lines = append(lines, b)
+		if sorted := sortQuery(bytes.Clone(b), 0); !bytes.Equal(sorted, b) {
+			lines = append(lines, sorted)
+		}
+	}
+	return lines
+}
+
+// cutScheme returns where the host of a URL begins. ok is false for the text of another key.
+func cutScheme(b []byte) (host int, ok bool) {
+	i := bytes.Index(b, []byte("://"))
+	if i < 0 || !ascii.EqualFold(string(b[:i]), "http") && !ascii.EqualFold(string(b[:i]), "https") {
+		return 0, false
+	}
+	return i + len("://"), true
 }
 
 // prefixesOf returns the first lines of keys, or their beginnings, for a URL or its beginning.
@@ -128,8 +189,7 @@ func prefixesOf(u string) (prefixes [][]byte) {
 	}
 	u, _, _ = strings.Cut(u, "#")
 	b := []byte(u)
-	if scheme := bytes.Index(b, []byte("://")); scheme > 0 {
-		end := scheme + len("://")
+	if end, ok := cutScheme(b); ok {
 		for end < len(b) && b[end] != '/' && b[end] != '?' {
 			end++
 		}
@@ -145,23 +205,33 @@ const methodPurge = "PURGE"
 
 // purged answers the method PURGE: the URL of the request goes, for http and https, or with a "*" at
 // its end all that begins so; or, with Surrogate-Key or Cache-Tag, what has one of these tags. With
-// Soft-Purge it becomes stale. Only clients of purge_from may do that.
+// Soft-Purge it becomes stale. Only clients of purge_from may do that, and it is for the host of the
+// request, and the tags of its site.
 func (l *layer) purged(req *conn.Request, resp *conn.Response, at *opened) int {
 	req.Layer().SetCache(conn.CacheBypass)
 	if l.purgeFrom == nil || !l.purgeFrom.Contains(req.RemoteAddr().Addr()) {
 		return http.StatusForbidden
 	}
+	if at == nil {
+		return http.StatusServiceUnavailable
+	}
 	h := req.Header()
-	p := Purge{Soft: h.Has("Soft-Purge")}
+	p := order{Purge: Purge{Soft: h.Has("Soft-Purge")}}
 	var tags string
 	for name, value := range h.All() {
 		if between := tagField(name); between != "" {
 			tags = addTags(tags, value, between)
 		}
 	}
-	if p.Tags = strings.Fields(tags); len(p.Tags) == 0 {
-		line, _, _ := strings.Cut(string(l.appendKey(nil, req)), "\n")
-		if l.key == nil {
+	if p.Tags = strings.Fields(tags); len(p.Tags) > 0 || l.key != nil {
+		p.Site = &l.site
+	}
+	if len(p.Tags) == 0 {
+		var line string
+		if l.key != nil {
+			line = string(placeholder.Append(nil, req, l.key))
+		} else {
+			line = string(appendURL(nil, req, req.Layer().TargetView()))
 			_, line, _ = strings.Cut(line, ":")
 		}
 		if prefix, all := strings.CutSuffix(line, "*"); all {
@@ -170,19 +240,26 @@ func (l *layer) purged(req *conn.Request, resp *conn.Response, at *opened) int {
 			p.URLs = []string{line}
 		}
 	}
-	if err := at.onLoop(req, func() error { return l.store.Purge(p) }); err != nil {
+	if err := p.Check(); err != nil {
+		return resp.Error(http.StatusBadRequest, err)
+	}
+	if err := at.beside(req, func() error { return l.store.do(p) }); err != nil {
 		return resp.Error(http.StatusInternalServerError, err)
 	}
 	return resp.Text(http.StatusOK, "purged\n")
 }
 
-// onLoop does what purges for a request: with a folder, that waits for the disk, and the loop does
-// not.
-func (at *opened) onLoop(req *conn.Request, purge func() error) error {
+// purgeWait is how long a request waits for what it purges. Memory is purged at once.
+const purgeWait = 3 * time.Second
+
+// beside does what purges for a request: with a folder, that waits for the disk, and the loop does
+// not. It goes on if the request does not wait any more.
+func (at *opened) beside(req *conn.Request, purge func() error) error {
 	if at.folder == "" {
 		return purge()
 	}
-	was := req.KeepWaiting(true)
-	defer req.KeepWaiting(was)
-	return req.Await(-1, func(context.Context) error { return purge() })
+	done := new(loop.Promise[error])
+	go func() { done.Resolve(purge()) }()
+	failed, err := done.Await(req.Thread, purgeWait)
+	return cmp.Or(err, failed)
 }
