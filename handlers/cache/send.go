@@ -270,8 +270,8 @@ type body struct {
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	for b.skip > 0 {
-		n, err := b.r.Read(p[:min(int64(len(p)), b.skip)])
-		b.skip -= int64(n)
+		n, err := b.r.Skip(b.skip)
+		b.skip -= n
 		if err != nil {
 			return 0, err
 		}

@@ -145,6 +145,32 @@ func (r *Reader) advance(n int64) {
 	r.fill.passed(r, before)
 }
 
+// Skip is Read without the bytes: it skips n of them at most, and returns how many. That costs the
+// same, however many there are.
+func (r *Reader) Skip(n int64) (int64, error) {
+	r.wants = wantsBytes
+	f := r.fill
+	for {
+		f.mu.Lock()
+		skipped, err := min(n, f.size-r.off), r.err
+		switch {
+		case err != nil:
+			skipped = 0
+		case skipped > 0:
+			r.advance(skipped)
+		default:
+			err = f.end
+		}
+		f.mu.Unlock()
+		if skipped > 0 || err != nil || n <= 0 {
+			return skipped, err
+		}
+		if _, err := r.thread.AwaitAny(r.wait, r); err != nil {
+			return 0, err
+		}
+	}
+}
+
 // Object waits until the answer is kept or is not, for d at most, and returns the object: for a
 // request that needs all of it, such as one for ranges. The error is that of Abort, ErrNotKept, or
 // one of AwaitAny's.
