@@ -66,6 +66,15 @@ func (s *Store) Check() {
 	}
 }
 
+// Locked reports whether the store's lock is held.
+func (s *Store) Locked() bool {
+	if !s.mu.TryLock() {
+		return true
+	}
+	s.mu.Unlock()
+	return false
+}
+
 // Settled reports whether the disk has nothing to do.
 func (s *Store) Settled() bool {
 	s.mu.Lock()

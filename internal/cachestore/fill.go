@@ -39,6 +39,7 @@ var (
 // must not call the store.
 func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Reader, *Fill) {
 	hash := s.hash(key)
+	unfit := s.unfit(hash, key, match)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.table.find(hash, key)
@@ -54,6 +55,9 @@ func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Read
 	}
 	m := e.extra()
 	for _, f := range m.fills {
+		if h := f.head.Load(); h != nil && unfit[f] == h {
+			continue
+		}
 		if r := f.join(match); r != nil {
 			return r, nil
 		}
@@ -67,6 +71,35 @@ func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Read
 		m.fills = append(m.fills, f)
 	}
 	return f.join(nil), f
+}
+
+// unfit returns those fills of a key whose heads do not match. match takes its time, so nobody waits
+// for it.
+func (s *Store) unfit(hash uint64, key []byte, match func(*Head) bool) map[*Fill]*Head {
+	e := s.table.find(hash, key)
+	if e == nil || e.more.Load() == nil {
+		return nil
+	}
+	s.mu.Lock()
+	var fills []*Fill
+	if m := e.more.Load(); m != nil {
+		fills = slices.Clone(m.fills)
+	}
+	s.mu.Unlock()
+	if len(fills) == 0 {
+		return nil
+	}
+	unfit := make(map[*Fill]*Head)
+	for _, f := range fills {
+		switch h := f.head.Load(); {
+		case h == nil:
+		case match(h):
+			return unfit // that one is joined
+		default:
+			unfit[f] = h
+		}
+	}
+	return unfit
 }
 
 // chunk is the size of a piece of a body on its way, in bytes.
