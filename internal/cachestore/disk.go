@@ -38,7 +38,9 @@ type disk struct {
 	left   chan struct{} // closed once the lock is given back
 	heads  sync.RWMutex  // a head is read, or written anew
 	serial atomic.Uint64
-	count  atomic.Uint64 // how often the folder was opened
+
+	checked atomic.Uint64 // bytes of bodies that were read to check them
+	count   atomic.Uint64 // how often the folder was opened
 
 	writing sync.Mutex // held while the file purges is written
 	marks   *os.File   // nil: the folder is another process's still

@@ -139,6 +139,9 @@ func (s *Store) Stall() (goOn func()) {
 	return func() { close(stop) }
 }
 
+// Checks notes that a body is being read to check it.
+func (s *Store) Checks() { s.disk.checked.Add(1) }
+
 // Forget evicts all that is in memory.
 func (s *Store) Forget() {
 	s.mu.Lock()

@@ -80,18 +80,21 @@ const (
 
 // usable reports whether the disk is there, and quick enough.
 func (d *disk) usable() bool {
-	if !d.ready.Load() {
-		return false
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	since := time.Since(d.slow)
-	return len(d.jobs) <= maxJobs && (since < 0 || since > slowFor)
+	return d.usableLocked()
 }
 
-// late notes that a thread has waited for the disk in vain, if that is what the error says.
-func (d *disk) late(err error) {
-	if err != loop.ErrDeadlineExceeded {
+func (d *disk) usableLocked() bool {
+	since := time.Since(d.slow)
+	return d.ready.Load() && len(d.jobs) <= maxJobs && (since < 0 || since > slowFor)
+}
+
+// late notes that a thread has waited for the disk in vain, if that is what the error says. checked
+// is that of the disk when the thread began to wait: while a long body is read to check it, others
+// wait for long as well, and the disk does not hang.
+func (d *disk) late(err error, checked uint64) {
+	if err != loop.ErrDeadlineExceeded || d.checked.Load() != checked {
 		return
 	}
 	d.mu.Lock()
@@ -109,6 +112,11 @@ func (d *disk) open(t *loop.Thread, f *file) (*File, error) {
 			d.mu.Unlock() // a defer in a loop would be on the heap
 			return open, nil
 		}
+		if !d.usableLocked() {
+			d.mu.Unlock()
+			return nil, ErrGone
+		}
+		checked := d.checked.Load()
 		p := f.opening
 		if p == nil {
 			p = new(loop.Promise[struct{}])
@@ -117,7 +125,7 @@ func (d *disk) open(t *loop.Thread, f *file) (*File, error) {
 		}
 		d.mu.Unlock()
 		if _, err := p.Await(t, diskWait); err != nil {
-			d.late(err)
+			d.late(err, checked)
 			return nil, err
 		}
 	}

@@ -361,13 +361,17 @@ func (f *Fill) makeRoom(t *loop.Thread, patience time.Duration) error {
 			f.cutSlow()
 			continue
 		}
+		var checked uint64
+		if kept {
+			checked = f.store.disk.checked.Load()
+		}
 		_, err := t.AwaitAny(wait, &f.room)
 		switch {
 		case err == nil:
 		case err != loop.ErrDeadlineExceeded:
 			return err
 		case kept && f.Keep(true):
-			f.store.disk.late(err)
+			f.store.disk.late(err, checked)
 			f.Keep(false)
 		}
 	}

@@ -48,12 +48,25 @@ func (d *disk) check(o *os.File, f *file, verified bool) error {
 	if err != nil {
 		return err
 	}
-	sum := crc32.New(castagnoli)
-	if _, err := io.CopyBuffer(sum, io.NewSectionReader(o, r.body, r.size), make([]byte, 256<<10)); err != nil {
+	sum := checksum{disk: d}
+	body := io.NewSectionReader(o, r.body, r.size)
+	if _, err := io.CopyBuffer(&sum, body, make([]byte, 256<<10)); err != nil {
 		return err
 	}
-	if sum.Sum32() != r.crc {
+	if sum.crc != r.crc {
 		return errDamaged
 	}
 	return nil
+}
+
+// checksum is an io.Writer that makes one.
+type checksum struct {
+	disk *disk
+	crc  uint32
+}
+
+func (c *checksum) Write(p []byte) (int, error) {
+	c.crc = crc32.Update(c.crc, castagnoli, p)
+	c.disk.checked.Add(uint64(len(p)))
+	return len(p), nil
 }

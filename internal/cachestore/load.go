@@ -112,8 +112,9 @@ func (s *Store) warm(t *loop.Thread, e *entry) {
 		})
 	}
 	s.mu.Unlock()
+	checked := d.checked.Load()
 	_, err := l.done.Await(t, diskWait)
-	d.late(err)
+	d.late(err, checked)
 }
 
 // loadAll reads the heads of an entry's files, on a worker or another goroutine beside the loops.

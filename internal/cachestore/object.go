@@ -80,7 +80,7 @@ func (o *Object) Hit() {
 func (o *Object) Stale() bool { return o.in.mark.Load() }
 
 // ErrGone is the error of Open for an object whose file cannot be read any more: it was evicted or
-// purged, or the disk has failed. The object is as good as never found.
+// purged, or the disk has failed, or hangs. The object is as good as never found.
 var ErrGone = errors.New("cachestore: the object's file is gone")
 
 // Open returns the file of an object on disk, in which the body has Size bytes from off on. It is a
