@@ -21,7 +21,7 @@ type Response struct {
 	StaleIfError         time.Duration // RFC 5861
 
 	Public          bool
-	Private         bool // without a list of fields
+	Private         bool // without a list of fields; or Surrogate-Control has content
 	NoCache         bool // without a list of fields
 	NoStore         bool
 	NoTransform     bool
@@ -116,6 +116,9 @@ func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
 	r.Vary = names.vary()
 	if !r.target(targeted) {
 		r.target(surrogate)
+	}
+	if surrogate != nil && surrogate.content {
+		r.Private = true // for the server that can process it, which has asked for it
 	}
 	if r.SetCookie && r.without("Set-Cookie") {
 		r.SetCookie = false

@@ -14,6 +14,7 @@ type dictionary struct {
 	control Response
 	members int
 	failed  bool
+	content bool // Surrogate-Control says what has to be made of the body
 }
 
 func newDictionary() *dictionary { return &dictionary{control: noDirectives()} }
@@ -114,6 +115,9 @@ const Capability = Name + `="Surrogate/1.0"`
 func (d *dictionary) addSurrogate(line string) {
 	ascii.EachElement(line, func(element string) bool {
 		directive, target, targeted := strings.Cut(element, ";")
+		if name, _, _ := strings.Cut(directive, "="); ascii.EqualFold(ascii.TrimOWS(name), "content") {
+			d.content = true
+		}
 		if !targeted || ascii.TrimOWS(target) == Name {
 			directives(directive, d.surrogate)
 		}

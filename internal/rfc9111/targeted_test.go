@@ -130,6 +130,8 @@ func TestSurrogate(t *testing.T) {
 		{"Cache-Control: max-age=5\nSurrogate-Control: x, max-age=60", rfc9111.Kept, 60 * second},
 		{"Expires: 0\nSurrogate-Control: max-age=60", rfc9111.Kept, 60 * second},
 		{"Cache-Control: max-age=60\nSurrogate-Control: no-store", rfc9111.WhyNoStore, 0},
+		{"Surrogate-Control: max-age=60, Content=\"ESI/1.0\"", rfc9111.WhyPrivate, 0},
+		{"CDN-Cache-Control: max-age=60\nSurrogate-Control: content=\"ESI/1.0\";other", rfc9111.WhyPrivate, 0},
 		{"Cache-Control: max-age=60\nSurrogate-Control: max-age=0", rfc9111.WhyNoFreshness, 0},
 		{"Cache-Control: max-age=5\nSurrogate-Control: max-age=60;other", rfc9111.Kept, 5 * second},
 		{"Cache-Control: max-age=5\nSurrogate-Control: no-store;other", rfc9111.Kept, 5 * second},
@@ -137,7 +139,7 @@ func TestSurrogate(t *testing.T) {
 			60 * second},
 		{"Cache-Control: max-age=5\nSurrogate-Control: max-age=60, no-store;lwango",
 			rfc9111.WhyNoStore, 0},
-		{"Cache-Control: max-age=5\nSurrogate-Control: content=\"ESI/1.0\"", rfc9111.Kept, 5 * second},
+		{"Cache-Control: max-age=5\nSurrogate-Control: content=\"ESI/1.0\"", rfc9111.WhyPrivate, 0},
 		{"CDN-Cache-Control: max-age=7\nSurrogate-Control: max-age=60", rfc9111.Kept, 7 * second},
 		{"CDN-Cache-Control: &\nSurrogate-Control: max-age=60", rfc9111.Kept, 60 * second},
 	} {
