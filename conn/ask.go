@@ -284,3 +284,12 @@ func sameAsOne[S string | []byte](name S, names []string) bool {
 func (r RequestLayer) Replaced(name string) bool {
 	return sameAsOne(name, r.replaced)
 }
+
+// Told reports whether ReplaceHeader has replaced fields by which an application may choose its
+// answer, such as those of who the user is: all but those of conditions and ranges.
+func (r RequestLayer) Told() bool {
+	return slices.ContainsFunc(r.replaced, func(name string) bool { return !ofThisAlone(name) })
+}
+
+// Asked reports whether r belongs to an Ask: its answer is a judgement on another request.
+func (r RequestLayer) Asked() bool { return r.x.asks != nil }

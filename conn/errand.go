@@ -59,7 +59,7 @@ type SentHead struct {
 	Relayed bool
 
 	// Forwarded says that the answer is not what the request asks for, but what an application has
-	// named instead (RequestLayer.Forward).
+	// named instead (RequestLayer.Forward and Elsewhere).
 	Forwarded bool
 }
 
@@ -96,13 +96,17 @@ const errandTurn = stream.TurnBudget
 
 // Send has h answer what r asks for on a new thread of r's loop, and sink takes the answer. The
 // errand does not end when r does. To h it is a GET with r's target and with r's header, except
-// what is about a body, conditions, ranges and the connection; extra are added. Its client is the
-// same as r's, but the thread's waits do not end when that leaves. The access log has no line of an
+// what is about a body, conditions, ranges and the connection; extra are in place of r's fields of
+// these names. Its client is the same as r's, but the thread's waits do not end when that leaves. The access log has no line of an
 // errand, and no counter counts it.
 //
 // It is called on r's thread. h begins when that thread waits, or has returned.
 func (r RequestLayer) Send(h Handler, sink Sink, extra []Field) Errand {
-	e := r.errand(ofThisAlone, extra)
+	e := r.errand(func(name string) bool {
+		return ofThisAlone(name) || slices.ContainsFunc(extra, func(f Field) bool {
+			return http1.SameVariable(name, f.Name)
+		})
+	}, extra)
 	e.x.req.head.Method = http1.GET
 	return e.begin(r.Thread.Loop(), h, sink)
 }

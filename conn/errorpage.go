@@ -126,10 +126,16 @@ func (r RequestLayer) Forward(target string, resp *Response, h Handler) (status 
 	sub := new(Request)
 	sub.alter(r.Request, string(path), query, ofBodyOrConnection)
 	sub.rewrites = r.rewrites + 1
+	r.Elsewhere()
+	return r.instead(sub, resp, h), nil
+}
+
+// Elsewhere notes that the application has named something else to be sent than its own answer,
+// such as a file; see SentHead.Forwarded.
+func (r RequestLayer) Elsewhere() {
 	if e := r.x.errand; e != nil {
 		e.forwarded = true
 	}
-	return r.instead(sub, resp, h), nil
 }
 
 func (r *Request) instead(sub *Request, resp *Response, h Handler) int {

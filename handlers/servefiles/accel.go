@@ -63,6 +63,7 @@ func (a *Accel) Takes(redirect, sendfile string) bool {
 func (a *Accel) Send(
 	req *conn.Request, resp *conn.Response, redirect, sendfile string, status int,
 ) (_ int, sent bool) {
+	req.Layer().Elsewhere()
 	if redirect != "" && a.routes != nil {
 		return a.forward(req, resp, redirect)
 	}
