@@ -134,6 +134,7 @@ type Fill struct {
 	kept    bool
 	spoiled bool // purged meanwhile
 	stale   bool // purged softly
+	alone   bool // see Alone
 	chunks  [][]byte
 	base    int64 // the offset of the first chunk, a multiple of chunk
 	size    int64 // of what has come
@@ -186,6 +187,13 @@ func (f *Fill) Keep(keep bool) bool {
 		f.unlist() // a later reader would miss the beginning
 	}
 	return kept
+}
+
+// Alone lets nobody join until the head has come, and shows what the answer is.
+func (f *Fill) Alone() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.alone = true
 }
 
 // unlist lets nobody join any more.

@@ -33,12 +33,13 @@ const (
 // join makes a reader, or returns nil if the answer is not what match asks for, or cannot be joined
 // any more. The caller holds Store.mu.
 func (f *Fill) join(match func(*Head) bool) *Reader {
-	if h := f.head.Load(); h != nil && !match(h) {
+	h := f.head.Load()
+	if h != nil && !match(h) {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if match != nil && (f.spoiled || f.stale || !f.kept) {
+	if match != nil && (f.spoiled || f.stale || !f.kept || h == nil && f.alone) {
 		return nil
 	}
 	r := &Reader{fill: f}
@@ -194,6 +195,9 @@ func (r *Reader) Object(t *loop.Thread, d time.Duration) (*Object, error) {
 	}
 	return nil, f.end
 }
+
+// Unlist lets nobody join the answer any more: it takes too long.
+func (r *Reader) Unlist() { r.fill.unlist() }
 
 // Close leaves the answer. It may be called twice.
 func (r *Reader) Close() error {
