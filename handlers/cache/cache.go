@@ -28,6 +28,7 @@ package cache
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,6 +100,7 @@ type layer struct {
 	noStore   []*rules.Match
 	lock      time.Duration
 	always    bool
+	certified bool           // the key tells clients' certificates apart
 	deaf      bool           // to what requests say of caches
 	purgeFrom *networks.Set  // nil: nobody
 	coding    *coding.Policy // of what clients get compressed; nil: nothing
@@ -137,6 +139,9 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 		if l.key, err = placeholder.Parse(s.Key, placeholder.OfRoute); err != nil {
 			return nil, handlers.BadKey("key", "%w", err)
 		}
+		l.certified = slices.ContainsFunc(l.key, func(p template.Piece) bool {
+			return strings.HasPrefix(p.Name, "cert_")
+		})
 	}
 	var err error
 	if l.bypass, err = matches("bypass", s.Bypass); err != nil {

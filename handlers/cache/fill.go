@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -37,13 +38,15 @@ type fill struct {
 	mark   []byte // see Store.passes
 	errand conn.Errand
 	req    *conn.Request // the errand's, while its handler runs
-	keep   bool          // no rule of the operator's is against it
+	keep   bool          // no rule of the operator's is against it, and somebody wants it
+	beside bool          // it is a refresh
 
 	leader   *loop.Thread // that waits; nil: none does
 	interims []interim
 	kept     *kept // of the head; nil: none has come
 	fields   []conn.Field
 	trailer  []conn.Field
+	changed  bool               // the application has said something else than old, and no error
 	object   *cachestore.Object // what was kept of it; nil: nothing yet
 	err      error              // why there is no answer, or no more of it
 	why      rfc9111.Why
@@ -104,6 +107,7 @@ func (f *fill) Head(h *conn.SentHead) {
 		}
 	}
 	answer := rfc9111.ReadResponse(h.Status, all(h.Fields))
+	f.changed = f.old != nil && (h.Status < 400 || h.Status == 404 || h.Status == 410)
 	rules := f.l.rulesFor(h.Status)
 	k := &kept{status: h.Status, reason: h.Reason, relayed: h.Relayed}
 	k.fill.Store(f)
@@ -129,25 +133,45 @@ func (f *fill) Head(h *conn.SentHead) {
 		f.pass(h.Status, now)
 	}
 	f.to.Start(k.head(fields, tags), h.Length)
+	if f.to.Keep(true) {
+		return
+	}
+	if k.shared { // it is too long
+		f.pass(h.Status, now)
+	}
+	if f.ask.Ranged {
+		f.Flush() // for passes
+	}
 }
 
-// pass notes that requests for the key need not wait for each other.
+// pass notes that the answer is not kept because of what it is: requests for the key need not wait
+// for each other, and what is kept is not what the application says any more.
 func (f *fill) pass(status int, now time.Time) {
 	d := passLong
 	switch {
-	case f.why == rfc9111.WhyRequest:
+	case f.why == rfc9111.WhyRequest, !f.keep:
 		return
 	case status >= 500:
 		d = passShort
 	}
 	f.l.store.passes.add(f.mark, now, d)
+	if f.changed && f.why != rfc9111.WhyAuthorized { // others may get another one
+		f.at.Remove(f.old)
+	}
+}
+
+// passes reports whether an answer of that many bytes (-1: unknown) is not kept, and so long that a
+// request for a part of it is better sent on as it is.
+func (f *fill) passes(length int64) bool {
+	return !f.ended && f.kept.status == http.StatusOK && (length < 0 || length > splitAt) &&
+		!f.to.Keep(true)
 }
 
 // validated takes a 304 for what is kept.
 func (f *fill) validated(h *conn.SentHead, now time.Time) {
 	old := keptOf(f.old)
 	said := rfc9111.ReadResponse(h.Status, all(h.Fields))
-	if !said.Validates(old.etag.of(old.text), old.modified) {
+	if h.Forwarded || !said.Validates(old.etag.of(old.text), old.modified) {
 		f.at.Remove(f.old) // its origin has another one
 		f.stop(cachestore.ErrAgain)
 		return
@@ -172,7 +196,9 @@ func (f *fill) validated(h *conn.SentHead, now time.Time) {
 	merged.Date, merged.Age = said.Date, said.Age
 	rules := f.l.rulesFor(old.status)
 	ask := rfc9111.Request{Method: "GET"} // whoever has asked: the answer was fit to be kept before
-	if k.fresh, f.why = rules.Store(&ask, &merged, f.asked, now); f.why != rfc9111.Kept {
+	k.fresh, f.why = rules.Store(&ask, &merged, f.asked, now)
+	vary, _, _ := strings.Cut(old.variant, "\n")
+	if f.why != rfc9111.Kept || string(merged.Vary) != vary { // for whom it is, is not known then
 		f.at.Remove(f.old)
 		f.stop(cachestore.ErrAgain)
 		return
@@ -219,8 +245,11 @@ func (f *fill) End(trailer []conn.Field, sound bool) {
 		return
 	}
 	f.trailer = trailer
-	if !sound {
+	switch {
+	case !sound:
 		f.to.Keep(false)
+	case f.kept.shared && !f.to.Keep(true): // it was too long
+		f.pass(f.kept.status, f.l.store.now(f.req))
 	}
 	var err error
 	f.object, err = f.to.Commit()
@@ -233,6 +262,9 @@ func (f *fill) End(trailer []conn.Field, sound bool) {
 // Over implements conn.Sink.
 func (f *fill) Over(err error) {
 	f.req = nil
+	if f.beside {
+		f.l.store.refreshes.Add(-1)
+	}
 	if !f.ended {
 		f.stop(cmp.Or(err, errUnasked))
 	}
@@ -241,13 +273,14 @@ func (f *fill) Over(err error) {
 // left is called when a client has left that read the answer. It ends the handler's work for
 // nobody. Any thread calls it.
 func (f *fill) left() {
-	if f.l.always || f.to.Readers() > 0 {
+	if (f.l.always || f.beside) && f.to.Keep(true) || f.to.Readers() > 0 {
 		return
 	}
 	_ = f.errand.Loop().Post(func() {
 		if f.ended || f.to.Readers() > 0 {
 			return
 		}
+		f.keep = false
 		f.to.Keep(false) // nobody can join from here on
 		if f.to.Readers() == 0 {
 			f.errand.Leave()

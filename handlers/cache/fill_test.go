@@ -208,7 +208,8 @@ func TestLeaderLeaves(t *testing.T) {
 	}
 }
 
-// TestLock: a request waits for another's head no longer than lock says.
+// TestLock: a request waits for another's head no longer than lock says, and later ones do not wait
+// for that at all.
 func TestLock(t *testing.T) {
 	g := newGate("max-age=100")
 	s := start(t, modes.Direct, cache.Settings{Lock: new(time.Second)}, g.serve)
@@ -222,9 +223,17 @@ func TestLock(t *testing.T) {
 	}
 	s.Server.Skip(2 * time.Second)
 	wait.Until(t, "the second one", func() bool { return g.asked.Load() == 2 })
+	third, fourth := s.Dial(), s.Dial() // which do not wait for the first one
+	third.Send(ask)
+	s.Settle()
+	fourth.Send(ask)
+	s.Settle()
+	if n := g.asked.Load(); n != 3 {
+		t.Errorf("%d requests to the handler", n)
+	}
 	g.head.Resolve("")
 	g.rest.Resolve("")
-	for _, c := range []*client{{first}, {second}} {
+	for _, c := range []*client{{first}, {second}, {third}, {fourth}} {
 		if text, err := c.read(); err != nil || text != whole {
 			t.Errorf("%d bytes, %v", len(text), err)
 		}

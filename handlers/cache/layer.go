@@ -34,7 +34,6 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	if l.deaf {
 		ask.Ignore()
 	}
-	ask.Authorized = ask.Authorized || req.User() != "" // the application learns of the user
 	if ask.Guarded || l.leaves(req) {
 		return l.past(req, resp, rfc9111.ForwardBypass)
 	}
@@ -57,7 +56,8 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key []byte,
 	ask *rfc9111.Request) int {
 	r := req.Layer()
-	validated := false
+	ask.Authorized = ask.Authorized || l.named(req)
+	var validated *cachestore.Object
 	for range maxLooks {
 		now := l.store.now(req)
 		seen := at.Lookup(req.Thread, key)
@@ -66,7 +66,8 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key []b
 			fresh := freshness(o, now)
 			use := fresh.Use(ask, now)
 			switch {
-			case validated && (use == rfc9111.UseValidated || use == rfc9111.UseFresh):
+			case o == validated && (use == rfc9111.UseFresh ||
+				use == rfc9111.UseValidated && !o.Stale()):
 				return l.hit(req, resp, o, conn.CacheRevalidated, now)
 			case use == rfc9111.UseFresh:
 				return l.hit(req, resp, o, conn.CacheHit, now)
@@ -91,21 +92,37 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key []b
 		if o == nil && l.store.passes.has(mark, now) {
 			return l.past(req, resp, why)
 		}
-		status, again := l.fetch(req, resp, &fetch{at: at, key: key, mark: mark, seen: seen,
+		var status int
+		var again error
+		status, validated, again = l.fetch(req, resp, &fetch{at: at, key: key, mark: mark, seen: seen,
 			old: o, ask: *ask, why: why})
 		if again == nil {
 			return status
 		}
-		validated = validated || o != nil
 	}
 	return l.past(req, resp, rfc9111.ForwardMiss)
 }
 
+// named reports whether the application learns who the client is, other than by what the client
+// says: from `auth`, or by a certificate.
+func (l *layer) named(req *conn.Request) bool {
+	r := req.Layer()
+	if req.User() != "" || r.Told() {
+		return true
+	}
+	if l.certified || r.Proxied() { // the certificate of a proxy names no client
+		return false
+	}
+	state := req.TLS()
+	return state != nil && len(state.VerifiedChains) > 0
+}
+
 // leaves reports whether a GET or HEAD is none of the cache's affairs: it has a body, which an
-// application may look at; it would change the protocol; or the operator says so.
+// application may look at; it would change the protocol; it is asked about another request; or the
+// operator says so.
 func (l *layer) leaves(req *conn.Request) bool {
 	r := req.Layer()
-	if req.ContentLength() != 0 {
+	if req.ContentLength() != 0 || r.Asked() {
 		return true
 	}
 	if _, ok := r.HeaderView("Upgrade"); ok {
@@ -216,15 +233,16 @@ type fetch struct {
 }
 
 // fetch answers a request by what the handler, or another request's, brings. An error means that the
-// caller has to look again.
-func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status int, again error) {
+// caller has to look again; if what is kept is true, as its origin has just said, it is validated.
+func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status int,
+	validated *cachestore.Object, again error) {
 	r := req.Layer()
 	reader, to := q.at.Begin(q.key, q.seen, func(h *cachestore.Head) bool {
 		k := h.Parsed.(*kept)
 		return k.shared && k.fits(r)
 	})
 	if reader == nil {
-		return 0, cachestore.ErrAgain
+		return 0, nil, cachestore.ErrAgain
 	}
 	var f *fill
 	var k *kept
@@ -239,11 +257,18 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 		}
 	}
 	switch {
-	case err == nil && (to != nil || k.shared && k.fits(r)):
-		return l.follow(req, resp, q, reader, k, f), nil
-	case err == nil: // it is for another one
+	case err == nil && to != nil && q.ask.Ranged && f.passes(reader.Length()):
 		_ = reader.Close()
-		return l.past(req, resp, q.why), nil
+		f.left()
+		return l.past(req, resp, q.why), nil, nil
+	case err == nil && (to != nil || k.shared && k.fits(r)):
+		return l.follow(req, resp, q, reader, k, f), nil, nil
+	case err == nil: // it is for another one
+		err = cachestore.ErrAgain
+	case err == cachestore.ErrAgain:
+		validated, _ = reader.Object(req.Thread, 0)
+	case err == loop.ErrDeadlineExceeded:
+		reader.Unlist() // the next one asks, and need not wait as long
 	}
 	_ = reader.Close()
 	switch {
@@ -251,28 +276,34 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 		if f != nil {
 			f.left()
 		}
-		return 0, nil
+		return 0, nil, nil
 	case err == cachestore.ErrAgain:
-		return 0, err
+		return 0, validated, err
 	}
 	// The application has failed, or has not answered in time.
 	now := l.store.now(req)
 	if q.old != nil {
 		if fresh := freshness(q.old, now); fresh.IfError(&q.ask, now) {
-			return l.hit(req, resp, q.old, conn.CacheStale, now), nil
+			return l.hit(req, resp, q.old, conn.CacheStale, now), nil, nil
 		}
 	}
 	if f == nil {
-		return l.past(req, resp, q.why), nil
+		return l.past(req, resp, q.why), nil, nil
 	}
 	resp.Abort()
-	return 0, nil
+	return 0, nil, nil
 }
 
 // begin begins to fill.
 func (l *layer) begin(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
 	f := &fill{l: l, at: q.at, to: to, ask: q.ask, old: q.old, mark: append([]byte(nil), q.mark...),
 		keep: !holds(l.noStore, req.Layer())}
+	switch { // of those that nobody should wait for
+	case !f.keep || q.ask.NoStore:
+		to.Keep(false)
+	case q.ask.Authorized:
+		to.Alone()
+	}
 	f.send(req)
 	return f
 }
@@ -304,19 +335,36 @@ func (f *fill) lead(req *conn.Request, resp *conn.Response) (*kept, error) {
 	}
 }
 
-// refresh validates a stale answer beside the request that gets it, unless that is being done.
+// maxRefreshes is how many refreshes a store has at a time. Beyond that, what is stale is sent without
+// one.
+const maxRefreshes = 256
+
+// refresh validates a stale answer beside the request that gets it, unless that is being done. It
+// asks as a GET that says nothing to caches.
 func (l *layer) refresh(req *conn.Request, at *opened, key []byte, seen []*cachestore.Object,
 	o *cachestore.Object, ask *rfc9111.Request) {
 	r := req.Layer()
+	if holds(l.noStore, r) {
+		return // its answer could not be kept
+	}
+	if l.store.refreshes.Add(1) > maxRefreshes {
+		l.store.refreshes.Add(-1)
+		return
+	}
 	reader, to := at.Begin(key, seen, func(h *cachestore.Head) bool {
 		k := h.Parsed.(*kept)
 		return k.shared && k.fits(r)
 	})
-	if reader == nil {
+	if reader != nil {
+		_ = reader.Close()
+	}
+	if to == nil {
+		l.store.refreshes.Add(-1)
 		return
 	}
-	_ = reader.Close()
-	if to != nil {
-		l.begin(req, to, &fetch{at: at, mark: l.mark(key, ask), old: o, ask: *ask})
-	}
+	plain := *ask
+	plain.Method, plain.Ranged = http.MethodGet, false
+	plain.Ignore()
+	f := l.begin(req, to, &fetch{at: at, mark: l.mark(key, ask), old: o, ask: plain})
+	f.beside = true
 }

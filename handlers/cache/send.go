@@ -242,10 +242,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 		if body, ok := f.object.Body(); ok {
 			_ = reader.Close()
 			resp.SetBody(body[part.Start:][:part.Length])
-			if status == http.StatusOK {
-				l.coded(req, resp, f.object, k, body)
-			}
-			return status
+			return status // it is coded when it is asked for again
 		}
 	}
 	reader.Bind(req.Thread, -1)

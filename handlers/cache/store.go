@@ -39,10 +39,11 @@ func CheckFolder(folder string) error { return cachestore.CheckFolder(folder) }
 // Store is what layers keep answers in: any number of layers, on all loops. As long as it is not
 // open, layers pass all requests on. Any goroutine may call its methods.
 type Store struct {
-	at     atomic.Pointer[opened]
-	passes passes
-	share  atomic.Pointer[func(text []byte)] // see Share
-	skew   atomic.Int64                      // nanoseconds by which tests put the clock forward
+	at        atomic.Pointer[opened]
+	passes    passes
+	share     atomic.Pointer[func(text []byte)] // see Share
+	refreshes atomic.Int32                      // on their way, beside requests
+	skew      atomic.Int64                      // nanoseconds by which tests put the clock forward
 }
 
 // opened is a Store's place.

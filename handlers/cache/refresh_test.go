@@ -1,0 +1,141 @@
+package cache_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
+)
+
+const refreshed = "max-age=10, stale-while-revalidate=60"
+
+// TestRefreshByAny: what is asked for beside is kept, whatever the request says that got what is
+// stale.
+func TestRefreshByAny(t *testing.T) {
+	for _, line := range []string{"HEAD /", "GET /; Range: bytes=0-0", "GET /; Cache-Control: no-store"} {
+		o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+			fields(w, "Cache-Control: "+refreshed)
+			return w.Text(200, fmt.Sprint(n))
+		}}
+		s := start(t, modes.Direct, cache.Settings{}, o.serve)
+		get(t, s, "/")
+		s.Skip(20 * time.Second)
+		parts := strings.Split(line, "; ")
+		s.Request(parts[0], parts[1:], "")
+		wait.Until(t, "the end of the refresh", func() bool { return o.n.Load() == 2 && s.stats().Filling == 0 })
+		if _, said := get(t, s, "/"); said != "200 2 lwango; hit; ttl=10" {
+			t.Errorf("%s: %s", line, said)
+		}
+	}
+}
+
+// TestRefreshIsNobodys: a client that has joined a refresh and leaves does not end it.
+func TestRefreshIsNobodys(t *testing.T) {
+	first, second := newGate(refreshed), newGate(refreshed)
+	first.head.Resolve("")
+	first.rest.Resolve("")
+	s := start(t, modes.Several, cache.Settings{}, func(req *conn.Request, w *conn.Response) int {
+		if first.asked.Load() == 0 {
+			return first.serve(req, w)
+		}
+		return second.serve(req, w)
+	})
+	get(t, s, "/x")
+	s.Skip(20 * time.Second)
+	get(t, s, "/x")
+	wait.Until(t, "the refresh", func() bool { return second.asked.Load() == 1 })
+	joins := s.Dial()
+	joins.Send("GET /x HTTP/1.1\r\nHost: test.example\r\nCache-Control: no-cache\r\n\r\n")
+	s.Settle()
+	second.head.Resolve("")
+	if _, err := joins.R.ReadByte(); err != nil {
+		t.Error(err)
+	}
+	joins.Reset()
+	s.Settle()
+	second.rest.Resolve("")
+	wait.Until(t, "the end of the refresh", func() bool { return s.stats().Filling == 0 })
+	if a, said := get(t, s, "/x"); a.Text != whole || a.Header.Get("Cache-Status") != "lwango; hit; ttl=10" {
+		t.Errorf("%.100s", said)
+	}
+}
+
+// TestRefreshesAreBounded: beyond the limit, what is stale is sent without a refresh.
+func TestRefreshesAreBounded(t *testing.T) {
+	const urls = cache.MaxRefreshes + 10
+	goOn := new(loop.Promise[struct{}])
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		if n > urls {
+			if _, err := goOn.Await(req.Thread, wait.Patience); err != nil {
+				return 500
+			}
+		}
+		fields(w, "Cache-Control: "+refreshed)
+		return w.Text(200, "body")
+	}}
+	s := start(t, modes.Direct, cache.Settings{}, o.serve)
+	c := s.Dial()
+	all := func() {
+		for i := range urls {
+			c.Do("GET", fmt.Sprintf("GET /%d HTTP/1.1\r\nHost: test.example\r\n\r\n", i))
+		}
+	}
+	all()
+	s.Skip(20 * time.Second)
+	all()
+	s.Settle()
+	if n := o.n.Load(); n != urls+cache.MaxRefreshes {
+		t.Errorf("%d requests to the handler, want %d", n, urls+cache.MaxRefreshes)
+	}
+	goOn.Resolve(struct{}{})
+	wait.Until(t, "the end of the refreshes", func() bool { return s.stats().Filling == 0 })
+	all()
+	wait.Until(t, "the others", func() bool { return o.n.Load() == 2*urls })
+}
+
+// TestSeeks: parts of what is too long to be kept are asked for as parts.
+func TestSeeks(t *testing.T) {
+	long := bytes.Repeat([]byte("0123456789"), 300<<10)
+	for _, length := range []int64{-1, int64(len(long))} {
+		o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+			fields(w, "Cache-Control: max-age=100")
+			if req.Header().Get("Range") == "" {
+				w.SetBodyReader(bytes.NewReader(long), length)
+				return 200
+			}
+			fields(w, fmt.Sprintf("Content-Range: bytes 700000-700002/%d", len(long)))
+			w.Write([]byte("012"))
+			return 206
+		}}
+		store := must.Get(cache.Open(cache.Options{Memory: 16 << 20, MaxObject: 100 << 10}))(t)
+		t.Cleanup(store.Close)
+		s := &cached{store: store}
+		s.Server = serveAll(t, must.Get(cache.New(store, cache.Settings{}, handlers.Env{}))(t)(o.serve))
+		if length < 0 {
+			get(t, s, "/") // only its end shows how long it is
+		}
+		before := o.n.Load()
+		for i := range int32(3) {
+			a, said := get(t, s, "/", "Range: bytes=700000-700002")
+			if a.StatusCode != 206 || a.Text != "012" {
+				t.Errorf("%s", said)
+			}
+			want := before + i + 1
+			if length > 0 {
+				want++ // the first one shows it
+			}
+			if seen := *o.seen.Load(); seen != "GET   bytes=700000-700002" || o.n.Load() != want {
+				t.Errorf("length %d, seek %d: the handler has seen %q, %d requests", length, i, seen, o.n.Load())
+			}
+		}
+	}
+}
