@@ -23,6 +23,8 @@ type part struct {
 	port uint16
 	seen int // the version of the host's addresses that the group has
 
+	losses int // of host, of which the group has told; the pool's lock guards it
+
 	security *Security // nil: no TLS
 }
 

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"net/netip"
 	"time"
 )
 
@@ -154,7 +155,7 @@ func FilesEvery(d time.Duration) (reset func()) {
 
 // ServiceTTL returns for how long the places of a service are good.
 func ServiceTTL(ctx context.Context, name string) (time.Duration, error) {
-	_, ttl, err := resolveService(ctx, name, nil)
+	_, ttl, _, err := resolveService(ctx, name, nil)
 	return ttl, err
 }
 
@@ -176,4 +177,13 @@ func Pick(g *Group, key uint64) string {
 	name := l.at.name
 	l.Release()
 	return name
+}
+
+// ServicePlaces returns the places of a service.
+func ServicePlaces(ctx context.Context, name string) (at []string, err error) {
+	all, _, _, err := resolveService(ctx, name, nil)
+	for _, p := range all {
+		at = append(at, netip.AddrPortFrom(p.addr, p.port).String())
+	}
+	return at, err
 }

@@ -90,7 +90,8 @@ type Settings struct {
 	Check *Check
 
 	// Unreached, if it is not nil, is called when a request could not connect to an upstream and
-	// the route has others. The call is on the request's thread and must not wait.
+	// the route has others, or finds that hosts of a service cannot be looked up. The call is on the
+	// request's thread and must not wait.
 	Unreached func(name string, err error)
 }
 

@@ -35,6 +35,8 @@ type host struct {
 	until   time.Time               // when they are to be looked up again
 	asked   time.Time               // when the last look-up began
 	err     error                   // of the last look-up
+	lost    error                   // of hosts of the service, whose places are those of before
+	losses  int                     // grows as lost comes up
 	pending *loop.Promise[struct{}] // settled at the end of a look-up; nil: there is none
 	ended   chan struct{}           // closed then, for goroutines
 }
@@ -60,9 +62,13 @@ func (h *host) lookUp() {
 	h.pool.mu.Lock()
 	before := h.places
 	h.pool.mu.Unlock()
-	all, ttl, err := h.resolve(ctx, before)
+	all, ttl, lost, err := h.resolve(ctx, before)
 	h.pool.mu.Lock()
 	if h.err = err; err == nil {
+		if lost != nil && h.lost == nil {
+			h.losses++
+		}
+		h.lost = lost
 		h.lead(all)
 	} else if ttl = interval; len(h.places) == 0 {
 		ttl = leastTTL
@@ -75,8 +81,9 @@ func (h *host) lookUp() {
 	done.Resolve(struct{}{})
 }
 
-// resolve asks for the places of a host or a service.
-func (h *host) resolve(ctx context.Context, before []place) (all []place, ttl time.Duration, err error) {
+// resolve asks for the places of a host or a service, in the order of place.compare. lost is as with
+// resolveService.
+func (h *host) resolve(ctx context.Context, before []place) (all []place, ttl time.Duration, lost, err error) {
 	if ServiceOf(h.name) != "" {
 		return resolveService(ctx, h.name, before)
 	}
@@ -84,7 +91,7 @@ func (h *host) resolve(ctx context.Context, before []place) (all []place, ttl ti
 	for _, a := range addrs {
 		all = append(all, place{addr: a})
 	}
-	return all, ttl, err
+	return all, ttl, nil, err
 }
 
 // begin begins a look-up, if there is none. The caller holds the pool's lock.
@@ -98,11 +105,9 @@ func (h *host) begin() *loop.Promise[struct{}] {
 }
 
 // lead notes where the name leads. Connections that are kept elsewhere are closed, and requests that
-// wait elsewhere are served where it leads. The caller holds the pool's lock.
+// wait elsewhere are served where it leads. The places are in order. The caller holds the pool's lock.
 func (h *host) lead(all []place) {
-	slices.SortFunc(all, place.compare) // services turn them around with each answer
-	all = slices.CompactFunc(all, func(a, b place) bool { return a.addr == b.addr && a.port == b.port })
-	if all = all[:min(len(all), maxAddresses)]; slices.Equal(all, h.places) {
+	if slices.Equal(all, h.places) {
 		return
 	}
 	h.places = all
@@ -147,9 +152,11 @@ func (g *Group) find(t *loop.Thread, limit time.Duration, stale bool) error {
 	}
 	until := time.Now().Add(limit)
 	var due []*loop.Promise[struct{}]
+	lost := false
 	g.pool.mu.Lock()
 	g.sync()
 	for _, p := range g.parts {
+		lost = lost || p.host != nil && p.losses != p.host.losses
 		if p.host == nil || p.host.until.After(time.Now()) && p.host.pending == nil {
 			continue
 		}
@@ -160,6 +167,9 @@ func (g *Group) find(t *loop.Thread, limit time.Duration, stale bool) error {
 	}
 	some := len(g.all) > 0
 	g.pool.mu.Unlock()
+	if lost {
+		g.tellLost()
+	}
 	if some && due == nil {
 		return nil
 	}
@@ -176,11 +186,30 @@ func (g *Group) find(t *loop.Thread, limit time.Duration, stale bool) error {
 		return nil
 	}
 	for _, p := range g.parts {
-		if p.host.err != nil {
+		switch {
+		case p.host == nil:
+		case p.host.err != nil:
 			return p.host.err
+		case len(p.host.places) > 0:
+			return errFamily
 		}
 	}
 	return loop.ErrDeadlineExceeded
+}
+
+// tellLost tells of the services of which hosts cannot be looked up: once, until they can.
+func (g *Group) tellLost() {
+	for _, p := range g.parts {
+		g.pool.mu.Lock()
+		var err error
+		if p.host != nil && p.losses != p.host.losses {
+			p.losses, err = p.host.losses, p.host.lost
+		}
+		g.pool.mu.Unlock()
+		if err != nil && g.Unreached != nil {
+			g.Unreached(p.name, err)
+		}
+	}
 }
 
 // stale has the name looked up again that has led to p: its addresses do not work. As long as that is
@@ -211,7 +240,7 @@ func (g *Group) follow() {
 	g.all = nil
 	for _, p := range g.parts {
 		if p.host == nil {
-			g.join(p, p.at, before)
+			g.join(p, p.at, before).level = 0
 			continue
 		}
 		p.seen = p.host.version
@@ -221,9 +250,21 @@ func (g *Group) follow() {
 			}
 			at := p.at
 			at.address = netip.AddrPortFrom(to.addr, cmp.Or(to.port, p.port)).String()
-			if m := g.join(p, at, before); to.port != 0 {
-				m.weight, m.level = to.weight, p.level+to.level
+			m := g.join(p, at, before)
+			if m.level = to.level; to.port != 0 {
+				m.weight = to.weight
 			}
+		}
+	}
+	last := 0 // of those that are no backups
+	for _, m := range g.all {
+		if m.part.level == 0 {
+			last = max(last, m.level)
+		}
+	}
+	for _, m := range g.all {
+		if m.part.level > 0 {
+			m.level += last + m.part.level
 		}
 	}
 	g.settle()
@@ -298,4 +339,7 @@ func (g *Group) join(p *part, at endpoint, before map[site]*member) *member {
 	return m
 }
 
-var errNowhere = errors.New("the name has no address")
+var (
+	errNowhere = errors.New("the name has no address")
+	errFamily  = errors.New("the name has no address of the family of source")
+)

@@ -21,10 +21,7 @@ func resolve(ctx context.Context, name string) (all []netip.Addr, ttl time.Durat
 	case len(all) == 0:
 		return nil, 0, errNowhere
 	}
-	for i := range all {
-		all[i] = all[i].Unmap()
-	}
-	return all, said.ttl(), nil
+	return sorted(all), said.ttl(), nil
 }
 
 // resolver returns one that asks as net.DefaultResolver does, and has l hear the answers.

@@ -43,9 +43,11 @@ func ServiceOf(name string) string {
 // targetsAtOnce is how many hosts of a service are looked up at the same time.
 const targetsAtOnce = 16
 
-// resolveService looks up the SRV records of a service, and the addresses of their hosts. Of a host
-// whose look-up fails, though it is there, the places of before stay. ttl is the least of all answers.
-func resolveService(ctx context.Context, name string, before []place) (all []place, ttl time.Duration, err error) {
+// resolveService looks up the SRV records of a service, and the addresses of their hosts: as many as
+// are used, those that come first by priority, then by weight, and then by name. Of a host whose look-up
+// fails, though it is there, the places of before stay; lost is the error, and ttl is interval at most.
+// Otherwise it is the least of all answers.
+func resolveService(ctx context.Context, name string, before []place) (all []place, ttl time.Duration, lost, err error) {
 	said := new(lifetime)
 	r := said.resolver()
 	_, records, err := r.LookupSRV(ctx, "", "", name)
@@ -53,10 +55,14 @@ func resolveService(ctx context.Context, name string, before []place) (all []pla
 		if err == nil {
 			err = errNowhere
 		}
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	records = slices.DeleteFunc(records, func(s *net.SRV) bool { return s.Target == "." || s.Port == 0 })
-	slices.SortStableFunc(records, func(a, b *net.SRV) int { return cmp.Compare(a.Priority, b.Priority) })
+	// LookupSRV has shuffled them, and each time the same ones are to be taken of too many.
+	slices.SortFunc(records, func(a, b *net.SRV) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(b.Weight, a.Weight),
+			strings.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port))
+	})
 	records = records[:min(len(records), maxAddresses)]
 	level := make(map[uint16]int)
 	for _, s := range records {
@@ -77,34 +83,57 @@ func resolveService(ctx context.Context, name string, before []place) (all []pla
 		running.Go(func() {
 			turn <- true
 			h.addrs, h.err = r.LookupNetIP(ctx, "ip", s.Target)
+			h.addrs = sorted(h.addrs)
 			<-turn
 		})
 	}
 	running.Wait()
+	have := make(map[netip.AddrPort]bool)
+	add := func(p place) {
+		if at := netip.AddrPortFrom(p.addr, p.port); !have[at] && len(all) < maxAddresses {
+			have[at] = true
+			all = append(all, p)
+		}
+	}
 	for _, s := range records {
 		p := place{port: s.Port, weight: max(int(s.Weight), 1), level: level[s.Priority], target: s.Target}
 		h := hosts[s.Target]
 		for _, a := range h.addrs {
-			p.addr = a.Unmap()
-			all = append(all, p)
+			p.addr = a
+			add(p)
 		}
-		if lost := (*net.DNSError)(nil); h.err != nil {
+		if h.err != nil {
 			err = h.err
-			if errors.As(h.err, &lost) && lost.IsNotFound {
+			if e, ok := errors.AsType[*net.DNSError](h.err); ok && e.IsNotFound {
 				continue
 			}
+			lost = h.err
 			for _, old := range before {
 				if old.target == s.Target && old.port == s.Port {
 					p.addr = old.addr
-					all = append(all, p)
+					add(p)
 				}
 			}
 		}
 	}
 	if len(all) == 0 {
-		return nil, 0, cmp.Or(err, errNowhere)
+		return nil, 0, nil, cmp.Or(err, errNowhere)
 	}
-	return all, said.ttl(), nil
+	slices.SortFunc(all, place.compare)
+	if ttl = said.ttl(); lost != nil {
+		ttl = min(ttl, interval)
+	}
+	return all, ttl, lost, nil
+}
+
+// sorted returns the addresses that are used of a host: each once, in order, and not too many.
+func sorted(all []netip.Addr) []netip.Addr {
+	for i := range all {
+		all[i] = all[i].Unmap()
+	}
+	slices.SortFunc(all, netip.Addr.Compare) // name services turn them around with each answer
+	all = slices.Compact(all)
+	return all[:min(len(all), maxAddresses)]
 }
 
 // found is what has come of the look-up of a host.
