@@ -73,9 +73,12 @@ func TestServerNameIsNoFault(t *testing.T) {
 		config := func() *tls.Config {
 			own := ca.Config("a.test")
 			own.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-				if h.ServerName == "refused.test" { // by an alert
+				switch h.ServerName {
+				case "refused.test": // by an alert
 					refused.Add(1)
 					return nil, fmt.Errorf("not here")
+				case "closed.test":
+					h.Conn.Close()
 				}
 				return nil, nil
 			}
@@ -90,19 +93,59 @@ func TestServerNameIsNoFault(t *testing.T) {
 		for _, tt := range []struct {
 			name   string
 			status int
-		}{{"evil.test", 502}, {"refused.test", 502}, {"", 400}, {"a b", 400}, {"a.test", 200}, {"a.test", 200}} {
+		}{{"evil.test", 502}, {"refused.test", 502}, {"closed.test", 502}, {"", 400}, {"a b", 400}, {"a..test", 400},
+			{"a<b.test", 400}, {strings.Repeat("a", 64) + ".test", 400}, {strings.Repeat("a.", 130) + "test", 400},
+			{"a.test", 200}, {"a.test", 200}, {"A.test.", 200}} {
 			g := f.ask("GET /", "X-Name: "+tt.name+"\r\nConnection: close\r\n", "")
 			if g.status != tt.status {
 				t.Errorf("%q by %s: %+v", tt.name, version, g)
 			}
 		}
-		if n := refused.Load(); n != 2 {
+		if n := refused.Load(); n != 1 {
 			t.Errorf("version %s: %d upstreams were asked for the name", version, n)
 		}
 		if text := f.log.String(); strings.Contains(text, "upstream not reached") || strings.Contains(text, "too many have failed") {
 			t.Error(text)
 		}
 	}
+}
+
+// TestBadCertificate: what is wrong with a certificate besides its name is the upstream's fault.
+func TestBadCertificate(t *testing.T) {
+	ca, other := certs.New(t), certs.New(t)
+	var asked atomic.Int32
+	bad := other.Config("a.test")
+	bad.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { asked.Add(1); return nil, nil }
+	answer := func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "good") }
+	f := serve(t, modes.Direct, "/", []string{secure2(t, "1.1", bad, answer), secure2(t, "1.1", ca.Config("a.test"), answer)},
+		func(s *proxy.Settings) { s.TLS.CA, s.TLS.Name, s.IdleTimeout = ca.File, "{host}", time.Second })
+	for range 6 {
+		c := f.Dial()
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
+		if g := read(c.R, "GET"); g.body != "good" {
+			t.Error(g)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("it was tried %d times", n)
+	}
+}
+
+// TestServerNameWithoutTLS: an upstream that speaks no TLS needs no name, and its connections are for all.
+func TestServerNameWithoutTLS(t *testing.T) {
+	o := start(t, always(hello))
+	f := serve(t, modes.Direct, "/", []string{o.addr, "https://127.0.0.1:1 backup"}, func(s *proxy.Settings) {
+		s.TLS.Name, s.IdleTimeout = "{field.x-name}", wait.Patience
+	})
+	for _, name := range []string{"", "a.test", "a b"} {
+		if g := f.ask("GET /", "X-Name: "+name+"\r\n", ""); g.status != 200 {
+			t.Errorf("%q: %+v", name, g)
+		}
+	}
+	if n := o.accepted.Load(); n != 1 {
+		t.Error(n, " connections")
+	}
+	f.get(last)
 }
 
 // TestManyServerNames: a client that asks for many names does not make the server hold a connection of
@@ -142,6 +185,19 @@ func TestManyServerNames(t *testing.T) {
 	wait.Until(t, "6 connections end", func() bool { return ended.Load() == 6 })
 	if n := made.Load(); n != 70 {
 		t.Error(n, " connections")
+	}
+}
+
+// TestServerNameOfChecks: checks of a socket need a name.
+func TestServerNameOfChecks(t *testing.T) {
+	for host, want := range map[string]string{"a.test": "",
+		"": "address: https://unix:/x: a check has no name for TLS there: expected health = { host = ... }"} {
+		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"}, func(s *proxy.Settings) {
+			s.Address, s.TLS.Name, s.Health.Path, s.Health.Host = []string{"https://unix:/x"}, "{host}", "/up", host
+		})
+		if have := fmt.Sprint(err); err != nil && have != want || err == nil && want != "" {
+			t.Errorf("%q: %s, want %s", host, have, want)
+		}
 	}
 }
 

@@ -160,10 +160,8 @@ func (c *Call) attempt() (err error) {
 	case c.Unspooled || !c.Repeatable():
 		want = c.Alone
 	}
-	if c.name != nil && c.Up.ServerName == "" {
-		if c.Up.ServerName, err = c.serverName(c.Req); err != nil {
-			return err
-		}
+	if c.name != nil && c.Up.ServerName == "" && c.Up.NoName == nil {
+		c.Up.ServerName, c.Up.NoName = c.serverName(c.Req)
 	}
 	if c.Stream, c.old, err = c.Up.Connect(c.Req.Thread, want); err != nil {
 		return err

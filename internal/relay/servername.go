@@ -35,7 +35,7 @@ func (r *Route) Security(t *upstream.TLS) (s *upstream.Security, err error) {
 	return s, nil
 }
 
-// serverName returns the name for TLS that a request asks for.
+// serverName returns the name for TLS that a request asks for, or errNoName.
 func (r *Route) serverName(req *conn.Request) (string, error) {
 	var b []byte
 	for _, p := range r.name.pieces {
@@ -50,7 +50,7 @@ func (r *Route) serverName(req *conn.Request) (string, error) {
 			b = append(b, p.Text...)
 		}
 	}
-	name := strings.ToLower(strings.Trim(string(b), "[]"))
+	name := strings.ToLower(strings.TrimSuffix(strings.Trim(string(b), "[]"), "."))
 	if !upstream.ValidName(name) {
 		return "", errNoName
 	}

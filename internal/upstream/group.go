@@ -17,6 +17,7 @@ import (
 var (
 	errQueueFull = errors.New("all connections are taken, and the queue is full")
 	errNoSlot    = errors.New("no connection has become free in time")
+	errNameless  = errors.New("a check has no name for TLS there: expected health = { host = ... }")
 )
 
 // Settings are what a route says of its upstreams.
@@ -112,6 +113,7 @@ type Group struct {
 	turn    int                 // of members, where they are even
 	levels  int                 // the greatest level of all
 	drawn   []*member           // what random draws from; it is empty between two requests
+	names   map[string]bool     // of Lease.ServerName, those for which TLS was made
 }
 
 // member is an address as one route has it.
@@ -148,6 +150,9 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 			part.at.either = s.HTTP1 && part.at.http2
 			if _, err = part.config(); err != nil {
 				return nil, fmt.Errorf("%s: %w", part.name, err)
+			}
+			if part.at.network == "unix" && s.Check != nil && s.Check.ServerName == "" && s.TLS.nameless() {
+				return nil, fmt.Errorf("%s: %w", part.name, errNameless)
 			}
 		}
 		if part.at.network == "tcp" {

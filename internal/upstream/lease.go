@@ -60,8 +60,11 @@ type Lease struct {
 	Before []byte
 
 	// ServerName is the name that TLS is to be made for, where that is not the same for all requests of
-	// the group (Security.ByRequest). The request gets no connection that was made for another one.
+	// the group (byRequest of TLS.Load). The request gets no connection that was made for another one.
+	// NoName, if it is not nil, says why the request has none; it is the error of Connect where the
+	// upstream speaks TLS.
 	ServerName string
+	NoName     error
 
 	group *Group
 	tried []*peer // those that failed
@@ -109,6 +112,8 @@ func (g *Group) Lease() Lease { return Lease{group: g} }
 //
 // With HTTP/2 the lease has a stream instead, and s is nil: see Mux.
 //
+// A request that asks for a name (ServerName) that the upstream does not have tries no other.
+//
 // After an error the lease may still have the slot of the upstream that was tried last; Name tells
 // which. loop.ErrClientGone and loop.ErrCanceled end the wait; see Busy for the other errors.
 func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool, err error) {
@@ -142,6 +147,9 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		}
 		p := l.at
 		l.last, l.many = p, l.others+len(l.tried) > 0
+		if l.NoName != nil && p.peer.tls != nil {
+			return nil, false, l.NoName
+		}
 		if l.kept.stream != nil {
 			if s := l.kept.use(l.loop); s != nil {
 				l.reached = true
@@ -154,11 +162,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		if !l.Until.IsZero() {
 			rest = min(rest, time.Until(l.Until))
 		}
-		n := l.others + 1
-		if p.peer.host != nil && !again {
-			n++ // the name may lead elsewhere by now
-		}
-		share := max(rest/time.Duration(n), time.Millisecond) // the others may have used up all
+		share := l.share(rest, again)
 		begin := time.Now()
 		var s *stream.Stream
 		if p.http2 {
@@ -182,8 +186,11 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		case left(err), sysio.Exhausted(err):
 			return nil, false, err
 		}
-		misnamed := l.misnamed(err)
-		if !misnamed {
+		fault := l.faultOf(err)
+		switch fault {
+		case named:
+			return nil, false, err
+		case theirs:
 			blame := l.blames(err, share, l.others+1+len(l.tried))
 			l.outcome = failed
 			if p.refused(l.group, blame) && l.many && l.group.Unreached != nil {
@@ -191,7 +198,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			}
 		}
 		more := l.exclude()
-		if !more && p.peer.host != nil && !again && !misnamed {
+		if !more && p.peer.host != nil && !again && fault == theirs {
 			again = true
 			p.stale()
 			begin := time.Now()
@@ -205,7 +212,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			return nil, false, err
 		}
 		if !more {
-			if misnamed || !l.renew() {
+			if fault != theirs || !l.renew() {
 				return nil, false, err
 			}
 			rest, again = l.limit(), false
@@ -263,8 +270,14 @@ func (l *Lease) secure(s *stream.Stream, until time.Time) (err error) {
 			_ = s.Close()
 		}
 	}()
-	l.kept.tls, err = l.at.handshake(s, until, l.ServerName)
-	return err
+	name := l.serverName()
+	if l.kept.tls, err = l.at.handshake(s, until, name); err != nil {
+		return unshaken{err}
+	}
+	if name != "" {
+		l.group.learn(name)
+	}
+	return nil
 }
 
 // Over returns what the caller speaks on: s, the slot's stream, or TLS over it.
@@ -275,6 +288,27 @@ func (l *Lease) Over(s *stream.Stream) net.Conn {
 	return l.kept.tls
 }
 
+// leastShare is the time that each of many upstreams gets for a connection, with TLS, if ConnectTimeout
+// is four times as long, and otherwise a fourth of that.
+const leastShare = time.Second
+
+// share returns the time for connecting to the upstream of the slot, of the rest that there is for
+// all that may be tried; again says that their name was looked up again.
+func (l *Lease) share(rest time.Duration, again bool) time.Duration {
+	n := l.others + 1
+	if l.at.peer.host != nil && !again {
+		n++ // the name may lead elsewhere by now
+	}
+	if l.Tries > 0 {
+		n = max(min(n, l.Tries-max(len(l.tried), l.asked)), 1)
+	}
+	if l.Stay {
+		n = 1
+	}
+	share := max(rest/time.Duration(n), min(leastShare, l.limit()/4))
+	return max(min(share, rest), time.Millisecond) // the others may have used up all
+}
+
 // blames reports whether an error of dialing within that time speaks against one of n upstreams. One
 // that had hardly any time may be in order, and a lack of ports is a matter of this machine.
 func (l *Lease) blames(err error, share time.Duration, n int) bool {
@@ -282,7 +316,8 @@ func (l *Lease) blames(err error, share time.Duration, n int) bool {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return false
 	case err == errBacklog, errors.Is(err, os.ErrDeadlineExceeded):
-		return share >= l.group.ConnectTimeout/time.Duration(2*n)
+		all := l.group.ConnectTimeout
+		return share >= max(all/time.Duration(2*n), min(leastShare, all/4)/2)
 	}
 	return true
 }

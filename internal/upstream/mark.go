@@ -2,9 +2,11 @@ package upstream
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/lwango/lwango/loop"
 )
@@ -15,16 +17,32 @@ type mark struct {
 	header string // of the PROXY protocol, which names a client; "": none was sent
 }
 
-// mark returns that of a new connection for the lease.
-func (l *Lease) mark() mark { return mark{l.ServerName, string(l.Before)} }
+// mark returns that of a new connection for the lease. The lease has a slot, here and below.
+func (l *Lease) mark() mark { return mark{l.serverName(), string(l.Before)} }
+
+// marked reports whether the lease's connections have a mark.
+func (l *Lease) marked() bool { return l.serverName() != "" || len(l.Before) > 0 }
+
+// serverName is the name that TLS is made for; "": that of the group, or there is no TLS.
+func (l *Lease) serverName() string {
+	if l.at.peer.tls == nil {
+		return ""
+	}
+	return l.ServerName
+}
 
 // fits reports whether the lease's request may use a kept connection.
-func (l *Lease) fits(k *kept) bool { return k.name == l.ServerName && k.header == string(l.Before) }
+func (l *Lease) fits(k *kept) bool { return k.name == l.serverName() && k.header == string(l.Before) }
 
 // maxMarked is for how many marks a loop has connections of HTTP/2 to a peer. A client may choose the
 // name, and each connection of a client is a mark of its own; so those that were used least recently
 // end with the requests that are under way.
+// Of HTTP/1.1, a peer has as many kept connections with marks, or as were in use at once lately.
 const maxMarked = 64
+
+// headedFor is for how long a connection is kept that began with a header. Nothing tells when its
+// client has left, and nobody else can use it.
+const headedFor = 5 * time.Second
 
 // sessions returns the connections of HTTP/2 that the lease may use, of its thread's loop.
 func (l *Lease) sessions() *loopSessions {
@@ -35,7 +53,7 @@ func (l *Lease) sessions() *loopSessions {
 		p.sessions.Store(l.loop, root)
 	}
 	all := root.(*loopSessions)
-	if l.ServerName == "" && len(l.Before) == 0 {
+	if !l.marked() {
 		return all
 	}
 	m := l.mark()
@@ -79,15 +97,68 @@ func (p *peer) drop(l *loop.Loop, set *loopSessions) {
 
 func (set *loopSessions) empty() bool { return len(set.all) == 0 && set.dialing == nil }
 
-// misnamed reports that TLS has failed with err because of the name that a request has chosen, as far
-// as anyone can tell: that is no fault of the upstream.
-func (l *Lease) misnamed(err error) bool {
-	if l.ServerName == "" {
-		return false
+// unshaken is the error of a handshake of TLS.
+type unshaken struct{ error }
+
+func (e unshaken) Unwrap() error { return e.error }
+
+// fault is what has kept a request from a connection.
+type fault uint8
+
+const (
+	theirs  fault = iota // the upstream
+	unclear              // the upstream, or the name that the request has chosen for TLS
+	named                // that name
+)
+
+// faultOf returns what is at fault where Connect has failed with err. A client must not be able to
+// have upstreams passed over by names that they do not have, whether they say so or just close the
+// connection. So only a name for which TLS was made before speaks against an upstream.
+func (l *Lease) faultOf(err error) fault {
+	if _, ok := errors.AsType[unshaken](err); !ok || l.serverName() == "" {
+		return theirs
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return true
+	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		if _, ok := errors.AsType[x509.HostnameError](bad.Err); ok {
+			return named
+		}
+		return theirs
 	}
-	op, ok := errors.AsType[*net.OpError](err) // an alert, such as unrecognized_name
-	return ok && op.Op == "remote error"
+	op, ok := errors.AsType[*net.OpError](err)
+	alert := ok && op.Op == "remote error"
+	switch known := l.group.knows(l.ServerName); {
+	case alert && (!known || op.Err.Error() == "tls: unrecognized name"):
+		return named
+	case known:
+		return theirs
+	}
+	return unclear
+}
+
+// maxNames is how many names a group knows.
+const maxNames = 1024
+
+// knows reports whether TLS was made for the name.
+func (g *Group) knows(name string) bool {
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	return g.names[name]
+}
+
+// learn notes that TLS was made for the name. Of too many, any one is forgotten.
+func (g *Group) learn(name string) {
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	switch {
+	case g.names[name]:
+		return
+	case g.names == nil:
+		g.names = make(map[string]bool)
+	case len(g.names) >= maxNames:
+		for other := range g.names {
+			delete(g.names, other)
+			break
+		}
+	}
+	g.names[name] = true
 }

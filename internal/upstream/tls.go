@@ -96,10 +96,26 @@ func (t *TLS) Load(path func(string) string, byRequest bool) (*Security, error) 
 	return s, nil
 }
 
-// ValidName reports whether a certificate can have the name: that of a host, or an IP address.
+// ValidName reports whether a certificate can have the name: that of a host, as DNS has it (RFC 1035
+// section 2.3.4), or an IP address.
 func ValidName(name string) bool {
-	return name != "" && !strings.ContainsAny(name, "/ []{}") &&
-		(!strings.Contains(name, ":") || net.ParseIP(name) != nil)
+	if net.ParseIP(name) != nil {
+		return true
+	}
+	name = strings.TrimSuffix(name, ".")
+	if len(name) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || strings.ContainsFunc(label, notInLabel) {
+			return false
+		}
+	}
+	return true
+}
+
+func notInLabel(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
 // SecurityOf is for a Pool whose groups all have this configuration; nil: the usual one.
@@ -140,6 +156,9 @@ func (s *Security) of(host string) (*tls.Config, error) {
 	}
 	return c, nil
 }
+
+// nameless reports that a peer without a host can be verified only by the name of a request.
+func (s *Security) nameless() bool { return s.byRequest && !s.config.InsecureSkipVerify }
 
 // sessions is how many sessions are kept at a peer. A ticket of TLS 1.3 is for one use, and those
 // that come later replace the earlier ones, which crypto/tls files under the name of the server.

@@ -1,0 +1,42 @@
+package upstream_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/upstream"
+)
+
+// TestShareOfMany: with many addresses, each has the time that a handshake takes.
+func TestShareOfMany(t *testing.T) {
+	ca := certs.New(t)
+	config := ca.Config("127.0.0.1")
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		time.Sleep(200 * time.Millisecond)
+		return nil, nil
+	}
+	ln := must.Get(tls.Listen("tcp", "127.0.0.1:0", config))(t)
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		if c, err := ln.Accept(); err == nil {
+			_ = c.(*tls.Conn).Handshake()
+			c.Close()
+		}
+	}()
+	security := must.Get((&upstream.TLS{CA: ca.File}).Load(filepath.Clean, false))(t)
+	addresses := []string{"https://" + ln.Addr().String()}
+	for i := range 99 {
+		addresses = append(addresses, fmt.Sprintf("https://127.0.0.1:%d backup", i+1))
+	}
+	r := newRoute(t, new(upstream.Pool), addresses, func(s *upstream.Settings) { s.TLS = security })
+	r.get("x") // what is said over TLS does not matter
+	if got := strings.Join(r.missed(), " "); got != "" {
+		t.Error(got)
+	}
+}
