@@ -152,7 +152,7 @@ func (g *Group) weight(m *member) int {
 		return m.weight
 	}
 	if age := time.Since(m.risen); age < g.SlowStart {
-		return max(int(int64(m.weight)*100*int64(age)/int64(g.SlowStart)), 1)
+		return max(int(float64(m.weight)*100*(float64(age)/float64(g.SlowStart))), 1)
 	}
 	return m.weight * 100
 }

@@ -31,7 +31,7 @@ func (p *Pool) Idle() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, it := range p.peers {
-		n += len(it.idle)
+		n += it.kept()
 	}
 	return n
 }
@@ -42,6 +42,9 @@ func (p *Pool) Age(d time.Duration) {
 	for _, it := range p.peers {
 		for i := range it.idle {
 			it.idle[i].until = it.idle[i].until.Add(-d)
+		}
+		for i := range it.marked {
+			it.marked[i].until = it.marked[i].until.Add(-d)
 		}
 	}
 	p.mu.Unlock()
@@ -99,6 +102,9 @@ func (p *Pool) Rested(d time.Duration) {
 	for _, it := range p.peers {
 		for i := range it.idle {
 			it.idle[i].since = it.idle[i].since.Add(-d)
+		}
+		for i := range it.marked {
+			it.marked[i].since = it.marked[i].since.Add(-d)
 		}
 	}
 }
@@ -186,4 +192,10 @@ func ServicePlaces(ctx context.Context, name string) (at []string, err error) {
 		at = append(at, netip.AddrPortFrom(p.addr, p.port).String())
 	}
 	return at, err
+}
+
+// Weight returns the weight, in hundredths, of a member that has worked for that long.
+func Weight(weight int, slowStart, age time.Duration) int {
+	g := &Group{Settings: Settings{SlowStart: slowStart}}
+	return g.weight(&member{peer: &peer{risen: time.Now().Add(-age)}, weight: weight})
 }

@@ -113,10 +113,7 @@ func (g *Group) endKept() {
 		if m.security == nil {
 			continue
 		}
-		for _, k := range m.idle {
-			k.close()
-		}
-		m.idle = nil
+		m.closeKept()
 		m.retire()
 	}
 }

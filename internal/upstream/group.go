@@ -207,8 +207,7 @@ func (p *part) config() (*tls.Config, error) {
 
 // member makes the member at an endpoint of the part. The caller holds the pool's lock.
 func (g *Group) member(p *part, at endpoint) *member {
-	config, _ := p.config() // Group has tried it
-	m := &member{peer: g.pool.peer(at, p.host, config), part: p, weight: p.weight, level: p.level}
+	m := &member{peer: g.pool.peer(at, p.host, p.config), part: p, weight: p.weight, level: p.level}
 	m.hash = HashOf(p.name)
 	if p.host != nil {
 		m.hash = HashOf(at.address)
@@ -324,11 +323,7 @@ func (l *Lease) release(k kept, limit time.Duration) {
 	case g.MaxIdle == 0 || m.gone || g.pool.states.state(m) == down || !g.again(k.record, limit, l.ended):
 		k.close() // before another request has its slot
 	default:
-		m.keep(k)
-		marked := k.mark != mark{} // others cannot use it, so it rests until its time is over
-		for len(m.idle) > g.MaxIdle || !marked && m.active+len(m.idle) > m.peak.most() {
-			m.closeOldest()
-		}
+		m.keep(k, g.MaxIdle)
 	}
 	m.forget()
 	m.serve()
@@ -345,6 +340,9 @@ func (g *Group) again(k *record, limit time.Duration, now time.Time) bool {
 	k.until = k.since.Add(g.IdleTimeout)
 	if limit > 0 {
 		k.until = earlier(k.until, k.since.Add(limit))
+	}
+	if k.header != "" {
+		k.until = earlier(k.until, k.since.Add(headedFor))
 	}
 	if g.KeepaliveTime > 0 {
 		k.until = earlier(k.until, k.born.Add(g.KeepaliveTime))
@@ -373,7 +371,7 @@ func (l *Lease) take(now time.Time) bool {
 		}
 	}
 	switch {
-	case len(m.idle) == 0:
+	case m.kept() == 0:
 	case l.want == Fresh:
 		k := m.idleFor(l)
 		k.close() // its process can accept the new one, and there may be no other process
@@ -382,8 +380,7 @@ func (l *Lease) take(now time.Time) bool {
 	default:
 		l.kept = m.idleFor(l)
 	}
-	for l.kept.stream == nil && len(m.idle) > 0 && g.MaxConns > 0 &&
-		m.active+len(m.idle) >= g.MaxConns {
+	for l.kept.stream == nil && m.kept() > 0 && g.MaxConns > 0 && m.active+m.kept() >= g.MaxConns {
 		m.closeOldest() // it has the slot that the request wants
 	}
 	l.outcome, l.taken, l.connecting, l.reached = unknown, now, 0, false

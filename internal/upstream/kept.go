@@ -99,9 +99,19 @@ func (p *peak) most() int { return max(p.now, p.before) }
 // descriptors of this process, and its own if it has closed only its sending side.
 const sweepEvery = time.Second
 
-// keep holds a connection for another request.
-func (p *peer) keep(k kept) {
-	p.idle = append(p.idle, k)
+// keep holds a connection for another request, and closes what is too much then, of most in all. Those
+// with a mark wait for a request that may never come. They have no part in the peak, which is that of
+// others, too, and give way to the rest.
+func (p *peer) keep(k kept, most int) {
+	shelf := p.shelf(k.mark != mark{})
+	*shelf = append(*shelf, k)
+	for p.kept() > most || len(p.marked) > maxMarked && p.active+len(p.marked) > p.peak.most() {
+		p.closeOldest()
+	}
+	for len(p.idle) > 0 && p.active+len(p.idle) > p.peak.most() {
+		p.idle[0].close()
+		p.idle = slices.Delete(p.idle, 0, 1)
+	}
 	at := earlier(k.until, k.since.Add(sweepEvery))
 	switch pool := p.pool; {
 	case pool.timer == nil:
@@ -120,18 +130,23 @@ func (p *peer) keep(k kept) {
 // as a script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But
 // then all connections take turns, see peak.
 func (p *peer) idleFor(l *Lease) (k kept) {
-	i := -1
-	for j := range p.idle {
+	i, marked := -1, l.marked()
+	if l.want == Fresh && len(*p.shelf(marked)) == 0 {
+		marked = !marked
+	}
+	shelf := p.shelf(marked)
+	all := *shelf
+	for j := range all {
 		if l.group.Newest {
-			j = len(p.idle) - 1 - j
+			j = len(all) - 1 - j
 		}
-		if l.want != Fresh && !l.fits(&p.idle[j]) {
+		if marked && l.want != Fresh && !l.fits(&all[j]) {
 			continue
 		}
 		if i < 0 {
 			i = j
 		}
-		if p.idle[j].loop == l.loop {
+		if all[j].loop == l.loop {
 			i = j
 			break
 		}
@@ -139,8 +154,8 @@ func (p *peer) idleFor(l *Lease) (k kept) {
 	if i < 0 {
 		return k
 	}
-	k = p.idle[i]
-	p.idle = slices.Delete(p.idle, i, i+1)
+	k = all[i]
+	*shelf = slices.Delete(all, i, i+1)
 	return k
 }
 
@@ -152,30 +167,52 @@ const justUsedFor = time.Second
 // request's loop, if there is one.
 func (p *peer) justUsed(l *Lease) (k kept) {
 	now := time.Now()
-	best := -1
-	for i := len(p.idle) - 1; i >= 0 && now.Sub(p.idle[i].since) < justUsedFor; i-- {
-		if !l.fits(&p.idle[i]) {
+	best, marked := -1, l.marked()
+	shelf := p.shelf(marked)
+	all := *shelf
+	for i := len(all) - 1; i >= 0 && now.Sub(all[i].since) < justUsedFor; i-- {
+		if marked && !l.fits(&all[i]) {
 			continue
 		}
 		if best < 0 {
 			best = i
 		}
-		if p.idle[i].loop == l.loop {
+		if all[i].loop == l.loop {
 			best = i
 			break
 		}
 	}
 	if best >= 0 {
-		k = p.idle[best]
-		p.idle = slices.Delete(p.idle, best, best+1)
+		k = all[best]
+		*shelf = slices.Delete(all, best, best+1)
 	}
 	return k
 }
 
-// closeOldest closes the connection that has waited for longest.
+// shelf returns where connections are kept that have a mark, or have none.
+func (p *peer) shelf(marked bool) *[]kept {
+	if marked {
+		return &p.marked
+	}
+	return &p.idle
+}
+
+// kept returns how many connections are.
+func (p *peer) kept() int { return len(p.idle) + len(p.marked) }
+
+// closeOldest closes the connection that has waited for longest, of those with a mark if there are any.
 func (p *peer) closeOldest() {
-	p.idle[0].close()
-	p.idle = slices.Delete(p.idle, 0, 1)
+	shelf := p.shelf(len(p.marked) > 0)
+	(*shelf)[0].close()
+	*shelf = slices.Delete(*shelf, 0, 1)
+}
+
+// closeKept closes all kept connections.
+func (p *peer) closeKept() {
+	for _, k := range append(p.idle, p.marked...) {
+		k.close()
+	}
+	p.idle, p.marked = nil, nil
 }
 
 // closeIdle closes the connections that no request has taken in time, and those that the upstream
@@ -189,16 +226,19 @@ func (p *Pool) closeIdle() {
 	p.timer, p.next = nil, time.Time{}
 	now := time.Now()
 	for _, it := range p.peers {
-		it.idle = slices.DeleteFunc(it.idle, func(k kept) bool {
-			if !k.until.After(now) || !sysio.Quiet(k.fd) {
-				k.close()
-				return true
-			}
-			if at := earlier(k.until, now.Add(sweepEvery)); p.next.IsZero() || at.Before(p.next) {
-				p.next = at
-			}
-			return false
-		})
+		for _, marked := range []bool{false, true} {
+			shelf := it.shelf(marked)
+			*shelf = slices.DeleteFunc(*shelf, func(k kept) bool {
+				if !k.until.After(now) || !sysio.Quiet(k.fd) {
+					k.close()
+					return true
+				}
+				if at := earlier(k.until, now.Add(sweepEvery)); p.next.IsZero() || at.Before(p.next) {
+					p.next = at
+				}
+				return false
+			})
+		}
 	}
 	if !p.next.IsZero() {
 		p.timer = time.AfterFunc(p.next.Sub(now), p.closeIdle)

@@ -37,7 +37,7 @@ func (l *Lease) fits(k *kept) bool { return k.name == l.serverName() && k.header
 // maxMarked is for how many marks a loop has connections of HTTP/2 to a peer. A client may choose the
 // name, and each connection of a client is a mark of its own; so those that were used least recently
 // end with the requests that are under way.
-// Of HTTP/1.1, a peer has as many kept connections with marks, or as were in use at once lately.
+// Of HTTP/1.1, a peer keeps that many connections with marks, or as many as were in use at once lately.
 const maxMarked = 64
 
 // headedFor is for how long a connection is kept that began with a header. Nothing tells when its

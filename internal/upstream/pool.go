@@ -45,7 +45,8 @@ type peer struct {
 	active  int  // connections in use, and those that are being made
 	peak    peak // of active
 	holders holders
-	idle    []kept    // the last one is the latest
+	idle    []kept    // for any request; the last one is the latest
+	marked  []kept    // for those with the same mark; the last one is the latest
 	gone    bool      // host leads to it no more
 	set     state     // what SetState has said last
 	risen   time.Time // when it has begun to work, if that was not at the start
@@ -61,15 +62,16 @@ type peer struct {
 	ailing atomic.Bool // there may be something in health; read without the lock
 }
 
-// peer returns the peer at e, which is a new one if no route has named it before. The caller holds
-// the lock.
-func (p *Pool) peer(e endpoint, h *host, tls *tls.Config) *peer {
+// peer returns the peer at e, which is a new one if no route has named it before; config is for that.
+// The caller holds the lock.
+func (p *Pool) peer(e endpoint, h *host, config func() (*tls.Config, error)) *peer {
 	it := p.peers[e]
 	if it == nil {
 		if p.peers == nil {
 			p.peers = make(map[endpoint]*peer)
 		}
-		it = &peer{endpoint: e, host: h, tls: tls, pool: p}
+		it = &peer{endpoint: e, host: h, pool: p}
+		it.tls, _ = config()           // Group has tried it
 		if h != nil && h.version > 1 { // the name has led elsewhere until now
 			it.risen = time.Now()
 		}
@@ -82,10 +84,7 @@ func (p *Pool) peer(e endpoint, h *host, tls *tls.Config) *peer {
 // caller holds the pool's lock.
 func (p *peer) leave() {
 	p.gone = true
-	for _, k := range p.idle {
-		k.close()
-	}
-	p.idle = nil
+	p.closeKept()
 	p.retire()
 	p.forget()
 }

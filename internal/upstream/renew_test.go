@@ -80,6 +80,13 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
+// TestGrowingWeight: the weight of a service's record grows over hours, too.
+func TestGrowingWeight(t *testing.T) {
+	if w := upstream.Weight(65535, 2*time.Hour, time.Hour); w < 65535*49 || w > 65535*51 {
+		t.Error(w)
+	}
+}
+
 // fails sends a request, whose connection counts as broken if its address gives that answer. It
 // reports whether it does.
 func (r *route) fails(answer string) bool {

@@ -62,7 +62,7 @@ func (g *Group) Report() (all []metrics.Upstream) {
 func (m *member) show(row *metrics.Upstream) {
 	row.Up = row.Up || m.healthy()
 	row.Active += m.active
-	row.Idle += len(m.idle)
+	row.Idle += m.kept()
 	row.Waiting = max(row.Waiting, m.peer.waiting.len())
 }
 

@@ -56,7 +56,7 @@ func (l *Lease) join(t *loop.Thread, limit time.Duration) (s *stream.Stream, use
 		for _, s := range set.all {
 			// A fresh one is one that was made since the request has failed.
 			if s.Room() && (l.want != Fresh || s.Since(l.ended)) {
-				l.mux, used = s.Stream(t, l.group.life())
+				l.mux, used = s.Stream(t, l.life())
 				return nil, used && l.want != Fresh, nil // others may have been the first on a new one
 			}
 		}
@@ -78,11 +78,15 @@ func (l *Lease) join(t *loop.Thread, limit time.Duration) (s *stream.Stream, use
 	}
 }
 
-// life says for how long the group keeps a connection of HTTP/2.
-func (g *Group) life() http2client.Life {
+// life says for how long a connection of HTTP/2 is kept.
+func (l *Lease) life() http2client.Life {
+	g := l.group
 	life := http2client.Life{Idle: g.IdleTimeout, Age: g.KeepaliveTime, Requests: g.KeepaliveRequests}
 	if g.MaxIdle == 0 {
 		life.Idle = 0
+	}
+	if len(l.Before) > 0 {
+		life.Idle = min(life.Idle, headedFor)
 	}
 	return life
 }
@@ -155,7 +159,7 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stre
 		return nil, err
 	}
 	carry := func(c net.Conn) { over.NetConn().(*carrier).Conn = c }
-	session, err := http2client.Start(lp, fd, over, carry, l.group.life(), func(s *http2client.Session) {
+	session, err := http2client.Start(lp, fd, over, carry, l.life(), func(s *http2client.Session) {
 		set.all = slices.DeleteFunc(set.all, func(other *http2client.Session) bool { return other == s })
 		p.drop(lp, set)
 	})
@@ -172,7 +176,7 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stre
 			session.Retire()
 		}
 	}()
-	l.mux, _ = session.Stream(t, l.group.life())
+	l.mux, _ = session.Stream(t, l.life())
 	err = session.Greeted(t, max(time.Until(until), time.Millisecond))
 	if greeted = err == nil; err == io.EOF {
 		err = fmt.Errorf("%w: %w", ErrCut, err)

@@ -83,10 +83,7 @@ func (g *Group) SetState(name, to string) bool {
 				m.risen = time.Now()
 			}
 		case down:
-			for _, k := range m.idle {
-				k.close()
-			}
-			m.idle = nil
+			m.closeKept()
 			m.retire()
 		}
 		m.set = p.states.state(m)
