@@ -109,6 +109,7 @@ func TestSplitKeys(t *testing.T) {
 		{[]relay.Split{{Name: "b", Share: 1, Address: []string{" "}}}, "", `split: b: address: expected unix:/path or host:port`},
 		{[]relay.Split{{Name: "b", Share: 1, Address: []string{"a:1 backup"}}}, "", `split: b: address: every address is a backup`},
 		{[]relay.Split{{Name: "b", Cookie: map[string]string{"a b": "c"}, Address: x}}, "", `split: b: cookie: expected the name of one, not "a b"`},
+		{[]relay.Split{{Name: "b", Cookie: map[string]string{"a": ""}, Address: x}}, "", `split: b: cookie: a: expected a value`},
 		{[]relay.Split{{Name: "b", Header: map[string]string{"a b": "c"}, Address: x}}, "", `split: b: header: expected the name of a field, not "a b"`},
 	} {
 		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"}, func(s *proxy.Settings) {

@@ -72,9 +72,12 @@ func (r *Route) openSplit(p *upstream.Pool, more upstream.Settings) (err error) 
 		case len(e.Address) == 0:
 			return handlers.BadKey("split", "%s: address: missing", e.Name)
 		}
-		for name := range e.Cookie {
+		for name, value := range e.Cookie {
 			if !http1.ValidToken(name) {
 				return handlers.BadKey("split", "%s: cookie: expected the name of one, not %q", e.Name, name)
+			}
+			if value == "" {
+				return handlers.BadKey("split", "%s: cookie: %s: expected a value", e.Name, name)
 			}
 		}
 		for name := range e.Header {
