@@ -46,6 +46,9 @@ type disk struct {
 	marks   *os.File   // nil: the folder is another process's still
 	logged  int64      // bytes that were written to it
 
+	noted  *marksBatch // that is going to be written; guarded by Store.mu, as is noting
+	noting bool        // a goroutine writes them
+
 	mu      sync.Mutex // held briefly; it may be locked below Store.mu and a Fill's
 	root    *os.Root
 	lock    *os.File
@@ -268,6 +271,9 @@ func (d *disk) begin(root *os.Root, lock *os.File, count uint64) error {
 	defer s.mu.Unlock()
 	p := &s.purges
 	mine := p.list() // since this process began, while it had no folder
+	if d.noted != nil {
+		d.noted.list = nil // they are among mine
+	}
 	p.seq = max(p.seq, count<<32)
 	d.count.Store(count)
 	for _, m := range list {
@@ -335,11 +341,19 @@ func (d *disk) close() {
 	case <-time.After(slowDisk):
 		return
 	}
-	d.writing.Lock()
-	defer d.writing.Unlock()
-	if d.marks != nil {
-		d.marks.Close()
-		d.marks = nil
+	closed := make(chan struct{})
+	go func() { // a purge that is being written may hang
+		defer close(closed)
+		d.writing.Lock()
+		defer d.writing.Unlock()
+		if d.marks != nil {
+			d.marks.Close()
+			d.marks = nil
+		}
+	}()
+	select {
+	case <-closed:
+	case <-time.After(slowDisk):
 	}
 }
 

@@ -142,6 +142,12 @@ func (s *Store) Stall() (goOn func()) {
 // Checks notes that a body is being read to check it.
 func (s *Store) Checks() { s.disk.checked.Add(1) }
 
+// StallPurges has the disk write no purges until goOn is called.
+func (s *Store) StallPurges() (goOn func()) {
+	s.disk.writing.Lock()
+	return s.disk.writing.Unlock
+}
+
 // Forget evicts all that is in memory.
 func (s *Store) Forget() {
 	s.mu.Lock()

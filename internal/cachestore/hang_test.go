@@ -6,10 +6,51 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
+
+// TestPurgeOfHangingDisk: a purge takes effect although the disk hangs, and is over once it is
+// written.
+func TestPurgeOfHangingDisk(t *testing.T) {
+	t.Parallel()
+	s := onDisk(t, t.TempDir())
+	settle(t, s)
+	for _, p := range []cachestore.Purge{{Key: []byte("/a")}, {Tags: []string{"t"}}} {
+		put(t, s, "/a", cachestore.Head{Tags: "t"}, "a")
+		goOn := s.StallPurges()
+		purged := make(chan error, 1)
+		go func() {
+			_, err := s.Purge(p)
+			purged <- err
+		}()
+		wait.Until(t, "it is purged", func() bool { return len(s.Lookup(nil, []byte("/a"))) == 0 })
+		select {
+		case err := <-purged:
+			t.Errorf("it is over before it is written: %v", err)
+		default:
+		}
+		goOn()
+		if err := <-purged; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPurgeWaits: a purge does not wait without limit for a disk that hangs.
+func TestPurgeWaits(t *testing.T) {
+	ci.Only(t, "it waits for two seconds")
+	t.Parallel()
+	s := onDisk(t, t.TempDir())
+	settle(t, s)
+	defer s.StallPurges()()
+	if _, err := s.Purge(cachestore.Purge{All: true}); err == nil {
+		t.Error("no error")
+	}
+}
 
 // TestLongCheck: while a body is read for long to check it, the disk does not hang; if nothing is
 // read, it does, and a file is not even waited for.

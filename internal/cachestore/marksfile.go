@@ -2,6 +2,45 @@ package cachestore
 
 import "os"
 
+// marksBatch are marks that are written together, in the order of their numbers.
+type marksBatch struct {
+	list []mark
+	done chan struct{} // closed once they are written, or are not
+	err  error
+}
+
+// note has marks written beside. The caller holds Store.mu.
+func (d *disk) note(list []mark) *marksBatch {
+	if d.noted == nil {
+		d.noted = &marksBatch{done: make(chan struct{})}
+	}
+	d.noted.list = append(d.noted.list, list...)
+	if !d.noting {
+		d.noting = true
+		go d.writeNoted()
+	}
+	return d.noted
+}
+
+// writeNoted writes marks until there are no more.
+func (d *disk) writeNoted() {
+	for {
+		d.writing.Lock()
+		d.store.mu.Lock()
+		b := d.noted
+		d.noted, d.noting = nil, b != nil
+		d.store.mu.Unlock()
+		if b != nil {
+			b.err = d.writeMarks(b.list)
+			close(b.done)
+		}
+		d.writing.Unlock()
+		if b == nil {
+			return
+		}
+	}
+}
+
 // maxMarksFile is from which length on the file of purges is written anew, in bytes.
 const maxMarksFile = 1 << 20
 

@@ -1,5 +1,10 @@
 package cachestore
 
+import (
+	"errors"
+	"time"
+)
+
 // Purge says what is purged: one of the five.
 type Purge struct {
 	Key    []byte   // this key
@@ -15,17 +20,13 @@ type Purge struct {
 
 // Purge purges what is kept and what is on its way: nothing that was begun before is found
 // afterwards, also after a restart. Memory is given back a little later. found reports whether there
-// was something under a Key; it is true for the other kinds. With a folder, the call writes to disk,
-// so threads call it off their loops. The error is the disk's: then a restart may bring back what
-// was purged.
+// was something under a Key; it is true for the other kinds. With a folder, the call waits until the
+// disk has the purge, so threads call it off their loops; but it does not wait for long. The error is
+// the disk's: then a restart may bring back what was purged.
 func (s *Store) Purge(p Purge) (found bool, err error) {
 	var hash uint64
 	if p.Key != nil {
 		hash = s.hash(p.Key)
-	}
-	if s.disk != nil { // in the order of their numbers, and not behind a compact that knows them
-		s.disk.writing.Lock()
-		defer s.disk.writing.Unlock()
 	}
 	s.mu.Lock()
 	list := s.marksOf(p, hash)
@@ -44,12 +45,23 @@ func (s *Store) Purge(p Purge) (found bool, err error) {
 		}
 		found = true
 	}
-	s.mu.Unlock()
-	if s.disk != nil {
-		err = s.disk.writeMarks(list)
+	if s.disk == nil {
+		s.mu.Unlock()
+		return found, nil
 	}
-	return found, err
+	written := s.disk.note(list)
+	s.mu.Unlock()
+	select {
+	case <-written.done:
+		return found, written.err
+	case <-time.After(slowDisk):
+		s.disk.failed("write", errLate)
+		return found, errLate
+	}
 }
+
+// errLate is the error of a Purge that the disk does not have yet.
+var errLate = errors.New("the disk takes too long to write down a purge")
 
 // purgeKey purges what there is of a key. The caller holds s.mu.
 func (s *Store) purgeKey(p Purge, hash uint64) (found bool) {
