@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
@@ -128,5 +129,30 @@ func TestPurgeWithoutStore(t *testing.T) {
 		if a := s.Request("PURGE /", nil, ""); a.StatusCode != want {
 			t.Errorf("%s: %d %s", from, a.StatusCode, a.Text)
 		}
+	}
+}
+
+// TestPurgeThatTakesLong: a client does not wait for a purge that does not end, and learns of that.
+func TestPurgeThatTakesLong(t *testing.T) {
+	s := &cached{store: must.Get(cache.Open(cache.Options{Memory: 4 << 20, Folder: t.TempDir(), Disk: 4 << 20}))(t)}
+	t.Cleanup(s.store.Close)
+	m := must.Get(cache.New(s.store, cache.Settings{PurgeFrom: []string{"127.0.0.1"}}, handlers.Env{}))(t)
+	s.Server = serveAll(t, m(tagged))
+	get(t, s, "/a")
+	asked, goOn := make(chan bool), make(chan bool)
+	s.store.Share(func([]byte) {
+		asked <- true
+		<-goOn
+	})
+	defer close(goOn)
+	done := make(chan int)
+	go func() { done <- s.Request("PURGE /a", nil, "").StatusCode }()
+	<-asked
+	s.Server.Skip(3 * time.Second)
+	if status := <-done; status != 500 {
+		t.Errorf("%d", status)
+	}
+	if got := left(t, s, "/a"); got != "" {
+		t.Errorf("left %q", got)
 	}
 }
