@@ -255,6 +255,7 @@ func TestCancel(t *testing.T) {
 	if c := <-code; http2.Code(c) != http2.Cancel {
 		t.Error(c)
 	}
+	ls.Settled("a server that was silent so long has answered a PING", func(*loop.Loop) bool { return s.Room() })
 	if g := s.get(); g.body != "hello" {
 		t.Error(g)
 	}
