@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/gateway"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/loopback"
@@ -66,6 +67,11 @@ func TestUWSGI(t *testing.T) {
 	sum := func(s string) string { return fmt.Sprintf("%d %x", len(s), sha256.Sum256([]byte(s))) }
 	chunks := "3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"
 	for _, p := range protocols {
+		if p.name == "scgi" && invariants.Enabled {
+			// Writes are cut short then, and uWSGI closes the connection when what it has read ends right
+			// before the comma of the netstring.
+			continue
+		}
 		for i, address := range addresses[p.name] {
 			t.Run(fmt.Sprint(p.name, " ", []string{"unix", "tcp"}[i]), func(t *testing.T) {
 				for _, buffering := range []bool{true, false} {
