@@ -153,7 +153,7 @@ func (env *environment) prepare() {
 		}
 	}
 	check(os.Chmod(env.dir, 0o755))
-	check(os.Mkdir(filepath.Join(env.dir, "files"), 0o755))
+	check(os.MkdirAll(filepath.Join(env.dir, "files", "kept"), 0o755))
 	for path, body := range files {
 		check(os.WriteFile(filepath.Join(env.dir, path), body, 0o644))
 	}

@@ -50,6 +50,7 @@ type load struct {
 	Conns, Depth   int
 	Streams        int   // of a connection of HTTP/2
 	Browser        bool  // requests have the fields of a browser
+	Cached         bool  // the server keeps what its upstream answers
 	Size           int64 // bytes of an answer, a message or a transfer
 	Upload         bool  // from the client; beside a probe: forms
 	Secure         bool  // TLS; beside a probe: handshakes
@@ -164,6 +165,7 @@ func (k kind) named(text string) string {
 const hello = "Hello, world!"
 
 var files = map[string][]byte{"/files/4k.bin": pattern(4 << 10), "/files/1m.bin": pattern(1 << 20),
+	"/files/kept/4k.bin": pattern(4 << 10), "/files/kept/1m.bin": pattern(1 << 20),
 	"/files/hello.txt": []byte(hello)}
 
 // textPath is asked for with Accept-Encoding. Servers have it in a folder of its own.
