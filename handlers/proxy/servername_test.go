@@ -131,6 +131,33 @@ func TestBadCertificate(t *testing.T) {
 	}
 }
 
+// TestKnownName: an upstream that ends handshakes for a name that it has had is avoided.
+func TestKnownName(t *testing.T) {
+	ca := certs.New(t)
+	var ends atomic.Bool
+	var asked atomic.Int32
+	bad := ca.Config("a.test")
+	bad.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		if ends.Load() {
+			asked.Add(1)
+			h.Conn.Close()
+		}
+		return nil, nil
+	}
+	answer := func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "good") }
+	f := serve(t, modes.Direct, "/", []string{secure2(t, "1.1", bad, answer), secure2(t, "1.1", ca.Config("a.test"), answer)},
+		func(s *proxy.Settings) { s.TLS.CA, s.TLS.Name, s.MaxIdle = ca.File, "{field.x-name}", 0 })
+	for i := range 8 {
+		ends.Store(i >= 2)
+		if g := f.ask("GET /", "X-Name: a.test\r\n", ""); g.body != "good" {
+			t.Error(g)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("it was tried %d times", n)
+	}
+}
+
 // TestServerNameWithoutTLS: an upstream that speaks no TLS needs no name, and its connections are for all.
 func TestServerNameWithoutTLS(t *testing.T) {
 	o := start(t, always(hello))

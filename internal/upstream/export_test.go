@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"net/netip"
+	"os"
 	"time"
 )
 
@@ -198,4 +199,12 @@ func ServicePlaces(ctx context.Context, name string) (at []string, err error) {
 func Weight(weight int, slowStart, age time.Duration) int {
 	g := &Group{Settings: Settings{SlowStart: slowStart}}
 	return g.weight(&member{peer: &peer{risen: time.Now().Add(-age)}, weight: weight})
+}
+
+// Share returns the time for an address beside so many others, of all that there is, and whether a
+// connection that was not made in some time speaks against the address.
+func Share(all time.Duration, others, tries int) (time.Duration, func(time.Duration) bool) {
+	g := &Group{Settings: Settings{ConnectTimeout: all}}
+	l := Lease{group: g, others: others, Tries: tries, at: &member{peer: new(peer)}}
+	return l.share(all, false), func(d time.Duration) bool { return l.blames(os.ErrDeadlineExceeded, d, others+1) }
 }
