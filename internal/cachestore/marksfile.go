@@ -74,6 +74,8 @@ func (d *disk) compact() {
 	for _, m := range d.store.purges.list() {
 		b = appendMark(b, m)
 	}
+	noted := d.noted // in the list, or they have taken effect
+	d.noted = nil
 	d.store.mu.Unlock()
 	root := d.openRoot()
 	f, err := root.OpenFile("new/purges", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
@@ -84,6 +86,10 @@ func (d *disk) compact() {
 		if err != nil {
 			f.Close()
 		}
+	}
+	if noted != nil {
+		noted.err = err
+		close(noted.done)
 	}
 	if err != nil {
 		d.failed("write", err)
