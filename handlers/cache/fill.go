@@ -101,7 +101,7 @@ func (f *fill) Head(h *conn.SentHead) {
 		f.validated(h, now)
 		return
 	case rfc9111.Failed(h.Status):
-		if fresh := freshness(f.old, now); fresh.IfError(&f.ask, now) {
+		if fresh := freshness(f.old); fresh.IfError(&f.ask, now) {
 			f.stop(errFailed)
 			return
 		}
@@ -354,10 +354,10 @@ func keep(fields []conn.Field, answer *rfc9111.Response, now time.Time) []conn.F
 func keptOf(o *cachestore.Object) *kept { return o.Head().Parsed.(*kept) }
 
 // freshness returns the object's, as purges have left it.
-func freshness(o *cachestore.Object, now time.Time) rfc9111.Freshness {
+func freshness(o *cachestore.Object) rfc9111.Freshness {
 	f := keptOf(o).fresh
 	if o.Stale() {
-		f.Expire(now)
+		f.Expire(o.StaleSince())
 	}
 	return f
 }

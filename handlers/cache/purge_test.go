@@ -3,7 +3,9 @@ package cache_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
@@ -230,5 +232,21 @@ func TestPurgeWhileFilling(t *testing.T) {
 			t.Errorf("left %q", got)
 		}
 		<-asked
+	}, modes.Direct)
+}
+
+// TestSoftPurgeAges: what was purged softly becomes staler, as anything that is stale does.
+func TestSoftPurgeAges(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		var n atomic.Int32
+		s := start(t, m, cache.Settings{}, counting(&n, "max-age=1000, stale-while-revalidate=20"))
+		get(t, s, "/")
+		if err := s.store.Purge(cache.Purge{All: true, Soft: true}); err != nil {
+			t.Error(err)
+		}
+		s.Skip(30 * time.Second)
+		if a, said := get(t, s, "/"); a.Text != "2" {
+			t.Errorf("half a minute after the purge: %s", said)
+		}
 	}, modes.Direct)
 }

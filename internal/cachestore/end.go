@@ -167,13 +167,14 @@ func (f *Fill) left() {
 	f.giveBack(f.held)
 }
 
-// spoil says that a purge has come. The caller holds Store.mu.
-func (f *Fill) spoil(soft bool) {
+// spoil says that a purge has come, with the Unix time of a soft one, or 0. The caller holds Store.mu.
+func (f *Fill) spoil(soft uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if soft {
-		f.stale = true
-	} else {
+	switch {
+	case soft == 0:
 		f.spoiled = true
+	case f.stale == 0:
+		f.stale = soft
 	}
 }

@@ -132,9 +132,9 @@ type Fill struct {
 
 	mu      sync.Mutex
 	kept    bool
-	spoiled bool // purged meanwhile
-	stale   bool // purged softly
-	alone   bool // see Alone
+	spoiled bool   // purged meanwhile
+	stale   uint32 // the Unix time when it was purged softly; 0: it was not
+	alone   bool   // see Alone
 	chunks  [][]byte
 	base    int64 // the offset of the first chunk, a multiple of chunk
 	size    int64 // of what has come

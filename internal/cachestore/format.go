@@ -18,7 +18,7 @@ import (
 //	12  status, 32 bits
 //	16  length of the body, 64 bits
 //	24  CRC-32C of the body, 32 bits
-//	28  flags, 32 bits
+//	28  Unix time of the soft purge that has made it stale, 32 bits; 0: none has
 //	32  the last purge that does not matter for it, 64 bits
 //	40  lengths of key, fields, vary, tags and note, 32 bits each
 //	60  CRC-32C of all of the head but this one
@@ -27,7 +27,6 @@ const (
 	magic     = "lwcache1"
 	fixedHead = 64
 	maxHead   = 4 << 20 // bytes
-	flagStale = 1
 )
 
 var errDamaged = errors.New("damaged")
@@ -41,7 +40,7 @@ type record struct {
 	body  int64 // its offset
 	size  int64 // of the body
 	crc   uint32
-	stale bool
+	stale uint32
 	seen  uint64
 }
 
@@ -61,9 +60,7 @@ func (r *record) encode() ([]byte, error) {
 	le.PutUint32(b[12:], uint32(r.head.Status))
 	le.PutUint64(b[16:], uint64(r.size))
 	le.PutUint32(b[24:], r.crc)
-	if r.stale {
-		le.PutUint32(b[28:], flagStale)
-	}
+	le.PutUint32(b[28:], r.stale)
 	le.PutUint64(b[32:], r.seen)
 	for i, s := range []string{r.key, r.head.Fields, r.head.Vary, r.head.Tags, r.head.Note} {
 		le.PutUint32(b[40+4*i:], uint32(len(s)))
@@ -117,7 +114,7 @@ func decode(b []byte, fileSize int64) (*record, error) {
 	}
 	r := &record{
 		body: int64(le.Uint32(b[8:])), size: int64(le.Uint64(b[16:])), crc: le.Uint32(b[24:]),
-		stale: le.Uint32(b[28:])&flagStale != 0, seen: le.Uint64(b[32:]),
+		stale: le.Uint32(b[28:]), seen: le.Uint64(b[32:]),
 	}
 	if r.size < 0 || r.body < int64(n) || fileSize-r.body != r.size {
 		return nil, errDamaged

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // purges remembers what was purged, by numbers that grow. An object is examined once it is looked
@@ -24,8 +25,11 @@ type purges struct {
 	sweeping bool
 }
 
-// marks are the numbers of the last hard and soft purge of one thing.
-type marks struct{ hard, soft uint64 }
+// marks are the numbers of the last hard and soft purge of one thing, and the Unix time of the latter.
+type marks struct {
+	hard, soft uint64
+	at         uint32
+}
 
 type prefixMark struct {
 	text, prefix, owner string // text as mark has it
@@ -33,22 +37,27 @@ type prefixMark struct {
 	marks
 }
 
-func (m *marks) set(n uint64, soft bool) {
-	if soft {
-		m.soft = n
+func (m *marks) set(x mark) {
+	if x.soft > 0 {
+		m.soft, m.at = x.n, x.soft
 	} else {
-		m.hard = n
+		m.hard = x.n
 	}
 }
 
-func (m *marks) join(x marks) { m.hard, m.soft = max(m.hard, x.hard), max(m.soft, x.soft) }
+func (m *marks) join(x marks) {
+	m.hard = max(m.hard, x.hard)
+	if x.soft > m.soft {
+		m.soft, m.at = x.soft, x.at
+	}
+}
 
 // mark is one purge: of all, a prefix, a tag, or of a key or the first lines of keys, of which there
 // is the hash. Behind a prefix or a tag there may be a line end and an owner.
 type mark struct {
 	n    uint64
 	kind byte
-	soft bool
+	soft uint32 // the Unix time of a soft purge; 0: it is a hard one
 	text string
 }
 
@@ -71,7 +80,10 @@ func (s *Store) marksOf(x Purge, hash uint64) (list []mark) {
 	p := &s.purges
 	p.seq++
 	p.now = p.seq
-	m := mark{n: p.now, soft: x.Soft}
+	m := mark{n: p.now}
+	if x.Soft {
+		m.soft = uint32(time.Now().Unix())
+	}
 	switch {
 	case x.All:
 		m.kind = ofAll
@@ -104,7 +116,7 @@ func (p *purges) add(m mark) {
 	p.seq, p.now = max(p.seq, m.n), max(p.now, m.n)
 	switch m.kind {
 	case ofAll:
-		p.all.set(m.n, m.soft)
+		p.all.set(m)
 	case ofPrefix:
 		i := slices.IndexFunc(p.prefixes, func(x prefixMark) bool { return x.text == m.text })
 		if i < 0 {
@@ -113,21 +125,21 @@ func (p *purges) add(m mark) {
 			x.prefix, x.owner, x.owned = strings.Cut(m.text, "\n")
 			p.prefixes = append(p.prefixes, x)
 		}
-		p.prefixes[i].set(m.n, m.soft)
+		p.prefixes[i].set(m)
 	case ofTag:
 		p.owned = p.owned || strings.Contains(m.text, "\n")
 		x := p.tags[m.text]
-		x.set(m.n, m.soft)
+		x.set(m)
 		p.tags[m.text] = x
 	case ofKey:
 		hash := binary.LittleEndian.Uint64([]byte(m.text))
 		x := p.keys[hash]
-		x.set(m.n, m.soft)
+		x.set(m)
 		p.keys[hash] = x
 	case ofLine:
 		hash := binary.LittleEndian.Uint64([]byte(m.text))
 		x := p.lines[hash]
-		x.set(m.n, m.soft)
+		x.set(m)
 		p.lines[hash] = x
 	}
 }
@@ -139,7 +151,7 @@ func (p *purges) list() (list []mark) {
 			list = append(list, mark{n: m.hard, kind: kind, text: text})
 		}
 		if m.soft > 0 {
-			list = append(list, mark{n: m.soft, kind: kind, soft: true, text: text})
+			list = append(list, mark{n: m.soft, kind: kind, soft: m.at, text: text})
 		}
 	}
 	add(ofAll, "", p.all)
@@ -181,7 +193,7 @@ func (p *purges) forget(n uint64) {
 }
 
 // judge says what purges after number since have done to an object. The caller holds s.mu.
-func (s *Store) judge(since uint64, e *entry, tags string) (hard, soft bool) {
+func (s *Store) judge(since uint64, e *entry, tags string) (hard bool, soft uint32) {
 	p := &s.purges
 	last := p.all
 	line, rest, more := strings.Cut(e.key, "\n")
@@ -209,7 +221,10 @@ func (s *Store) judge(since uint64, e *entry, tags string) (hard, soft bool) {
 			}
 		}
 	}
-	return last.hard > since, last.soft > since
+	if last.soft > since {
+		soft = last.at
+	}
+	return last.hard > since, soft
 }
 
 // gone reports whether a file, whose head was not read, was purged by its key or with all others.
@@ -217,19 +232,19 @@ func (p *purges) gone(hash, id uint64) bool {
 	return p.all.hard > id || len(p.keys) > 0 && p.keys[hash].hard > id
 }
 
+// markHead is the length of a mark without its text, in bytes.
+const markHead = 13
+
 // appendMark appends a mark as the file purges has it: a length, a CRC-32C of what follows, the
-// number, the kind, 1 for soft, the text.
+// number, the kind, the Unix time of a soft purge or 0, the text.
 func appendMark(b []byte, m mark) []byte {
 	le := binary.LittleEndian
-	b = le.AppendUint32(b, uint32(10+len(m.text)))
+	b = le.AppendUint32(b, uint32(markHead+len(m.text)))
 	at := len(b)
 	b = le.AppendUint32(b, 0)
 	b = le.AppendUint64(b, m.n)
-	soft := byte(0)
-	if m.soft {
-		soft = 1
-	}
-	b = append(b, m.kind, soft)
+	b = append(b, m.kind)
+	b = le.AppendUint32(b, m.soft)
 	b = append(b, m.text...)
 	le.PutUint32(b[at:], crc32.Checksum(b[at+4:], castagnoli))
 	return b
@@ -243,14 +258,14 @@ func parseMarks(b []byte) (list []mark, ok bool) {
 			return list, false
 		}
 		n := int64(le.Uint32(b))
-		if n < 10 || n > int64(len(b)-8) {
+		if n < markHead || n > int64(len(b)-8) {
 			return list, false
 		}
 		x := b[8 : 8+n]
 		if crc32.Checksum(x, castagnoli) != le.Uint32(b[4:]) {
 			return list, false
 		}
-		m := mark{n: le.Uint64(x), kind: x[8], soft: x[9] == 1, text: string(x[10:])}
+		m := mark{n: le.Uint64(x), kind: x[8], soft: le.Uint32(x[9:]), text: string(x[markHead:])}
 		if (m.kind == ofKey || m.kind == ofLine) && len(m.text) != 8 {
 			return list, false
 		}

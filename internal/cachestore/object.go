@@ -3,6 +3,7 @@ package cachestore
 import (
 	"errors"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/lwango/lwango/loop"
@@ -45,7 +46,7 @@ type Object struct {
 
 	seen  atomic.Uint64 // the last purge that does not matter for it
 	coded atomic.Pointer[forms]
-	in    links[Object] // of Store.memory; marked: stale
+	in    links[Object] // of Store.memory; marked with the Unix time of a soft purge, 0: none
 }
 
 func (o *Object) links() *links[Object] { return &o.in }
@@ -77,7 +78,10 @@ func (o *Object) Hit() {
 }
 
 // Stale reports whether a soft purge has made the object stale.
-func (o *Object) Stale() bool { return o.in.mark.Load() }
+func (o *Object) Stale() bool { return o.in.mark.Load() > 0 }
+
+// StaleSince returns the time of that purge, in whole seconds.
+func (o *Object) StaleSince() time.Time { return time.Unix(int64(o.in.mark.Load()), 0) }
 
 // ErrGone is the error of Open for an object whose file cannot be read any more: it was evicted or
 // purged, or the disk has failed, or hangs. The object is as good as never found.

@@ -32,7 +32,7 @@ type links[T any] struct {
 	prev, next *T
 	cost       int64         // bytes
 	state      atomic.Uint32 // uses in two bits, up to 3, and where it is
-	mark       atomic.Bool   // the owner's; it costs nothing here
+	mark       atomic.Uint32 // the owner's; it costs nothing here
 }
 
 // Where a member is.

@@ -34,7 +34,7 @@ func (s *Store) Purge(p Purge) (found bool, err error) {
 		if s.disk != nil && (p.Soft || s.scanning || !s.disk.ready.Load()) {
 			s.purges.add(list[0])
 		}
-		found = s.purgeKey(p, hash)
+		found = s.purgeKey(p.Key, hash, list[0].soft)
 	} else {
 		for _, m := range list {
 			s.purges.add(m)
@@ -63,16 +63,16 @@ func (s *Store) Purge(p Purge) (found bool, err error) {
 // errLate is the error of a Purge that the disk does not have yet.
 var errLate = errors.New("the disk takes too long to write down a purge")
 
-// purgeKey purges what there is of a key. The caller holds s.mu.
-func (s *Store) purgeKey(p Purge, hash uint64) (found bool) {
-	e := s.table.find(hash, p.Key)
+// purgeKey purges what there is of a key, softly if there is a Unix time. The caller holds s.mu.
+func (s *Store) purgeKey(key []byte, hash uint64, soft uint32) (found bool) {
+	e := s.table.find(hash, key)
 	if e == nil {
 		return false
 	}
 	for _, o := range e.list() {
 		found = true
-		if p.Soft {
-			o.in.mark.Store(true)
+		if soft > 0 {
+			o.in.mark.CompareAndSwap(0, soft)
 		} else {
 			s.gone.Add(1)
 			s.discard(o)
@@ -84,11 +84,11 @@ func (s *Store) purgeKey(p Purge, hash uint64) (found bool) {
 	}
 	for _, f := range m.fills {
 		found = true
-		f.spoil(p.Soft)
+		f.spoil(soft)
 	}
 	for _, f := range append([]*file(nil), m.files...) {
 		found = true
-		if !p.Soft {
+		if soft == 0 {
 			s.gone.Add(1)
 			s.lose(f)
 		}
@@ -115,8 +115,8 @@ func (s *Store) examineLocked(e *entry) {
 			s.discard(o)
 			continue
 		}
-		if soft {
-			o.in.mark.Store(true)
+		if soft > 0 {
+			o.in.mark.CompareAndSwap(0, soft)
 		}
 		o.seen.Store(s.purges.now)
 	}

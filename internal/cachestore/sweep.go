@@ -65,7 +65,7 @@ func (s *Store) rewriteStale(e *entry) {
 	var stale []*file
 	if m := e.more.Load(); m != nil {
 		for _, f := range m.files {
-			if f.object != nil && f.object.in.mark.Load() {
+			if f.object != nil && f.object.Stale() {
 				stale = append(stale, f)
 			}
 		}
@@ -83,7 +83,7 @@ func (s *Store) settle(until uint64) {
 	many := s.purges.many()
 	for f := range s.filling {
 		if many && f.since < until {
-			f.spoil(false)
+			f.spoil(0)
 		} else {
 			until = min(until, f.since)
 		}
