@@ -106,7 +106,7 @@ func (j *joined) part(c *call, thread *loop.Thread, link conn.Link) {
 	if j.said() {
 		conn.SetCloseCode(thread, 1001)
 	}
-	cut, cutBack := j.Up.Cut(&j.Client), j.Client.Cut(&j.Up)
+	cut, cutBack := j.Up.Cut(&j.Client), j.Lost()
 	j.Client.Stop()
 	j.Up.Stop()
 	if cutBack { // else conn closes it

@@ -113,6 +113,20 @@ func sysUnsent(c *net.TCPConn) (n int) {
 	return n
 }
 
+// TestLateByte: what a client sends to an upstream that has closed in order is lost to nobody.
+func TestLateByte(t *testing.T) {
+	t.Parallel()
+	s := serve(t, one+"'"+upstream(t, func(c *net.TCPConn) { says(t, c, "bye") })+"'")
+	c := s.dial()
+	wantsEnd(t, c, "bye")
+	says(t, c, "x") // draws a reset
+	s.settle()
+	must.Do(t, c.CloseWrite())
+	if got := result(s.log(1)[0]); got != "complete" {
+		t.Error(got)
+	}
+}
+
 // TestUpstreamFull: an upstream that has said all and closed does not take the answer from a client
 // that still sends.
 func TestUpstreamFull(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/lwango/lwango/loop"
@@ -62,6 +63,7 @@ type End struct {
 
 	Got  int64 // bytes that have come from this end and were passed on
 	bulk int   // bytes that were read in a row, each read as much as it could take
+	held int   // Held when bytes were last carried to this end
 
 	Ended  bool // there is nothing more to read
 	Failed bool // and that is not because the peer has ended its half
@@ -131,8 +133,8 @@ func (e *End) Fail() {
 	e.Ended, e.Failed = true, true
 }
 
-// Cut reports whether the other end's peer has not got all that was said, or cannot tell: an orderly
-// end of e would say that it has.
+// Cut reports whether e's peer, an upstream, has not got all that the other end's has said, or cannot
+// tell: an orderly end of e would say that it has. For a client see Tunnel.Lost.
 func (e *End) Cut(other *End) bool { return other.Failed || other.broken || e.Held() > 0 }
 
 // lose drops what is held: nothing can be written any more.
@@ -167,17 +169,18 @@ func (e *End) unsent() bool { return !e.broken && (e.Held() > 0 || e.s != nil &&
 // whether anything has moved, and whether there may be more to move at once. An end that is a failure
 // is not passed on: the other end is going to be reset instead.
 func (e *End) carry(to *End, f Filter) (moved, again bool) {
-	if held := to.Held(); held > 0 {
+	if held := max(to.Held(), to.held); held > 0 { // a Holder has sent some of it since
 		to.sendHeld()
-		left := to.Held()
-		if moved = left < held; left > 0 {
+		to.held = to.Held()
+		if moved = to.held < held; to.held > 0 {
 			return moved, false
 		}
 	}
 	if !e.Ended {
 		switch err := e.pass(to, f); {
 		case err == nil:
-			return true, to.Held() == 0
+			to.held = to.Held()
+			return true, to.held == 0
 		case errors.Is(err, stream.ErrWouldBlock):
 			return moved, moved
 		default:
@@ -191,7 +194,9 @@ func (e *End) carry(to *End, f Filter) (moved, again bool) {
 	if to.broken || e.Failed {
 		return true, true
 	}
-	if to.over.(interface{ CloseWrite() error }).CloseWrite() != nil {
+	err := to.over.(interface{ CloseWrite() error }).CloseWrite()
+	// A peer that has closed its connection in order need not hear that there is nothing more.
+	if err != nil && !(errors.Is(err, syscall.ENOTCONN) && to.Ended && !to.Failed) {
 		to.lose()
 	}
 	// crypto/tls lets the deadline pass behind its last record, which the Duplex may still hold.
