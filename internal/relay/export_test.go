@@ -7,6 +7,12 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 )
 
+// Failed reports whether err speaks against the upstream, which has said something or not.
+func Failed(heard bool, err error) bool {
+	c := Call{Heard: heard}
+	return c.failed(err)
+}
+
 // Spool is spool.
 type Spool struct{ spool }
 

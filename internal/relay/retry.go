@@ -38,10 +38,10 @@ func (c *Call) Repeatable() bool { return c.Repeats(c.Req.Method()) && c.whole()
 func (c *Call) whole() bool { return !(c.taken && c.Unspooled) && !c.Informed }
 
 // silent reports that the upstream has caused err: it has closed the connection, or no byte has
-// moved there for too long.
+// moved there for too long. A client that takes nothing for too long has abandoned the call.
 func silent(err error) bool {
-	return errors.Is(err, upstream.ErrCut) ||
-		errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody)
+	return !abandoned(err) && (errors.Is(err, upstream.ErrCut) ||
+		errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody))
 }
 
 // failed reports that err, before the head of an answer was complete, speaks against the upstream: it
