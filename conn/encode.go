@@ -122,7 +122,7 @@ func (w *Response) piece(p []byte) error {
 	if w.size >= 0 {
 		if int64(len(p)) > w.left {
 			if e := w.x.errand; e != nil {
-				e.excess = true
+				e.unsound = true
 			}
 			return ErrWroteTooMuch
 		}

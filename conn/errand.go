@@ -37,8 +37,8 @@ type Sink interface {
 	Flush()
 
 	// End comes behind the last piece, with the fields behind the content: the answer is complete.
-	// sound is false if the handler has written more, or another length, than it had declared; then
-	// the answer may not be what it has meant.
+	// sound is false if the handler has written more, or another length, than it had declared, or
+	// doubts its end itself (ResponseLayer.Doubt); then the answer may not be what was meant.
 	End(trailer []Field, sound bool)
 
 	// Over comes last, on the errand's loop, once: the errand's thread has ended. Without an End
@@ -84,7 +84,7 @@ type errand struct {
 	sends     []byte // what is left of the request's body
 	headed    bool
 	ended     bool  // all of the answer was passed on
-	excess    bool  // the handler has written more, or another length, than it had declared
+	unsound   bool  // see Sink.End
 	forwarded bool  // see SentHead.Forwarded
 	err       error // why the answer cannot be completed
 	spent     int   // bytes since other threads ran
@@ -129,6 +129,7 @@ func (r RequestLayer) Copy(below string) Copy {
 	q.internal, q.head.Expect100 = true, false
 	raw := append([]byte(below), r.RawPathView()...)
 	q.aim(append([]byte(below), r.PathView()...), raw, r.RawQuery())
+	q.rewritten = "" // the head says the same
 	return Copy{e}
 }
 
@@ -170,7 +171,7 @@ func (r RequestLayer) errand(drop func(name string) bool, extra []Field) *errand
 // begin has h answer on a new thread of l.
 func (e *errand) begin(l *loop.Loop, h Handler, sink Sink) Errand {
 	e.h, e.sink = h, sink
-	e.x.began = l.Time()
+	e.x.began, e.x.unheard = l.Time(), false
 	e.x.resp.begin(e.x)
 	l.Begin(&e.Thread, e)
 	return Errand{e}
@@ -179,6 +180,15 @@ func (e *errand) begin(l *loop.Loop, h Handler, sink Sink) Errand {
 // TookUpstream notes for the access log what e has said of its upstream (SetUpstream). It is called on
 // the errand's loop.
 func (r RequestLayer) TookUpstream(e Errand) { r.x.upstream = e.of.upstream }
+
+// Doubt says that nothing tells whether what was written is all of the content: it has come from a
+// connection whose end is that of the content, and would be if the other side had died. The client of
+// the request gets it as it is.
+func (w ResponseLayer) Doubt() {
+	if e := w.x.errand; e != nil {
+		e.unsound = true
+	}
+}
 
 // copyOf makes r, which is new, a request for the same as of, which does not need of any more, with
 // extra in place of the fields that drop tells.
@@ -339,7 +349,7 @@ func (e *errand) head(p *plan) {
 		h.Length = p.length
 	}
 	if n, ok := w.declared(); ok && p.extent == byLength && !p.bare && n != p.length {
-		e.excess = true
+		e.unsound = true
 	}
 	e.headed = true
 	loop.Hold(&e.Thread, true)
@@ -388,7 +398,7 @@ func (e *errand) file(f File, off, n int64) error {
 func (e *errand) end(trailer []Field) {
 	if e.err == nil && !e.ended {
 		e.ended = true
-		e.sink.End(trailer, !e.excess)
+		e.sink.End(trailer, !e.unsound)
 	}
 }
 

@@ -111,6 +111,12 @@ func TestErrand(t *testing.T) {
 			w.Flush()
 			return 200
 		}, "200 [] 102400 relayed 5 response body is shorter than announced"},
+		"doubtful": {func(_ *conn.Request, w *conn.Response) int {
+			w.Layer().Relay(200, "")
+			w.Write([]byte("hello"))
+			w.Layer().Doubt()
+			return 200
+		}, "200 [] 5 relayed end[] unsound 5"},
 		"cut": {func(_ *conn.Request, w *conn.Response) int {
 			w.Write([]byte(long))
 			w.Abort()
@@ -217,4 +223,31 @@ func TestErrandOutlivesClient(t *testing.T) {
 			t.Errorf("left: %q, %d", v, left.Load())
 		}
 	})
+}
+
+// TestErrandPanics: a panic on an errand is a 500, also behind an errand that was left.
+func TestErrandPanics(t *testing.T) {
+	t.Parallel()
+	over := []*loop.Promise[string]{new(loop.Promise[string]), new(loop.Promise[string])}
+	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		e := req.Layer().Send(func(req *conn.Request, w *conn.Response) int {
+			_ = req.Sleep(wait.Patience)
+			return 0
+		}, &taken{over: over[0]}, nil)
+		_ = req.Sleep(time.Millisecond)
+		e.Leave()
+		if _, err := over[0].Await(req.Thread, wait.Patience); err != nil {
+			t.Error(err)
+		}
+		req.Layer().Send(func(*conn.Request, *conn.Response) int { panic("on an errand") }, &taken{over: over[1]}, nil)
+		got, err := over[1].Await(req.Thread, wait.Patience)
+		if err != nil {
+			t.Error(err)
+		}
+		return w.Text(200, got)
+	}})
+	s.Panics.Expect()
+	if a := s.Request("GET /", nil, ""); !strings.HasPrefix(a.Text, "500 ") {
+		t.Errorf("%q", a.Text)
+	}
 }

@@ -89,9 +89,7 @@ func (c *Call) open(h *cgi.Header) {
 		c.answer.length, h.Length = -1, -1
 		c.Flow.Discard()
 	}
-	if len(c.FailStatus) > 0 {
-		c.Answers(h.Status)
-	}
+	c.Answers(h.Status)
 	out := c.Resp.Header()
 	c.Stick(out)
 	if c.Intercepts(h.Status) {
@@ -162,10 +160,15 @@ func (c *Call) pause() error {
 	return c.unwritable(c.Flow.Flush())
 }
 
-// whole reports that all of the announced body has come.
+// whole reports that all of the answer has come whose length is known.
 func (c *Call) whole() bool {
-	return c.answer.begun && !c.answer.bodiless && c.answer.length >= 0 &&
-		c.answer.got >= c.answer.length
+	a := &c.answer
+	return a.begun && (a.bodiless || a.length >= 0 && a.got >= a.length)
+}
+
+// endless reports that nothing says where the body ends.
+func (c *Call) endless() bool {
+	return !c.answer.bodiless && c.answer.length < 0 && !c.Flow.Discarded()
 }
 
 // short reports that the body was shorter than announced.

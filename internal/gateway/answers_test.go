@@ -6,7 +6,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/gateway"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/loop"
 )
 
 // answers are what an application sends, and what must come of it: status, some fields, body.
@@ -109,6 +115,38 @@ func TestCutAnswers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// sink is what takes an answer in place of a client, and tells of its end.
+type sink struct{ ended func(sound bool) }
+
+func (sink) Inform(int, []conn.Field)         {}
+func (sink) Head(*conn.SentHead)              {}
+func (sink) Write(*loop.Thread, []byte) error { return nil }
+func (sink) Flush()                           {}
+func (s sink) End(_ []conn.Field, sound bool) { s.ended(sound) }
+func (sink) Over(error)                       {}
+
+// TestSound: an answer whose end only the connection tells may be one that was cut, for a cache.
+func TestSound(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p protocol) {
+		at := application(t, p, "unix", func(r *request) {
+			r.reply("Status: 200\r\n" + strings.ReplaceAll(r.get("QUERY_STRING"), "%0A", "\n") + "\r\nhello")
+		})
+		r := must.Get(build(p, handlers.Env{Prefix: "/"}, []string{at}, nil))(t)
+		ended := make(chan bool, 1)
+		s := module.Start(t, modes.Direct, "/", func(req *conn.Request, _ *conn.Response) int {
+			req.Layer().Send(r.Handler, sink{func(sound bool) { ended <- sound }}, nil)
+			return 200
+		})
+		for query, want := range map[string]bool{"": false, "Content-Length:5%0A": true} {
+			_ = s.Request("GET /?"+query, nil, "")
+			if sound := <-ended; sound != want {
+				t.Errorf("%q: sound %v", query, sound)
+			}
+		}
+	})
 }
 
 // TestGarbage: what is no answer is 502.

@@ -142,9 +142,6 @@ func (c *Call) receive() error {
 		if !c.Heard {
 			c.Heard = true
 			c.Up.Spoke()
-			if len(c.FailStatus) == 0 {
-				c.Up.Works()
-			}
 		}
 		if err := c.protocol.Take(buf[:n]); err != nil {
 			return err

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -58,6 +59,71 @@ func TestOthers(t *testing.T) {
 		s = serve(t, p, "/", []string{nobody}, nil)
 		if g := s.ask("GET /", nil, ""); g.status != 502 {
 			t.Errorf("nobody: %+v", g)
+		}
+	})
+}
+
+// TestMemberFails: of two members one hangs, behind the accept or within its head, is cut there, or
+// answers garbage. Only max_fails requests meet it; for all others it is as if it were not there.
+func TestMemberFails(t *testing.T) {
+	const cut = "cut"
+	for _, said := range []string{"", "Status: 20", "Status: 20" + cut, "SSH-2.0-OpenSSH_9\r\n", "Status: x\r\n\r\n"} {
+		t.Run(said, func(t *testing.T) {
+			each(t, func(t *testing.T, p protocol) {
+				release := make(chan struct{})
+				var met atomic.Int32
+				bad := application(t, p, "unix", func(r *request) {
+					met.Add(1)
+					text, cut := strings.CutSuffix(said, cut)
+					if r.reply(text); !cut {
+						<-release
+					}
+				})
+				good := application(t, p, "unix", func(r *request) { r.reply("Status: 200\r\n\r\nhello") })
+				s := serve(t, p, "/", []string{bad, good}, func(s *gateway.Settings) {
+					s.FailTimeout = time.Hour
+					if said == "" || said == "Status: 20" { // the good one may be slow on a busy machine
+						s.ReadTimeout = 200 * time.Millisecond
+					}
+				})
+				failed := 0
+				for range 100 {
+					// An answer that has begun is not asked for again; its client gets an error.
+					switch g := s.ask("GET /", nil, ""); {
+					case g.body == "hello":
+					case g.status == 502 || g.status == 504:
+						failed++
+					default:
+						t.Fatalf("%+v", g)
+					}
+				}
+				if n := met.Load(); n != 3 || failed > 3 {
+					t.Errorf("%d of 100 requests have met the member, %d have failed", n, failed)
+				}
+				close(release)
+			})
+		})
+	}
+}
+
+// TestBodilessEnds: an answer that has no body ends with its head, though the application holds the
+// connection.
+func TestBodilessEnds(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p protocol) {
+		release := make(chan struct{})
+		defer close(release)
+		s := serve(t, p, "/", []string{application(t, p, "unix", func(r *request) {
+			r.reply("Status: " + r.get("QUERY_STRING") + "\r\n\r\n")
+			<-release
+		})}, nil)
+		c := s.Dial() // each has to be over before the next one is served
+		for _, line := range []string{"HEAD /?200", "GET /?204", "GET /?304", "HEAD /?200"} {
+			c.Send(line + " HTTP/1.1\r\nHost: a\r\n\r\n")
+			method, status, _ := strings.Cut(line, " /?")
+			if a := c.Answer(method); fmt.Sprint(a.StatusCode) != status {
+				t.Errorf("%s: %s", line, a.Status)
+			}
 		}
 	})
 }

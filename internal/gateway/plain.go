@@ -129,13 +129,15 @@ func (c *plainCall) Take(p []byte) error {
 }
 
 // Hangup implements Protocol. Without a Content-Length nothing tells whether the application has said
-// all.
+// all, so a cache does not keep it.
 func (c *plainCall) Hangup() error {
 	switch {
 	case !c.Heard:
 		return upstream.ErrCut
 	case !c.Begun():
 		return cgi.ErrIncomplete
+	case c.endless():
+		c.Resp.Layer().Doubt()
 	}
 	return c.Ended(false)
 }
