@@ -94,9 +94,23 @@ func (b *Body) take(p []byte, wait bool) (int, error) {
 }
 
 // Tee lets f see what is read of the body, each piece once, and then its end, by a call with whole.
-// Whatever reads the body, maybe a goroutine off the loop, calls f, which must not keep p. A Body has
-// one f; what was read before is not told. It is for what stands in front of a handler.
-func (b *Body) Tee(f func(p []byte, whole bool)) { b.tee = f }
+// Whatever reads the body, maybe a goroutine off the loop, calls f, which must not keep p. Those of
+// earlier calls go on, and see each piece before f. Tee reports false, and f is not called, if
+// something of the body was read before, or its end. It is for what stands in front of a handler.
+func (b *Body) Tee(f func(p []byte, whole bool)) bool {
+	if b.read > 0 || b.state == bodyEnded || b.state == bodyOver {
+		return false
+	}
+	if earlier := b.tee; earlier != nil {
+		b.tee = func(p []byte, whole bool) {
+			earlier(p, whole)
+			f(p, whole)
+		}
+		return true
+	}
+	b.tee = f
+	return true
+}
 
 // failed keeps an error of the carrier, and returns it. Some do not end the body: there was nothing
 // to read, or a deadline that the handler had set has passed, and the handler may set another.

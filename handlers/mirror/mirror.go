@@ -53,19 +53,20 @@ var kind = metrics.Kind{Name: "mirror", Label: "to", Figures: []metrics.Figure{
 }}
 
 const (
-	active = iota // or about to be: the body is still to come
+	active = iota
 	requests
 	failed
 	busy
 	bodies
 )
 
-// mirror copies requests. All but counts stays as New has made it.
+// mirror copies requests. All but counts and held stays as New has made it.
 type mirror struct {
 	set    Settings
 	below  string // to, without a slash at its end
 	routes *handlers.SiteRoutes
 	counts []atomic.Int64 // of kind
+	held   atomic.Int64   // bytes of bodies that are still to come to their end
 	log    *slog.Logger
 }
 
@@ -128,19 +129,24 @@ func (m *mirror) copy(req *conn.Request) {
 		m.counts[bodies].Add(1)
 		return
 	}
-	if m.counts[active].Add(1) > int64(m.set.MaxRequests) {
-		m.counts[active].Add(-1)
+	if m.counts[active].Load() >= int64(m.set.MaxRequests) {
 		m.counts[busy].Add(1)
 		return
 	}
 	c := &job{mirror: m, loop: req.Loop(), copy: req.Layer().Copy(m.below), length: length}
-	if length == 0 {
+	switch {
+	case length == 0:
 		c.start()
-		return
+	case req.Body().Tee(c.take):
+		req.Defer(c.give)
+	default: // a part is no copy
+		m.counts[bodies].Add(1)
 	}
-	req.Body().Tee(c.take)
-	req.Defer(c.give)
 }
+
+// mostHeld is how many bytes of bodies may be held that have not come to their end. Their requests
+// have no place of max_requests, which clients that send slowly would take from all others.
+func (m *mirror) mostHeld() int64 { return int64(m.set.MaxRequests) * int64(m.set.MaxBodySize) }
 
 // job is a copy on its way, and the sink of its answer. Until it is started, it belongs to whatever
 // reads the request's body, and then to threads of loop.
@@ -161,10 +167,15 @@ type job struct {
 func (j *job) take(p []byte, whole bool) {
 	switch {
 	case j.over:
+	case whole && j.length >= 0 && int64(len(j.body)) != j.length:
+		j.drop(bodies)
 	case whole:
 		j.start()
 	case len(j.body)+len(p) > int(j.set.MaxBodySize):
-		j.drop(&j.counts[bodies])
+		j.drop(bodies)
+	case j.held.Add(int64(len(p))) > j.mostHeld():
+		j.held.Add(-int64(len(p)))
+		j.drop(busy)
 	default:
 		j.body = append(j.body, p...)
 		if int64(len(j.body)) == j.length { // its reader may not look for the end
@@ -176,22 +187,35 @@ func (j *job) take(p []byte, whole bool) {
 // give gives up what has not begun when the request ends: nobody has read all of its body.
 func (j *job) give() {
 	if !j.over {
-		j.drop(&j.counts[bodies])
+		j.drop(bodies)
 	}
 }
 
 // drop counts a copy that there will not be.
-func (j *job) drop(why *atomic.Int64) {
-	j.over, j.body = true, nil
-	why.Add(1)
-	j.counts[active].Add(-1)
+func (j *job) drop(why int) {
+	j.settle()
+	j.body = nil
+	j.counts[why].Add(1)
 }
 
-// start has the copy served. Any goroutine that owns the job may call it.
-func (j *job) start() {
+// settle notes that no more of the body is awaited.
+func (j *job) settle() {
 	j.over = true
+	j.held.Add(-int64(len(j.body)))
+}
+
+// start has the copy served, if there is a place. Any goroutine that owns the job may call it.
+func (j *job) start() {
+	if j.counts[active].Add(1) > int64(j.set.MaxRequests) {
+		j.counts[active].Add(-1)
+		j.drop(busy)
+		return
+	}
+	j.settle()
 	if j.loop.Post(j.send) != nil { // the loop has come to its end
-		j.drop(&j.counts[failed])
+		j.body = nil
+		j.counts[failed].Add(1)
+		j.counts[active].Add(-1)
 	}
 }
 

@@ -40,6 +40,13 @@ func (t told) Counts(k *metrics.Kind, _ string) []atomic.Int64 {
 
 func start(t *testing.T, m modes.Mode, set mirror.Settings, real, other conn.Handler) *site {
 	t.Helper()
+	return startBehind(t, m, set, nil, real, other)
+}
+
+// startBehind has what front returns in front of the mirror.
+func startBehind(t *testing.T, m modes.Mode, set mirror.Settings,
+	front func(*handlers.SiteRoutes) handlers.Middleware, real, other conn.Handler) *site {
+	t.Helper()
 	s := &site{told: told{seen: new([]atomic.Int64)}, copies: make(chan string, 1000)}
 	set.To = "/copy"
 	routes := &handlers.SiteRoutes{Prefixes: []string{"/", "/copy"}}
@@ -59,8 +66,12 @@ func start(t *testing.T, m modes.Mode, set mirror.Settings, real, other conn.Han
 			return 200
 		}
 	}
+	real = mw(real)
+	if front != nil {
+		real = front(routes)(real)
+	}
 	router, err := handlers.NewRouter([]handlers.Site{{Around: routes.Inner, Routes: []handlers.Route{
-		{Prefix: "/", Handler: mw(real)}, {Prefix: "/copy", Handler: other}}}})
+		{Prefix: "/", Handler: real}, {Prefix: "/copy", Handler: other}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
