@@ -26,12 +26,15 @@ type Settings struct {
 	Address   []string `toml:"address"`
 	Modifier1 int      `toml:"modifier1" min:"0" max:"255"`
 	Modifier2 int      `toml:"modifier2" min:"0" max:"255"`
+	// BufferSize is that of uWSGI: how many bytes of variables it takes. It closes the connection of a
+	// request with more in silence, as if it had died.
+	BufferSize handlers.Size `toml:"buffer_size" min:"1KiB" max:"65535"`
 
 	gateway.Settings `toml:",inline"`
 }
 
 // Defaults are the settings of a route that gives only address.
-var Defaults = Settings{Settings: gateway.Defaults}
+var Defaults = Settings{BufferSize: 4 << 10, Settings: gateway.Defaults}
 
 // Descriptors implements handlers.DescriptorHolder, for checks.
 func (s Settings) Descriptors() int { return s.CheckDescriptors(s.Address) }
@@ -41,8 +44,9 @@ func (s Settings) Descriptors() int { return s.CheckDescriptors(s.Address) }
 func Register(r *handlers.Registry) {
 	p := new(upstream.Pool)
 	handlers.RegisterModule(r, "uwsgi", Defaults, func(s Settings, env handlers.Env) (conn.Handler, error) {
-		return gateway.Plain("uwsgi", framing(byte(s.Modifier1), byte(s.Modifier2)), s.Settings,
-			upstream.Settings{Addresses: s.Address},
+		f := framing(byte(s.Modifier1), byte(s.Modifier2))
+		f.Most = int(s.BufferSize)
+		return gateway.Plain("uwsgi", f, s.Settings, upstream.Settings{Addresses: s.Address},
 			errors.New(`missing: where the application listens, such as "unix:/run/uwsgi/app.sock"`), env, p)
 	})
 }

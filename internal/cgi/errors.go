@@ -19,7 +19,7 @@ func (e *Error) ClientStatus() int { return e.Status }
 // Variables that cannot be sent.
 var (
 	ErrPairSize = &Error{431, "name and value do not fit in one record"}
-	ErrVarsSize = &Error{431, "variables do not fit in a packet of 65,535 bytes"}
+	ErrVarsSize = &Error{431, "variables do not fit in a packet"}
 	ErrPairName = &Error{500, "parameter without a name"}
 	ErrPairNUL  = &Error{400, "NUL in a parameter"}
 )

@@ -195,7 +195,7 @@ func build(p protocol, env handlers.Env, addresses []string, change func(*gatewa
 	var common *gateway.Settings
 	switch s := set.(type) {
 	case *uwsgi.Settings:
-		s.Address, common = addresses, &s.Settings
+		s.Address, s.BufferSize, common = addresses, 65535, &s.Settings
 	case *scgi.Settings:
 		s.Address, common = addresses, &s.Settings
 	}

@@ -17,6 +17,7 @@ import (
 type Framing struct {
 	Format cgi.Format
 	Room   int                             // for what is in front of the variables
+	Most   int                             // bytes of variables that the application takes; 0: any number
 	Seal   func(b []byte, from int) []byte // completes the packet whose variables are b[from:], and returns it
 }
 
@@ -25,8 +26,11 @@ func (f *Framing) head(dst []byte, r *cgi.Request, v *cgi.Vars) ([]byte, error) 
 	v.Begin(dst[:len(dst)+f.Room], f.Format, nil)
 	r.AppendTo(v)
 	b, from, err := v.Finish()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case f.Most > 0 && len(b)-from > f.Most:
+		return nil, cgi.ErrVarsSize
 	}
 	return f.Seal(b, from), nil
 }

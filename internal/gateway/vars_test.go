@@ -1,10 +1,18 @@
 package gateway_test
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/uwsgi"
 	"github.com/lwango/lwango/internal/gateway"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestVariables: what an application is told.
@@ -117,4 +125,32 @@ func TestVariablesRefused(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBufferSize: uWSGI closes the connection of a request with more variables than its buffer-size; so
+// none is sent, and the client gets 431.
+func TestBufferSize(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	at := application(t, protocols[0], "unix", func(r *request) {
+		asked.Add(1)
+		size := 0
+		for _, v := range r.vars[1:] { // without the modifiers
+			size += 4 + len(v[0]) + len(v[1])
+		}
+		r.reply(fmt.Sprint("Status: 200\r\n\r\n", size))
+	})
+	h := must.Get(module.Build(t, uwsgi.Register, "uwsgi", handlers.Env{Prefix: "/"}, func(s *uwsgi.Settings) {
+		s.Address = []string{at}
+	}))(t)
+	s := &route{Server: module.Start(t, modes.Direct, "/", h)}
+	long := func(n int) got { return s.ask("GET /", []string{"X-A: " + strings.Repeat("a", n)}, "") }
+	size := must.Get(strconv.Atoi(long(1).body))(t)
+	long(1+4096-size).check(t, "4096 bytes", 200, "", "4096")
+	if g := long(1 + 4097 - size); g.status != 431 {
+		t.Errorf("4097 bytes: %+v", g)
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("the application was asked %d times", n)
+	}
 }
