@@ -112,44 +112,26 @@ func (s *Store) apply(p order) error {
 	if at == nil {
 		return nil
 	}
-	var errs []error
-	do := func(one cachestore.Purge) {
-		one.Soft = p.Soft
-		_, err := at.Purge(one)
-		errs = append(errs, err)
-	}
-	if p.All {
-		do(cachestore.Purge{All: true})
-		return errors.Join(errs...)
-	}
-	var owner []byte
+	one := cachestore.Purge{All: p.All, Tags: p.Tags, Soft: p.Soft}
 	if p.Site != nil {
-		owner = append([]byte{}, *p.Site...)
+		one.Owner = append([]byte{}, *p.Site...)
 	}
-	var lines [][]byte
 	for _, u := range p.URLs {
 		if p.Site != nil {
-			lines = append(lines, []byte(u+"\n"+*p.Site))
+			one.Lines = append(one.Lines, []byte(u+"\n"+*p.Site))
 		} else {
-			lines = append(lines, linesOf(u)...)
+			one.Lines = append(one.Lines, linesOf(u)...)
 		}
-	}
-	if len(lines) > 0 {
-		do(cachestore.Purge{Lines: lines})
 	}
 	for _, u := range p.Prefixes {
 		if p.Site != nil {
-			do(cachestore.Purge{Prefix: []byte(u), Owner: owner})
-			continue
-		}
-		for _, prefix := range prefixesOf(u) {
-			do(cachestore.Purge{Prefix: prefix})
+			one.Prefixes = append(one.Prefixes, []byte(u))
+		} else {
+			one.Prefixes = append(one.Prefixes, prefixesOf(u)...)
 		}
 	}
-	if len(p.Tags) > 0 {
-		do(cachestore.Purge{Tags: p.Tags, Owner: owner})
-	}
-	return errors.Join(errs...)
+	_, err := at.Purge(one)
+	return err
 }
 
 // linesOf returns the first lines of the keys of a URL: with a path, and in both orders of the

@@ -80,35 +80,31 @@ func (s *Store) marksOf(x Purge, hash uint64) (list []mark) {
 	p := &s.purges
 	p.seq++
 	p.now = p.seq
-	m := mark{n: p.now}
+	soft := uint32(0)
 	if x.Soft {
-		m.soft = uint32(time.Now().Unix())
+		soft = uint32(time.Now().Unix())
 	}
-	switch {
-	case x.All:
-		m.kind = ofAll
-	case x.Key != nil:
-		m.kind, m.text = ofKey, hashText(hash)
-	case x.Prefix != nil:
-		m.kind, m.text = ofPrefix, string(x.Prefix)+owner
-	case x.Lines != nil:
-		m.kind = ofLine
-		for _, line := range x.Lines {
-			m.text = hashText(s.hash(line))
-			list = append(list, m)
-		}
-		return list
-	default:
-		m.kind = ofTag
-		for _, tag := range x.Tags {
-			if tag != "" {
-				m.text = strings.Clone(tag + owner)
-				list = append(list, m)
-			}
-		}
-		return list
+	add := func(kind byte, text string) {
+		list = append(list, mark{n: p.now, kind: kind, soft: soft, text: text})
 	}
-	return []mark{m}
+	if x.All {
+		add(ofAll, "")
+	}
+	if x.Key != nil {
+		add(ofKey, hashText(hash))
+	}
+	for _, prefix := range x.Prefixes {
+		add(ofPrefix, string(prefix)+owner)
+	}
+	for _, line := range x.Lines {
+		add(ofLine, hashText(s.hash(line)))
+	}
+	for _, tag := range x.Tags {
+		if tag != "" {
+			add(ofTag, strings.Clone(tag+owner))
+		}
+	}
+	return list
 }
 
 // add takes a mark in.

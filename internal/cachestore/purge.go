@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Purge says what is purged: one of the five.
+// Purge says what is purged: a Key, or all that one of the others names.
 type Purge struct {
-	Key    []byte   // this key
-	Prefix []byte   // keys that begin with that
-	Lines  [][]byte // keys with one of these as their first line, or their first two
-	Tags   []string // objects with one of these tags
-	All    bool
+	Key      []byte   // this key
+	Prefixes [][]byte // keys that begin with one of these
+	Lines    [][]byte // keys with one of these as their first line, or their first two
+	Tags     []string // objects with one of these tags
+	All      bool
 
-	Owner []byte // with Prefix or Tags: only of keys that have this as their second line; nil: of all
+	Owner []byte // with Prefixes and Tags: only of keys that have this as their second line; nil: of all
 
 	Soft bool // they become stale instead of gone
 }
@@ -40,7 +40,8 @@ func (s *Store) Purge(p Purge) (found bool, err error) {
 			s.purges.add(m)
 		}
 		s.purged.Store(s.purges.now)
-		if p.Lines == nil || s.purges.many() { // little goes, and it comes often
+		// Of lines little goes, and they come often.
+		if p.All || len(p.Prefixes)+len(p.Tags) > 0 || s.purges.many() {
 			s.sweep()
 		}
 		found = true

@@ -50,7 +50,7 @@ func TestModel(t *testing.T) {
 				}
 			}
 		case n == 51 && random.IntN(4) == 0:
-			must.Get(s.Purge(cachestore.Purge{Prefix: []byte(key[:3])}))(t)
+			must.Get(s.Purge(cachestore.Purge{Prefixes: [][]byte{[]byte(key[:3])}}))(t)
 			for k := range model {
 				if k[:3] == key[:3] {
 					delete(model, k)
