@@ -10,6 +10,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/handlers/rules"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
@@ -154,9 +155,10 @@ func TestNoLongerKept(t *testing.T) {
 // TestOnceBesideOthers: requests whose answer is not for others hold nobody up, and those that may
 // share one ask once.
 func TestOnceBesideOthers(t *testing.T) {
-	for _, field := range []string{"Cache-Control: no-store", "Authorization: x"} {
+	for _, field := range []string{"Cache-Control: no-store", "Authorization: x", "X-Mine: x"} {
 		g := newGate("max-age=100")
-		s := start(t, modes.Several, cache.Settings{}, g.serve)
+		mine := rules.When{Conditions: rules.Conditions{Header: map[string][]string{"X-Mine": {"x"}}}}
+		s := start(t, modes.Several, cache.Settings{NoStore: []rules.When{mine}}, g.serve)
 		first, second, third := s.Dial(), s.Dial(), s.Dial()
 		first.Send("GET /x HTTP/1.1\r\nHost: test.example\r\n" + field + "\r\n\r\n")
 		wait.Until(t, "the first request", func() bool { return g.asked.Load() == 1 })
@@ -173,6 +175,9 @@ func TestOnceBesideOthers(t *testing.T) {
 		}
 		if n := g.asked.Load(); n != 2 {
 			t.Errorf("%s: %d requests to the handler", field, n)
+		}
+		if a, said := get(t, s, "/x"); a.Text != whole || g.asked.Load() != 2 {
+			t.Errorf("%s: afterwards %.100s", field, said)
 		}
 	}
 }
