@@ -38,27 +38,39 @@ func TestVerify(t *testing.T) {
 	direct := certs.Leaf(root.Issue(time.Hour, "c"))
 	chain := func(c ...*x509.Certificate) []*x509.Certificate { return append(c, root.Cert()) }
 	whole := [][]byte{root.List(until, nil), below.List(until, nil, bad)}
+	third := below.Below("third")
+	low := certs.Leaf(third.Issue(time.Hour, "d"))
+	known := []*x509.Certificate{root.Cert(), below.Cert(), third.Cert(), bad}
+	revoked := [][]byte{root.List(until, nil, below.Cert()), below.List(until, nil, bad), third.List(until, nil)}
+	type chains = [][]*x509.Certificate
 	for name, tt := range map[string]struct {
 		lists  [][]byte
-		chains [][]*x509.Certificate
+		chains chains
 		at     time.Time
 		err    string
+		known  []*x509.Certificate
 	}{
-		"good":          {whole, [][]*x509.Certificate{chain(good, below.Cert())}, now, ""},
-		"revoked":       {whole, [][]*x509.Certificate{chain(bad, below.Cert())}, now, "the certificate of CN=b, number "},
-		"no chain":      {whole, nil, now, ""},
-		"trusted alone": {whole, [][]*x509.Certificate{{good}}, now, ""},
-		"no list":       {whole[:1], [][]*x509.Certificate{chain(good, below.Cert())}, now, "no revocation list of CN=below"},
-		"none above":    {whole[1:], [][]*x509.Certificate{chain(good, below.Cert())}, now, "no revocation list of CN=test authority"},
+		"good":          {whole, chains{chain(good, below.Cert())}, now, "", nil},
+		"revoked":       {whole, chains{chain(bad, below.Cert())}, now, "the certificate of CN=b, number ", nil},
+		"no chain":      {whole, nil, now, "", nil},
+		"trusted alone": {whole, chains{{good}}, now, "", nil},
+		"no list":       {whole[:1], chains{chain(good, below.Cert())}, now, "no revocation list of CN=below", nil},
+		"none above":    {whole[1:], chains{chain(good, below.Cert())}, now, "no revocation list of CN=test authority", nil},
 		"above revoked": {[][]byte{root.List(until, nil, below.Cert()), whole[1]},
-			[][]*x509.Certificate{chain(good, below.Cert())}, now, "the certificate of CN=below, number "},
-		"over":          {whole, [][]*x509.Certificate{chain(good, below.Cert())}, until.Add(time.Second), "the revocation list of CN=below has expired"},
-		"another chain": {whole, [][]*x509.Certificate{chain(bad, below.Cert()), chain(direct)}, now, ""},
+			chains{chain(good, below.Cert())}, now, "the certificate of CN=below, number ", nil},
+		"over":          {whole, chains{chain(good, below.Cert())}, until.Add(time.Second), "the revocation list of CN=below has expired", nil},
+		"another chain": {whole, chains{chain(bad, below.Cert()), chain(direct)}, now, "", nil},
 		"newest": {[][]byte{root.List(until, nil, direct), root.List(until, func(l *x509.RevocationList) { l.ThisUpdate = now.Add(-time.Minute) })},
-			[][]*x509.Certificate{chain(direct)}, now, ""},
-		"another key": {[][]byte{certs.New(t).List(until, nil)}, [][]*x509.Certificate{chain(direct)}, now, "no revocation list of CN=test authority"},
+			chains{chain(direct)}, now, "", nil},
+		"another key": {[][]byte{certs.New(t).List(until, nil)}, chains{chain(direct)}, now, "no revocation list of CN=test authority", nil},
+		// A chain ends at the first certificate that is trusted.
+		"trusted below":               {whole, chains{{good, below.Cert()}}, now, "", known},
+		"trusted below, no list":      {whole[1:], chains{{good, below.Cert()}}, now, "", known},
+		"trusted below, revoked":      {revoked, chains{{good, below.Cert()}}, now, "the certificate of CN=below, number ", known},
+		"trusted below a revoked one": {revoked, chains{{low, third.Cert()}}, now, "the certificate of CN=below, number ", known},
+		"trusted itself, revoked":     {whole, chains{{bad}}, now, "the certificate of CN=b, number ", known},
 	} {
-		f := must.Get(crl.Open(file(t, tt.lists...), nil, now))(t)
+		f := must.Get(crl.Open(file(t, tt.lists...), tt.known, now))(t)
 		have := ""
 		if err := f.Verify(tt.chains, tt.at); err != nil {
 			have = err.Error()
@@ -138,12 +150,12 @@ func TestRenew(t *testing.T) {
 		must.Do(t, os.WriteFile(path+".new", b, 0o600))
 		must.Do(t, os.Rename(path+".new", path))
 	}
-	if f.Renew(now, log) || f.Verify(chains, now) != nil || text.String() != "" {
+	if renewed(f, now, log) != "" || f.Verify(chains, now) != nil || text.String() != "" {
 		t.Error("the file has not changed: ", text)
 	}
 	put([]byte("none"))
 	for range 2 {
-		if f.Renew(now, log) || f.Verify(chains, now) != nil {
+		if renewed(f, now, log) != "" || f.Verify(chains, now) != nil {
 			t.Error("what is no list has an effect")
 		}
 	}
@@ -151,7 +163,7 @@ func TestRenew(t *testing.T) {
 		t.Error(n, " lines: ", text)
 	}
 	put(root.List(now.Add(2*time.Hour), nil, c))
-	if !f.Renew(now, log) || f.Verify(chains, now) == nil {
+	if renewed(f, now, log) != "stricter" || f.Verify(chains, now) == nil {
 		t.Error("the new list has no effect")
 	}
 	for range 2 {

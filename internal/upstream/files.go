@@ -46,8 +46,10 @@ func (f *files) keep(cert, key string, pair tls.Certificate) func(*tls.Certifica
 func (f *files) renew(now time.Time, log *slog.Logger) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.lists != nil && f.lists.Renew(now, log) {
-		f.version.Add(1)
+	if f.lists != nil {
+		if renewed, _ := f.lists.Renew(now, log); renewed {
+			f.version.Add(1)
+		}
 	}
 	if f.cert == "" {
 		return f.version.Load()
