@@ -161,7 +161,7 @@ func (t *TLS) certify() {
 }
 
 // Stricter reports whether t asks more of its clients than old did at the same address: TLS, a
-// later version of it, a certificate, or one of another authority. What a tls.Config of the program
+// later version of it, a certificate, or one of another authority, or that is not revoked. What a tls.Config of the program
 // decides in GetConfigForClient is the program's own.
 func (t *TLS) Stricter(old *TLS) bool {
 	if t.Config == nil || old.Config == nil {
@@ -171,16 +171,17 @@ func (t *TLS) Stricter(old *TLS) bool {
 	verified := t.Config.ClientAuth >= tls.VerifyClientCertIfGiven
 	return least(t.Config) > least(old.Config) || t.Config.ClientAuth > old.Config.ClientAuth ||
 		verified && !t.Config.ClientCAs.Equal(old.Config.ClientCAs) || t.Strict && !old.Strict ||
-		t.CRL != "" && t.CRL != old.CRL
+		t.CRL != "" && t.CRL != old.CRL || t.crl != nil && old.crl != nil && t.crl.Stricter(old.crl)
 }
 
-// Renew reads the certificates whose files have changed, and reports whether there is a new Config. A
+// Renew reads the certificates and lists whose files have changed, and reports whether there is a new
+// Config, and whether clients are refused, whichever they are, that were not: a certificate was revoked. A
 // pair that cannot be used leaves the old one in force until its files change again, since one of
 // them may be still to come, or until they can be read. Renew logs what it does, but nothing again of
 // files that still cannot be read.
-func (t *TLS) Renew(now time.Time, log *slog.Logger) (renewed bool) {
+func (t *TLS) Renew(now time.Time, log *slog.Logger) (renewed, stricter bool) {
 	if t.crl != nil {
-		t.crl.Renew(now, log) // handshakes go by it at once
+		_, stricter = t.crl.Renew(now, log) // handshakes go by it at once
 	}
 	for i := range t.pairs {
 		p := &t.pairs[i]
@@ -211,7 +212,7 @@ func (t *TLS) Renew(now time.Time, log *slog.Logger) (renewed bool) {
 	if renewed {
 		t.certify()
 	}
-	return renewed
+	return renewed, stricter
 }
 
 // Set is the TLS of all listeners of a configuration.

@@ -67,15 +67,27 @@ func (s *server) warnOfCerts(now time.Time) {
 	}
 }
 
-// renewCerts puts certificates whose files have changed into force, for the next handshakes.
+// renewCerts puts certificates whose files have changed into force, for the next handshakes. Where
+// certificates of clients were revoked, the connections from before end: one of them may have one.
 func (s *server) renewCerts(now time.Time) {
+	outdated := false
 	for i := range s.config.Listeners {
-		if lc := &s.config.Listeners[i]; lc.TLS.Renew(now, s.own) {
-			if l := s.listeners[lc.Address]; l != nil { // otherwise a new process has it
-				l.certs.Store(lc.TLS.Config)
-			}
+		lc := &s.config.Listeners[i]
+		l := s.listeners[lc.Address] // nil: a new process has it
+		renewed, stricter := lc.TLS.Renew(now, s.own)
+		if renewed && l != nil {
+			l.certs.Store(lc.TLS.Config)
+		}
+		if renewed {
 			s.observed.certify(s.config)
 		}
+		if stricter && l != nil {
+			s.outdate(l)
+			outdated = true
+		}
+	}
+	if outdated {
+		s.onLoops(func(i int) { s.conn.Outdate(s.loops[i]) })
 	}
 	if now.Sub(s.warned) >= warnEvery {
 		s.warnOfCerts(now)

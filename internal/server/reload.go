@@ -156,12 +156,18 @@ func (s *server) tighten(next *config.Config) (any bool) {
 			continue
 		}
 		l.certs.Store(lc.TLS.Config)
-		l.Terms.Add(1)
+		s.outdate(l)
 		any = true
-		s.own.Info("a listener asks for more than before, its connections end with the answers that "+
-			"are under way", "address", l.socket.Shown)
 	}
 	return any
+}
+
+// outdate has what has been agreed on with the clients of a listener suffice no more. Then
+// conn.Server.Outdate has to be called.
+func (s *server) outdate(l *listener) {
+	l.Terms.Add(1)
+	s.own.Info("a listener asks for more than before, its connections end with the answers that "+
+		"are under way", "address", l.socket.Shown)
 }
 
 // exchange puts the added listeners to work and closes those that next does not have. Clients that
