@@ -212,7 +212,8 @@ func (m *member) check(ctx context.Context, c *Check) error {
 		}
 	}
 	over := nc
-	if config := m.tls; config != nil {
+	if m.tls != nil {
+		config, _ := m.security.at(m.tls)
 		if c.ServerName != "" && m.security.byRequest {
 			config = config.Clone()
 			config.ServerName = c.ServerName

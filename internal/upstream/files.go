@@ -3,6 +3,8 @@ package upstream
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -22,23 +24,37 @@ type files struct {
 	cert, key string    // paths; "": none
 	pair      atomic.Pointer[tls.Certificate]
 
-	version atomic.Int64 // grows when something else has been read
+	version atomic.Int64 // grows once something else has been read
 
-	mu    sync.Mutex
-	stamp [2]confpath.Stamp // of cert and key, as they were tried last
+	mu     sync.Mutex
+	stamp  [2]confpath.Stamp // of cert and key, before they were tried last; zero: they could not be read
+	unread bool              // that was logged
 }
 
-// keep notes the pair that was read of files, and returns what shows it to upstreams.
-func (f *files) keep(cert, key string, pair tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	f.cert, f.key = cert, key
-	f.stamp = [2]confpath.Stamp{confpath.StampOf(cert), confpath.StampOf(key)}
-	f.pair.Store(&pair)
-	return func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		if c := f.pair.Load(); r.SupportsCertificate(c) == nil {
-			return c, nil
-		}
-		return new(tls.Certificate), nil // as crypto/tls does: the upstream says whether that will do
+// read reads cert and key. If it fails, the pair that it has read before stays. Files that could not be
+// read count as changed.
+func (f *files) read() error {
+	f.stamp = f.look()
+	pair, err := confpath.KeyPair(f.cert, f.key)
+	if _, unread := errors.AsType[*fs.PathError](err); unread {
+		f.stamp = [2]confpath.Stamp{}
 	}
+	if err == nil {
+		f.pair.Store(&pair)
+	}
+	return err
+}
+
+func (f *files) look() [2]confpath.Stamp {
+	return [2]confpath.Stamp{confpath.StampOf(f.cert), confpath.StampOf(f.key)}
+}
+
+// certificate shows the pair to upstreams.
+func (f *files) certificate(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if c := f.pair.Load(); r.SupportsCertificate(c) == nil {
+		return c, nil
+	}
+	return new(tls.Certificate), nil // as crypto/tls does: the upstream says whether that will do
 }
 
 // renew reads what has changed, and returns the version. A pair that cannot be used leaves the old one in
@@ -51,53 +67,72 @@ func (f *files) renew(now time.Time, log *slog.Logger) int64 {
 			f.version.Add(1)
 		}
 	}
-	if f.cert == "" {
+	if f.cert == "" || f.look() == f.stamp {
 		return f.version.Load()
 	}
-	if stamp := [2]confpath.Stamp{confpath.StampOf(f.cert), confpath.StampOf(f.key)}; stamp != f.stamp {
-		f.stamp = stamp
-		pair, err := confpath.KeyPair(f.cert, f.key)
-		if err != nil {
-			log.Error("certificate for upstreams cannot be renewed, the old one stays", "cert", f.cert, "error", err)
-			return f.version.Load()
-		}
-		f.pair.Store(&pair)
+	err := f.read()
+	_, unread := errors.AsType[*fs.PathError](err)
+	switch {
+	case err == nil:
 		f.version.Add(1)
-		log.Info("certificate for upstreams renewed", "cert", f.cert, "expires", pair.Leaf.NotAfter)
+		log.Info("certificate for upstreams renewed", "cert", f.cert, "expires", f.pair.Load().Leaf.NotAfter)
+	case !unread || !f.unread:
+		log.Error("certificate for upstreams cannot be renewed, the old one stays", "cert", f.cert, "error", err)
 	}
+	f.unread = unread
 	return f.version.Load()
 }
 
-// current is a cache of sessions of the present version: one that was made with an earlier certificate
-// would still be that one's.
-type current struct {
+// at returns the configuration of a peer for a handshake that begins now, and the version of the files,
+// which the handshake goes by, or by a later one.
+func (s *Security) at(c *tls.Config) (*tls.Config, int64) {
+	if s.files == nil {
+		return c, 0
+	}
+	version := s.files.version.Load()
+	c = c.Clone()
+	c.ClientSessionCache = versioned{c.ClientSessionCache, strconv.FormatInt(version, 10) + " "}
+	return c, version
+}
+
+// versioned is a cache of sessions of a version: one that was made with an earlier certificate would
+// still be that one's. A ticket may come at any time later.
+type versioned struct {
 	tls.ClientSessionCache
-	*files
+	prefix string
 }
 
-func (c current) Get(key string) (*tls.ClientSessionState, bool) {
-	return c.ClientSessionCache.Get(c.key(key))
+func (c versioned) Get(key string) (*tls.ClientSessionState, bool) {
+	return c.ClientSessionCache.Get(c.prefix + key)
 }
 
-func (c current) Put(key string, s *tls.ClientSessionState) { c.ClientSessionCache.Put(c.key(key), s) }
+func (c versioned) Put(key string, s *tls.ClientSessionState) {
+	c.ClientSessionCache.Put(c.prefix+key, s)
+}
 
-func (c current) key(name string) string { return strconv.FormatInt(c.version.Load(), 10) + " " + name }
+// outdated reports whether a connection was made by an earlier version of the files.
+func (m *member) outdated(version int64) bool {
+	return m.security != nil && m.security.files != nil && m.security.files.version.Load() != version
+}
 
 // WatchFiles reads certificates and revocation lists again when they change, until the end of ctx. Then
 // kept connections end: they may be to an upstream whose certificate was revoked. Any goroutine may call
-// it that is not a loop's, for a group that has such files (HasFiles).
+// it that is not a loop's, once, for a group that has such files (HasFiles).
 func (g *Group) WatchFiles(ctx context.Context, log *slog.Logger) {
-	f := g.TLS.files
-	version := f.renew(time.Now(), log)
+	version := g.filesVersion
+	look := func(now time.Time) {
+		if v := g.TLS.files.renew(now, log); v != version {
+			version = v
+			g.endKept()
+		}
+	}
+	look(time.Now())
 	timer := time.NewTicker(filesEvery)
 	defer timer.Stop()
 	for {
 		select {
 		case now := <-timer.C:
-			if v := f.renew(now, log); v != version {
-				version = v
-				g.endKept()
-			}
+			look(now)
 		case <-ctx.Done():
 			return
 		}
@@ -107,7 +142,7 @@ func (g *Group) WatchFiles(ctx context.Context, log *slog.Logger) {
 // HasFiles reports whether there are files for WatchFiles.
 func (g *Group) HasFiles() bool { return g.TLS != nil && g.TLS.files != nil && g.Secure() }
 
-// endKept ends connections over TLS, those in use with their requests.
+// endKept ends connections over TLS, those in use with their requests: see outdated.
 func (g *Group) endKept() {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()

@@ -104,6 +104,8 @@ type Group struct {
 	parts []*part
 	named bool // some of the parts are hosts that have to be looked up
 
+	filesVersion int64 // of the files of TLS when the group was made
+
 	all     []*member           // where the parts lead; another slice when that has changed
 	members []*member           // of all, those that requests may go to
 	version int                 // of the pool's states, as members has them
@@ -133,6 +135,9 @@ type member struct {
 // Group makes a group. An error says which of the addresses is wrong, and what was expected.
 func (p *Pool) Group(s Settings) (*Group, error) {
 	g := &Group{Settings: s, pool: p}
+	if s.TLS = p.share(s.TLS); s.TLS != nil && s.TLS.files != nil {
+		g.TLS, g.filesVersion = s.TLS, s.TLS.files.version.Load()
+	}
 	for _, text := range s.Addresses {
 		where, secure := text, false
 		if s.Bytes {
@@ -320,7 +325,8 @@ func (l *Lease) release(k kept, limit time.Duration) {
 	report := l.judge(l.ended)
 	switch {
 	case k.stream == nil:
-	case g.MaxIdle == 0 || m.gone || g.pool.states.state(m) == down || !g.again(k.record, limit, l.ended):
+	case g.MaxIdle == 0 || m.gone || m.outdated(k.version) || g.pool.states.state(m) == down ||
+		!g.again(k.record, limit, l.ended):
 		k.close() // before another request has its slot
 	default:
 		m.keep(k, g.MaxIdle)

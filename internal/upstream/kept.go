@@ -28,6 +28,8 @@ type record struct {
 	served int       // requests
 	since  time.Time // it waits
 	until  time.Time // it may
+
+	version int64 // of the files of its Security when it was made; see member.outdated
 	mark
 }
 

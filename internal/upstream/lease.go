@@ -79,6 +79,7 @@ type Lease struct {
 	// these.
 	at     *member // nil: none
 	kept   kept    // the connection; its stream is nil if it is a new one
+	files  int64   // the version by which its TLS was made
 	others int     // how many members the request has not tried, besides this one
 
 	mux *http2client.Stream // in the place of a connection; nil: none
@@ -181,7 +182,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		case err == nil && s == nil:
 			return nil, used, nil
 		case err == nil:
-			l.kept.record = &record{born: begin, mark: l.mark()}
+			l.kept.record = &record{born: begin, version: l.files, mark: l.mark()}
 			return s, false, nil
 		case left(err), sysio.Exhausted(err):
 			return nil, false, err
@@ -271,7 +272,7 @@ func (l *Lease) secure(s *stream.Stream, until time.Time) (err error) {
 		}
 	}()
 	name := l.serverName()
-	if l.kept.tls, err = l.at.handshake(s, until, name); err != nil {
+	if l.kept.tls, l.files, err = l.at.handshake(s, until, name); err != nil {
 		return unshaken{err}
 	}
 	if name != "" {

@@ -32,7 +32,9 @@ func (l *Lease) serverName() string {
 }
 
 // fits reports whether the lease's request may use a kept connection.
-func (l *Lease) fits(k *kept) bool { return k.name == l.serverName() && k.header == string(l.Before) }
+func (l *Lease) fits(k *kept) bool {
+	return k.name == l.serverName() && k.header == string(l.Before) && !l.at.outdated(k.version)
+}
 
 // maxMarked is for how many marks a loop has connections of HTTP/2 to a peer. A client may choose the
 // name, and each connection of a client is a mark of its own; so those that were used least recently

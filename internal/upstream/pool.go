@@ -18,6 +18,7 @@ type Pool struct {
 	peers    map[endpoint]*peer
 	verdicts map[checked]*verdict // of checks
 	hosts    map[string]*host     // by name; never forgotten
+	files    map[string]*files    // by the id of their Security; never forgotten, as the peers that go by them
 	states   states
 	spots    int         // of all tickets
 	timer    *time.Timer // closes kept connections that are of no use; nil: none is kept
@@ -60,6 +61,27 @@ type peer struct {
 	wake *time.Timer // when it is to be used again; nil: it was never avoided
 
 	ailing atomic.Bool // there may be something in health; read without the lock
+}
+
+// share returns s with the files that the peers of earlier ones with its id go by. So those of before a
+// reload are renewed by the groups of after it.
+func (p *Pool) share(s *Security) *Security {
+	if s == nil || s.files == nil {
+		return s
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.files[s.id]
+	if f == nil {
+		if p.files == nil {
+			p.files = make(map[string]*files)
+		}
+		p.files[s.id] = s.files
+		return s
+	}
+	shared := *s
+	shared.files = f
+	return &shared
 }
 
 // peer returns the peer at e, which is a new one if no route has named it before; config is for that.

@@ -177,6 +177,9 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stre
 		}
 	}()
 	l.mux, _ = session.Stream(t, l.life())
+	if l.at.outdated(l.files) {
+		session.Retire() // with this request: endKept was called during the handshake
+	}
 	err = session.Greeted(t, max(time.Until(until), time.Millisecond))
 	if greeted = err == nil; err == io.EOF {
 		err = fmt.Errorf("%w: %w", ErrCut, err)

@@ -73,24 +73,20 @@ func (t *TLS) Load(path func(string) string, byRequest bool) (*Security, error) 
 			return nil, fmt.Errorf("crl: %w", err)
 		}
 		s.files = &files{lists: lists}
-		s.config.VerifyConnection = lists.VerifyConnection
 		fmt.Fprintf(sum, "crl %q\n", lists.Path())
 	}
 	if (t.Cert == "") != (t.Key == "") {
 		return nil, errors.New("expected both cert and key, paths of PEM files")
 	}
 	if t.Cert != "" {
-		pair, err := confpath.KeyPair(path(t.Cert), path(t.Key))
-		if err != nil {
-			return nil, err
-		}
 		if s.files == nil {
 			s.files = new(files)
 		}
-		s.config.GetClientCertificate = s.files.keep(path(t.Cert), path(t.Key), pair)
-		for _, der := range pair.Certificate { // a certificate has one key
-			fmt.Fprintf(sum, "cert %d\n%s", len(der), der)
+		s.files.cert, s.files.key = path(t.Cert), path(t.Key)
+		if err := s.files.read(); err != nil {
+			return nil, err
 		}
+		fmt.Fprintf(sum, "cert %q %q\n", s.files.cert, s.files.key)
 	}
 	s.id = hex.EncodeToString(sum.Sum(nil))
 	return s, nil
@@ -151,8 +147,11 @@ func (s *Security) of(host string) (*tls.Config, error) {
 	if s.byRequest {
 		c.ClientSessionCache = tls.NewLRUClientSessionCache(maxMarked)
 	}
-	if s.files != nil {
-		c.ClientSessionCache = current{c.ClientSessionCache, s.files}
+	if f := s.files; f != nil && f.lists != nil {
+		c.VerifyConnection = f.lists.VerifyConnection
+	}
+	if f := s.files; f != nil && f.cert != "" {
+		c.GetClientCertificate = f.certificate
 	}
 	return c, nil
 }
@@ -172,9 +171,10 @@ type carrier struct{ net.Conn }
 // record, and a Duplex may still hold that.
 func (*carrier) SetWriteDeadline(time.Time) error { return nil }
 
-// handshake makes TLS on s, until the given time, for a name; "": that of the configuration.
-func (p *peer) handshake(s *stream.Stream, until time.Time, name string) (*tls.Conn, error) {
-	config := p.tls
+// handshake makes TLS on s, until the given time, for a name; "": that of the configuration. It returns
+// the version of the files that it has gone by, or an earlier one.
+func (m *member) handshake(s *stream.Stream, until time.Time, name string) (*tls.Conn, int64, error) {
+	config, version := m.security.at(m.tls)
 	if name != "" {
 		config = config.Clone()
 		config.ServerName = name
@@ -182,10 +182,10 @@ func (p *peer) handshake(s *stream.Stream, until time.Time, name string) (*tls.C
 	c := tls.Client(&carrier{s}, config)
 	_ = s.SetDeadline(until)
 	if err := c.Handshake(); err != nil {
-		return nil, fmt.Errorf("tls handshake: %w", err)
+		return nil, 0, fmt.Errorf("tls handshake: %w", err)
 	}
 	_ = s.SetDeadline(time.Time{})
-	return c, nil
+	return c, version, nil
 }
 
 // sayGoodbye tells the other side that the end that follows is no cut, as a client must (RFC 9112

@@ -1,0 +1,92 @@
+package upstream_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/upstream"
+)
+
+// TestFilesAfterReload: a pool goes by the files of the last configuration, whether these have changed
+// before or after that was loaded.
+func TestFilesAfterReload(t *testing.T) {
+	t.Cleanup(upstream.FilesEvery(time.Millisecond))
+	for _, before := range []bool{true, false} {
+		ca := certs.New(t)
+		own := ca.Issue(time.Hour, "127.0.0.1")
+		f := newTLSFiles(t, ca, own)
+		f.client("one")
+		f.put("crl", ca.List(time.Now().Add(time.Hour), nil))
+		pool := new(upstream.Pool)
+		r := f.route(pool)
+		stop := watchFiles(t, r, new(logtext.Buffer))
+		if got, err := askName(r, upstream.Kept, nil); got != "one\n" || err != nil {
+			t.Fatal(got, err)
+		}
+		stop()
+		change := func() {
+			f.client("two")
+			f.put("crl", ca.List(time.Now().Add(time.Hour), nil, certs.Leaf(own)))
+		}
+		if before {
+			change()
+		}
+		r = f.route(pool)
+		stop = watchFiles(t, r, new(logtext.Buffer))
+		if !before {
+			if n := pool.Idle(); n != 1 {
+				t.Error(n, " connections are kept over a reload")
+			}
+			change()
+		}
+		wait.Until(t, "no connection is kept", func() bool { return pool.Idle() == 0 })
+		if _, err := askName(r, upstream.Kept, nil); err == nil || !strings.Contains(err.Error(), "was revoked") {
+			t.Error(err)
+		}
+		f.put("crl", ca.List(time.Now().Add(time.Hour), nil))
+		wait.Until(t, "the other certificate is used", func() bool {
+			got, err := askName(r, upstream.Kept, nil)
+			return err == nil && got == "two\n"
+		})
+		stop()
+		if n := pool.Peers(); n != 1 {
+			t.Error(n, " peers")
+		}
+		pool.Age(2 * time.Hour)
+	}
+}
+
+// TestFilesInUse: a connection that is in use when lists change is not kept. Neither is a session of the
+// earlier certificate, whose ticket comes with the answer.
+func TestFilesInUse(t *testing.T) {
+	t.Cleanup(upstream.FilesEvery(time.Millisecond))
+	ca := certs.New(t)
+	own := ca.Issue(time.Hour, "127.0.0.1")
+	f := newTLSFiles(t, ca, own)
+	f.client("one")
+	f.put("crl", ca.List(time.Now().Add(time.Hour), nil))
+	pool := new(upstream.Pool)
+	r := f.route(pool)
+	text := new(logtext.Buffer)
+	defer watchFiles(t, r, text)()
+	got, err := askName(r, upstream.Kept, func() {
+		must.Get(askName(r, upstream.Kept, nil))(t)
+		f.client("two")
+		wait.Until(t, "the idle connection ends", func() bool { return pool.Idle() == 0 })
+	})
+	if got != "one\n" || err != nil {
+		t.Error(got, err)
+	}
+	if n := pool.Idle(); n != 0 {
+		t.Error(n, " connections of the earlier certificate are kept")
+	}
+	if got, err := askName(r, upstream.Kept, nil); got != "two\n" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	pool.Age(2 * time.Hour)
+}
