@@ -58,7 +58,7 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key []b
 	r := req.Layer()
 	ask.Authorized = ask.Authorized || l.named(req)
 	var validated *cachestore.Object
-	for range maxLooks {
+	for look := range maxLooks {
 		now := l.store.now(req)
 		seen := at.Lookup(req.Thread, key)
 		o, why := l.find(seen, r)
@@ -89,7 +89,7 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key []b
 			return l.past(req, resp, why)
 		}
 		mark := l.mark(key, ask)
-		if o == nil && l.store.passes.has(mark, now) {
+		if (o == nil || look > 0) && l.store.passes.has(mark, now) {
 			return l.past(req, resp, why)
 		}
 		var status int

@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -138,4 +139,60 @@ func TestSeeks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestErrorsForAll: where a revalidation brings an error that is for nobody else, those that have
+// waited for it ask at once, and not one behind the other.
+func TestErrorsForAll(t *testing.T) {
+	first, others := new(loop.Promise[struct{}]), new(loop.Promise[struct{}])
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		fields(w, "Cache-Control: max-age=10")
+		switch {
+		case n == 1:
+			return w.Text(200, "body")
+		case n == 2:
+			if _, err := first.Await(req.Thread, wait.Patience); err != nil {
+				return 502
+			}
+			w.Header().Del("Cache-Control")
+			return 503
+		}
+		if _, err := others.Await(req.Thread, wait.Patience); err != nil {
+			return 502
+		}
+		return w.Text(200, "new")
+	}}
+	s := start(t, modes.Direct, cache.Settings{}, o.serve)
+	get(t, s, "/x")
+	s.Skip(20 * time.Second)
+	clients := make([]*server.Client, 4)
+	for i := range clients {
+		clients[i] = s.Dial()
+		clients[i].Send(ask)
+		wait.Until(t, "a request", func() bool { return o.n.Load() == 2 })
+		s.Settle()
+	}
+	first.Resolve(struct{}{})
+	s.Settle()
+	if n := o.n.Load(); n != 5 {
+		t.Errorf("%d requests to the handler, want 5", n)
+	}
+	others.Resolve(struct{}{})
+	for _, c := range clients {
+		c.Answer("GET")
+	}
+}
+
+// TestAlwaysWhileKept: what is not kept is not fetched for nobody, whatever fill says.
+func TestAlwaysWhileKept(t *testing.T) {
+	g := newGate("private")
+	s := start(t, modes.Several, cache.Settings{Fill: "always"}, g.serve)
+	c := s.Dial()
+	c.Send(ask)
+	g.head.Resolve("")
+	if _, err := c.R.ReadByte(); err != nil {
+		t.Error(err)
+	}
+	c.Reset()
+	wait.Until(t, "the end of the filling", func() bool { return s.stats().Filling == 0 })
 }
