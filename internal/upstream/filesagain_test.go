@@ -1,10 +1,16 @@
 package upstream_test
 
 import (
+	"bufio"
+	"crypto/tls"
+	"io"
+	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
@@ -90,3 +96,54 @@ func TestFilesInUse(t *testing.T) {
 	}
 	pool.Age(2 * time.Hour)
 }
+
+// TestFilesDuringHandshake: a connection of HTTP/2 that was being made when files have changed serves the
+// request for which it was made, and no other one.
+func TestFilesDuringHandshake(t *testing.T) {
+	t.Cleanup(upstream.FilesEvery(time.Millisecond))
+	ca := certs.New(t)
+	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")}, NextProtos: []string{"h2"}}
+	s := startSilent(t, "127.0.0.1:0", config, true)
+	f := &tlsFiles{t, ca, t.TempDir(), s.addr}
+	f.client("one")
+	security := must.Get((&upstream.TLS{CA: ca.File, Cert: f.at("cert"), Key: f.at("key")}).Load(filepath.Clean, false))(t)
+	r := newRoute(t, new(upstream.Pool), []string{"https://" + s.addr}, func(s *upstream.Settings) {
+		by2(s)
+		s.TLS = security
+	})
+	text := new(logtext.Buffer)
+	defer watchFiles(t, r, text)()
+	first := make(chan error)
+	go func() { first <- connect(t, r.loops, r.Group, nil) }()
+	c := <-s.first
+	defer c.Close()
+	in := bufio.NewReader(c)
+	must.Get(in.Peek(1))(t) // the handshake has begun
+	over := tls.Server(buffered{c, in}, config)
+	hello := make(chan bool)
+	go func() {
+		<-hello
+		_, _ = over.Write(http2.AppendHeader(nil, http2.SettingsFrame, 0, 0, 0))
+		_, _ = io.Copy(io.Discard, over)
+	}()
+	f.client("two")
+	wait.Until(t, "the files are read again", func() bool { return strings.Contains(text.String(), "upstreams renewed") })
+	close(hello)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if err := connect(t, r.loops, r.Group, nil); err != nil {
+		t.Error(err)
+	}
+	if n := s.accepted.Load(); n != 2 {
+		t.Error(n, " connections, want another one for the second request")
+	}
+}
+
+// buffered is a connection of which something has been read.
+type buffered struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
