@@ -6,6 +6,7 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,11 +31,10 @@ func TestCertificates(t *testing.T) {
 		{"{uri} {cert_subject}", true, "a1 b2 a1"},
 		{"", false, "a1 a1 a1"},
 	} {
-		n := 0
+		var n atomic.Int32
 		page := func(req *conn.Request, w *conn.Response) int {
 			fields(w, "Cache-Control: max-age=100")
-			n++
-			return w.Text(200, fmt.Sprint(req.TLS().PeerCertificates[0].Subject.CommonName, n))
+			return w.Text(200, fmt.Sprint(req.TLS().PeerCertificates[0].Subject.CommonName, n.Add(1)))
 		}
 		layer := must.Get(cache.New(open(t), cache.Settings{Key: tt.key}, handlers.Env{}))(t)
 		h := conn.ToHTTP(layer(page))

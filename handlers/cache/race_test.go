@@ -125,7 +125,7 @@ func TestNothingForeign(t *testing.T) {
 			}()
 			for left.Add(-1) >= 0 {
 				if rand.IntN(200) == 0 {
-					s.Skip(time.Duration(rand.IntN(2000)) * time.Millisecond)
+					s.Skip(time.Duration(rand.IntN(12_000)) * time.Millisecond)
 				}
 				if c == nil {
 					var err error
