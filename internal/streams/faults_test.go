@@ -70,9 +70,10 @@ func TestUpstreamResets(t *testing.T) {
 	const size = 8 << 20 // more than the kernels have room for
 	for _, half := range []bool{false, true} {
 		for _, words := range []int{0, 10, size} {
-			reset := make(chan struct{})
+			said, reset := make(chan struct{}), make(chan struct{})
 			s := serve(t, one+"'"+upstream(t, func(c *net.TCPConn) {
 				wants(t, c, "x")
+				<-said
 				if n, err := c.Write(make([]byte, words)); err != nil {
 					t.Errorf("%d of %d, %v", n, words, err)
 				}
@@ -88,6 +89,7 @@ func TestUpstreamResets(t *testing.T) {
 			if half {
 				must.Do(t, c.CloseWrite())
 			}
+			close(said)
 			if words < size {
 				<-reset
 				s.settle()
