@@ -13,8 +13,7 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestDisk: a long answer is sent from disk, whole and in parts, also after a restart; a folder that
-// goes away while it is used costs no answer.
+// TestDisk: a long answer is sent from disk, whole and in parts, also after a restart.
 func TestDisk(t *testing.T) {
 	noise := modes.Noise(300 << 10)
 	folder := t.TempDir()

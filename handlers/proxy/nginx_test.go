@@ -10,9 +10,9 @@ import (
 	"github.com/lwango/lwango/internal/test/modes"
 )
 
-// TestAsNginx: what those expect who come from nginx, read row by row from the cases of its tests of
-// proxying and upstreams, where no other test here has it. Each answer is followed by another request:
-// kept tells whether that gets the same connection. The manual lists what is otherwise.
+// TestAsNginx: what those expect who come from nginx, by the subjects of its tests of proxying and
+// upstreams, where no other test here has it. Each answer is followed by another request: kept tells
+// whether that gets the same connection. The manual lists what is otherwise.
 func TestAsNginx(t *testing.T) {
 	const ok, end = "HTTP/1.1 200 OK\r\n", "\r\n\r\n"
 	for _, tt := range []struct {

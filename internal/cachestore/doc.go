@@ -19,6 +19,7 @@
 //	index.go    from keys to objects, without a lock
 //	policy.go   what is evicted
 //	fill.go     Fill: an answer that comes
+//	window.go   how much of it is in memory, and what becomes of slow readers
 //	end.go      how a fill ends
 //	reader.go   Reader: what has come of it, for those who wait
 //	purge.go    Purge

@@ -41,6 +41,9 @@ func (f *Fill) toDisk() bool {
 	return f.reserve(max(f.length, chunk))
 }
 
+// reserveAtOnce is how many bytes of disk are reserved at a time, at least, where there is much room.
+const reserveAtOnce = 1 << 20
+
 // reserve takes room on the disk for a body of n bytes.
 func (f *Fill) reserve(n int64) bool {
 	s := f.store
@@ -50,7 +53,7 @@ func (f *Fill) reserve(n int64) bool {
 	if need <= 0 {
 		return true
 	}
-	need = max(need, min(window, s.files.limit/64))
+	need = max(need, min(reserveAtOnce, s.files.limit/64))
 	if !s.files.reserve(need, false) {
 		return false
 	}
