@@ -128,6 +128,14 @@ func (c *Coro) Kill() {
 	}
 }
 
+// Last runs b in a parked coroutine as if that had been killed: b and its deferred calls run, without
+// waiting, and then the goroutine is no more.
+func (c *Coro) Last(b Body) {
+	c.killed = true
+	c.Start(b)
+	c.Close()
+}
+
 // Close lets the goroutine of a parked coroutine return.
 func (c *Coro) Close() {
 	if c.state == parked {

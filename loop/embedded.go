@@ -7,7 +7,7 @@ package loop
 func (l *Loop) Begin(t *Thread, b Body) {
 	*t = Thread{}
 	if l.enlist(t, b) {
-		l.enqueue(&l.turn, t, wokenByEvent)
+		l.enqueue(&l.turn, t, ByEvent)
 	}
 }
 
@@ -17,7 +17,7 @@ func (l *Loop) Begin(t *Thread, b Body) {
 // threads.
 func Soon(t *Thread) {
 	if t.co == nil {
-		t.loop.enqueue(&t.loop.turn, t, wokenByEvent)
+		t.loop.enqueue(&t.loop.turn, t, ByEvent)
 	}
 }
 

@@ -18,6 +18,9 @@ const (
 	MaskShift = maskShift
 )
 
+// KillAll ends all threads, as the end of the grace period does.
+func KillAll(l *Loop) { l.killAll() }
+
 // MaxRefusals is how many waits that end at once a thread may have.
 const MaxRefusals = maxRefusals
 

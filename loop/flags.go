@@ -22,7 +22,7 @@ const (
 	keepWaiting                   // a suspended thread goes on waiting when its client leaves
 	shared                        // the descriptor is no thread's own, and inside a Shared
 	borrowed                      // it is on loan: threads await it by its bare number
-	listening                     // the thread looks at its sources again when it is notified
+	listening                     // the thread waits for Notify, in AwaitAny or idle (Heed)
 	canceled                      // the thread's scope was canceled: its waits return at once
 	ended                         // the thread has ended, and its record is free
 	listed                        // the thread is in the list of idle ones
@@ -62,7 +62,7 @@ var (
 		coro.WantWrite:           ^(mask(in) | suspended),
 		coro.WantReadWrite:       ^suspended,
 		coro.Suspend:             ^mask(in | out),
-		coro.Resume:              ^suspended,
+		coro.Resume:              ^(suspended | listening),
 		coro.AsyncAwaitRead:      ^mask(in | out),
 		coro.AsyncAwaitWrite:     ^mask(in | out),
 		coro.AsyncAwaitReadWrite: ^mask(in | out),

@@ -141,7 +141,7 @@ func (l *Loop) GiveUp() bool {
 			return true
 		case t.own.flags&queued != 0:
 		case sysio.Unread(int(t.own.fd)):
-			l.ready(t, wokenByEvent)
+			l.ready(t, ByEvent)
 		default:
 			l.dismiss(t)
 			return true

@@ -310,9 +310,9 @@ func (l *Loop) resume(t *Thread) {
 		l.notFirst(t)
 		t.own.flags = t.own.flags.next(code)
 		if v.FD() == behind {
-			l.enqueue(&l.behind, t, wokenByEvent)
+			l.enqueue(&l.behind, t, ByEvent)
 		} else {
-			l.ready(t, wokenByEvent)
+			l.ready(t, ByEvent)
 		}
 	default:
 		l.notFirst(t)
@@ -322,7 +322,7 @@ func (l *Loop) resume(t *Thread) {
 			d = l.table[v.FD()] // which the thread has claimed
 		}
 		if l.arm(d) {
-			l.ready(t, wokenByEvent)
+			l.ready(t, ByEvent)
 		}
 	}
 }
@@ -348,17 +348,18 @@ func (l *Loop) bodyReturned(c *coro.Coro, v coro.Value) {
 		return
 	}
 	if invariants.Enabled &&
-		(v.Code() != coro.Yield && v.Code() < coro.WantRead || v.Code() > coro.Suspend || t.own.fd < 0) {
-		panic("loop: a body returns Abort, or on a socket Yield or a code from WantRead to Suspend")
+		(v.Code() != coro.Yield && v.Code() < coro.WantRead || v.Code() > coro.Suspend ||
+			t.own.fd < 0 && v.Code() != coro.Yield && v.Code() != coro.Suspend) {
+		panic("loop: a body returns Abort, Yield or Suspend, or on a socket a code from WantRead on")
 	}
 	if t.more != nil && t.more.end == nil {
 		t.more = nil // an idle thread takes as little memory as possible
 	}
 	t.own.flags = t.own.flags.next(v.Code())
 	if v.Code() == coro.Yield { // behind the threads of this turn: see Soon
-		l.enqueue(&l.turn, t, wokenByEvent)
+		l.enqueue(&l.turn, t, ByEvent)
 	} else if l.arm(&t.own) {
-		l.ready(t, wokenByEvent)
+		l.ready(t, ByEvent)
 	}
 }
 
@@ -375,6 +376,9 @@ func (l *Loop) logPanic(t *Thread) {
 // thread in the queue is an idle one, the coroutine takes it on. Under load, most requests are
 // answered without waiting, and so they cost no handoff each.
 func (l *Loop) follow(c *coro.Coro, v coro.Value) coro.Body {
+	if c.Killed() {
+		return nil // see Last
+	}
 	l.bodyReturned(c, v)
 	for t := l.turn.head; t != nil && t.co == nil && !l.share.spent(); t = l.turn.head {
 		if l.turn.pop(); t.own.flags&ended == 0 {

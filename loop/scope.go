@@ -174,7 +174,7 @@ func (s *scope) cancel() {
 	s.canceled = true
 	for t := range s.members {
 		t.own.flags |= canceled
-		t.stopWaiting(wokenByCancel)
+		t.stopWaiting(ByCancel)
 		for inner := t.more.scope; inner != nil; inner = inner.outer {
 			inner.cancel()
 		}
@@ -189,7 +189,7 @@ func (s *scope) fail(err error) {
 	for inner := s.owner.more.scope; inner != nil && inner != s; inner = inner.outer {
 		inner.cancel()
 	}
-	s.owner.stopWaiting(wokenByCancel)
+	s.owner.stopWaiting(ByCancel)
 }
 
 // failed reports whether a thread of one of t's scopes has failed, and Join has not told t yet.
@@ -213,14 +213,14 @@ func (t *Thread) leaveMembers() {
 		for member := range s.members {
 			member.own.flags |= finished
 			if member.own.flags&keepWaiting == 0 {
-				member.stopWaiting(wokenByLeaving)
+				member.stopWaiting(ByLeaving)
 			}
 			member.leaveMembers()
 		}
 	}
 }
 
-func (t *Thread) stopWaiting(why reason) {
+func (t *Thread) stopWaiting(why Reason) {
 	if t.own.flags&(suspended|listening) != 0 {
 		t.loop.ready(t, why)
 	}

@@ -146,20 +146,20 @@ func (s *selection) look() {
 // for, but no longer than until the given time.
 func (t *Thread) listen(code coro.Code, until int64) error {
 	t.own.flags |= listening
-	err := t.wait(coro.Make(code, 0), until)
-	t.own.flags &^= listening
-	return err
+	return t.wait(coro.Make(code, 0), until) // which ends the flag
 }
 
 // notify makes t ask its sources again. It is called on the loop.
-func (t *Thread) notify() {
+func (t *Thread) notify() { t.notifyFor(ByNotice) }
+
+func (t *Thread) notifyFor(why Reason) {
 	if t.own.flags&listening != 0 {
-		t.loop.ready(t, wokenByEvent)
+		t.loop.ready(t, why)
 	}
 }
 
-// Notify makes t ask its sources again, if t waits in AwaitAny or AwaitAll. Any goroutine may call
-// it. It does not wait, and any number of calls cost one wake-up of t's loop. After the loop has
+// Notify makes t ask its sources again, if t waits in AwaitAny or AwaitAll, and calls the Body of an
+// idle t that has asked for it (Heed). Any goroutine may call it. It does not wait, and any number of calls cost one wake-up of t's loop. After the loop has
 // stopped it does nothing.
 func Notify(t *Thread) {
 	if t.notified.CompareAndSwap(false, true) {

@@ -37,7 +37,7 @@ func (l *Loop) Stop(grace time.Duration) {
 		}
 		l.stop.stopping = true
 		for _, t := range l.detached {
-			t.notify()
+			t.notifyFor(ByStop)
 		}
 		l.wakeForStop(0)
 	})
@@ -53,8 +53,9 @@ func (l *Loop) wakeForStop(fd int) {
 			return
 		}
 		if d := l.table[fd]; d != nil && d.flags&shared == 0 {
-			Wake(d.thread)
-			d.thread.notify()
+			if d.thread.notifyFor(ByStop); d.thread.co == nil {
+				l.ready(d.thread, ByStop)
+			}
 			n += slotsPerWake
 		}
 		fd++

@@ -26,7 +26,7 @@ type Body interface {
 	// called anew behind the threads of this turn (see Soon). If Run sets an IdleTimeout and returns
 	// WantRead, the thread ends when that time passes. WantWrite and WantReadWrite are as WantRead,
 	// for room to write. Another socket of the thread's can have Run called, too: see
-	// Descriptor.Wakes.
+	// Descriptor.Wakes. So can notifications and the IdleTimeout: see Heed.
 	Run(t *Thread) coro.Code
 
 	// Left is called on the loop, once, when the peer is seen to send no more (FIN) or to be gone.
@@ -102,7 +102,7 @@ type Thread struct {
 	next  *Thread // in the run queue
 	more  *more   // nil until it is needed
 	idle  idleEntry
-	woken reason
+	woken Reason
 	wants uint8            // the events of its own descriptor that are among its sources
 	owner invariants.Owner // the coroutine's goroutine
 
@@ -128,23 +128,14 @@ func (t *Thread) extra() *more {
 	return t.more
 }
 
-// reason is why a waiting thread was put into the run queue.
-type reason uint8
-
-const (
-	wokenByEvent reason = iota
-	wokenByTimer
-	wokenByLeaving
-	wokenByCancel
-)
-
-func (r reason) err() error {
+// err returns what a wait returns that has ended for the reason.
+func (r Reason) err() error {
 	switch r {
-	case wokenByTimer:
+	case ByTime:
 		return ErrDeadlineExceeded
-	case wokenByLeaving:
+	case ByLeaving:
 		return ErrClientGone
-	case wokenByCancel:
+	case ByCancel:
 		return ErrCanceled
 	}
 	return nil
@@ -187,7 +178,7 @@ func (l *Loop) Start(b Body) *Thread {
 // begin starts a thread without a descriptor.
 func (l *Loop) begin(t *Thread, b Body) {
 	if l.enlist(t, b) {
-		l.ready(t, wokenByEvent)
+		l.ready(t, ByEvent)
 	}
 }
 
@@ -251,8 +242,9 @@ func (a *alarm) Expire() {
 	}
 	// The loop may have looked for events before the peer sent something, and at the clock after:
 	// a process that was stopped in between, or a machine that slept, is late with both.
-	if t.co != nil || t.own.flags&(queued|suspended) != 0 || sysio.Unread(int(t.own.fd)) {
-		t.loop.ready(t, wokenByTimer)
+	if t.co != nil || t.own.flags&(queued|suspended|listening) != 0 ||
+		sysio.Unread(int(t.own.fd)) {
+		t.loop.ready(t, ByTime)
 		return
 	}
 	var more time.Duration
@@ -273,15 +265,15 @@ func (a *alarm) Expire() {
 // called on the loop.
 func Wake(t *Thread) {
 	if t.co == nil {
-		t.loop.ready(t, wokenByEvent)
+		t.loop.ready(t, ByEvent)
 	}
 }
 
 // left notes that the peer is gone.
 func (t *Thread) left() {
 	t.body.Left()
-	if t.own.flags&(suspended|keepWaiting) == suspended {
-		t.loop.ready(t, wokenByLeaving)
+	if f := t.own.flags; f&keepWaiting == 0 && (f&suspended != 0 || t.co == nil && f&listening != 0) {
+		t.loop.ready(t, ByLeaving)
 	}
 	t.leaveMembers()
 }
@@ -328,7 +320,7 @@ func (t *Thread) Mark() int { return t.co.Mark() }
 // RunDeferred calls what was deferred since mark, last first.
 func (t *Thread) RunDeferred(mark int) {
 	t.co.RunDeferred(mark)
-	t.refusals, t.woken = 0, wokenByEvent // what comes next is another request
+	t.refusals, t.woken = 0, ByEvent // what comes next is another request
 }
 
 // Local returns what SetLocal has left with the coroutine that the thread runs on at present,

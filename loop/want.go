@@ -103,7 +103,7 @@ const maxRefusals = 1000
 // SawClientGone reports whether t's last wait returned because the client had left, or a wait was
 // refused for that since t's deferred calls last ran. Only t may call it.
 func SawClientGone(t *Thread) bool {
-	return t.woken == wokenByLeaving || t.refusals > 0 && t.Gone()
+	return t.woken == ByLeaving || t.refusals > 0 && t.Gone()
 }
 
 // leaving returns why the thread must not wait, or nil if it may.
@@ -125,7 +125,7 @@ func (t *Thread) wait(v coro.Value, until int64) error {
 		panic("loop: a wait by a thread that is not running")
 	}
 	t.limit(until)
-	t.woken = wokenByEvent
+	t.woken = ByEvent
 	t.co.Yield(v)
 	return t.woken.err()
 }

@@ -1,0 +1,55 @@
+package loop
+
+import "github.com/lwango/lwango/coro"
+
+// Reason is why the loop has run a thread, or has called the Body of an idle one, as far as one
+// reason tells: the first of several. A Body takes it for a hint, and looks at all that it has asked
+// for.
+type Reason uint8
+
+const (
+	ByEvent   Reason = iota // of its own descriptor, or of one that Wakes it; or Wake
+	ByNotice                // Notify
+	ByTime                  // its IdleTimeout, or the limit of its wait, has passed
+	ByLeaving               // its client has left
+	ByCancel                // its scope was canceled
+	ByStop                  // the loop stops
+)
+
+// Woken returns why t runs. It is called by t's Body, before the first wait.
+func Woken(t *Thread) Reason { return t.woken }
+
+// Heed lets t be woken while it is idle as one that waits in AwaitAny is: by Notify, by the leaving
+// of its client, by Stop, and when its IdleTimeout has passed, which then does not end it. So its
+// Body may be called for whatever Sources it has watched, and they stay watched meanwhile. t needs no
+// descriptor.
+//
+// The Body calls Heed before it returns Suspend, WantRead or the like. Between the two it asks its
+// sources: Notify leaves a thread alone that runs. The next call of the Body ends the effect.
+func Heed(t *Thread) { t.own.flags |= listening }
+
+// Last calls f as the thread t, which is idle, before t is ended: by its Ending. It is as if t had
+// waited when it was killed. f runs on a coroutine, to its end, unless it waits. Then it is unwound
+// by runtime.Goexit, which runs its deferred calls.
+func Last(t *Thread, f func()) {
+	l, was := t.loop, t.loop.current
+	c := l.pool.Get()
+	l.enter(t, c)
+	c.Last(&last{t, f})
+	l.logPanic(t)
+	l.pool.Put(c, l.now)
+	t.co, l.current = nil, was
+}
+
+// last is the body of the coroutine in Last.
+type last struct {
+	t *Thread
+	f func()
+}
+
+// Run implements coro.Body.
+func (b *last) Run(*coro.Coro) coro.Value {
+	b.t.owner.Enter()
+	b.f()
+	return coro.Make(coro.Abort, 0)
+}
