@@ -43,7 +43,11 @@ func (c *call) proceed() error {
 func (c *call) open() error {
 	h := &c.x.Head
 	if c.m.retries(h.Status) {
-		c.Up.Broke()
+		if fails(h.Status) {
+			c.Up.Broke()
+		} else {
+			c.Answers(h.Status)
+		}
 		if c.Repeatable() && c.Up.Exclude() {
 			return relay.Next(h.Status)
 		}

@@ -151,6 +151,8 @@ func TestHTTP2LongUpload(t *testing.T) {
 var fails2 = map[string]func(*peer){
 	"cut":     func(p *peer) { hello2(p); await2(p, http2.Headers) },
 	"timeout": func(p *peer) { hello2(p); p.drain() },
+	"404":     status2(404),
+	"500":     status2(500),
 	"502":     status2(502),
 	"503":     status2(503),
 	"504":     status2(504),

@@ -92,6 +92,8 @@ type module struct {
 	prefix []byte // for X-Forwarded-Prefix
 	back   *back  // nil: what the upstream says of addresses holds for the client
 
+	answers []int // statuses in retry
+
 	tunnels tunnel.Limits
 
 	// Fields that need a closer look, besides those that begin with X.
@@ -115,7 +117,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		return nil, err
 	}
 	m.Ping, m.PingID = m.ping, s.Host
-	if m.Retry, err = causesOf(s.Retry); err != nil {
+	if m.Retry, m.answers, err = causesOf(s.Retry); err != nil {
 		return nil, err
 	}
 	if err := m.Open(p, upstream.Settings{

@@ -1,11 +1,13 @@
 package proxy_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/modes"
 )
@@ -14,6 +16,12 @@ import (
 // upstreams, where no other test here has it. Each answer is followed by another request: kept tells
 // whether that gets the same connection. The manual lists what is otherwise.
 func TestAsNginx(t *testing.T) {
+	for _, size := range []conn.Size{proxy.Defaults.ResponseBuffering, 0} {
+		t.Run(fmt.Sprint("response_buffering = ", size), func(t *testing.T) { asNginx(t, size) })
+	}
+}
+
+func asNginx(t *testing.T, buffering conn.Size) {
 	const ok, end = "HTTP/1.1 200 OK\r\n", "\r\n\r\n"
 	for _, tt := range []struct {
 		name, request string // "" for GET / HTTP/1.1
@@ -36,10 +44,13 @@ func TestAsNginx(t *testing.T) {
 		{name: "HEAD with chunks", request: "HEAD / HTTP/1.1", answer: ok + "Transfer-Encoding: chunked" + end, kept: true},
 		{name: "Connection: close", answer: ok + "Content-Length: 2\r\nConnection: close" + end + "ok", body: "ok"},
 		{name: "close among others", answer: ok + "Content-Length: 2\r\nConnection: x, CLOSE" + end + "ok", body: "ok"},
+		{name: "an option that has close in its name", answer: ok + "Content-Length: 2\r\nConnection: x-close" + end + "ok", body: "ok", kept: true},
 		{name: "HTTP/1.0", answer: "HTTP/1.0 200 OK\r\nContent-Length: 2" + end + "ok", body: "ok"},
 		{name: "HTTP/1.0 that keeps", answer: "HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive" + end + "ok", body: "ok", kept: true},
 		// More than was said: what is too much is dropped, and so is the connection.
 		{name: "more than the length", answer: ok + "Content-Length: 2" + end + "ok, and more", body: "ok"},
+		{name: "more than a length of 0", answer: ok + "Content-Length: 0" + end + "more"},
+		{name: "more than half of a length for HEAD", request: "HEAD / HTTP/1.1", answer: ok + "Content-Length: 9" + end + "more", fields: "Content-Length: 9"},
 		{name: "more behind chunks", answer: ok + "Transfer-Encoding: chunked" + end + "2\r\nok\r\n0\r\n\r\nmore", body: "ok"},
 		{name: "a body for HEAD", request: "HEAD / HTTP/1.1", answer: ok + "Content-Length: 2" + end + "ok"},
 		{name: "a body of 204", answer: "HTTP/1.1 204 No Content" + end + "ok", status: 204},
@@ -54,6 +65,8 @@ func TestAsNginx(t *testing.T) {
 			fields: "X-A: 1\nX-A: 2", kept: true},
 		{name: "fields of the connection", answer: ok + "Content-Length: 2\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=60" + end + "ok", body: "ok",
 			fields: "X-Hop\nKeep-Alive", kept: true},
+		{name: "who has answered, and when", answer: ok + "Content-Length: 2\r\nServer: theirs\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT" + end + "ok", body: "ok",
+			fields: "Server: theirs\nDate: Thu, 01 Jan 1970 00:00:00 GMT", kept: true},
 		{name: "empty fields", answer: ok + "Content-Length: 2\r\nX-A:\r\nX-B: " + end + "ok", body: "ok", fields: "X-A: \nX-B: ", kept: true},
 		{name: "no reason", answer: "HTTP/1.1 200\r\nContent-Length: 2" + end + "ok", body: "ok", kept: true},
 		{name: "a status without a name", answer: "HTTP/1.1 299 \r\nContent-Length: 2" + end + "ok", status: 299, body: "ok", kept: true},
@@ -67,6 +80,8 @@ func TestAsNginx(t *testing.T) {
 		{name: "401", answer: "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=x\r\nContent-Length: 2" + end + "no", status: 401, body: "no",
 			fields: "WWW-Authenticate: Basic realm=x", kept: true},
 		{name: "500", answer: "HTTP/1.1 500 Oops\r\nContent-Length: 2" + end + "no", status: 500, body: "no", kept: true},
+		{name: "hints for a client of HTTP/1.0", request: "GET / HTTP/1.0", answer: "HTTP/1.1 103 Early Hints\r\nLink: </a>" + end + ok + "Content-Length: 2" + end + "ok", body: "ok", kept: true},
+		{name: "hints that are too long", answer: "HTTP/1.1 103 Early Hints\r\nLink: " + strings.Repeat("x", 65<<10) + end + ok + "Content-Length: 2" + end + "ok", status: 502},
 		{name: "interim ones", answer: "HTTP/1.1 102 Processing" + end + ok + "Content-Length: 2" + end + "ok", body: "ok", kept: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,7 +95,9 @@ func TestAsNginx(t *testing.T) {
 					p.say("%s", tt.answer)
 				}
 			})
-			f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) { s.IdleTimeout = time.Minute })
+			f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+				s.IdleTimeout, s.ResponseBuffering = time.Minute, buffering
+			})
 			line := tt.request
 			if line == "" {
 				line = "GET / HTTP/1.1"
@@ -168,6 +185,15 @@ func TestRequestsAsNginx(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: a\r\nTE: gzip, trailers\r\nConnection: TE", "", "gzip"},
 		{"GET / HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"x\"\r\nRange: bytes=0-1", "\r\nIf-None-Match: \"x\"\r\nRange: bytes=0-1\r\n", ""},
 		{"GET / HTTP/1.1\r\nHost: a:8080", "\r\nHost: a:8080\r\n", ""},
+		{"GET / HTTP/1.1\r\nHost: a\r\nIf-Modified-Since: blah\r\nIf-Range: \"x\"", "\r\nIf-Modified-Since: blah\r\nIf-Range: \"x\"\r\n", ""},
+		{"GET / HTTP/1.1\r\nHost: a\r\nx.foo: bar", "\r\nx.foo: bar\r\n", ""},
+		{"GET / HTTP/1.1\r\nHost: a\r\n_foo: bar", "", "_foo"},
+		{"GET / HTTP/1.1\r\nHost: a\r\nVia: 1.0 b, 1.1 c\r\nReferer: x\r\nReferer: y", "\r\nReferer: x\r\nReferer: y\r\n", ""},
+		{"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 0", "\r\nContent-Length: 0\r\n", "100-Continue"},
+		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0", "\r\nContent-Length: 0\r\n", "chunked"},
+		{"GET //a/./b/../c?d=/../ HTTP/1.1\r\nHost: a", "GET /a/c?d=/../ HTTP/1.1\r\n", ""},
+		{"GET /a%20b?c%20d HTTP/1.1\r\nHost: a", "GET /a%20b?c%20d HTTP/1.1\r\n", ""},
+		{"GET /? HTTP/1.1\r\nHost: a", "GET / HTTP/1.1\r\n", ""}, // an empty query is none
 	} {
 		c := f.Dial()
 		c.Send(tt.request + "\r\n\r\n")

@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lwango/lwango/handlers"
@@ -10,30 +11,35 @@ import (
 )
 
 // causes are the names of relay's, in their order.
-var causes = []string{"connect", "cut", "timeout", "502", "503", "504"}
+var causes = []string{"connect", "cut", "timeout"}
+
+// statuses are those of answers for which a request may go to another upstream.
+var statuses = []string{"403", "404", "429", "500", "502", "503", "504"}
 
 // causesOf reads the key `retry`.
-func causesOf(names []string) (set relay.Causes, err error) {
+func causesOf(names []string) (set relay.Causes, answers []int, err error) {
 	for _, name := range names {
-		i := slices.Index(causes, name)
-		if i < 0 {
-			return 0, handlers.BadKey("retry", "expected some of %s, not %q",
-				strings.Join(causes, ", "), name)
+		if i := slices.Index(causes, name); i >= 0 {
+			set |= 1 << i
+			continue
 		}
-		set |= 1 << i
+		if !slices.Contains(statuses, name) {
+			return 0, nil, handlers.BadKey("retry", "expected some of %s, not %q",
+				strings.Join(slices.Concat(causes, statuses), ", "), name)
+		}
+		status, _ := strconv.Atoi(name)
+		answers = append(answers, status)
 	}
-	return set, nil
+	return set, answers, nil
 }
 
 // retries reports whether an answer with that status has a request sent to another upstream.
 func (m *module) retries(status int) bool {
-	switch status {
-	case http.StatusBadGateway:
-		return m.Retry&relay.On502 != 0
-	case http.StatusServiceUnavailable:
-		return m.Retry&relay.On503 != 0
-	case http.StatusGatewayTimeout:
-		return m.Retry&relay.On504 != 0
-	}
-	return false
+	return status >= http.StatusForbidden && slices.Contains(m.answers, status)
+}
+
+// fails reports whether an answer with that status, for which another upstream is asked, is a failure:
+// one that does not have a page, or does not let a client have it, is in order.
+func fails(status int) bool {
+	return status != http.StatusForbidden && status != http.StatusNotFound
 }

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,10 @@ var fails = map[string]func(*peer){
 	"502":     always("HTTP/1.1 502 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
 	"503":     always("HTTP/1.1 503 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
 	"504":     always("HTTP/1.1 504 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"500":     always("HTTP/1.1 500 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"429":     always("HTTP/1.1 429 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"404":     always("HTTP/1.1 404 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"403":     always("HTTP/1.1 403 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
 }
 
 // bare is hello for one request.
@@ -48,7 +53,10 @@ func TestHTTP2Retry(t *testing.T) {
 
 // testRetry has an upstream that fails, and a good one, with settings that are changed.
 func testRetry(t *testing.T, m modes.Mode, fails map[string]func(*peer), bare func(*peer), change func(*proxy.Settings)) {
-	plain := map[string]int{"cut": 502, "timeout": 504, "502": 502, "503": 503, "504": 504}
+	plain := map[string]int{"cut": 502, "timeout": 504}
+	for _, cause := range []string{"403", "404", "429", "500", "502", "503", "504"} {
+		plain[cause], _ = strconv.Atoi(cause)
+	}
 	for cause, script := range fails {
 		for _, tt := range []struct {
 			line, body string
@@ -101,7 +109,7 @@ func testRetry(t *testing.T, m modes.Mode, fails map[string]func(*peer), bare fu
 
 // others are the causes without one.
 func others(cause string) (all []string) {
-	for _, c := range []string{"connect", "cut", "timeout", "502", "503", "504"} {
+	for _, c := range []string{"connect", "cut", "timeout", "403", "404", "429", "500", "502", "503", "504"} {
 		if c != cause {
 			all = append(all, c)
 		}
@@ -182,22 +190,25 @@ func TestNoneIsNegative(t *testing.T) {
 	}
 }
 
-// TestRetryStatusCounts: an upstream that refuses three times in a row is passed over.
+// TestRetryStatusCounts: an upstream that refuses three times in a row is passed over, but not one that
+// does not have a page, or does not let the client have it.
 func TestRetryStatusCounts(t *testing.T) {
 	modes.Run(t, testRetryStatusCounts, modes.Direct, modes.HTTP2)
 }
 
 func testRetryStatusCounts(t *testing.T, m modes.Mode) {
-	bad, good := start(t, fails["503"]), start(t, bare)
-	f := serve(t, m, "/", []string{bad.addr, good.addr},
-		func(s *proxy.Settings) { s.Retry = []string{"503"} })
-	for range 12 {
-		if g := f.get("/"); g.status != 200 {
-			t.Error(g)
+	for status, most := range map[string]int32{"403": 12, "404": 12, "429": 3, "500": 3, "503": 3} {
+		bad, good := start(t, fails[status]), start(t, bare)
+		f := serve(t, m, "/", []string{bad.addr, good.addr},
+			func(s *proxy.Settings) { s.Retry = []string{status} })
+		for range 12 {
+			if g := f.get("/"); g.status != 200 {
+				t.Error(status, g)
+			}
 		}
-	}
-	if n := bad.accepted.Load(); n != 3 {
-		t.Error(n, " times asked")
+		if n := bad.accepted.Load(); n != most {
+			t.Errorf("%s: %d times asked, want %d", status, n, most)
+		}
 	}
 }
 
@@ -271,8 +282,8 @@ func testKeepAliveIsHeeded(t *testing.T, m modes.Mode) {
 // TestRetryKey: what is not a cause is refused.
 func TestRetryKey(t *testing.T) {
 	_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
-		func(s *proxy.Settings) { s.Address, s.Retry = []string{"127.0.0.1:1"}, []string{"cut", "500"} })
-	want := `retry: expected some of connect, cut, timeout, 502, 503, 504, not "500"`
+		func(s *proxy.Settings) { s.Address, s.Retry = []string{"127.0.0.1:1"}, []string{"cut", "401"} })
+	want := `retry: expected some of connect, cut, timeout, 403, 404, 429, 500, 502, 503, 504, not "401"`
 	if err == nil || err.Error() != want {
 		t.Error(err)
 	}

@@ -18,9 +18,6 @@ const (
 	OnConnect Causes = 1 << iota // no connection
 	OnCut                        // it has ended before a byte of the answer
 	OnTimeout                    // no such byte in time
-	On502
-	On503
-	On504
 )
 
 // Next is the error of an exchange whose answer has this status, for which another upstream is

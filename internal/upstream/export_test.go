@@ -208,3 +208,16 @@ func Share(all time.Duration, others, tries int) (time.Duration, func(time.Durat
 	l := Lease{group: g, others: others, Tries: tries, at: &member{peer: new(peer)}}
 	return l.share(all, false), func(d time.Duration) bool { return l.blames(os.ErrDeadlineExceeded, d, others+1) }
 }
+
+// Take is Pick, and keeps the slot until give is called. The address is "" if there is none.
+func Take(g *Group, key uint64) (address string, give func()) {
+	l := g.Lease()
+	l.Key = key
+	if tk, _ := l.acquire(time.Now()); tk != nil {
+		tk.giveUp()
+	}
+	if !l.Held() {
+		return "", func() {}
+	}
+	return l.at.name, l.Release
+}
