@@ -43,7 +43,7 @@ func AppendHash[T string | []byte](h uint64, key T) uint64 {
 func (l *Lease) choose() *member {
 	g := l.group
 	if l.Home != 0 {
-		if m := l.home(time.Now()); m != nil {
+		if m := l.home(clock()); m != nil {
 			if !l.room(m.peer) { // the session is there and nowhere else, so the request waits
 				return nil
 			}

@@ -50,9 +50,9 @@ func (c *circuit) enter(now time.Time) (probes bool) {
 
 // broken reports whether the circuits are open of all members to which the request may go. The caller
 // holds the pool's lock.
-func (l *Lease) broken(now time.Time) bool {
+func (l *Lease) broken(now time.Duration) bool {
 	for m := range l.group.untried(l.tried) {
-		if !m.circuit.open(now) {
+		if !m.circuit.open(at(now)) {
 			return false
 		}
 	}
@@ -130,7 +130,7 @@ func (g *Group) refuse() {
 	for e := range g.waiting.All() {
 		waiting = append(waiting, e.Value)
 	}
-	now := time.Now()
+	now := clock()
 	for _, tk := range waiting {
 		if tk.lease.broken(now) {
 			tk.withdraw()

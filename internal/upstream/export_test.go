@@ -42,10 +42,10 @@ func (p *Pool) Age(d time.Duration) {
 	p.mu.Lock()
 	for _, it := range p.peers {
 		for i := range it.idle {
-			it.idle[i].until = it.idle[i].until.Add(-d)
+			it.idle[i].until -= d
 		}
 		for i := range it.marked {
-			it.marked[i].until = it.marked[i].until.Add(-d)
+			it.marked[i].until -= d
 		}
 	}
 	p.mu.Unlock()
@@ -102,10 +102,10 @@ func (p *Pool) Rested(d time.Duration) {
 	defer p.mu.Unlock()
 	for _, it := range p.peers {
 		for i := range it.idle {
-			it.idle[i].since = it.idle[i].since.Add(-d)
+			it.idle[i].since -= d
 		}
 		for i := range it.marked {
-			it.marked[i].since = it.marked[i].since.Add(-d)
+			it.marked[i].since -= d
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (p *Pool) Later(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, it := range p.peers {
-		it.peak.until = it.peak.until.Add(-d)
+		it.peak.until -= d
 	}
 }
 
@@ -146,7 +146,7 @@ func EndSpare(p *Pool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, it := range p.peers {
-		it.holders.spare = [2]time.Time{}
+		it.holders.spare = [2]time.Duration{}
 	}
 }
 
@@ -178,11 +178,11 @@ func (h *Health) Avoid(until time.Time)    { h.avoid = until }
 func Pick(g *Group, key uint64) string {
 	l := g.Lease()
 	l.Key = key
-	if tk, err := l.acquire(time.Now()); tk != nil || err != nil {
+	if tk, err := l.acquire(clock()); tk != nil || err != nil {
 		return ""
 	}
 	name := l.at.name
-	l.Release()
+	l.release(kept{}, 0, clock())
 	return name
 }
 

@@ -255,7 +255,7 @@ func (g *Group) untried(tried []*peer) iter.Seq[*member] {
 }
 
 // acquire gets a slot at a member that was not tried, or a ticket with which await waits for one.
-func (l *Lease) acquire(now time.Time) (*ticket, error) {
+func (l *Lease) acquire(now time.Duration) (*ticket, error) {
 	g := l.group
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
@@ -272,7 +272,7 @@ func (l *Lease) acquire(now time.Time) (*ticket, error) {
 	if !g.crowded(l.tried) && l.take(now) {
 		return nil, nil
 	}
-	tk := l.enter()
+	tk := l.enter(now)
 	for _, s := range slices.Clone(tk.spots) {
 		s.peer.serve() // the requests in front may wait for something else
 	}
@@ -311,8 +311,9 @@ func (g *Group) crowded(tried []*peer) bool {
 
 // release gives the slot back, and with it a connection that may be used again, if there is one,
 // for as long as limit; 0: the upstream has not said for how long.
-func (l *Lease) release(k kept, limit time.Duration) {
+func (l *Lease) release(k kept, limit, now time.Duration) {
 	if l.mux != nil {
+		now = clock() // a connection of the same turn may be older
 		l.mux.Close()
 		l.mux = nil
 	}
@@ -320,13 +321,16 @@ func (l *Lease) release(k kept, limit time.Duration) {
 	g.pool.mu.Lock()
 	m.active--
 	l.letGo(m.peer)
-	l.ended = clock()
+	l.ended = now
 	l.count()
-	report := l.judge(l.ended)
+	var report func()
+	if g.Circuit != nil {
+		report = l.judge(at(now))
+	}
 	switch {
 	case k.stream == nil:
 	case g.MaxIdle == 0 || m.gone || m.outdated(k.version) || g.pool.states.state(m) == down ||
-		!g.again(k.record, limit, l.ended):
+		!g.again(k.record, limit, now):
 		k.close() // before another request has its slot
 	default:
 		m.keep(k, g.MaxIdle)
@@ -341,30 +345,22 @@ func (l *Lease) release(k kept, limit time.Duration) {
 }
 
 // again reports whether a connection may serve another request, and until when it may wait for it.
-func (g *Group) again(k *record, limit time.Duration, now time.Time) bool {
-	k.since = now
-	k.until = k.since.Add(g.IdleTimeout)
+func (g *Group) again(k *record, limit, now time.Duration) bool {
+	k.since, k.until = now, after(now, g.IdleTimeout)
 	if limit > 0 {
-		k.until = earlier(k.until, k.since.Add(limit))
+		k.until = min(k.until, after(now, limit))
 	}
 	if k.header != "" {
-		k.until = earlier(k.until, k.since.Add(headedFor))
+		k.until = min(k.until, now+headedFor)
 	}
 	if g.KeepaliveTime > 0 {
-		k.until = earlier(k.until, k.born.Add(g.KeepaliveTime))
+		k.until = min(k.until, after(k.born, g.KeepaliveTime))
 	}
-	return k.until.After(k.since) && (g.KeepaliveRequests <= 0 || k.served < g.KeepaliveRequests)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
+	return k.until > now && (g.KeepaliveRequests <= 0 || k.served < g.KeepaliveRequests)
 }
 
 // take takes a slot for the request, if there is one.
-func (l *Lease) take(now time.Time) bool {
+func (l *Lease) take(now time.Duration) bool {
 	g, m := l.group, l.choose()
 	if m == nil {
 		return false
@@ -382,17 +378,17 @@ func (l *Lease) take(now time.Time) bool {
 		k := m.idleFor(l)
 		k.close() // its process can accept the new one, and there may be no other process
 	case l.want == JustUsed:
-		l.kept = m.justUsed(l)
+		l.kept = m.justUsed(l, now)
 	default:
 		l.kept = m.idleFor(l)
 	}
 	for l.kept.stream == nil && m.kept() > 0 && g.MaxConns > 0 && m.active+m.kept() >= g.MaxConns {
 		m.closeOldest() // it has the slot that the request wants
 	}
-	l.outcome, l.taken, l.connecting, l.reached = unknown, now, 0, false
+	l.outcome, l.taken, l.answered, l.connecting, l.reached = unknown, now, false, 0, false
 	l.tries++
 	if g.Circuit != nil {
-		l.probes, l.judged = m.circuit.enter(now), false
+		l.probes, l.judged = m.circuit.enter(at(now)), false
 	}
 	m.active++
 	l.hold(m.peer, now)

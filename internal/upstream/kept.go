@@ -24,10 +24,10 @@ type kept struct {
 
 // record is what is known of a connection. Whoever has the connection may touch it.
 type record struct {
-	born   time.Time // when it was made
-	served int       // requests
-	since  time.Time // it waits
-	until  time.Time // it may
+	born   time.Duration // when it was made, by clock
+	served int           // requests
+	since  time.Duration // it waits
+	until  time.Duration // it may
 
 	version int64 // of the files of its Security when it was made; see member.outdated
 	mark
@@ -76,21 +76,21 @@ func (k kept) close() {
 // minute at least. No more of them are kept: where the oldest is taken first, those that a burst
 // has left would never be idle for long enough to be closed.
 type peak struct {
-	now, before int       // in this half minute and in the one before
-	until       time.Time // the end of this one
+	now, before int           // in this half minute and in the one before
+	until       time.Duration // the end of this one, by clock
 }
 
 // peakFor is half of that minute.
 const peakFor = 30 * time.Second
 
 // note notes that n are in use.
-func (p *peak) note(n int, now time.Time) {
-	if late := now.Sub(p.until); late >= 0 {
+func (p *peak) note(n int, now time.Duration) {
+	if late := now - p.until; late >= 0 {
 		p.before = 0
 		if late < peakFor {
 			p.before = p.now
 		}
-		p.now, p.until = 0, now.Add(peakFor)
+		p.now, p.until = 0, now+peakFor
 	}
 	p.now = max(p.now, n)
 }
@@ -114,13 +114,13 @@ func (p *peer) keep(k kept, most int) {
 		p.idle[0].close()
 		p.idle = slices.Delete(p.idle, 0, 1)
 	}
-	at := earlier(k.until, k.since.Add(sweepEvery))
+	at := min(k.until, k.since+sweepEvery)
 	switch pool := p.pool; {
 	case pool.timer == nil:
-		pool.timer = time.AfterFunc(time.Until(at), pool.closeIdle)
+		pool.timer = time.AfterFunc(at-clock(), pool.closeIdle)
 		pool.next = at
-	case at.Before(pool.next):
-		pool.timer.Reset(time.Until(at))
+	case at < pool.next:
+		pool.timer.Reset(at - clock())
 		pool.next = at
 	}
 }
@@ -167,12 +167,11 @@ const justUsedFor = time.Second
 
 // justUsed takes the kept connection that was used last, if that was just now. It prefers one of the
 // request's loop, if there is one.
-func (p *peer) justUsed(l *Lease) (k kept) {
-	now := time.Now()
+func (p *peer) justUsed(l *Lease, now time.Duration) (k kept) {
 	best, marked := -1, l.marked()
 	shelf := p.shelf(marked)
 	all := *shelf
-	for i := len(all) - 1; i >= 0 && now.Sub(all[i].since) < justUsedFor; i-- {
+	for i := len(all) - 1; i >= 0 && now-all[i].since < justUsedFor; i-- {
 		if marked && !l.fits(&all[i]) {
 			continue
 		}
@@ -225,24 +224,24 @@ func (p *Pool) closeIdle() {
 	if p.timer != nil { // keep may have set it anew while this call waited for the lock
 		p.timer.Stop()
 	}
-	p.timer, p.next = nil, time.Time{}
-	now := time.Now()
+	p.timer, p.next = nil, 0
+	now := clock()
 	for _, it := range p.peers {
 		for _, marked := range []bool{false, true} {
 			shelf := it.shelf(marked)
 			*shelf = slices.DeleteFunc(*shelf, func(k kept) bool {
-				if !k.until.After(now) || !sysio.Quiet(k.fd) {
+				if k.until <= now || !sysio.Quiet(k.fd) {
 					k.close()
 					return true
 				}
-				if at := earlier(k.until, now.Add(sweepEvery)); p.next.IsZero() || at.Before(p.next) {
+				if at := min(k.until, now+sweepEvery); p.next == 0 || at < p.next {
 					p.next = at
 				}
 				return false
 			})
 		}
 	}
-	if !p.next.IsZero() {
-		p.timer = time.AfterFunc(p.next.Sub(now), p.closeIdle)
+	if p.next != 0 {
+		p.timer = time.AfterFunc(p.next-now, p.closeIdle)
 	}
 }

@@ -88,7 +88,8 @@ type Lease struct {
 	resent     bool          // see Resend
 	outcome    outcome       // of the slot
 	tries      int           // slots that the lease has had
-	taken      time.Time     // the slot was given
+	taken      time.Duration // by clock: the slot was given
+	answered   bool          // its upstream has begun to answer
 	reached    bool          // there is, or was, a connection
 	connecting time.Duration // the time that this has taken
 	probes     bool          // the slot tells whether a circuit is to be closed
@@ -97,8 +98,8 @@ type Lease struct {
 	paused     int           // of rounds, those after which there was a pause
 
 	// For Asked.
-	last                *member // that had a slot
-	began, spoke, ended time.Time
+	last                *member       // that had a slot
+	began, spoke, ended time.Duration // by clock; 0: it has not
 }
 
 // Lease returns a new lease. It holds nothing until Connect.
@@ -119,25 +120,26 @@ func (g *Group) Lease() Lease { return Lease{group: g} }
 // which. loop.ErrClientGone and loop.ErrCanceled end the wait; see Busy for the other errors.
 func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool, err error) {
 	l.loop, l.client, l.want = t.Loop(), loop.ClientOf(t), want
-	now := clock()
-	if l.began.IsZero() {
+	now := l.now()
+	if l.began == 0 {
 		l.began = now
 	}
 	waits := now // a wait for a slot is as good as begun
 	rest := l.limit()
 	if l.group.named {
+		begin := clock()
 		if err := l.group.find(t, rest/2, false); err != nil {
 			return nil, false, err
 		}
-		rest -= time.Since(now)
-		now = clock()
+		rest -= clock() - begin
+		now = l.now()
 	}
 	for again := false; ; {
 		if l.paused < l.rounds {
 			if err := l.pause(t); err != nil {
 				return nil, false, err
 			}
-			now = clock()
+			now = l.now()
 		}
 		tk, err := l.acquire(now)
 		if tk != nil {
@@ -164,16 +166,17 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			rest = min(rest, time.Until(l.Until))
 		}
 		share := l.share(rest, again)
-		begin := time.Now()
+		begin := clock()
 		var s *stream.Stream
 		if p.http2 {
 			s, used, err = l.join(t, share)
 		} else if s, err = p.dial(t, share); err == nil {
-			if err = l.preface(s, begin.Add(share)); err == nil && p.peer.tls != nil {
-				err = l.secure(s, begin.Add(share))
+			until := at(begin + share)
+			if err = l.preface(s, until); err == nil && p.peer.tls != nil {
+				err = l.secure(s, until)
 			}
 		}
-		took := time.Since(begin)
+		took := clock() - begin
 		rest -= took
 		if err == nil {
 			l.reached, l.connecting = true, took
@@ -202,11 +205,11 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		if !more && p.peer.host != nil && !again && fault == theirs {
 			again = true
 			p.stale()
-			begin := time.Now()
+			begin := clock()
 			if err := l.group.find(t, max(rest/2, 0), true); err != nil && left(err) {
 				return nil, false, err
 			}
-			rest -= time.Since(begin)
+			rest -= clock() - begin
 			more = l.more()
 		}
 		if l.Stay {
@@ -217,10 +220,10 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 				return nil, false, err
 			}
 			rest, again = l.limit(), false
-			waits = clock()
+			waits = l.now()
 		}
 		l.Release()
-		now = clock()
+		now = l.now()
 	}
 }
 
@@ -236,11 +239,11 @@ func (l *Lease) limit() time.Duration {
 	return d
 }
 
-// queueUntil returns when a wait for a slot ends that begins now.
-func (l *Lease) queueUntil(now time.Time) time.Time {
-	until := now.Add(l.group.QueueTimeout)
-	if !l.Until.IsZero() && l.Until.Before(until) {
-		return l.Until
+// queueUntil returns when, by clock, a wait for a slot ends that begins now.
+func (l *Lease) queueUntil(now time.Duration) time.Duration {
+	until := after(now, l.group.QueueTimeout)
+	if !l.Until.IsZero() {
+		until = min(until, l.Until.Sub(epoch))
 	}
 	return until
 }
@@ -350,7 +353,7 @@ func (l *Lease) exclude() bool {
 // more reports whether the lease may try another upstream than those that it has tried.
 func (l *Lease) more() bool {
 	if l.Tries > 0 && max(len(l.tried), l.asked) >= l.Tries ||
-		l.Within > 0 && time.Since(l.began) >= l.Within {
+		l.Within > 0 && clock()-l.began >= l.Within {
 		return false
 	}
 	l.group.pool.mu.Lock()
@@ -359,7 +362,7 @@ func (l *Lease) more() bool {
 }
 
 // Spoke notes that the upstream's answer begins. There must be a slot.
-func (l *Lease) Spoke() { l.spoke = clock() }
+func (l *Lease) Spoke() { l.spoke, l.answered = l.now(), true }
 
 // Untold reports that neither Works nor Broke has been called since there is this slot.
 func (l *Lease) Untold() bool { return l.outcome == unknown }
@@ -392,7 +395,7 @@ func (l *Lease) Keep(s *stream.Stream, limit time.Duration) {
 	} else {
 		_ = s.Close()
 	}
-	l.release(k, limit)
+	l.release(k, limit, l.now())
 }
 
 // Close closes the stream of the slot, if it is not nil, and gives the slot back, if there is
@@ -414,7 +417,7 @@ func (l *Lease) Close(s *stream.Stream) {
 // Release gives the slot back, if there is one.
 func (l *Lease) Release() {
 	if l.at != nil {
-		l.release(kept{}, 0)
+		l.release(kept{}, 0, l.now())
 	}
 }
 
@@ -426,13 +429,13 @@ func (l *Lease) Asked() (name string, first, whole time.Duration) {
 	if l.last == nil {
 		return "", 0, 0
 	}
-	if !l.spoke.IsZero() {
-		first = l.spoke.Sub(l.began)
+	if l.spoke != 0 {
+		first = l.spoke - l.began
 	}
 	if l.at != nil {
-		return l.last.name, first, time.Since(l.began)
+		return l.last.name, first, l.now() - l.began
 	}
-	return l.last.name, first, l.ended.Sub(l.began)
+	return l.last.name, first, l.ended - l.began
 }
 
 // Busy reports that an error of Connect is about this moment, and no upstream's fault: all

@@ -272,13 +272,12 @@ func (g *Group) follow() {
 	for e := range g.waiting.All() {
 		waiting = append(waiting, e.Value)
 	}
-	now := time.Now()
 	there := make(map[*peer]bool, len(g.members))
 	for _, m := range g.members {
 		there[m.peer] = true
 	}
 	for _, tk := range waiting {
-		tk.move(g.members, there, now)
+		tk.move(g.members, there)
 		if len(tk.spots) == 0 { // it has tried all that are left
 			tk.withdraw()
 			if len(g.all) > 0 && len(g.members) == 0 {

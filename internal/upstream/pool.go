@@ -20,9 +20,9 @@ type Pool struct {
 	hosts    map[string]*host     // by name; never forgotten
 	files    map[string]*files    // by the id of their Security; never forgotten, as the peers that go by them
 	states   states
-	spots    int         // of all tickets
-	timer    *time.Timer // closes kept connections that are of no use; nil: none is kept
-	next     time.Time   // when timer fires
+	spots    int           // of all tickets
+	timer    *time.Timer   // closes kept connections that are of no use; nil: none is kept
+	next     time.Duration // when timer fires, by clock
 }
 
 // endpoint is where an upstream listens, and what it speaks.

@@ -14,8 +14,8 @@ import (
 type ticket struct {
 	lease   *Lease // of the request; it has the slot when the promise is resolved
 	promise loop.Promise[struct{}]
-	since   time.Time
-	own     entry // in the group's queue
+	since   time.Duration // by clock
+	own     entry         // in the group's queue
 	spots   []spot
 }
 
@@ -102,28 +102,28 @@ func (q *queue) move(site netip.Addr, hasNone bool) {
 
 // enter has the request wait, behind the others of its client. The caller holds the pool's lock,
 // here and in the functions below, but for await.
-func (l *Lease) enter() *ticket {
-	tk := &ticket{lease: l, since: time.Now()}
+func (l *Lease) enter(now time.Duration) *ticket {
+	tk := &ticket{lease: l, since: now}
 	tk.own.Value = tk
 	l.group.waiting.Add(l.client, &tk.own)
 	for m := range l.group.untried(l.tried) {
 		tk.join(m.peer)
 	}
-	if m := l.home(tk.since); m != nil && !slices.Contains(l.group.members, m) {
+	if m := l.home(now); m != nil && !slices.Contains(l.group.members, m) {
 		tk.join(m.peer) // it is drained
 	}
 	return tk
 }
 
-// await waits for the slot up to the given time. If it comes too late, await gives it back.
-func (tk *ticket) await(t *loop.Thread, until time.Time) error {
+// await waits for the slot up to the given time, by clock. If it comes too late, await gives it back.
+func (tk *ticket) await(t *loop.Thread, until time.Duration) error {
 	taken := false
 	defer func() { // also when the thread is killed
 		if !taken {
 			tk.giveUp()
 		}
 	}()
-	_, err := tk.promise.Await(t, max(time.Until(until), 0))
+	_, err := tk.promise.Await(t, max(until-tk.lease.now(), 0))
 	switch {
 	case err == nil:
 		taken = true
@@ -142,7 +142,7 @@ func (tk *ticket) giveUp() {
 	tk.withdraw()
 	l.group.pool.mu.Unlock()
 	if l.Held() {
-		l.release(l.kept, 0)
+		l.release(l.kept, 0, l.now())
 	}
 }
 
@@ -174,7 +174,7 @@ func (l *Lease) Pressed(long time.Duration) bool {
 			for e := range k.lines[i].Firsts(func(site netip.Addr) bool {
 				return site == own || slots[site] < slots[own]
 			}) {
-				if time.Since(e.Value.since) >= long {
+				if clock()-e.Value.since >= long {
 					return true
 				}
 			}
@@ -198,9 +198,9 @@ func (tk *ticket) join(p *peer) {
 }
 
 // move has the ticket wait at the members that it may have, which have changed; there has their peers.
-func (tk *ticket) move(members []*member, there map[*peer]bool, now time.Time) {
+func (tk *ticket) move(members []*member, there map[*peer]bool) {
 	l := tk.lease
-	home := l.home(now)
+	home := l.home(clock())
 	at := make(map[*peer]bool, len(tk.spots))
 	tk.spots = slices.DeleteFunc(tk.spots, func(s spot) bool {
 		stays := there[s.peer] || home != nil && home.peer == s.peer

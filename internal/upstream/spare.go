@@ -23,12 +23,12 @@ var spareFor = time.Minute
 type holders struct {
 	slots map[netip.Addr]int // of each site that has any
 	last  netip.Addr         // the site that got the last slot
-	spare [2]time.Time       // until when the last free slot is spare, and, no longer, another
+	spare [2]time.Duration   // until when, by clock, the last free slot is spare, and, no longer, another
 	waits bool               // a timer is set that ends that
 }
 
 // hold notes that the lease has a slot at p.
-func (l *Lease) hold(p *peer, now time.Time) {
+func (l *Lease) hold(p *peer, now time.Duration) {
 	if l.group.MaxConns == 0 {
 		return
 	}
@@ -37,7 +37,7 @@ func (l *Lease) hold(p *peer, now time.Time) {
 	case h.slots == nil:
 		h.slots = make(map[netip.Addr]int)
 	case h.slots[site] == 0 && site != h.last:
-		h.spare[0] = now.Add(spareFor)
+		h.spare[0] = now + spareFor
 	}
 	h.last = site
 	if h.slots[site]++; h.slots[site] == 1 {
@@ -58,9 +58,9 @@ func (l *Lease) letGo(p *peer) {
 }
 
 // lacks notes that the lease has to wait for a slot at p.
-func (l *Lease) lacks(p *peer, now time.Time) {
-	if h := &p.holders; now.Before(h.spare[0]) && p.hasNone(networks.SiteOf(l.client)) {
-		h.spare[0] = now.Add(spareFor)
+func (l *Lease) lacks(p *peer, now time.Duration) {
+	if h := &p.holders; now < h.spare[0] && p.hasNone(networks.SiteOf(l.client)) {
+		h.spare[0] = now + spareFor
 		h.spare[1] = h.spare[0]
 	}
 }
@@ -77,7 +77,7 @@ func (g *Group) spares(p *peer) bool {
 	// Of fewer than four slots, one would be too large a part. Of many, some become free at any time.
 	most := min(g.MaxConns/4, len(p.holders.spare))
 	left := g.MaxConns - p.active
-	return most > 0 && left <= most && time.Now().Before(p.holders.spare[left-1])
+	return most > 0 && left <= most && clock() < p.holders.spare[left-1]
 }
 
 // room reports whether the request may have another connection to p.
@@ -89,17 +89,19 @@ func (l *Lease) room(p *peer) bool {
 // spareEnds has the requests that wait served when a slot is spare no more: no other event may
 // tell them.
 func (p *peer) spareEnds() {
-	h, now := &p.holders, time.Now()
-	until := h.spare[1]
-	if !now.Before(until) {
+	h := &p.holders
+	if h.waits || !slices.ContainsFunc(p.waiting.kinds, func(k *kind) bool { return k.group.room(p) }) {
+		return
+	}
+	now, until := clock(), h.spare[1]
+	if now >= until {
 		until = h.spare[0]
 	}
-	if h.waits || !now.Before(until) ||
-		!slices.ContainsFunc(p.waiting.kinds, func(k *kind) bool { return k.group.room(p) }) {
+	if now >= until {
 		return
 	}
 	h.waits = true
-	time.AfterFunc(until.Sub(now), func() {
+	time.AfterFunc(until-now, func() {
 		p.pool.mu.Lock()
 		defer p.pool.mu.Unlock()
 		h.waits = false

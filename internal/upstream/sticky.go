@@ -18,13 +18,13 @@ func (g *Group) idOf(m *member) uint64 {
 
 // home returns the member that the request has to go to, nil if it may go to any. Where its home does
 // not work, or is there no more, the request goes elsewhere.
-func (l *Lease) home(now time.Time) *member {
+func (l *Lease) home(now time.Duration) *member {
 	if l.Home == 0 {
 		return nil
 	}
-	g := l.group
+	g, when := l.group, at(now)
 	for _, m := range g.all {
-		if m.id == l.Home && m.works(now) && !m.out() && !m.circuit.open(now) &&
+		if m.id == l.Home && m.works(when) && !m.out() && !m.circuit.open(when) &&
 			g.pool.states.state(m) != down && !slices.Contains(l.tried, m.peer) {
 			return m
 		}
