@@ -2,13 +2,13 @@ package pubsub
 
 import (
 	"cmp"
-	"maps"
 	"slices"
+	"strings"
 )
 
-// TopicCounts describes a topic that has subscribers or history.
+// TopicCounts describes a topic that has subscribers or history, or a pattern or a queue group.
 type TopicCounts struct {
-	Name        string
+	Name        string // as an Engine knows it, and behind a space the queue group
 	Subscribers int
 	Messages    int // that are kept
 	Bytes       int // of these, with what each takes besides
@@ -20,11 +20,11 @@ type TopicCounts struct {
 func (h *Hub) Counts(most int) (topics, subscribers int, bytes int64, largest []TopicCounts) {
 	h.init()
 	h.mu.Lock()
-	logs := slices.AppendSeq(make([]*log, 0, len(h.logs)), maps.Values(h.logs))
+	logs := h.all()
 	h.mu.Unlock()
 	for _, l := range logs {
 		l.mu.Lock()
-		c := TopicCounts{l.name, l.subs, l.len(), l.bytes}
+		c := TopicCounts{strings.TrimSuffix(l.name+" "+l.selection.Group, " "), l.subs, l.len(), l.bytes}
 		l.mu.Unlock()
 		if c.Subscribers == 0 && c.Messages == 0 { // forgotten since
 			continue

@@ -21,10 +21,15 @@
 // refused: if there is no room, the topics that hold most forget messages, and a subscriber that
 // had not read them has fallen behind.
 //
+// A Pattern stands for all topics whose names match it, such as "room.*", and Options.Group makes
+// subscribers members of a queue group, of whom one gets each message. Both have a log of their own.
+//
 //	doc.go           this
 //	hub.go           Hub: the topics, and which of them are remembered without subscribers
-//	topic.go         Topic: publish, subscribe
-//	log.go           a topic's last messages, and its subscribers by loop
+//	topic.go         Topic and Pattern: publish, subscribe
+//	log.go           the last messages of a topic, or of a selection
+//	selection.go     what patterns and queue groups select, and for which logs a message is
+//	group.go         the subscriptions of a log on one loop, and how they are told
 //	subscription.go  Subscription: a position in a log; policies
 //	message.go       Message; what is made of one for all
 //	feed.go          Feed: what an engine brings, no faster than it is read

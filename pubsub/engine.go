@@ -33,6 +33,32 @@ type Engine interface {
 	Unfollow(topic string)
 }
 
+// Selector is an Engine that carries patterns and queue groups, too. With another Engine a
+// subscription to one is refused.
+type Selector interface {
+	Engine
+
+	// Select is Follow for a selection, which has no history: the engine does not call Loaded, gives
+	// messages to Deliver or Offer, and sets their Topic to what Publish was told, or would have
+	// been.
+	//
+	// Of a pattern without a group, these are the messages that other processes publish. This
+	// process's own are not among them: the hub knows those. Of a group, they are what any process
+	// publishes, including this one, and each message is given to one of the processes that have
+	// selected the same. What a Feed has taken, the engine need not give again: if the process dies
+	// before a member of the group has received it, it is lost.
+	//
+	// Words of a topic's name are separated by dots. In a pattern * stands for one word, and >, which
+	// is the last word, for one or more. A name may have other characters, of any kind. A Message is
+	// for one Feed.
+	//
+	// An error refuses the subscription. It may be errors.ErrUnsupported.
+	Select(s Selection, to *Feed) error
+
+	// Unselect undoes Select.
+	Unselect(s Selection)
+}
+
 // Connect makes e carry the topics from now on. It is called once, before the first Subscribe.
 func (h *Hub) Connect(e Engine) {
 	h.init()

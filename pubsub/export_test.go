@@ -49,8 +49,25 @@ func Bytes(h *Hub) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sum := 0
-	for _, l := range h.logs {
+	for _, l := range h.all() {
 		l.mu.Lock()
+		if !l.isTopic() { // each holder counts
+			total := 0
+			for n := l.first; n < l.next.Load(); n++ {
+				total += l.at(n).size()
+			}
+			for _, s := range l.picky {
+				for _, m := range s.own {
+					total += m.size()
+				}
+			}
+			if total != l.total {
+				panic("the bytes of a selection are counted wrongly")
+			}
+			sum += total
+			l.mu.Unlock()
+			continue
+		}
 		held := make(map[*Message]bool)
 		for n := l.first; n < l.next.Load(); n++ {
 			held[l.at(n)] = true
@@ -81,4 +98,12 @@ func Hold(h *Hub, topic string) (release func()) {
 	l := h.find(topic)
 	l.mu.Lock()
 	return l.mu.Unlock
+}
+
+// Selections returns how many selections have subscribers, and whether patterns are left in the tree.
+func Selections(h *Hub) (n int, patterns bool) {
+	ss := &h.selections
+	ss.mu.RLock()
+	defer ss.mu.RUnlock()
+	return len(ss.logs), len(ss.root.below)+len(ss.root.rest) > 0
 }

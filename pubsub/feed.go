@@ -36,6 +36,18 @@ func (f *Feed) Loaded(history []*Message) {
 	l.hub.relieve()
 }
 
+// named gives a message its topic's name, as the program knows it. It reports whether the program
+// may know it: what the server publishes matches no pattern.
+func (l *log) named(m *Message) bool {
+	if l.isTopic() {
+		m.Topic = l.title
+		return true
+	}
+	topic, ofServer := title(m.Topic)
+	m.Topic = topic
+	return !ofServer
+}
+
 // replace puts history in the place of all messages that are numbered below joined.
 func (l *log) replace(history []*Message, joined uint64) {
 	next := l.next.Load()
@@ -58,6 +70,7 @@ func (l *log) replace(history []*Message, joined uint64) {
 	l.first = next - uint64(len(all))
 	l.ring = newRing(len(all))
 	for i, m := range all {
+		m.Topic = l.title
 		l.ring[(l.first+uint64(i))&uint64(len(l.ring)-1)] = m
 		l.bytes += m.size()
 		l.hold(m)
@@ -106,9 +119,11 @@ func (f *Feed) Offer(ms []*Message) (rest []*Message) {
 			n = l.admit(ms)
 		}
 		for _, m := range ms[:n] {
-			l.publish(m)
+			if l.named(m) {
+				l.publish(m)
+			}
 		}
-		gs, read := l.groups, l.read
+		read := l.read
 		l.mu.Unlock()
 		if n == 0 {
 			if f.since.IsZero() {
@@ -120,7 +135,7 @@ func (f *Feed) Offer(ms []*Message) (rest []*Message) {
 			return ms
 		}
 		ms, f.stood = ms[n:], now
-		gs.wake()
+		l.wake()
 		l.hub.relieve()
 	}
 	f.since = time.Time{}
@@ -195,8 +210,11 @@ func (s *Subscription) share() int { return (s.limit + 1) / 2 }
 
 // unread returns how many messages wait for s. The caller holds the log's lock.
 func (s *Subscription) unread(next uint64) int {
-	if s.policy == DropNewest {
+	switch {
+	case s.policy == DropNewest:
 		return len(s.own)
+	case s.log.shared():
+		return int(next - s.log.taken)
 	}
 	return int(next - s.at)
 }

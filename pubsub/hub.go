@@ -5,6 +5,7 @@ import (
 	"container/list"
 	"crypto/rand"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,6 +71,8 @@ type Hub struct {
 	bytes    atomic.Int64 // held by all topics
 	maxBytes atomic.Int64
 
+	selections selections
+
 	// To be locked before a log's lock, never while that is held.
 	mu        sync.Mutex
 	engine    Engine // set before the first Subscribe
@@ -124,7 +127,7 @@ func (h *Hub) relieve() {
 		total int
 	}
 	holders, rest := make([]holder, 0, len(h.logs)), int64(0)
-	for _, l := range h.logs {
+	for _, l := range h.all() {
 		l.mu.Lock()
 		holders = append(holders, holder{l, l.total})
 		l.mu.Unlock()
@@ -158,18 +161,41 @@ func (h *Hub) relieve() {
 	}
 }
 
+// all returns the logs of topics and selections. The caller holds h.mu.
+func (h *Hub) all() []*log {
+	return slices.AppendSeq(h.selections.all(), maps.Values(h.logs))
+}
+
 // Topic returns the topic of that name, which may be any string. The topic need not exist: it
 // exists as long as it has subscribers or history. The result can be kept and used at any time.
 func (h *Hub) Topic(name string) *Topic {
 	h.init()
-	if rest, ok := strings.CutPrefix(name, reserved); ok {
-		name = reserved + "/" + rest
-	}
-	return &Topic{hub: h, name: name}
+	return &Topic{hub: h, name: internal(name)}
 }
 
 // reserved is what the names of the server's own topics begin with.
 const reserved = "lwango/"
+
+// internal returns the name by which the hub knows a topic of the program. No name leads to a topic
+// of the server.
+func internal(name string) string {
+	if rest, ok := strings.CutPrefix(name, reserved); ok {
+		return reserved + "/" + rest
+	}
+	return name
+}
+
+// title undoes internal, unless the topic is the server's.
+func title(name string) (title string, ofServer bool) {
+	rest, ok := strings.CutPrefix(name, reserved)
+	if !ok {
+		return name, false
+	}
+	if rest, ok = strings.CutPrefix(rest, "/"); ok {
+		return reserved + rest, false
+	}
+	return name, true
+}
 
 // OfServer returns a topic in which servers talk to each other. It is the server's: Topic leads to it
 // by no name, so that clients that may name topics cannot reach it.
@@ -200,6 +226,9 @@ func (h *Hub) open(name string) *log {
 // changed while it was idle. before is its size in bytes when the change began. The caller holds
 // h.mu and the lock of l.
 func (h *Hub) settle(l *log, before int) {
+	if !l.isTopic() {
+		return
+	}
 	if l.idle != nil {
 		h.idleBytes -= before
 		if l.subs > 0 {

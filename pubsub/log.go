@@ -3,21 +3,22 @@ package pubsub
 import (
 	"container/list"
 	"math/bits"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/lwango/lwango/loop"
 )
 
-// log is a topic: its last messages, which all subscribers read at their own positions. So a
-// message is stored once, however many subscribers there are, and a slow one holds nothing but a
-// number.
+// log is a topic, or a selection: its last messages, which all subscribers read at their own
+// positions. So a message is stored once, however many subscribers there are, and a slow one holds
+// nothing but a number.
 type log struct {
-	hub  *Hub
-	name string
+	hub       *Hub
+	name      string
+	title     string    // name, as a program knows it
+	ofServer  bool      // no program knows it
+	selection Selection // zero: this is a topic
+	fed       bool      // its messages come from the engine alone
 
 	// Under the hub's lock.
 	idle *list.Element // nil while there are subscribers
@@ -39,6 +40,13 @@ type log struct {
 	room, roomBytes int
 	read            uint64
 
+	taken uint64 // of a shared log: number of the next message that a member gets
+
+	// What gets the messages of a topic, too, and the version of the hub's selections for which that
+	// holds.
+	others []*log
+	known  uint64
+
 	next atomic.Uint64 // number of the next message; changes under mu
 }
 
@@ -47,9 +55,23 @@ type log struct {
 const origin = 1 << 32
 
 func newLog(h *Hub, name string) *log {
-	l := &log{hub: h, name: name, first: origin, depth: h.Limits.History}
+	l := &log{hub: h, name: name, first: origin, depth: h.Limits.History, taken: origin}
+	l.title, l.ofServer = title(name)
 	l.next.Store(origin)
 	return l
+}
+
+// isTopic reports whether it is not a selection.
+func (l *log) isTopic() bool { return l.selection == Selection{} }
+
+// shared reports whether each message is for one of the subscribers, a queue group.
+func (l *log) shared() bool { return l.selection.Group != "" }
+
+// unread returns how many messages of a shared log nobody has taken.
+func (l *log) unread() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int(l.next.Load() - l.taken)
 }
 
 func (l *log) len() int { return int(l.next.Load() - l.first) }
@@ -58,28 +80,61 @@ func (l *log) len() int { return int(l.next.Load() - l.first) }
 func (l *log) at(n uint64) *Message { return l.ring[n&uint64(len(l.ring)-1)] }
 
 // create publishes a new message, which gets its position in the order of those that are published
-// in this process.
-func (l *log) create(keep time.Duration, data []byte) (*Message, groups) {
+// in this process. It returns what is to be woken.
+func (l *log) create(keep time.Duration, data []byte) (*Message, woken) {
 	id := make([]byte, 0, 40)
 	id = append(append(id, l.hub.origin...), '-')
 	id = strconv.AppendUint(id, l.hub.seq.Add(1), 36)
-	m := &Message{ID: string(id), Time: time.Now(), Keep: keep, Data: append([]byte(nil), data...)}
+	m := &Message{ID: string(id), Topic: l.title, Time: time.Now(), Keep: keep,
+		Data: append([]byte(nil), data...)}
 	if e := l.hub.engine; e != nil {
 		e.Publish(l.name, m)
 	}
-	return m, l.publish(m)
+	others := l.selected()
+	for _, o := range others {
+		o.mu.Lock()
+		if o.subs > 0 { // else it is forgotten by now
+			o.publish(m)
+		}
+		o.mu.Unlock()
+	}
+	l.publish(m)
+	return m, woken{l.groups, others}
 }
 
-// publish appends a message. It returns the groups to wake, which the caller better does without
-// the lock.
-func (l *log) publish(m *Message) groups {
+// woken is what a publisher wakes up when it holds no lock.
+type woken struct {
+	groups groups
+	others []*log
+}
+
+func (w woken) wake() {
+	w.groups.wake()
+	for _, l := range w.others {
+		l.wake()
+	}
+}
+
+// wake tells those that wait.
+func (l *log) wake() {
+	l.mu.Lock()
+	gs, n := l.groups, int(l.next.Load()-l.taken)
+	l.mu.Unlock()
+	if l.shared() {
+		gs.wakeSome(n, l.hub.selections.shift.Add(1))
+	} else {
+		gs.wake()
+	}
+}
+
+// publish appends a message. The caller wakes the groups, which is better done without the lock.
+func (l *log) publish(m *Message) {
 	for _, s := range l.picky {
 		if !s.pending {
 			s.offer(m)
 		}
 	}
 	l.append(m)
-	return l.groups
 }
 
 func (l *log) append(m *Message) {
@@ -127,9 +182,13 @@ func (l *log) forgetOldest() {
 	l.release(m)
 }
 
-// hold counts one more holder of m in the topic: the ring, or a queue.
+// hold counts one more holder of m in the topic: the ring, or a queue. The message counts once for
+// its topic, and for each holder in a selection, which has another lock.
 func (l *log) hold(m *Message) {
-	if m.held++; m.held == 1 {
+	if l.isTopic() {
+		m.held++
+	}
+	if m.held == 1 || !l.isTopic() {
 		l.total += m.size()
 		l.hub.bytes.Add(int64(m.size()))
 	}
@@ -137,7 +196,10 @@ func (l *log) hold(m *Message) {
 
 // release undoes hold.
 func (l *log) release(m *Message) {
-	if m.held--; m.held == 0 {
+	if l.isTopic() {
+		m.held--
+	}
+	if m.held == 0 || !l.isTopic() {
 		l.total -= m.size()
 		l.hub.bytes.Add(-int64(m.size()))
 	}
@@ -167,7 +229,7 @@ func (l *log) tighten() {
 // join adds a subscription. If it is pending, locate is still to be called. The caller holds the
 // hub's lock as well.
 func (l *log) join(s *Subscription) {
-	if e := l.hub.engine; l.subs == 0 && e != nil {
+	if e := l.hub.engine; l.subs == 0 && e != nil && l.isTopic() {
 		l.feed = &Feed{log: l, loading: true, joined: l.next.Load()}
 		e.Follow(l.name, l.feed)
 	}
@@ -180,12 +242,7 @@ func (l *log) join(s *Subscription) {
 		s.pick = len(l.picky)
 		l.picky = append(l.picky, s)
 	}
-	i := slices.IndexFunc(l.groups, func(g *group) bool { return g.loop == s.loop })
-	if i < 0 {
-		i = len(l.groups)
-		l.groups = append(slices.Clip(l.groups), newGroup(s.loop))
-	}
-	s.group = l.groups[i]
+	l.groups, s.group = l.groups.with(l, s.loop)
 	s.group.join(s)
 }
 
@@ -234,66 +291,28 @@ func (l *log) leave(s *Subscription) {
 		s.own = nil
 	}
 	if s.group.leave(s); len(s.group.subs) == 0 {
-		g := s.group
-		l.groups = slices.DeleteFunc(slices.Clone(l.groups), func(o *group) bool { return o == g })
+		l.groups = l.groups.without(s.group)
 	}
 	if l.subs--; l.subs == 0 {
-		if e := l.hub.engine; e != nil {
-			l.feed = nil
-			e.Unfollow(l.name)
-		}
 		l.depth = l.hub.Limits.History
+		if !l.isTopic() {
+			l.depth = 0
+			l.hub.selections.remove(l)
+		}
+		if l.feed != nil {
+			l.feed = nil
+			l.unfollow(l.hub.engine)
+		}
 		l.shrink(l.depth)
 		l.tighten()
 	}
 }
 
-// group is the subscribers of a topic on one loop. A publisher rings for the loop, once in a burst,
-// and the loop goes through the group.
-type group struct {
-	loop *loop.Loop
-	ring func()      // look, made once
-	rung atomic.Bool // look is posted
-
-	subs []*Subscription // the loop's
-}
-
-func newGroup(l *loop.Loop) *group {
-	g := &group{loop: l}
-	g.ring = g.look
-	return g
-}
-
-// look notifies all threads that wait for one of the subscriptions.
-func (g *group) look() {
-	g.rung.Store(false) // before they look
-	for _, s := range g.subs {
-		if s.waiter != nil {
-			loop.NotifyLocal(s.waiter)
-		}
-	}
-}
-
-func (g *group) join(s *Subscription) {
-	s.index = len(g.subs)
-	g.subs = append(g.subs, s)
-}
-
-func (g *group) leave(s *Subscription) {
-	last := len(g.subs) - 1
-	g.subs[s.index] = g.subs[last]
-	g.subs[s.index].index = s.index
-	g.subs[last] = nil
-	g.subs = g.subs[:last]
-}
-
-type groups []*group
-
-// wake rings for the loops. A loop that has stopped has no threads to be told.
-func (gs groups) wake() {
-	for _, g := range gs {
-		if g.rung.CompareAndSwap(false, true) {
-			_ = g.loop.Post(g.ring)
-		}
+// unfollow tells the engine that nobody is subscribed any more.
+func (l *log) unfollow(e Engine) {
+	if l.isTopic() {
+		e.Unfollow(l.name)
+	} else {
+		e.(Selector).Unselect(l.selection)
 	}
 }

@@ -13,6 +13,9 @@ type Message struct {
 	// consists of letters, digits and a dash. It says nothing about the order.
 	ID string
 
+	// Topic is the name of the topic that it was published to.
+	Topic string
+
 	// Time is when it was published, by the clock of the publishing process.
 	Time time.Time
 

@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -35,8 +36,8 @@ type Options struct {
 	Queue  int
 	Policy Policy
 
-	// History is how many of the last messages come first, as far as the topic remembers them. 1
-	// asks for the last value.
+	// History is how many of the last messages come first, as far as the topic remembers them, which
+	// Limits bound. 1 asks for the last value. A number above MaxQueue is refused.
 	History int
 
 	// After is the ID of a message. Everything comes first that was published after that message,
@@ -50,6 +51,32 @@ type Options struct {
 	// received already, or before it although they were not. A subscriber that must not miss these
 	// asks for History, and skips those whose IDs it knows.
 	After string
+
+	// Group is the name of a queue group, if it is not empty: of all subscribers to the topic, or
+	// the pattern, with the same Group, each message is for one. It waits for the first member that
+	// calls Next or Receive, so what a member has not taken when it leaves is for the others. The
+	// members have one queue, as long as the longest that one of them has asked for, and if it is
+	// full it loses its oldest messages. There is no history. Options that ask for another policy, or
+	// for history, are refused.
+	//
+	// Without an Engine the first member to subscribe begins the queue, and the last that leaves
+	// ends it. With one, the members are those of all processes.
+	Group string
+}
+
+// check returns why a subscription is refused.
+func (o Options) check(from Selection) error {
+	history := o.History > 0 || o.After != ""
+	switch {
+	case o.History > MaxQueue:
+		return fmt.Errorf("a history of %d messages is longer than %d, which is the most", o.History,
+			MaxQueue)
+	case from.Group != "" && o.Policy != DropOldest:
+		return errors.New("the members of a queue group have the policy DropOldest")
+	case from != Selection{Name: from.Name} && history:
+		return errors.New("a pattern or a queue group has no history")
+	}
+	return nil
 }
 
 // Subscription is a position in a topic, and a loop.Source that is ready if there is a message or
@@ -63,6 +90,10 @@ type Subscription struct {
 	waiter *loop.Thread
 	err    error
 	index  int // in the group
+
+	before, behind *Subscription // in one of the group's lines
+	place          place
+
 	streak int // messages received in a row, without a wait
 	limit  int // how many messages it may be behind
 	policy Policy
@@ -84,7 +115,7 @@ type Subscription struct {
 }
 
 func newSubscription(t *loop.Thread, o Options) *Subscription {
-	s := &Subscription{loop: t.Loop(), policy: o.Policy, limit: DefaultQueue, after: o.After}
+	s := &Subscription{loop: t.Loop(), place: nowhere, policy: o.Policy, limit: DefaultQueue, after: o.After}
 	if o.Queue > 0 {
 		s.limit = min(o.Queue, MaxQueue)
 	}
@@ -94,12 +125,17 @@ func newSubscription(t *loop.Thread, o Options) *Subscription {
 	return s
 }
 
+// refused returns a subscription that has ended.
+func refused(t *loop.Thread, err error) *Subscription {
+	return &Subscription{loop: t.Loop(), place: nowhere, err: err}
+}
+
 // Next returns the next message without waiting, or nil if there is none at present or never will
 // be one: see Err.
 func (s *Subscription) Next() *Message {
 	s.loop.Check()
 	l := s.log
-	if l == nil || !s.pending && s.policy != DropNewest && s.at == l.next.Load() {
+	if l == nil || s.plain() && s.at == l.next.Load() {
 		return nil
 	}
 	l.mu.Lock()
@@ -110,6 +146,10 @@ func (s *Subscription) Next() *Message {
 	if s.policy == DropNewest {
 		defer l.mu.Unlock()
 		return s.take()
+	}
+	if l.shared() {
+		defer l.mu.Unlock()
+		return s.claim()
 	}
 	missed := s.missed()
 	if missed > 0 && s.policy == Disconnect {
@@ -128,6 +168,27 @@ func (s *Subscription) Next() *Message {
 	return m
 }
 
+// plain reports whether its position alone tells whether there is a message.
+func (s *Subscription) plain() bool {
+	return !s.pending && s.policy != DropNewest && !s.log.shared()
+}
+
+// claim takes the next message of a queue group. The caller holds the log's lock.
+func (s *Subscription) claim() *Message {
+	l := s.log
+	next := l.next.Load()
+	if oldest := max(l.first, next-min(next, uint64(l.depth))); l.taken < oldest {
+		s.dropped += int(oldest - l.taken)
+		l.taken = oldest
+	}
+	if l.taken == next {
+		return nil
+	}
+	m := l.at(l.taken)
+	l.taken++
+	return m
+}
+
 // History reports whether the message that Next or Receive has returned last was published before
 // the subscription began, so that Options.History or Options.After have asked for it. It does not
 // depend on clocks.
@@ -141,8 +202,11 @@ func (s *Subscription) ready() bool {
 		}
 		s.log.locate(s)
 	}
-	if s.policy == DropNewest {
+	switch {
+	case s.policy == DropNewest:
 		return len(s.own) > 0
+	case s.log.shared():
+		return s.log.taken != s.log.next.Load()
 	}
 	return s.at != s.log.next.Load()
 }
@@ -218,21 +282,22 @@ func (s *Subscription) Receive(d time.Duration) (*Message, error) {
 	}
 }
 
-// Dropped returns how many messages the subscriber has missed so far, by its policy.
+// Dropped returns how many messages the subscriber has missed so far, by its policy; in a queue
+// group, how many were lost before those that it has received.
 func (s *Subscription) Dropped() int {
 	if s.log == nil {
 		return s.dropped
 	}
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
-	if s.policy == DropOldest {
+	if s.policy == DropOldest && !s.log.shared() {
 		return s.dropped + s.missed()
 	}
 	return s.dropped
 }
 
-// Err returns why there will be no more messages: ErrLagged, which Next has found, or net.ErrClosed
-// after Unsubscribe. It returns nil while there may be more.
+// Err returns why there will be no more messages: ErrLagged, which Next has found, net.ErrClosed
+// after Unsubscribe, or why the subscription was refused. It returns nil while there may be more.
 func (s *Subscription) Err() error { return s.err }
 
 // Unsubscribe closes the subscription. Messages that were not received are lost. A second call does
@@ -248,8 +313,11 @@ func (s *Subscription) end(err error) {
 	l, h := s.log, s.log.hub
 	h.mu.Lock()
 	l.mu.Lock()
-	if s.policy == DropOldest {
+	if s.policy == DropOldest && !l.shared() {
 		s.dropped += s.missed()
+	}
+	if s.place < nowhere {
+		s.group.remove(s)
 	}
 	l.leave(s)
 	h.settle(l, 0)
@@ -258,6 +326,9 @@ func (s *Subscription) end(err error) {
 	s.slot.sub = nil
 	h.free[s.slot.thread] = append(h.free[s.slot.thread], s.slot)
 	h.mu.Unlock()
+	if l.shared() {
+		l.wake() // it may have been told of messages, which others get now
+	}
 	s.log, s.group, s.slot, s.own, s.err = nil, nil, nil, nil, err // s may live on
 	if s.waiter != nil {
 		loop.NotifyLocal(s.waiter)
@@ -270,6 +341,9 @@ func (s *Subscription) Watch(t *loop.Thread) error {
 		return loop.ErrAwaited
 	}
 	s.waiter = t
+	if s.log != nil {
+		s.group.add(s)
+	}
 	return nil
 }
 
@@ -278,7 +352,10 @@ func (s *Subscription) Ready() bool {
 	if s.log == nil {
 		return true
 	}
-	if !s.pending && s.policy != DropNewest {
+	if s.place == told {
+		s.group.add(s) // before it looks, for if there is nothing it goes on waiting
+	}
+	if s.plain() {
 		return s.at != s.log.next.Load()
 	}
 	s.log.mu.Lock()
@@ -287,4 +364,13 @@ func (s *Subscription) Ready() bool {
 }
 
 // Unwatch implements loop.Source.
-func (s *Subscription) Unwatch(*loop.Thread) { s.waiter = nil }
+func (s *Subscription) Unwatch(*loop.Thread) {
+	s.waiter = nil
+	switch {
+	case s.place < nowhere:
+		s.group.remove(s)
+	case s.place == told && s.log != nil && s.log.shared():
+		s.log.wake() // it does not look: another member may
+	}
+	s.place = nowhere
+}

@@ -40,9 +40,9 @@ func (tp *Topic) PublishFor(keep time.Duration, data []byte) *Message {
 	if l != nil {
 		l.mu.Lock()
 		if l.subs > 0 {
-			m, groups := l.create(keep, data)
+			m, w := l.create(keep, data)
 			l.mu.Unlock()
-			groups.wake()
+			w.wake()
 			h.relieve()
 			return m
 		}
@@ -54,13 +54,13 @@ func (tp *Topic) PublishFor(keep time.Duration, data []byte) *Message {
 	l = h.open(tp.name)
 	l.mu.Lock()
 	before := l.bytes
-	m, groups := l.create(keep, data)
+	m, w := l.create(keep, data)
 	h.settle(l, before)
 	l.mu.Unlock()
 	h.trim()
 	h.mu.Unlock()
 	tp.log.Store(l)
-	groups.wake()
+	w.wake()
 	h.relieve()
 	return m
 }
@@ -71,11 +71,59 @@ func (tp *Topic) PublishFor(keep time.Duration, data []byte) *Message {
 //
 // Between the history and what is published from now on, no message is missing and none comes
 // twice.
+//
+// A subscription that is refused, because of its Options or by the Engine, is closed from the
+// beginning: its Err says why, and Receive returns that.
 func (tp *Topic) Subscribe(t *loop.Thread, o Options) *Subscription {
-	h := tp.hub
+	return tp.hub.subscribe(t, Selection{Name: tp.name, Group: o.Group}, o)
+}
+
+// Pattern stands for all topics of a hub whose names match it.
+type Pattern struct {
+	hub  *Hub
+	text string
+}
+
+// Pattern returns a pattern: words, separated by dots, of which * stands for any one word, and >,
+// as the last, for one or more. "room.*" matches "room.1", and "room.>" also "room.1.typing", but
+// neither matches "room". The topics of the server match none.
+//
+// A publisher pays for the patterns that match its topic, and for no others. It learns them once
+// for each topic, and again when a pattern gets its first subscriber or loses its last.
+func (h *Hub) Pattern(text string) *Pattern {
+	h.init()
+	return &Pattern{h, text}
+}
+
+// Subscribe subscribes t to what is published to all matching topics from now on; Message.Topic
+// tells to which. For the rest see Topic.Subscribe. The messages of one topic arrive in their order.
+// There is no history: Options that ask for some are refused, as is a pattern with an empty word or
+// with a > that is not the last one.
+//
+// The subscription has one queue for all of the topics.
+func (p *Pattern) Subscribe(t *loop.Thread, o Options) *Subscription {
+	if err := checkPattern(p.text); err != nil {
+		return refused(t, err)
+	}
+	return p.hub.subscribe(t, Selection{Name: internal(p.text), Pattern: true, Group: o.Group}, o)
+}
+
+func (h *Hub) subscribe(t *loop.Thread, from Selection, o Options) *Subscription {
+	if err := o.check(from); err != nil {
+		return refused(t, err)
+	}
 	s := newSubscription(t, o)
 	h.mu.Lock()
-	l := h.open(tp.name)
+	var l *log
+	if from.Pattern || from.Group != "" {
+		var err error
+		if l, err = h.openSelection(from, s.limit); err != nil {
+			h.mu.Unlock()
+			return refused(t, err)
+		}
+	} else {
+		l = h.open(from.Name)
+	}
 	l.mu.Lock()
 	before := l.bytes
 	l.join(s)

@@ -1,0 +1,181 @@
+package pubsub
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// group is the subscriptions of a log on one loop. A publisher rings for the loop, once in a burst,
+// and the loop tells the threads that wait for one of the subscriptions.
+type group struct {
+	log  *log
+	loop *loop.Loop
+	ring func()       // look, made once
+	rung atomic.Bool  // look is posted
+	idle atomic.Int32 // how many wait and were not told
+
+	subs []*Subscription // all, for Offer; under the log's lock
+
+	// The loop's. Those that wait are in one line, and those that are to be told in the other. What is
+	// published while some are still to be told is for those that wait by then, in the next round:
+	// again is set.
+	lines [2]line
+	wait  place // line of those that wait
+	again bool
+	share int // of a shared log: how many of those that wait are to be told
+}
+
+// place is where a subscription is: in one of its group's lines, or in none.
+type place uint8
+
+const (
+	nowhere place = 2 // nobody waits for it
+	told    place = 3 // its thread was notified, and has not looked yet
+)
+
+func newGroup(l *log, on *loop.Loop) *group {
+	g := &group{log: l, loop: on}
+	g.ring = g.look
+	return g
+}
+
+func (g *group) join(s *Subscription) {
+	s.index = len(g.subs)
+	g.subs = append(g.subs, s)
+}
+
+func (g *group) leave(s *Subscription) {
+	last := len(g.subs) - 1
+	g.subs[s.index] = g.subs[last]
+	g.subs[s.index].index = s.index
+	g.subs[last] = nil
+	g.subs = g.subs[:last]
+}
+
+// look tells those that wait.
+func (g *group) look() {
+	g.rung.Store(false) // before they look
+	if !g.log.shared() {
+		if due := 1 - g.wait; g.lines[due].first == nil {
+			g.wait = due
+		} else {
+			g.again = true
+		}
+	} else {
+		g.share = g.log.unread()
+	}
+	for t := g.next(); t != nil; t = g.next() {
+		loop.NotifyLocal(t)
+	}
+}
+
+// next returns the next thread that is to be told, or nil.
+func (g *group) next() *loop.Thread {
+	at := 1 - g.wait
+	switch {
+	case g.log.shared():
+		if at = g.wait; g.share == 0 {
+			return nil
+		}
+		g.share--
+	case g.lines[at].first == nil && g.again:
+		g.again = false
+		at, g.wait = g.wait, at
+	}
+	s := g.lines[at].first
+	if s == nil {
+		g.share = 0
+		return nil
+	}
+	g.remove(s)
+	s.place = told
+	return s.waiter
+}
+
+// add puts a subscription, for which a thread begins to wait, at the end of the line.
+func (g *group) add(s *Subscription) {
+	s.place = g.wait
+	g.lines[s.place].push(s)
+	g.idle.Add(1)
+}
+
+// remove undoes add.
+func (g *group) remove(s *Subscription) {
+	g.lines[s.place].remove(s)
+	s.place = nowhere
+	g.idle.Add(-1)
+}
+
+// line is a list of subscriptions.
+type line struct{ first, last *Subscription }
+
+func (l *line) push(s *Subscription) {
+	if s.before = l.last; s.before == nil {
+		l.first = s
+	} else {
+		s.before.behind = s
+	}
+	l.last = s
+}
+
+func (l *line) remove(s *Subscription) {
+	if s.before == nil {
+		l.first = s.behind
+	} else {
+		s.before.behind = s.behind
+	}
+	if s.behind == nil {
+		l.last = s.before
+	} else {
+		s.behind.before = s.before
+	}
+	s.before, s.behind = nil, nil
+}
+
+// groups are those of a log. They are never changed, but replaced.
+type groups []*group
+
+// with returns the groups with one for a loop, and that.
+func (gs groups) with(l *log, on *loop.Loop) (groups, *group) {
+	for _, g := range gs {
+		if g.loop == on {
+			return gs, g
+		}
+	}
+	g := newGroup(l, on)
+	return append(slices.Clip(gs), g), g
+}
+
+func (gs groups) without(g *group) groups {
+	return slices.DeleteFunc(slices.Clone(gs), func(o *group) bool { return o == g })
+}
+
+// wake rings for the loops. A loop that has stopped has no threads to be told.
+func (gs groups) wake() {
+	for _, g := range gs {
+		g.call()
+	}
+}
+
+func (g *group) call() {
+	if g.rung.CompareAndSwap(false, true) {
+		_ = g.loop.Post(g.ring)
+	}
+}
+
+// wakeSome rings for loops on which n subscriptions wait together, or for all if there are not so
+// many. from chooses the first.
+func (gs groups) wakeSome(n int, from uint64) {
+	for i := range gs {
+		if n <= 0 {
+			return
+		}
+		g := gs[(from+uint64(i))%uint64(len(gs))]
+		if idle := int(g.idle.Load()); idle > 0 {
+			g.call()
+			n -= idle
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package pubsub
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Selection says which messages a log gets that is not a topic's: those of all topics that match a
+// pattern, or those of a topic or a pattern for a queue group.
+type Selection struct {
+	Name    string // of a topic, or a pattern
+	Pattern bool
+	Group   string // if it is not empty, each message is for one of the group's members
+}
+
+// checkPattern returns what is wrong with a pattern.
+func checkPattern(pattern string) error {
+	words := strings.Split(pattern, ".")
+	for i, w := range words {
+		switch {
+		case w == "":
+			return fmt.Errorf("pattern %q has an empty word", pattern)
+		case w == ">" && i < len(words)-1:
+			return fmt.Errorf("pattern %q has a > that is not its last word", pattern)
+		}
+	}
+	return nil
+}
+
+// selections are the logs that are not topics'. Whoever holds the lock takes no other.
+type selections struct {
+	version atomic.Uint64 // grows with each change
+	shift   atomic.Uint64 // which loop is asked first for a member of a queue group
+
+	mu    sync.RWMutex
+	logs  map[Selection]*log
+	exact map[string][]*log // queue groups, by topic
+	root  node              // of the patterns
+}
+
+// node is a word of patterns: what follows it is below. So what a publisher looks at depends on the
+// words of the topic, and on no pattern that begins with other words.
+type node struct {
+	below map[string]*node // by word; * is one of them
+	here  []*log           // of patterns that end here
+	rest  []*log           // of patterns that end with a > behind this
+}
+
+const (
+	anyWord  = "*"
+	allWords = ">"
+)
+
+// match returns the logs that get the messages of a topic, by patterns if those are for it.
+func (ss *selections) match(topic string, patterns bool) (all []*log) {
+	ss.mu.RLock()
+	defer ss.mu.RUnlock()
+	if all = append(all, ss.exact[topic]...); patterns {
+		all = ss.root.match(all, topic, true)
+	}
+	return all
+}
+
+// match appends those for the words that are left, if more are left.
+func (n *node) match(all []*log, words string, more bool) []*log {
+	if !more {
+		return append(all, n.here...)
+	}
+	all = append(all, n.rest...)
+	word, words, more := strings.Cut(words, ".")
+	if b := n.below[word]; b != nil && word != anyWord {
+		all = b.match(all, words, more)
+	}
+	if b := n.below[anyWord]; b != nil {
+		all = b.match(all, words, more)
+	}
+	return all
+}
+
+// add lets l have what it selects from now on.
+func (ss *selections) add(l *log) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.logs == nil {
+		ss.logs, ss.exact = make(map[Selection]*log), make(map[string][]*log)
+	}
+	s := l.selection
+	ss.logs[s] = l
+	switch {
+	case l.fed:
+		return
+	case s.Pattern:
+		ss.root.add(s.Name, l)
+	default:
+		ss.exact[s.Name] = append(ss.exact[s.Name], l)
+	}
+	ss.version.Add(1)
+}
+
+func (ss *selections) find(s Selection) *log {
+	ss.mu.RLock()
+	defer ss.mu.RUnlock()
+	return ss.logs[s]
+}
+
+// all returns the logs.
+func (ss *selections) all() []*log {
+	ss.mu.RLock()
+	defer ss.mu.RUnlock()
+	return slices.Collect(maps.Values(ss.logs))
+}
+
+func (n *node) add(words string, l *log) {
+	word, words, more := strings.Cut(words, ".")
+	if word == allWords {
+		n.rest = append(n.rest, l)
+		return
+	}
+	b := n.below[word]
+	if b == nil {
+		if n.below == nil {
+			n.below = make(map[string]*node)
+		}
+		b = new(node)
+		n.below[word] = b
+	}
+	if !more {
+		b.here = append(b.here, l)
+		return
+	}
+	b.add(words, l)
+}
+
+// remove undoes add.
+func (ss *selections) remove(l *log) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s := l.selection
+	delete(ss.logs, s)
+	switch {
+	case l.fed:
+		return
+	case s.Pattern:
+		ss.root.remove(s.Name, l)
+	default:
+		if rest := without(ss.exact[s.Name], l); len(rest) > 0 {
+			ss.exact[s.Name] = rest
+		} else {
+			delete(ss.exact, s.Name)
+		}
+	}
+	ss.version.Add(1)
+}
+
+func (n *node) remove(words string, l *log) {
+	word, words, more := strings.Cut(words, ".")
+	if word == allWords {
+		n.rest = without(n.rest, l)
+		return
+	}
+	b := n.below[word]
+	if more {
+		b.remove(words, l)
+	} else {
+		b.here = without(b.here, l)
+	}
+	if len(b.below)+len(b.here)+len(b.rest) == 0 {
+		delete(n.below, word)
+	}
+}
+
+func without(all []*log, l *log) []*log {
+	return slices.DeleteFunc(all, func(o *log) bool { return o == l })
+}
+
+// selected returns the logs that get what is published to l, too. The caller holds the lock of l.
+func (l *log) selected() []*log {
+	ss := &l.hub.selections
+	if v := ss.version.Load(); v != l.known {
+		l.known, l.others = v, nil
+		l.others = ss.match(l.name, !l.ofServer)
+	}
+	return l.others
+}
+
+// openSelection returns the log of a selection, and makes one, for messages that are to wait in a
+// queue, if there is none. The caller holds h.mu.
+func (h *Hub) openSelection(s Selection, queue int) (*log, error) {
+	if l := h.selections.find(s); l != nil {
+		return l, nil
+	}
+	l := newLog(h, s.Name)
+	l.selection, l.depth = s, queue // the engine may be quick
+	if h.engine != nil {
+		e, ok := h.engine.(Selector)
+		if !ok {
+			return nil, errNoSelector
+		}
+		l.feed, l.fed = &Feed{log: l}, s.Group != ""
+		if err := e.Select(s, l.feed); err != nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.feed = nil
+			l.shrink(0)
+			return nil, err
+		}
+	}
+	h.selections.add(l)
+	return l, nil
+}
+
+var errNoSelector = fmt.Errorf("the broker carries neither patterns nor queue groups: %w",
+	errors.ErrUnsupported)
