@@ -17,6 +17,7 @@
 // # Files
 //
 //	stream.go    Stream: reading, writing, closing
+//	try.go       writes that do not wait
 //	budget.go    how much one connection may do before others get their turn
 //	leave.go     what takes the socket out of a Stream, for good or for a rest
 //	limit.go     how long the peer may keep a stream waiting: deadlines, Pace

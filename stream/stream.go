@@ -334,24 +334,6 @@ func (s *Stream) sendFile(fd int, off *int64, n, at, end int64) (sent int64, err
 	return sent, err
 }
 
-// TryWrite writes as much of p as there is room for. If there is no room, it returns ErrWouldBlock.
-func (s *Stream) TryWrite(p []byte) (int, error) {
-	if err := s.beginWrite(); err != nil {
-		return 0, s.fail("write", err)
-	}
-	if s.duplex != nil && s.duplex.Held() > 0 {
-		return 0, ErrWouldBlock
-	}
-	n, errno := s.d.Send(p[:min(len(p), TurnBudget)], false)
-	if errno == unix.EAGAIN {
-		return 0, ErrWouldBlock
-	}
-	if err := s.wrote(n, errno); err != nil {
-		return n, s.fail("write", err)
-	}
-	return n, nil
-}
-
 // wrote handles the result of a write. If there was no room, it waits for some.
 func (s *Stream) wrote(n int, errno syscall.Errno) error {
 	switch errno {

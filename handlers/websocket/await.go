@@ -4,25 +4,27 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/loop"
 )
 
 // Watch implements loop.Source.
-func (c *Conn) Watch(t *loop.Thread) error { return c.input.Watch(t) }
+func (c *Conn) Watch(t *loop.Thread) error {
+	c.unshow()
+	return c.input.Watch(t)
+}
 
 // Unwatch implements loop.Source.
 func (c *Conn) Unwatch(t *loop.Thread) { c.input.Unwatch(t) }
 
 // Ready implements loop.Source: a message has begun, or AwaitAny has something else to see to.
 func (c *Conn) Ready() bool {
-	for c.err == nil && c.pass == 0 && c.readErr == nil &&
+	for c.err == nil && !c.begun && c.readErr == nil &&
 		(c.want.continuation || !c.thread.Loop().Stopping()) {
-		if _, n, err := c.frame(); n > 0 || err != nil {
+		if _, n, err := c.next(); n > 0 || err != nil {
 			return true
 		}
 		if !c.fill() && c.readErr == nil {
-			return c.w > 0 && c.until.IsZero() // a beginning: from now on there is a limit
+			return c.r < c.w && c.until == 0 // a beginning: from now on there is a limit
 		}
 	}
 	return true
@@ -68,7 +70,7 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 		switch {
 		case err == nil && i == len(sources) && begun:
 			return -1, c.fail(GoingAway, "")
-		case err == nil && all[i] == loop.Source(c) && (c.pass == 0 || own < 0):
+		case err == nil && all[i] == loop.Source(c) && (!c.begun || own < 0):
 			// c was ready for something else than a message that the caller waits for.
 		case err == loop.ErrDeadlineExceeded && (d < 0 || c.thread.Loop().Time().Before(until)):
 			// The limit was keepAlive's.
@@ -82,7 +84,7 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 // answered one. It returns how long the thread may wait until something comes or keepAlive is to be
 // called again.
 func (c *Conn) keepAlive() (time.Duration, error) {
-	if c.w > 0 || c.want.continuation { // there is a beginning
+	if c.r < c.w || c.want.continuation { // there is a beginning
 		left := c.messageLeft()
 		if left <= 0 {
 			return 0, c.violated(errTooSlow)
@@ -90,15 +92,15 @@ func (c *Conn) keepAlive() (time.Duration, error) {
 		return left, nil
 	}
 	interval, idle, pings := c.set.keepAlive()
-	now := c.thread.Loop().Time()
-	switch silent := now.Sub(c.heard); {
+	now := c.now()
+	switch silent := now - c.heard; {
 	case !c.asked && silent >= interval, silent >= idle && c.reads(idle-interval):
 		c.asked, c.taken = true, c.link.Progress()
-		c.heard = now.Add(-interval) // if this is late, it is not the peer's fault
+		c.heard = now - interval // if this is late, it is not the peer's fault
 		if !pings {
 			break
 		}
-		if c.control(websocket.PingMessage, nil); c.err != nil {
+		if c.control(opPing, nil); c.err != nil {
 			return 0, c.err
 		}
 	case silent >= idle:
@@ -108,7 +110,7 @@ func (c *Conn) keepAlive() (time.Duration, error) {
 	if !c.asked {
 		idle = interval
 	}
-	return idle - now.Sub(c.heard), nil
+	return idle - (now - c.heard), nil
 }
 
 // reads reports whether the peer has read, in the last d, at least at the pace that a write asks

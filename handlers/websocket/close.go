@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
 )
@@ -30,21 +29,28 @@ var closeWait = 5 * time.Second
 func (c *Conn) act(opcode byte, payload []byte) {
 	switch opcode {
 	case opPing:
-		c.control(websocket.PongMessage, payload)
+		c.control(opPong, payload)
 	case opClose:
 		code, text, err := parseClose(payload)
 		if err != nil {
 			_ = c.violated(err)
 			return
 		}
-		if c.control(websocket.CloseMessage, websocket.FormatCloseMessage(code, "")); c.err == nil {
+		if c.control(opClose, closePayload(code, "")); c.err == nil {
 			c.err, c.answered = &CloseError{Code: code, Text: text}, true
 		}
 	}
 }
 
-// parseClose parses the payload of a close frame (RFC 6455 sections 5.5.1 and 7.4). Gorilla takes a
-// payload of one byte for an empty one, and does not know 1014.
+// closePayload makes the payload of a close frame.
+func closePayload(code int, reason string) []byte {
+	if code == NoStatus {
+		return nil
+	}
+	return append(binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(reason)), uint16(code)), reason...)
+}
+
+// parseClose parses the payload of a close frame (RFC 6455 sections 5.5.1 and 7.4).
 func parseClose(p []byte) (code int, text string, err *CloseError) {
 	if len(p) == 0 {
 		return NoStatus, "", nil
@@ -73,17 +79,12 @@ func validCode(code int) bool {
 }
 
 // control sends a control frame.
-func (c *Conn) control(opcode int, payload []byte) {
-	by := time.Now().Add(c.set.writeTimeout())
-	if err := c.ws.WriteControl(opcode, payload, by); err != nil {
-		_ = c.broken(err)
-	}
-}
+func (c *Conn) control(opcode byte, payload []byte) { _ = c.sendFrame(finBit|opcode, payload) }
 
 // fail begins the close of the connection, if it has not ended before.
 func (c *Conn) fail(code int, reason string) error {
 	if c.err == nil {
-		c.control(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason))
+		c.control(opClose, closePayload(code, reason))
 	}
 	if c.err == nil {
 		c.err = &CloseError{Code: code, Text: reason}
@@ -123,9 +124,8 @@ func (c *Conn) end() {
 		code = InternalError
 	}
 	defer func() { // also when Close is killed
-		var e *CloseError
-		if errors.As(c.err, &e) {
-			conn.SetCloseCode(c.thread, e.Code)
+		if c.err != nil {
+			conn.SetCloseCode(c.thread, c.err.Code)
 		}
 	}()
 	_ = c.Close(code, "")
@@ -170,8 +170,8 @@ func (c *Conn) finish() error {
 // drop drops what is in the buffer, and reports whether a close frame was in it.
 func (c *Conn) drop() bool {
 	for c.r < c.w {
-		if c.pass == 0 && !c.lost {
-			h, n, err := c.frame()
+		if !c.begun && !c.lost {
+			h, n, err := c.next()
 			switch {
 			case err != nil:
 				c.lost = true
@@ -183,14 +183,15 @@ func (c *Conn) drop() bool {
 				c.want.continuation = !h.fin
 			}
 			c.use(n)
-			c.pass = h.length
+			c.frame, c.at, c.begun = h, 0, true
 		}
-		n := c.w - c.r
+		n := int64(c.w - c.r)
 		if !c.lost {
-			n = int(min(c.pass, int64(n)))
-			c.pass -= int64(n)
+			n = min(c.frame.length-c.at, n)
+			c.at += n
+			c.begun = c.at < c.frame.length
 		}
-		c.use(n)
+		c.use(int(n))
 	}
 	return false
 }

@@ -3,13 +3,11 @@ package websocket
 import (
 	"bufio"
 	"crypto/tls"
+	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"time"
-	"unicode/utf8"
 
-	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
@@ -17,71 +15,89 @@ import (
 
 // Kinds of messages.
 const (
-	Text   = websocket.TextMessage
-	Binary = websocket.BinaryMessage
+	Text   = opText
+	Binary = opBinary
 )
 
 // Close codes (RFC 6455 section 7.4.1). Programs have 4000 to 4999 for their own.
 const (
-	NormalClosure   = websocket.CloseNormalClosure
-	GoingAway       = websocket.CloseGoingAway
-	ProtocolError   = websocket.CloseProtocolError
-	UnsupportedData = websocket.CloseUnsupportedData
-	// never on the wire: the peer's close had no code
-	NoStatus        = websocket.CloseNoStatusReceived
-	Abnormal        = websocket.CloseAbnormalClosure // never on the wire: the connection broke
-	InvalidData     = websocket.CloseInvalidFramePayloadData
-	PolicyViolation = websocket.ClosePolicyViolation
-	TooBig          = websocket.CloseMessageTooBig
-	InternalError   = websocket.CloseInternalServerErr
-	ServiceRestart  = websocket.CloseServiceRestart
-	TryAgainLater   = websocket.CloseTryAgainLater
+	NormalClosure   = 1000
+	GoingAway       = 1001
+	ProtocolError   = 1002
+	UnsupportedData = 1003
+	NoStatus        = 1005 // never on the wire: the peer's close had no code
+	Abnormal        = 1006 // never on the wire: the connection broke
+	InvalidData     = 1007
+	PolicyViolation = 1008
+	TooBig          = 1009
+	InternalError   = 1011
+	ServiceRestart  = 1012
+	TryAgainLater   = 1013
 )
 
 // CloseError tells how a connection has ended: with the code and the reason of the side that closed
 // it, or with Abnormal.
-type CloseError = websocket.CloseError
+type CloseError struct {
+	Code int
+	Text string
+}
+
+func (e *CloseError) Error() string {
+	if e.Text == "" {
+		return fmt.Sprintf("websocket: closed with %d", e.Code)
+	}
+	return fmt.Sprintf("websocket: closed with %d: %s", e.Code, e.Text)
+}
 
 // Conn is the server's end of a WebSocket. It belongs to the thread of its request. That thread
 // reads and writes, and waits for messages and other sources in AwaitAny. The connection ends with
 // the thread: if the handler has not closed it, it is closed when the handler returns.
 type Conn struct {
-	ws     *websocket.Conn
 	net    net.Conn // link, or TLS over it
 	link   conn.Link
 	thread *loop.Thread
 	set    *Upgrader
 	input  loop.Source
+	extra  *extra // nil: none of it is set
 
 	// Input. buf is held only while it has bytes in it: buf[r:w] has come and is not used yet.
-	buf   *[bufferSize]byte
-	r, w  int
-	early *bufio.Reader // what has come with the request
-	// bytes of this data frame, header included, that were not yet passed to gorilla
-	pass     int64
-	total    int64   // bytes of the message's frames so far
-	empty    int     // of these frames, those without any
-	message  *[]byte // given out by ReadMessage
-	readErr  error   // nothing more will come
-	want     expected
-	raw      bool // gorilla is not to see that the message is compressed
-	deflated bool // the message is
-	atHeader bool // pass begins with a header
+	buf     *[bufferSize]byte
+	r, w    int32
+	shown   int32         // of these bytes, so many were given out by ReadMessage
+	empty   int32         // of this message's frames so far, those without any bytes
+	early   *bufio.Reader // what has come with the request
+	readErr error         // nothing more will come
 
-	// Times.
-	until           time.Time // the end of the message that has begun, once it was waited for
-	heard           time.Time // when something came last
-	readBy, writeBy time.Time // deadlines set through gorilla
-	asked           bool      // for a sign of life, since then
-	taken           int64     // its progress then
+	// The message that has begun.
+	frame   header  // of data: of that frame what is left to read
+	at      int64   // bytes of the frame's payload that were read
+	total   int64   // bytes of the message's frames so far
+	message *[]byte // given out by ReadMessage
+	kind    byte    // Text or Binary
+	begun   bool    // a frame of data has, and not all of it was read
+	want    expected
+	packed  bool // the message is compressed
+	reading bool // it was given to the program and not read to its end
 
-	// The end.
-	err      error // what the connection has ended with
-	answered bool  // no close frame is to come from the peer, or it has come
-	lost     bool  // the beginning of the next frame is unknown
-	cut      bool  // a write has begun and not ended
-	lent     bool  // Gorilla was called
-	window   bool  // the answer to the handshake has to tell that the window is not limited further
+	// What else is known.
+	asked    bool // for a sign of life, since heard
+	answered bool // no close frame is to come from the peer, or it has come
+	lost     bool // the beginning of the next frame is unknown
+	cut      bool // a write has begun and not ended
+
+	// Times are points of the loop's clock, see Loop.Clock; 0: none.
+	until time.Duration // the end of the message that has begun, once it was waited for
+	heard time.Duration // when something came last
+	taken int64         // the peer's progress, when it was asked
+
+	err *CloseError // what the connection has ended with
+}
+
+// extra is what few connections have.
+type extra struct {
+	protocol        string        // the subprotocol
+	readBy, writeBy time.Duration // the program's deadlines, points of the loop's clock; 0: none
+	readLimit       int64         // the program's; 0: the Upgrader's
 }
 
 const bufferSize = 4 << 10
@@ -89,137 +105,86 @@ const bufferSize = 4 << 10
 var (
 	buffers  = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 	messages = sync.Pool{New: func() any { b := make([]byte, 0, bufferSize); return &b }}
-	toWrite  sync.Pool // gorilla's
 )
 
 // keptMessage is the size of the largest buffer that is kept for other messages: the default
 // ReadLimit fits.
 const keptMessage = 80 << 10
 
-// Gorilla returns the connection of package gorilla/websocket, for code that takes one. Limits,
-// control frames and the end work the same through its methods; only text is not checked for UTF-8.
-// Handlers of control frames that are set there are not called.
-func (c *Conn) Gorilla() *websocket.Conn {
-	c.lent = true
-	return c.ws
+// more returns what few connections have, to change it.
+func (c *Conn) more() *extra {
+	if c.extra == nil {
+		c.extra = new(extra)
+	}
+	return c.extra
 }
 
 // Subprotocol returns the protocol that both sides agreed on, "" if there is none.
-func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
-
-// ReadMessage waits for a message and returns it. p is valid until the next ReadMessage or
-// AwaitAny. The error is the *CloseError with which the connection has ended.
-func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
-	c.release()
-	for {
-		begun, err := c.advance()
-		if err != nil {
-			return 0, nil, err
-		}
-		if begun {
-			break
-		}
-		if _, err := c.AwaitAny(-1, c); err != nil {
-			return 0, nil, err
-		}
+func (c *Conn) Subprotocol() string {
+	if c.extra == nil {
+		return ""
 	}
-	c.raw = true
-	kind, p, err = c.gather()
-	c.raw = false
-	if err == nil && c.deflated {
-		p, err = c.inflate(p)
-	}
-	if err == nil && c.deflated && kind == Text && !utf8.Valid(p) {
-		err = c.violated(errUTF8)
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	return kind, p, nil
+	return c.extra.protocol
 }
 
-// gather reads the message that has begun. It fails the connection as soon as a text cannot become
-// UTF-8.
-func (c *Conn) gather() (kind int, p []byte, err error) {
-	kind, r, err := c.ws.NextReader()
-	if err != nil {
-		return 0, nil, c.broken(err)
+// LocalAddr returns this end's address.
+func (c *Conn) LocalAddr() net.Addr { return c.net.LocalAddr() }
+
+// RemoteAddr returns the client's address, as Request.RemoteAddr has it.
+func (c *Conn) RemoteAddr() net.Addr { return c.net.RemoteAddr() }
+
+// SetReadLimit sets how long a message may be from now on, in bytes on the wire and again after
+// inflation, instead of the Upgrader's ReadLimit; 0: that one again; negative: no limit.
+func (c *Conn) SetReadLimit(n int64) { c.more().readLimit = n }
+
+func (c *Conn) readLimit() int64 {
+	if c.extra != nil && c.extra.readLimit != 0 {
+		return limit(c.extra.readLimit, 0)
 	}
-	c.message = messages.Get().(*[]byte)
-	p = (*c.message)[:0]
-	for checked := 0; ; {
-		if len(p) == cap(p) {
-			// Double it, up to the limit and one byte, which lets the read see the end.
-			rest := max(c.set.readLimit()-int64(len(p)), 0)
-			p = slices.Grow(p, int(min(int64(len(p)), rest+1)))
-		}
-		n, err := r.Read(p[len(p):cap(p)])
-		p = p[:len(p)+n]
-		*c.message = p
-		complete := c.err == nil && c.pass == 0 && !c.want.continuation
-		if err != nil && !complete {
-			return 0, nil, c.broken(err)
-		}
-		if kind == Text && (n > 0 || err != nil) {
-			var wrong *CloseError
-			if checked, wrong = c.inspect(p, checked, complete); wrong != nil {
-				return 0, nil, c.violated(wrong)
-			}
-		}
-		if err != nil {
-			return kind, p, nil
-		}
-	}
+	return c.set.readLimit()
 }
 
-// inspect checks whether p, the part of a text that has come, can become UTF-8, and returns how
-// much of it needs no second look. complete says that p is the whole message.
-//
-// Compressed text must be inflated for that, and an inflater's state takes 40 kB, too much to hold
-// for a slow peer. So inspect inflates from the beginning, and only when the input has doubled
-// since the last time and no more is there: all of these together cost as much as a few messages.
-func (c *Conn) inspect(p []byte, checked int, complete bool) (int, *CloseError) {
-	if !c.deflated {
-		n, ok := validUTF8(p[checked:])
-		if !ok || complete && checked+n < len(p) {
-			return 0, errUTF8
-		}
-		return checked + n, nil
+// SetReadDeadline sets the time by which a message has to have come; the zero Time: none. Between
+// messages, a read that finds it passed returns loop.ErrDeadlineExceeded, and the connection goes on.
+// Within a message, it ends the connection with PolicyViolation, as Upgrader.MessageTimeout does.
+func (c *Conn) SetReadDeadline(by time.Time) { c.more().readBy = c.clock(by) }
+
+// SetWriteDeadline sets the time by which what is written has to have been taken by the peer; the
+// zero Time: none. A write that is not done by then breaks the connection.
+func (c *Conn) SetWriteDeadline(by time.Time) { c.more().writeBy = c.clock(by) }
+
+// clock returns a time as a point of the loop's clock.
+func (c *Conn) clock(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
 	}
-	if complete || len(p) < 2*checked || c.r < c.w || c.fill() {
-		return checked, nil
+	if at := c.thread.Loop().Clock(t); at != 0 {
+		return at
 	}
-	m := messages.Get().(*[]byte)
-	f := inflaters.Get().(*inflater)
-	text, err := f.inflate((*m)[:0], p, c.set.readLimit(), false)
-	inflaters.Put(f)
-	*m = text
-	_, ok := validUTF8(text)
-	recycle(m)
-	if err == nil && !ok {
-		err = errUTF8
-	}
-	return len(p), err
+	return 1
 }
 
-// validUTF8 returns how long p is without a rune that is cut off at its end, and whether that is
-// UTF-8.
-func validUTF8(p []byte) (n int, ok bool) {
-	if utf8.Valid(p) {
-		return len(p), true
-	}
-	n = len(p) - 1
-	for n > 0 && n > len(p)-utf8.UTFMax && !utf8.RuneStart(p[n]) {
-		n--
-	}
-	return n, !utf8.FullRune(p[n:]) && utf8.Valid(p[:n])
-}
+// now is the time of the loop's turn.
+func (c *Conn) now() time.Duration { return c.clock(c.thread.Loop().Time()) }
+
+// exactly is the time of this moment: the thread may have computed since its turn began.
+func (c *Conn) exactly() time.Duration { return c.clock(time.Now()) }
 
 // release takes the last message back.
 func (c *Conn) release() {
+	c.unshow()
 	if m := c.message; m != nil {
 		c.message = nil
 		recycle(m)
+	}
+}
+
+// unshow takes the last message back if it was a part of the input's buffer.
+func (c *Conn) unshow() {
+	if n := c.shown; n > 0 {
+		c.shown = 0
+		invariants.Mangle(c.buf[c.r : c.r+n])
+		c.use(int(n))
 	}
 }
 
@@ -236,22 +201,6 @@ func (c *Conn) broken(err error) error {
 		c.err, c.answered = &CloseError{Code: Abnormal, Text: err.Error()}, true
 	}
 	return c.err
-}
-
-// inflate undoes the compression of p, which is in c.message.
-func (c *Conn) inflate(p []byte) ([]byte, error) {
-	packed := c.message
-	c.message = messages.Get().(*[]byte)
-	f := inflaters.Get().(*inflater)
-	*packed = append(p, leftOut...)
-	out, err := f.inflate((*c.message)[:0], *packed, c.set.readLimit(), true)
-	inflaters.Put(f)
-	*c.message = out
-	recycle(packed)
-	if err != nil {
-		return nil, c.violated(err)
-	}
-	return out, nil
 }
 
 // isTLS reports whether there is TLS between the link and the frames.

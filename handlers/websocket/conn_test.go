@@ -2,7 +2,6 @@ package websocket_test
 
 import (
 	"crypto/tls"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -53,60 +52,6 @@ func TestEcho(t *testing.T) {
 			if _, _, err := c.ReadMessage(); !gorilla.IsCloseError(err, 4321) {
 				t.Errorf("the end: %v", err)
 			}
-		}
-	})
-}
-
-// TestGorilla: the connection as gorilla knows it keeps to the same rules.
-func TestGorilla(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
-		u := &websocket.Upgrader{Compression: true, MessageTimeout: 30 * time.Millisecond,
-			ReadLimit: maxMessage}
-		ends := make(chan error, 1)
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
-			g := c.Gorilla()
-			if req.Path() == "/deadline" {
-				_ = g.SetReadDeadline(time.Now().Add(time.Millisecond))
-			}
-			for {
-				kind, p, err := g.ReadMessage()
-				if err == nil {
-					err = g.WriteMessage(kind, p)
-				}
-				if err != nil {
-					ends <- err
-					return 0
-				}
-			}
-		})
-		c := upgrade(s, offered)
-		c.Send(frame(0x89, "p"))
-		c.expect(pong("p"))
-		s.Settle()
-		time.Sleep(60 * time.Millisecond) // a lone ping has no limit
-		c.Send(frame(0x41, packed("Hello")[:3]) + frame(0x89, "q") +
-			frame(0x80, packed("Hello")[3:]) + frame(0x82, "x") + bye)
-		c.expect(pong("q"), text("Hello"), bin("x"))
-		c.closed(1000)
-		if got := code(t, ends); got != 1000 {
-			t.Errorf("ended with %d", got)
-		}
-		c = upgrade(s)
-		c.Send(frame(0x81, "x")[:7] + "\xc1")
-		c.expect(text("x"))
-		c.closed(1002)
-		if got := code(t, ends); got != 1002 {
-			t.Errorf("ended with %d", got)
-		}
-		c = &client{s.Dial()}
-		c.Send(strings.Replace(handshake, "/", "/deadline", 1) + "\r\n")
-		c.answered()
-		if err, ok := (<-ends).(net.Error); !ok || !err.Timeout() {
-			t.Errorf("ended with %v", err)
 		}
 	})
 }

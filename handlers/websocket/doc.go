@@ -1,6 +1,5 @@
-// Package websocket makes WebSockets (RFC 6455) of requests. Package gorilla/websocket carries the
-// protocol; this package runs it on a green thread, over the loop's own connection, and adds what
-// it leaves to its caller: limits, keep-alive, UTF-8, the close.
+// Package websocket makes WebSockets (RFC 6455) of requests. It reads and writes frames on a green
+// thread, over the loop's own connection, and sees to limits, keep-alive, UTF-8 and the close.
 //
 //	c, err := upgrader.Upgrade(req, resp)
 //	if err != nil {
@@ -20,11 +19,14 @@
 //
 //	upgrade.go    Upgrader: from a request to a Conn
 //	handshake.go  what a client's handshake has to be; offers, origins
-//	conn.go       Conn: messages
+//	conn.go       Conn: its record
+//	read.go       messages from the peer
+//	write.go      messages to the peer; those for many
 //	await.go      waiting for messages and other things; keep-alive
-//	write.go      messages to the client; those for many
-//	wire.go       the connection as gorilla sees it: frames of data
-//	frame.go      headers of frames
+//	input.go      frames from the peer, and the bytes before they are one
+//	output.go     frames to the peer, and the waits for room
+//	frame.go      headers and masks of frames: pure
 //	close.go      control frames, and the end
+//	deflate.go    compression
 //	inflate.go    decompression
 package websocket

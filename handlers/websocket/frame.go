@@ -12,18 +12,24 @@ const (
 	opPong         = 10
 )
 
+// Bits of a frame's first byte.
+const (
+	finBit     = 0x80
+	deflateBit = 0x40 // RSV1: of a compressed message's first frame (RFC 7692 section 6)
+)
+
 const (
 	maxHeader  = 14  // bytes of a frame's header
 	maxControl = 125 // bytes of a control frame's payload (RFC 6455 section 5.5)
 )
 
-// header is that of a frame from a client (RFC 6455 section 5.2).
+// header is that of a frame (RFC 6455 section 5.2).
 type header struct {
 	opcode     byte
 	fin        bool
-	compressed bool // RSV1: of a message's first frame (RFC 7692 section 6)
+	compressed bool // of a message's first frame
 	length     int64
-	key        [4]byte
+	key        [4]byte // of a masked frame; without a mask zero, which masks nothing
 }
 
 func (h *header) control() bool { return h.opcode >= opClose }
@@ -32,17 +38,16 @@ func (h *header) control() bool { return h.opcode >= opClose }
 type expected struct {
 	deflate      bool // permessage-deflate was agreed upon
 	continuation bool // a message has begun and not ended
+	server       bool // the peer is a server, whose frames are not masked
 }
 
 // parseHeader parses the header that b begins with, and returns its length, 0 where b ends within
-// it. It returns the error for a bad byte as soon as the byte is there. Gorilla checks the same
-// bits, but with compression it accepts RSV1 on every frame, and it accepts lengths in more bytes
-// than they need.
+// it. It returns the error for a bad byte as soon as the byte is there.
 func parseHeader(b []byte, want expected) (h header, n int, err *CloseError) {
 	if len(b) == 0 {
 		return h, 0, nil
 	}
-	h.opcode, h.fin, h.compressed = b[0]&0xf, b[0]&0x80 != 0, b[0]&0x40 != 0
+	h.opcode, h.fin, h.compressed = b[0]&0xf, b[0]&finBit != 0, b[0]&deflateBit != 0
 	switch {
 	case b[0]&0x30 != 0:
 		return h, 0, violation("reserved bit set")
@@ -61,9 +66,11 @@ func parseHeader(b []byte, want expected) (h header, n int, err *CloseError) {
 		return h, 0, nil
 	}
 	h.length = int64(b[1] & 0x7f)
-	switch {
-	case b[1]&0x80 == 0:
+	switch masked := b[1]&0x80 != 0; {
+	case !masked && !want.server:
 		return h, 0, violation("frame is not masked")
+	case masked && want.server: // section 5.1
+		return h, 0, violation("frame is masked")
 	case h.control() && h.length > maxControl:
 		return h, 0, violation("control frame too long")
 	}
@@ -85,13 +92,17 @@ func parseHeader(b []byte, want expected) (h header, n int, err *CloseError) {
 	if h.length < 0 || n == 4 && h.length < 126 || n == 10 && h.length < 1<<16 {
 		return h, 0, violation("length is not in its shortest form")
 	}
+	if want.server {
+		return h, n, nil
+	}
 	if len(b) < n+4 {
 		return h, 0, nil
 	}
 	return header{h.opcode, h.fin, h.compressed, h.length, [4]byte(b[n:])}, n + 4, nil
 }
 
-// headerLength returns the length of the header of a frame to a client with a payload of n bytes.
+// headerLength returns the length of the header, without a mask, of a frame with a payload of n
+// bytes.
 func headerLength(n int) int {
 	switch {
 	case n < 126:
@@ -102,10 +113,10 @@ func headerLength(n int) int {
 	return 10
 }
 
-// appendHeader appends the header of a message to a client that is a frame of its own, with a
-// payload of n bytes.
-func appendHeader(b []byte, opcode byte, n int) []byte {
-	b = append(b, 0x80|opcode)
+// appendHeader appends the header of a frame without a mask, whose payload has n bytes. first is the
+// frame's first byte.
+func appendHeader(b []byte, first byte, n int) []byte {
+	b = append(b, first)
 	switch headerLength(n) {
 	case 2:
 		return append(b, byte(n))
@@ -115,10 +126,38 @@ func appendHeader(b []byte, opcode byte, n int) []byte {
 	return binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
 }
 
-// unmask removes the masking of a whole payload (RFC 6455 section 5.3).
-func unmask(key [4]byte, p []byte) {
+// appendMasked is appendHeader for a frame whose payload is masked with key.
+func appendMasked(b []byte, first byte, n int, key [4]byte) []byte {
+	at := len(b) + 1
+	b = appendHeader(b, first, n)
+	b[at] |= 0x80
+	return append(b, key[:]...)
+}
+
+// mask masks a payload, or undoes that (RFC 6455 section 5.3). at is how many bytes of the payload
+// stand before p. Words of eight bytes are twice the key, turned so that it begins where p does.
+func mask(key [4]byte, at int64, p []byte) {
+	k := binary.LittleEndian.Uint32(key[:])
+	if k == 0 {
+		return
+	}
+	turn := uint(at&3) * 8
+	k = k>>turn | k<<(32-turn)
+	w := uint64(k)<<32 | uint64(k)
+	for len(p) >= 32 {
+		q := p[:32]
+		binary.LittleEndian.PutUint64(q, binary.LittleEndian.Uint64(q)^w)
+		binary.LittleEndian.PutUint64(q[8:], binary.LittleEndian.Uint64(q[8:])^w)
+		binary.LittleEndian.PutUint64(q[16:], binary.LittleEndian.Uint64(q[16:])^w)
+		binary.LittleEndian.PutUint64(q[24:], binary.LittleEndian.Uint64(q[24:])^w)
+		p = p[32:]
+	}
+	for len(p) >= 8 {
+		binary.LittleEndian.PutUint64(p, binary.LittleEndian.Uint64(p)^w)
+		p = p[8:]
+	}
 	for i := range p {
-		p[i] ^= key[i&3]
+		p[i] ^= byte(w >> (8 * uint(i)))
 	}
 }
 

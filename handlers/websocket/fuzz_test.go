@@ -10,11 +10,12 @@ import (
 // FuzzHeader: a header is the same however much is behind it, is an error no sooner than its bytes
 // say so, and what is taken has all the properties that the rest of the package relies on.
 func FuzzHeader(f *testing.F) {
-	f.Add([]byte("\x81\x85\x00\x00\x00\x00Hello"), false, false)
-	f.Add([]byte("\xc2\xfe\x01\x00aaaa"), true, false)
-	f.Add([]byte("\x80\xff\x00\x00\x00\x00\x00\x01\x00\x00aaaa"), true, true)
-	f.Fuzz(func(t *testing.T, b []byte, deflate, continuation bool) {
-		want := expected{deflate, continuation}
+	f.Add([]byte("\x81\x85\x00\x00\x00\x00Hello"), false, false, false)
+	f.Add([]byte("\x81\x05Hello"), false, false, true)
+	f.Add([]byte("\xc2\xfe\x01\x00aaaa"), true, false, false)
+	f.Add([]byte("\x80\xff\x00\x00\x00\x00\x00\x01\x00\x00aaaa"), true, true, false)
+	f.Fuzz(func(t *testing.T, b []byte, deflate, continuation, server bool) {
+		want := expected{deflate, continuation, server}
 		h, n, err := parseHeader(b, want)
 		for i := range b { // the first answer is the last
 			hi, ni, erri := parseHeader(b[:i], want)
@@ -29,6 +30,9 @@ func FuzzHeader(f *testing.F) {
 			return
 		}
 		again := []byte{h.opcode, 0x80}
+		if server {
+			again[1] = 0
+		}
 		if h.fin {
 			again[0] |= 0x80
 		}
@@ -47,12 +51,21 @@ func FuzzHeader(f *testing.F) {
 			}
 			again[1] |= 127
 		}
-		if again = append(again, h.key[:]...); !bytes.Equal(again, b[:n]) {
+		if !server {
+			again = append(again, h.key[:]...)
+		}
+		if !bytes.Equal(again, b[:n]) {
 			t.Fatalf("%x: %+v means %x", b[:n], h, again)
 		}
 		if h.length < 0 || h.control() && (!h.fin || h.length > maxControl || h.compressed) || h.compressed && !deflate ||
 			!h.control() && (h.opcode == opContinuation) != continuation {
 			t.Fatalf("%x: %+v", b, h)
+		}
+		first := b[0]
+		if written := appendHeader(nil, first, int(h.length)); server && !bytes.Equal(written, b[:n]) {
+			t.Fatalf("%x is written as %x", b[:n], written)
+		} else if masked := appendMasked(nil, first, int(h.length), h.key); !server && !bytes.Equal(masked, b[:n]) {
+			t.Fatalf("%x is written as %x", b[:n], masked)
 		}
 	})
 }

@@ -1,7 +1,7 @@
 package websocket
 
 import (
-	"bytes"
+	"crypto/sha1"
 	"encoding/base64"
 	"net/http"
 	"slices"
@@ -64,21 +64,49 @@ func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
 	return a, nil
 }
 
-// request is a handshake for gorilla with what is agreed only: gorilla itself would agree to more.
-func (a *agreed) request() *http.Request {
-	h := http.Header{
-		"Connection":            {"upgrade"},
-		"Upgrade":               {"websocket"},
-		"Sec-Websocket-Version": {"13"},
-		"Sec-Websocket-Key":     {a.key},
-	}
+// answer returns the head of the answer, with the fields that the handler has set, but for those
+// that are not its business.
+func (a *agreed) answer(h *conn.Header) []byte {
+	b := make([]byte, 0, 256)
+	b = append(b, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"...)
+	b = appendField(b, "Sec-WebSocket-Accept", acceptKey(a.key))
 	if a.protocol != "" {
-		h["Sec-Websocket-Protocol"] = []string{a.protocol}
+		b = appendField(b, "Sec-WebSocket-Protocol", a.protocol)
 	}
 	if a.deflate {
-		h["Sec-Websocket-Extensions"] = []string{deflate}
+		b = appendField(b, "Sec-WebSocket-Extensions", a.extension())
 	}
-	return &http.Request{Method: http.MethodGet, Header: h}
+	for name, value := range h.All() {
+		switch {
+		case ascii.EqualFold(name, "Connection"), ascii.EqualFold(name, "Upgrade"),
+			len(name) >= len(ours) && ascii.EqualFold(name[:len(ours)], ours):
+		default:
+			b = appendField(b, name, value)
+		}
+	}
+	return append(b, "\r\n"...)
+}
+
+const ours = "Sec-WebSocket-"
+
+func appendField(b []byte, name, value string) []byte {
+	return append(append(append(append(b, name...), ": "...), value...), "\r\n"...)
+}
+
+// extension returns what is agreed on permessage-deflate. If a client has limited the server's
+// window, the answer must state the limit that the server keeps to (RFC 7692 section 7.1.2.1).
+func (a *agreed) extension() string {
+	e := deflate
+	if a.window {
+		e += "; " + serverWindow + "=" + largestWindow
+	}
+	return e + "; server_no_context_takeover; client_no_context_takeover"
+}
+
+// acceptKey returns what proves that the handshake was understood (RFC 6455 section 4.2.2).
+func acceptKey(key string) string {
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // explain adds the header fields of the refusal.
@@ -226,8 +254,8 @@ func cutToken(s string) (token, rest string) {
 	return s[:n], strings.TrimLeft(s[n:], " \t")
 }
 
-// acceptable reports whether the answer that gorilla gives fits the offer: no context takeover, and
-// the window of package compress/flate. A server declines parameters that it does not know (RFC
+// acceptable reports whether the answer fits the offer: no context takeover, and the window of
+// package compress/flate. A server declines parameters that it does not know (RFC
 // 7692 section 7.1).
 func (o offer) acceptable() bool {
 	if o.name != deflate {
@@ -262,27 +290,4 @@ const largestWindow = "15"
 
 func (o offer) has(name string) bool {
 	return slices.ContainsFunc(o.params, func(p param) bool { return p.name == name })
-}
-
-// withWindow adds a parameter that gorilla does not know to its answer: if a client has limited the
-// server's window, the answer must state the limit that the server keeps to (RFC 7692 section
-// 7.1.2.1).
-func withWindow(answer []byte) []byte {
-	const field = "\r\nSec-WebSocket-Extensions: " + deflate
-	return bytes.Replace(answer, []byte(field), []byte(field+"; "+serverWindow+"="+largestWindow),
-		1)
-}
-
-// extraFields returns the fields that the handler has set for the answer.
-func extraFields(h *conn.Header) http.Header {
-	extra := make(http.Header)
-	for name, value := range h.All() {
-		switch name = http.CanonicalHeaderKey(name); {
-		// These are gorilla's.
-		case name == "Connection", name == "Upgrade", strings.HasPrefix(name, "Sec-Websocket-"):
-		default:
-			extra.Add(name, value)
-		}
-	}
-	return extra
 }

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// inflater undoes permessage-deflate, one whole message at a time. Gorilla would inflate while it
-// reads; but then the limit after inflation could not be checked, nor the end of a message on the
-// wire that comes after the end of its compressed data.
+// inflater undoes permessage-deflate, one whole message at a time: so the limit after inflation can
+// be checked, and the end of a message on the wire that comes after the end of its compressed data.
 type inflater struct {
 	from bytes.Reader
 	r    io.ReadCloser

@@ -340,7 +340,7 @@ func TestBombFailsFast(t *testing.T) {
 	})
 }
 
-// TestWriteDeadline: a deadline that was set through gorilla ends a write, however much the client
+// TestWriteDeadline: a deadline that the program has set ends a write, however much the client
 // takes until then.
 func TestWriteDeadline(t *testing.T) {
 	t.Parallel()
@@ -352,7 +352,7 @@ func TestWriteDeadline(t *testing.T) {
 			if err != nil {
 				return websocket.Status(err)
 			}
-			_ = c.Gorilla().SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
+			c.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
 			for err == nil {
 				err = c.WriteMessage(websocket.Binary, make([]byte, 8<<20))
 			}

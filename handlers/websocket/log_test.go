@@ -95,7 +95,7 @@ func TestBehindProxy(t *testing.T) {
 			if err != nil {
 				return websocket.Status(err)
 			}
-			addr <- c.Gorilla().RemoteAddr().String()
+			addr <- c.RemoteAddr().String()
 			return 0
 		}})
 	c := upgrade(s, "X-Forwarded-For: 192.0.2.1:77\r\n")

@@ -1,14 +1,11 @@
 package websocket
 
 import (
-	"bufio"
 	"errors"
 	"math"
-	"net"
 	"net/http"
 	"time"
 
-	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/conn"
 )
 
@@ -115,23 +112,14 @@ func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 		return nil, e
 	}
 	c := &Conn{net: nc, link: conn.LinkOf(nc), thread: req.Thread, set: u,
-		want: expected{deflate: o.deflate}, window: o.window, answered: true}
+		want: expected{deflate: o.deflate}, answered: true}
 	c.link.SetNoWait(true)
 	c.input = c.link.Readable()
-	c.heard = c.thread.Loop().Time()
-	g := websocket.Upgrader{
-		HandshakeTimeout:  limit(u.HandshakeTimeout, defaultHandshakeTimeout),
-		ReadBufferSize:    maxControl, // headers and no more
-		WriteBufferSize:   writeBuffer,
-		WriteBufferPool:   &toWrite,
-		CheckOrigin:       func(*http.Request) bool { return true },
-		EnableCompression: o.deflate,
-	}
+	c.heard = c.now()
 	if o.protocol != "" {
-		g.Subprotocols = []string{o.protocol}
+		c.more().protocol = o.protocol
 	}
-	c.ws, e = g.Upgrade(&handshake{c: c}, o.request(), extraFields(resp.Header()))
-	if e != nil {
+	if e = c.answer(o.answer(resp.Header())); e != nil {
 		return nil, e
 	}
 	c.answered = false
@@ -142,16 +130,12 @@ func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 	return c, nil
 }
 
-const writeBuffer = 4 << 10
-
-// handshake is the http.ResponseWriter that gorilla takes a connection from.
-type handshake struct {
-	http.ResponseWriter
-	c *Conn
-}
-
-// Hijack implements http.Hijacker.
-func (h *handshake) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	w := (*wire)(h.c)
-	return w, bufio.NewReadWriter(bufio.NewReaderSize(w, 0), bufio.NewWriterSize(w, 0)), nil
+// answer sends the answer to the handshake.
+func (c *Conn) answer(head []byte) error {
+	c.more().writeBy = c.exactly() + limit(c.set.HandshakeTimeout, defaultHandshakeTimeout)
+	err := c.put(head, nil)
+	if c.extra.writeBy = 0; c.extra.protocol == "" {
+		c.extra = nil
+	}
+	return err
 }

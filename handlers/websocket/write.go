@@ -3,8 +3,6 @@ package websocket
 import (
 	"errors"
 	"sync"
-
-	"github.com/gorilla/websocket"
 )
 
 var errKind = errors.New("websocket: a message is of kind Text or Binary")
@@ -17,8 +15,7 @@ type PreparedMessage struct {
 	payload []byte // part of it
 
 	packing sync.Once
-	packed  *websocket.PreparedMessage
-	err     error
+	packed  []byte // a frame, too
 }
 
 // Prepare makes a message of kind Text or Binary for many connections. It copies p.
@@ -26,60 +23,47 @@ func Prepare(kind int, p []byte) (*PreparedMessage, error) {
 	if !isData(kind) {
 		return nil, errKind
 	}
-	frame := appendHeader(make([]byte, 0, headerLength(len(p))+len(p)), byte(kind), len(p))
-	frame = append(frame, p...)
+	frame := make([]byte, 0, headerLength(len(p))+len(p))
+	frame = append(appendHeader(frame, finBit|byte(kind), len(p)), p...)
 	return &PreparedMessage{kind: kind, frame: frame, payload: frame[len(frame)-len(p):]}, nil
 }
 
 func isData(kind int) bool { return kind == Text || kind == Binary }
 
-// gorilla returns gorilla's form of the message, which it compresses.
-func (m *PreparedMessage) gorilla() (*websocket.PreparedMessage, error) {
-	m.packing.Do(func() { m.packed, m.err = websocket.NewPreparedMessage(m.kind, m.payload) })
-	return m.packed, m.err
+// compressed returns the compressed frame of the message.
+func (m *PreparedMessage) compressed() []byte {
+	m.packing.Do(func() {
+		b := messages.Get().(*[]byte)
+		*b = deflateTo((*b)[:0], m.payload)
+		m.packed = make([]byte, 0, headerLength(len(*b))+len(*b))
+		m.packed = append(appendHeader(m.packed, finBit|deflateBit|byte(m.kind), len(*b)), *b...)
+		recycle(b)
+	})
+	return m.packed
 }
 
 // WriteMessage sends a message of kind Text or Binary. It waits until the kernel has taken it, and
 // ends the connection of a peer that does not read.
 func (c *Conn) WriteMessage(kind int, p []byte) error {
-	if !c.plain() || !isData(kind) || len(p) > bufferSize-maxHeader {
-		return c.wrote(c.ws.WriteMessage(kind, p))
+	if !isData(kind) {
+		return errKind
 	}
-	b := buffers.Get().(*[bufferSize]byte)
-	err := c.send(append(appendHeader(b[:0], byte(kind), len(p)), p...))
-	buffers.Put(b)
-	return err
+	if !c.want.deflate {
+		return c.sendFrame(finBit|byte(kind), p)
+	}
+	b := messages.Get().(*[]byte)
+	defer recycle(b)
+	*b = deflateTo((*b)[:0], p)
+	return c.sendFrame(finBit|deflateBit|byte(kind), *b)
 }
 
 // WritePrepared sends a message that other connections get, too.
 func (c *Conn) WritePrepared(m *PreparedMessage) error {
-	if c.plain() {
-		return c.send(m.frame)
-	}
-	packed, err := m.gorilla()
-	if err != nil {
-		return err
-	}
-	return c.wrote(c.ws.WritePreparedMessage(packed))
-}
-
-// plain reports whether a whole frame can bypass gorilla, which would only lock and pass it on:
-// there is no compression, and no other code uses gorilla's connection, where it may have begun a
-// message.
-func (c *Conn) plain() bool { return !c.want.deflate && !c.lent }
-
-// send writes a frame of data.
-func (c *Conn) send(frame []byte) error {
 	if c.err != nil {
 		return c.err
 	}
-	_, err := (*wire)(c).Write(frame)
-	return c.wrote(err)
-}
-
-func (c *Conn) wrote(err error) error {
-	if err != nil {
-		return c.broken(err)
+	if !c.want.deflate {
+		return c.wrote(c.put(m.frame, nil))
 	}
-	return nil
+	return c.wrote(c.put(m.compressed(), nil))
 }

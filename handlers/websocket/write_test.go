@@ -1,6 +1,7 @@
 package websocket_test
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"strings"
@@ -14,9 +15,9 @@ import (
 
 var writeSizes = []int{0, 1, 125, 126, 4082, 4083, 65535, 65536, 200000}
 
-// TestWrittenPastGorilla: messages of all sizes arrive whole at connections with compression and
-// without, also once they were lent to code that knows gorilla, and among messages of their own.
-func TestWrittenPastGorilla(t *testing.T) {
+// TestWrittenSizes: messages of all sizes arrive whole at connections with compression and without,
+// and so do those for many.
+func TestWrittenSizes(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var prepared []*websocket.PreparedMessage
 		for _, size := range writeSizes {
@@ -32,16 +33,20 @@ func TestWrittenPastGorilla(t *testing.T) {
 			if err != nil {
 				return websocket.Status(err)
 			}
-			for _, lent := range []bool{false, true} {
-				if lent {
-					_ = c.Gorilla()
+			for _, p := range prepared {
+				if err = errors.Join(c.WritePrepared(p),
+					c.WriteMessage(websocket.Binary, []byte{1})); err != nil {
+					ended <- err
+					return 0
 				}
-				for _, p := range prepared {
-					if err = errors.Join(c.WritePrepared(p),
-						c.WriteMessage(websocket.Binary, []byte{1})); err != nil {
-						ended <- err
-						return 0
-					}
+			}
+			for _, size := range writeSizes {
+				if err = c.WriteMessage(websocket.Text, bytes.Repeat([]byte("m"), size)); err == nil {
+					err = c.WriteMessage(websocket.Binary, []byte{1})
+				}
+				if err != nil {
+					ended <- err
+					return 0
 				}
 			}
 			_ = c.Close(4000, "that was all")
@@ -67,7 +72,7 @@ func TestWrittenPastGorilla(t *testing.T) {
 			if _, _, err := c.ReadMessage(); !gorilla.IsCloseError(err, 4000) {
 				t.Errorf("the end: %v", err)
 			}
-			if err := <-ended; !gorilla.IsCloseError(err, 4000) {
+			if err := <-ended; !isCode(err, 4000) {
 				t.Errorf("writing after the close: %v", err)
 			}
 		}

@@ -99,7 +99,6 @@ var allowed = map[string][]string{
 // only names the third-party imports and standard packages that are some package's alone, or
 // forbidden to it.
 var only = map[string][]string{
-	"github.com/gorilla/websocket":                    {"handlers/websocket"},
 	"github.com/redis/go-redis/v9":                    {"pubsub/redis", "internal/test/broker"},
 	"github.com/redis/go-redis/v9/logging":            {"pubsub/redis", "internal/test/broker"},
 	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},

@@ -70,14 +70,13 @@ var named = []string{
 	"github.com/chromedp/chromedp",
 	"github.com/go-json-experiment/json",
 	"github.com/google/go-cmp",
+	"github.com/gorilla/websocket",
 	"github.com/rogpeppe/go-internal",
 	"golang.org/x/tools",
 
 	"github.com/cespare/xxhash/v2", // pubsub/redis
 	"github.com/redis/go-redis/v9",
 	"go.uber.org/atomic",
-
-	"github.com/gorilla/websocket", // handlers/websocket
 
 	"golang.org/x/text", // samples/chat
 

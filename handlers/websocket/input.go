@@ -1,0 +1,245 @@
+package websocket
+
+import (
+	"io"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// maxEmpty is how many fragments of a message may be empty and not its last. They add nothing, so no
+// limit of length would ever end a message of these. Only a client that wants to keep the server
+// busy sends more.
+const maxEmpty = 64
+
+// advance goes on to the next frame of data, unless one has begun, and acts on the control frames
+// before it. It does not wait for input. It reports whether a frame has begun; the error is the one
+// with which the connection has ended.
+func (c *Conn) advance() (begun bool, err error) {
+	c.unshow()
+	for c.err == nil && !c.begun {
+		h, n, err := c.next()
+		switch {
+		case err != nil:
+			_ = c.violated(err)
+		case n > 0 && h.control():
+			payload := c.buffered()[n : n+int(h.length)]
+			mask(h.key, 0, payload)
+			c.act(h.opcode, payload)
+			if c.use(n + int(h.length)); !c.want.continuation {
+				c.until = 0
+			}
+		case n > 0:
+			c.use(n)
+			_ = c.open(h)
+		case c.fill():
+		case c.readErr != nil:
+			_ = c.broken(c.readErr)
+		case c.thread.Loop().Stopping() && !c.want.continuation:
+			_ = c.fail(GoingAway, "")
+		default:
+			return false, nil
+		}
+	}
+	return c.begun && c.err == nil, c.failure()
+}
+
+// failure returns what the connection has ended with.
+func (c *Conn) failure() error {
+	if c.err == nil {
+		return nil
+	}
+	return c.err
+}
+
+// open begins a frame of data, whose header was used.
+func (c *Conn) open(h header) error {
+	if h.opcode != opContinuation {
+		c.kind, c.packed = h.opcode, h.compressed
+	}
+	if h.length > c.readLimit()-c.total {
+		return c.violated(errTooBig)
+	}
+	if h.length == 0 && !h.fin {
+		if c.empty++; c.empty > maxEmpty {
+			return c.violated(errEmpty)
+		}
+	}
+	c.total += h.length
+	c.frame, c.at = h, 0
+	c.begun, c.want.continuation = true, !h.fin
+	return nil
+}
+
+// readData reads from the message that has begun, and waits for that. It returns io.EOF at the
+// message's end, perhaps with its last bytes. Any other error is the one with which the connection
+// has ended.
+func (c *Conn) readData(p []byte) (int, error) {
+	c.reading = true
+	for {
+		begun, err := c.advance()
+		if err != nil {
+			return 0, err
+		}
+		if begun {
+			n := c.take(p)
+			if c.at == c.frame.length {
+				c.frameRead()
+				if c.frame.fin {
+					c.messageRead()
+					return n, io.EOF
+				}
+			}
+			if n > 0 {
+				return n, nil
+			}
+			if !c.begun || c.r < c.w { // an empty fragment, or there is more at once
+				continue
+			}
+		}
+		if err := c.awaitInput(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// take reads what is there of the frame that has begun, and does not wait.
+func (c *Conn) take(p []byte) (n int) {
+	left := c.frame.length - c.at
+	switch {
+	case left == 0 || len(p) == 0:
+		return 0
+	case c.r < c.w || (len(p) < bufferSize || left < bufferSize) && c.fill():
+		n = copy(p, c.buffered()[:min(int64(c.w-c.r), left)])
+		c.use(n)
+	case len(p) >= bufferSize && left >= bufferSize: // a long payload goes where it belongs at once
+		n = c.read(p[:min(int64(len(p)), left)])
+	}
+	mask(c.frame.key, c.at, p[:n])
+	c.at += int64(n)
+	return n
+}
+
+// frameRead notes that all of a frame of data was read.
+func (c *Conn) frameRead() { c.begun = false }
+
+// messageRead notes that all of a message was read.
+func (c *Conn) messageRead() {
+	c.total, c.empty, c.until, c.reading = 0, 0, 0, false
+}
+
+// next returns the header of the next frame and its length, or 0 while it is incomplete; a control
+// frame must be there as a whole.
+func (c *Conn) next() (h header, n int, err *CloseError) {
+	if c.r == c.w {
+		return h, 0, nil
+	}
+	b := c.buffered()
+	h, n, err = parseHeader(b, c.want)
+	if n > 0 && h.control() && len(b) < n+int(h.length) {
+		n = 0
+	}
+	return h, n, err
+}
+
+// buffered is what has come and is not used.
+func (c *Conn) buffered() []byte {
+	if c.buf == nil {
+		return nil
+	}
+	return c.buf[c.r:c.w]
+}
+
+// fill reads what is there into the buffer, and reports whether there was anything. It does not
+// wait.
+func (c *Conn) fill() bool {
+	if c.readErr != nil || !c.unread() {
+		return false
+	}
+	if c.buf == nil {
+		c.buf = buffers.Get().(*[bufferSize]byte)
+	}
+	if c.r > 0 {
+		c.r, c.w = 0, int32(copy(c.buf[:], c.buf[c.r:c.w]))
+	}
+	n := c.read(c.buf[c.w:])
+	c.w += int32(n)
+	c.use(0)
+	return n > 0
+}
+
+// unread reports whether a read may give something. A wait asks this several times for each event,
+// mostly in vain, so it takes no buffer and no way through the layers. TLS may hold bytes that the
+// socket does not have.
+func (c *Conn) unread() bool {
+	return c.link.Unread() || c.early != nil || c.isTLS() || c.thread.Loop().Stopping()
+}
+
+// use removes n bytes from the buffer, and gives up the buffer when it is empty.
+func (c *Conn) use(n int) {
+	if c.r += int32(n); c.r == c.w && c.buf != nil {
+		buffers.Put(c.buf)
+		c.buf, c.r, c.w = nil, 0, 0
+	}
+}
+
+// read reads without waiting. It returns 0 if nothing is there, or if readErr says that nothing
+// more will come.
+func (c *Conn) read(p []byte) int {
+	if c.early != nil {
+		n, _ := c.early.Read(p)
+		if c.early.Buffered() == 0 {
+			c.early = nil
+		}
+		return n
+	}
+	if c.isTLS() { // which may have to answer a change of keys
+		_ = c.link.SetWriteDeadline(time.Now().Add(c.set.writeTimeout()))
+	}
+	n, err := c.net.Read(p)
+	if n > 0 {
+		c.heard, c.asked = c.now(), false
+		return n // an error that came with it comes again
+	}
+	if err != nil && err != stream.ErrWouldBlock {
+		c.readErr = err
+	}
+	return 0
+}
+
+// awaitInput waits until there may be more to read of a message.
+func (c *Conn) awaitInput() error {
+	if c.readErr != nil {
+		return c.broken(c.readErr)
+	}
+	left := c.messageLeft()
+	if d := c.readLeft(); d >= 0 {
+		left = min(left, d)
+	}
+	if left <= 0 {
+		return c.violated(errTooSlow)
+	}
+	if err := c.link.AwaitRead(left); err != nil && err != loop.ErrDeadlineExceeded {
+		return c.broken(err)
+	}
+	return nil
+}
+
+// messageLeft returns the time that is left for the rest of a message. The time begins with the
+// first wait for it.
+func (c *Conn) messageLeft() time.Duration {
+	now := c.now()
+	if c.until == 0 {
+		c.until = now + c.set.messageTimeout()
+	}
+	return c.until - now
+}
+
+// readLeft returns how much time there is until the program's deadline; negative: there is none.
+func (c *Conn) readLeft() time.Duration {
+	if c.extra == nil || c.extra.readBy == 0 {
+		return -1
+	}
+	return max(c.extra.readBy-c.exactly(), 0)
+}

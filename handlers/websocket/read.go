@@ -1,0 +1,152 @@
+package websocket
+
+import (
+	"io"
+	"slices"
+	"unicode/utf8"
+)
+
+// ReadMessage waits for a message and returns it. p is valid until the next call of a method that
+// reads or waits. The error is the *CloseError with which the connection has ended, or
+// loop.ErrDeadlineExceeded, see SetReadDeadline.
+func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
+	if err = c.begin(); err != nil {
+		return 0, nil, err
+	}
+	kind = int(c.kind)
+	if h := &c.frame; h.fin && !c.packed && h.length <= int64(c.w-c.r) {
+		// All of it is in the buffer, and may stay there.
+		p = c.buffered()[:h.length:h.length]
+		mask(h.key, 0, p)
+		c.shown = int32(h.length)
+		c.frameRead()
+		c.messageRead()
+		if kind == Text && !utf8.Valid(p) {
+			return 0, nil, c.violated(errUTF8)
+		}
+		return kind, p, nil
+	}
+	p, err = c.gather()
+	if err == nil && c.packed {
+		p, err = c.inflate(p)
+		if err == nil && kind == Text && !utf8.Valid(p) {
+			err = c.violated(errUTF8)
+		}
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return kind, p, nil
+}
+
+// begin waits until a message has begun, and drops what the program has not read of the last one.
+func (c *Conn) begin() error {
+	c.release()
+	if c.reading {
+		var b [512]byte
+		for {
+			if _, err := c.readData(b[:]); err == io.EOF {
+				break
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	for {
+		begun, err := c.advance()
+		if begun || err != nil {
+			return err
+		}
+		if _, err := c.AwaitAny(c.readLeft(), c); err != nil {
+			return err
+		}
+	}
+}
+
+// gather reads the message that has begun. It fails the connection as soon as a text cannot become
+// UTF-8.
+func (c *Conn) gather() (p []byte, err error) {
+	c.message = messages.Get().(*[]byte)
+	p = (*c.message)[:0]
+	for checked := 0; ; {
+		if len(p) == cap(p) {
+			// Double it, up to the limit and one byte, which lets the read see the end.
+			rest := max(c.readLimit()-int64(len(p)), 0)
+			p = slices.Grow(p, int(min(int64(len(p)), rest+1)))
+		}
+		n, err := c.readData(p[len(p):cap(p)])
+		p = p[:len(p)+n]
+		*c.message = p
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		if c.kind == Text {
+			var wrong *CloseError
+			if checked, wrong = c.inspect(p, checked, err == io.EOF); wrong != nil {
+				return nil, c.violated(wrong)
+			}
+		}
+		if err == io.EOF {
+			return p, nil
+		}
+	}
+}
+
+// inspect checks whether p, the part of a text that has come, can become UTF-8, and returns how
+// much of it needs no second look. complete says that p is the whole message.
+//
+// Compressed text must be inflated for that, and an inflater's state takes 40 kB, too much to hold
+// for a slow peer. So inspect inflates from the beginning, and only when the input has doubled
+// since the last time and no more is there: all of these together cost as much as a few messages.
+func (c *Conn) inspect(p []byte, checked int, complete bool) (int, *CloseError) {
+	if !c.packed {
+		n, ok := validUTF8(p[checked:])
+		if !ok || complete && checked+n < len(p) {
+			return 0, errUTF8
+		}
+		return checked + n, nil
+	}
+	if complete || len(p) < 2*checked || c.r < c.w || c.fill() {
+		return checked, nil
+	}
+	m := messages.Get().(*[]byte)
+	f := inflaters.Get().(*inflater)
+	text, err := f.inflate((*m)[:0], p, c.readLimit(), false)
+	inflaters.Put(f)
+	*m = text
+	_, ok := validUTF8(text)
+	recycle(m)
+	if err == nil && !ok {
+		err = errUTF8
+	}
+	return len(p), err
+}
+
+// validUTF8 returns how long p is without a rune that is cut off at its end, and whether that is
+// UTF-8.
+func validUTF8(p []byte) (n int, ok bool) {
+	if utf8.Valid(p) {
+		return len(p), true
+	}
+	n = len(p) - 1
+	for n > 0 && n > len(p)-utf8.UTFMax && !utf8.RuneStart(p[n]) {
+		n--
+	}
+	return n, !utf8.FullRune(p[n:]) && utf8.Valid(p[:n])
+}
+
+// inflate undoes the compression of p, which is in c.message.
+func (c *Conn) inflate(p []byte) ([]byte, error) {
+	packed := c.message
+	c.message = messages.Get().(*[]byte)
+	f := inflaters.Get().(*inflater)
+	*packed = append(p, leftOut...)
+	out, err := f.inflate((*c.message)[:0], *packed, c.readLimit(), true)
+	inflaters.Put(f)
+	*c.message = out
+	recycle(packed)
+	if err != nil {
+		return nil, c.violated(err)
+	}
+	return out, nil
+}

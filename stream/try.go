@@ -1,0 +1,39 @@
+package stream
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// TryWrite writes as much of p as there is room for. If there is no room, it returns ErrWouldBlock.
+func (s *Stream) TryWrite(p []byte) (int, error) { return s.TrySend(p, nil) }
+
+// TrySend is TryWrite of a and then b, which go out in one system call.
+func (s *Stream) TrySend(a, b []byte) (int, error) {
+	if err := s.beginWrite(); err != nil {
+		return 0, s.fail("write", err)
+	}
+	if s.duplex != nil && s.duplex.Held() > 0 {
+		return 0, ErrWouldBlock
+	}
+	a = a[:min(len(a), TurnBudget)]
+	b = b[:min(len(b), TurnBudget-len(a))]
+	if len(a) == 0 {
+		a, b = b, nil
+	}
+	var n int
+	var errno syscall.Errno
+	if len(b) == 0 {
+		n, errno = s.d.Send(a, false)
+	} else {
+		n, errno = s.d.Sendv(a, b)
+	}
+	if errno == unix.EAGAIN {
+		return 0, ErrWouldBlock
+	}
+	if err := s.wrote(n, errno); err != nil {
+		return n, s.fail("write", err)
+	}
+	return n, nil
+}
