@@ -24,18 +24,28 @@ func (s *Stream) budget() int {
 
 const opCost = 4 << 10 // the least that one system call counts
 
-// Spend charges the turn's budget with one system call, for work that moves no bytes. If the budget
-// is used up, the loop's other threads get their turn.
-func (s *Stream) Spend() { _ = s.spend(0) }
+// Spend counts a piece of work that moves no bytes, such as a request that came with others. After
+// as many as TurnBudget has system calls, the loop's other threads get their turn: after as many in
+// a crowd, too, since the change to another thread costs a good part of such a piece.
+func (s *Stream) Spend() {
+	if s.worked++; s.worked == TurnBudget/opCost {
+		_ = s.giveWay()
+	}
+}
 
 // SpendOn is Spend for work that takes as long as moving n bytes.
 func (s *Stream) SpendOn(n int) { _ = s.spend(n) }
 
 func (s *Stream) spend(n int) error {
-	if s.spent += int32(opCost + n); int(s.spent) < s.budget() {
+	if s.spent += int32(opCost + n); s.spent < crowdedBudget || int(s.spent) < s.budget() {
 		return nil
 	}
-	s.spent = 0
+	return s.giveWay()
+}
+
+// giveWay lets the loop's other threads have their turn.
+func (s *Stream) giveWay() error {
+	s.spent, s.worked = 0, 0
 	if t := s.loop.Current(); t != nil {
 		loop.GiveWay(t)
 		if s.gone() {

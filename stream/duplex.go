@@ -162,7 +162,7 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 	}
 	before := s.loop.Clock(s.loop.Time())
 	_, err := t.AwaitAny(least, d.sources...)
-	s.spent = 0
+	s.spent, s.worked = 0, 0
 	waited := s.loop.Clock(s.loop.Time()) - before
 	if read {
 		s.in.Waited(waited)

@@ -39,6 +39,7 @@ type Stream struct {
 	local  net.Addr       // set when it is first asked for
 	sent   int64          // bytes, in all
 	spent  int32          // how much of the turn's budget is used up
+	worked int32          // and how many pieces of work that moved nothing
 	unix   bool
 	// unnamed: the stream has not asked the kernel for the peer's address yet, so it knows neither
 	// unix nor remote. A connection may get a new stream for each small exchange, and most of these
@@ -146,7 +147,7 @@ func (s *Stream) await(
 		return errNoThread
 	}
 	err := wait(s.d, t, d)
-	s.spent = 0
+	s.spent, s.worked = 0, 0
 	if s.gone() {
 		return net.ErrClosed
 	}
@@ -357,7 +358,7 @@ func (s *Stream) rest(d time.Duration) error {
 	was := t.KeepWaiting(true)
 	err := t.Sleep(d)
 	t.KeepWaiting(was)
-	s.spent = 0
+	s.spent, s.worked = 0, 0
 	if s.gone() {
 		return net.ErrClosed
 	}
@@ -423,7 +424,7 @@ func (s *Stream) wait(
 	}
 	before := s.loop.Clock(s.loop.Time())
 	err = await(s.d, t, left)
-	s.spent = 0
+	s.spent, s.worked = 0, 0
 	l.Waited(s.loop.Clock(s.loop.Time()) - before)
 	if s.gone() {
 		return net.ErrClosed

@@ -10,4 +10,4 @@ func (s *Stream) Wakes(t *loop.Thread, read, write bool) (over bool) {
 }
 
 // Yielded begins the turn's budget anew: the stream's thread has been idle.
-func (s *Stream) Yielded() { s.spent = 0 }
+func (s *Stream) Yielded() { s.spent, s.worked = 0, 0 }
