@@ -27,8 +27,14 @@ func after(t, d time.Duration) time.Duration {
 }
 
 // now tells the time when the turn of the lease's loop began, by clock, which is exact enough for all
-// that a request is timed by, and costs no look at a clock. A thread of that loop calls it.
-func (l *Lease) now() time.Duration { return l.loop.Time().Sub(epoch) }
+// that a request is timed by, and costs no look at a clock. A thread of that loop calls it. A lease that
+// has never connected has no loop.
+func (l *Lease) now() time.Duration {
+	if l.loop == nil {
+		return clock()
+	}
+	return l.loop.Time().Sub(epoch)
+}
 
 // counted is what was counted at an address, for all routes, since it is known. The pool's lock guards
 // it.

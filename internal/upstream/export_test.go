@@ -182,7 +182,7 @@ func Pick(g *Group, key uint64) string {
 		return ""
 	}
 	name := l.at.name
-	l.release(kept{}, 0, clock())
+	l.Release()
 	return name
 }
 
@@ -213,7 +213,7 @@ func Share(all time.Duration, others, tries int) (time.Duration, func(time.Durat
 func Take(g *Group, key uint64) (address string, give func()) {
 	l := g.Lease()
 	l.Key = key
-	if tk, _ := l.acquire(time.Now()); tk != nil {
+	if tk, _ := l.acquire(clock()); tk != nil {
 		tk.giveUp()
 	}
 	if !l.Held() {
