@@ -190,6 +190,14 @@ func (w ResponseLayer) Doubt() {
 	}
 }
 
+// CacheFor tells the cache that has sent the request what an application says in X-Accel-Expires, a
+// field of that name. Without a cache nobody gets it.
+func (w ResponseLayer) CacheFor(value string) {
+	if w.x.errand != nil && value != "" {
+		w.Header().Add("X-Accel-Expires", value)
+	}
+}
+
 // copyOf makes r, which is new, a request for the same as of, which does not need of any more, with
 // extra in place of the fields that drop tells.
 func (r *Request) copyOf(of *Request, drop func(name string) bool, extra []Field) {

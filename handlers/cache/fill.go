@@ -118,7 +118,7 @@ func (f *fill) Head(h *conn.SentHead) {
 	for _, field := range h.Fields {
 		if between := tagField(field.Name); between != "" {
 			tags = addTags(tags, field.Value, between)
-		} else {
+		} else if !ascii.EqualFold(field.Name, "X-Accel-Expires") {
 			f.fields = append(f.fields, field)
 		}
 	}
@@ -188,7 +188,8 @@ func (f *fill) validated(h *conn.SentHead, now time.Time) {
 		}
 	}
 	for _, field := range h.Fields {
-		if said.Updates(field.Name) && tagField(field.Name) == "" {
+		if said.Updates(field.Name) && tagField(field.Name) == "" ||
+			ascii.EqualFold(field.Name, "X-Accel-Expires") { // which is read, and not kept
 			fields = append(fields, field)
 		}
 	}

@@ -188,6 +188,7 @@ func addStatus(resp *conn.Response, text string) {
 	h := resp.Header()
 	h.Del("Cache-Tag")
 	h.Del("Surrogate-Key")
+	h.Del("X-Accel-Expires")
 	h.Add("Cache-Status", text)
 }
 
@@ -203,7 +204,7 @@ func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, metho
 	if !rfc9111.Invalidates(method, status) || l.key != nil {
 		return status
 	}
-	lines := linesOf(string(appendURL(nil, req, req.Layer().TargetView())))
+	changed := order{Purge: Purge{URLs: []string{string(appendURL(nil, req, req.Layer().TargetView()))}}}
 	scheme, target := "http", string(req.Layer().RawPathView())
 	if req.Secure() {
 		scheme = "https"
@@ -211,14 +212,11 @@ func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, metho
 	for _, name := range [...]string{"Location", "Content-Location"} {
 		if location := resp.Header().Get(name); location != "" {
 			if origin, ok := rfc9111.Target(scheme, req.Host(), target, location); ok {
-				lines = append(lines, linesOf(string(appendURL(nil, req, []byte(origin))))...)
+				changed.URLs = append(changed.URLs, string(appendURL(nil, req, []byte(origin))))
 			}
 		}
 	}
-	_ = at.beside(req, func() error {
-		_, err := at.Purge(cachestore.Purge{Lines: lines})
-		return err
-	})
+	_ = at.beside(req, func() error { return l.store.do(changed, false) })
 	return status
 }
 

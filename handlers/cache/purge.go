@@ -61,7 +61,7 @@ func (p *Purge) Check() error {
 // Request.Await. The errors are those of Check and of the disk; then a restart may bring back what
 // was purged. Any goroutine may call it.
 func (s *Store) Purge(p Purge) error {
-	return s.do(order{Purge: p})
+	return s.do(order{Purge: p}, true)
 }
 
 // order is a Purge as processes tell it to each other.
@@ -72,22 +72,23 @@ type order struct {
 	Site *string `json:"site,omitempty"`
 }
 
-// do purges, and tells other processes.
-func (s *Store) do(p order) error {
+// do purges, and tells other processes. lasting is as Share has it.
+func (s *Store) do(p order, lasting bool) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
 	err := s.apply(p)
 	if share := s.share.Load(); share != nil {
 		text, _ := json.Marshal(p) // there is nothing that JSON has not
-		(*share)(text)
+		(*share)(text, lasting)
 	}
 	return err
 }
 
 // Share has publish called with each purge from now on, which hands the text to the Shared of the
-// stores of other processes. It must not wait. nil ends that.
-func (s *Store) Share(publish func(text []byte)) {
+// stores of other processes. A lasting one is also for those that do not run just now; others are of
+// POST and the like, which may come often. publish must not wait. nil ends that.
+func (s *Store) Share(publish func(text []byte, lasting bool)) {
 	if publish == nil {
 		s.share.Store(nil)
 		return
@@ -130,8 +131,7 @@ func (s *Store) apply(p order) error {
 			one.Prefixes = append(one.Prefixes, prefixesOf(u)...)
 		}
 	}
-	_, err := at.Purge(one)
-	return err
+	return at.Purge(one)
 }
 
 // linesOf returns the first lines of the keys of a URL: with a path, and in both orders of the
@@ -225,7 +225,7 @@ func (l *layer) purged(req *conn.Request, resp *conn.Response, at *opened) int {
 	if err := p.Check(); err != nil {
 		return resp.Error(http.StatusBadRequest, err)
 	}
-	if err := at.beside(req, func() error { return l.store.do(p) }); err != nil {
+	if err := at.beside(req, func() error { return l.store.do(p, true) }); err != nil {
 		return resp.Error(http.StatusInternalServerError, err)
 	}
 	return resp.Text(http.StatusOK, "purged\n")

@@ -183,8 +183,8 @@ func TestPurgeShared(t *testing.T) {
 			get(t, all[i], "/b/1")
 		}
 		var sent []string
-		all[0].store.Share(func(text []byte) {
-			sent = append(sent, string(text))
+		all[0].store.Share(func(text []byte, lasting bool) {
+			sent = append(sent, fmt.Sprintf("%s %t", text, lasting))
 			if err := all[1].store.Shared(text); err != nil {
 				t.Error(err)
 			}
@@ -197,9 +197,16 @@ func TestPurgeShared(t *testing.T) {
 				t.Errorf("process %d: left %q", i, got)
 			}
 		}
+		all[0].Request("POST /b/1", nil, "")
+		for i, s := range all {
+			if got := left(t, s, "/b/1"); got != "" {
+				t.Errorf("process %d: left %q after a POST to one", i, got)
+			}
+		}
 		all[0].store.Share(nil)
 		_ = all[0].store.Purge(cache.Purge{All: true})
-		if fmt.Sprint(sent) != `[{"tags":["a"],"soft":true}]` {
+		want := `[{"tags":["a"],"soft":true} true {"urls":["` + scheme(m) + `://test.example/b/1"]} false]`
+		if fmt.Sprint(sent) != want {
 			t.Errorf("%q", sent)
 		}
 		for _, text := range []string{"", "{}", `{"tags":[""]}`} {
@@ -249,4 +256,11 @@ func TestSoftPurgeAges(t *testing.T) {
 			t.Errorf("half a minute after the purge: %s", said)
 		}
 	}, modes.Direct)
+}
+
+func scheme(m modes.Mode) string {
+	if m.TLS {
+		return "https"
+	}
+	return "http"
 }

@@ -140,7 +140,7 @@ func TestPurgeThatTakesLong(t *testing.T) {
 	s.Server = serveAll(t, m(tagged))
 	get(t, s, "/a")
 	asked, goOn := make(chan bool), make(chan bool)
-	s.store.Share(func([]byte) {
+	s.store.Share(func([]byte, bool) {
 		asked <- true
 		<-goOn
 	})

@@ -41,9 +41,9 @@ func CheckFolder(folder string) error { return cachestore.CheckFolder(folder) }
 type Store struct {
 	at        atomic.Pointer[opened]
 	passes    passes
-	share     atomic.Pointer[func(text []byte)] // see Share
-	refreshes atomic.Int32                      // on their way, beside requests
-	skew      atomic.Int64                      // nanoseconds by which tests put the clock forward
+	share     atomic.Pointer[func(text []byte, lasting bool)] // see Share
+	refreshes atomic.Int32                                    // on their way, beside requests
+	skew      atomic.Int64                                    // nanoseconds by which tests put the clock forward
 }
 
 // opened is a Store's place.

@@ -158,8 +158,12 @@ func (c *call) returned(name, value string) bool {
 		}
 		return false
 	case len(name) > len("X-Accel-") && ascii.HasPrefixFold(name, "X-Accel-"):
-		if len(name) == len("X-Accel-Redirect") && ascii.EqualFold(name, "X-Accel-Redirect") {
+		switch {
+		case len(name) == len("X-Accel-Redirect") && ascii.EqualFold(name, "X-Accel-Redirect"):
 			c.Redirect = value
+		case h.Status >= 200 && len(name) == len("X-Accel-Expires") &&
+			ascii.EqualFold(name, "X-Accel-Expires"):
+			c.Resp.Layer().CacheFor(value)
 		}
 		return false // what else it says is for a server of another kind, and not for the client
 	case len(name) == len("X-Sendfile") && ascii.EqualFold(name, "X-Sendfile"):

@@ -109,8 +109,8 @@ func TestRestart(t *testing.T) {
 		h.Vary = "v"
 		keep(t, th, s, "/0", h, []byte(strings.Repeat("variant", 100)))
 		keep(t, th, s, "/1", head(1), body(1001)) // anew
-		purge(t, th, s, cachestore.Purge{Key: []byte("/2")})
-		purge(t, th, s, cachestore.Purge{Key: []byte("/3"), Soft: true})
+		purge(t, th, s, cachestore.Purge{Lines: [][]byte{[]byte("/2")}})
+		purge(t, th, s, cachestore.Purge{Lines: [][]byte{[]byte("/3")}, Soft: true})
 		purge(t, th, s, cachestore.Purge{Lines: [][]byte{[]byte("/4"), []byte("/5")}})
 		purge(t, th, s, cachestore.Purge{Lines: [][]byte{[]byte("/6")}, Soft: true})
 		purge(t, th, s, cachestore.Purge{Tags: []string{"t1"}})
@@ -268,7 +268,7 @@ func TestLocked(t *testing.T) {
 		if o := keep(t, th, second, "/3", cachestore.Head{}, long); o == nil {
 			t.Error("what memory has room for is not kept")
 		}
-		purge(t, th, second, cachestore.Purge{Key: []byte("/2")})
+		purge(t, th, second, cachestore.Purge{Lines: [][]byte{[]byte("/2")}})
 	})
 	settle(t, first)
 	first.Close()

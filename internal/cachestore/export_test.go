@@ -11,7 +11,7 @@ const (
 func (s *Store) Marks() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.purges.tags) + len(s.purges.prefixes) + len(s.purges.keys) +
+	return len(s.purges.tags) + len(s.purges.prefixes) +
 		len(s.purges.lines)
 }
 

@@ -35,7 +35,7 @@ func TestKilled(t *testing.T) {
 				key := fmt.Sprintf("/%03d/", i%150)
 				keep(t, th, s, key, cachestore.Head{}, makeBody(random, key))
 				if i%20 == 19 {
-					purge(t, th, s, cachestore.Purge{Key: []byte(key)})
+					purge(t, th, s, cachestore.Purge{Lines: [][]byte{[]byte(key)}})
 				}
 			}
 		})
@@ -150,8 +150,8 @@ func TestManyPurgesOnDisk(t *testing.T) {
 	for i := range cachestore.MaxMarks + 10 {
 		tags = append(tags, fmt.Sprint("x", i))
 	}
-	must.Get(s.Purge(cachestore.Purge{Tags: []string{"t1"}, Soft: true}))(t)
-	must.Get(s.Purge(cachestore.Purge{Tags: tags}))(t)
+	must.Do(t, s.Purge(cachestore.Purge{Tags: []string{"t1"}, Soft: true}))
+	must.Do(t, s.Purge(cachestore.Purge{Tags: tags}))
 	settle(t, s)
 	if n := s.Marks(); n > 0 {
 		t.Errorf("%d marks are left", n)
@@ -178,7 +178,7 @@ func TestPurgesDamaged(t *testing.T) {
 	folder := t.TempDir()
 	s := onDisk(t, folder)
 	run(t, 1, func(th *loop.Thread) { keep(t, th, s, "/k", cachestore.Head{}, make([]byte, 500)) })
-	must.Get(s.Purge(cachestore.Purge{Tags: []string{"some"}}))(t)
+	must.Do(t, s.Purge(cachestore.Purge{Tags: []string{"some"}}))
 	settle(t, s)
 	s.Close()
 	name := filepath.Join(folder, "purges")

@@ -286,7 +286,7 @@ func TestFreshen(t *testing.T) {
 	}
 	r.Close()
 	r, f = begin()
-	must.Get(s.Purge(cachestore.Purge{Key: []byte("k")}))(t)
+	must.Do(t, s.Purge(cachestore.Purge{Lines: [][]byte{[]byte("k")}}))
 	if f.Freshen(o, cachestore.Head{}) != nil || len(s.Lookup(nil, []byte("k"))) > 0 {
 		t.Error("what is purged comes back")
 	}

@@ -19,13 +19,12 @@ func TestPurgeOfHangingDisk(t *testing.T) {
 	t.Parallel()
 	s := onDisk(t, t.TempDir())
 	settle(t, s)
-	for _, p := range []cachestore.Purge{{Key: []byte("/a")}, {Tags: []string{"t"}}} {
+	for _, p := range []cachestore.Purge{{Lines: [][]byte{[]byte("/a")}}, {Tags: []string{"t"}}} {
 		put(t, s, "/a", cachestore.Head{Tags: "t"}, "a")
 		goOn := s.StallPurges()
 		purged := make(chan error, 1)
 		go func() {
-			_, err := s.Purge(p)
-			purged <- err
+			purged <- s.Purge(p)
 		}()
 		wait.Until(t, "it is purged", func() bool { return len(s.Lookup(nil, []byte("/a"))) == 0 })
 		select {
@@ -47,7 +46,7 @@ func TestPurgeWaits(t *testing.T) {
 	s := onDisk(t, t.TempDir())
 	settle(t, s)
 	defer s.StallPurges()()
-	if _, err := s.Purge(cachestore.Purge{All: true}); err == nil {
+	if err := s.Purge(cachestore.Purge{All: true}); err == nil {
 		t.Error("no error")
 	}
 }

@@ -255,11 +255,6 @@ func (s *Store) scan(root *os.Root, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.scanning = false
-	for hash, m := range s.purges.keys { // they have taken effect, but for soft ones
-		if m.hard = 0; m.soft == 0 {
-			delete(s.purges.keys, hash)
-		}
-	}
 }
 
 // found makes files known.
@@ -270,7 +265,7 @@ func (s *Store) found(root *os.Root, dir string, names []string, last uint64) {
 		hash, id, total, ok := parseName(name)
 		switch {
 		case s.closed:
-		case !ok || s.purges.gone(hash, id) && id <= last:
+		case !ok || s.purges.gone(id) && id <= last:
 			bad = append(bad, name)
 		case id > last:
 		default:

@@ -19,7 +19,6 @@ type purges struct {
 	all      marks
 	tags     map[string]marks
 	prefixes []prefixMark
-	keys     map[uint64]marks // by hash; only where there may be files with unread heads
 	lines    map[uint64]marks // by hash, see Purge.Lines
 	owned    bool             // some of tags have an owner
 	sweeping bool
@@ -52,8 +51,8 @@ func (m *marks) join(x marks) {
 	}
 }
 
-// mark is one purge: of all, a prefix, a tag, or of a key or the first lines of keys, of which there
-// is the hash. Behind a prefix or a tag there may be a line end and an owner.
+// mark is one purge: of all, a prefix, a tag, or of the first lines of keys, of which there is the
+// hash. Behind a prefix or a tag there may be a line end and an owner.
 type mark struct {
 	n    uint64
 	kind byte
@@ -65,14 +64,13 @@ const (
 	ofAll    = 'a'
 	ofPrefix = 'p'
 	ofTag    = 't'
-	ofKey    = 'k'
 	ofLine   = 'l'
 )
 
 func hashText(hash uint64) string { return string(binary.LittleEndian.AppendUint64(nil, hash)) }
 
-// marksOf makes marks of a purge. hash is that of its Key. The caller holds s.mu.
-func (s *Store) marksOf(x Purge, hash uint64) (list []mark) {
+// marksOf makes marks of a purge. The caller holds s.mu.
+func (s *Store) marksOf(x Purge) (list []mark) {
 	owner := ""
 	if x.Owner != nil {
 		owner = "\n" + string(x.Owner)
@@ -89,9 +87,6 @@ func (s *Store) marksOf(x Purge, hash uint64) (list []mark) {
 	}
 	if x.All {
 		add(ofAll, "")
-	}
-	if x.Key != nil {
-		add(ofKey, hashText(hash))
 	}
 	for _, prefix := range x.Prefixes {
 		add(ofPrefix, string(prefix)+owner)
@@ -127,11 +122,6 @@ func (p *purges) add(m mark) {
 		x := p.tags[m.text]
 		x.set(m)
 		p.tags[m.text] = x
-	case ofKey:
-		hash := binary.LittleEndian.Uint64([]byte(m.text))
-		x := p.keys[hash]
-		x.set(m)
-		p.keys[hash] = x
 	case ofLine:
 		hash := binary.LittleEndian.Uint64([]byte(m.text))
 		x := p.lines[hash]
@@ -157,9 +147,6 @@ func (p *purges) list() (list []mark) {
 	for tag, m := range p.tags {
 		add(ofTag, tag, m)
 	}
-	for hash, m := range p.keys {
-		add(ofKey, hashText(hash), m)
-	}
 	for hash, m := range p.lines {
 		add(ofLine, hashText(hash), m)
 	}
@@ -169,7 +156,7 @@ func (p *purges) list() (list []mark) {
 // many reports whether there are so many marks that all objects should be judged, and the marks
 // forgotten.
 func (p *purges) many() bool {
-	return len(p.tags)+len(p.keys) > maxMarks || len(p.prefixes) > maxMarks/16 ||
+	return len(p.tags) > maxMarks || len(p.prefixes) > maxMarks/16 ||
 		len(p.lines) > maxLines
 }
 
@@ -184,7 +171,6 @@ func (p *purges) forget(n uint64) {
 	done := func(m marks) bool { return max(m.hard, m.soft) <= n }
 	p.prefixes = slices.DeleteFunc(p.prefixes, func(m prefixMark) bool { return done(m.marks) })
 	maps.DeleteFunc(p.tags, func(_ string, m marks) bool { return done(m) })
-	maps.DeleteFunc(p.keys, func(_ uint64, m marks) bool { return done(m) })
 	maps.DeleteFunc(p.lines, func(_ uint64, m marks) bool { return done(m) })
 }
 
@@ -199,9 +185,6 @@ func (s *Store) judge(since uint64, e *entry, tags string) (hard bool, soft uint
 		if more {
 			last.join(p.lines[s.hash([]byte(e.key[:len(line)+1+len(owner)]))])
 		}
-	}
-	if len(p.keys) > 0 {
-		last.join(p.keys[e.hash])
 	}
 	for i := range p.prefixes {
 		if x := &p.prefixes[i]; max(x.hard, x.soft) > since && strings.HasPrefix(e.key, x.prefix) &&
@@ -223,10 +206,8 @@ func (s *Store) judge(since uint64, e *entry, tags string) (hard bool, soft uint
 	return last.hard > since, soft
 }
 
-// gone reports whether a file, whose head was not read, was purged by its key or with all others.
-func (p *purges) gone(hash, id uint64) bool {
-	return p.all.hard > id || len(p.keys) > 0 && p.keys[hash].hard > id
-}
+// gone reports whether a file, whose head was not read, was purged with all others.
+func (p *purges) gone(id uint64) bool { return p.all.hard > id }
 
 // markHead is the length of a mark without its text, in bytes.
 const markHead = 13
@@ -262,7 +243,13 @@ func parseMarks(b []byte) (list []mark, ok bool) {
 			return list, false
 		}
 		m := mark{n: le.Uint64(x), kind: x[8], soft: le.Uint32(x[9:]), text: string(x[markHead:])}
-		if (m.kind == ofKey || m.kind == ofLine) && len(m.text) != 8 {
+		switch m.kind {
+		case ofAll, ofPrefix, ofTag:
+		case ofLine:
+			if len(m.text) != 8 {
+				return list, false
+			}
+		default:
 			return list, false
 		}
 		list = append(list, m)

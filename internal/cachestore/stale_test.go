@@ -25,10 +25,10 @@ func TestStaleSince(t *testing.T) {
 	r, f := s.Begin([]byte("/fill"), s.Lookup(nil, []byte("/fill")), anyone)
 	defer r.Close()
 	before := time.Now().Truncate(time.Second)
-	for _, p := range []cachestore.Purge{{Key: []byte("/key")}, {Tags: []string{"t", "t/tag"}},
-		{Key: []byte("/fill")}} {
+	for _, p := range []cachestore.Purge{{Lines: [][]byte{[]byte("/key")}}, {Tags: []string{"t", "t/tag"}},
+		{Lines: [][]byte{[]byte("/fill")}}} {
 		p.Soft = true
-		must.Get(s.Purge(p))(t)
+		must.Do(t, s.Purge(p))
 	}
 	after := time.Now()
 	check := func(keys ...string) {
@@ -59,7 +59,7 @@ func TestStaleSince(t *testing.T) {
 	if o := s.Lookup(nil, []byte("/late")); len(o) > 0 {
 		t.Error("its head is in memory already")
 	}
-	must.Get(s.Purge(cachestore.Purge{Tags: []string{"t/late"}, Soft: true}))(t)
+	must.Do(t, s.Purge(cachestore.Purge{Tags: []string{"t/late"}, Soft: true}))
 	after = time.Now()
 	s.Close()
 	s = onDisk(t, folder)

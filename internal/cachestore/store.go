@@ -60,7 +60,6 @@ type Store struct {
 func New(o Options) (*Store, error) {
 	s := &Store{filling: make(map[*Fill]struct{})}
 	s.purges.tags = make(map[string]marks)
-	s.purges.keys = make(map[uint64]marks)
 	s.purges.lines = make(map[uint64]marks)
 	s.seed = maphash.MakeSeed()
 	s.memory.evict, s.files.evict = s.evicted, s.fileEvicted

@@ -40,17 +40,17 @@ func TestModel(t *testing.T) {
 			f.Abort(io.ErrUnexpectedEOF)
 			r.Close()
 		case n < 50:
-			must.Get(s.Purge(cachestore.Purge{Key: []byte(key)}))(t)
+			must.Do(t, s.Purge(cachestore.Purge{Lines: [][]byte{[]byte(key)}}))
 			delete(model, key)
 		case n == 50:
-			must.Get(s.Purge(cachestore.Purge{Tags: []string{"t" + key[3:]}}))(t)
+			must.Do(t, s.Purge(cachestore.Purge{Tags: []string{"t" + key[3:]}}))
 			for k := range model {
 				if k[3:] == key[3:] {
 					delete(model, k)
 				}
 			}
 		case n == 51 && random.IntN(4) == 0:
-			must.Get(s.Purge(cachestore.Purge{Prefixes: [][]byte{[]byte(key[:3])}}))(t)
+			must.Do(t, s.Purge(cachestore.Purge{Prefixes: [][]byte{[]byte(key[:3])}}))
 			for k := range model {
 				if k[:3] == key[:3] {
 					delete(model, k)
@@ -286,7 +286,7 @@ func client(t *testing.T, s *cachestore.Store, th *loop.Thread, seed uint64, rou
 		r.Close()
 		switch random.IntN(60) {
 		case 0:
-			purge(t, th, s, cachestore.Purge{Key: []byte(key), Soft: random.IntN(2) == 0})
+			purge(t, th, s, cachestore.Purge{Lines: [][]byte{[]byte(key)}, Soft: random.IntN(2) == 0})
 		case 1:
 			purge(t, th, s, cachestore.Purge{Tags: []string{"t"}})
 		}
@@ -294,7 +294,8 @@ func client(t *testing.T, s *cachestore.Store, th *loop.Thread, seed uint64, rou
 }
 
 func purge(t *testing.T, th *loop.Thread, s *cachestore.Store, p cachestore.Purge) {
-	if _, err := loop.Call(th, func() (bool, error) { return s.Purge(p) }).Await(th, -1); err != nil {
+	purged := func() (struct{}, error) { return struct{}{}, s.Purge(p) }
+	if _, err := loop.Call(th, purged).Await(th, -1); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package cgi
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -65,6 +66,8 @@ func (h *Header) finish() *Error {
 			switch {
 			case ascii.EqualFold(name, "x-accel-redirect"):
 				h.Redirect = value
+			case ascii.EqualFold(name, "x-accel-expires"):
+				h.Expires = cmp.Or(h.Expires, value)
 			case ascii.EqualFold(name, "x-accel-buffering") && ascii.EqualFold(value, "yes"):
 				h.Buffering = Buffered
 			case ascii.EqualFold(name, "x-accel-buffering") && ascii.EqualFold(value, "no"):

@@ -49,6 +49,7 @@ type Header struct {
 	// Not among Fields, as the client does not get them:
 	Redirect  string // X-Accel-Redirect
 	Sendfile  string // X-Sendfile
+	Expires   string // X-Accel-Expires, the first one
 	Buffering Buffering
 
 	// For the log: the body is passed on as it is.

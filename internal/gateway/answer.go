@@ -110,6 +110,7 @@ func (c *Call) open(h *cgi.Header) {
 		}
 	}
 	c.Resp.Layer().Vouch(parsed)
+	c.Resp.Layer().CacheFor(h.Expires)
 	if c.Accel.Takes(h.Redirect, h.Sendfile) {
 		c.Redirect, c.Sendfile = h.Redirect, h.Sendfile
 		c.answer.length = -1

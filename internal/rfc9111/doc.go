@@ -13,7 +13,8 @@
 //	directive.go   Cache-Control taken apart; delta-seconds
 //	request.go     Request: what a request asks of caches
 //	response.go    Response: what an answer says to caches
-//	targeted.go    CDN-Cache-Control, a dictionary of structured fields; Surrogate-Control
+//	targeted.go    CDN-Cache-Control, a dictionary of structured fields; Surrogate-Control;
+//	               X-Accel-Expires
 //	store.go       Rules.Store: may an answer be kept, and why not
 //	fresh.go       Freshness: age, reuse, what may be sent stale
 //	vary.go        Vary: which requests an answer is for

@@ -7,7 +7,8 @@ import (
 
 // Keeps reports whether a field of the answer is kept with it (RFC 9111 section 3.1). Those of one
 // connection are not, those that private, no-cache or Connection name, and those that the server
-// makes anew for each answer: the framing, Age and Cache-Status. Set-Cookie is left to Rules.
+// makes anew for each answer: the framing, Age and Cache-Status. X-Accel-Expires is for this server
+// alone. Set-Cookie is left to Rules.
 func (r *Response) Keeps(name string) bool {
 	switch len(name) {
 	case len("Age"):
@@ -16,6 +17,10 @@ func (r *Response) Keeps(name string) bool {
 		}
 	case len("Trailer"):
 		if ascii.EqualFold(name, "Trailer") {
+			return false
+		}
+	case len(accelExpires):
+		if ascii.EqualFold(name, accelExpires) {
 			return false
 		}
 	case len("Cache-Status"):

@@ -28,7 +28,7 @@ type Response struct {
 	MustRevalidate  bool
 	ProxyRevalidate bool
 	MustUnderstand  bool
-	Targeted        bool // these are of CDN-Cache-Control or Surrogate-Control
+	Targeted        bool // these are of CDN-Cache-Control, X-Accel-Expires or Surrogate-Control
 
 	// Without are the names of the fields that must not be kept, from no-cache="…", private="…" and
 	// Connection: lists of tokens.
@@ -53,6 +53,7 @@ func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
 	r := noDirectives()
 	r.Status = status
 	var targeted, surrogate *dictionary
+	accel := ""
 	var seen struct{ expires, date, modified, age bool }
 	var names varyNames
 	for name, value := range fields {
@@ -90,6 +91,10 @@ func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
 			case ascii.EqualFold(name, "Connection"):
 				r.Without = append(r.Without, value)
 			}
+		case len(accelExpires):
+			if accel == "" && ascii.EqualFold(name, accelExpires) {
+				accel = value
+			}
 		case len("Cache-Control"): // and Last-Modified
 			switch {
 			case ascii.EqualFold(name, "Cache-Control"):
@@ -114,7 +119,7 @@ func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
 		}
 	}
 	r.Vary = names.vary()
-	if !r.target(targeted) {
+	if !r.target(targeted) && !r.accel(accel) {
 		r.target(surrogate)
 	}
 	if surrogate != nil && surrogate.content {

@@ -1,6 +1,7 @@
 package rfc9111
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -156,6 +157,33 @@ func (r *Response) target(d *dictionary) bool {
 	r.MustRevalidate, r.ProxyRevalidate = c.MustRevalidate, c.ProxyRevalidate
 	r.Without = append(r.Without, c.Without...)
 	r.Expires, r.Expiring, r.Targeted = 0, false, true
+	return true
+}
+
+// accelExpires is a field of nginx: for how many seconds the server in front keeps the answer, 0 for
+// not at all; or, behind an "@", the Unix time until which it does.
+const accelExpires = "X-Accel-Expires"
+
+// accel replaces what Cache-Control and Expires say by the value of X-Accel-Expires, as nginx does,
+// and reports true, unless that is empty or invalid.
+func (r *Response) accel(value string) bool {
+	until, absolute := strings.CutPrefix(value, "@")
+	d := dictionary{control: noDirectives(), members: 1}
+	var at int64
+	if absolute {
+		var err error
+		if at, err = strconv.ParseInt(until, 10, 64); err != nil || at < 0 {
+			return false
+		}
+	} else {
+		seconds, ok := delta(value)
+		if !ok {
+			return false
+		}
+		d.control.MaxAge, d.control.NoStore = seconds, seconds == 0
+	}
+	r.target(&d)
+	r.Expires, r.Expiring = at, absolute
 	return true
 }
 

@@ -155,3 +155,44 @@ func TestSurrogate(t *testing.T) {
 		t.Errorf("max-age=60+30 after 89 s: use %d", got)
 	}
 }
+
+// TestAccelExpires is about X-Accel-Expires, which comes behind CDN-Cache-Control.
+func TestAccelExpires(t *testing.T) {
+	ask := request("")
+	for _, tt := range []struct {
+		fields string
+		want   rfc9111.Why
+		ttl    time.Duration
+	}{
+		{"X-Accel-Expires: 60", rfc9111.Kept, 60 * second},
+		{"Cache-Control: no-store\nX-Accel-Expires: 60", rfc9111.Kept, 60 * second},
+		{"Cache-Control: private, max-age=5\nExpires: 0\nx-accel-expires: 60", rfc9111.Kept, 60 * second},
+		{"Cache-Control: max-age=5\nX-Accel-Expires: 0", rfc9111.WhyNoStore, 0},
+		{"Cache-Control: max-age=5\nX-Accel-Expires: @1795780860", rfc9111.Kept, 60 * second},
+		{date + "\nCache-Control: no-cache\nX-Accel-Expires: @1795780860", rfc9111.Kept, 60 * second},
+		{"Cache-Control: max-age=5\nX-Accel-Expires: @1795780740", rfc9111.WhyNoFreshness, 0},
+		{"Cache-Control: max-age=5\nX-Accel-Expires: -1", rfc9111.Kept, 5 * second},
+		{"Cache-Control: max-age=5\nX-Accel-Expires: 1h", rfc9111.Kept, 5 * second},
+		{"Cache-Control: max-age=5\nX-Accel-Expires: @", rfc9111.Kept, 5 * second},
+		{"Cache-Control: max-age=5\nX-Accel-Expires: @9999999999999999999999", rfc9111.Kept, 5 * second},
+		{"X-Accel-Expires: 60\nX-Accel-Expires: 0", rfc9111.Kept, 60 * second},
+		{"CDN-Cache-Control: max-age=7\nX-Accel-Expires: 60", rfc9111.Kept, 7 * second},
+		{"Surrogate-Control: max-age=7\nX-Accel-Expires: 60", rfc9111.Kept, 60 * second},
+		{"Set-Cookie: a=b\nX-Accel-Expires: 60", rfc9111.WhySetCookie, 0},
+		{"Vary: *\nX-Accel-Expires: 60", rfc9111.WhyVary, 0},
+	} {
+		r := response(200, tt.fields)
+		f, why := new(rfc9111.Rules).Store(&ask, &r, now, now)
+		if ttl := f.TTL(now).Round(second); why != tt.want || ttl != tt.ttl && why == rfc9111.Kept {
+			t.Errorf("%q: %v, fresh for %v; want %v, %v", tt.fields, why, ttl, tt.want, tt.ttl)
+		}
+		if r.Keeps("X-Accel-Expires") {
+			t.Errorf("%q: the field is kept", tt.fields)
+		}
+	}
+	authorized := request("Authorization: x")
+	r := response(200, "X-Accel-Expires: 60")
+	if _, why := new(rfc9111.Rules).Store(&authorized, &r, now, now); why != rfc9111.WhyAuthorized {
+		t.Errorf("with Authorization: %v", why)
+	}
+}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,8 +18,13 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// purgeTopic is the topic in which processes that have a broker tell each other what they purge.
-const purgeTopic = "purge"
+// purgeTopic is the topic in which processes that have a broker tell each other what they purge, and
+// changeTopic that for what POST and the like have changed. A process that starts reads what it has
+// missed of the former alone, so that many changes do not displace the purges.
+const (
+	purgeTopic  = "purge"
+	changeTopic = "change"
+)
 
 // sharePurges has the other processes behind the broker do what is purged in this one, and the other
 // way round. The loops run, and the store is open: what was purged before this process ran, concerns
@@ -28,35 +34,58 @@ func (s *server) sharePurges() {
 	if store == nil || topics == nil || s.disconnect == nil {
 		return
 	}
-	topic := topics.OfServer(purgeTopic)
+	purges, changes := topics.OfServer(purgeTopic), topics.OfServer(changeTopic)
 	own := topics.Origin() + "-"
-	store.Share(func(text []byte) { topic.Publish(text) })
+	store.Share(func(text []byte, lasting bool) {
+		if lasting {
+			purges.Publish(text)
+		} else {
+			changes.Publish(text)
+		}
+	})
 	l := s.loops[0]
-	_ = l.Post(func() { l.Go(func(t *loop.Thread) { s.followPurges(t, store, topic, own) }) })
+	_ = l.Post(func() {
+		l.Go(func(t *loop.Thread) { s.followPurges(t, store, purges, own, pubsub.MaxQueue) })
+		l.Go(func(t *loop.Thread) { s.followPurges(t, store, changes, own, 0) })
+	})
 }
 
-// followPurges does what other processes purge, until the server stops. own is what the messages of
-// this one begin with.
-func (s *server) followPurges(t *loop.Thread, store *cache.Store, topic *pubsub.Topic, own string) {
-	sub := topic.Subscribe(t, pubsub.Options{Queue: pubsub.MaxQueue, History: pubsub.MaxQueue})
+// maxShared is how many purges of other processes are done at a time.
+const maxShared = 256
+
+// followPurges does what other processes purge, until the server stops, and what a topic remembers of
+// that, at most so many messages. own is what the messages of this process begin with.
+func (s *server) followPurges(t *loop.Thread, store *cache.Store, topic *pubsub.Topic, own string,
+	history int) {
+	sub := topic.Subscribe(t, pubsub.Options{Queue: pubsub.MaxQueue, History: history})
 	for dropped := 0; ; {
 		if i, err := t.AwaitAny(-1, sub, t.Loop().Stopped()); i != 0 || err != nil {
 			return
 		}
-		m := sub.Next()
+		var texts [][]byte
+		for m := sub.Next(); m != nil; m = sub.Next() {
+			if !strings.HasPrefix(m.ID, own) {
+				texts = append(texts, m.Data)
+			}
+			if len(texts) == maxShared {
+				break
+			}
+		}
 		if sub.Err() != nil {
 			return
 		}
-		var text []byte
-		switch n := sub.Dropped(); {
-		case n > dropped: // who knows what
-			text, dropped = []byte(`{"all":true}`), n
-		case m == nil || strings.HasPrefix(m.ID, own):
-			continue
-		default:
-			text = m.Data
+		if n := sub.Dropped(); n > dropped { // who knows what
+			texts, dropped = [][]byte{[]byte(`{"all":true}`)}, n
 		}
-		err := t.Await(-1, func(context.Context) error { return store.Shared(text) })
+		if len(texts) == 0 {
+			continue
+		}
+		err := t.Await(-1, func(context.Context) (err error) {
+			for _, text := range texts {
+				err = cmp.Or(store.Shared(text), err)
+			}
+			return err
+		})
 		if err != nil {
 			s.own.Error("cache: a purge of another process failed", "error", err)
 		}

@@ -120,3 +120,42 @@ func TestPurgeBeforeStart(t *testing.T) {
 	wait.Until(t, "what was purged is not", func() bool { return !kept.finds(t, "/") })
 	kept.end()
 }
+
+// TestChangeOfTwoServers: what a POST to one server changes, the other one forgets as well. A server
+// that starts later does not hear of it.
+func TestChangeOfTwoServers(t *testing.T) {
+	b := broker.Start(t)
+	leak.Goroutines(t)
+	var hubs [3]pubsub.Hub
+	more := fmt.Sprintf("[pubsub]\nurl = %q\n", b.URL())
+	one, two := startKeeping(t, &hubs[0], more), startKeeping(t, &hubs[1], more)
+	alone := startKeeping(t, new(pubsub.Hub), "")
+	for _, k := range []*keeping{one, two, alone} {
+		k.hit(t)
+		k.ask(t, "/other/", "")
+	}
+	req := must.Get(http.NewRequest("POST", "http://"+one.at+"/", nil))(t)
+	req.Host = "kept.example"
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	must.Get(client.Do(req))(t).Body.Close()
+	if one.finds(t, "/") {
+		t.Error("the change has no effect where it was made")
+	}
+	wait.Until(t, "the other one forgets", func() bool { return !two.finds(t, "/") })
+	for _, k := range []*keeping{one, two, alone} {
+		if !k.finds(t, "/other/") {
+			t.Error("another page is gone")
+		}
+	}
+	if !alone.finds(t, "/") {
+		t.Error("a server without the broker has forgotten")
+	}
+	two.end()
+	two = startKeeping(t, &hubs[2], more)
+	two.hit(t)
+	if !two.hit(t) {
+		t.Error("an old change has an effect on a new server")
+	}
+	one.end()
+	two.end()
+}
