@@ -21,6 +21,7 @@
 //	fill.go     an answer on its way: a conn.Sink that fills the store
 //	kept.go     the head of an answer that is kept
 //	send.go     answers from what is kept, or comes
+//	clock.go    what ages are measured by
 //	purge.go    what is purged, and the method PURGE
 //	explain.go  what the layer would do, in words
 package cache

@@ -64,7 +64,7 @@ var capability = []conn.Field{{Name: "Surrogate-Capability", Value: rfc9111.Capa
 
 // send has the handler answer.
 func (f *fill) send(req *conn.Request) {
-	f.asked = f.l.store.now(req)
+	f.asked = f.l.store.date(req)
 	extra := capability
 	if f.old != nil {
 		k := keptOf(f.old)
@@ -94,14 +94,14 @@ func (f *fill) Inform(status int, fields []conn.Field) {
 
 // Head implements conn.Sink.
 func (f *fill) Head(h *conn.SentHead) {
-	now := f.l.store.now(f.req)
+	now, date := f.l.store.now(f.req), f.l.store.date(f.req)
 	switch {
 	case f.old == nil:
 	case h.Status == 304:
-		f.validated(h, now)
+		f.validated(h, now, date)
 		return
 	case rfc9111.Failed(h.Status):
-		if fresh := freshness(f.old); fresh.IfError(&f.ask, now) {
+		if fresh := f.l.store.freshness(f.old, now); fresh.IfError(&f.ask, now) {
 			f.stop(errFailed)
 			return
 		}
@@ -111,7 +111,8 @@ func (f *fill) Head(h *conn.SentHead) {
 	rules := f.l.rulesFor(h.Status)
 	k := &kept{status: h.Status, reason: h.Reason, relayed: h.Relayed}
 	k.fill.Store(f)
-	k.fresh, f.why = rules.Store(&f.ask, &answer, f.asked, now)
+	k.fresh, f.why = rules.Store(&f.ask, &answer, f.asked, date)
+	k.fresh.Received = now.UnixNano()
 	k.shared = f.why == rfc9111.Kept && f.keep && !h.Forwarded
 	tags := ""
 	f.fields = make([]conn.Field, 0, len(h.Fields))
@@ -125,7 +126,7 @@ func (f *fill) Head(h *conn.SentHead) {
 	f.kept = k
 	fields := f.fields
 	if k.shared {
-		fields = keep(fields, &answer, now)
+		fields = keep(fields, &answer, date)
 		k.variant = variantOf(answer.Vary, f.req.Layer())
 		f.l.store.passes.remove(f.mark)
 	} else {
@@ -168,7 +169,7 @@ func (f *fill) passes(length int64) bool {
 }
 
 // validated takes a 304 for what is kept.
-func (f *fill) validated(h *conn.SentHead, now time.Time) {
+func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 	old := keptOf(f.old)
 	said := rfc9111.ReadResponse(h.Status, all(h.Fields))
 	if h.Forwarded || !said.Validates(old.etag.of(old.text), old.modified) {
@@ -197,14 +198,15 @@ func (f *fill) validated(h *conn.SentHead, now time.Time) {
 	merged.Date, merged.Age = said.Date, said.Age
 	rules := f.l.rulesFor(old.status)
 	ask := rfc9111.Request{Method: "GET"} // whoever has asked: the answer was fit to be kept before
-	k.fresh, f.why = rules.Store(&ask, &merged, f.asked, now)
+	k.fresh, f.why = rules.Store(&ask, &merged, f.asked, date)
+	k.fresh.Received = now.UnixNano()
 	vary, _, _ := strings.Cut(old.variant, "\n")
 	if f.why != rfc9111.Kept || string(merged.Vary) != vary { // for whom it is, is not known then
 		f.at.Remove(f.old)
 		f.stop(cachestore.ErrAgain)
 		return
 	}
-	fields = keep(fields, &merged, now)
+	fields = keep(fields, &merged, date)
 	f.to.Freshen(f.old, k.head(fields, f.old.Head().Tags))
 	f.over(cachestore.ErrAgain)
 }
@@ -338,7 +340,7 @@ func addTags(tags, list, between string) string {
 }
 
 // keep returns the fields that are kept, and a date if there is none.
-func keep(fields []conn.Field, answer *rfc9111.Response, now time.Time) []conn.Field {
+func keep(fields []conn.Field, answer *rfc9111.Response, date time.Time) []conn.Field {
 	kept := make([]conn.Field, 0, len(fields)+1)
 	for _, f := range fields {
 		if answer.Keeps(f.Name) {
@@ -347,7 +349,7 @@ func keep(fields []conn.Field, answer *rfc9111.Response, now time.Time) []conn.F
 	}
 	if answer.Date == 0 {
 		kept = slices.DeleteFunc(kept, func(f conn.Field) bool { return ascii.EqualFold(f.Name, "Date") })
-		kept = append(kept, conn.Field{Name: "Date", Value: string(http1.AppendDate(nil, now))})
+		kept = append(kept, conn.Field{Name: "Date", Value: string(http1.AppendDate(nil, date))})
 	}
 	return kept
 }
@@ -355,10 +357,14 @@ func keep(fields []conn.Field, answer *rfc9111.Response, now time.Time) []conn.F
 func keptOf(o *cachestore.Object) *kept { return o.Head().Parsed.(*kept) }
 
 // freshness returns the object's, as purges have left it.
-func freshness(o *cachestore.Object) rfc9111.Freshness {
+func (s *Store) freshness(o *cachestore.Object, now time.Time) rfc9111.Freshness {
 	f := keptOf(o).fresh
 	if o.Stale() {
-		f.Expire(o.StaleSince())
+		purged := o.StaleSince().Add(s.clock.fromMachine())
+		if purged.After(now) {
+			purged = now
+		}
+		f.Expire(purged)
 	}
 	return f
 }

@@ -65,5 +65,10 @@ func (c *client) read() (string, error) {
 // serveAll serves h for all paths.
 func serveAll(t testing.TB, h conn.Handler) *server.Server {
 	t.Helper()
-	return module.Start(t, modes.Direct, "/", h)
+	return serveAllIn(t, modes.Direct, h)
+}
+
+func serveAllIn(t testing.TB, m modes.Mode, h conn.Handler) *server.Server {
+	t.Helper()
+	return module.Start(t, m, "/", h)
 }

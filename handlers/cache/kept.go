@@ -118,8 +118,10 @@ const (
 	noteStrict
 )
 
-// Note writes down what the fields do not tell, for a head that goes to disk.
-func (k *kept) Note() string {
+// note returns what the fields do not tell, for a head that goes to disk. Times are those of the
+// machine's clock there.
+func (s *Store) note(h *cachestore.Head) string {
+	k := h.Parsed.(*kept)
 	flags := byte(0)
 	for bit, is := range map[byte]bool{noteRelayed: k.relayed, noteValidate: k.fresh.Validate,
 		noteStrict: k.fresh.Strict} {
@@ -129,7 +131,8 @@ func (k *kept) Note() string {
 	}
 	f := &k.fresh
 	b := []byte{flags}
-	for _, n := range [...]int64{f.Received, int64(f.Age), int64(f.Lifetime), int64(f.StaleWhileRevalidate),
+	received := f.Received - int64(s.clock.fromMachine())
+	for _, n := range [...]int64{received, int64(f.Age), int64(f.Lifetime), int64(f.StaleWhileRevalidate),
 		int64(f.StaleIfError)} {
 		b = binary.AppendVarint(b, n)
 	}
@@ -137,7 +140,7 @@ func (k *kept) Note() string {
 }
 
 // parse makes Parsed of a head that the store has read.
-func parse(h *cachestore.Head) {
+func (s *Store) parse(h *cachestore.Head) {
 	k := &kept{status: h.Status, variant: h.Vary, shared: true}
 	k.look(h.Fields)
 	k.fresh.Validate = true // if the note says nothing
@@ -155,7 +158,7 @@ func parse(h *cachestore.Head) {
 			times[i], note = n, note[size:]
 		}
 		k.relayed = flags&noteRelayed != 0
-		k.fresh = rfc9111.Freshness{Received: times[0], Age: time.Duration(times[1]),
+		k.fresh = rfc9111.Freshness{Received: times[0] + int64(s.clock.fromMachine()), Age: time.Duration(times[1]),
 			Lifetime: time.Duration(times[2]), StaleWhileRevalidate: time.Duration(times[3]),
 			StaleIfError: time.Duration(times[4]), Validate: flags&noteValidate != 0,
 			Strict: flags&noteStrict != 0}

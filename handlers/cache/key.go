@@ -82,18 +82,24 @@ func appendURL(dst []byte, req *conn.Request, target []byte) []byte {
 	return append(dst, target...)
 }
 
-// sortQuery sorts the parameters of the target that begins at from.
+// sortQuery sorts the parameters of the target that begins at from by their names, unless applications
+// may disagree about what these are: then another order may be another answer (parameter cloaking).
 func sortQuery(b []byte, from int) []byte {
 	i := bytes.IndexByte(b[from:], '?')
-	if i < 0 || bytes.IndexByte(b[from+i:], '&') < 0 {
+	if i < 0 || bytes.IndexByte(b[from+i:], '&') < 0 || bytes.IndexByte(b[from+i:], ';') >= 0 {
 		return b
 	}
 	query := b[from+i+1:]
 	parts := bytes.Split(bytes.Clone(query), []byte("&"))
+	for _, p := range parts {
+		if bytes.ContainsFunc(parameter(p), odd) {
+			return b
+		}
+	}
 	slices.SortStableFunc(parts, func(a, b []byte) int {
-		a, _, _ = bytes.Cut(a, []byte("="))
-		b, _, _ = bytes.Cut(b, []byte("="))
-		return bytes.Compare(a, b)
+		return slices.CompareFunc(parameter(a), parameter(b), func(a, b byte) int {
+			return int(alike(a)) - int(alike(b))
+		})
 	})
 	at := query[:0]
 	for i, p := range parts {
@@ -103,4 +109,27 @@ func sortQuery(b []byte, from int) []byte {
 		at = append(at, p...)
 	}
 	return b
+}
+
+// parameter returns the name of a parameter, without the brackets of a list or table: "a" of "a[x]=1".
+func parameter(part []byte) []byte {
+	if i := bytes.IndexAny(part, "=["); i >= 0 {
+		return part[:i]
+	}
+	return part
+}
+
+// odd reports whether a name with this character may be the same as one that is written in another
+// way.
+func odd(c rune) bool {
+	return (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') && c != '_' && c != '-' && c != '.'
+}
+
+// alike returns a letter that is the same for all that some applications take for the same in names:
+// many do not look at case, and to PHP "a.b" is "a_b".
+func alike(c byte) byte {
+	if c == '.' {
+		return '_'
+	}
+	return ascii.Lower(c)
 }

@@ -45,7 +45,7 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	// What is fresh is found and sent without a copy of the key.
 	if o, _ := l.find(at.Lookup(req.Thread, key), r); o != nil {
 		now := l.store.now(req)
-		if fresh := freshness(o); fresh.Use(&ask, now) == rfc9111.UseFresh {
+		if fresh := l.store.freshness(o, now); fresh.Use(&ask, now) == rfc9111.UseFresh {
 			return l.hit(req, resp, o, conn.CacheHit, now)
 		}
 	}
@@ -63,7 +63,7 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key []b
 		seen := at.Lookup(req.Thread, key)
 		o, why := l.find(seen, r)
 		if o != nil {
-			fresh := freshness(o)
+			fresh := l.store.freshness(o, now)
 			use := fresh.Use(ask, now)
 			switch {
 			case o == validated && (use == rfc9111.UseFresh ||
@@ -281,7 +281,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 	// The application has failed, or has not answered in time.
 	now := l.store.now(req)
 	if q.old != nil {
-		if fresh := freshness(q.old); fresh.IfError(&q.ask, now) {
+		if fresh := l.store.freshness(q.old, now); fresh.IfError(&q.ask, now) {
 			return l.hit(req, resp, q.old, conn.CacheStale, now), nil, nil
 		}
 	}

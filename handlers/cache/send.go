@@ -111,7 +111,7 @@ func (l *layer) choose(req *conn.Request, resp *conn.Response, k *kept, size int
 	}
 	values := h.Values("Range")
 	hooks, _ := resp.Layer().Hooks()
-	if len(values) != 1 || !http1.RangeApplies(r, v, l.store.now(req), hooks > 0) {
+	if len(values) != 1 || !http1.RangeApplies(r, v, l.store.date(req), hooks > 0) {
 		return http.StatusOK, part
 	}
 	ranges, err := http1.ParseRange(values[0], size)

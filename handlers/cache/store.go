@@ -23,10 +23,10 @@ type Options struct {
 // splitAt is how long bodies are that are on disk, where there is a folder.
 const splitAt = 64 << 10
 
-// store returns the options of what is below.
-func (o Options) store() cachestore.Options {
+// below returns the options of what is below.
+func (s *Store) below(o Options) cachestore.Options {
 	return cachestore.Options{Memory: o.Memory, MaxObject: o.MaxObject, Folder: o.Folder, Disk: o.Disk,
-		Split: splitAt, Wait: true, Parse: parse, Logger: o.Logger}
+		Split: splitAt, Wait: true, Note: s.note, Parse: s.parse, Logger: o.Logger}
 }
 
 // Descriptors is how many a store with a folder holds between requests, at most.
@@ -43,7 +43,7 @@ type Store struct {
 	passes    passes
 	share     atomic.Pointer[func(text []byte, lasting bool)] // see Share
 	refreshes atomic.Int32                                    // on their way, beside requests
-	skew      atomic.Int64                                    // nanoseconds by which tests put the clock forward
+	clock     clock
 }
 
 // opened is a Store's place.
@@ -53,7 +53,9 @@ type opened struct {
 }
 
 // NewStore makes a store that is not open.
-func NewStore() *Store { return &Store{passes: passes{seed: maphash.MakeSeed()}} }
+func NewStore() *Store {
+	return &Store{passes: passes{seed: maphash.MakeSeed()}, clock: clock{began: time.Now()}}
+}
 
 // Open makes an open store.
 func Open(o Options) (*Store, error) {
@@ -67,10 +69,10 @@ func Open(o Options) (*Store, error) {
 func (s *Store) Configure(o Options) error {
 	was := s.at.Load()
 	if was != nil && was.folder == o.Folder {
-		was.Store.Configure(o.store())
+		was.Store.Configure(s.below(o))
 		return nil
 	}
-	at, err := cachestore.New(o.store())
+	at, err := cachestore.New(s.below(o))
 	if err != nil {
 		return err
 	}
@@ -88,10 +90,11 @@ func (s *Store) Close() {
 	}
 }
 
-// now returns the time, as the request's loop has it.
-func (s *Store) now(req *conn.Request) time.Time {
-	return req.Thread.Loop().Time().Add(time.Duration(s.skew.Load()))
-}
+// now returns the time by the store's clock.
+func (s *Store) now(req *conn.Request) time.Time { return s.clock.at(req.Thread.Loop().Time()) }
+
+// date returns the time by the machine's clock, as dates have it.
+func (s *Store) date(req *conn.Request) time.Time { return s.clock.machine(req.Thread.Loop().Time()) }
 
 // passes remembers keys whose answers were not kept: until the mark is over, requests for them do
 // not wait for each other. A mark that is lost, or another key's, costs or spares a wait, no more.

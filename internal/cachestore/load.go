@@ -143,11 +143,12 @@ func (s *Store) loadAll(e *entry) {
 			s.disk.lost(f, err)
 			continue
 		}
-		if parse := s.options.Load().Parse; parse != nil {
-			parse(&r.head)
-			if _, ok := r.head.Parsed.(noted); ok {
-				r.head.Note = ""
-			}
+		o := s.options.Load()
+		if o.Parse != nil {
+			o.Parse(&r.head)
+		}
+		if o.Note != nil {
+			r.head.Note = "" // it is in Parsed
 		}
 		s.loaded(f, r)
 	}

@@ -22,16 +22,10 @@ type Head struct {
 	Parsed any    // what the layer has made of all that; Options.Parse makes it after a restart
 }
 
-// noted is what Parsed may be, so that memory need not have both.
-type noted interface {
-	// Note returns what Head.Note should be. It is called if the head goes to disk.
-	Note() string
-}
-
-// withNote returns h as it goes to disk.
-func (h Head) withNote() Head {
-	if n, ok := h.Parsed.(noted); ok {
-		h.Note = n.Note()
+// noted returns h as it goes to disk.
+func (s *Store) noted(h Head) Head {
+	if note := s.options.Load().Note; note != nil {
+		h.Note = note(&h)
 	}
 	return h
 }

@@ -22,8 +22,9 @@ type Options struct {
 	Split  int64  // bodies longer than that are on disk, if there is a folder
 	Wait   bool   // while another process has the folder, do without it, and take it afterwards
 
-	Parse  func(*Head)  // sets Parsed of a head that was read from disk; any goroutine calls it
-	Logger *slog.Logger // nil: slog.Default()
+	Note   func(*Head) string // makes Note of a head that goes to disk, so that memory need not have it
+	Parse  func(*Head)        // sets Parsed of a head that was read from disk; any goroutine calls it
+	Logger *slog.Logger       // nil: slog.Default()
 }
 
 // MaxVariants bounds the variants of one resource: the one that was kept the longest time ago makes

@@ -28,6 +28,7 @@ type Response struct {
 	MustRevalidate  bool
 	ProxyRevalidate bool
 	MustUnderstand  bool
+	FromNow         bool // MaxAge or Expires is of X-Accel-Expires: it counts from now on, whatever the age
 	Targeted        bool // these are of CDN-Cache-Control, X-Accel-Expires or Surrogate-Control
 
 	// Without are the names of the fields that must not be kept, from no-cache="…", private="…" and

@@ -155,13 +155,16 @@ func (rules *Rules) lifetime(f *Freshness, answer *Response, now time.Time) (exp
 		f.Lifetime = answer.MaxAge
 	case answer.Expiring:
 		from := answer.Date
-		if from == 0 {
+		if from == 0 || answer.FromNow {
 			from = now.Unix() // RFC 9110 section 6.6.1
 		}
 		f.Lifetime = seconds(answer.Expires - from)
 	default:
 		f.Lifetime = rules.implied(f, answer, now)
 		return false
+	}
+	if answer.FromNow {
+		f.Lifetime += f.Age
 	}
 	return true
 }

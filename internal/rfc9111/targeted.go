@@ -183,7 +183,7 @@ func (r *Response) accel(value string) bool {
 		d.control.MaxAge, d.control.NoStore = seconds, seconds == 0
 	}
 	r.target(&d)
-	r.Expires, r.Expiring = at, absolute
+	r.Expires, r.Expiring, r.FromNow = at, absolute, true
 	return true
 }
 

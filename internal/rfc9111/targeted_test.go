@@ -176,6 +176,8 @@ func TestAccelExpires(t *testing.T) {
 		{"Cache-Control: max-age=5\nX-Accel-Expires: @", rfc9111.Kept, 5 * second},
 		{"Cache-Control: max-age=5\nX-Accel-Expires: @9999999999999999999999", rfc9111.Kept, 5 * second},
 		{"X-Accel-Expires: 60\nX-Accel-Expires: 0", rfc9111.Kept, 60 * second},
+		{"Age: 30\nX-Accel-Expires: 60", rfc9111.Kept, 60 * second},
+		{"Age: 30\nX-Accel-Expires: @1795780860", rfc9111.Kept, 60 * second},
 		{"CDN-Cache-Control: max-age=7\nX-Accel-Expires: 60", rfc9111.Kept, 7 * second},
 		{"Surrogate-Control: max-age=7\nX-Accel-Expires: 60", rfc9111.Kept, 60 * second},
 		{"Set-Cookie: a=b\nX-Accel-Expires: 60", rfc9111.WhySetCookie, 0},
