@@ -65,6 +65,10 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 		return c.linger()
 	case c.state&speaks2 != 0:
 		return c.turn.begin2().Run(t)
+	case c.turn == nil:
+		if h, _ := loop.Local(t).(*handed); h != nil && h.keeper != nil {
+			return h.begin(t)
+		}
 	}
 	return code
 }

@@ -53,6 +53,7 @@
 //	http2_credit.go   windows for uploads
 //	http2_remnant.go  closed streams whose clients may still send
 //	http2_link.go     a stream that a handler has taken over
+//	http2_handover.go and that it has handed on
 //	http2_tunnel.go   the same for handlers off the loop
 //	http2_send.go     whose content goes out next, and heads
 //	tls.go            TLS between stream and turn, and the buffers of a tls.Conn
@@ -85,4 +86,5 @@
 //	tohttp_visit.go   how body and answer get to and from it, and upgrades
 //	access.go         lines of the access log, and connections that wait for it
 //	hijack.go         connections handed over to handlers
+//	handover.go       and by these to what keeps them, without a coroutine
 package conn

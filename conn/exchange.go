@@ -158,6 +158,8 @@ func called(t *loop.Thread, mark, status int) {
 		x.settle()
 		x.resp.finish(status)
 		loop.Hold(t, true)
+	} else if h := takeoverOf(t); h.handOver(t) {
+		return
 	}
 	t.RunDeferred(mark)
 }

@@ -48,22 +48,12 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	s := new(stream.Stream) // a part of the turn would hold all of it
 	s.Own(&c.Thread, x.req.RemoteAddr())
 	over := c.over(s)
-	h := &takeover{id: x.req.ID(), route: x.req.prefix, cancel: x.cancel}
-	tally := c.port.tally
-	tally.Hijacked++
-	var ended func(*takeover)
-	c.Defer(func() {
-		if ended != nil {
-			ended(h)
-		}
-		_ = over.Close()
-		tally.Hijacked--
-		if h.cancel != nil {
-			h.cancel(nil)
-		}
-	})
+	h := &handed{connection: c, over: over}
+	h.id, h.route, h.cancel = x.req.ID(), x.req.prefix, x.cancel
+	c.port.tally.Hijacked++
+	c.Defer(h.release)
 	r := t.giveUp(over)
-	ended = x.logLater()
+	h.line = x.logLater()
 	loop.SetLocal(&c.Thread, h)
 	x.req.compact()
 	x.via = takenOver
@@ -72,20 +62,36 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	return over, r, nil
 }
 
-// takeover stays with the coroutine of a handler that has hijacked its connection.
+// takeover is what is left of a request whose handler has taken over what it came by. It stays with
+// the handler's coroutine, or takes the place of the thread's body, see HandOver.
 type takeover struct {
 	closeCode int // 0: unknown
 	sent, got int64
 	panicked  bool
 
 	cancel    context.CancelCauseFunc // of the request's context; nil: there is none
+	line      func(*takeover)         // see exchange.logLater; nil: no access log
 	id, route string                  // of the request, for Describe
+	keeper    Keeper                  // nil: the handler keeps it
+	deferred  []func()                // by the handler, once the keeper has it
 }
 
 // takeoverOf returns that of the request on t; nil: no handler has taken it over.
 func takeoverOf(t *loop.Thread) *takeover {
-	h, _ := loop.Local(t).(*takeover)
-	return h
+	if h := taken(loop.BodyOf(t)); h != nil {
+		return h
+	}
+	return taken(loop.Local(t))
+}
+
+func taken(by any) *takeover {
+	switch h := by.(type) {
+	case *handed:
+		return &h.takeover
+	case *handed2:
+		return &h.takeover
+	}
+	return nil
 }
 
 // SetCloseCode notes, for the access log, the code with which a WebSocket over a hijacked

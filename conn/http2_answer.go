@@ -162,7 +162,7 @@ func (st *h2stream) tooSlow(err error) {
 	st.unhold()
 	st.reset(http2.Cancel)
 	st.err = err
-	st.x.canceled(loop.ErrClientGone)
+	st.canceled()
 }
 
 // file implements carrier.

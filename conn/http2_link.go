@@ -68,20 +68,12 @@ func (st *h2stream) hijack() (net.Conn, *bufio.Reader, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	x := &st.x
-	h := &takeover{id: x.req.ID(), route: x.req.prefix}
-	ended := x.logLater()
+	x := st.x
+	h := &handed2{h2stream: st}
+	h.id, h.route = x.req.ID(), x.req.prefix
+	h.line = x.logLater()
 	loop.SetLocal(&st.thread, h)
-	st.thread.Defer(func() {
-		if ended != nil {
-			ended(h)
-		}
-		l.failed = h.panicked
-		if !l.closed {
-			_ = l.Close()
-		}
-		loop.SetLocal(&st.thread, nil)
-	})
+	st.thread.Defer(h.release)
 	return l, bufio.NewReaderSize(l, hijackedBuffer), nil
 }
 

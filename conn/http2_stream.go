@@ -19,10 +19,10 @@ import (
 type h2stream struct {
 	thread       loop.Thread
 	s            *session
-	link         *h2link // nil: no handler has taken the stream over
-	tunnel       *tunnel // of a handler off the loop that has
-	http2.Sender         // of the answer
-	x            exchange
+	link         *h2link      // nil: no handler has taken the stream over
+	tunnel       *tunnel      // of a handler off the loop that has
+	http2.Sender              // of the answer
+	x            *exchange    // nil: the handler has handed the stream on
 	fields       http2.Fields // of the request
 	bad          *http1.Error // the request is answered with this; nil: with what a handler says
 	err          error        // why nothing can be read or written any more
@@ -58,8 +58,10 @@ func (p *port) newStream(s *session, id uint32) *h2stream {
 		st, p.streams = p.streams[n-1], p.streams[:n-1]
 	} else {
 		st = new(h2stream)
-		st.x.rest()
 		st.self[0] = st
+	}
+	if st.x == nil {
+		st.x = newExchange()
 	}
 	st.s, st.ID = s, id
 	return st
@@ -70,20 +72,20 @@ const maxFreeStreams = 1024
 
 // freeStream keeps st for a later request, unless a function off the loop may still hold it.
 func (p *port) freeStream(st *h2stream) {
-	if st.x.via != nil && st.x.via != noRequest {
-		st.x.rest()
+	x := st.x
+	if x != nil && x.via != noRequest {
+		x.rest()
 	}
 	fields := st.fields
 	if cap(fields.Buf) > keptBuffer {
 		fields = http2.Fields{}
 	}
-	x := &st.x
 	st.s, st.bad, st.err, st.ended, st.duplexing = nil, nil, nil, false, false
 	st.Sender, st.body = http2.Sender{}, received{}
 	st.in, st.out, st.reading, st.writing = stream.Limit{}, stream.Limit{}, stream.Pace{}, stream.Pace{}
 	st.link, st.tunnel, st.extended, st.answered = nil, nil, false, false
 	st.fields = fields
-	if x.req.Thread != nil {
+	if x != nil && x.req.Thread != nil {
 		return // it reads the request's bytes
 	}
 	invariants.Mangle(st.fields.Buf[:cap(st.fields.Buf)])
@@ -129,8 +131,12 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 
 // Run implements loop.Body: it serves the request.
 func (st *h2stream) Run(t *loop.Thread) coro.Code {
-	defer st.leave(t) // also when a handler ends its goroutine, or the thread is killed
-	x, s := &st.x, st.s
+	defer func() { // also when a handler ends its goroutine, or the thread is killed
+		if loop.BodyOf(t) == loop.Body(st) {
+			st.leave(t)
+		}
+	}()
+	x, s := st.x, st.s
 	x.c, x.via, x.set, x.protocol = s.connection, st, s.set, "HTTP/2.0"
 	x.begin(t)
 	if st.err != nil {
@@ -147,6 +153,9 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 			x.req.believe(p)
 		}
 		x.answer()
+	}
+	if h, _ := loop.Local(t).(*handed2); h != nil && h.keeper != nil {
+		return h.begin(t)
 	}
 	x.completed()
 	if st.tunnel != nil {
@@ -167,7 +176,7 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 
 // leave ends the use of the exchange, and closes the stream.
 func (st *h2stream) leave(t *loop.Thread) {
-	s, x := st.s, &st.x
+	s, x := st.s, st.x
 	defer func() { // also when a deferred call of a killed thread waits
 		if st.link != nil {
 			s.port.tally.Tunnels--
@@ -179,6 +188,9 @@ func (st *h2stream) leave(t *loop.Thread) {
 		s.wake()
 	}()
 	t.RunDeferred(0)
+	if x == nil {
+		return
+	}
 	if loop.AbandonCalls(t) {
 		x.strand()
 		return
@@ -187,7 +199,16 @@ func (st *h2stream) leave(t *loop.Thread) {
 }
 
 // Left implements loop.Body.
-func (st *h2stream) Left() { st.x.canceled(loop.ErrClientGone) }
+func (st *h2stream) Left() { st.canceled() }
+
+// canceled ends the context of the request, if it has one: the client has left.
+func (st *h2stream) canceled() {
+	if st.x != nil {
+		st.x.canceled(loop.ErrClientGone)
+	} else if h := takeoverOf(&st.thread); h != nil && h.cancel != nil {
+		h.cancel(loop.ErrClientGone)
+	}
+}
 
 // Ended implements loop.Body.
 func (st *h2stream) Ended() {
@@ -219,7 +240,7 @@ func (st *h2stream) Flush() {}
 
 // Client implements loop.Client.
 func (st *h2stream) Client() netip.Addr {
-	if st.x.req.client.IsValid() {
+	if st.x != nil && st.x.req.client.IsValid() {
 		return st.x.req.client.Addr()
 	}
 	return st.s.remote.addrPort().Addr()
@@ -230,7 +251,7 @@ func (st *h2stream) exchange() *exchange {
 	if st.link != nil {
 		return nil
 	}
-	return &st.x
+	return st.x
 }
 
 func (st *h2stream) server() *Server { return st.s.port.server }

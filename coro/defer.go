@@ -27,3 +27,14 @@ func (c *Coro) RunDeferred(mark int) {
 		f()
 	}
 }
+
+// TakeDeferred returns what is deferred, first to last, and forgets it.
+func (c *Coro) TakeDeferred() []func() {
+	if len(c.deferred) == 0 {
+		return nil
+	}
+	taken := append([]func(){}, c.deferred...) // the room stays with the coroutine
+	clear(c.deferred)
+	c.deferred = c.deferred[:0]
+	return taken
+}

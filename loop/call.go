@@ -153,6 +153,9 @@ func (w *workers) miss(l *Loop) {
 
 // dropCalls withdraws the functions that t has submitted and that have not begun.
 func (t *Thread) dropCalls() {
+	if t.more == nil || t.more.kept == nil {
+		return // see TakeDeferred
+	}
 	kept := t.more.kept
 	for e := kept.Front(); e != nil; e = kept.Front() {
 		t.loop.withdraw(e.Value.(*call))

@@ -28,6 +28,18 @@ func Woken(t *Thread) Reason { return t.woken }
 // sources: Notify leaves a thread alone that runs. The next call of the Body ends the effect.
 func Heed(t *Thread) { t.own.flags |= listening }
 
+// TakeDeferred returns what t has deferred, first to last, and forgets it: the caller sees to it that it
+// is called in the end, last first, by whichever coroutine t has then. What the loop has deferred for
+// t's waits is done at once. t calls it, when the threads that it has started have ended.
+func TakeDeferred(t *Thread) []func() {
+	t.dropCalls()
+	t.giveBack()
+	if t.more != nil {
+		t.more.scope = nil
+	}
+	return t.co.TakeDeferred()
+}
+
 // Last calls f as the thread t, which is idle, before t is ended: by its Ending. It is as if t had
 // waited when it was killed. f runs on a coroutine, to its end, unless it waits. Then it is unwound
 // by runtime.Goexit, which runs its deferred calls.

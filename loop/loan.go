@@ -112,6 +112,9 @@ func (t *Thread) keep(d *Shared) {
 
 // giveBack gives t's loans back, except those that another thread has taken over.
 func (t *Thread) giveBack() {
+	if t.more == nil {
+		return // see TakeDeferred
+	}
 	for _, d := range t.more.loans {
 		if d.thread == t && t.loop.lookup(int(d.fd)) == &d.Descriptor {
 			t.loop.remove(&d.Descriptor)

@@ -78,7 +78,7 @@ func (t *Thread) leave(s *scope) {
 	if err := t.join(s); err != nil {
 		t.loop.logMember(err)
 	}
-	if t.more.scope == s {
+	if t.more != nil && t.more.scope == s { // nil: see TakeDeferred
 		t.more.scope = nil
 	}
 }
