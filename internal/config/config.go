@@ -191,7 +191,8 @@ type TLS struct {
 // Pubsub is [pubsub].
 type Pubsub struct {
 	Table settings.Table `toml:",table"`
-	// URL is of a Redis, as in redis://user:password@127.0.0.1:6379/0; rediss:// for TLS.
+	// URL is of a Redis, as in redis://user:password@127.0.0.1:6379/0; rediss:// for TLS,
+	// redis+sentinel:// and redis+cluster:// for several servers.
 	URL string `toml:"url"`
 
 	// MaxBytes bounds the messages of all topics together; 64MiB by default.

@@ -1,5 +1,5 @@
 // Package redis carries the topics of a pubsub.Hub between processes, through a Redis or a server
-// that speaks its protocol, from version 5 on: one server, perhaps with replicas, and not a
+// that speaks its protocol, from version 5 on: one server, perhaps with replicas and Sentinel, or a
 // cluster.
 //
 //	engine, err := redis.Start(hub, "redis://127.0.0.1:6379/0", logger)
@@ -8,6 +8,28 @@
 //	}
 //	defer engine.Close(time.Second)
 //	hub.Topic("weather").Publish([]byte("rain")) // to all processes
+//
+// The URL is of one of these forms, each also with rediss for TLS. User and password are of the
+// server's access list.
+//
+//	redis://user:password@host:6379/0
+//	redis+sentinel://user:password@host:26379/0?addr=host2:26379&master_name=main
+//	redis+cluster://user:password@host:6379?addr=host2:6379
+//	unix://user:password@/run/redis/redis.sock?db=0
+//
+// These parameters may follow, and the options of go-redis:
+//
+//	addr               another sentinel, or another node of the cluster; may be there several times
+//	master_name        how the sentinels call the primary
+//	sentinel_username  and sentinel_password: for the sentinels, if they ask for any
+//	replicas           how many replicas must have a message before it counts as sent, 0 by default
+//	tls_ca             file of the authorities that the server's certificate may be from; without
+//	                   it, those of the system
+//	tls_cert           and tls_key: files of the client's certificate and its key
+//	tls_name           a name that the server's certificate must have; without it, the host of the
+//	                   URL, or with several servers each one's own host
+//
+// Paths are absolute. The files are read for each connection, so they may be renewed.
 //
 // Each topic is one capped stream, and that is the only path. A process appends a message to the
 // stream (XADD), and a process that follows the topic reads on from the last entry that it has read
@@ -28,23 +50,37 @@
 // loops. When much arrives at once, after an outage, a reader waits a little for subscribers that
 // read, and its other topics wait with it.
 //
+// In a cluster, topics are spread over 64 shards by a hash of their names. A shard is the streams
+// of one slot, because a cluster refuses commands for several slots. It has a goroutine that sends
+// and one or more that read, from its first topic on. While a node is away, or a slot moves, the
+// topics of other shards go on. An answer such as MOVED, ASK or TRYAGAIN ends a connection, and the
+// next one is made to the node that has the slot then; a slot that moves key by key is read again
+// when all of it has moved.
+//
 // A stream keeps 8192 messages, and none for longer than a day after the last one, or than that
 // one's Keep. A process that is cut off keeps 16384 messages of 32 MiB together. Beyond these
 // bounds messages are lost, the oldest first. They are also lost if a broker acknowledges them and
-// then forgets them, as Redis may with `appendfsync everysec`, or in a fail-over.
+// then forgets them, as Redis may with `appendfsync everysec`, or in a fail-over. With replicas=1 a
+// process sends a message again if its server fails before a replica has it, so a replica that is
+// promoted has all that counts as sent. The price is a round trip to the replica for each batch; and
+// while a server has too few replicas, its messages wait, and topics are not carried.
 //
-// After a fail-over a process finds the new primary by the address that it has: a name, a proxy or
-// an address that moves must lead there. It connects anew as soon as the former primary refuses to
-// write.
+// A process asks the sentinels, or the cluster, for the server each time it connects, and it connects
+// anew as soon as the former primary has gone, refuses to write, or does not answer for 2 s. Without
+// either, the address must lead to the new primary: a name, a proxy or an address that moves.
 //
 // Clocks of processes are not compared. The broker's own time, which is in the IDs of its entries,
 // decides what is history to a subscriber and what is news. That is as exact as the broker is quick
 // to answer: what was published within these milliseconds before a topic is followed is news.
 //
 //	doc.go     this
-//	engine.go  Engine: start, stop, what the hub asks; whether messages are carried
-//	writer.go  the queue and the goroutine that empties it
-//	readers.go the goroutines that read, and which of them reads what
+//	url.go     what the URL says
+//	tls.go     connections with TLS
+//	find.go    which server to connect to: one, by Sentinel, of a cluster
+//	engine.go  Engine: start, stop, what the hub asks
+//	shard.go   the topics of one slot, or all; which reader reads what
+//	writer.go  how a batch is sent
+//	readers.go the goroutines that read
 //	feed.go    a topic that is followed: positions, doubles, catching up
 //	entry.go   what a message is in a stream
 package redis

@@ -2,23 +2,29 @@ package redis
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
 // Keys in Redis.
 const (
-	streamPrefix = "lwango:topic:"  // and the topic's name: its stream
-	wakePrefix   = "lwango:wake:"   // and a hub's origin, and a number: wakes a reader
-	maxLength    = 1 << 13          // of a stream, or a few more: what a process can catch up with
-	maxAge       = 24 * time.Hour   // of a stream after its last entry, if that has no keep
-	wakeAge      = 10 * time.Minute // of a stream that has woken its reader
+	prefix    = "lwango:"        // of all, and in a cluster a shard's tag
+	topicKeys = "topic:"         // and the topic's name: its stream
+	wakeKeys  = "wake:"          // and a hub's origin, and a number: wakes a reader
+	maxLength = 1 << 13          // of a stream, or a few more: what a process can catch up with
+	maxAge    = 24 * time.Hour   // of a stream after its last entry, if that has no keep
+	wakeAge   = 10 * time.Minute // of a stream that has woken its reader
 )
+
+// clusterPrefix is what keys of a shard of a cluster begin with. The broker takes the slot of what is
+// in braces.
+func clusterPrefix(tag int) string { return fmt.Sprintf("%s{%d}:", prefix, tag) }
 
 // Fields of an entry.
 const (
@@ -40,20 +46,19 @@ func fields(m *pubsub.Message) []any {
 type entry struct {
 	*pubsub.Message
 	origin string
-	seq    uint64
+	number uint64
 }
 
 var errEntry = errors.New("not a message")
 
-// parse reads an entry. Any client of the broker may have written it.
-func parse(x goredis.XMessage) (entry, error) {
+// parseEntry reads an entry. Any client of the broker may have written it.
+func parseEntry(x goredis.XMessage) (entry, error) {
 	id, _ := x.Values[fieldID].(string)
 	nanos, _ := x.Values[fieldTime].(string)
 	data, ok := x.Values[fieldData].(string)
-	origin, number, ok2 := strings.Cut(id, "-")
-	seq, err := strconv.ParseUint(number, 36, 64)
-	at, err2 := strconv.ParseInt(nanos, 10, 64)
-	if !ok || !ok2 || err != nil || err2 != nil || origin == "" || len(id) > maxID {
+	origin, number, known := engine.ParseID(id)
+	at, err := strconv.ParseInt(nanos, 10, 64)
+	if !ok || !known || err != nil {
 		return entry{}, errEntry
 	}
 	keep, _ := x.Values[fieldKeep].(string)
@@ -62,8 +67,5 @@ func parse(x goredis.XMessage) (entry, error) {
 		ID: id, Time: time.Unix(0, at), Keep: time.Duration(millis) * time.Millisecond,
 		Data: []byte(data),
 	}
-	return entry{m, origin, seq}, nil
+	return entry{m, origin, number}, nil
 }
-
-// maxID is the length of the longest ID: two numbers of 64 bits in base 36, and a dash.
-const maxID = 13 + 1 + 13

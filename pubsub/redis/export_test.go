@@ -1,19 +1,24 @@
 package redis
 
+import "github.com/lwango/lwango/pubsub/internal/engine"
+
 // MaxQueued is how many messages wait for the broker at most.
-const MaxQueued = maxQueued
+const MaxQueued = engine.MaxQueued
 
 // Pending returns how many messages the broker has not acknowledged.
-func (e *Engine) Pending() int { return e.queue.len() }
+func (e *Engine) Pending() int { return e.base.Pending() }
 
-// Parse is parse.
-var Parse = parse
+// Parse is parseEntry.
+var Parse = parseEntry
 
 // Readers returns how many goroutines read.
-func (e *Engine) Readers() int {
-	e.readers.mu.Lock()
-	defer e.readers.mu.Unlock()
-	return len(e.readers.all)
+func (e *Engine) Readers() (n int) {
+	for _, s := range e.shards {
+		s.mu.Lock()
+		n += len(s.readers)
+		s.mu.Unlock()
+	}
+	return n
 }
 
 // PerReader is how many topics one of them reads.
@@ -21,3 +26,9 @@ const PerReader = perReader
 
 // Heartbeat is what a read blocks for.
 const Heartbeat = heartbeat
+
+// Key returns the key of a topic's stream.
+func (e *Engine) Key(topic string) string { return e.shard(topic).prefix + topicKeys + topic }
+
+// Tags are the names of a cluster's shards.
+var Tags = tags[:]

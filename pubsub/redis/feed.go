@@ -13,13 +13,13 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
 const (
-	perStream  = 16   // entries that one read takes of a stream
-	perPage    = 32   // entries that one read takes of its history
-	perCommand = 8    // streams that are asked at once for what they have already
-	maxOrigins = 1024 // that are remembered for a topic
+	perStream  = 16 // entries that one read takes of a stream
+	perPage    = 32 // entries that one read takes of its history
+	perCommand = 8  // streams that are asked at once for what they have already
 	beginning  = "0-0"
 
 	soon = time.Millisecond // until a backlog is offered again
@@ -42,9 +42,9 @@ type feed struct {
 
 	backlog []*pubsub.Message // read, but the subscribers have no room yet; then no more is read
 
-	brief  bool              // the last message has a Keep: the stream may be gone
-	broken bool              // the key is not a stream
-	seen   map[string]uint64 // number of the last message, by origin
+	brief  bool // the last message has a Keep: the stream may be gone
+	broken bool // the key is not a stream
+	seen   engine.Seen
 }
 
 // verify looks whether the entries that were read last are still there. If one is missing, either
@@ -67,7 +67,7 @@ func (r *reader) verify() error {
 	}, func(fd *feed, found []goredis.XMessage) {
 		if len(found) == 0 && fd.last != beginning {
 			if !fd.brief {
-				r.log.Info("redis: the last message of a topic is gone, some may be missing",
+				r.Log.Info("redis: the last message of a topic is gone, some may be missing",
 					"topic", fd.topic)
 			}
 			gone = append(gone, fd)
@@ -98,7 +98,7 @@ func (r *reader) load(all []*feed) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	ctx, cancel := r.within(0)
+	ctx, cancel := r.Within(0)
 	defer cancel()
 	now, err := r.client.Time(ctx).Result()
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *reader) load(all []*feed) error {
 			return p.XRevRangeN(ctx, fd.key, pages[fd].end, "-", perPage)
 		}, func(fd *feed, found []goredis.XMessage) {
 			pg := pages[fd]
-			if pg.add(found, r.hub) {
+			if pg.add(found, r.Hub) {
 				unfinished = append(unfinished, fd)
 				return
 			}
@@ -200,7 +200,7 @@ func (r *reader) ask(
 	command func(context.Context, goredis.Pipeliner, *feed) *goredis.XMessageSliceCmd,
 	answer func(*feed, []goredis.XMessage)) error {
 	for part := range slices.Chunk(fds, perCommand) {
-		ctx, cancel := r.within(0)
+		ctx, cancel := r.Within(0)
 		p := r.client.Pipeline()
 		asked := make([]*goredis.XMessageSliceCmd, len(part))
 		for i, fd := range part {
@@ -215,7 +215,7 @@ func (r *reader) ask(
 			case err == nil:
 				answer(fd, found)
 			case fd.broken:
-				r.log.Error("redis: a topic's key in the broker is not a stream", "key", fd.key)
+				r.Log.Error("redis: a topic's key in the broker is not a stream", "key", fd.key)
 				fd.to.Loaded(nil) // subscribers must not wait for it
 			default:
 				return err
@@ -253,7 +253,7 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 	if waiting {
 		block = min(block, soon)
 	}
-	ctx, cancel := r.within(max(block, 0))
+	ctx, cancel := r.Within(max(block, 0))
 	defer cancel()
 	got, err := r.client.XRead(ctx, &goredis.XReadArgs{
 		Streams: append(keys, positions...), Count: perStream, Block: block,
@@ -279,7 +279,7 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 			continue
 		}
 		fd.last, more = last, true
-		if ms := fd.fresh(stream.Messages, r.hub.Origin()); len(ms) > 0 {
+		if ms := fd.fresh(stream.Messages, r.Hub.Origin()); len(ms) > 0 {
 			fd.backlog = fd.to.Offer(ms)
 		}
 	}
@@ -290,16 +290,11 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 func (fd *feed) fresh(found []goredis.XMessage, but string) []*pubsub.Message {
 	var ms []*pubsub.Message
 	for _, x := range found {
-		m, err := parse(x)
+		m, err := parseEntry(x)
 		fd.brief = err == nil && m.Keep > 0
-		if err != nil || m.origin == but || m.seq <= fd.seen[m.origin] {
-			continue // an entry that is no message is skipped
-		}
-		if len(fd.seen) == maxOrigins { // each start of a process makes one
-			clear(fd.seen)
-		}
-		fd.seen[m.origin] = m.seq
-		ms = append(ms, m.Message)
+		if err == nil && m.origin != but && fd.seen.Fresh(m.origin, m.number) {
+			ms = append(ms, m.Message)
+		} // else it was read before, or is no message
 	}
 	return ms
 }

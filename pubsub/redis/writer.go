@@ -3,205 +3,62 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
-// The bounds of what waits for the broker, by number and bytes. The oldest messages are dropped
-// first.
-const (
-	maxQueued      = 1 << 14
-	maxQueuedBytes = 32 << 20
-	maxBatch       = 128
-	maxBatchBytes  = 1 << 20
-)
-
-// queue is what is still to be sent. Any goroutine may append to it.
-type queue struct {
-	something chan struct{} // has an element, or soon will, when there is something to do
-
-	mu      sync.Mutex
-	items   []item
-	bytes   int
-	lost    int
-	wakeups []string // keys of the readers to wake
-	flight  []item   // taken, and not acknowledged yet
-	closed  bool
-}
-
-type item struct {
-	topic string
-	*pubsub.Message
-}
-
-func (q *queue) signal() {
-	select {
-	case q.something <- struct{}{}:
-	default:
-	}
-}
-
-// Publish implements pubsub.Engine.
-func (e *Engine) Publish(topic string, m *pubsub.Message) {
-	q := &e.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return
-	}
-	q.items = append(q.items, item{topic, m})
-	q.bytes += len(m.Data)
-	for len(q.items) > maxQueued || q.bytes > maxQueuedBytes && len(q.items) > 1 {
-		q.drop()
-	}
-	q.signal()
-}
-
-// drop drops the oldest message.
-func (q *queue) drop() {
-	q.bytes -= len(q.items[0].Data)
-	q.items[0] = item{}
-	q.items = q.items[1:]
-	q.lost++
-}
-
-// wake makes the writer wake a reader, together with whatever it sends next.
-func (q *queue) wake(key string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !slices.Contains(q.wakeups, key) {
-		q.wakeups = append(q.wakeups, key)
-	}
-	q.signal()
-}
-
-// take takes what is to be sent next.
-func (q *queue) take(batch []item) (_ []item, wakeups []string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	wakeups, q.wakeups = q.wakeups, nil
-	n, bytes := 0, 0
-	for n < min(len(q.items), maxBatch) && (n == 0 || bytes+len(q.items[n].Data) <= maxBatchBytes) {
-		bytes += len(q.items[n].Data)
-		n++
-	}
-	batch = append(batch[:0], q.items[:n]...)
-	clear(q.items[:n])
-	q.items = q.items[n:]
-	q.bytes -= bytes
-	if len(q.items) == 0 {
-		q.items = nil
-	}
-	q.flight = batch
-	return batch, wakeups
-}
-
-// sent notes that what was taken is done with.
-func (q *queue) sent(lost int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.flight = nil
-	q.lost += lost
-}
-
-func (q *queue) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
-}
-
-func (q *queue) len() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.items) + len(q.flight)
-}
-
-// waiting returns the messages of a topic that the broker has not acknowledged.
-func (q *queue) waiting(topic string) (ms []*pubsub.Message) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, items := range [][]item{q.flight, q.items} {
-		for _, it := range items {
-			if it.topic == topic {
-				ms = append(ms, it.Message)
-			}
+// send sends a batch to the shard's server, and takes another client after an error.
+func (s *shard) send(batch []engine.Item) (lost int, err error) {
+	if s.client == nil {
+		opened := new(atomic.Int32)
+		s.client, s.disconnect, err = s.connect(func() { opened.Add(1) })
+		if err != nil {
+			return 0, err
 		}
+		s.opened = opened
 	}
-	return ms
+	wakeups := s.toWake()
+	if len(batch)+len(wakeups) == 0 {
+		return 0, nil
+	}
+	lost, err = s.transact(batch, wakeups)
+	if err == nil && len(batch) > 0 {
+		err = s.replicated()
+	}
+	if err != nil {
+		s.drop()
+		s.mu.Lock()
+		s.wake(wakeups...)
+		s.mu.Unlock()
+	}
+	return lost, err
 }
 
-func (q *queue) lostSoFar() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.lost
-}
-
-// write sends what is in the queue, until the engine is closed.
-func (e *Engine) write() {
-	var batch []item
-	closing := e.closing
-	client, disconnect := e.connect(func() {})
-	defer func() { disconnect() }()
-	for {
-		batch, wakeups := e.queue.take(batch)
-		if len(batch)+len(wakeups) == 0 {
-			if closing == nil {
-				return
-			}
-			select {
-			case <-e.queue.something:
-			case <-closing:
-				closing = nil
-			}
-			continue
-		}
-		var b backoff
-		for {
-			lost, err := e.send(client, batch, wakeups)
-			if err == nil {
-				e.queue.sent(lost)
-				break
-			}
-			e.report(&e.queue, err)
-			disconnect()
-			client, disconnect = e.connect(func() {})
-			if !e.pause(b.next()) {
-				return
-			}
-		}
-		clear(batch)
-		if e.queue.len() <= maxBatch { // not 0: under traffic there is always something
-			e.report(&e.queue, nil)
-		}
+// drop disconnects, if there is a connection.
+func (s *shard) drop() {
+	if s.client != nil {
+		s.disconnect()
+		s.client = nil
 	}
 }
 
-// pause waits, and reports whether the engine goes on.
-func (e *Engine) pause(d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-e.ctx.Done():
-		return false
-	}
-}
-
-// send appends a batch to the streams as a transaction: all of it or nothing. So what is sent again
-// after an error arrives in the right order, if perhaps twice. lost counts the messages that the
-// broker refuses for good.
-func (e *Engine) send(client *goredis.Client, batch []item, wakeups []string) (lost int, err error) {
-	ctx, cancel := e.within(0)
+// transact appends a batch to the streams as a transaction: all of it or nothing. So what is sent
+// again after an error arrives in the right order, if perhaps twice. lost counts the messages that
+// the broker refuses for good.
+func (s *shard) transact(batch []engine.Item, wakeups []string) (lost int, err error) {
+	ctx, cancel := s.Within(0)
 	defer cancel()
-	p := client.TxPipeline()
+	p := s.client.TxPipeline()
 	added := make([]*goredis.StringCmd, len(batch))
 	age := make(map[string]time.Duration) // the last message of a topic says how long it is kept
 	for i, it := range batch {
-		key := streamPrefix + it.topic
+		key := s.prefix + topicKeys + it.Topic
 		added[i] = p.XAdd(ctx, &goredis.XAddArgs{
 			Stream: key, MaxLen: maxLength, Approx: true, Values: fields(it.Message),
 		})
@@ -230,11 +87,31 @@ func (e *Engine) send(client *goredis.Client, batch []item, wakeups []string) (l
 	for i, cmd := range added {
 		if refused := goredis.Error(nil); errors.As(cmd.Err(), &refused) {
 			lost++
-			e.log.Error("redis: the broker refuses a message",
-				"key", streamPrefix+batch[i].topic, "error", refused)
+			s.Log.Error("redis: the broker refuses a message",
+				"key", s.prefix+topicKeys+batch[i].Topic, "error", refused)
 		}
 	}
 	return lost, nil
+}
+
+// replicated waits until as many replicas as the URL asks for have what was sent. The messages
+// wait in the outbox meanwhile, and are sent again if the server fails.
+func (s *shard) replicated() error {
+	for want := s.engine.place.replicas; want > 0; {
+		ctx, cancel := s.Within(0)
+		n, err := s.client.Wait(ctx, want, engine.Patience/2).Result()
+		cancel()
+		switch {
+		case err != nil:
+			return err
+		case s.opened.Load() > 1: // that was about another connection
+			return errReplaced
+		case int(n) >= want:
+			return nil
+		}
+		s.Report(s.out, fmt.Errorf("%d of %d replicas have what was sent", n, want))
+	}
+	return nil
 }
 
 // exec runs a pipeline. If the broker refuses the connection (a password that it does not know, too

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,25 +26,33 @@ type Broker struct {
 	Port int
 	Args []string // beside its own, from the next start on
 
-	t   testing.TB
-	dir string
-	cmd *exec.Cmd
+	t        testing.TB
+	dir      string
+	sentinel bool
+	cmd      *exec.Cmd
 }
 
 // Start starts a broker on a free port, until the test ends. Without redis-server the test is left
 // out (ci.Lacks).
 func Start(t testing.TB, args ...string) *Broker {
 	t.Helper()
+	return start(&Broker{Args: args, t: t})
+}
+
+// start starts b on a free port.
+func start(b *Broker) *Broker {
+	t := b.t
+	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		ci.Lacks(t, "redis-server: Debian's package redis-server")
 	}
 	// it has a line on stderr for each attempt to connect, until the server listens
 	logging.Disable()
-	b := &Broker{Args: args, t: t, dir: t.TempDir()}
+	b.dir = t.TempDir()
 	for try := 0; ; try++ {
 		// Below the ports that the kernel gives to clients: one of them could take it while the
 		// broker is down.
-		b.Port = 20000 + rand.IntN(10000)
+		b.Port = port()
 		if b.start() {
 			break
 		}
@@ -54,13 +64,26 @@ func Start(t testing.TB, args ...string) *Broker {
 	return b
 }
 
+// port returns one that is probably free.
+func port() int { return 20000 + rand.IntN(10000) }
+
 // start reports whether the server answers. It does not, if the port was taken.
 func (b *Broker) start() bool {
 	b.t.Helper()
 	args := []string{"--port", fmt.Sprint(b.Port), "--bind", "127.0.0.1", "--dir", b.dir,
 		"--save", "", "--repl-diskless-sync-delay", "0",
 		"--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no"}
-	b.cmd = exec.Command("redis-server", append(args, b.Args...)...)
+	if b.sentinel { // it wants a file, which it writes anew
+		args = []string{filepath.Join(b.dir, "sentinel.conf"), "--sentinel"}
+		text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\n%s\n", b.Port, b.dir,
+			strings.Join(b.Args, "\n"))
+		if err := os.WriteFile(args[0], []byte(text), 0o600); err != nil {
+			b.t.Fatal(err)
+		}
+		b.cmd = exec.Command("redis-server", args...)
+	} else {
+		b.cmd = exec.Command("redis-server", append(args, b.Args...)...)
+	}
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := b.cmd.Start(); err != nil {
 		b.t.Fatal(err)
@@ -95,15 +118,24 @@ func (b *Broker) Restart() {
 func (b *Broker) Replicate(primary *Broker) {
 	b.t.Helper()
 	b.Do(fmt.Sprintf("REPLICAOF 127.0.0.1 %d", primary.Port))
+	b.inStep(primary)
+}
+
+// inStep waits until b has all that primary has.
+func (b *Broker) inStep(primary *Broker) {
+	b.t.Helper()
 	wait.Until(b.t, "the replica is in step", func() bool {
-		field := func(of *Broker, name string) string {
-			_, rest, _ := strings.Cut(of.Do("INFO replication").(string), "\r\n"+name+":")
-			value, _, _ := strings.Cut(rest, "\r\n")
-			return value
-		}
-		return field(b, "master_link_status") == "up" &&
-			field(b, "slave_repl_offset") == field(primary, "master_repl_offset")
+		return b.field("master_link_status") == "up" &&
+			b.field("slave_repl_offset") == primary.field("master_repl_offset")
 	})
+}
+
+// field returns a field of what the broker says of replication.
+func (b *Broker) field(name string) string {
+	b.t.Helper()
+	_, rest, _ := strings.Cut(b.Do("INFO replication").(string), "\r\n"+name+":")
+	value, _, _ := strings.Cut(rest, "\r\n")
+	return value
 }
 
 // Kill is kill -9. It returns when the broker is gone.

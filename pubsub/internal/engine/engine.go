@@ -1,0 +1,120 @@
+// Package engine is what the engines of pubsub share: the queue of what a broker is still to get,
+// the goroutines that empty it, what is known of each origin, and whether the broker is reached.
+//
+//	engine.go  Base: start, stop, whether messages are carried; Backoff
+//	outbox.go  the queue and the goroutines that empty it
+//	number.go  IDs of messages, and which of them were read before
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/lwango/lwango/pubsub"
+)
+
+const (
+	// Patience is how long an answer of a broker may take.
+	Patience = 2 * time.Second
+
+	firstWait = 50 * time.Millisecond
+	maxWait   = time.Second // between two attempts to connect
+)
+
+// Base is the part of an engine that does not depend on its broker. Any goroutine may call its
+// methods.
+type Base struct {
+	Hub     *pubsub.Hub
+	Log     *slog.Logger
+	Context context.Context // ends when Close does not wait any longer
+
+	name   string // what lines of the log begin with
+	cancel context.CancelFunc
+	queue  queue
+
+	health struct {
+		sync.Mutex
+		cut map[any]bool // goroutines that do not reach the broker
+	}
+}
+
+// New returns the base of an engine of hub. Lines of its log begin with name.
+func New(hub *pubsub.Hub, log *slog.Logger, name string) *Base {
+	b := &Base{Hub: hub, Log: log, name: name}
+	b.Context, b.cancel = context.WithCancel(context.Background())
+	b.health.cut = make(map[any]bool)
+	return b
+}
+
+// Close lets the outboxes send what is still to be sent, within the grace period, and ends the
+// context. What is published afterwards stays in the process. It returns how many messages were not
+// sent.
+func (b *Base) Close(grace time.Duration) (unsent int) {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		b.queue.close()
+	}()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-written:
+	case <-timer.C:
+	}
+	b.cancel()
+	<-written
+	return b.Pending()
+}
+
+// Report notes whether a goroutine reaches the broker. It tells the hub when all of them do, and
+// when one of them no longer does.
+func (b *Base) Report(who any, err error) {
+	h := &b.health
+	h.Lock()
+	defer h.Unlock()
+	was := len(h.cut) == 0
+	if delete(h.cut, who); err != nil {
+		h.cut[who] = true
+	}
+	is := len(h.cut) == 0
+	switch {
+	case b.Context.Err() != nil || was == is:
+		return
+	case is:
+		b.Log.Info(b.name+": topics are carried again", "lost", b.Lost())
+	default:
+		b.Log.Warn(b.name+": topics are not carried to other processes", "error", err)
+	}
+	b.Hub.SetCarried(is)
+}
+
+// Within returns a context for a command that the broker holds back for d at most.
+func (b *Base) Within(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(b.Context, d+Patience)
+}
+
+// Pause waits, and reports whether the engine goes on.
+func (b *Base) Pause(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-b.Context.Done():
+		return false
+	}
+}
+
+// Backoff counts attempts. Its zero value has seen none.
+type Backoff struct{ wait time.Duration }
+
+// Next returns how long to wait before the next attempt. The time grows with each attempt, and is
+// random, so that processes that have lost the same broker do not all return at once.
+func (b *Backoff) Next() time.Duration {
+	b.wait = min(max(2*b.wait, firstWait), maxWait)
+	return b.wait/2 + rand.N(b.wait)
+}
+
+// Reset forgets the attempts, after one that has succeeded.
+func (b *Backoff) Reset() { b.wait = 0 }
