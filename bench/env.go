@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path"
@@ -42,6 +43,7 @@ type environment struct {
 	dir      string            // removed at the end
 	maxFiles uint64            // the hard limit of descriptors per process
 	files    map[string]string // of the programs, by name
+	mute     net.Listener      // see server.Mute; nil: no work has needed it
 	load     float64           // average over the minute before the run
 	failed   int               // measurements
 }

@@ -34,6 +34,7 @@ type peer struct {
 	Unruled                bool // lwango: without the work's rules or routes
 	Unlogged               bool // lwango: without the work's access log
 	Uncounted              bool // lwango: without the work's module status
+	Unhung                 bool // lwango: without the upstream that says nothing
 	Nopush, Cache, Aio     bool // nginx: tcp_nopush, open_file_cache, aio threads
 	Socket                 bool // it listens on a UNIX socket
 	Anywhere               bool // on any CPU
@@ -115,6 +116,18 @@ func (s *server) Fcgi() bool { return s.Upstream.Kind == "php" || s.Upstream.Kin
 // Web tells whether requests are passed on by HTTP/1.1, by the server and no handler of a program.
 func (s *server) Web() bool {
 	return s.Program == lwangoCommand && s.Upstream.Kind != "" && !s.Fcgi() && !s.GRPC() && !s.TCP
+}
+
+// Mute is the address of an upstream that says nothing, though the kernel makes connections to it; "": the
+// server has none.
+func (s *server) Mute() string {
+	if !s.Hung || s.Peer.Unhung {
+		return ""
+	}
+	if s.env.mute == nil {
+		s.env.mute = must(net.Listen("tcp", "127.0.0.1:0"))
+	}
+	return s.env.mute.Addr().String()
 }
 
 // GRPC tells whether calls are passed on by HTTP/2.

@@ -30,6 +30,7 @@ type work struct {
 	Count    bool   // lwango: the module status, for which requests are counted by route
 	Rules    bool   // lwango: ten rules, of which none is for the request
 	Routes   bool   // lwangoapp: 200 routes, one of which is the path's
+	Hung     bool   // beside the upstream there is another one, which says nothing
 	TCP      bool   // [[stream]]: the server passes bytes on, and knows no HTTP
 	Cold     bool   // the load is files that are not in the page cache
 	load
