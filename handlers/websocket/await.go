@@ -55,6 +55,9 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 			if limit, err = c.keepAlive(); err != nil {
 				return -1, err
 			}
+			if left := c.windowLeft(); left >= 0 {
+				limit = min(limit, left)
+			}
 			also = c
 		}
 		all := sources

@@ -136,6 +136,7 @@ func (c *Conn) end() {
 // yet.
 func (c *Conn) finish() error {
 	c.release()
+	c.dropSent()
 	if c.answered {
 		return nil
 	}

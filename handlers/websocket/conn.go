@@ -17,6 +17,11 @@ import (
 const (
 	Text   = opText
 	Binary = opBinary
+
+	// Uncompressed is for a message that is to go out as it is, on a connection with compression,
+	// too: because it is compressed already, or has a secret beside what an attacker can choose, and
+	// its length would tell of it. Text|Uncompressed is a kind for the methods that write.
+	Uncompressed = 0x100
 )
 
 // Close codes (RFC 6455 section 7.4.1). Programs have 4000 to 4999 for their own.
@@ -77,7 +82,10 @@ type Conn struct {
 	begun   bool    // a frame of data has, and not all of it was read
 	want    expected
 	packed  bool // the message is compressed
-	reading bool // it was given to the program and not read to its end
+
+	// Compression, as it was agreed upon.
+	takes bool  // messages to the peer may refer to earlier ones
+	keeps uint8 // messages from the peer may refer to so many bytes, as a power of 2; 0: to none
 
 	// What else is known.
 	asked    bool // for a sign of life, since heard
@@ -98,6 +106,9 @@ type extra struct {
 	protocol        string        // the subprotocol
 	readBy, writeBy time.Duration // the program's deadlines, points of the loop's clock; 0: none
 	readLimit       int64         // the program's; 0: the Upgrader's
+
+	sent *window // what messages to the peer refer to; nil: to nothing
+	got  []byte  // what messages from the peer may refer to
 }
 
 const bufferSize = 4 << 10

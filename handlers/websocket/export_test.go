@@ -12,3 +12,6 @@ func SetCloseWait(d time.Duration) (restore func()) {
 	closeWait = d
 	return func() { closeWait = old }
 }
+
+// WindowsHeld returns how many connections have a window of what they have sent.
+func WindowsHeld() int { return int(windowsHeld.Load()) }

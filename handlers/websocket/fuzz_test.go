@@ -78,7 +78,7 @@ func FuzzInflate(f *testing.F) {
 		const limit = 1 << 16
 		fl := inflaters.Get().(*inflater)
 		defer inflaters.Put(fl)
-		out, err := fl.inflate(nil, append(bytes.Clone(b), leftOut...), limit, true)
+		out, err := fl.inflate(nil, append(bytes.Clone(b), leftOut...), nil, limit, true)
 		if err == nil && len(out) > limit || len(out) > 2*limit || err != nil && err.Code != TooBig && err.Code != InvalidData {
 			t.Fatalf("%d bytes, %v", len(out), err)
 		}
@@ -86,7 +86,7 @@ func FuzzInflate(f *testing.F) {
 		w, _ := flate.NewWriter(&packed, 1)
 		_, _ = w.Write(b)
 		_ = w.Flush()
-		out, err = fl.inflate(out[:0], append(bytes.TrimSuffix(packed.Bytes(), []byte("\x00\x00\xff\xff")), leftOut...), int64(len(b)), true)
+		out, err = fl.inflate(out[:0], append(bytes.TrimSuffix(packed.Bytes(), []byte("\x00\x00\xff\xff")), leftOut...), nil, int64(len(b)), true)
 		if err != nil || !bytes.Equal(out, b) {
 			t.Fatalf("%x came out as %x, %v", b, out, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lwango/lwango/conn"
@@ -19,6 +20,8 @@ type agreed struct {
 	deflate  bool
 	// the client has named a limit of the server's window, which the answer has to repeat
 	window bool
+	takes  bool  // the server's messages may refer to earlier ones
+	keeps  uint8 // the client's may, to so many bytes, as a power of 2; 0: to none
 }
 
 // accept checks a handshake (RFC 6455 section 4.2.1).
@@ -59,7 +62,12 @@ func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
 	}
 	a.key = keys[0]
 	if i := slices.IndexFunc(offers, offer.acceptable); u.Compression && i >= 0 {
-		a.deflate, a.window = true, offers[i].has(serverWindow)
+		o := offers[i]
+		a.deflate, a.window = true, o.has(serverWindow)
+		a.takes = u.Takeover && !o.has(serverAlone)
+		if u.PeerTakeover && !o.has(clientAlone) {
+			a.keeps = o.window(clientWindow)
+		}
 	}
 	return a, nil
 }
@@ -100,7 +108,13 @@ func (a *agreed) extension() string {
 	if a.window {
 		e += "; " + serverWindow + "=" + largestWindow
 	}
-	return e + "; server_no_context_takeover; client_no_context_takeover"
+	if !a.takes {
+		e += "; " + serverAlone
+	}
+	if a.keeps == 0 {
+		e += "; " + clientAlone
+	}
+	return e
 }
 
 // acceptKey returns what proves that the handshake was understood (RFC 6455 section 4.2.2).
@@ -191,6 +205,8 @@ const (
 	deflate      = "permessage-deflate"
 	serverWindow = "server_max_window_bits"
 	clientWindow = "client_max_window_bits"
+	serverAlone  = "server_no_context_takeover"
+	clientAlone  = "client_no_context_takeover"
 )
 
 // offer is an extension that a client offers.
@@ -254,8 +270,8 @@ func cutToken(s string) (token, rest string) {
 	return s[:n], strings.TrimLeft(s[n:], " \t")
 }
 
-// acceptable reports whether the answer fits the offer: no context takeover, and the window of
-// package compress/flate. A server declines parameters that it does not know (RFC
+// acceptable reports whether the server can do what the offer says: its window is that of package
+// flate. A server declines parameters that it does not know (RFC
 // 7692 section 7.1).
 func (o offer) acceptable() bool {
 	if o.name != deflate {
@@ -266,7 +282,7 @@ func (o offer) acceptable() bool {
 			return false
 		}
 		switch p.name {
-		case "server_no_context_takeover", "client_no_context_takeover":
+		case serverAlone, clientAlone:
 			if p.value != "" {
 				return false
 			}
@@ -275,7 +291,7 @@ func (o offer) acceptable() bool {
 				!slices.Contains([]string{"8", "9", "10", "11", "12", "13", "14", "15"}, p.value) {
 				return false
 			}
-		case serverWindow: // has to be kept to, and compress/flate has one window, the largest
+		case serverWindow: // has to be kept to, and package flate has one window, the largest
 			if p.value != largestWindow {
 				return false
 			}
@@ -287,6 +303,17 @@ func (o offer) acceptable() bool {
 }
 
 const largestWindow = "15"
+
+// window returns the limit of a window that the offer names, as a power of 2. A client that names one
+// keeps to it even if the answer does not (RFC 7692 section 7.1.2.2).
+func (o offer) window(name string) uint8 {
+	for _, p := range o.params {
+		if bits, err := strconv.Atoi(p.value); p.name == name && err == nil {
+			return uint8(bits)
+		}
+	}
+	return 15
+}
 
 func (o offer) has(name string) bool {
 	return slices.ContainsFunc(o.params, func(p param) bool { return p.name == name })

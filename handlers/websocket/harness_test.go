@@ -55,10 +55,17 @@ func upgrade(s *site, fields ...string) *client {
 // answered reads the answer to the handshake.
 func (c *client) answered() {
 	c.T.Helper()
+	c.head()
+}
+
+// head reads the answer to the handshake and returns its fields.
+func (c *client) head() http.Header {
+	c.T.Helper()
 	resp := must.Get(http.ReadResponse(c.R, nil))(c.T)
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		c.T.Fatal(resp.Status)
 	}
+	return resp.Header
 }
 
 // frame is a frame of a client, masked.

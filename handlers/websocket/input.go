@@ -76,7 +76,6 @@ func (c *Conn) open(h header) error {
 // message's end, perhaps with its last bytes. Any other error is the one with which the connection
 // has ended.
 func (c *Conn) readData(p []byte) (int, error) {
-	c.reading = true
 	for {
 		begun, err := c.advance()
 		if err != nil {
@@ -126,7 +125,7 @@ func (c *Conn) frameRead() { c.begun = false }
 
 // messageRead notes that all of a message was read.
 func (c *Conn) messageRead() {
-	c.total, c.empty, c.until, c.reading = 0, 0, 0, false
+	c.total, c.empty, c.until = 0, 0, 0
 }
 
 // next returns the header of the next frame and its length, or 0 while it is incomplete; a control

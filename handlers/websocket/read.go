@@ -42,16 +42,6 @@ func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
 // begin waits until a message has begun, and drops what the program has not read of the last one.
 func (c *Conn) begin() error {
 	c.release()
-	if c.reading {
-		var b [512]byte
-		for {
-			if _, err := c.readData(b[:]); err == io.EOF {
-				break
-			} else if err != nil {
-				return err
-			}
-		}
-	}
 	for {
 		begun, err := c.advance()
 		if begun || err != nil {
@@ -111,7 +101,7 @@ func (c *Conn) inspect(p []byte, checked int, complete bool) (int, *CloseError) 
 	}
 	m := messages.Get().(*[]byte)
 	f := inflaters.Get().(*inflater)
-	text, err := f.inflate((*m)[:0], p, c.readLimit(), false)
+	text, err := f.inflate((*m)[:0], p, c.got(), c.readLimit(), false)
 	inflaters.Put(f)
 	*m = text
 	_, ok := validUTF8(text)
@@ -141,12 +131,13 @@ func (c *Conn) inflate(p []byte) ([]byte, error) {
 	c.message = messages.Get().(*[]byte)
 	f := inflaters.Get().(*inflater)
 	*packed = append(p, leftOut...)
-	out, err := f.inflate((*c.message)[:0], *packed, c.readLimit(), true)
+	out, err := f.inflate((*c.message)[:0], *packed, c.got(), c.readLimit(), true)
 	inflaters.Put(f)
 	*c.message = out
 	recycle(packed)
 	if err != nil {
 		return nil, c.violated(err)
 	}
+	c.remember(out)
 	return out, nil
 }

@@ -30,7 +30,22 @@ type Upgrader struct {
 	CheckOrigin func(req *conn.Request, origin string) bool
 
 	Subprotocols []string // of the server, the best first
-	Compression  bool     // permessage-deflate, where the client offers it
+
+	// Compression is permessage-deflate (RFC 7692), where the client offers it. Its level is 1, the
+	// fastest and the default, to 9. Messages shorter than the threshold go out as they are: 256
+	// bytes by default, 64 with Takeover; a negative one compresses them all.
+	Compression          bool
+	CompressionLevel     int
+	CompressionThreshold int
+
+	// Takeover lets a message to the client refer to the ones before, where the client permits it:
+	// messages that are alike become a few bytes. A connection that sends has a window of 8 KiB for
+	// that, until it has sent nothing for ten seconds; 4096 connections of a process have one at a
+	// time, and the others compress each message by itself. PeerTakeover lets the client's messages
+	// do so. Its price is that each connection whose client has sent compressed messages keeps the last
+	// 32 KiB of these until it ends, or as much as the client says in client_max_window_bits.
+	Takeover     bool
+	PeerTakeover bool
 
 	ReadLimit int64 // bytes of a message, on the wire and again after inflation; 64 KiB
 
@@ -112,7 +127,7 @@ func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 		return nil, e
 	}
 	c := &Conn{net: nc, link: conn.LinkOf(nc), thread: req.Thread, set: u,
-		want: expected{deflate: o.deflate}, answered: true}
+		want: expected{deflate: o.deflate}, takes: o.takes, keeps: o.keeps, answered: true}
 	c.link.SetNoWait(true)
 	c.input = c.link.Readable()
 	c.heard = c.now()

@@ -107,7 +107,7 @@ var only = map[string][]string{
 	"golang.org/x/crypto/bcrypt":                      {"handlers/auth"},
 	"golang.org/x/crypto/acme":                        {"internal/certs"},
 	"github.com/andybalholm/brotli":                   {"internal/coding"},
-	"github.com/klauspost/compress/flate":             {"internal/coding"},
+	"github.com/klauspost/compress/flate":             {"internal/coding", "handlers/websocket"},
 	"github.com/klauspost/compress/zstd":              {"internal/coding"},
 	"github.com/BurntSushi/toml":                      {"internal/settings"},
 	"github.com/landlock-lsm/go-landlock/landlock":    {"internal/confine"},
