@@ -173,16 +173,16 @@ func (w *Response) sendHead(status int, first []byte, reading bool) {
 
 // decide makes the plan of the head.
 func (w *Response) decide(status int, first []byte) {
-	w.noteDate()
 	p := &w.plan
 	*p = plan{}
-	p.status, p.fields, p.dated, p.overridden, p.close = status, w.header.fields, w.dated, w.dated, w.close
+	p.status, p.fields, p.close = status, w.header.fields, w.close
 	if status == w.early {
 		p.reason = w.reason
 	}
 	head := w.req.head.Method == http1.HEAD
 	p.bare = head || status == 204 || status == 304
 	hasType := w.look()
+	p.dated, p.overridden = w.dated, p.overridden || w.dated
 	if !hasType && status != 204 && status != 304 {
 		p.contentType = w.impliedType(first)
 	}
@@ -214,6 +214,10 @@ func (w *Response) look() (hasType bool) {
 		switch len(f.Name) {
 		case len("Content-Type"):
 			hasType = hasType || ascii.EqualFold(f.Name, "Content-Type")
+		case len("Date"):
+			// Another server's answer keeps its date, from which clients and caches tell its age; a
+			// proxy must not change it (RFC 9110 section 6.6.1).
+			w.dated = w.dated || w.manner == relayed && ascii.EqualFold(f.Name, "Date")
 		case len("Upgrade"):
 			p.upgrade = p.upgrade || ascii.EqualFold(f.Name, "Upgrade")
 		case len("Connection"):
@@ -231,12 +235,6 @@ func (w *Response) look() (hasType bool) {
 		}
 	}
 	return hasType
-}
-
-// noteDate keeps the date of another server's answer, from which clients and caches tell its age; a
-// proxy must not change it (RFC 9110 section 6.6.1).
-func (w *Response) noteDate() {
-	w.dated = w.dated || w.manner == relayed && w.header.Has("Date")
 }
 
 // impliedType returns the Content-Type that the server adds where the handler has set none, "" for

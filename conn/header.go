@@ -78,7 +78,7 @@ func (h *Header) All() iter.Seq2[string, string] {
 
 func (h *Header) index(name string, from int) int {
 	for i := from; i < len(h.fields); i++ {
-		if ascii.EqualFold(h.fields[i].Name, name) {
+		if f := &h.fields[i]; len(f.Name) == len(name) && ascii.EqualFold(f.Name, name) {
 			return i
 		}
 	}

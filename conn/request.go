@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
-	"encoding/hex"
 	"math/rand/v2"
 	"mime/multipart"
 	"net/http"
@@ -335,10 +334,23 @@ const maxID = 128
 // makeID appends a new id: 128 random bits. They are the runtime's, which every OS thread makes by
 // itself (ChaCha8): no lock, no system call, and a client that sees some ids cannot tell others.
 func makeID(b []byte) []byte {
-	var id [16]byte
-	binary.BigEndian.PutUint64(id[:8], rand.Uint64())
-	binary.BigEndian.PutUint64(id[8:], rand.Uint64())
-	return hex.AppendEncode(b, id[:])
+	for range 2 {
+		x := rand.Uint64()
+		b = binary.BigEndian.AppendUint64(b, hexOf(uint32(x>>32)))
+		b = binary.BigEndian.AppendUint64(b, hexOf(uint32(x)))
+	}
+	return b
+}
+
+// hexOf returns the eight hexadecimal digits of x, the first one in the highest byte.
+func hexOf(x uint32) uint64 {
+	const ones = 0x0101010101010101
+	v := uint64(x)
+	v = (v | v<<16) & 0x0000ffff0000ffff
+	v = (v | v<<8) & 0x00ff00ff00ff00ff
+	v = (v | v<<4) & 0x0f0f0f0f0f0f0f0f // a digit in each byte
+	letters := (v + 6*ones) >> 4 & ones // those above 9
+	return v + '0'*ones + letters*('a'-'0'-10)
 }
 
 // givenID returns the id that a trusted proxy has named; nil: none. Of two fields one may be the

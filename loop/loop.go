@@ -206,6 +206,14 @@ func (l *Loop) tick() {
 	l.now = l.wall.Sub(l.start).Milliseconds()
 }
 
+// tickFor is tick ahead of a wait of d, in which what the thread did before would be missed. A second or
+// more counts from the beginning of the turn, since a look at the clock costs as much as the wait.
+func (l *Loop) tickFor(d time.Duration) {
+	if 0 <= d && d < time.Second {
+		l.tick()
+	}
+}
+
 // after returns the wheel's time at which d will have passed since the loop last looked at the
 // clock, and never if d is negative. It rounds up, so that no timer is early.
 func (l *Loop) after(d time.Duration) int64 {

@@ -124,7 +124,7 @@ func (d *Descriptor) await(t *Thread, events uint16, timeout time.Duration) erro
 	if err := s.claim(t, events); err != nil {
 		return err
 	}
-	t.loop.tick() // what the thread did before may have taken its time
+	t.loop.tickFor(timeout)
 	return t.await(s, events, t.loop.after(timeout))
 }
 

@@ -79,9 +79,7 @@ func (c *call) open() error {
 	c.Resp.Layer().Relay(h.Status, text[h.Reason.Start:h.Reason.End])
 	c.Redirect, c.Sendfile = "", "" // those of an interim response do not count
 	parsed := out.Len()
-	if c.fields(text, out); c.m.back == nil && !c.x.Mux() {
-		c.Resp.Layer().Vouch(parsed)
-	}
+	c.fields(text, out)
 	switch {
 	case h.Status == http.StatusSwitchingProtocols:
 		// One that the client has not named would be read as another (RFC 9110 section 7.8).
@@ -99,6 +97,9 @@ func (c *call) open() error {
 		// The upstream will not read the rest, as when it refuses a large upload. So the client
 		// need not send it either.
 		out.Set("Connection", "close")
+	}
+	if c.m.back == nil && !c.x.Mux() {
+		c.Resp.Layer().Vouch(parsed)
 	}
 	return nil
 }

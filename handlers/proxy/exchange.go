@@ -231,6 +231,9 @@ func (c *call) limit() time.Duration {
 // receive takes the bytes that have come, and reports whether those were all. An upstream that is
 // always ahead must hold up neither the rest of the request nor the client's next bytes.
 func (c *call) receive() (empty bool, err error) {
+	if !c.x.Unread() { // as right behind a request: no buffer for that
+		return true, c.pause()
+	}
 	buf := relay.TakeBuffer()
 	defer relay.PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; got += len(buf) {

@@ -86,6 +86,7 @@ type Exchange struct {
 	// The connection.
 	s      *stream.Stream
 	over   net.Conn            // s, or TLS over s
+	plain  bool                // it is s
 	mux    *http2client.Stream // in their place; nil: none
 	duplex stream.Duplex
 	// Once Sources has been called; before that nil.
@@ -121,7 +122,7 @@ func (x *Exchange) Begin(s *stream.Stream, over net.Conn, method string) {
 	if x.method != "" { // an earlier attempt
 		x.Reset()
 	}
-	x.s, x.over, x.method = s, over, method
+	x.s, x.over, x.plain, x.method = s, over, over == net.Conn(s), method
 	x.Head.Lenient = x.Lenient
 	s.SetNoWait(true)
 	s.Duplex(&x.duplex)
@@ -174,6 +175,9 @@ func (x *Exchange) Held() int {
 	}
 	return x.duplex.Held()
 }
+
+// Unread reports whether Receive may find something; if not, its error would be stream.ErrWouldBlock.
+func (x *Exchange) Unread() bool { return !x.plain || x.s.Unread() || x.s.Loop().Stopping() }
 
 // Receive reads what has arrived into buf, which Next uses until it returns More or Done. The error
 // is stream.ErrWouldBlock, or one with upstream.ErrCut in it. The orderly end of a connection is no error if
@@ -367,7 +371,7 @@ func (x *Exchange) Reusable() bool {
 
 // quiet reports whether TLS has nothing more to read in its own buffer.
 func (x *Exchange) quiet() bool {
-	if net.Conn(x.s) == x.over {
+	if x.plain {
 		return true // the caller asks the socket, see stream.Stream.Rest
 	}
 	var one [1]byte
