@@ -30,6 +30,8 @@ func (c *Conn) act(opcode byte, payload []byte) {
 	switch opcode {
 	case opPing:
 		c.control(opPong, payload)
+	case opPong:
+		c.ponged(payload)
 	case opClose:
 		code, text, err := parseClose(payload)
 		if err != nil {

@@ -109,6 +109,11 @@ type extra struct {
 
 	sent *window // what messages to the peer refer to; nil: to nothing
 	got  []byte  // what messages from the peer may refer to
+
+	reader *messageReader // what the program has not read to its end
+	writer *messageWriter // what the program writes
+
+	pinged, trip time.Duration // when Ping has asked, and how long the last answer took
 }
 
 const bufferSize = 4 << 10

@@ -21,12 +21,17 @@
 //	handshake.go  what a client's handshake has to be; offers, origins
 //	conn.go       Conn: its record
 //	read.go       messages from the peer
+//	reader.go     messages from the peer, while they come
 //	write.go      messages to the peer; those for many
+//	writer.go     messages to the peer, in fragments
+//	json.go       values
 //	await.go      waiting for messages and other things; keep-alive
 //	input.go      frames from the peer, and the bytes before they are one
 //	output.go     frames to the peer, and the waits for room
 //	frame.go      headers and masks of frames: pure
+//	utf8.go       text that comes in parts: pure
 //	close.go      control frames, and the end
+//	ping.go       pings of the program, and how long their answers take
 //	deflate.go    compression
 //	inflate.go    decompression
 package websocket

@@ -1,6 +1,10 @@
 package websocket
 
-import "time"
+import (
+	"testing"
+	"time"
+	"unicode/utf8"
+)
 
 // BufferSize is how much is read at once, in bytes.
 const BufferSize = bufferSize
@@ -15,3 +19,24 @@ func SetCloseWait(d time.Duration) (restore func()) {
 
 // WindowsHeld returns how many connections have a window of what they have sent.
 func WindowsHeld() int { return int(windowsHeld.Load()) }
+
+// CheckUTF8 checks a text in parts of 0 to 3 bytes, which cuts says.
+func CheckUTF8(t *testing.T, p []byte, cuts uint16) {
+	var u runes
+	want := utf8.Valid(p)
+	rest, ok := p, true
+	for ok && len(rest) > 0 {
+		n := min(int(cuts&3), len(rest))
+		if cuts >>= 2; cuts == 0 {
+			n = len(rest)
+		}
+		ok, rest = u.add(rest[:n]), rest[n:]
+		so := p[:len(p)-len(rest)]
+		if _, may := validUTF8(so); len(so) > 0 && may != ok {
+			t.Fatalf("%x: %v after %x", p, ok, so)
+		}
+	}
+	if got := ok && u.whole(); got != want {
+		t.Fatalf("%x: %v, want %v", p, got, want)
+	}
+}

@@ -42,6 +42,9 @@ func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
 // begin waits until a message has begun, and drops what the program has not read of the last one.
 func (c *Conn) begin() error {
 	c.release()
+	if err := c.skip(); err != nil {
+		return err
+	}
 	for {
 		begun, err := c.advance()
 		if begun || err != nil {
@@ -58,6 +61,7 @@ func (c *Conn) begin() error {
 func (c *Conn) gather() (p []byte, err error) {
 	c.message = messages.Get().(*[]byte)
 	p = (*c.message)[:0]
+	var text runes
 	for checked := 0; ; {
 		if len(p) == cap(p) {
 			// Double it, up to the limit and one byte, which lets the read see the end.
@@ -70,11 +74,15 @@ func (c *Conn) gather() (p []byte, err error) {
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
-		if c.kind == Text {
+		switch {
+		case c.kind != Text:
+		case c.packed:
 			var wrong *CloseError
 			if checked, wrong = c.inspect(p, checked, err == io.EOF); wrong != nil {
 				return nil, c.violated(wrong)
 			}
+		case !text.add(p[len(p)-n:]) || err == io.EOF && !text.whole():
+			return nil, c.violated(errUTF8)
 		}
 		if err == io.EOF {
 			return p, nil
@@ -82,20 +90,13 @@ func (c *Conn) gather() (p []byte, err error) {
 	}
 }
 
-// inspect checks whether p, the part of a text that has come, can become UTF-8, and returns how
-// much of it needs no second look. complete says that p is the whole message.
+// inspect checks whether p, the part of a compressed text that has come, can become UTF-8, and
+// returns how much of it was inspected. complete says that p is the whole message.
 //
-// Compressed text must be inflated for that, and an inflater's state takes 40 kB, too much to hold
-// for a slow peer. So inspect inflates from the beginning, and only when the input has doubled
-// since the last time and no more is there: all of these together cost as much as a few messages.
+// It must be inflated for that, and an inflater's state takes 40 kB, too much to hold for a slow
+// peer. So inspect inflates from the beginning, and only when the input has doubled since the last
+// time and no more is there: all of these together cost as much as a few messages.
 func (c *Conn) inspect(p []byte, checked int, complete bool) (int, *CloseError) {
-	if !c.packed {
-		n, ok := validUTF8(p[checked:])
-		if !ok || complete && checked+n < len(p) {
-			return 0, errUTF8
-		}
-		return checked + n, nil
-	}
 	if complete || len(p) < 2*checked || c.r < c.w || c.fill() {
 		return checked, nil
 	}
@@ -110,19 +111,6 @@ func (c *Conn) inspect(p []byte, checked int, complete bool) (int, *CloseError) 
 		err = errUTF8
 	}
 	return len(p), err
-}
-
-// validUTF8 returns how long p is without a rune that is cut off at its end, and whether that is
-// UTF-8.
-func validUTF8(p []byte) (n int, ok bool) {
-	if utf8.Valid(p) {
-		return len(p), true
-	}
-	n = len(p) - 1
-	for n > 0 && n > len(p)-utf8.UTFMax && !utf8.RuneStart(p[n]) {
-		n--
-	}
-	return n, !utf8.FullRune(p[n:]) && utf8.Valid(p[:n])
 }
 
 // inflate undoes the compression of p, which is in c.message.

@@ -202,3 +202,15 @@ func TestWindowIsGivenUp(t *testing.T) {
 		t.Errorf("%d windows are held after the end", n)
 	}
 }
+
+// packer returns a client's compressor, whose messages refer to earlier ones.
+func packer(t *testing.T) func(string) string {
+	var b bytes.Buffer
+	w := must.Get(flate.NewWriter(&b, 6))(t)
+	return func(s string) string {
+		b.Reset()
+		_, _ = io.WriteString(w, s)
+		_ = w.Flush()
+		return strings.TrimSuffix(b.String(), "\x00\x00\xff\xff")
+	}
+}

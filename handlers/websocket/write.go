@@ -61,6 +61,9 @@ func (c *Conn) WriteMessage(kind int, p []byte) error {
 	if err != nil {
 		return err
 	}
+	if c.writing() {
+		return errWriting
+	}
 	if compress && c.compresses(len(p)) {
 		return c.sendPacked(finBit|deflateBit|opcode, p)
 	}
@@ -85,6 +88,9 @@ func (c *Conn) sendPacked(first byte, p []byte) error {
 
 // WritePrepared sends a message that other connections get, too.
 func (c *Conn) WritePrepared(m *PreparedMessage) error {
+	if c.writing() {
+		return errWriting
+	}
 	frame, payload, first := m.frame, m.payload, finBit|m.opcode
 	if m.compress && c.compresses(len(m.payload)) {
 		frame, payload, first = m.compressed(c.set.level()), m.short, first|deflateBit

@@ -1,0 +1,138 @@
+package websocket
+
+import (
+	"errors"
+	"io"
+)
+
+var (
+	errWriting = errors.New("websocket: the writer of another message is open")
+	errDropped = errors.New("websocket: the message was dropped: the next one was asked for")
+	errClosed  = errors.New("websocket: the writer is closed")
+)
+
+// NextWriter returns a writer of a message of kind Text or Binary, which sends the message in
+// fragments as it is written. Close sends the last one, and until then no other message can be
+// written. The writer holds a buffer of 4 KiB, and with compression a compressor of 200 kB or more.
+func (c *Conn) NextWriter(kind int) (io.WriteCloser, error) {
+	opcode, compress, err := data(kind)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.err != nil:
+		return nil, c.err
+	case c.writing():
+		return nil, errWriting
+	}
+	m := &messageWriter{c: c, first: opcode, buf: buffers.Get().(*[bufferSize]byte)}
+	if compress && c.want.deflate {
+		m.first |= deflateBit
+		m.window = c.sentWindow()
+		m.packed = getDeflater(c.set.level(), m.window.bytes())
+		m.packed.into = (*packedWriter)(m)
+	}
+	c.more().writer = m
+	return m, nil
+}
+
+// writing reports whether the program writes a message in parts.
+func (c *Conn) writing() bool { return c.extra != nil && c.extra.writer != nil }
+
+// messageWriter writes a message.
+type messageWriter struct {
+	c      *Conn
+	first  byte // of the next frame, without finBit
+	buf    *[bufferSize]byte
+	n      int       // bytes of the next frame's payload; they begin at maxHeader
+	packed *deflater // nil: the message goes out as it is
+	window *window   // what it is added to
+	closed bool
+}
+
+// Write implements io.Writer.
+func (m *messageWriter) Write(p []byte) (int, error) {
+	switch {
+	case m.c.err != nil:
+		return 0, m.c.err
+	case m.closed:
+		return 0, errClosed
+	case m.packed == nil:
+		return m.add(p)
+	}
+	m.window.add(p)
+	return m.packed.w.Write(p)
+}
+
+// packedWriter is where the compressor writes.
+type packedWriter messageWriter
+
+// Write implements io.Writer.
+func (w *packedWriter) Write(p []byte) (int, error) { return (*messageWriter)(w).add(p) }
+
+// add adds a part of the message's payload. What is longer than the buffer goes out without it. With
+// compression the last bytes stay in the buffer: they may not be the message's, see blockEnd.
+func (m *messageWriter) add(p []byte) (int, error) {
+	all := len(p)
+	for len(p) > 0 {
+		room := m.buf[maxHeader+m.n:]
+		if len(room) == 0 || m.n == 0 && m.packed == nil && len(p) > 4*len(room) {
+			var err error
+			if m.n > 0 {
+				err = m.flush(false)
+			} else {
+				err = m.c.sendFrame(m.first, p)
+				p, m.first = nil, opContinuation
+			}
+			if err != nil {
+				return 0, err
+			}
+			continue
+		}
+		n := copy(room, p)
+		m.n, p = m.n+n, p[n:]
+	}
+	return all, nil
+}
+
+// flush sends what is in the buffer as a frame.
+func (m *messageWriter) flush(fin bool) error {
+	n := m.n
+	if m.packed != nil {
+		n -= len(blockEnd)
+	}
+	first := m.first
+	if fin {
+		first |= finBit
+	}
+	payload := m.buf[maxHeader : maxHeader+n]
+	if err := m.c.sendFrame(first, payload); err != nil {
+		return err
+	}
+	m.n, m.first = copy(m.buf[maxHeader:], m.buf[maxHeader+n:maxHeader+m.n]), opContinuation
+	return nil
+}
+
+// Close sends the end of the message.
+func (m *messageWriter) Close() error {
+	if m.closed {
+		return errClosed
+	}
+	m.closed = true
+	var err error
+	if m.packed != nil {
+		err = m.packed.w.Flush()
+	}
+	if err == nil {
+		err = m.flush(true)
+	}
+	if m.packed != nil {
+		m.packed.release(m.c.set.level())
+	}
+	buffers.Put(m.buf)
+	m.buf, m.packed = nil, nil
+	m.c.extra.writer = nil
+	if m.c.err != nil {
+		return m.c.err
+	}
+	return err
+}
