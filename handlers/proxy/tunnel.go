@@ -8,14 +8,24 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/tunnel"
+	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
-// joined is a tunnel, and what its thread waits for.
+// joined is a tunnel, and the keeper of the client's connection (conn.Keeper): between two calls of Run
+// there is neither a coroutine nor anything of the request.
 type joined struct {
 	tunnel.Tunnel
-	client, up side
-	frames     *frames // of the upstream; nil: they are not followed
+	m      *module
+	lease  upstream.Lease
+	stream *stream.Stream // of the upstream
+	link   conn.Link      // of the client
+	frames *frames        // of the upstream; nil: they are not followed
+
+	client, up side // once the tunnel has waited in Run
+
+	until time.Duration // when to wait no more for the end of a WebSocket that the server has closed
 }
 
 // side is what tells of an end.
@@ -35,25 +45,23 @@ func sideOf(link conn.Link) side { return side{link.Readable(), link.Writable()}
 //
 // One that has failed is passed on, when the other side has all that it has said: that is reset, too.
 func (c *call) tunnel(rest []byte) int {
-	thread, limits := c.Req.Thread, &c.m.tunnels
+	thread, resp := c.Req.Thread, c.Resp
 	c.Req.KeepWaiting(true) // the loop sees the client's end before the tunnel has read all
-	j := new(joined)        // not on the stack, which there may be thousands of
-	j.frames = framesOf(c.Resp, thread.Loop())
-	s, over := c.Stream, c.Up.Over(c.Stream)
+	j := &joined{m: c.m, frames: framesOf(resp, thread.Loop())}
+	over := c.Up.Over(c.Stream)
 	c.x.Reset()
-	nc, r, err := c.Resp.Hijack()
+	nc, r, err := resp.Hijack()
 	if err != nil {
-		c.Resp.Abort()
+		resp.Abort()
 		return c.Status
 	}
 	// Nothing holds the request any more, which conn has given up, nor the heads.
 	c.Flow, c.Req, c.Resp, c.Body, c.rest = relay.Flow{}, nil, nil, nil, nil
-	c.options, c.named, c.protocols = options{}, options{}, ""
-	link := conn.LinkOf(nc)
-	j.client, j.up = sideOf(link), sideOf(s)
-	j.Client.Begin(link, nc)
-	j.Up.Begin(s, over)
-	defer j.part(c, thread, link)
+	j.link = conn.LinkOf(nc)
+	j.Client.Begin(j.link, nc)
+	j.Up.Begin(c.Stream, over)
+	j.lease, j.stream = c.Up, c.Stream
+	c.Up, c.Stream = upstream.Lease{}, nil
 	early, _ := r.Peek(r.Buffered())
 	if j.frames != nil {
 		rest = j.frames.pass(rest, false)
@@ -61,47 +69,72 @@ func (c *call) tunnel(rest []byte) int {
 	j.Client.Got, j.Up.Got = int64(len(early)), int64(len(rest))
 	j.Up.Write(early)
 	j.Client.Write(rest)
-	early, rest, r = nil, nil, nil
 	l := thread.Loop()
 	j.Start(l.Clock(l.Time()))
+	if err := resp.Layer().HandOver(j); err != nil {
+		j.End(thread)
+	}
+	return http.StatusSwitchingProtocols
+}
+
+// Run implements conn.Keeper. It waits on its coroutine only while one side does not take what there is
+// for it, or has ended.
+func (j *joined) Run(thread *loop.Thread) (idle time.Duration, more bool) {
+	l, limits := thread.Loop(), &j.m.tunnels
 	var filter tunnel.Filter // a nil *frames is none
 	if j.frames != nil {
 		filter = j.frames
 	}
-	var until time.Duration // of a WebSocket that the server has closed
-	for {
+	j.stream.Wakes(thread, false, false)
+	j.stream.Yielded()
+	if s, ok := j.link.(*stream.Stream); ok {
+		s.Yielded()
+	}
+	for over := false; ; {
 		now := l.Clock(l.Time())
 		again, why := j.Move(now, filter)
 		if why != tunnel.Open {
-			break
+			return 0, false
 		}
 		if !again {
 			again = j.farewell(l)
 		}
 		left, _ := j.Left(now, limits)
 		if j.said() {
-			if until == 0 {
-				until = now + closeWait
+			if j.until == 0 {
+				j.until = now + closeWait
 			}
-			left = min(left, until-now)
+			left = min(left, j.until-now)
 		}
-		if left <= 0 {
-			break
-		}
-		if again {
-			continue
-		}
-		if err := j.await(thread, left); err != nil && !errors.Is(err, loop.ErrDeadlineExceeded) {
-			break
+		switch {
+		case left <= 0:
+			return 0, false
+		case again:
+		case j.still():
+			if !j.stream.Wakes(thread, true, false) {
+				return left, true
+			}
+			if over { // a read or a write has not told why, and nothing else will
+				j.Up.Fail()
+			}
+			over = true
+		default:
+			if err := j.await(thread, left); err != nil && !errors.Is(err, loop.ErrDeadlineExceeded) {
+				return 0, false
+			}
 		}
 	}
-	return http.StatusSwitchingProtocols
 }
 
-// part ends a tunnel, and notes for the access log what has passed. An upstream that has not got all
+// still reports that all there is has moved, and that either side may say more.
+func (j *joined) still() bool {
+	return !j.Client.Ended && !j.Up.Ended && j.Client.Held() == 0 && j.Up.Held() == 0 && !j.said()
+}
+
+// End implements conn.Keeper. It notes for the access log what has passed. An upstream that has not got all
 // that its client has said, or whose client has failed, must not take it for an orderly end, nor the
 // other way around. So there is no goodbye of TLS then.
-func (j *joined) part(c *call, thread *loop.Thread, link conn.Link) {
+func (j *joined) End(thread *loop.Thread) {
 	conn.SetMoved(thread, j.Up.Got, j.Client.Got)
 	if j.said() {
 		conn.SetCloseCode(thread, 1001)
@@ -110,15 +143,16 @@ func (j *joined) part(c *call, thread *loop.Thread, link conn.Link) {
 	j.Client.Stop()
 	j.Up.Stop()
 	if cutBack { // else conn closes it
-		link.ResetOnClose()
-		_ = link.Close()
+		j.link.ResetOnClose()
+		_ = j.link.Close()
 	}
 	if cut {
-		c.Stream.ResetOnClose()
-		_ = c.Stream.Close()
-		c.Up.Release()
-		c.Stream = nil
+		j.stream.ResetOnClose()
+		_ = j.stream.Close()
+		j.lease.Release()
+		return
 	}
+	j.lease.Close(j.stream)
 }
 
 // said reports that what comes from the upstream is dropped, behind a close frame of the server.
@@ -138,6 +172,9 @@ func (j *joined) farewell(l *loop.Loop) bool {
 
 // await waits until bytes can move.
 func (j *joined) await(t *loop.Thread, limit time.Duration) error {
+	if j.client.readable == nil {
+		j.client, j.up = sideOf(j.link), sideOf(j.stream)
+	}
 	var room [5]loop.Source
 	sources := room[:0]
 	add := func(from, to *tunnel.End, source, sink *side) {
