@@ -78,7 +78,8 @@ type Loop struct {
 	runq     queue // for a later turn
 	turn     queue // the rest of the present turn's, or of the one before
 	behind   queue // those that gave way to all of these
-	crowded  bool  // in this turn more threads are ready than it has time for
+	rounds   rounds
+	crowded  bool // in this turn more threads are ready than it has time for
 	pool     coro.Pool
 	trim     trimmer
 	current  *Thread // the running one; nil: the loop itself runs
@@ -187,7 +188,8 @@ func (l *Loop) Close() {
 
 // timeout returns how long the loop may block; there is no limit if it is negative.
 func (l *Loop) timeout() time.Duration {
-	if l.threads == 0 || !l.runq.empty() || !l.turn.empty() || !l.behind.empty() {
+	if l.threads == 0 || !l.runq.empty() || !l.turn.empty() || !l.behind.empty() ||
+		l.rounds.first != nil {
 		return 0
 	}
 	at, ok := l.wheel.Next()

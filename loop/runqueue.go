@@ -59,12 +59,19 @@ func (l *Loop) enqueue(q *queue, t *Thread, why Reason) {
 // these and the rest let run in the same turn (see Soon), so that none of it keeps others waiting.
 func (l *Loop) runQueued() {
 	l.turn.append(&l.runq)
-	for l.share.begin(); !l.turn.empty() && !l.share.over; {
+	l.share.begin()
+	l.runTurn()
+	l.crowded = !l.turn.empty()
+	l.runRounds()
+	l.runBehind()
+}
+
+// runTurn resumes threads of the turn until none is left, or the share is spent.
+func (l *Loop) runTurn() {
+	for !l.turn.empty() && !l.share.over {
 		if t := l.turn.pop(); t.own.flags&ended == 0 {
 			l.resume(t)
 		}
 		l.share.spent()
 	}
-	l.crowded = !l.turn.empty()
-	l.runBehind()
 }

@@ -152,15 +152,18 @@ func (t *Thread) listen(code coro.Code, until int64) error {
 // notify makes t ask its sources again. It is called on the loop.
 func (t *Thread) notify() { t.notifyFor(ByNotice) }
 
-func (t *Thread) notifyFor(why Reason) {
+func (t *Thread) notifyFor(why Reason) { t.notifyIn(&t.loop.runq, why) }
+
+// notifyIn puts t into one of its loop's queues for that.
+func (t *Thread) notifyIn(q *queue, why Reason) {
 	if t.own.flags&listening != 0 {
-		t.loop.ready(t, why)
+		t.loop.enqueue(q, t, why)
 	}
 }
 
 // Notify makes t ask its sources again, if t waits in AwaitAny or AwaitAll, and calls the Body of an
-// idle t that has asked for it (Heed). Any goroutine may call it. It does not wait, and any number of calls cost one wake-up of t's loop. After the loop has
-// stopped it does nothing.
+// idle t that has asked for it (Heed). Any goroutine may call it. It does not wait, and any number
+// of calls cost one wake-up of t's loop. After the loop has stopped it does nothing.
 func Notify(t *Thread) {
 	if t.notified.CompareAndSwap(false, true) {
 		t.loop.post.notify(t)
@@ -168,6 +171,6 @@ func Notify(t *Thread) {
 }
 
 // NotifyLocal is Notify for functions that run on t's own loop, such as those given to Post. It
-// takes no lock and queues nothing. It is for events that many threads of a loop wait for: the goroutine
-// that brings the event makes one Post for each loop, not one Notify for each thread.
+// takes no lock and queues nothing. For an event that many threads of a loop wait for, the goroutine
+// that brings it makes one Post for each loop, and not one Notify for each thread; see Round.
 func NotifyLocal(t *Thread) { t.notify() }

@@ -13,6 +13,7 @@ type group struct {
 	log  *log
 	loop *loop.Loop
 	ring func()       // look, made once
+	next loop.Round   // of those that look has found
 	rung atomic.Bool  // look is posted
 	idle atomic.Int32 // how many wait and were not told
 
@@ -37,7 +38,7 @@ const (
 
 func newGroup(l *log, on *loop.Loop) *group {
 	g := &group{log: l, loop: on}
-	g.ring = g.look
+	g.ring, g.next.Next = g.look, g.tell
 	return g
 }
 
@@ -54,7 +55,7 @@ func (g *group) leave(s *Subscription) {
 	g.subs = g.subs[:last]
 }
 
-// look tells those that wait.
+// look has those told that wait.
 func (g *group) look() {
 	g.rung.Store(false) // before they look
 	if !g.log.shared() {
@@ -66,13 +67,11 @@ func (g *group) look() {
 	} else {
 		g.share = g.log.unread()
 	}
-	for t := g.next(); t != nil; t = g.next() {
-		loop.NotifyLocal(t)
-	}
+	g.next.Begin(g.loop)
 }
 
-// next returns the next thread that is to be told, or nil.
-func (g *group) next() *loop.Thread {
+// tell returns the next thread that is to be told, or nil.
+func (g *group) tell() *loop.Thread {
 	at := 1 - g.wait
 	switch {
 	case g.log.shared():

@@ -1,0 +1,73 @@
+package loop
+
+// Round is an event of one loop that many of its threads wait for, such as a message to all that are
+// in a room. To notify thousands at once would let them run in a row, and whatever else happens
+// meanwhile would wait for all of them. So the loop takes a few threads of each Round in turn, as
+// far as a share of its turn goes, and the rest in the next turn, after it has looked for events.
+// A Round of a few threads passes one of thousands, and so does a request.
+type Round struct {
+	// Next returns the next thread that is to be notified, or nil if none is left. It is called on the
+	// loop. It must not wait.
+	Next func() *Thread
+
+	begun bool // it is in the loop's list
+	then  *Round
+}
+
+// rounds is a list of Rounds, first in, first out.
+type rounds struct{ first, last *Round }
+
+func (rs *rounds) push(r *Round) {
+	if rs.last == nil {
+		rs.first = r
+	} else {
+		rs.last.then = r
+	}
+	rs.last = r
+}
+
+func (rs *rounds) pop() *Round {
+	r := rs.first
+	if rs.first, r.then = r.then, nil; rs.first == nil {
+		rs.last = nil
+	}
+	return r
+}
+
+// Begin notifies the threads that r.Next returns, soon. It is called on the loop. It does nothing if
+// r has begun and is not over.
+func (r *Round) Begin(l *Loop) {
+	if !r.begun {
+		r.begun = true
+		l.rounds.push(r)
+	}
+}
+
+// perRound is how many threads of a Round run before those of the next.
+const perRound = lookEvery
+
+// runRounds lets the threads of Rounds run. They have a share of the turn of their own: neither do
+// they hold up other threads, nor these them.
+func (l *Loop) runRounds() {
+	if l.rounds.first == nil {
+		return
+	}
+	rest := l.turn // in a crowd
+	l.turn = queue{}
+	for l.share.begin(); l.rounds.first != nil && !l.share.over; {
+		r := l.rounds.pop()
+		var t *Thread
+		for range perRound {
+			if t = r.Next(); t == nil {
+				break
+			}
+			t.notifyIn(&l.turn, ByNotice)
+		}
+		if r.begun = t != nil; r.begun {
+			l.rounds.push(r)
+		}
+		l.runTurn()
+	}
+	rest.append(&l.turn)
+	l.turn = rest
+}
