@@ -42,6 +42,7 @@ func (b *Body) begin(x *exchange) {
 	*b = Body{x: x, state: bodyOpen, limit: int64(x.set.MaxBodySize), ask: h.Expect100}
 	if !h.HasBody() {
 		b.state, b.err = bodyEnded, io.EOF
+		return
 	}
 	b.checkLength()
 }

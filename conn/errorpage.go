@@ -52,9 +52,6 @@ func (w *Response) wantsPage(status int) bool {
 // of the answer, whatever page there is. If there is none, the answer stays as it is.
 func (x *exchange) errorPage(status int) int {
 	w := &x.resp
-	if len(w.pages) == 0 {
-		return status
-	}
 	status = cmp.Or(status, w.early, 200)
 	if !w.wantsPage(status) {
 		return status
@@ -71,7 +68,7 @@ func (x *exchange) errorPage(status int) int {
 			made = p(req, resp, status)
 			return 0
 		})
-		if recordOf(x.req.Thread).exchange() != x { // the page's handler has taken the connection over
+		if exchangeOf(x.req.Thread) != x { // the page's handler has taken the connection over
 			return status
 		}
 		if w.forced = 0; made || w.phase != open {

@@ -63,6 +63,14 @@ type record interface {
 
 func recordOf(t *loop.Thread) record { return loop.BodyOf(t).(record) }
 
+// exchangeOf is recordOf(t).exchange(), which is asked for a few times for each request.
+func exchangeOf(t *loop.Thread) *exchange {
+	if c, ok := loop.BodyOf(t).(*connection); ok {
+		return c.exchange()
+	}
+	return recordOf(t).exchange()
+}
+
 // begin makes everything ready for the request whose head was read, on the thread t.
 func (x *exchange) begin(t *loop.Thread) {
 	x.c.port.tally.Requests++
@@ -145,14 +153,13 @@ func (x *exchange) answer() {
 //
 //go:noinline
 func called(t *loop.Thread, mark, status int) {
-	rec := recordOf(t)
-	x := rec.exchange()
+	x := exchangeOf(t)
 	if x != nil && x.set.Count {
 		x.took = clock() - x.called
 	}
-	if x != nil && !x.unheard {
+	if x != nil && !x.unheard && len(x.resp.pages) > 0 {
 		status = x.errorPage(status)
-		x = rec.exchange()
+		x = exchangeOf(t)
 	}
 	if x != nil {
 		x.settle()
@@ -254,7 +261,7 @@ func (x *exchange) call(h Handler) (status int) {
 		status = http.StatusInternalServerError
 	}()
 	status = h(&x.req, &x.resp)
-	if x := recordOf(t).exchange(); x != nil {
+	if x := exchangeOf(t); x != nil {
 		x.unheard = !x.resp.HeadSent() && loop.SawClientGone(t)
 	}
 	err := t.Join()

@@ -171,10 +171,9 @@ func (w *Response) sendHead(status int, first []byte, reading bool) {
 	w.x.via.head(&w.plan)
 }
 
-// decide makes the plan of the head.
+// decide makes the plan of the head, which reset has left empty.
 func (w *Response) decide(status int, first []byte) {
 	p := &w.plan
-	*p = plan{}
 	p.status, p.fields, p.close = status, w.header.fields, w.close
 	if status == w.early {
 		p.reason = w.reason
@@ -213,7 +212,7 @@ func (w *Response) look() (hasType bool) {
 		f := &w.header.fields[i]
 		switch len(f.Name) {
 		case len("Content-Type"):
-			hasType = hasType || ascii.EqualFold(f.Name, "Content-Type")
+			hasType = hasType || f.Name == "Content-Type" || ascii.EqualFold(f.Name, "Content-Type")
 		case len("Date"):
 			// Another server's answer keeps its date, from which clients and caches tell its age; a
 			// proxy must not change it (RFC 9110 section 6.6.1).

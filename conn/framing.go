@@ -226,16 +226,20 @@ func (t *turn) drop(wait bool) error {
 // or the reader of its answer, could still read the body when the head went out, drain reads it to
 // its end, however long it is: the head has promised that the connection goes on.
 func (t *turn) drain() bool {
-	b := &t.x.req.body
-	if t.body.state == bodyOpen && b.state == bodyOpen {
-		t.pace(&t.reading, t.set.BodyTimeout) // head may have demanded less
+	if t.body.state == bodyOpen && t.x.req.body.state == bodyOpen {
+		t.drainOpen()
 	}
+	return t.body.state == bodyEnded && t.x.req.body.state != bodyFailed
+}
+
+func (t *turn) drainOpen() {
+	b := &t.x.req.body
+	t.pace(&t.reading, t.set.BodyTimeout) // head may have demanded less
 	for t.body.state == bodyOpen && b.state == bodyOpen {
 		if t.drop(true) != nil {
 			break
 		}
 	}
-	return t.body.state == bodyEnded && b.state != bodyFailed
 }
 
 // nothingBehind reports that no other request can follow on the connection: the body is bad, or

@@ -65,16 +65,22 @@ func (t *turn) delimit(p *plan) {
 // client wants it (RFC 9112 section 9.3), because the rest of the request's body will not be read,
 // or because the server stops or leaves. Where nothing reads the body any more, skip decides first.
 func (t *turn) closes(p *plan) bool {
-	if !p.reading {
+	b := &t.x.req.body
+	ended := t.body.state == bodyEnded && b.state == bodyEnded && !b.ask // as most are: there is none
+	if !ended && !p.reading {
 		t.skip()
 	}
 	h := &t.x.req.head
 	if p.close || t.x.req.raw == nil || !h.Persistent() || t.c.outdated() {
 		return true
 	}
-	t.look()
+	if !ended {
+		if t.look(); t.nothingBehind() {
+			return true
+		}
+	}
 	leaving := t.set.Leaving || t.c.Loop().Stopping()
-	return t.nothingBehind() || leaving && t.r == t.w // pipelined requests are in flight, too
+	return leaving && t.r == t.w // pipelined requests are in flight, too
 }
 
 // appendStanding adds the date, and the configured fields that the handler has not set itself.

@@ -24,9 +24,9 @@ func (t *turn) readHead() error {
 	h.Reset()
 	h.FieldLimit = int(t.set.MaxHeaderSize) / bytesPerField
 	t.x.req.raw = nil
-	_ = t.stream.SetReadDeadline(time.Time{}) // was the last handler's
-	t.reading = stream.Pace{}                 // nothing is demanded of an idle client
-	t.base = 0                                // the previous head is not used any more
+	t.stream.DropReadDeadline() // the last handler's
+	t.reading = stream.Pace{}   // nothing is demanded of an idle client
+	t.base = 0                  // the previous head is not used any more
 	if t.r == t.w {
 		t.r, t.w = 0, 0
 	}

@@ -39,7 +39,15 @@ type Response struct {
 	req    *Request // as the handler has it: of an error page, another one than the client's
 	header Header
 	buf    []byte // gathered by Write; elsewhere a buffer to copy through
+	hooks  []HeadHook
+	pages  []ErrorPage
+	toJSON *json.Encoder // writes to this response, and to the next ones; nil: none was needed
 
+	made
+}
+
+// made is what becomes of one answer. Nothing of it is left for the next.
+type made struct {
 	phase  phase
 	status int  // the one that has gone out; 0: none
 	close  bool // the connection ends with this response
@@ -49,9 +57,7 @@ type Response struct {
 	reason string // of early; empty: the usual one
 	manner manner
 	dated  bool // it has a date, or wants none
-	hooks  []HeadHook
-	pages  []ErrorPage
-	forced int // the status while an error page is made, whatever its handler says; 0: none
+	forced int  // the status while an error page is made, whatever its handler says; 0: none
 
 	// What the hooks see and decide of the body.
 	hooking bool   // they run
@@ -78,8 +84,6 @@ type Response struct {
 	unflushed bool    // enc may hold what was written
 	encodedAs string  // the coding of encoded; "": there is none
 	encoded   []byte  // all of the body, see SetEncoded
-
-	toJSON *json.Encoder // writes to this response, and to the next ones; nil: none was needed
 }
 
 // phase is how far a response is. It decides what a handler may still do:
@@ -132,19 +136,28 @@ func (w *Response) reset() {
 	if w.header.Len() > 0 {
 		w.header.reset()
 	}
-	x, req, header, buf, hooks, pages, toJSON := w.x, w.req, w.header, w.buf, w.hooks, w.pages, w.toJSON
-	if cap(buf) > keptBuffer {
-		buf = nil
+	if cap(w.buf) > keptBuffer {
+		w.buf = nil
 	}
-	*w = Response{} // a literal with the fields below would be copied
-	w.x, w.req, w.header, w.buf, w.hooks, w.pages, w.toJSON = x, req, header, buf, hooks[:0], pages[:0], toJSON
+	w.made, w.hooks, w.pages = made{}, w.hooks[:0], w.pages[:0]
 }
 
 // discard drops the body.
 func (w *Response) discard() {
 	w.buf = w.buf[:0]
-	w.dropEncoder()
-	w.encodedAs, w.encoded = "", nil
+	if w.enc != nil {
+		w.dropEncoder()
+	}
+	if w.encodedAs != "" {
+		w.encodedAs, w.encoded = "", nil
+	}
+	if w.kind != gathered {
+		w.dropSource()
+	}
+}
+
+// dropSource drops the body that the handler has set.
+func (w *Response) dropSource() {
 	kind := w.kind
 	w.kind = gathered // first, so that a Close that panics is not called again
 	switch kind {

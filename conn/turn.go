@@ -264,7 +264,7 @@ func (t *turn) begin() {
 	c := t.c
 	t.pace(&t.reading, t.set.BodyTimeout)
 	t.pace(&t.writing, t.set.WriteTimeout)
-	_ = t.stream.SetWriteDeadline(time.Time{})
+	t.stream.DropWriteDeadline()
 	t.x.c, t.x.via, t.x.set = c, t, t.set
 	t.body.begin(&t.x.req.head)
 	t.delimited, t.last, t.before = plain, false, 0

@@ -67,13 +67,14 @@ type Loop struct {
 	// Owned by the loop.
 	table    []*Descriptor // by number
 	gen      uint32
-	detached []*Thread // threads without a descriptor
-	threads  int       // all that have not ended
-	wall     time.Time // of this turn
-	now      int64     // of this turn, milliseconds since start
-	several  bool      // the last look for events found more than one
-	gaveWay  int64     // when other goroutines were last given the processor
-	share    share     // of the present turn, for its queue or its timers
+	detached []*Thread     // threads without a descriptor
+	threads  int           // all that have not ended
+	wall     time.Time     // of this turn
+	elapsed  time.Duration // from start to wall
+	now      int64         // of this turn, milliseconds since start
+	several  bool          // the last look for events found more than one
+	gaveWay  int64         // when other goroutines were last given the processor
+	share    share         // of the present turn, for its queue or its timers
 	wheel    *timeoutwheel.Wheel
 	runq     queue // for a later turn
 	turn     queue // the rest of the present turn's, or of the one before
@@ -197,7 +198,7 @@ func (l *Loop) timeout() time.Duration {
 		return -1
 	}
 	// To the nanosecond: the wheel makes a timer late by up to a millisecond already.
-	return max(time.Duration(min(at, maxWait))*time.Millisecond-l.wall.Sub(l.start), 0)
+	return max(time.Duration(min(at, maxWait))*time.Millisecond-l.elapsed, 0)
 }
 
 // maxWait is the longest Duration, in milliseconds.
@@ -205,7 +206,8 @@ const maxWait = math.MaxInt64 / int64(time.Millisecond)
 
 func (l *Loop) tick() {
 	l.wall = time.Now()
-	l.now = l.wall.Sub(l.start).Milliseconds()
+	l.elapsed = l.wall.Sub(l.start)
+	l.now = l.elapsed.Milliseconds()
 }
 
 // tickFor is tick ahead of a wait of d, in which what the thread did before would be missed. A second or
@@ -225,9 +227,8 @@ func (l *Loop) after(d time.Duration) int64 {
 		}
 		return l.now
 	}
-	elapsed := l.wall.Sub(l.start)
-	d = min(d, math.MaxInt64-elapsed-time.Millisecond)
-	return int64((elapsed + d + time.Millisecond - 1) / time.Millisecond)
+	d = min(d, math.MaxInt64-l.elapsed-time.Millisecond)
+	return int64((l.elapsed + d + time.Millisecond - 1) / time.Millisecond)
 }
 
 // Logger returns the logger of the loop, for code that serves on it.
@@ -243,7 +244,11 @@ func (l *Loop) Clock(t time.Time) time.Duration { return t.Sub(l.start) }
 // Skip puts the loop's own clock forward by d, as if d had passed without any event: what waits for
 // its time on the loop then waits so much less. It is for tests of long waits. Time and time.Now
 // stay as they are. The caller is on the loop; a negative d counts as 0.
-func (l *Loop) Skip(d time.Duration) { l.start = l.start.Add(-max(d, 0)) }
+func (l *Loop) Skip(d time.Duration) {
+	d = max(d, 0)
+	l.start = l.start.Add(-d)
+	l.elapsed += d
+}
 
 // Stats returns what the loop has counted.
 func (l *Loop) Stats() Stats {

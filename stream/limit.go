@@ -98,9 +98,12 @@ const (
 	leastPiece = 1 << 10 // bytes; below that a system call costs more than it moves
 )
 
+// limited reports whether there is a MaxRate.
+func (l *Limit) limited() bool { return l.pace != nil && l.pace.MaxRate > 0 }
+
 // Pause returns for how long nothing may move because of MaxRate.
 func (l *Limit) Pause(lp *loop.Loop) time.Duration {
-	if l.pace == nil || l.pace.MaxRate <= 0 {
+	if !l.limited() {
 		return 0
 	}
 	return max(l.pace.next.left(lp), 0)
@@ -109,7 +112,7 @@ func (l *Limit) Pause(lp *loop.Loop) time.Duration {
 // Piece returns how many bytes may move at once: a turn's budget, with MaxRate an eighth of a
 // second's bytes.
 func (l *Limit) Piece() int {
-	if l.pace == nil || l.pace.MaxRate <= 0 {
+	if !l.limited() {
 		return TurnBudget
 	}
 	return int(min(max(l.pace.MaxRate/8, leastPiece), TurnBudget))
@@ -162,6 +165,12 @@ func (s *Stream) SetReadDeadline(t time.Time) error { return s.setDeadline(&s.in
 
 // SetWriteDeadline implements net.Conn.
 func (s *Stream) SetWriteDeadline(t time.Time) error { return s.setDeadline(&s.out, t) }
+
+// DropReadDeadline is SetReadDeadline of the zero time. It costs next to nothing.
+func (s *Stream) DropReadDeadline() { s.in.deadline = 0 }
+
+// DropWriteDeadline is SetWriteDeadline of the zero time. It costs next to nothing.
+func (s *Stream) DropWriteDeadline() { s.out.deadline = 0 }
 
 func (s *Stream) setDeadline(l *Limit, t time.Time) error {
 	s.loop.Check()

@@ -31,29 +31,34 @@ var untagged [2]byte // of RequestLayer.Once, for each field
 // asks for what has changed, an encoded body that the client does not accept now is not what it
 // would get, and so not what it may keep: a cache asks with all that it has.
 func (c compressor) untag(req *conn.Request) {
-	for i, name := range [...]string{"If-None-Match", "If-Match"} {
-		if _, there := req.Layer().HeaderView(name); !there {
-			continue
+	if _, there := req.Layer().HeaderView("If-None-Match"); there {
+		c.untagField(req, "If-None-Match", &untagged[0])
+	}
+	if _, there := req.Layer().HeaderView("If-Match"); there {
+		c.untagField(req, "If-Match", &untagged[1])
+	}
+}
+
+// untagField is untag for the fields of one name.
+func (c compressor) untagField(req *conn.Request, name string, once *byte) {
+	var all [coding.Kinds]coding.Coding
+	codings := coding.All
+	if m := req.Method(); name == "If-None-Match" && (m == http.MethodGet || m == http.MethodHead) {
+		codings = Rank(req, all[:0], c.Order)
+	}
+	var own []string
+	lists := req.Header().Values(name)
+	for _, list := range lists {
+		text := list
+		for _, coded := range codings {
+			text = strings.ReplaceAll(text, "-"+coded.String()+`"`, `"`)
 		}
-		var all [coding.Kinds]coding.Coding
-		codings := coding.All
-		if m := req.Method(); name == "If-None-Match" && (m == http.MethodGet || m == http.MethodHead) {
-			codings = Rank(req, all[:0], c.Order)
+		if text != list {
+			own = append(own, text)
 		}
-		var own []string
-		lists := req.Header().Values(name)
-		for _, list := range lists {
-			text := list
-			for _, coded := range codings {
-				text = strings.ReplaceAll(text, "-"+coded.String()+`"`, `"`)
-			}
-			if text != list {
-				own = append(own, text)
-			}
-		}
-		if own != nil && req.Layer().Once(&untagged[i]) {
-			req.Layer().ReplaceHeader(name, append(own, lists...)...)
-		}
+	}
+	if own != nil && req.Layer().Once(once) {
+		req.Layer().ReplaceHeader(name, append(own, lists...)...)
 	}
 }
 

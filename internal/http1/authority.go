@@ -17,9 +17,7 @@ func parseAuthority(b []byte) (host, port int, ok bool) {
 	} else {
 		// The grammar has percent-encoding, but no name in DNS needs it, and where one server
 		// decodes a name and the next one does not, two sites answer to it.
-		for host < len(b) && class[b[host]]&isHost != 0 {
-			host++
-		}
+		host = run(b, isHost)
 	}
 	if host == len(b) {
 		return host, -1, true

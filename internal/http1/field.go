@@ -27,7 +27,7 @@ func (h *Head) Add(buf []byte, start, colon, end int) *Error {
 	// The length tells most names apart from those that matter here.
 	switch name := buf[start:colon]; len(name) {
 	case len("host"):
-		if ascii.EqualFold(name, "host") {
+		if string(name) == "Host" || ascii.EqualFold(name, "host") {
 			return h.host(value, from)
 		}
 	case len("expect"):
