@@ -25,8 +25,8 @@ type Sink interface {
 	// Inform takes the head of an interim response.
 	Inform(status int, fields []Field)
 
-	// Head takes the head, once. The fields are valid until Head returns, their strings for as long
-	// as they are kept.
+	// Head takes the head, once. h is valid until Head returns. The slice of the fields is the sink's
+	// from then on, and the strings stay as they are.
 	Head(h *SentHead)
 
 	// Write takes a piece of the content, which is valid until Write returns. It may wait, on t, which
@@ -81,6 +81,7 @@ type errand struct {
 	h          Handler
 	sink       Sink
 
+	facade    front  // front points here
 	sends     []byte // what is left of the request's body
 	headed    bool
 	ended     bool  // all of the answer was passed on
@@ -157,7 +158,11 @@ func (r RequestLayer) errand(drop func(name string) bool, extra []Field) *errand
 	if e.state&secured != 0 {
 		state = r.TLS()
 	}
-	e.front = &front{ctx: context.WithoutCancel(r.baseContext()), tls: state}
+	e.facade = front{ctx: r.baseContext(), tls: state}
+	if e.facade.ctx != context.Background() {
+		e.facade.ctx = context.WithoutCancel(e.facade.ctx)
+	}
+	e.front = &e.facade
 	x := of.port.spareExchange()
 	e.x = x
 	x.c, x.via, x.set, x.protocol, x.errand = &e.connection, e, r.x.set, r.x.protocol, e
@@ -240,8 +245,9 @@ func (r *Request) copyOf(of *Request, drop func(name string) bool, extra []Field
 	r.values = slices.DeleteFunc(slices.Clone(of.values), value.once)
 	r.matched = of.matched
 	r.matched.compact()
-	r.id = of.ID()
-	r.idView = []byte(r.id)
+	if id := of.Layer().IDView(); len(id) > 0 {
+		r.idView = append(r.idText[:0], id...)
+	}
 	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
 }
 

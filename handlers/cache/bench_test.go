@@ -1,6 +1,8 @@
 package cache_test
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -77,24 +79,64 @@ func BenchmarkFile(b *testing.B) {
 	ping(b, module.Start(b, modes.Direct, "/", h), "/a.txt")
 }
 
-// BenchmarkMiss is an answer that is not kept, past the cache, and one that is filled; BenchmarkPlain the
-// same without a cache.
-func BenchmarkFill(b *testing.B) {
-	b.Run("plain", func(b *testing.B) { miss(b, false) })
-	b.Run("fill", func(b *testing.B) { miss(b, true) })
+// BenchmarkMiss is an answer that is asked for once and kept; "plain" is the same without the layer,
+// and "passed" one that is known to be for one client alone. The handler stands for a proxy's.
+func BenchmarkMiss(b *testing.B) {
+	for _, how := range []string{"plain", "passed", "kept"} {
+		b.Run(how, func(b *testing.B) {
+			control := "Cache-Control: max-age=5000"
+			if how == "passed" {
+				control = "Cache-Control: private"
+			}
+			body := []byte(strings.Repeat("x", 1<<10))
+			h := func(_ *conn.Request, w *conn.Response) int {
+				fields(w, control, `ETag: "abcdefgh"`, "Content-Type: text/plain", "Content-Length: 1024",
+					"Date: "+past)
+				w.Layer().Relay(200, "")
+				_, _ = w.Write(body)
+				return 200
+			}
+			var s *server.Server
+			if how == "plain" {
+				s = module.Start(b, modes.Direct, "/", h)
+			} else {
+				s = start(b, modes.Direct, cache.Settings{}, h).Server
+			}
+			missed(b, s, how == "passed")
+		})
+	}
 }
 
-func miss(b *testing.B, cached bool) {
-	h := func(_ *conn.Request, w *conn.Response) int {
-		fields(w, "Cache-Control: s-maxage=0", `ETag: "abcdefgh"`, "Content-Type: text/plain")
-		w.Layer().Relay(200, "")
-		_, _ = w.WriteString(strings.Repeat("x", 4<<10))
-		return 200
+// missed sends b.N requests of one connection in bulk, each for another target, unless they are for the
+// same.
+func missed(b *testing.B, s *server.Server, same bool) {
+	const batch = 64
+	c := s.Dial()
+	raw := []byte(strings.Repeat("GET /a.txt?00000000 HTTP/1.1\r\nHost: test.example\r\nUser-Agent: bench\r\n"+
+		"Accept: */*\r\n\r\n", batch))
+	step := len(raw) / batch
+	buf := make([]byte, 64<<10)
+	n := 0
+	round := func() {
+		for i := range batch {
+			if n++; !same {
+				copy(raw[i*step+len("GET /a.txt?"):], fmt.Sprintf("%08d", n))
+			}
+		}
+		if _, err := c.Write(raw); err != nil {
+			b.Fatal(err)
+		}
+		for ends := 0; ends < batch; { // each answer has one empty line
+			k, err := c.R.Read(buf)
+			if err != nil {
+				b.Fatal(err)
+			}
+			ends += bytes.Count(buf[:k], []byte("Content-Length: 1024"))
+		}
 	}
-	if cached {
-		s := start(b, modes.Direct, cache.Settings{}, h)
-		ping(b, s.Server, "/a.txt")
-		return
+	round()
+	b.ResetTimer()
+	for i := 0; i < b.N; i += batch {
+		round()
 	}
-	ping(b, module.Start(b, modes.Direct, "/", h), "/a.txt")
 }

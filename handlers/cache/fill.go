@@ -3,7 +3,6 @@ package cache
 import (
 	"cmp"
 	"errors"
-	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -106,7 +105,7 @@ func (f *fill) Head(h *conn.SentHead) {
 			return
 		}
 	}
-	answer := rfc9111.ReadResponse(h.Status, all(h.Fields))
+	answer := read(h.Status, h.Fields)
 	f.changed = f.old != nil && (h.Status < 400 || h.Status == 404 || h.Status == 410)
 	rules := f.l.rulesFor(h.Status)
 	k := &kept{status: h.Status, reason: h.Reason, relayed: h.Relayed}
@@ -115,7 +114,7 @@ func (f *fill) Head(h *conn.SentHead) {
 	k.fresh.Received = now.UnixNano()
 	k.shared = f.why == rfc9111.Kept && f.keep && !h.Forwarded
 	tags := ""
-	f.fields = make([]conn.Field, 0, len(h.Fields))
+	f.fields = h.Fields[:0]
 	for _, field := range h.Fields {
 		if between := tagField(field.Name); between != "" {
 			tags = addTags(tags, field.Value, between)
@@ -124,16 +123,14 @@ func (f *fill) Head(h *conn.SentHead) {
 		}
 	}
 	f.kept = k
-	fields := f.fields
 	if k.shared {
-		fields = keep(fields, &answer, date)
 		k.variant = variantOf(answer.Vary, f.req.Layer())
 		f.l.store.passes.remove(f.mark)
 	} else {
 		f.to.Keep(false)
 		f.pass(h.Status, now)
 	}
-	f.to.Start(k.head(fields, tags), h.Length)
+	f.to.Start(k.keep(f.fields, &answer, date, tags), h.Length)
 	if f.to.Keep(true) {
 		return
 	}
@@ -171,7 +168,7 @@ func (f *fill) passes(length int64) bool {
 // validated takes a 304 for what is kept.
 func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 	old := keptOf(f.old)
-	said := rfc9111.ReadResponse(h.Status, all(h.Fields))
+	said := read(h.Status, h.Fields)
 	if h.Forwarded || !said.Validates(old.etag.of(old.text), old.modified) {
 		f.at.Remove(f.old) // its origin has another one
 		f.stop(cachestore.ErrAgain)
@@ -194,7 +191,7 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 			fields = append(fields, field)
 		}
 	}
-	merged := rfc9111.ReadResponse(old.status, all(fields))
+	merged := read(old.status, fields)
 	merged.Date, merged.Age = said.Date, said.Age
 	rules := f.l.rulesFor(old.status)
 	ask := rfc9111.Request{Method: "GET"} // whoever has asked: the answer was fit to be kept before
@@ -206,8 +203,7 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 		f.stop(cachestore.ErrAgain)
 		return
 	}
-	fields = keep(fields, &merged, date)
-	f.to.Freshen(f.old, k.head(fields, f.old.Head().Tags))
+	f.to.Freshen(f.old, k.keep(fields, &merged, date, f.old.Head().Tags))
 	f.over(cachestore.ErrAgain)
 }
 
@@ -303,15 +299,13 @@ func (f *fill) Ready() bool { return f.ready || len(f.interims) > 0 }
 // Unwatch implements loop.Source.
 func (f *fill) Unwatch(*loop.Thread) {}
 
-// all yields fields.
-func all(fields []conn.Field) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		for _, f := range fields {
-			if !yield(f.Name, f.Value) {
-				return
-			}
-		}
+// read returns what the fields of an answer say to caches.
+func read(status int, fields []conn.Field) rfc9111.Response {
+	r := rfc9111.Read(status)
+	for i := range fields {
+		r.Add(fields[i].Name, fields[i].Value)
 	}
+	return r.End()
 }
 
 // tagField returns what stands between the tags of a field of that name; "": it has none.
@@ -339,19 +333,30 @@ func addTags(tags, list, between string) string {
 	return tags
 }
 
-// keep returns the fields that are kept, and a date if there is none.
-func keep(fields []conn.Field, answer *rfc9111.Response, date time.Time) []conn.Field {
-	kept := make([]conn.Field, 0, len(fields)+1)
-	for _, f := range fields {
-		if answer.Keeps(f.Name) {
-			kept = append(kept, f)
+// keep makes the store's head of those fields that are kept, and of a date if there is none.
+func (k *kept) keep(fields []conn.Field, answer *rfc9111.Response, date time.Time, tags string) cachestore.Head {
+	keeps := func(f *conn.Field) bool {
+		return answer.Keeps(f.Name) && (answer.Date != 0 || !ascii.EqualFold(f.Name, "Date"))
+	}
+	n := 0
+	for i := range fields {
+		if f := &fields[i]; keeps(f) {
+			n += fieldLen(f)
 		}
 	}
 	if answer.Date == 0 {
-		kept = slices.DeleteFunc(kept, func(f conn.Field) bool { return ascii.EqualFold(f.Name, "Date") })
-		kept = append(kept, conn.Field{Name: "Date", Value: string(http1.AppendDate(nil, date))})
+		n += len("Date: \r\n") + http1.DateLen
 	}
-	return kept
+	text := make([]byte, 0, n)
+	for i := range fields {
+		if f := &fields[i]; keeps(f) {
+			text = appendField(text, f)
+		}
+	}
+	if answer.Date == 0 {
+		text = append(http1.AppendDate(append(text, "Date: "...), date), "\r\n"...)
+	}
+	return k.head(text, tags)
 }
 
 func keptOf(o *cachestore.Object) *kept { return o.Head().Parsed.(*kept) }

@@ -294,7 +294,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 
 // begin begins to fill.
 func (l *layer) begin(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
-	f := &fill{l: l, at: q.at, to: to, ask: q.ask, old: q.old, mark: append([]byte(nil), q.mark...),
+	f := &fill{l: l, at: q.at, to: to, ask: q.ask, old: q.old, mark: q.mark,
 		keep: !holds(l.noStore, req.Layer())}
 	switch { // of those that nobody should wait for
 	case !f.keep || q.ask.NoStore:

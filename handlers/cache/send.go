@@ -194,10 +194,30 @@ func encode(c coding.Coding, level int, body []byte) []byte {
 	return bytes.Clone(out.Bytes())
 }
 
+// followed returns Cache-Status of an answer on its way.
+func followed(why rfc9111.Forward, stored, collapsed bool) string {
+	i := int(why) << 2
+	if stored {
+		i |= 2
+	}
+	if collapsed {
+		i |= 1
+	}
+	return follows[i]
+}
+
+var follows = func() (texts [(rfc9111.ForwardPartial + 1) << 2]string) {
+	for i := range texts {
+		s := rfc9111.CacheStatus{Cache: rfc9111.Name, Forward: rfc9111.Forward(i >> 2), Stored: i&2 > 0,
+			Collapsed: i&1 > 0}
+		texts[i] = string(s.Append(nil))
+	}
+	return texts
+}()
+
 // follow answers with what comes.
 func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader, k *kept,
 	f *fill) int {
-	s := rfc9111.CacheStatus{Cache: rfc9111.Name, Forward: q.why, Stored: k.shared, Collapsed: f == nil}
 	use := conn.CacheCollapsed
 	var fields []conn.Field
 	if f == nil {
@@ -216,7 +236,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	for _, field := range fields {
 		h.Add(field.Name, field.Value)
 	}
-	h.Add("Cache-Status", string(s.Append(nil)))
+	h.Add("Cache-Status", followed(q.why, k.shared, f == nil))
 	size := reader.Length()
 	complete := f != nil && f.object != nil && len(f.trailer) == 0
 	if complete {

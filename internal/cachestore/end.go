@@ -68,7 +68,8 @@ func (f *Fill) body() string {
 // share has readers read an object's body, so that nothing else of it is in memory. The caller holds
 // f.mu.
 func (f *Fill) share(body string) {
-	f.chunks, f.base = f.chunks[:0:0], 0
+	// Those that read just now have copies of the slices, and not of the list.
+	f.chunks, f.base = f.chunks[:0], 0
 	for b := unsafe.Slice(unsafe.StringData(body), len(body)); len(b) > 0; {
 		n := min(len(b), chunk)
 		f.chunks = append(f.chunks, b[:n:n])

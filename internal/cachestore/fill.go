@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/lwango/lwango/loop"
 )
@@ -28,7 +29,8 @@ var (
 )
 
 // Begin begins to fill a key, or joins those who fill it. seen is what Lookup has returned for the
-// key: if there is something else by now, Begin returns nothing, and the caller looks up again.
+// key: if there is something else by now, Begin returns nothing, and the caller looks up again. Nobody
+// changes the bytes of key from then on.
 //
 // match says whether an answer's head is what the caller asks for: the right variant, and one that
 // may be shared. A caller gets a Reader alone if an answer is on its way whose head matches, or has
@@ -47,13 +49,18 @@ func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Read
 	case e != nil && e.key == "":
 		e = s.name(e, string(key))
 	case e == nil:
-		e = &entry{key: string(key), hash: hash}
+		e = &entry{key: unsafe.String(unsafe.SliceData(key), len(key)), hash: hash}
 		s.table.add(e)
 	}
 	if !slices.Equal(e.list(), seen) {
 		return nil, nil
 	}
-	m := e.extra()
+	m := e.more.Load()
+	if m == nil {
+		m = new(more)
+		m.fills = m.few[:0]
+		e.more.Store(m)
+	}
 	for _, f := range m.fills {
 		if h := f.head.Load(); h != nil && unfit[f] == h {
 			continue
@@ -63,14 +70,15 @@ func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Read
 		}
 	}
 	f := &Fill{store: s, entry: e, since: s.purges.now, kept: !s.closed, length: -1}
-	f.room.fill = f
+	f.room.fill, f.first.fill = f, f
+	f.readers, f.chunks = append(f.few[:0], &f.first), f.piece[:0]
 	f.held = fillCost + size(len(key))
 	s.memory.reserve(f.held, true)
 	s.filling[f] = struct{}{}
 	if len(m.fills) < maxFills {
 		m.fills = append(m.fills, f)
 	}
-	return f.join(nil), f
+	return &f.first, f
 }
 
 // unfit returns those fills of a key whose heads do not match. match takes its time, so nobody waits
@@ -143,8 +151,12 @@ type Fill struct {
 	mark    int64        // see lag
 	marked  time.Duration
 	object  *Object
-	done    bool    // object is final
-	out     *output // nil: the body stays in memory
+	few     [1]*Reader // readers begins as this one,
+	first   Reader     // and has this one
+	piece   [1][]byte  // chunks begins as this one
+	space   Head       // of head
+	done    bool       // object is final
+	out     *output    // nil: the body stays in memory
 }
 
 // Start gives the answer's head. length is that of the body in bytes, -1 if it is not known. Readers
@@ -159,7 +171,8 @@ func (f *Fill) Start(h Head, length int64) {
 		f.split = o.Split
 	}
 	f.mu.Lock()
-	f.head.Store(&h)
+	f.space = h
+	f.head.Store(&f.space)
 	f.wake()
 	f.mu.Unlock()
 	if length > f.most || f.split >= 0 && length > f.split && !f.toDisk() {

@@ -37,8 +37,9 @@ type several struct {
 
 // more is what few entries have. The holder of Store.mu changes it.
 type more struct {
-	fills []*Fill // that others may join
-	files []*file // all that are on disk
+	fills []*Fill  // that others may join
+	few   [1]*Fill // fills begins as this one
+	files []*file  // all that are on disk
 	cold  atomic.Bool
 	load  *load // of the cold ones' heads; nil: it does not run
 }

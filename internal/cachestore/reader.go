@@ -39,7 +39,7 @@ func (f *Fill) join(match func(*Head) bool) *Reader {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if match != nil && (f.spoiled || f.stale > 0 || !f.kept || h == nil && f.alone) {
+	if f.spoiled || f.stale > 0 || !f.kept || h == nil && f.alone {
 		return nil
 	}
 	r := &Reader{fill: f}

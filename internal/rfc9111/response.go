@@ -48,88 +48,112 @@ type Response struct {
 	Trailer   bool // more fields may follow the body
 }
 
-// ReadResponse reads the fields of an answer in their order. A Set-Cookie that private or no-cache
-// names is none, since it is not kept.
+// ReadResponse reads the fields of an answer in their order.
 func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
-	r := noDirectives()
-	r.Status = status
-	var targeted, surrogate *dictionary
-	accel := ""
-	var seen struct{ expires, date, modified, age bool }
-	var names varyNames
+	r := Read(status)
 	for name, value := range fields {
-		switch len(name) {
-		case len("Age"):
-			if ascii.EqualFold(name, "Age") && !seen.age {
-				seen.age = true
-				r.Age = age(value)
+		r.Add(name, value)
+	}
+	return r.End()
+}
+
+// A Reading is ReadResponse field by field, which allocates nothing where the answer says nothing rare.
+type Reading struct {
+	answer              Response
+	targeted, surrogate *dictionary
+	accel               string
+	names               varyNames
+
+	expires, date, modified, age bool // there was such a field
+}
+
+// Read begins to read an answer.
+func Read(status int) Reading {
+	r := Reading{answer: noDirectives()}
+	r.answer.Status = status
+	return r
+}
+
+// Add takes the next field.
+func (x *Reading) Add(name, value string) {
+	r := &x.answer
+	switch len(name) {
+	case len("Age"):
+		if ascii.EqualFold(name, "Age") && !x.age {
+			x.age = true
+			r.Age = age(value)
+		}
+	case len("Date"): // and ETag, Vary
+		switch {
+		case ascii.EqualFold(name, "Date") && !x.date:
+			x.date = true
+			r.Date = unix(value)
+		case ascii.EqualFold(name, "ETag") && r.ETag == "" && http1.ValidETag(value):
+			r.ETag = value
+		case ascii.EqualFold(name, "Vary"):
+			x.names.add(value)
+		}
+	case len("Expires"): // and Trailer
+		switch {
+		case ascii.EqualFold(name, "Expires"):
+			at := unix(value)
+			if x.expires && at != r.Expires {
+				at = 0 // two that differ: stale (RFC 9111 section 4.2.1)
 			}
-		case len("Date"): // and ETag, Vary
-			switch {
-			case ascii.EqualFold(name, "Date") && !seen.date:
-				seen.date = true
-				r.Date = unix(value)
-			case ascii.EqualFold(name, "ETag") && r.ETag == "" && http1.ValidETag(value):
-				r.ETag = value
-			case ascii.EqualFold(name, "Vary"):
-				names.add(value)
+			r.Expires, r.Expiring, x.expires = at, true, true
+		case ascii.EqualFold(name, "Trailer"):
+			r.Trailer = true
+		}
+	case len("Set-Cookie"): // and Connection
+		switch {
+		case ascii.EqualFold(name, "Set-Cookie"):
+			r.SetCookie = true
+		case ascii.EqualFold(name, "Connection"):
+			r.Without = append(r.Without, value)
+		}
+	case len(accelExpires):
+		if x.accel == "" && ascii.EqualFold(name, accelExpires) {
+			x.accel = value
+		}
+	case len("Cache-Control"): // and Last-Modified
+		switch {
+		case ascii.EqualFold(name, "Cache-Control"):
+			directives(value, r.directive)
+		case ascii.EqualFold(name, "Last-Modified") && !x.modified:
+			x.modified = true
+			r.LastModified = unix(value)
+		}
+	case len("CDN-Cache-Control"): // and Surrogate-Control
+		switch {
+		case ascii.EqualFold(name, "CDN-Cache-Control"):
+			if x.targeted == nil {
+				x.targeted = newDictionary()
 			}
-		case len("Expires"): // and Trailer
-			switch {
-			case ascii.EqualFold(name, "Expires"):
-				at := unix(value)
-				if seen.expires && at != r.Expires {
-					at = 0 // two that differ: stale (RFC 9111 section 4.2.1)
-				}
-				r.Expires, r.Expiring, seen.expires = at, true, true
-			case ascii.EqualFold(name, "Trailer"):
-				r.Trailer = true
+			x.targeted.add(value)
+		case ascii.EqualFold(name, "Surrogate-Control"):
+			if x.surrogate == nil {
+				x.surrogate = &dictionary{control: noDirectives()}
 			}
-		case len("Set-Cookie"): // and Connection
-			switch {
-			case ascii.EqualFold(name, "Set-Cookie"):
-				r.SetCookie = true
-			case ascii.EqualFold(name, "Connection"):
-				r.Without = append(r.Without, value)
-			}
-		case len(accelExpires):
-			if accel == "" && ascii.EqualFold(name, accelExpires) {
-				accel = value
-			}
-		case len("Cache-Control"): // and Last-Modified
-			switch {
-			case ascii.EqualFold(name, "Cache-Control"):
-				directives(value, r.directive)
-			case ascii.EqualFold(name, "Last-Modified") && !seen.modified:
-				seen.modified = true
-				r.LastModified = unix(value)
-			}
-		case len("CDN-Cache-Control"): // and Surrogate-Control
-			switch {
-			case ascii.EqualFold(name, "CDN-Cache-Control"):
-				if targeted == nil {
-					targeted = newDictionary()
-				}
-				targeted.add(value)
-			case ascii.EqualFold(name, "Surrogate-Control"):
-				if surrogate == nil {
-					surrogate = &dictionary{control: noDirectives()}
-				}
-				surrogate.addSurrogate(value)
-			}
+			x.surrogate.addSurrogate(value)
 		}
 	}
-	r.Vary = names.vary()
-	if !r.target(targeted) && !r.accel(accel) {
-		r.target(surrogate)
+}
+
+// End returns what the answer says. A Set-Cookie that private or no-cache names is none, since it is
+// not kept.
+func (x *Reading) End() Response {
+	r := &x.answer
+	r.Vary = x.names.vary()
+	if !r.target(x.targeted) && !r.accel(x.accel) {
+		r.target(x.surrogate)
 	}
-	if surrogate != nil && surrogate.content {
+	if x.surrogate != nil && x.surrogate.content {
 		r.Private = true // for the server that can process it, which has asked for it
 	}
 	if r.SetCookie && r.without("Set-Cookie") {
 		r.SetCookie = false
 	}
-	return r
+	return *r
 }
 
 // noDirectives returns a Response in which each directive is absent.

@@ -167,6 +167,9 @@ const accelExpires = "X-Accel-Expires"
 // accel replaces what Cache-Control and Expires say by the value of X-Accel-Expires, as nginx does,
 // and reports true, unless that is empty or invalid.
 func (r *Response) accel(value string) bool {
+	if value == "" {
+		return false
+	}
 	until, absolute := strings.CutPrefix(value, "@")
 	d := dictionary{control: noDirectives(), members: 1}
 	var at int64

@@ -182,8 +182,11 @@ func (n *varyNames) add(value string) {
 }
 
 func (n *varyNames) vary() Vary {
-	if n.any {
+	switch {
+	case n.any:
 		return VaryAny
+	case len(n.names) == 0:
+		return ""
 	}
 	return Vary(strings.Join(n.names, ","))
 }
