@@ -33,7 +33,7 @@ var errKept = errors.New("conn: only a handler that has taken its connection ove
 // handler has returned. So a connection that waits for long takes as little memory as an idle one:
 // request, response and coroutine are given up. What else there is of the request goes on until the
 // connection ends: the line of the access log, counts, the request's context, and what the handler has
-// deferred (Request.Defer), which is called behind End. If the handler panics, k is not used.
+// deferred (Request.Defer), which is called behind End. If the handler panics, Run is not called.
 func (w ResponseLayer) HandOver(k Keeper) error {
 	h := takeoverOf(w.x.req.Thread)
 	if w.phase != hijacked || h == nil || h.keeper != nil {
@@ -48,16 +48,16 @@ func (h *takeover) handOver(t *loop.Thread) bool {
 	if h == nil || h.keeper == nil {
 		return false
 	}
-	if h.panicked {
-		h.keeper = nil
-		return false
-	}
 	h.deferred = loop.TakeDeferred(t)
 	return true
 }
 
 // run lets the keeper run. A panic ends the connection, and nothing else.
 func (h *takeover) run(t *loop.Thread) (idle time.Duration, more bool) {
+	if h.panicked { // the handler has
+		h.conclude(t)
+		return 0, false
+	}
 	defer func() { // also when the thread is killed
 		if !more {
 			h.conclude(t)

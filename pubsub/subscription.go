@@ -62,6 +62,10 @@ type Options struct {
 	// Without an Engine the first member to subscribe begins the queue, and the last that leaves
 	// ends it. With one, the members are those of all processes.
 	Group string
+
+	// Keep says that the subscription outlives the thread's deferred calls: it is closed by
+	// Unsubscribe only, which is the caller's to see to.
+	Keep bool
 }
 
 // check returns why a subscription is refused.
@@ -85,7 +89,7 @@ func (o Options) check(from Selection) error {
 type Subscription struct {
 	log    *log // nil when it is closed
 	group  *group
-	slot   *slot
+	slot   *slot // nil: no deferred call closes it
 	loop   *loop.Loop
 	waiter *loop.Thread
 	err    error
@@ -323,8 +327,10 @@ func (s *Subscription) end(err error) {
 	h.settle(l, 0)
 	l.mu.Unlock()
 	h.trim()
-	s.slot.sub = nil
-	h.free[s.slot.thread] = append(h.free[s.slot.thread], s.slot)
+	if s.slot != nil {
+		s.slot.sub = nil
+		h.free[s.slot.thread] = append(h.free[s.slot.thread], s.slot)
+	}
 	h.mu.Unlock()
 	if l.shared() {
 		l.wake() // it may have been told of messages, which others get now

@@ -67,7 +67,7 @@ func (tp *Topic) PublishFor(keep time.Duration, data []byte) *Message {
 
 // Subscribe subscribes t. Any thread of t's loop may use the subscription, and one at a time may
 // wait for it. It is closed by t's deferred calls, which a Request runs when its handler has
-// returned, or by Unsubscribe.
+// returned (but see Options.Keep), or by Unsubscribe.
 //
 // Between the history and what is published from now on, no message is missing and none comes
 // twice.
@@ -129,7 +129,7 @@ func (h *Hub) subscribe(t *loop.Thread, from Selection, o Options) *Subscription
 	l.join(s)
 	h.settle(l, before)
 	free := h.free[t]
-	if last := len(free) - 1; last >= 0 {
+	if last := len(free) - 1; last >= 0 && !o.Keep {
 		s.slot, h.free[t] = free[last], free[:last]
 		s.slot.sub = s
 	}
@@ -138,7 +138,7 @@ func (h *Hub) subscribe(t *loop.Thread, from Selection, o Options) *Subscription
 		l.locate(s) // may search the log; other topics need not wait for that
 	}
 	l.mu.Unlock()
-	if s.slot == nil {
+	if s.slot == nil && !o.Keep {
 		sl := &slot{thread: t, sub: s}
 		s.slot = sl
 		t.Defer(func() { h.vacate(sl) })

@@ -95,7 +95,7 @@ func TestAnsweredInTime(t *testing.T) {
 // TestServerStops: clients are told, and those that do not answer do not hold it up.
 func TestServerStops(t *testing.T) {
 	defer websocket.SetCloseWait(10 * time.Second)() // a second while the server stops
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 4)
 		s := start(t, m, ending(new(websocket.Upgrader), ends))
 		polite, mute, within, gone := upgrade(s), upgrade(s), upgrade(s), upgrade(s)

@@ -63,7 +63,8 @@ type Conn struct {
 	thread *loop.Thread
 	set    *Upgrader
 	input  loop.Source
-	extra  *extra // nil: none of it is set
+	extra  *extra  // nil: none of it is set
+	served *served // nil: the handler of the request has it
 
 	// Input. buf is held only while it has bytes in it: buf[r:w] has come and is not used yet.
 	buf     *[bufferSize]byte
@@ -142,6 +143,10 @@ func (c *Conn) Subprotocol() string {
 	}
 	return c.extra.protocol
 }
+
+// Thread returns the thread that the connection belongs to, for functions that take one. Under Serve it
+// may be used by the Handler's methods only.
+func (c *Conn) Thread() *loop.Thread { return c.thread }
 
 // LocalAddr returns this end's address.
 func (c *Conn) LocalAddr() net.Addr { return c.net.LocalAddr() }

@@ -32,7 +32,7 @@ func dialGorilla(s *site, compress bool) *gorilla.Conn {
 
 // TestEcho: messages of all sizes, and the close handshake.
 func TestEcho(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		for _, compress := range []bool{false, true} {
 			s := start(t, m, echo(&websocket.Upgrader{Compression: compress, ReadLimit: 1 << 20}))
 			c := dialGorilla(s, compress)

@@ -17,9 +17,20 @@
 // returned. Other threads and goroutines reach it through such a source. Between messages a
 // connection holds no buffers.
 //
+// Of thousands of connections most wait. Under Upgrader.Serve one that waits holds no coroutine either:
+// a Handler is called for each message, and for what the connection has subscribed to.
+//
+//	func (m *member) Open(c *websocket.Conn)                             { c.Subscribe(m.room, pubsub.Options{}, m.said) }
+//	func (m *member) Message(c *websocket.Conn, kind int, p []byte)      { m.room.Publish(p) }
+//	func (m *member) Closed(c *websocket.Conn, err *websocket.CloseError) {}
+//
+//	return upgrader.Serve(req, resp, &member{room: room})
+//
 //	upgrade.go    Upgrader: from a request to a Conn
 //	handshake.go  what a client's handshake has to be; offers, origins
 //	conn.go       Conn: its record
+//	serve.go      Serve: a Handler, and what calls it
+//	follow.go     its subscriptions
 //	read.go       messages from the peer
 //	reader.go     messages from the peer, while they come
 //	write.go      messages to the peer; those for many

@@ -20,6 +20,9 @@ import (
 // ending runs a handler's echo and notes what each of its connections has ended with.
 func ending(u *websocket.Upgrader, ends chan<- error) conn.Handler {
 	return func(req *conn.Request, resp *conn.Response) int {
+		if isServed(req) {
+			return u.Serve(req, resp, echoer{ends})
+		}
 		c, err := u.Upgrade(req, resp)
 		if err != nil {
 			return websocket.Status(err)
@@ -85,7 +88,7 @@ func (c *client) closed(code int) {
 
 // TestPeerLeaves, at any time, without a word.
 func TestPeerLeaves(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		s := start(t, m, ending(new(websocket.Upgrader), ends))
 		for _, before := range []string{"", frame(0x81, "x")[:1], frame(0x81, "x")[:4],
@@ -112,7 +115,7 @@ func TestPeerLeaves(t *testing.T) {
 // begun.
 func TestByteAMinute(t *testing.T) {
 	t.Parallel()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		s := start(t, m, ending(&websocket.Upgrader{MessageTimeout: 50 * time.Millisecond}, ends))
 		for _, before := range []string{"\x81", frame(0x81, "x")[:4], frame(0x81, "xyz")[:8],
@@ -134,7 +137,7 @@ func TestByteAMinute(t *testing.T) {
 
 // TestPingsDoNotProlong: pings within a message do not keep it alive.
 func TestPingsDoNotProlong(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{MessageTimeout: 100 * time.Millisecond}))
 		c := upgrade(s)
 		c.Send(frame(0x01, "x"))
@@ -199,7 +202,7 @@ func TestPeerNeverReads(t *testing.T) {
 // TestPeerReadsSlowly, but at a pace that can be borne: nothing is lost.
 func TestPeerReadsSlowly(t *testing.T) {
 	t.Parallel()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		const size = 3 << 20
 		u := &websocket.Upgrader{ReadLimit: size}
 		s := start(t, m, echo(u))

@@ -196,7 +196,7 @@ func TestHandshake(t *testing.T) {
 // TestHandshakeFields: what the handler has set goes out with the answer, but for what is not its
 // business.
 func TestHandshakeFields(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		var u websocket.Upgrader
 		h := echo(&u)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {

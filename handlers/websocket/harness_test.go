@@ -32,8 +32,36 @@ func run(t *testing.T, f func(t *testing.T, m mode)) {
 	modes.Run(t, f, plain, direct, overTLS, modes.HTTP2)
 }
 
+// both gives each mode the same test, in both styles of echo and ending: with the handler's own loop,
+// and under Serve.
+func both(t *testing.T, f func(t *testing.T, m mode)) {
+	run(t, f)
+	modes.Run(t, f, serving(direct), serving(overTLS), serving(modes.HTTP2))
+}
+
+const underServe = ", served"
+
+func serving(m mode) mode {
+	m.Name += underServe
+	return m
+}
+
+var style conn.Key[bool]
+
+// isServed reports whether the request came to a server of a mode of serving.
+func isServed(req *conn.Request) bool {
+	_, is := conn.Value(req, &style)
+	return is
+}
+
 func start(t testing.TB, m mode, h conn.Handler) *site {
 	t.Helper()
+	if of := h; strings.HasSuffix(m.Name, underServe) {
+		h = func(req *conn.Request, resp *conn.Response) int {
+			conn.Set(req, &style, true)
+			return of(req, resp)
+		}
+	}
 	return server.Start(t, m, conn.Config{Handler: h})
 }
 
@@ -121,6 +149,9 @@ func (c *client) read() (f received, err error) {
 // echo sends messages back.
 func echo(u *websocket.Upgrader) conn.Handler {
 	return func(req *conn.Request, resp *conn.Response) int {
+		if isServed(req) {
+			return u.Serve(req, resp, echoer{})
+		}
 		c, err := u.Upgrade(req, resp)
 		if err != nil {
 			return websocket.Status(err)
@@ -137,5 +168,18 @@ func echo(u *websocket.Upgrader) conn.Handler {
 				return 0
 			}
 		}
+	}
+}
+
+// echoer is echo under Serve, and ending.
+type echoer struct{ ends chan<- error }
+
+func (echoer) Open(*websocket.Conn) {}
+
+func (echoer) Message(c *websocket.Conn, kind int, p []byte) { _ = c.WriteMessage(kind, p) }
+
+func (e echoer) Closed(_ *websocket.Conn, err *websocket.CloseError) {
+	if e.ends != nil {
+		e.ends <- err
 	}
 }

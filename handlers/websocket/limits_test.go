@@ -17,7 +17,7 @@ import (
 
 // TestReadLimitByDefault: a client can make the server hold little by default.
 func TestReadLimitByDefault(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(new(websocket.Upgrader)))
 		check(s, row{"as long as may be", frame(0x82, strings.Repeat("x", 64<<10)) + bye,
 			[]received{bin(strings.Repeat("x", 64<<10))}, 1000},
@@ -31,7 +31,7 @@ func TestReadLimitByDefault(t *testing.T) {
 // and no peer is given up.
 func TestNegativeLimits(t *testing.T) {
 	t.Parallel()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{
 			Compression: true, ReadLimit: -1, HandshakeTimeout: -1, MessageTimeout: -1,
 			WriteTimeout: -1, PingInterval: -1,
@@ -65,7 +65,7 @@ func TestNegativeLimits(t *testing.T) {
 
 // TestPingsWithoutLimit: a client is sent pings, and is not given up without an IdleTimeout.
 func TestPingsWithoutLimit(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{PingInterval: 10 * time.Millisecond,
 			IdleTimeout: -1}))
 		c := upgrade(s)
@@ -80,7 +80,7 @@ func TestPingsWithoutLimit(t *testing.T) {
 
 // TestIdleWithoutPings: a silent client is given up all the same.
 func TestIdleWithoutPings(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		for _, u := range []*websocket.Upgrader{
 			{PingInterval: -1, IdleTimeout: 50 * time.Millisecond},
 			{PingInterval: 50 * time.Millisecond, IdleTimeout: 50 * time.Millisecond},
@@ -253,7 +253,7 @@ func (s *slowly) read(p []byte) {
 // TestTextFailsFast: text that cannot become UTF-8 is refused with the byte that says so, though
 // the message goes on.
 func TestTextFailsFast(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		s := start(t, m, ending(&websocket.Upgrader{Compression: true}, ends))
 		// a frame of which more is to come
@@ -326,7 +326,7 @@ func TestTextFailsFast(t *testing.T) {
 // TestBombFailsFast: what inflates to more than may be is refused before its end has come, and so
 // is what does not inflate.
 func TestBombFailsFast(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true}))
 		c := upgrade(s, offered)
 		c.Send(frame(0x41, packed(strings.Repeat("x", 200000))))

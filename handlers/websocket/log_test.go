@@ -25,7 +25,7 @@ func (r recorder) HasRoom(*loop.Loop, conn.Share) bool { return true }
 // it.
 func TestAccessLog(t *testing.T) {
 	defer websocket.SetCloseWait(100 * time.Millisecond)()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		u := new(websocket.Upgrader)
 		h := echo(u)
 		serve := func(req *conn.Request, resp *conn.Response) int {

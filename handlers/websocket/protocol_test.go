@@ -219,7 +219,7 @@ var compressed = []row{
 // TestProtocol: rows whole, and cut in two at every byte.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true, ReadLimit: maxMessage}))
 		for _, table := range []struct {
 			fields string
@@ -245,7 +245,7 @@ func TestProtocol(t *testing.T) {
 // TestByteByByte: rows in pieces of one byte.
 func TestByteByByte(t *testing.T) {
 	t.Parallel()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true, ReadLimit: maxMessage}))
 		for _, r := range rows {
 			if len(r.raw) < 300 {

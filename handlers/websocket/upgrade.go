@@ -117,6 +117,15 @@ func Status(err error) int {
 // out with the answer. On an error, a *HandshakeError unless the connection is broken, the handler
 // returns Status(err): Upgrade has set the fields of the refusal in resp.
 func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error) {
+	c, err := u.upgrade(req, resp)
+	if err == nil {
+		req.Defer(c.end)
+	}
+	return c, err
+}
+
+// upgrade is Upgrade without the end.
+func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (*Conn, error) {
 	o, err := u.accept(req)
 	if err != nil {
 		err.explain(resp)
@@ -141,7 +150,6 @@ func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 	if r.Buffered() > 0 { // sent without waiting for the answer
 		c.early = r
 	}
-	req.Defer(c.end)
 	return c, nil
 }
 

@@ -18,7 +18,7 @@ import (
 // TestLonePing: control frames between messages are seen to at once, and however long nothing
 // follows, no message has begun.
 func TestLonePing(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		const limit = 20 * time.Millisecond
 		s := start(t, m, echo(&websocket.Upgrader{MessageTimeout: limit}))
 		c := upgrade(s)
@@ -168,7 +168,7 @@ func TestMessageWaits(t *testing.T) {
 
 // TestEarly: a client that does not wait for the answer to its handshake is served all the same.
 func TestEarly(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(new(websocket.Upgrader)))
 		for _, long := range []string{"early", strings.Repeat("x", 9000)} {
 			c := &client{s.Dial()}
@@ -184,7 +184,7 @@ func TestEarly(t *testing.T) {
 
 // TestKeepAlive: a peer that answers pings stays, and one that does not is cut off.
 func TestKeepAlive(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		s := start(t, m, ending(&websocket.Upgrader{PingInterval: 20 * time.Millisecond,
 			IdleTimeout: wait.Patience}, ends))

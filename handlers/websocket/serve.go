@@ -1,0 +1,228 @@
+package websocket
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
+)
+
+// Handler is what a connection does under Serve. Its methods are called on the connection's thread, one
+// at a time. They are sequential code, which may wait for anything, as a handler of requests may,
+// and holds up nothing but its own connection. What the connection has to remember is the Handler's.
+//
+// A panic is logged and ends the connection with InternalError.
+type Handler interface {
+	// Open is called first, once the answer to the request has gone out and the handler of the
+	// request has returned.
+	Open(c *Conn)
+
+	// Message is called for each message. p is valid until it returns. It may write, subscribe, close
+	// the connection, or read further messages itself.
+	Message(c *Conn, kind int, p []byte)
+
+	// Closed is called once, and last, with what the connection has ended with; also if Open has
+	// panicked. Nothing can be written any more. Its waits go on although the peer has left; but if a
+	// stop has killed the thread, they do not return (see coro.Yield).
+	Closed(c *Conn, err *CloseError)
+}
+
+// Serve answers the request as Upgrade does, and lets h have the connection. The handler of the
+// request returns the result at once. Between messages, what the connection has subscribed to, and
+// pings that are due, the connection holds no coroutine and no buffer, and nothing of the request but
+// its context, its line in the access log, and what was deferred by Request.Defer, which all end with
+// the connection. So h has to take from the request what it needs.
+func (u *Upgrader) Serve(req *conn.Request, resp *conn.Response, h Handler) int {
+	c, err := u.upgrade(req, resp)
+	if err != nil {
+		return Status(err)
+	}
+	s := &served{c: c, h: h}
+	c.served = s
+	if resp.Layer().HandOver(s) != nil {
+		return http.StatusInternalServerError // of no use any more
+	}
+	return 0
+}
+
+// served is a connection under Serve: a conn.Keeper.
+type served struct {
+	c       *Conn
+	h       Handler
+	follows *follow
+	phase   phase
+	until   time.Duration // with closing: when the peer is given up
+}
+
+// phase is how far a served connection is.
+type phase uint8
+
+const (
+	fresh   phase = iota
+	opened        // Open was called
+	closed        // Closed was called
+	closing       // and the peer's answer to the close frame is waited for
+)
+
+// stepsPerTurn is how many messages in a row are handled before other threads of the loop get their
+// turn.
+const stepsPerTurn = 16
+
+// Run implements conn.Keeper.
+func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
+	c := s.c
+	if s.phase == fresh {
+		s.phase = opened
+		s.h.Open(c)
+	}
+	for n := 1; s.phase == opened; n++ {
+		if n%stepsPerTurn == 0 {
+			t.Yield()
+		}
+		some := s.message()
+		for f := s.follows; f != nil && c.err == nil; f = f.next {
+			some = f.deliver(c) || some
+		}
+		c.release()
+		switch asked := c.asked; {
+		case c.err != nil:
+			s.close()
+		case some:
+		default:
+			idle, _ = s.left()
+			if c.err == nil && c.asked == asked { // no ping, which may have waited for room
+				return idle, true
+			}
+		}
+	}
+	return s.finish()
+}
+
+// message handles a message, if one is there. Its rest is waited for here only if the message is long:
+// a short one comes into the buffer first.
+func (s *served) message() bool {
+	c := s.c
+	begun, _ := c.advance()
+	for begun && c.short() && c.frame.length > int64(c.w-c.r) {
+		if !c.fill() {
+			if c.readErr != nil {
+				_ = c.broken(c.readErr)
+			} else if c.kind == Text && !c.mayBeText() {
+				_ = c.violated(errUTF8)
+			}
+			return false
+		}
+	}
+	if !begun {
+		return false
+	}
+	if kind, p, err := c.ReadMessage(); err == nil {
+		s.h.Message(c, kind, p)
+	}
+	return true
+}
+
+// short reports whether the frame that has begun is a message that fits into the buffer.
+func (c *Conn) short() bool {
+	h := &c.frame
+	unread := c.extra != nil && c.extra.reader != nil // some of the last message
+	return !unread && h.fin && !c.packed && c.total == h.length && c.at == 0 && h.length <= bufferSize
+}
+
+// mayBeText reports whether what has come of a short text can become UTF-8.
+func (c *Conn) mayBeText() bool {
+	b := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(b)
+	p := b[:copy(b[:], c.buffered())]
+	mask(c.frame.key, 0, p)
+	_, ok := validUTF8(p)
+	return ok
+}
+
+// left returns how long the connection may be idle.
+func (s *served) left() (time.Duration, error) {
+	c := s.c
+	if !c.begun {
+		return c.keepAlive()
+	}
+	left := c.messageLeft()
+	if left <= 0 {
+		return 0, c.violated(errTooSlow)
+	}
+	return left, nil
+}
+
+// close ends what the connection has subscribed to, and tells the handler of the end.
+func (s *served) close() {
+	c, was := s.c, s.phase
+	s.phase = closed
+	for s.follows != nil {
+		s.follows.end()
+		s.follows = s.follows.next
+	}
+	conn.SetCloseCode(c.thread, c.err.Code)
+	c.release()
+	if was == fresh { // the handler of the request has panicked
+		return
+	}
+	c.thread.KeepWaiting(true)
+	s.h.Closed(c, c.err)
+	c.release()
+}
+
+// finish is Conn.finish that does not hold a coroutine.
+func (s *served) finish() (idle time.Duration, more bool) {
+	c := s.c
+	now, limit := c.exactly(), closeWait
+	if c.thread.Loop().Stopping() {
+		limit /= 10
+	}
+	if s.phase == closed {
+		s.phase = closing
+		if c.answered {
+			return 0, false
+		}
+		c.answered = true
+		if c.lost {
+			c.closeWrite()
+		}
+		s.until = now + limit
+	}
+	s.until = min(s.until, now+limit)
+	for !c.drop() {
+		late := c.exactly() >= s.until
+		if !c.fill() {
+			return max(s.until-now, 0), !late && c.readErr == nil
+		}
+		if late {
+			break
+		}
+	}
+	return 0, false
+}
+
+// End implements conn.Keeper.
+func (s *served) End(t *loop.Thread) {
+	c := s.c
+	if s.phase < closed {
+		code := NormalClosure
+		switch {
+		case conn.Panicked(t):
+			code = InternalError
+		case t.Loop().Stopping():
+			code = GoingAway
+		}
+		defer func() { // also when the thread was killed, and there is no room for the close frame
+			if c.err == nil {
+				_ = c.broken(errCut)
+			}
+			if s.close(); s.phase < closing {
+				_ = c.finish()
+			}
+		}()
+		_ = c.fail(code, "")
+	} else if s.phase == closed {
+		_ = c.finish() // Closed has panicked
+	}
+}
