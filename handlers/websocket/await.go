@@ -42,7 +42,11 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 		until = time.Now().Add(d) // the loop's time is that of its turn
 	}
 	own := slices.Index(sources, loop.Source(c))
+	var room [8]loop.Source // so that adding to the sources allocates nothing
 	for {
+		if err := c.deliver(); err != nil {
+			return -1, err
+		}
 		begun, err := c.advance()
 		if err != nil {
 			return -1, err
@@ -61,8 +65,15 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 			also = c
 		}
 		all := sources
-		if own < 0 {
-			all = append(sources[:len(sources):len(sources)], also)
+		box := c.box()
+		if own < 0 || box != nil {
+			all = append(room[:0], sources...)
+			if own < 0 {
+				all = append(all, also)
+			}
+			if box != nil {
+				all = append(all, box)
+			}
 		}
 		if d >= 0 {
 			if left := max(time.Until(until), 0); limit < 0 || left < limit {
@@ -71,6 +82,7 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 		}
 		i, err := c.thread.AwaitAny(limit, all...)
 		switch {
+		case err == nil && box != nil && all[i] == loop.Source(box):
 		case err == nil && i == len(sources) && begun:
 			return -1, c.fail(GoingAway, "")
 		case err == nil && all[i] == loop.Source(c) && (!c.begun || own < 0):

@@ -49,7 +49,8 @@ func closePayload(code int, reason string) []byte {
 	if code == NoStatus {
 		return nil
 	}
-	return append(binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(reason)), uint16(code)), reason...)
+	p := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(reason)), uint16(code))
+	return append(p, reason...)
 }
 
 // parseClose parses the payload of a close frame (RFC 6455 sections 5.5.1 and 7.4).
@@ -106,13 +107,17 @@ func (c *Conn) violated(e *CloseError) error {
 
 // Close closes the connection with a code and a reason for the peer, of which it sends 123 bytes.
 // It waits for the peer's answer, five seconds at most, and drops what else comes; without an
-// answer it returns an error. If the connection has ended already, it does nothing. A code that
-// must not be sent becomes InternalError.
+// answer it returns an error. If the connection has ended already, it sends nothing. A code that
+// must not be sent becomes InternalError. Close also closes the socket of a connection that was
+// dialed; that of others is closed when the handler has returned.
 func (c *Conn) Close(code int, reason string) error {
 	if code != NoStatus && !validCode(code) {
 		code = InternalError
 	}
 	_ = c.fail(code, strings.ToValidUTF8(reason[:min(len(reason), maxControl-2)], ""))
+	if c.want.server {
+		defer c.net.Close() // also if the thread is killed
+	}
 	return c.finish()
 }
 
@@ -139,6 +144,9 @@ func (c *Conn) end() {
 func (c *Conn) finish() error {
 	c.release()
 	c.dropSent()
+	if c.extra != nil && c.extra.box != nil {
+		c.extra.box.end(c.err)
+	}
 	if c.answered {
 		return nil
 	}

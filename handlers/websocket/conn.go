@@ -54,9 +54,11 @@ func (e *CloseError) Error() string {
 	return fmt.Sprintf("websocket: closed with %d: %s", e.Code, e.Text)
 }
 
-// Conn is the server's end of a WebSocket. It belongs to the thread of its request. That thread
-// reads and writes, and waits for messages and other sources in AwaitAny. The connection ends with
-// the thread: if the handler has not closed it, it is closed when the handler returns.
+// Conn is one end of a WebSocket: the server's, from an Upgrader, or the client's, from a Dialer. It
+// belongs to the thread of its request, or to the one that has dialed. That thread reads and writes,
+// and waits for messages and other sources in AwaitAny. Others have a Mailbox. The server's end ends
+// with the handler: if that has not closed it, it is closed when the handler returns. The client's
+// has to be closed.
 type Conn struct {
 	net    net.Conn // link, or TLS over it
 	link   conn.Link
@@ -111,6 +113,7 @@ type extra struct {
 	sent *window // what messages to the peer refer to; nil: to nothing
 	got  []byte  // what messages from the peer may refer to
 
+	box    *Mailbox       // nil: none was asked for
 	reader *messageReader // what the program has not read to its end
 	writer *messageWriter // what the program writes
 

@@ -14,8 +14,9 @@
 //
 // The thread of the request owns both directions: it waits in Conn.AwaitAny for messages and for
 // other sources, such as a subscription or a timer, and reads and writes when AwaitAny has
-// returned. Other threads and goroutines reach it through such a source. Between messages a
-// connection holds no buffers.
+// returned. Other threads and goroutines reach it through such a source, or through the
+// connection's Mailbox. Between messages a connection holds no buffers. Dial makes the client's end,
+// which is a Conn, too.
 //
 // Of thousands of connections most wait. Under Upgrader.Serve one that waits holds no coroutine either:
 // a Handler is called for each message, and for what the connection has subscribed to.
@@ -27,6 +28,7 @@
 //	return upgrader.Serve(req, resp, &member{room: room})
 //
 //	upgrade.go    Upgrader: from a request to a Conn
+//	dial.go       Dialer: from a URL to a Conn
 //	handshake.go  what a client's handshake has to be; offers, origins
 //	conn.go       Conn: its record
 //	serve.go      Serve: a Handler, and what calls it
@@ -39,6 +41,8 @@
 //	await.go      waiting for messages and other things; keep-alive
 //	input.go      frames from the peer, and the bytes before they are one
 //	output.go     frames to the peer, and the waits for room
+//	mailbox.go    messages from other goroutines
+//	netconn.go    a connection as a net.Conn
 //	frame.go      headers and masks of frames: pure
 //	utf8.go       text that comes in parts: pure
 //	close.go      control frames, and the end

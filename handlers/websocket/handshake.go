@@ -287,8 +287,7 @@ func (o offer) acceptable() bool {
 				return false
 			}
 		case clientWindow: // may be answered or not
-			if p.value != "" &&
-				!slices.Contains([]string{"8", "9", "10", "11", "12", "13", "14", "15"}, p.value) {
+			if p.value != "" && !slices.Contains(windowBits, p.value) {
 				return false
 			}
 		case serverWindow: // has to be kept to, and package flate has one window, the largest
@@ -303,6 +302,9 @@ func (o offer) acceptable() bool {
 }
 
 const largestWindow = "15"
+
+// windowBits are the sizes of windows, as powers of 2.
+var windowBits = []string{"8", "9", "10", "11", "12", "13", "14", largestWindow}
 
 // window returns the limit of a window that the offer names, as a power of 2. A client that names one
 // keeps to it even if the answer does not (RFC 7692 section 7.1.2.2).

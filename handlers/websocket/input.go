@@ -219,7 +219,13 @@ func (c *Conn) awaitInput() error {
 	if left <= 0 {
 		return c.violated(errTooSlow)
 	}
-	if err := c.link.AwaitRead(left); err != nil && err != loop.ErrDeadlineExceeded {
+	var err error
+	if box := c.box(); box == nil {
+		err = c.link.AwaitRead(left)
+	} else if _, err = c.thread.AwaitAny(left, c.input, box); err == nil {
+		err = c.deliver()
+	}
+	if err != nil && err != loop.ErrDeadlineExceeded {
 		return c.broken(err)
 	}
 	return nil
