@@ -38,7 +38,7 @@ const idleUnit = 8
 // t is forfeit. A body calls it before it returns.
 func MarkIdle(t *Thread, since time.Time, forfeit bool) {
 	l := t.loop
-	at := uint32(max(since.Sub(l.start).Milliseconds(), 0) >> idleUnit)
+	at := uint32(max(l.Clock(since).Milliseconds(), 0) >> idleUnit)
 	if t.own.flags&listed != 0 {
 		if at < t.idle.since+early>>idleUnit {
 			t.idle.forfeit = forfeit

@@ -60,7 +60,8 @@ type Loop struct {
 	wakefd int
 	ended  chan struct{} // closed when Run returns
 	made   time.Time
-	start  time.Time // as made, but for Skip
+	start  time.Time     // as made, but for Skip
+	origin time.Duration // start by the package's Now
 
 	panics atomic.Int64 // see Panicked
 
@@ -133,6 +134,7 @@ func New(o Options) (*Loop, error) {
 		l.workers.limit = DefaultWorkers
 	}
 	l.wall, l.made = l.start, l.start
+	l.origin = l.start.Sub(epoch)
 	l.trim.init(l)
 	l.stop.init(l)
 	l.post.wakefd = wakefd
@@ -237,9 +239,26 @@ func (l *Loop) Logger() *slog.Logger { return l.log }
 // Time returns when this turn of the loop began to act on its events.
 func (l *Loop) Time() time.Time { return l.wall }
 
+// Now is Time by the clock of the function Now.
+func (l *Loop) Now() time.Duration { return l.elapsed + l.origin }
+
+// Now returns the time by the monotonic clock, counted from when the process began. It costs one look at
+// a clock, where time.Now costs two, and is never 0. Skip has no part in it. Any goroutine may call it.
+func Now() time.Duration { return time.Since(epoch) }
+
+// At returns the time that Now has returned.
+func At(now time.Duration) time.Time { return epoch.Add(now) }
+
+var epoch = time.Now().Add(-time.Nanosecond)
+
 // Clock returns where t is on the loop's own clock, which counts from when the loop was made, and
 // which Skip puts forward. What is to come at a point of that clock comes earlier after a Skip.
-func (l *Loop) Clock(t time.Time) time.Duration { return t.Sub(l.start) }
+func (l *Loop) Clock(t time.Time) time.Duration {
+	if t == l.wall { // mostly
+		return l.elapsed
+	}
+	return t.Sub(l.start)
+}
 
 // Skip puts the loop's own clock forward by d, as if d had passed without any event: what waits for
 // its time on the loop then waits so much less. It is for tests of long waits. Time and time.Now
@@ -247,7 +266,7 @@ func (l *Loop) Clock(t time.Time) time.Duration { return t.Sub(l.start) }
 func (l *Loop) Skip(d time.Duration) {
 	d = max(d, 0)
 	l.start = l.start.Add(-d)
-	l.elapsed += d
+	l.elapsed, l.origin = l.elapsed+d, l.origin-d
 }
 
 // Stats returns what the loop has counted.

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // Balance is how a request finds its address among those that work and have a slot.
@@ -43,7 +45,7 @@ func AppendHash[T string | []byte](h uint64, key T) uint64 {
 func (l *Lease) choose() *member {
 	g := l.group
 	if l.Home != 0 {
-		if m := l.home(clock()); m != nil {
+		if m := l.home(loop.Now()); m != nil {
 			if !l.room(m.peer) { // the session is there and nowhere else, so the request waits
 				return nil
 			}

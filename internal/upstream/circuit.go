@@ -3,6 +3,8 @@ package upstream
 import (
 	"errors"
 	"time"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // Circuit says when an address gets no requests any more, though the group may have no other: too
@@ -52,7 +54,7 @@ func (c *circuit) enter(now time.Time) (probes bool) {
 // holds the pool's lock.
 func (l *Lease) broken(now time.Duration) bool {
 	for m := range l.group.untried(l.tried) {
-		if !m.circuit.open(at(now)) {
+		if !m.circuit.open(loop.At(now)) {
 			return false
 		}
 	}
@@ -130,7 +132,7 @@ func (g *Group) refuse() {
 	for e := range g.waiting.All() {
 		waiting = append(waiting, e.Value)
 	}
-	now := clock()
+	now := loop.Now()
 	for _, tk := range waiting {
 		if tk.lease.broken(now) {
 			tk.withdraw()

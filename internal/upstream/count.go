@@ -7,18 +7,10 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/metrics"
+	"github.com/lwango/lwango/loop"
 )
 
-// clock tells the time by the monotonic clock, counted from epoch, which costs one look at a clock where
-// time.Now costs two, and no arithmetic of calendars. It is never 0, which stands for no time.
-func clock() time.Duration { return time.Since(epoch) }
-
-var epoch = time.Now().Add(-time.Nanosecond)
-
-// at is a time of clock for what counts otherwise.
-func at(t time.Duration) time.Time { return epoch.Add(t) }
-
-// after returns the time d after t, by clock; the last one there is, if that is later.
+// after returns the time d after t; the last one there is, if that is later.
 func after(t, d time.Duration) time.Duration {
 	if t += d; t < 0 {
 		return math.MaxInt64
@@ -26,14 +18,13 @@ func after(t, d time.Duration) time.Duration {
 	return t
 }
 
-// now tells the time when the turn of the lease's loop began, by clock, which is exact enough for all
-// that a request is timed by, and costs no look at a clock. A thread of that loop calls it. A lease that
-// has never connected has no loop.
+// now returns loop.Now as of the turn of the lease's loop, which is exact enough for all that a request is
+// timed by. A thread of that loop calls it. A lease that has never connected has no loop.
 func (l *Lease) now() time.Duration {
 	if l.loop == nil {
-		return clock()
+		return loop.Now()
 	}
-	return l.loop.Time().Sub(epoch)
+	return l.loop.Now()
 }
 
 // counted is what was counted at an address, for all routes, since it is known. The pool's lock guards

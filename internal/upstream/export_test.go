@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"os"
 	"time"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // Waiting returns how many requests wait for a slot, each of them counted at every address.
@@ -178,7 +180,7 @@ func (h *Health) Avoid(until time.Time)    { h.avoid = until }
 func Pick(g *Group, key uint64) string {
 	l := g.Lease()
 	l.Key = key
-	if tk, err := l.acquire(clock()); tk != nil || err != nil {
+	if tk, err := l.acquire(loop.Now()); tk != nil || err != nil {
 		return ""
 	}
 	name := l.at.name
@@ -213,7 +215,7 @@ func Share(all time.Duration, others, tries int) (time.Duration, func(time.Durat
 func Take(g *Group, key uint64) (address string, give func()) {
 	l := g.Lease()
 	l.Key = key
-	if tk, _ := l.acquire(clock()); tk != nil {
+	if tk, _ := l.acquire(loop.Now()); tk != nil {
 		tk.giveUp()
 	}
 	if !l.Held() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/fair"
+	"github.com/lwango/lwango/loop"
 )
 
 var (
@@ -313,7 +314,7 @@ func (g *Group) crowded(tried []*peer) bool {
 // for as long as limit; 0: the upstream has not said for how long.
 func (l *Lease) release(k kept, limit, now time.Duration) {
 	if l.mux != nil {
-		now = clock() // a connection of the same turn may be older
+		now = loop.Now() // a connection of the same turn may be older
 		l.mux.Close()
 		l.mux = nil
 	}
@@ -325,7 +326,7 @@ func (l *Lease) release(k kept, limit, now time.Duration) {
 	l.count()
 	var report func()
 	if g.Circuit != nil {
-		report = l.judge(at(now))
+		report = l.judge(loop.At(now))
 	}
 	switch {
 	case k.stream == nil:
@@ -388,7 +389,7 @@ func (l *Lease) take(now time.Duration) bool {
 	l.outcome, l.taken, l.answered, l.connecting, l.reached = unknown, now, false, 0, false
 	l.tries++
 	if g.Circuit != nil {
-		l.probes, l.judged = m.circuit.enter(at(now)), false
+		l.probes, l.judged = m.circuit.enter(loop.At(now)), false
 	}
 	m.active++
 	l.hold(m.peer, now)

@@ -24,7 +24,7 @@ type kept struct {
 
 // record is what is known of a connection. Whoever has the connection may touch it.
 type record struct {
-	born   time.Duration // when it was made, by clock
+	born   time.Duration // when it was made, by loop.Now
 	served int           // requests
 	since  time.Duration // it waits
 	until  time.Duration // it may
@@ -77,7 +77,7 @@ func (k kept) close() {
 // has left would never be idle for long enough to be closed.
 type peak struct {
 	now, before int           // in this half minute and in the one before
-	until       time.Duration // the end of this one, by clock
+	until       time.Duration // the end of this one, by loop.Now
 }
 
 // peakFor is half of that minute.
@@ -117,10 +117,10 @@ func (p *peer) keep(k kept, most int) {
 	at := min(k.until, k.since+sweepEvery)
 	switch pool := p.pool; {
 	case pool.timer == nil:
-		pool.timer = time.AfterFunc(at-clock(), pool.closeIdle)
+		pool.timer = time.AfterFunc(at-loop.Now(), pool.closeIdle)
 		pool.next = at
 	case at < pool.next:
-		pool.timer.Reset(at - clock())
+		pool.timer.Reset(at - loop.Now())
 		pool.next = at
 	}
 }
@@ -225,7 +225,7 @@ func (p *Pool) closeIdle() {
 		p.timer.Stop()
 	}
 	p.timer, p.next = nil, 0
-	now := clock()
+	now := loop.Now()
 	for _, it := range p.peers {
 		for _, marked := range []bool{false, true} {
 			shelf := it.shelf(marked)

@@ -88,7 +88,7 @@ type Lease struct {
 	resent     bool          // see Resend
 	outcome    outcome       // of the slot
 	tries      int           // slots that the lease has had
-	taken      time.Duration // by clock: the slot was given
+	taken      time.Duration // by loop.Now: the slot was given
 	answered   bool          // its upstream has begun to answer
 	reached    bool          // there is, or was, a connection
 	connecting time.Duration // the time that this has taken
@@ -99,7 +99,7 @@ type Lease struct {
 
 	// For Asked.
 	last                *member       // that had a slot
-	began, spoke, ended time.Duration // by clock; 0: it has not
+	began, spoke, ended time.Duration // by loop.Now; 0: it has not
 }
 
 // Lease returns a new lease. It holds nothing until Connect.
@@ -127,11 +127,11 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 	waits := now // a wait for a slot is as good as begun
 	rest := l.limit()
 	if l.group.named {
-		begin := clock()
+		begin := loop.Now()
 		if err := l.group.find(t, rest/2, false); err != nil {
 			return nil, false, err
 		}
-		rest -= clock() - begin
+		rest -= loop.Now() - begin
 		now = l.now()
 	}
 	for again := false; ; {
@@ -166,17 +166,17 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			rest = min(rest, time.Until(l.Until))
 		}
 		share := l.share(rest, again)
-		begin := clock()
+		begin := loop.Now()
 		var s *stream.Stream
 		if p.http2 {
 			s, used, err = l.join(t, share)
 		} else if s, err = p.dial(t, share); err == nil {
-			until := at(begin + share)
+			until := loop.At(begin + share)
 			if err = l.preface(s, until); err == nil && p.peer.tls != nil {
 				err = l.secure(s, until)
 			}
 		}
-		took := clock() - begin
+		took := loop.Now() - begin
 		rest -= took
 		if err == nil {
 			l.reached, l.connecting = true, took
@@ -205,11 +205,11 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		if !more && p.peer.host != nil && !again && fault == theirs {
 			again = true
 			p.stale()
-			begin := clock()
+			begin := loop.Now()
 			if err := l.group.find(t, max(rest/2, 0), true); err != nil && left(err) {
 				return nil, false, err
 			}
-			rest -= clock() - begin
+			rest -= loop.Now() - begin
 			more = l.more()
 		}
 		if l.Stay {
@@ -239,11 +239,11 @@ func (l *Lease) limit() time.Duration {
 	return d
 }
 
-// queueUntil returns when, by clock, a wait for a slot ends that begins now.
+// queueUntil returns when, by loop.Now, a wait for a slot ends that begins now.
 func (l *Lease) queueUntil(now time.Duration) time.Duration {
 	until := after(now, l.group.QueueTimeout)
 	if !l.Until.IsZero() {
-		until = min(until, l.Until.Sub(epoch))
+		until = min(until, loop.Now()+time.Until(l.Until))
 	}
 	return until
 }
@@ -353,7 +353,7 @@ func (l *Lease) exclude() bool {
 // more reports whether the lease may try another upstream than those that it has tried.
 func (l *Lease) more() bool {
 	if l.Tries > 0 && max(len(l.tried), l.asked) >= l.Tries ||
-		l.Within > 0 && clock()-l.began >= l.Within {
+		l.Within > 0 && loop.Now()-l.began >= l.Within {
 		return false
 	}
 	l.group.pool.mu.Lock()

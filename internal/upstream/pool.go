@@ -22,7 +22,7 @@ type Pool struct {
 	states   states
 	spots    int           // of all tickets
 	timer    *time.Timer   // closes kept connections that are of no use; nil: none is kept
-	next     time.Duration // when timer fires, by clock
+	next     time.Duration // when timer fires, by loop.Now
 }
 
 // endpoint is where an upstream listens, and what it speaks.

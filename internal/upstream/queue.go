@@ -14,7 +14,7 @@ import (
 type ticket struct {
 	lease   *Lease // of the request; it has the slot when the promise is resolved
 	promise loop.Promise[struct{}]
-	since   time.Duration // by clock
+	since   time.Duration // by loop.Now
 	own     entry         // in the group's queue
 	spots   []spot
 }
@@ -115,7 +115,7 @@ func (l *Lease) enter(now time.Duration) *ticket {
 	return tk
 }
 
-// await waits for the slot up to the given time, by clock. If it comes too late, await gives it back.
+// await waits for the slot up to the given time, by loop.Now. If it comes too late, await gives it back.
 func (tk *ticket) await(t *loop.Thread, until time.Duration) error {
 	taken := false
 	defer func() { // also when the thread is killed
@@ -174,7 +174,7 @@ func (l *Lease) Pressed(long time.Duration) bool {
 			for e := range k.lines[i].Firsts(func(site netip.Addr) bool {
 				return site == own || slots[site] < slots[own]
 			}) {
-				if clock()-e.Value.since >= long {
+				if loop.Now()-e.Value.since >= long {
 					return true
 				}
 			}
@@ -200,7 +200,7 @@ func (tk *ticket) join(p *peer) {
 // move has the ticket wait at the members that it may have, which have changed; there has their peers.
 func (tk *ticket) move(members []*member, there map[*peer]bool) {
 	l := tk.lease
-	home := l.home(clock())
+	home := l.home(loop.Now())
 	at := make(map[*peer]bool, len(tk.spots))
 	tk.spots = slices.DeleteFunc(tk.spots, func(s spot) bool {
 		stays := there[s.peer] || home != nil && home.peer == s.peer
@@ -267,7 +267,7 @@ func (p *peer) serve() {
 		k.passed = false
 	}
 	for k, e := p.next(); k != nil; k, e = p.next() {
-		if tk := e.Value; tk.lease.take(clock()) {
+		if tk := e.Value; tk.lease.take(loop.Now()) {
 			tk.served()
 			tk.promise.Resolve(struct{}{})
 		} else {

@@ -19,7 +19,7 @@ func (l *Lease) Resend() bool {
 // renew does so any number of times, for a lease that could connect to none of them. Tries and Within
 // count only once an upstream has had the request.
 func (l *Lease) renew() bool {
-	since := clock() - l.began
+	since := loop.Now() - l.began
 	if l.group.TryFor == 0 || since >= l.group.TryFor || l.asked > 0 &&
 		(l.Tries > 0 && l.asked >= l.Tries || l.Within > 0 && since >= l.Within) {
 		return false
@@ -43,5 +43,5 @@ func (l *Lease) pause(t *loop.Thread) error {
 	if l.rounds < 6 {
 		d = min(d, firstPause<<(l.rounds-1))
 	}
-	return t.Sleep(min(d, max(l.group.TryFor-(clock()-l.began), 0)))
+	return t.Sleep(min(d, max(l.group.TryFor-(loop.Now()-l.began), 0)))
 }

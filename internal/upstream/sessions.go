@@ -55,7 +55,7 @@ func (l *Lease) join(t *loop.Thread, limit time.Duration) (s *stream.Stream, use
 		set := l.sessions()
 		for _, s := range set.all {
 			// A fresh one is one that was made since the request has failed.
-			if s.Room() && (l.want != Fresh || s.Since(at(l.ended))) {
+			if s.Room() && (l.want != Fresh || s.Since(loop.At(l.ended))) {
 				l.mux, used = s.Stream(t, l.life())
 				return nil, used && l.want != Fresh, nil // others may have been the first on a new one
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/networks"
+	"github.com/lwango/lwango/loop"
 )
 
 // spareFor is for how long a slot is spare after a site has needed it that had none. It is a
@@ -23,7 +24,7 @@ var spareFor = time.Minute
 type holders struct {
 	slots map[netip.Addr]int // of each site that has any
 	last  netip.Addr         // the site that got the last slot
-	spare [2]time.Duration   // until when, by clock, the last free slot is spare, and, no longer, another
+	spare [2]time.Duration   // until when, by loop.Now, the last free slot is spare, and, no longer, another
 	waits bool               // a timer is set that ends that
 }
 
@@ -77,7 +78,7 @@ func (g *Group) spares(p *peer) bool {
 	// Of fewer than four slots, one would be too large a part. Of many, some become free at any time.
 	most := min(g.MaxConns/4, len(p.holders.spare))
 	left := g.MaxConns - p.active
-	return most > 0 && left <= most && clock() < p.holders.spare[left-1]
+	return most > 0 && left <= most && loop.Now() < p.holders.spare[left-1]
 }
 
 // room reports whether the request may have another connection to p.
@@ -93,7 +94,7 @@ func (p *peer) spareEnds() {
 	if h.waits || !slices.ContainsFunc(p.waiting.kinds, func(k *kind) bool { return k.group.room(p) }) {
 		return
 	}
-	now, until := clock(), h.spare[1]
+	now, until := loop.Now(), h.spare[1]
 	if now >= until {
 		until = h.spare[0]
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"time"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // idOf returns the number by which a client names a member that it wants to come back to. Without
@@ -22,7 +24,7 @@ func (l *Lease) home(now time.Duration) *member {
 	if l.Home == 0 {
 		return nil
 	}
-	g, when := l.group, at(now)
+	g, when := l.group, loop.At(now)
 	for _, m := range g.all {
 		if m.id == l.Home && m.works(when) && !m.out() && !m.circuit.open(when) &&
 			g.pool.states.state(m) != down && !slices.Contains(l.tried, m.peer) {
