@@ -142,11 +142,7 @@ func (c *Conn) end() {
 // unread input resets it, and a reset can take the last frame away from a peer that has not read it
 // yet.
 func (c *Conn) finish() error {
-	c.release()
-	c.dropSent()
-	if c.extra != nil && c.extra.box != nil {
-		c.extra.box.end(c.err)
-	}
+	c.letGo()
 	if c.answered {
 		return nil
 	}
@@ -176,6 +172,15 @@ func (c *Conn) finish() error {
 		}
 	}
 	return nil
+}
+
+// letGo gives up what a connection that has ended holds for messages.
+func (c *Conn) letGo() {
+	c.release()
+	c.dropSent()
+	if c.extra != nil && c.extra.box != nil {
+		c.extra.box.end(c.err)
+	}
 }
 
 // drop drops what is in the buffer, and reports whether a close frame was in it.

@@ -13,7 +13,7 @@ var ErrMailboxFull = errors.New("websocket: mailbox is full")
 var errOverflow = &CloseError{Code: TryAgainLater, Text: "too slow"}
 
 // Mailbox takes messages for a connection from any goroutine. The connection's thread sends them, in
-// their order, while it waits in AwaitAny or reads.
+// their order, while it waits in AwaitAny or reads, and under Serve between messages.
 type Mailbox struct {
 	mu     sync.Mutex
 	thread *loop.Thread

@@ -6,9 +6,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
@@ -153,4 +155,64 @@ func TestMailboxWaitsForWriter(t *testing.T) {
 	c.expect(text("ab"), text("boxed"))
 	c.Send(bye)
 	c.closed(1000)
+}
+
+// boxed is served, and gives its mailbox to the test.
+type boxed struct{ boxes chan *websocket.Mailbox }
+
+func (b *boxed) Open(c *websocket.Conn)                      { b.boxes <- c.Mailbox(1<<10, true) }
+func (*boxed) Closed(*websocket.Conn, *websocket.CloseError) {}
+func (*boxed) Message(c *websocket.Conn, kind int, p []byte) { _ = c.WriteMessage(kind, p) }
+
+// TestMailboxServed: a connection that holds no coroutine sends what is put into its mailbox, and
+// gives up its window when it has sent nothing for long.
+func TestMailboxServed(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m mode) {
+		b := &boxed{make(chan *websocket.Mailbox, 1)}
+		u := websocket.Upgrader{Compression: true, Takeover: true}
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int { return u.Serve(req, resp, b) })
+		held := websocket.WindowsHeld()
+		c := &client{s.Dial()}
+		c.Send(handshake + "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n")
+		c.agreed()
+		box := <-b.boxes
+		var k keeper
+		for i := range 3 {
+			unworked(t, s)
+			must.Do(t, box.Send(websocket.Text, []byte(quotes(i)[:800])))
+			f, err := c.read()
+			if err != nil || f.first != 0xc1 || k.inflate(t, f.payload) != quotes(i)[:800] {
+				t.Fatal(f, err)
+			}
+			must.Do(t, box.Send(websocket.Text, []byte("plain")))
+			c.expect(text("plain"))
+		}
+		unworked(t, s)
+		if n := websocket.WindowsHeld() - held; n != 1 {
+			t.Errorf("%d windows are held", n)
+		}
+		s.Skip(15 * time.Second)
+		unworked(t, s)
+		if n := websocket.WindowsHeld() - held; n != 0 {
+			t.Errorf("%d windows are held after a silence", n)
+		}
+		s.On(func(*loop.Loop) {
+			must.Do(t, box.Send(websocket.Text, make([]byte, 900)))
+			if err := box.Send(websocket.Text, make([]byte, 900)); err != websocket.ErrMailboxFull {
+				t.Error(err)
+			}
+		})
+		f, err := c.read()
+		if err != nil || len(k.inflate(t, f.payload)) != 900 {
+			t.Error(f, err)
+		}
+		c.closed(1013)
+		s.Idle()
+		if err := box.Send(websocket.Text, nil); !isCode(err, 1013) {
+			t.Errorf("after the end: %v", err)
+		}
+		if n := websocket.WindowsHeld() - held; n != 0 {
+			t.Errorf("%d windows are held after the end", n)
+		}
+	}, plain, direct, overTLS)
 }

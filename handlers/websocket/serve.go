@@ -81,6 +81,9 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 			t.Yield()
 		}
 		some := s.message()
+		if box := c.box(); box != nil && c.err == nil && box.Ready() {
+			_, some = c.deliver(), true
+		}
 		for f := s.follows; f != nil && c.err == nil; f = f.next {
 			some = f.deliver(c) || some
 		}
@@ -144,7 +147,11 @@ func (c *Conn) mayBeText() bool {
 func (s *served) left() (time.Duration, error) {
 	c := s.c
 	if !c.begun {
-		return c.keepAlive()
+		idle, err := c.keepAlive()
+		if keeps := c.windowLeft(); keeps >= 0 {
+			idle = min(idle, keeps)
+		}
+		return idle, err
 	}
 	left := c.messageLeft()
 	if left <= 0 {
@@ -162,13 +169,13 @@ func (s *served) close() {
 		s.follows = s.follows.next
 	}
 	conn.SetCloseCode(c.thread, c.err.Code)
-	c.release()
+	c.letGo()
 	if was == fresh { // the handler of the request has panicked
 		return
 	}
 	c.thread.KeepWaiting(true)
 	s.h.Closed(c, c.err)
-	c.release()
+	c.letGo()
 }
 
 // finish is Conn.finish that does not hold a coroutine.
