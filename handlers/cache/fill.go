@@ -42,7 +42,7 @@ type fill struct {
 
 	leader   *loop.Thread // that waits; nil: none does
 	interims []interim
-	kept     *kept // of the head; nil: none has come
+	head     *cachestore.Head // nil: none has come
 	fields   []conn.Field
 	trailer  []conn.Field
 	changed  bool               // the application has said something else than old, and no error
@@ -68,11 +68,11 @@ func (f *fill) send(req *conn.Request) {
 	if f.old != nil {
 		k := keptOf(f.old)
 		if k.etag.n > 0 {
-			extra = append(extra[:len(extra):len(extra)], conn.Field{Name: "If-None-Match", Value: k.etag.of(k.text)})
+			extra = append(extra[:len(extra):len(extra)], conn.Field{Name: "If-None-Match", Value: k.etag.of(k.Fields)})
 		}
-		if k.modified != 0 {
+		if k.dated {
 			extra = append(extra[:len(extra):len(extra)], conn.Field{Name: "If-Modified-Since",
-				Value: string(http1.AppendDate(nil, time.Unix(k.modified, 0)))})
+				Value: string(http1.AppendDate(nil, time.Unix(k.changed, 0)))})
 		}
 	}
 	f.errand = req.Layer().Send(f.handle, f, extra)
@@ -108,7 +108,7 @@ func (f *fill) Head(h *conn.SentHead) {
 	answer := read(h.Status, h.Fields)
 	f.changed = f.old != nil && (h.Status < 400 || h.Status == 404 || h.Status == 410)
 	rules := f.l.rulesFor(h.Status)
-	k := &kept{status: h.Status, reason: h.Reason, relayed: h.Relayed}
+	k := &kept{reason: h.Reason, relayed: h.Relayed}
 	k.fill.Store(f)
 	k.fresh, f.why = rules.Store(&f.ask, &answer, f.asked, date)
 	k.fresh.Received = now.UnixNano()
@@ -122,15 +122,15 @@ func (f *fill) Head(h *conn.SentHead) {
 			f.fields = append(f.fields, field)
 		}
 	}
-	f.kept = k
+	variant := ""
 	if k.shared {
-		k.variant = variantOf(answer.Vary, f.req.Layer())
+		variant = variantOf(answer.Vary, f.req.Layer())
 		f.l.store.passes.remove(f.mark)
 	} else {
 		f.to.Keep(false)
 		f.pass(h.Status, now)
 	}
-	f.to.Start(k.keep(f.fields, &answer, date, tags), h.Length)
+	f.head = f.to.Start(k.keep(h.Status, f.fields, &answer, date, variant, tags), h.Length)
 	if f.to.Keep(true) {
 		return
 	}
@@ -161,7 +161,7 @@ func (f *fill) pass(status int, now time.Time) {
 // passes reports whether an answer of that many bytes (-1: unknown) is not kept, and so long that a
 // request for a part of it is better sent on as it is.
 func (f *fill) passes(length int64) bool {
-	return !f.ended && f.kept.status == http.StatusOK && (length < 0 || length > splitAt) &&
+	return !f.ended && f.head.Status == http.StatusOK && (length < 0 || length > splitAt) &&
 		!f.to.Keep(true)
 }
 
@@ -169,13 +169,12 @@ func (f *fill) passes(length int64) bool {
 func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 	old := keptOf(f.old)
 	said := read(h.Status, h.Fields)
-	if h.Forwarded || !said.Validates(old.etag.of(old.text), old.modified) {
+	if h.Forwarded || !said.Validates(old.etag.of(old.Fields), old.modified()) {
 		f.at.Remove(f.old) // its origin has another one
 		f.stop(cachestore.ErrAgain)
 		return
 	}
-	k := &kept{status: old.status, reason: old.reason, relayed: old.relayed,
-		variant: old.variant, shared: true}
+	k := &kept{reason: old.reason, relayed: old.relayed, shared: true}
 	var fields []conn.Field
 	for _, field := range old.list() {
 		replaced := slices.ContainsFunc(h.Fields, func(n conn.Field) bool {
@@ -191,19 +190,19 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 			fields = append(fields, field)
 		}
 	}
-	merged := read(old.status, fields)
+	merged := read(old.Status, fields)
 	merged.Date, merged.Age = said.Date, said.Age
-	rules := f.l.rulesFor(old.status)
+	rules := f.l.rulesFor(old.Status)
 	ask := rfc9111.Request{Method: "GET"} // whoever has asked: the answer was fit to be kept before
 	k.fresh, f.why = rules.Store(&ask, &merged, f.asked, date)
 	k.fresh.Received = now.UnixNano()
-	vary, _, _ := strings.Cut(old.variant, "\n")
+	vary, _, _ := strings.Cut(old.Vary, "\n")
 	if f.why != rfc9111.Kept || string(merged.Vary) != vary { // for whom it is, is not known then
 		f.at.Remove(f.old)
 		f.stop(cachestore.ErrAgain)
 		return
 	}
-	f.to.Freshen(f.old, k.keep(fields, &merged, date, f.old.Head().Tags))
+	f.to.Freshen(f.old, k.keep(old.Status, fields, &merged, date, old.Vary, old.Tags))
 	f.over(cachestore.ErrAgain)
 }
 
@@ -216,8 +215,8 @@ func (f *fill) stop(err error) {
 // over notes that nothing more comes, and wakes the leader.
 func (f *fill) over(err error) {
 	f.ended, f.err = true, err
-	if f.kept != nil {
-		f.kept.fill.Store(nil)
+	if f.head != nil {
+		answerOf(f.head).fill.Store(nil)
 	}
 	f.Flush()
 }
@@ -247,8 +246,8 @@ func (f *fill) End(trailer []conn.Field, sound bool) {
 	switch {
 	case !sound:
 		f.to.Keep(false)
-	case f.kept.shared && !f.to.Keep(true): // it was too long
-		f.pass(f.kept.status, f.l.store.now(f.req))
+	case answerOf(f.head).shared && !f.to.Keep(true): // it was too long
+		f.pass(f.head.Status, f.l.store.now(f.req))
 	}
 	var err error
 	f.object, err = f.to.Commit()
@@ -334,7 +333,8 @@ func addTags(tags, list, between string) string {
 }
 
 // keep makes the store's head of those fields that are kept, and of a date if there is none.
-func (k *kept) keep(fields []conn.Field, answer *rfc9111.Response, date time.Time, tags string) cachestore.Head {
+func (k *kept) keep(status int, fields []conn.Field, answer *rfc9111.Response, date time.Time,
+	variant, tags string) cachestore.Head {
 	keeps := func(f *conn.Field) bool {
 		return answer.Keeps(f.Name) && (answer.Date != 0 || !ascii.EqualFold(f.Name, "Date"))
 	}
@@ -356,10 +356,8 @@ func (k *kept) keep(fields []conn.Field, answer *rfc9111.Response, date time.Tim
 	if answer.Date == 0 {
 		text = append(http1.AppendDate(append(text, "Date: "...), date), "\r\n"...)
 	}
-	return k.head(text, tags)
+	return k.head(status, text, variant, tags)
 }
-
-func keptOf(o *cachestore.Object) *kept { return o.Head().Parsed.(*kept) }
 
 // freshness returns the object's, as purges have left it.
 func (s *Store) freshness(o *cachestore.Object, now time.Time) rfc9111.Freshness {

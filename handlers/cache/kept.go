@@ -2,6 +2,7 @@ package cache
 
 import (
 	"encoding/binary"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -16,29 +17,40 @@ import (
 	"github.com/lwango/lwango/internal/rfc9111"
 )
 
-// kept is the head of an answer, as the store's heads have it in Parsed. There is one for each answer
-// in memory, so it is small: the fields are taken out of the text when they are needed.
+// kept is what heads of the store have in Parsed: what has been made of the fields and, until it is
+// on disk, what these do not tell. There is one for each answer in memory, so it is small.
 type kept struct {
-	status  int
-	reason  string
-	text    string // the fields, each as "name: value\r\n"
-	fields  int    // how many those are
-	variant string // what Vary names, a line end, and the values that the request had; or empty
-	fresh   rfc9111.Freshness
+	reason string // "": the usual one
+	fresh  rfc9111.Freshness
 
-	contentType part // of text, as is etag; an empty one: there is none
+	contentType part // of the head's Fields, as is etag; an empty one: there is none
 	etag        part
-	modified    int64 // Unix seconds; 0: unknown
-	date        int64 // likewise, of Date
+	changed     int64 // Unix seconds of Last-Modified or, without that, of Date; 0: unknown
 
-	relayed bool // another server's
-	asItIs  bool // no coding is applied to it
-	shared  bool // the answer is for others, too
+	fields  uint16 // how many those are, about
+	dated   bool   // changed is of Last-Modified
+	relayed bool   // it is another server's
+	asItIs  bool   // no coding is applied to it
+	shared  bool   // it is for others, too
+
 	// While it comes. Nothing else of that may stay with an answer that is kept.
 	fill atomic.Pointer[fill]
 
 	aged atomic.Pointer[aged]
 }
+
+// answer is a head that is kept, or comes. Its Fields are the fields as text, each as
+// "name: value\r\n", and its Vary is what Vary names, a line end, and the values that the request had;
+// or it is empty.
+type answer struct {
+	*cachestore.Head
+	*kept
+}
+
+func answerOf(h *cachestore.Head) answer { return answer{h, h.Parsed.(*kept)} }
+
+// keptOf returns the head of an object.
+func keptOf(o *cachestore.Object) answer { return answerOf(o.Head()) }
 
 // part is a part of a text.
 type part struct{ at, n uint32 }
@@ -78,14 +90,15 @@ func appendField(text []byte, f *conn.Field) []byte {
 }
 
 // head makes the store's head of the text of the fields, which nobody changes any more.
-func (k *kept) head(text []byte, tags string) cachestore.Head {
-	k.look(unsafe.String(unsafe.SliceData(text), len(text)))
-	if k.reason == http.StatusText(k.status) {
-		k.reason = "" // that is the usual one
+func (k *kept) head(status int, text []byte, variant, tags string) cachestore.Head {
+	fields := unsafe.String(unsafe.SliceData(text), len(text))
+	k.look(fields)
+	if k.reason == http.StatusText(status) {
+		k.reason = ""
 	} else {
 		k.reason = strings.Clone(k.reason)
 	}
-	return cachestore.Head{Status: k.status, Fields: k.text, Vary: k.variant, Tags: tags, Parsed: k}
+	return cachestore.Head{Status: status, Fields: fields, Vary: variant, Tags: tags, Parsed: k}
 }
 
 // cutField cuts the first field off a text. What has not the form of one ends the text.
@@ -98,9 +111,9 @@ func cutField(text string) (name, value, rest string) {
 }
 
 // list returns the fields.
-func (k *kept) list() []conn.Field {
+func (k answer) list() []conn.Field {
 	all := make([]conn.Field, 0, k.fields)
-	for text := k.text; text != ""; {
+	for text := k.Fields; text != ""; {
 		var f conn.Field
 		f.Name, f.Value, text = cutField(text)
 		all = append(all, f)
@@ -136,11 +149,11 @@ func (s *Store) note(h *cachestore.Head) string {
 }
 
 // parse makes Parsed of a head that the store has read.
-func (s *Store) parse(h *cachestore.Head) {
-	k := &kept{status: h.Status, variant: h.Vary, shared: true}
+func (s *Store) parse(h *cachestore.Head, text string) {
+	k := &kept{shared: true}
 	k.look(h.Fields)
 	k.fresh.Validate = true // if the note says nothing
-	note := []byte(h.Note)
+	note := []byte(text)
 	if len(note) > 0 {
 		flags := note[0]
 		note = note[1:]
@@ -163,15 +176,17 @@ func (s *Store) parse(h *cachestore.Head) {
 	h.Parsed = k
 }
 
-// look takes over the text of the fields, and looks for those that decide something.
-func (k *kept) look(text string) {
-	k.text = text
-	for text != "" {
+// look looks through the text of the fields for those that decide something.
+func (k *kept) look(fields string) {
+	date := int64(0)
+	for text := fields; text != ""; {
 		var name, value string
-		at := len(k.text) - len(text)
+		at := len(fields) - len(text)
 		name, value, text = cutField(text)
 		where := part{uint32(at + len(name) + len(": ")), uint32(len(value))}
-		k.fields++
+		if k.fields < math.MaxUint16 {
+			k.fields++
+		}
 		switch len(name) {
 		case len("ETag"): // and Date
 			switch {
@@ -179,7 +194,7 @@ func (k *kept) look(text string) {
 				k.etag = where
 			case ascii.EqualFold(name, "Date"):
 				if t, err := http1.ParseDate(value); err == nil {
-					k.date = t.Unix()
+					date = t.Unix()
 				}
 			}
 		case len("Content-Type"):
@@ -190,7 +205,7 @@ func (k *kept) look(text string) {
 			switch {
 			case ascii.EqualFold(name, "Last-Modified"):
 				if t, err := http1.ParseDate(value); err == nil {
-					k.modified = t.Unix()
+					k.changed, k.dated = t.Unix(), true
 				}
 			case ascii.EqualFold(name, "Cache-Control"):
 				k.asItIs = k.asItIs || ascii.HasToken(value, "no-transform")
@@ -199,6 +214,17 @@ func (k *kept) look(text string) {
 			k.asItIs = k.asItIs || ascii.EqualFold(name, "Content-Encoding")
 		}
 	}
+	if !k.dated {
+		k.changed = date
+	}
+}
+
+// modified returns the time of Last-Modified in Unix seconds, 0 if there is none.
+func (k *kept) modified() int64 {
+	if k.dated {
+		return k.changed
+	}
+	return 0
 }
 
 // variantOf is the text of a variant.
@@ -210,16 +236,16 @@ func variantOf(vary rfc9111.Vary, req conn.RequestLayer) string {
 }
 
 // fits reports whether the answer is the variant that a request gets (RFC 9111 section 4.1).
-func (k *kept) fits(req conn.RequestLayer) bool {
-	if k.variant == "" {
+func (k answer) fits(req conn.RequestLayer) bool {
+	if k.Vary == "" {
 		return true
 	}
-	vary, values, _ := strings.Cut(k.variant, "\n")
+	vary, values, _ := strings.Cut(k.Vary, "\n")
 	var space [256]byte
 	return string(rfc9111.Vary(vary).AppendKey(space[:0], req)) == values
 }
 
 // page reports whether the server makes a page of the answer: an error of a handler, without one.
-func (k *kept) page(size int64) bool {
-	return !k.relayed && k.status >= http.StatusBadRequest && size == 0
+func (k answer) page(size int64) bool {
+	return !k.relayed && k.Status >= http.StatusBadRequest && size == 0
 }

@@ -236,14 +236,14 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 	validated *cachestore.Object, again error) {
 	r := req.Layer()
 	reader, to := q.at.Begin(q.key, q.seen, func(h *cachestore.Head) bool {
-		k := h.Parsed.(*kept)
+		k := answerOf(h)
 		return k.shared && k.fits(r)
 	})
 	if reader == nil {
 		return 0, nil, cachestore.ErrAgain
 	}
 	var f *fill
-	var k *kept
+	var k answer
 	var err error
 	if to != nil {
 		f = l.begin(req, to, q)
@@ -251,7 +251,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 	} else {
 		var head *cachestore.Head
 		if head, err = reader.Head(req.Thread, l.lock); err == nil {
-			k = head.Parsed.(*kept)
+			k = answerOf(head)
 		}
 	}
 	switch {
@@ -307,7 +307,7 @@ func (l *layer) begin(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
 }
 
 // lead waits for the head, as the request that has asked for it, and passes interim answers on.
-func (f *fill) lead(req *conn.Request, resp *conn.Response) (*kept, error) {
+func (f *fill) lead(req *conn.Request, resp *conn.Response) (answer, error) {
 	for {
 		_, err := req.AwaitAny(-1, f)
 		for _, i := range f.interims {
@@ -321,13 +321,13 @@ func (f *fill) lead(req *conn.Request, resp *conn.Response) (*kept, error) {
 		switch {
 		case err != nil:
 			f.leader = nil
-			return nil, err
-		case f.kept != nil && f.err == nil:
+			return answer{}, err
+		case f.head != nil && f.err == nil:
 			f.leader = nil
-			return f.kept, nil
+			return answerOf(f.head), nil
 		case f.ended:
 			f.leader = nil
-			return nil, f.err
+			return answer{}, f.err
 		}
 		f.ready = false // no head yet
 	}
@@ -350,7 +350,7 @@ func (l *layer) refresh(req *conn.Request, at *opened, key []byte, seen []*cache
 		return
 	}
 	reader, to := at.Begin(key, seen, func(h *cachestore.Head) bool {
-		k := h.Parsed.(*kept)
+		k := answerOf(h)
 		return k.shared && k.fits(r)
 	})
 	if reader != nil {

@@ -41,8 +41,8 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 	req.Layer().SetCache(use)
 	t := k.texts(now, o.Stale())
 	h := resp.Header()
-	h.Grow(k.fields + 2)
-	for text := k.text; text != ""; {
+	h.Grow(int(k.fields) + 2)
+	for text := k.Fields; text != ""; {
 		var name, value string
 		name, value, text = cutField(text)
 		h.Add(name, value)
@@ -55,9 +55,9 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 	}
 	size := o.Size()
 	if !k.page(size) {
-		resp.Layer().Relay(k.status, k.reason)
+		resp.Layer().Relay(k.Status, k.reason)
 	}
-	status, part := k.status, http1.Range{Length: size}
+	status, part := k.Status, http1.Range{Length: size}
 	if status == http.StatusOK {
 		status, part = l.choose(req, resp, k, size, inMemory)
 	}
@@ -84,7 +84,7 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 
 // choose evaluates the conditions and the range of a request for an answer of size bytes, of which
 // the head has been set. A length of -1 of the range stands for several ones.
-func (l *layer) choose(req *conn.Request, resp *conn.Response, k *kept, size int64,
+func (l *layer) choose(req *conn.Request, resp *conn.Response, k answer, size int64,
 	several bool) (status int, part http1.Range) {
 	r := req.Layer()
 	part = http1.Range{Length: size}
@@ -95,11 +95,11 @@ func (l *layer) choose(req *conn.Request, resp *conn.Response, k *kept, size int
 		return http.StatusOK, part
 	}
 	h := req.Header()
-	v := http1.Validators{ETag: k.etag.of(k.text), Modified: k.modified, Dated: k.modified != 0}
+	v := http1.Validators{ETag: k.etag.of(k.Fields), Modified: k.modified(), Dated: k.dated}
 	if none || since {
 		state := v
 		if !v.Dated { // it was changed before its Date (RFC 9111 section 4.3.2)
-			state.Modified, state.Dated = k.date, k.date != 0
+			state.Modified, state.Dated = k.changed, k.changed != 0
 		}
 		if status := http1.Precondition(r, state, true); status != 0 {
 			resp.Layer().Relay(status, "")
@@ -135,24 +135,24 @@ func (l *layer) choose(req *conn.Request, resp *conn.Response, k *kept, size int
 }
 
 // parts answers with several ranges.
-func (l *layer) parts(req *conn.Request, resp *conn.Response, k *kept, body []byte) {
+func (l *layer) parts(req *conn.Request, resp *conn.Response, k answer, body []byte) {
 	ranges, err := http1.ParseRange(req.Header().Get("Range"), int64(len(body)))
 	if err != nil {
 		return // choose has parsed it
 	}
-	b, boundary, length := byteranges.New(bytes.NewReader(body), ranges, k.contentType.of(k.text), int64(len(body)))
+	b, boundary, length := byteranges.New(bytes.NewReader(body), ranges, k.contentType.of(k.Fields), int64(len(body)))
 	resp.Header().Set("Content-Type", "multipart/byteranges; boundary="+boundary)
 	resp.SetBodyReader(b, length)
 }
 
 // coded gives the body in the coding that the client is going to get it in, if that is kept. If it
 // is not, this answer is encoded while it is sent, and the coded form is made beside it, once.
-func (l *layer) coded(req *conn.Request, resp *conn.Response, o *cachestore.Object, k *kept, body []byte) {
+func (l *layer) coded(req *conn.Request, resp *conn.Response, o *cachestore.Object, k answer, body []byte) {
 	p := l.coding
-	if p == nil || k.asItIs || !p.Worth(int64(len(body)), k.contentType.of(k.text)) {
+	if p == nil || k.asItIs || !p.Worth(int64(len(body)), k.contentType.of(k.Fields)) {
 		return
 	}
-	c := compression.Choose(req, p.Order, k.contentType.of(k.text))
+	c := compression.Choose(req, p.Order, k.contentType.of(k.Fields))
 	if c == coding.Identity {
 		return
 	}
@@ -216,7 +216,7 @@ var follows = func() (texts [(rfc9111.ForwardPartial + 1) << 2]string) {
 }()
 
 // follow answers with what comes.
-func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader, k *kept,
+func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader, k answer,
 	f *fill) int {
 	use := conn.CacheCollapsed
 	var fields []conn.Field
@@ -243,13 +243,13 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 		size = f.object.Size()
 	}
 	if !k.page(size) {
-		resp.Layer().Relay(k.status, k.reason)
+		resp.Layer().Relay(k.Status, k.reason)
 	}
-	if size == 0 && k.status != http.StatusOK {
+	if size == 0 && k.Status != http.StatusOK {
 		_ = reader.Close()
-		return k.status
+		return k.Status
 	}
-	status, part := k.status, http1.Range{Length: size}
+	status, part := k.Status, http1.Range{Length: size}
 	if status == http.StatusOK {
 		status, part = l.choose(req, resp, k, size, false)
 	}

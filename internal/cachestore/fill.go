@@ -160,8 +160,8 @@ type Fill struct {
 }
 
 // Start gives the answer's head. length is that of the body in bytes, -1 if it is not known. Readers
-// wake up.
-func (f *Fill) Start(h Head, length int64) {
+// wake up. It returns where the head is, which nobody changes.
+func (f *Fill) Start(h Head, length int64) *Head {
 	o := f.store.options.Load()
 	f.length = length
 	f.most = cmp.Or(o.MaxObject, o.Memory/8)
@@ -178,6 +178,7 @@ func (f *Fill) Start(h Head, length int64) {
 	if length > f.most || f.split >= 0 && length > f.split && !f.toDisk() {
 		f.Keep(false)
 	}
+	return &f.space
 }
 
 // Keep says whether the answer is going to be kept, as things stand. With false, the caller decides

@@ -37,8 +37,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type record struct {
 	head  Head
 	key   string
-	body  int64 // its offset
-	size  int64 // of the body
+	note  string // see Options.Note
+	body  int64  // its offset
+	size  int64  // of the body
 	crc   uint32
 	stale uint32
 	seen  uint64
@@ -47,7 +48,7 @@ type record struct {
 // room returns where the body begins behind a head of the record's length.
 func (r *record) room() int64 {
 	n := int64(fixedHead + len(r.key) + len(r.head.Fields) + len(r.head.Vary) + len(r.head.Tags) +
-		len(r.head.Note))
+		len(r.note))
 	return (n + n/4 + 128 + 511) &^ 511
 }
 
@@ -62,7 +63,7 @@ func (r *record) encode() ([]byte, error) {
 	le.PutUint32(b[24:], r.crc)
 	le.PutUint32(b[28:], r.stale)
 	le.PutUint64(b[32:], r.seen)
-	for i, s := range []string{r.key, r.head.Fields, r.head.Vary, r.head.Tags, r.head.Note} {
+	for i, s := range []string{r.key, r.head.Fields, r.head.Vary, r.head.Tags, r.note} {
 		le.PutUint32(b[40+4*i:], uint32(len(s)))
 		b = append(b, s...)
 	}
@@ -121,7 +122,7 @@ func decode(b []byte, fileSize int64) (*record, error) {
 	}
 	r.head.Status = int(le.Uint32(b[12:]))
 	all := b[fixedHead:]
-	for i, s := range []*string{&r.key, &r.head.Fields, &r.head.Vary, &r.head.Tags, &r.head.Note} {
+	for i, s := range []*string{&r.key, &r.head.Fields, &r.head.Vary, &r.head.Tags, &r.note} {
 		n := le.Uint32(b[40+4*i:])
 		*s, all = string(all[:n]), all[n:]
 	}

@@ -145,10 +145,7 @@ func (s *Store) loadAll(e *entry) {
 		}
 		o := s.options.Load()
 		if o.Parse != nil {
-			o.Parse(&r.head)
-		}
-		if o.Note != nil {
-			r.head.Note = "" // it is in Parsed
+			o.Parse(&r.head, r.note)
 		}
 		s.loaded(f, r)
 	}

@@ -18,16 +18,7 @@ type Head struct {
 	Fields string // the header, as the layer likes to send it
 	Vary   string // what selects the variant; of two objects with one Vary the newer one stays
 	Tags   string // for Purge, with one space between two
-	Note   string // whatever else the layer has to know, such as times
-	Parsed any    // what the layer has made of all that; Options.Parse makes it after a restart
-}
-
-// noted returns h as it goes to disk.
-func (s *Store) noted(h Head) Head {
-	if note := s.options.Load().Note; note != nil {
-		h.Note = note(&h)
-	}
-	return h
+	Parsed any    // what the layer has made of all that, and whatever else it has to know
 }
 
 // Object is an answer that is kept. It does not change, apart from Stale and the coded forms.
@@ -168,7 +159,7 @@ func (o *Object) cost() int64 {
 }
 
 func (h *Head) size() int64 {
-	n := size(len(h.Fields)) + size(len(h.Vary)) + size(len(h.Tags)) + size(len(h.Note))
+	n := size(len(h.Fields)) + size(len(h.Vary)) + size(len(h.Tags))
 	if p, ok := h.Parsed.(interface{ Size() int }); ok {
 		n += size(p.Size())
 	}

@@ -33,7 +33,7 @@ func (f *Fill) toDisk() bool {
 	if d == nil || !d.usable() {
 		return false
 	}
-	o := &output{record: record{head: s.noted(*f.head.Load()), key: f.entry.key, seen: f.since}}
+	o := &output{record: record{head: *f.head.Load(), note: s.noteOf(f.head.Load()), key: f.entry.key, seen: f.since}}
 	o.record.body = o.record.room()
 	f.mu.Lock()
 	f.out = o
@@ -296,7 +296,7 @@ func (s *Store) rewriteNow(f *file) {
 		return
 	}
 	name := f.name()
-	fresh := record{head: s.noted(o.head), key: o.entry.key, stale: o.in.mark.Load(), seen: o.seen.Load()}
+	fresh := record{head: o.head, note: s.noteOf(&o.head), key: o.entry.key, stale: o.in.mark.Load(), seen: o.seen.Load()}
 	s.mu.Unlock()
 	file, err := d.openRoot().OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

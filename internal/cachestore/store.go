@@ -22,9 +22,11 @@ type Options struct {
 	Split  int64  // bodies longer than that are on disk, if there is a folder
 	Wait   bool   // while another process has the folder, do without it, and take it afterwards
 
-	Note   func(*Head) string // makes Note of a head that goes to disk, so that memory need not have it
-	Parse  func(*Head)        // sets Parsed of a head that was read from disk; any goroutine calls it
-	Logger *slog.Logger       // nil: slog.Default()
+	// Parsed of a head that goes to disk as text, and of one that comes from there; any goroutine calls
+	// them. nil: there is none.
+	Note   func(*Head) string
+	Parse  func(h *Head, note string)
+	Logger *slog.Logger // nil: slog.Default()
 }
 
 // MaxVariants bounds the variants of one resource: the one that was kept the longest time ago makes
@@ -292,4 +294,12 @@ func (s *Store) Stats() Stats {
 		Damaged:       s.damaged.Load(),
 		Failed:        s.failed.Load(),
 	}
+}
+
+// noteOf returns Parsed of a head as text.
+func (s *Store) noteOf(h *Head) string {
+	if note := s.options.Load().Note; note != nil {
+		return note(h)
+	}
+	return ""
 }
