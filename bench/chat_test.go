@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -12,14 +13,34 @@ import (
 )
 
 // gorillaServer ends with the test's process.
-func gorillaServer(t *testing.T) string {
-	ln := listen(t)
-	go serveNetHTTP(ln, "", "", "", false)
-	return ln.Addr().String()
+func gorillaServer(t *testing.T) string { return socketServer(t, "gorilla") }
+
+// socketServer is a peer that speaks WebSocket. It ends with the test's process.
+func socketServer(t *testing.T, name string) string {
+	t.Helper()
+	addr := freeAddress()
+	go attempt(serveCommand, []string{name, addr})
+	for end := time.Now().Add(verifyLimit); ; time.Sleep(time.Millisecond) {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			conn.Close()
+			return addr
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
 }
 
-func TestChat(t *testing.T) {
-	o := chatTestOptions(gorillaServer(t))
+// eachSocketServer runs a test with each peer that speaks WebSocket.
+func eachSocketServer(t *testing.T, test func(t *testing.T, addr string)) {
+	for _, name := range []string{"gorilla", "coder", "nbio"} {
+		t.Run(name, func(t *testing.T) { test(t, socketServer(t, name)) })
+	}
+}
+
+func TestChat(t *testing.T) { eachSocketServer(t, testChat) }
+
+func testChat(t *testing.T, addr string) {
+	o := chatTestOptions(addr)
 	f, err := attempt(loadChat, o)
 	if err != nil {
 		t.Fatal(err)
@@ -34,8 +55,10 @@ func TestChat(t *testing.T) {
 	}
 }
 
-func TestWSEcho(t *testing.T) {
-	o := echoOf(gorillaServer(t))
+func TestWSEcho(t *testing.T) { eachSocketServer(t, testWSEcho) }
+
+func testWSEcho(t *testing.T, addr string) {
+	o := echoOf(addr)
 	o.Path, o.Size = tasks.EchoPath, 125
 	f, err := attempt(loadLoop, o)
 	if err != nil {
@@ -46,8 +69,10 @@ func TestWSEcho(t *testing.T) {
 	}
 }
 
-func TestWSIdle(t *testing.T) {
-	f, err := attempt(loadIdle, job{Addr: gorillaServer(t), Group: ownGroup, Patience: verifyLimit,
+func TestWSIdle(t *testing.T) { eachSocketServer(t, testWSIdle) }
+
+func testWSIdle(t *testing.T, addr string) {
+	f, err := attempt(loadIdle, job{Addr: addr, Group: ownGroup, Patience: verifyLimit,
 		load: load{Path: tasks.EchoPath, Collect: tasks.CollectPath, Conns: 120, Size: 125, Depth: 1}})
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,16 @@ type chatHub struct {
 	rooms sync.Map // of *chatRoom, by name
 }
 
+func handleGorilla(mux *http.ServeMux) {
+	var chat chatHub
+	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
+		chat.serve(w, r, chat.room(r.URL.Query().Get("room")))
+	})
+	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) {
+		chat.serve(w, r, nil)
+	})
+}
+
 func (h *chatHub) room(name string) *chatRoom {
 	room, _ := h.rooms.LoadOrStore(name, &chatRoom{})
 	return room.(*chatRoom)

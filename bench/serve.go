@@ -39,13 +39,16 @@ func serveCommand(args []string) error {
 	if strings.HasPrefix(name, "gnet") {
 		return serveGnet(name, addr)
 	}
+	if name == "nbio" {
+		return serveNbio(addr, *files, *secure)
+	}
 	if name == "floor" {
 		return serveFloor(addr)
 	}
 	ln := must(net.Listen(network, addr))
 	switch name {
-	case "nethttp", "gorilla":
-		return serveNetHTTP(ln, *files, *beside, *backend, *secure)
+	case "nethttp", "gorilla", "coder":
+		return serveNetHTTP(ln, name, *files, *beside, *backend, *secure)
 	case "chi":
 		return serveChi(ln)
 	case "fasthttp":
@@ -61,9 +64,9 @@ func serveCommand(args []string) error {
 	return fmt.Errorf("no server %q", name)
 }
 
-// serveNetHTTP answers with a Server field because the others have one.
-func serveNetHTTP(ln net.Listener, files, beside, backend string, secure bool) error {
-	var chat chatHub
+// serveNetHTTP answers with a Server field because the others have one. The name says which library
+// it has for WebSockets.
+func serveNetHTTP(ln net.Listener, name, files, beside, backend string, secure bool) error {
 	mux := http.NewServeMux()
 	tasks.Start(beside, backend, mux.Handle)
 	mux.Handle("/", tasks.Hello)
@@ -75,12 +78,11 @@ func serveNetHTTP(ln net.Listener, files, beside, backend string, secure bool) e
 	})
 	mux.HandleFunc(tasks.DownloadPath, downloadNetHTTP)
 	mux.Handle(tasks.FanOutPath, fanOutNetHTTP("http://"+backend+"/"))
-	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
-		chat.serve(w, r, chat.room(r.URL.Query().Get("room")))
-	})
-	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) {
-		chat.serve(w, r, nil)
-	})
+	if name == "coder" {
+		handleCoder(mux)
+	} else {
+		handleGorilla(mux)
+	}
 	mux.HandleFunc(tasks.BurnPath, func(w http.ResponseWriter, r *http.Request) {
 		var both sync.WaitGroup
 		for range 2 {

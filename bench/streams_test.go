@@ -16,7 +16,7 @@ import (
 // clearJob is for a server of net/http in clear text.
 func clearJob(t *testing.T) job {
 	ln := listen(t)
-	go serveNetHTTP(ln, t.TempDir(), "", "", false)
+	go serveNetHTTP(ln, "nethttp", t.TempDir(), "", "", false)
 	j := tlsJob(t)
 	j.Addr, j.Secure = ln.Addr().String(), false
 	return j

@@ -16,7 +16,7 @@ func tlsJob(t *testing.T) job {
 	dir := t.TempDir()
 	writeCertificate(dir)
 	ln := listen(t)
-	go serveNetHTTP(ln, filepath.Join(dir, "files"), "", "", true)
+	go serveNetHTTP(ln, "nethttp", filepath.Join(dir, "files"), "", "", true)
 	o := chatTestOptions(ln.Addr().String())
 	o.load = load{Path: "/", Collect: tasks.CollectPath, Secure: true, Conns: 4, Size: int64(len(hello)),
 		Depth: 1, Rate: 200}
