@@ -128,3 +128,40 @@ func BenchmarkEcho(b *testing.B) {
 		}
 	}
 }
+
+// TestCostOfCompression: a message that is inflated and compressed allocates nothing either, once
+// the connection has its windows.
+func TestCostOfCompression(t *testing.T) {
+	if invariants.Enabled || race.Enabled {
+		t.Skip("reads are short, or sync.Pool drops things")
+	}
+	for _, takeover := range []bool{false, true} {
+		s := start(t, direct, echo(&websocket.Upgrader{Compression: true, Takeover: takeover}))
+		c := &client{s.Dial()}
+		c.Send(handshake + "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n")
+		c.agreed()
+		message, b := []byte(frame(0xc1, packed(quotes(1)))), make([]byte, 4096)
+		one := func() {
+			if _, err := c.Write(message); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(c.R, b[:2]); err != nil {
+				t.Fatal(err)
+			}
+			n := int(b[1])
+			if n == 126 {
+				_, _ = io.ReadFull(c.R, b[:2])
+				n = int(b[0])<<8 | int(b[1])
+			}
+			if _, err := io.ReadFull(c.R, b[:n]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 50 {
+			one()
+		}
+		if n := testing.AllocsPerRun(200, one); n > 0 {
+			t.Errorf("takeover %v: %v allocations per message", takeover, n)
+		}
+	}
+}

@@ -178,9 +178,6 @@ func (c *Conn) windowLeft() time.Duration {
 	return left
 }
 
-// maxWindow is the largest window of a peer.
-const maxWindow = 32 << 10
-
 // got returns what the peer may refer to: the end of its compressed messages so far.
 func (c *Conn) got() []byte {
 	if c.extra == nil {

@@ -207,6 +207,7 @@ func TestMailboxServed(t *testing.T) {
 			t.Error(f, err)
 		}
 		c.closed(1013)
+		c.Close()
 		s.Idle()
 		if err := box.Send(websocket.Text, nil); !isCode(err, 1013) {
 			t.Errorf("after the end: %v", err)

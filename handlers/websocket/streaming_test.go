@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
@@ -51,7 +52,7 @@ func streamed(u *websocket.Upgrader) conn.Handler {
 // TestProtocolStreamed: the tables of raw bytes, for readers and writers of messages.
 func TestProtocolStreamed(t *testing.T) {
 	t.Parallel()
-	run(t, func(t *testing.T, m mode) {
+	modes.Run(t, func(t *testing.T, m mode) {
 		s := start(t, m, streamed(&websocket.Upgrader{Compression: true, ReadLimit: maxMessage}))
 		for _, table := range []struct {
 			fields string
@@ -59,13 +60,13 @@ func TestProtocolStreamed(t *testing.T) {
 		}{{"", rows}, {offered, compressed}} {
 			for _, r := range table.rows {
 				check(s, r, table.fields, r.raw)
-				step := 1 + len(r.raw)/60
+				step := 3 + len(r.raw)/30
 				for i := 1; i < len(r.raw); i += step {
 					check(s, r, table.fields, r.raw[:i], r.raw[i:])
 				}
 			}
 		}
-	})
+	}, direct, overTLS)
 }
 
 // TestReaderIsDropped: what a program does not read of a message is passed over, and with takeover

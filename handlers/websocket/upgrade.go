@@ -97,7 +97,8 @@ func (u *Upgrader) keepAlive() (interval, idle time.Duration, pings bool) {
 	return idle / 2, idle, false
 }
 
-// HandshakeError tells why a request does not become a WebSocket.
+// HandshakeError tells why a request does not become a WebSocket: what the Upgrader has against it,
+// or for Dial, what the server has answered.
 type HandshakeError struct {
 	Status int // of the answer
 	Reason string
