@@ -107,3 +107,6 @@ func Selections(h *Hub) (n int, patterns bool) {
 	defer ss.mu.RUnlock()
 	return len(ss.logs), len(ss.root.below)+len(ss.root.rest) > 0
 }
+
+// PresenceSoon is how long news of a Presence waits for others, at least.
+const PresenceSoon = presenceSoon
