@@ -9,12 +9,14 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Presence is who is in a place, such as a room, and tells them who comes and goes: it publishes
-// changes to a topic. All who come or go within a moment share a change, and the moment grows with
+// Presence is who is in a place, such as a room, and tells them who comes and goes. All who come or go within a moment share a change, and the moment grows with
 // the number of those who are told. So a place that fills with thousands costs each of them a few
 // messages a second. A newcomer gets a list once, and changes from then on.
 //
-//	r.presence = &pubsub.Presence{Topic: hub.Topic("room 7 people"), Encode: encode}
+//	topic := hub.Topic("room 7 people")
+//	r.presence = &pubsub.Presence{Topic: topic, Tell: func(c pubsub.Change) {
+//		topic.Publish(encode(c))
+//	}}
 //	...
 //	sub, roster := r.presence.Follow(t, pubsub.Options{})
 //	r.presence.Join("Ann")
@@ -23,12 +25,12 @@ import (
 // Any goroutine may call its methods, except Follow. It must not be copied. Once everybody has left,
 // nothing is left to be stopped.
 type Presence struct {
-	// Topic gets the changes. Set it, and Encode, before the first use.
+	// Topic is what Follow subscribes to. Set it, and Tell, before the first use.
 	Topic *Topic
 
-	// Encode makes a message of a change. It is called with a lock held: it must neither wait nor
-	// call the Presence.
-	Encode func(Change) []byte
+	// Tell publishes a change to Topic, in one message or in several. It is called with a lock held:
+	// it must neither wait nor call the Presence.
+	Tell func(Change)
 
 	mu     sync.Mutex
 	times  map[string]int  // how often each name has come, and has not left
@@ -174,5 +176,5 @@ func (p *Presence) publish() {
 	}
 	clear(p.news)
 	p.roster, p.latest = nil, time.Now()
-	p.Topic.Publish(p.Encode(c))
+	p.Tell(c)
 }

@@ -15,9 +15,10 @@ import (
 )
 
 func newPresence(hub *pubsub.Hub) *pubsub.Presence {
-	return &pubsub.Presence{Topic: hub.Topic("people"), Encode: func(c pubsub.Change) []byte {
-		return fmt.Appendf(nil, "+%s -%s %d", strings.Join(c.Joined, ","), strings.Join(c.Left, ","),
-			c.Count)
+	topic := hub.Topic("people")
+	return &pubsub.Presence{Topic: topic, Tell: func(c pubsub.Change) {
+		topic.Publish(fmt.Appendf(nil, "+%s -%s %d", strings.Join(c.Joined, ","),
+			strings.Join(c.Left, ","), c.Count))
 	}}
 }
 

@@ -43,6 +43,9 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 	if err := s.history(next(s.messages)); err != nil {
 		return err
 	}
+	if err := s.list(); err != nil { // if this is a person's second window
+		return err
+	}
 	for {
 		if err := s.speak(); err != nil {
 			return err
@@ -65,8 +68,7 @@ type seat struct {
 	topic             *pubsub.Topic
 	messages, notices *pubsub.Subscription
 	unheard           int  // dropped messages, as far as the client was told of them
-	unnoticed         int  // dropped notices, as far as the room was asked for a list
-	apart             bool // the client gets no notice before the next list of all people
+	apart             bool // the client gets no notice before a list of all people
 
 	quota quota
 	held  []frame // messages that wait for the quota
@@ -230,21 +232,34 @@ func (s *seat) history(m *pubsub.Message) error {
 }
 
 // notice passes on that people come or go, or that a person is typing. A client that has missed
-// some of that gets the next list of all people instead, which tells all of it, outages included.
+// some of that gets a list of all people instead, which tells all of it, outages included.
 func (s *seat) notice() error {
-	if n := s.notices.Dropped(); n > s.unnoticed { // before Next: that list is newer than the gap
-		s.unnoticed, s.apart = n, true
-		s.room.ask()
+	if s.notices.Dropped() > 0 {
+		s.apart = true
+	}
+	if s.apart {
+		return s.list()
 	}
 	m := s.notices.Next()
-	if m == nil || isList(m) != s.apart {
+	if m == nil {
 		return nil
 	}
-	err := s.WritePrepared(prepared(m))
-	if err == nil && s.apart && !hub.Carried() {
+	return s.WritePrepared(prepared(m))
+}
+
+// list sends a list of all people, as soon as this person is among them, and from then on what
+// changes.
+func (s *seat) list() error {
+	s.notices.Unsubscribe()
+	notices, roster := s.room.follow(s.thread)
+	s.notices, s.apart = notices, !roster.Has(s.name)
+	if s.apart {
+		return nil // the notice that this person has come is still to come
+	}
+	err := s.WritePrepared(s.room.list(roster))
+	if err == nil && !hub.Carried() {
 		err = s.send(outage(s.room.name, false))
 	}
-	s.apart = false
 	return err
 }
 

@@ -87,7 +87,6 @@ func (r *room) keep(t *loop.Thread) {
 				due = soon
 			}
 		}
-		tell := r.announce(now)
 		if len(r.here) == 0 || stopped.Ready() {
 			delete(rooms.open, r.name)
 			if now.Sub(last) < silence { // else the others count us as dead already
@@ -100,7 +99,7 @@ func (r *room) keep(t *loop.Thread) {
 			ask = false
 			r.report(report{Ask: true})
 		}
-		wait := tell
+		wait := time.Duration(-1)
 		if !due.IsZero() {
 			if !now.Before(due) {
 				r.report(report{People: slices.Collect(maps.Keys(r.here))})
@@ -139,7 +138,7 @@ func (r *room) heard(text []byte, now time.Time) (answer bool) {
 	case rep.Ask:
 		return true
 	case rep.Typing != "":
-		if r.people[rep.Typing] > 0 {
+		if r.presence.Has(rep.Typing) {
 			r.tell(notice{Type: "typing", Name: rep.Typing})
 		}
 		return false
@@ -150,10 +149,10 @@ func (r *room) heard(text []byte, now time.Time) (answer bool) {
 		before, answer = new(roster), true
 	}
 	for _, name := range rep.People { // first, so that people in both lists do not leave
-		r.add(name)
+		r.presence.Join(name)
 	}
 	for _, name := range before.people {
-		r.remove(name)
+		r.presence.Leave(name)
 	}
 	r.elsewhere[rep.Process] = &roster{rep.People, now}
 	return answer
@@ -172,7 +171,7 @@ func (r *room) lose(process string) {
 	if other := r.elsewhere[process]; other != nil {
 		delete(r.elsewhere, process)
 		for _, name := range other.people {
-			r.remove(name)
+			r.presence.Leave(name)
 		}
 	}
 }

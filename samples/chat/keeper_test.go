@@ -23,13 +23,10 @@ func onLoop(t *testing.T, f func(th *loop.Thread)) {
 	}
 }
 
-// expect receives the next notice that is no list of all people; it has to be this one.
+// expect receives the next notice, which has to be this one.
 func expect(t *testing.T, s *pubsub.Subscription, kind, name string) {
 	t.Helper()
 	m, err := s.Receive(patience)
-	for err == nil && isList(m) {
-		m, err = s.Receive(patience)
-	}
 	var n notice
 	if err == nil {
 		err = json.Unmarshal(m.Data, &n)
