@@ -40,20 +40,52 @@ type place struct {
 }
 
 // fields adds the header fields as HTTP_* parameters. Fields of the same name become one parameter,
-// in the place of the first: of several parameters of a name PHP would keep the last. Sorting
-// brings equal names together. A client may send some thousand fields, and comparing each with each
-// would hold up the loop.
+// in the place of the first: of several parameters of a name PHP would keep the last. Where there may
+// be any, sorting brings equal names together. A client may send some thousand fields, and comparing
+// each with each would hold up the loop.
 func (r *Request) fields(h *Vars) {
 	options, host := r.options(&r.named, h)
 	if host || r.Host != "" {
 		r.add(h, "HTTP_HOST", r.Host)
 	}
 	list := r.order[:0]
+	var seen uint64 // a bit for each length and first letter
+	sorts := false
 	for i := range r.Fields {
-		if r.passes(r.Fields[i].Name, options) {
-			list = append(list, place{at: int32(i)})
+		name := r.Fields[i].Name
+		if !r.passes(name, options) {
+			continue
 		}
+		bit := uint64(1) << ((uint(len(name)) + 41*uint(upper[name[0]])) & 63)
+		sorts = sorts || seen&bit != 0 && r.repeated(list, name)
+		seen |= bit
+		list = append(list, place{first: int32(i), at: int32(i)})
 	}
+	if r.order = list; sorts {
+		r.gather(list)
+	}
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].first == list[0].first {
+			n++
+		}
+		r.field(h, list[:n])
+		list = list[n:]
+	}
+}
+
+// fewFields is how many fields are compared with each other.
+const fewFields = 32
+
+// repeated reports whether one of the fields may become the same parameter as one of that name.
+func (r *Request) repeated(list []place, name string) bool {
+	return len(list) > fewFields || slices.ContainsFunc(list, func(p place) bool {
+		return same(r.Fields[p.at].Name, name)
+	})
+}
+
+// gather brings the fields together that become the same parameter.
+func (r *Request) gather(list []place) {
 	slices.SortFunc(list, func(a, b place) int {
 		if c := compare(r.Fields[a.at].Name, r.Fields[b.at].Name); c != 0 {
 			return c
@@ -72,15 +104,6 @@ func (r *Request) fields(h *Vars) {
 		}
 		return int(a.at - b.at)
 	})
-	r.order = list
-	for len(list) > 0 {
-		n := 1
-		for n < len(list) && list[n].first == list[0].first {
-			n++
-		}
-		r.field(h, list[:n])
-		list = list[n:]
-	}
 }
 
 // field adds one parameter, whose value joins those of the fields.
