@@ -10,20 +10,20 @@ import (
 // Watch implements loop.Source.
 func (c *Conn) Watch(t *loop.Thread) error {
 	c.unshow()
-	return c.input.Watch(t)
+	return c.source().Watch(t)
 }
 
 // Unwatch implements loop.Source.
-func (c *Conn) Unwatch(t *loop.Thread) { c.input.Unwatch(t) }
+func (c *Conn) Unwatch(t *loop.Thread) { c.source().Unwatch(t) }
 
 // Ready implements loop.Source: a message has begun, or AwaitAny has something else to see to.
 func (c *Conn) Ready() bool {
-	for c.err == nil && !c.begun && c.readErr == nil &&
+	for c.err == nil && !c.begun && !c.over &&
 		(c.want.continuation || !c.thread.Loop().Stopping()) {
 		if _, n, err := c.next(); n > 0 || err != nil {
 			return true
 		}
-		if !c.fill() && c.readErr == nil {
+		if !c.fill() && !c.over {
 			return c.r < c.w && c.until == 0 // a beginning: from now on there is a limit
 		}
 	}

@@ -1,7 +1,6 @@
 package websocket
 
 import (
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -38,9 +37,9 @@ func (c *Conn) act(opcode byte, payload []byte) {
 			_ = c.violated(err)
 			return
 		}
-		if c.control(opClose, closePayload(code, "")); c.err == nil {
-			c.err, c.answered = &CloseError{Code: code, Text: text}, true
-		}
+		c.control(opClose, closePayload(code, ""))
+		// This is how the connection has ended, even if the peer was gone before it could be answered.
+		c.err, c.answered = &CloseError{Code: code, Text: text}, true
 	}
 }
 
@@ -116,7 +115,7 @@ func (c *Conn) Close(code int, reason string) error {
 	}
 	_ = c.fail(code, strings.ToValidUTF8(reason[:min(len(reason), maxControl-2)], ""))
 	if c.want.server {
-		defer c.net.Close() // also if the thread is killed
+		defer c.below().Close() // also if the thread is killed
 	}
 	return c.finish()
 }
@@ -163,8 +162,8 @@ func (c *Conn) finish() error {
 		late = left <= 0
 		switch {
 		case c.fill(): // if this loop is late, what has come in time
-		case c.readErr != nil:
-			return c.readErr
+		case c.over:
+			return c.extra.readErr
 		case !late:
 			if err := c.link.AwaitRead(left); err != nil {
 				return err
@@ -214,8 +213,8 @@ func (c *Conn) drop() bool {
 
 // closeWrite tells the peer that nothing more will come.
 func (c *Conn) closeWrite() {
-	if t, ok := c.net.(*tls.Conn); ok {
-		_ = t.CloseWrite()
+	if c.tls != nil {
+		_ = c.tls.CloseWrite()
 	}
 	_ = c.link.CloseWrite()
 }

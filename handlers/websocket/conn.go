@@ -60,21 +60,18 @@ func (e *CloseError) Error() string {
 // with the handler: if that has not closed it, it is closed when the handler returns. The client's
 // has to be closed.
 type Conn struct {
-	net    net.Conn // link, or TLS over it
 	link   conn.Link
+	tls    *tls.Conn // over link; nil: none
 	thread *loop.Thread
 	set    *Upgrader
-	input  loop.Source
 	extra  *extra  // nil: none of it is set
 	served *served // nil: the handler of the request has it
 
 	// Input. buf is held only while it has bytes in it: buf[r:w] has come and is not used yet.
-	buf     *[bufferSize]byte
-	r, w    int32
-	shown   int32         // of these bytes, so many were given out by ReadMessage
-	empty   int32         // of this message's frames so far, those without any bytes
-	early   *bufio.Reader // what has come with the request
-	readErr error         // nothing more will come
+	buf   *[bufferSize]byte
+	r, w  int32
+	shown int32 // of these bytes, so many were given out by ReadMessage
+	empty int32 // of this message's frames so far, those without any bytes
 
 	// The message that has begun.
 	frame   header  // of data: of that frame what is left to read
@@ -94,6 +91,7 @@ type Conn struct {
 	asked    bool // for a sign of life, since heard
 	answered bool // no close frame is to come from the peer, or it has come
 	lost     bool // the beginning of the next frame is unknown
+	over     bool // nothing more will come
 	cut      bool // a write has begun and not ended
 
 	// Times are points of the loop's clock, see Loop.Clock; 0: none.
@@ -104,8 +102,12 @@ type Conn struct {
 	err *CloseError // what the connection has ended with
 }
 
-// extra is what few connections have.
+// extra is what few connections have, or none while it is idle without a coroutine.
 type extra struct {
+	input   loop.Source   // what a wait for input watches
+	early   *bufio.Reader // what has come with the request
+	readErr error         // why nothing more will come
+
 	protocol        string        // the subprotocol
 	readBy, writeBy time.Duration // the program's deadlines, points of the loop's clock; 0: none
 	readLimit       int64         // the program's; 0: the Upgrader's
@@ -152,10 +154,10 @@ func (c *Conn) Subprotocol() string {
 func (c *Conn) Thread() *loop.Thread { return c.thread }
 
 // LocalAddr returns this end's address.
-func (c *Conn) LocalAddr() net.Addr { return c.net.LocalAddr() }
+func (c *Conn) LocalAddr() net.Addr { return c.link.LocalAddr() }
 
 // RemoteAddr returns the client's address, as Request.RemoteAddr has it.
-func (c *Conn) RemoteAddr() net.Addr { return c.net.RemoteAddr() }
+func (c *Conn) RemoteAddr() net.Addr { return c.link.RemoteAddr() }
 
 // SetReadLimit sets how long a message may be from now on, in bytes on the wire and again after
 // inflation, instead of the Upgrader's ReadLimit; 0: that one again; negative: no limit.
@@ -227,8 +229,19 @@ func (c *Conn) broken(err error) error {
 	return c.err
 }
 
-// isTLS reports whether there is TLS between the link and the frames.
-func (c *Conn) isTLS() bool {
-	_, ok := c.net.(*tls.Conn)
-	return ok
+// below returns what frames are read from and written to.
+func (c *Conn) below() net.Conn {
+	if c.tls != nil {
+		return c.tls
+	}
+	return c.link
+}
+
+// source returns what a wait for input watches.
+func (c *Conn) source() loop.Source {
+	x := c.more()
+	if x.input == nil {
+		x.input = c.link.Readable()
+	}
+	return x.input
 }

@@ -131,16 +131,16 @@ func (d *Dialer) dial(t *loop.Thread, limit time.Duration, address string) (
 		return nil, resp.Header, err
 	}
 	_ = over.SetDeadline(time.Time{})
-	c = &Conn{net: over, link: s, thread: t, set: d.settings(),
+	secure, _ := over.(*tls.Conn)
+	c = &Conn{link: s, tls: secure, thread: t, set: d.settings(),
 		want: expected{deflate: o.deflate, server: true}, takes: o.takes, keeps: o.keeps}
 	s.SetNoWait(true)
-	c.input = s.Readable()
 	c.heard = c.now()
 	if o.protocol != "" {
 		c.more().protocol = o.protocol
 	}
 	if r.Buffered() > 0 {
-		c.early = r
+		c.more().early = r
 	}
 	return c, resp.Header, nil
 }

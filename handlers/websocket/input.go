@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"bufio"
 	"io"
 	"time"
 
@@ -34,8 +35,8 @@ func (c *Conn) advance() (begun bool, err error) {
 			c.use(n)
 			_ = c.open(h)
 		case c.fill():
-		case c.readErr != nil:
-			_ = c.broken(c.readErr)
+		case c.over:
+			_ = c.broken(c.extra.readErr)
 		case c.thread.Loop().Stopping() && !c.want.continuation:
 			_ = c.fail(GoingAway, "")
 		default:
@@ -153,7 +154,7 @@ func (c *Conn) buffered() []byte {
 // fill reads what is there into the buffer, and reports whether there was anything. It does not
 // wait.
 func (c *Conn) fill() bool {
-	if c.readErr != nil || !c.unread() {
+	if c.over || !c.unread() {
 		return false
 	}
 	if c.buf == nil {
@@ -172,7 +173,7 @@ func (c *Conn) fill() bool {
 // mostly in vain, so it takes no buffer and no way through the layers. TLS may hold bytes that the
 // socket does not have.
 func (c *Conn) unread() bool {
-	return c.link.Unread() || c.early != nil || c.isTLS() || c.thread.Loop().Stopping()
+	return c.link.Unread() || c.tls != nil || c.early() != nil || c.thread.Loop().Stopping()
 }
 
 // use removes n bytes from the buffer, and gives up the buffer when it is empty.
@@ -183,34 +184,42 @@ func (c *Conn) use(n int) {
 	}
 }
 
-// read reads without waiting. It returns 0 if nothing is there, or if readErr says that nothing
+// early returns what has come with the request, or with the answer to it; nil: it is used.
+func (c *Conn) early() *bufio.Reader {
+	if c.extra == nil {
+		return nil
+	}
+	return c.extra.early
+}
+
+// read reads without waiting. It returns 0 if nothing is there, or if over says that nothing
 // more will come.
 func (c *Conn) read(p []byte) int {
-	if c.early != nil {
-		n, _ := c.early.Read(p)
-		if c.early.Buffered() == 0 {
-			c.early = nil
+	if r := c.early(); r != nil {
+		n, _ := r.Read(p)
+		if r.Buffered() == 0 {
+			c.extra.early = nil
 		}
 		return n
 	}
-	if c.isTLS() { // which may have to answer a change of keys
+	if c.tls != nil { // which may have to answer a change of keys
 		_ = c.link.SetWriteDeadline(time.Now().Add(c.set.writeTimeout()))
 	}
-	n, err := c.net.Read(p)
+	n, err := c.below().Read(p)
 	if n > 0 {
 		c.heard, c.asked = c.now(), false
 		return n // an error that came with it comes again
 	}
 	if err != nil && err != stream.ErrWouldBlock {
-		c.readErr = err
+		c.over, c.more().readErr = true, err
 	}
 	return 0
 }
 
 // awaitInput waits until there may be more to read of a message.
 func (c *Conn) awaitInput() error {
-	if c.readErr != nil {
-		return c.broken(c.readErr)
+	if c.over {
+		return c.broken(c.extra.readErr)
 	}
 	left := c.messageLeft()
 	if d := c.readLeft(); d >= 0 {
@@ -222,7 +231,7 @@ func (c *Conn) awaitInput() error {
 	var err error
 	if box := c.box(); box == nil {
 		err = c.link.AwaitRead(left)
-	} else if _, err = c.thread.AwaitAny(left, c.input, box); err == nil {
+	} else if _, err = c.thread.AwaitAny(left, c.source(), box); err == nil {
 		err = c.deliver()
 	}
 	if err != nil && err != loop.ErrDeadlineExceeded {

@@ -95,7 +95,7 @@ func (c *Conn) push(a, b []byte) error {
 func (c *Conn) write(a, b []byte) (n int, err error) {
 	a = a[:min(len(a), writePiece)]
 	b = b[:min(len(b), writePiece-len(a))]
-	if !c.isTLS() {
+	if c.tls == nil {
 		all := len(a)
 		if s, ok := c.link.(*stream.Stream); ok && len(b) > 0 {
 			all += len(b)
@@ -114,7 +114,7 @@ func (c *Conn) write(a, b []byte) (n int, err error) {
 		return n, err
 	}
 	_ = c.link.SetWriteDeadline(c.writeUntil())
-	m, err := c.net.Write(a[n:])
+	m, err := c.below().Write(a[n:])
 	_ = c.link.SetWriteDeadline(time.Time{})
 	return n + m, err
 }

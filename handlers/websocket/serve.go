@@ -109,8 +109,8 @@ func (s *served) message() bool {
 	begun, _ := c.advance()
 	for begun && c.short() && c.frame.length > int64(c.w-c.r) {
 		if !c.fill() {
-			if c.readErr != nil {
-				_ = c.broken(c.readErr)
+			if c.over {
+				_ = c.broken(c.extra.readErr)
 			} else if c.kind == Text && !c.mayBeText() {
 				_ = c.violated(errUTF8)
 			}
@@ -200,7 +200,7 @@ func (s *served) finish() (idle time.Duration, more bool) {
 	for !c.drop() {
 		late := c.exactly() >= s.until
 		if !c.fill() {
-			return max(s.until-now, 0), !late && c.readErr == nil
+			return max(s.until-now, 0), !late && !c.over
 		}
 		if late {
 			break

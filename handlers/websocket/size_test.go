@@ -7,7 +7,7 @@ import (
 
 // TestSizeOfConn: an idle connection is this record, and holds no buffer.
 func TestSizeOfConn(t *testing.T) {
-	const most = 240 // a size class of the allocator
+	const most = 176 // a size class of the allocator
 	if n := unsafe.Sizeof(Conn{}); n > most {
 		t.Errorf("a Conn has %d bytes, want %d at most", n, most)
 	}

@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"crypto/tls"
 	"errors"
 	"math"
 	"net/http"
@@ -136,10 +137,10 @@ func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 	if e != nil {
 		return nil, e
 	}
-	c := &Conn{net: nc, link: conn.LinkOf(nc), thread: req.Thread, set: u,
+	secure, _ := nc.(*tls.Conn)
+	c := &Conn{link: conn.LinkOf(nc), tls: secure, thread: req.Thread, set: u,
 		want: expected{deflate: o.deflate}, takes: o.takes, keeps: o.keeps, answered: true}
 	c.link.SetNoWait(true)
-	c.input = c.link.Readable()
 	c.heard = c.now()
 	if o.protocol != "" {
 		c.more().protocol = o.protocol
@@ -149,7 +150,7 @@ func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 	}
 	c.answered = false
 	if r.Buffered() > 0 { // sent without waiting for the answer
-		c.early = r
+		c.more().early = r
 	}
 	return c, nil
 }
