@@ -25,10 +25,11 @@ func TestCachePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	recipes := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllSubmatch(page, -1)
-	if len(recipes) != 2 {
+	if len(recipes) != 3 {
 		t.Fatalf("%d recipes", len(recipes))
 	}
 	var n atomic.Int32
+	var control string // Cache-Control of the last answer
 	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/api") {
 			w.Header().Set("Cache-Control", "s-maxage=60")
@@ -40,6 +41,15 @@ func TestCachePage(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "lwango.conf")
 		text := strings.ReplaceAll(string(recipes[recipe][1]), from, to)
 		root := t.TempDir()
+		text = strings.ReplaceAll(text, "/srv/app", root)
+		if err := os.Mkdir(filepath.Join(root, "assets"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"index.html", "assets/app-5d41402a.js"} {
+			if err := os.WriteFile(filepath.Join(root, name), []byte(name), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := os.WriteFile(filepath.Join(root, "index.php"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -65,6 +75,7 @@ func TestCachePage(t *testing.T) {
 			_, _ = io.Copy(io.Discard, a.Body) // of an answer that nobody takes, nothing is kept
 			a.Body.Close()
 			said := a.Header.Get("Cache-Status")
+			control = a.Header.Get("Cache-Control")
 			return fmt.Sprint(a.StatusCode, strings.Contains(said, "; hit"), strings.Contains(said, "stored"))
 		}
 	}
@@ -84,7 +95,17 @@ func TestCachePage(t *testing.T) {
 	ask := begin(0, "127.0.0.1:9000", ln.Addr().String())
 	check("a page", ask("GET", "/"), "200 false true")
 	check("again", ask("GET", "/"), "200 true false")
-	check("logged in", ask("GET", "/", "Cookie: a=b; wordpress_logged_in_1=x"), "200 false false")
+	for _, cookie := range []string{"wordpress_logged_in_1=x", "comment_author_1=x", "wp-postpass_1=x"} {
+		check(cookie, ask("GET", "/", "Cookie: a=b; "+cookie), "200 false false")
+	}
+	check("another cookie", ask("GET", "/", "Cookie: a=b"), "200 true false")
+	for _, path := range []string{"/wp-admin/", "/wp-login.php", "/xmlrpc.php"} {
+		for range 2 {
+			if got := ask("GET", path); strings.Contains(got, "true") {
+				t.Errorf("%s: %s", path, got)
+			}
+		}
+	}
 
 	up := httptest.NewServer(app)
 	defer up.Close()
@@ -93,4 +114,16 @@ func TestCachePage(t *testing.T) {
 	check("again", ask("GET", "/api/7"), "200 true false")
 	check("a purge", ask("PURGE", "/api/", "Cache-Tag: product-7"), "200 false false")
 	check("afterwards", ask("GET", "/api/7"), "200 false true")
+
+	ask = begin(2, "127.0.0.1:3000", up.Listener.Addr().String())
+	for path, want := range map[string]string{"/": "no-cache", "/products/7": "no-cache",
+		"/assets/app-5d41402a.js": "public, max-age=31536000, immutable"} {
+		for range 2 {
+			check(path, ask("GET", path, "Accept: text/html"), "200 false false")
+			check("Cache-Control of "+path, control, want)
+		}
+	}
+	check("no such file", ask("GET", "/assets/none.js"), "404 false false")
+	check("the API", ask("GET", "/api/7"), "200 false true")
+	check("the API again", ask("GET", "/api/7"), "200 true false")
 }
