@@ -34,7 +34,7 @@ type turn struct {
 	due     time.Duration // when it should have left, since start
 	waiting int           // answers still to come
 	at      int           // the place in the next
-	last    []byte        // of a chunked answer: the last bytes that came
+	last    []byte        // of a chunked answer: the last bytes that came; of one that is varied, its head
 	want    []byte        // what is still to come of a message
 }
 
@@ -171,6 +171,10 @@ func (c *loadClient) send(i int, due time.Duration) error {
 	t := &c.turns[i]
 	t.due, t.waiting = due, c.Depth
 	if c.source == nil {
+		if c.Distinct {
+			c.sent++
+			c.renumber()
+		}
 		return c.write(c.conns[i], c.request)
 	}
 	at := messageAt(c.sent)
@@ -182,11 +186,26 @@ func (c *loadClient) send(i int, due time.Duration) error {
 	return c.write(c.conns[i], t.want)
 }
 
+// renumber gives the requests other targets than any before.
+func (c *loadClient) renumber() {
+	at := len("GET ") + len(c.Path) + len("?")
+	for step := len(c.request) / c.Depth; at < len(c.request); at += step {
+		for i := at + len(distinct) - 2; i >= at; i-- {
+			if c.request[i]++; c.request[i] <= '9' {
+				break
+			}
+			c.request[i] = '0'
+		}
+	}
+}
+
 func (c *loadClient) take(i int, p []byte) error {
 	t, ended := &c.turns[i], 0
 	var err error
 	if c.shape.chunked {
 		ended, err = t.feedChunked(p, c.shape.size)
+	} else if c.Varied {
+		ended, err = t.feedVaried(p, c.shape.body)
 	} else if c.source == nil {
 		ended, err = t.feed(p, c.shape.size)
 	} else if t.want, err = echoed(p, t.want); len(t.want) == 0 {
@@ -229,6 +248,30 @@ func (t *turn) feed(p []byte, size int) (ended int, err error) {
 			t.at = 0
 		}
 		p = p[n:]
+	}
+	return ended, nil
+}
+
+// feedVaried is feed for answers with a body of that size and whatever head.
+func (t *turn) feedVaried(p []byte, body int) (ended int, err error) {
+	for len(p) > 0 {
+		if t.at == 0 { // in the head
+			t.last = append(t.last, p...)
+			end := bytes.Index(t.last, []byte("\r\n\r\n"))
+			if !bytes.HasPrefix(t.last, []byte(goodStatus)[:min(len(t.last), len(goodStatus))]) {
+				return ended, fmt.Errorf("an answer begins with %.40q", t.last)
+			}
+			if end < 0 {
+				return ended, nil
+			}
+			p = p[len(p)-(len(t.last)-end-4):]
+			t.at, t.last = body, t.last[:0]
+		}
+		n := min(len(p), t.at)
+		p = p[n:]
+		if t.at -= n; t.at == 0 {
+			ended++
+		}
 	}
 	return ended, nil
 }

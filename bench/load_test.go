@@ -237,3 +237,40 @@ func TestOpenLoopUsesAllConnections(t *testing.T) {
 		}
 	}
 }
+
+// Answers whose heads differ are found however the stream is cut, and others are refused.
+func TestFeedVaried(t *testing.T) {
+	const other = "HTTP/1.1 200 OK\r\nServer: x\r\nCache-Status: hit\r\ncontent-length:  5\r\n\r\nhello"
+	stream := []byte(goodAnswer + other + goodAnswer)
+	for cut := range stream {
+		var c turn
+		first, err := c.feedVaried(stream[:cut], 5)
+		if err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		second, err := c.feedVaried(stream[cut:], 5)
+		if err != nil || first+second != 3 {
+			t.Fatalf("cut at %d: %d and %d answers, %v", cut, first, second, err)
+		}
+	}
+	for _, bad := range []string{"HTTP/1.1 502 Bad", goodAnswer + "x", goodAnswer[:12] + "1" + goodAnswer[13:]} {
+		if _, err := new(turn).feedVaried([]byte(bad), 5); err == nil {
+			t.Errorf("%q is an answer", bad)
+		}
+	}
+}
+
+// Requests with targets of their own have others each time, and differ in nothing else.
+func TestDistinct(t *testing.T) {
+	l := load{Path: "/web", Distinct: true, Depth: 2}
+	c := &loadClient{job: job{load: l}, request: l.request("h")}
+	seen := make(map[string]bool)
+	for range 1000 {
+		c.renumber()
+		seen[string(c.request)] = true
+	}
+	if want := strings.ReplaceAll(string(l.request("h")), "?00000000", "?00001000"); string(c.request) != want ||
+		len(seen) != 1000 {
+		t.Errorf("%d requests, %q", len(seen), c.request)
+	}
+}

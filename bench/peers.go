@@ -35,6 +35,7 @@ type peer struct {
 	Unlogged               bool // lwango: without the work's access log
 	Uncounted              bool // lwango: without the work's module status
 	Unhung                 bool // lwango: without the upstream that says nothing
+	Uncached               bool // it keeps nothing of what the upstream answers
 	Nopush, Cache, Aio     bool // nginx: tcp_nopush, open_file_cache, aio threads
 	Socket                 bool // it listens on a UNIX socket
 	Anywhere               bool // on any CPU
@@ -118,6 +119,20 @@ func (s *server) Web() bool {
 	return s.Program == lwangoCommand && s.Upstream.Kind != "" && !s.Fcgi() && !s.GRPC() && !s.TCP
 }
 
+// Kept is for how long the server keeps what the upstream answers; "": not at all.
+func (s *server) Kept() string {
+	if s.Peer.Uncached {
+		return ""
+	}
+	return s.Cached
+}
+
+// KeptSeconds is Kept in seconds.
+func (s *server) KeptSeconds() (float64, error) {
+	d, err := time.ParseDuration(s.Kept())
+	return d.Seconds(), err
+}
+
 // Mute is the address of an upstream that says nothing, though the kernel makes connections to it; "": the
 // server has none.
 func (s *server) Mute() string {
@@ -136,6 +151,12 @@ func (s *server) GRPC() bool { return s.Upstream.Kind == "grpc" }
 // Port is that of the address.
 func (s *server) Port() (string, error) {
 	_, port, err := net.SplitHostPort(s.Addr)
+	return port, err
+}
+
+// BackendPort is that of Backend.
+func (s *server) BackendPort() (string, error) {
+	_, port, err := net.SplitHostPort(s.Backend)
 	return port, err
 }
 

@@ -49,12 +49,14 @@ type load struct {
 	Path, Collect  string
 	Encoding       string // that answers must have
 	Conns, Depth   int
-	Streams        int   // of a connection of HTTP/2
-	Browser        bool  // requests have the fields of a browser
-	Cached         bool  // the server keeps what its upstream answers
-	Size           int64 // bytes of an answer, a message or a transfer
-	Upload         bool  // from the client; beside a probe: forms
-	Secure         bool  // TLS; beside a probe: handshakes
+	Streams        int    // of a connection of HTTP/2
+	Browser        bool   // requests have the fields of a browser
+	Cached         string // for how long the server keeps what its upstream answers; "": not at all
+	Varied         bool   // the heads of answers may differ in length
+	Distinct       bool   // each request is for a target of its own
+	Size           int64  // bytes of an answer, a message or a transfer
+	Upload         bool   // from the client; beside a probe: forms
+	Secure         bool   // TLS; beside a probe: handshakes
 	Rate           float64
 	Rooms, Talkers int           // talkers in each room
 	Nap            time.Duration // of the client, so that frames gather
@@ -169,6 +171,14 @@ var files = map[string][]byte{"/files/4k.bin": pattern(4 << 10), "/files/1m.bin"
 	"/files/kept/4k.bin": pattern(4 << 10), "/files/kept/1m.bin": pattern(1 << 20),
 	"/files/hello.txt": []byte(hello)}
 
+// frontPath is what PHP makes a page of 32 KiB for, with as much work as WordPress has with its own
+// (scripts/front.php).
+const frontPath = "/app/front.php"
+
+func frontPage() []byte {
+	return []byte(strings.Repeat("<p>The quick brown fox jumps over the lazy dog, and sleeps.</p>\n", 512))
+}
+
 // textPath is asked for with Accept-Encoding. Servers have it in a folder of its own.
 const textPath = "/gzip/text.txt"
 
@@ -188,10 +198,12 @@ func (l load) body() []byte {
 	if body := files[l.Path]; body != nil {
 		return body
 	}
-	if l.Path == textPath {
+	switch l.Path {
+	case textPath:
 		return sourceText()
-	}
-	if l.Path == tasks.ItemPath {
+	case frontPath:
+		return frontPage()
+	case tasks.ItemPath:
 		return tasks.JSON(tasks.Items[path.Base(l.Path)])
 	}
 	return []byte(hello)
@@ -199,8 +211,11 @@ func (l load) body() []byte {
 
 // kindOfBody is what the media type of body begins with.
 func (l load) kindOfBody() string {
-	if l.Path == tasks.ItemPath {
+	switch l.Path {
+	case tasks.ItemPath:
 		return "application/json"
+	case frontPath:
+		return "text/html"
 	}
 	return "text/plain"
 }
@@ -211,8 +226,15 @@ func (l load) request(addr string) []byte {
 	if l.Encoding != "" {
 		fields += "Accept-Encoding: " + l.Encoding + "\r\n"
 	}
-	return bytes.Repeat([]byte("GET "+l.Path+" HTTP/1.1\r\n"+fields+"\r\n"), l.Depth)
+	path := l.Path
+	if l.Distinct {
+		path += distinct
+	}
+	return bytes.Repeat([]byte("GET "+path+" HTTP/1.1\r\n"+fields+"\r\n"), l.Depth)
 }
+
+// distinct is behind the path where each request has a target of its own: others have other digits.
+const distinct = "?00000000"
 
 func pattern(n int) []byte {
 	b := make([]byte, n)
