@@ -137,7 +137,7 @@ func TestDialGorilla(t *testing.T) {
 }
 
 // accepts listens, and gives each client of its a handler that has read the request.
-func accepts(t *testing.T, h func(c net.Conn, key string)) (url string) {
+func accepts(t testing.TB, h func(c net.Conn, key string)) (url string) {
 	t.Helper()
 	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	done := make(chan struct{})

@@ -4,13 +4,18 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
 )
 
 // FuzzClient sends whatever comes to its mind behind a good handshake, in two pieces, and nothing
@@ -27,7 +32,14 @@ func FuzzClient(f *testing.F) {
 			f.Add([]byte(r.raw), uint16(9), true)
 		}
 	}
-	s := start(f, direct, echo(&websocket.Upgrader{Compression: true, ReadLimit: maxMessage}))
+	u := &websocket.Upgrader{Compression: true, ReadLimit: maxMessage}
+	whole, parts := echo(u), streamed(u)
+	s := start(f, direct, func(req *conn.Request, resp *conn.Response) int {
+		if req.Path() == "/parts" {
+			return parts(req, resp)
+		}
+		return whole(req, resp)
+	})
 	f.Fuzz(func(t *testing.T, raw []byte, cut uint16, deflate bool) {
 		nc, err := net.Dial("tcp", s.Addr)
 		if err != nil {
@@ -39,7 +51,11 @@ func FuzzClient(f *testing.F) {
 		if deflate {
 			fields = offered
 		}
-		c.Send(handshake + fields + "\r\n")
+		hello := handshake
+		if cut%2 == 1 {
+			hello = strings.Replace(handshake, "/", "/parts", 1)
+		}
+		c.Send(hello + fields + "\r\n")
 		c.answered()
 		at := min(int(cut), len(raw))
 		for _, p := range [][]byte{raw[:at], raw[at:]} {
@@ -73,3 +89,68 @@ func FuzzClient(f *testing.F) {
 	})
 	s.Idle()
 }
+
+// FuzzServer is FuzzClient for the other end: whatever a server sends, a client that has dialed comes to
+// its end, with text that is UTF-8, and without a message longer than it permits.
+func FuzzServer(f *testing.F) {
+	for _, r := range slices.Concat(rows, compressed) {
+		if raw := []byte(r.raw); len(raw) < 1000 {
+			f.Add(raw, uint16(3)) // masked, which is refused
+			if len(raw) > 6 && raw[1] >= 0x80 && raw[1] < 0x80+126 {
+				raw[1] &^= 0x80
+				f.Add(append(raw[:2:2], raw[6:]...), uint16(2))
+			}
+		}
+	}
+	ls := loops.Start(f, direct, nil, nil)
+	url := accepts(f, func(c net.Conn, key string) {
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"+
+			"Sec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Accept: "+
+			websocket.AcceptKey(key)+"\r\n\r\n"+<-toSend)
+		_, _ = io.WriteString(c, <-toSend)
+		_ = c.(*net.TCPConn).CloseWrite()
+		_, _ = io.Copy(io.Discard, c)
+	})
+	d := websocket.Dialer{Compression: true, PeerTakeover: true, ReadLimit: maxMessage}
+	f.Fuzz(func(t *testing.T, raw []byte, cut uint16) {
+		at := min(int(cut), len(raw))
+		go func() { toSend <- string(raw[:at]); toSend <- string(raw[at:]) }()
+		ended := make(chan error, 1)
+		talk := func(th *loop.Thread) {
+			c, _, err := d.Dial(th, wait.Patience, url)
+			if err != nil {
+				ended <- err
+				return
+			}
+			for n := int(cut); err == nil; n++ {
+				var kind int
+				var p []byte
+				var r io.Reader
+				switch n % 3 {
+				case 0:
+					kind, p, err = c.ReadMessage()
+				case 1:
+					if kind, r, err = c.NextReader(); err == nil {
+						p, err = io.ReadAll(r)
+					}
+				case 2: // most of it is dropped
+					if _, r, err = c.NextReader(); err == nil {
+						_, _ = r.Read(make([]byte, 3))
+					}
+				}
+				if err == nil && (len(p) > maxMessage || kind == websocket.Text && !utf8.Valid(p)) {
+					t.Errorf("%x: message %d, %q", raw, kind, p)
+				}
+			}
+			_ = c.Close(websocket.NormalClosure, "")
+			ended <- err
+		}
+		must.Do(t, ls.All[0].Post(func() { ls.All[0].Go(talk) }))
+		if err := <-ended; !isClose(err) {
+			t.Errorf("%x: %v", raw, err)
+		}
+	})
+}
+
+// toSend is what the server of FuzzServer sends.
+var toSend = make(chan string)
