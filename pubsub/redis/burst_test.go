@@ -18,8 +18,8 @@ func TestBurstOfOneTopic(t *testing.T) {
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	var read atomic.Int64
 	subscribed := make(chan struct{})
-	two.loops.Go(0, func(th *loop.Thread) {
-		sub := two.hub.Topic("burst").Subscribe(th, pubsub.Options{Queue: 8})
+	two.Loops.Go(0, func(th *loop.Thread) {
+		sub := two.Hub.Topic("burst").Subscribe(th, pubsub.Options{Queue: 8})
 		close(subscribed)
 		for {
 			if _, err := sub.Receive(-1); err != nil {
@@ -32,13 +32,13 @@ func TestBurstOfOneTopic(t *testing.T) {
 		}
 	})
 	<-subscribed
-	other := two.follow(two.hub.Topic("other"), pubsub.Options{})
-	publish(one.hub.Topic("other"), "up")
-	other.expect("up")
-	publish(one.hub.Topic("burst"), numbered("m", 0, 40)...)
+	other := two.Follow(two.Hub.Topic("other"), pubsub.Options{})
+	publish(one.Hub.Topic("other"), "up")
+	other.Expect("up")
+	publish(one.Hub.Topic("burst"), numbered("m", 0, 40)...)
 	wait.Until(t, "the burst has begun", func() bool { return read.Load() > 0 })
-	publish(one.hub.Topic("other"), "news")
-	other.expect("news")
+	publish(one.Hub.Topic("other"), "news")
+	other.Expect("news")
 	if n := read.Load(); n > 7 {
 		t.Errorf("the subscriber of the other topic has read %d messages first", n)
 	}

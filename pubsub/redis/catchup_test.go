@@ -17,41 +17,41 @@ func TestCatchUpWaitsForSubscribers(t *testing.T) {
 	const missed, subscribers = 3000, 100
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
-	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
+	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")
 	var followers []*follower
 	for i := range subscribers {
 		policy := []pubsub.Policy{pubsub.Disconnect, pubsub.DropOldest, pubsub.DropNewest}[i%3]
 		followers = append(followers,
-			two.follow(room2, pubsub.Options{Policy: policy,
+			two.Follow(room2, pubsub.Options{Policy: policy,
 				Queue: []int{16, pubsub.DefaultQueue, 256}[i%3]}))
 	}
 	stuck := make(chan *pubsub.Subscription, 1)
-	two.loops.Go(0, func(th *loop.Thread) {
+	two.Loops.Go(0, func(th *loop.Thread) {
 		stuck <- room2.Subscribe(th, pubsub.Options{Policy: pubsub.Disconnect})
 		_, _ = th.AwaitAny(-1, th.Loop().Stopped())
 	})
 	sub := <-stuck
-	at1 := one.follow(room1, pubsub.Options{})
+	at1 := one.Follow(room1, pubsub.Options{})
 	publish(room1, "up")
-	at1.expect("up")
+	at1.Expect("up")
 	for _, f := range followers {
-		f.expect("up")
+		f.Expect("up")
 	}
 	b.Signal(syscall.SIGSTOP)
-	at1.hears(room1, numbered("a", 0, missed)...)
+	at1.Hears(room1, numbered("a", 0, missed)...)
 	b.Signal(syscall.SIGCONT)
 	start := time.Now()
 	for i, f := range followers {
 		for n := range missed {
-			if got := f.next(); got != fmt.Sprintf("a%d", n) {
+			if got := f.Next(); got != fmt.Sprintf("a%d", n) {
 				t.Fatalf("subscriber %d: %q, want a%d", i, got, n)
 			}
 		}
-		f.quiet()
+		f.Quiet()
 	}
 	t.Logf("caught up after %v", time.Since(start))
 	ended := make(chan error)
-	if err := two.loops.All[0].Post(func() {
+	if err := two.Loops.All[0].Post(func() {
 		m, err := sub.Next(),
 			sub.Err()
 		go func() { _ = m; ended <- err }()
@@ -69,21 +69,21 @@ func TestClocksDoNotMatter(t *testing.T) {
 	ahead, behind := time.Now().Add(time.Hour).UnixNano(), time.Now().Add(-time.Hour).UnixNano()
 	b.Do(fmt.Sprintf("XADD lwango:topic:room 1000-1 id x-1 time %d data before", ahead))
 	one := startNode(t, b.URL())
-	room := one.hub.Topic("room")
-	news, all := one.follow(room, pubsub.Options{}), one.follow(room, pubsub.Options{History: 1})
-	all.expect("before")
+	room := one.Hub.Topic("room")
+	news, all := one.Follow(room, pubsub.Options{}), one.Follow(room, pubsub.Options{History: 1})
+	all.Expect("before")
 	b.Do(fmt.Sprintf("XADD lwango:topic:room * id x-2 time %d data after", behind))
-	news.expect("after")
-	all.expect("after")
+	news.Expect("after")
+	all.Expect("after")
 
 	// What is published between Follow and the first answer.
 	b.Signal(syscall.SIGSTOP)
-	late, lateAll := one.follow(one.hub.Topic("late"), pubsub.Options{}),
-		one.follow(one.hub.Topic("late"), pubsub.Options{History: 9})
+	late, lateAll := one.Follow(one.Hub.Topic("late"), pubsub.Options{}),
+		one.Follow(one.Hub.Topic("late"), pubsub.Options{History: 9})
 	b.Signal(syscall.SIGCONT)
 	b.Do(fmt.Sprintf("XADD lwango:topic:late * id x-1 time %d data meanwhile", behind))
-	late.expect("meanwhile")
-	lateAll.expect("meanwhile")
+	late.Expect("meanwhile")
+	lateAll.Expect("meanwhile")
 }
 
 // What was published while a topic is followed and the broker is away is news, and read in pages;
@@ -92,20 +92,20 @@ func TestLongHistory(t *testing.T) {
 	b := broker.Start(t)
 	w := startWire(t, b)
 	one, two := startNode(t, w.url()), startNode(t, b.URL())
-	room2 := two.hub.Topic("room")
+	room2 := two.Hub.Topic("room")
 	for i, text := range numbered("h", 1, 100) {
 		b.Do(fmt.Sprintf("XADD lwango:topic:room 1000-%d id x-%d time 1 data %s", i+1, i+1, text))
 	}
-	w.set(true)
-	one.status.expect("local")
-	room1 := one.hub.Topic("room")
-	at1 := one.follow(room1, pubsub.Options{})
+	w.Cut(true)
+	one.Status.Expect("local")
+	room1 := one.Hub.Topic("room")
+	at1 := one.Follow(room1, pubsub.Options{})
 	publish(room2, numbered("n", 0, 500)...)
-	two.acknowledged()
-	w.set(false)
-	at1.expect(numbered("n", 0, 500)...)
-	one.status.expect("carried")
-	if got := collect(one.follow(room1, pubsub.Options{History: 64}), 64); got[63] != "n499" ||
+	two.Acknowledged()
+	w.Cut(false)
+	at1.Expect(numbered("n", 0, 500)...)
+	one.Status.Expect("carried")
+	if got := one.Follow(room1, pubsub.Options{History: 64}).Collect(64); got[63] != "n499" ||
 		got[0] != "n436" {
 		t.Errorf("history: %q to %q", got[0], got[63])
 	}

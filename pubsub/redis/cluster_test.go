@@ -5,7 +5,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/ci"
@@ -43,44 +42,27 @@ func TestCluster(t *testing.T) {
 	one, two := startNode(t, c.URL()), startNode(t, c.URL())
 	names := topicsOf(one, c)
 	for i, name := range names {
-		at := two.follow(two.hub.Topic(name), pubsub.Options{})
-		publish(one.hub.Topic(name), numbered("a", 0, 500)...)
-		at.expect(numbered("a", 0, 500)...)
-		at.quiet()
-		one.acknowledged()
+		at := two.Follow(two.Hub.Topic(name), pubsub.Options{})
+		publish(one.Hub.Topic(name), numbered("a", 0, 500)...)
+		at.Expect(numbered("a", 0, 500)...)
+		at.Quiet()
+		one.Acknowledged()
 		if n := c.Primaries[i].Do("XLEN " + one.engine.Key(name)).(int64); n != 500 {
 			t.Errorf("%s: %d on its node", name, n)
 		}
 		three := startNode(t, c.URL())
-		three.follow(three.hub.Topic(name),
-			pubsub.Options{History: 3}).expect(numbered("a", 497, 500)...)
+		three.Follow(three.Hub.Topic(name),
+			pubsub.Options{History: 3}).Expect(numbered("a", 497, 500)...)
 	}
 	for i := range 300 { // more than one reader could take
 		name := fmt.Sprint("many", i)
-		at := two.follow(two.hub.Topic(name), pubsub.Options{})
-		publish(one.hub.Topic(name), "x")
-		at.expect("x")
+		at := two.Follow(two.Hub.Topic(name), pubsub.Options{})
+		publish(one.Hub.Topic(name), "x")
+		at.Expect("x")
 	}
-	if !one.hub.Carried() || !two.hub.Carried() {
+	if !one.Hub.Carried() || !two.Hub.Carried() {
 		t.Error("not carried")
 	}
-}
-
-// traffic publishes numbers to a topic until it is stopped, and returns how many.
-func traffic(n *node, name, prefix string) (stop func() int) {
-	stopped, ended := make(chan struct{}), make(chan int)
-	go func() {
-		for i := 0; ; i++ {
-			select {
-			case <-stopped:
-				ended <- i
-				return
-			case <-time.After(time.Millisecond):
-				publish(n.hub.Topic(name), fmt.Sprint(prefix, i))
-			}
-		}
-	}()
-	return func() int { close(stopped); return <-ended }
 }
 
 // A node is killed, and a replica takes over. Topics of other nodes go on meanwhile. Nothing is
@@ -91,31 +73,31 @@ func TestNodeOfAClusterIsKilled(t *testing.T) {
 	url := c.URL() + "?replicas=1&addr=127.0.0.1:" + fmt.Sprint(c.Primaries[1].Port)
 	one, two := startNode(t, url), startNode(t, url)
 	names := topicsOf(one, c)
-	at := two.follow(two.hub.Topic(names[0]), pubsub.Options{})
-	other := two.follow(two.hub.Topic(names[1]), pubsub.Options{})
-	stop := traffic(one, names[0], "a")
-	at.expect(numbered("a", 0, 100)...)
+	at := two.Follow(two.Hub.Topic(names[0]), pubsub.Options{})
+	other := two.Follow(two.Hub.Topic(names[1]), pubsub.Options{})
+	stop := one.Traffic(names[0], "a")
+	at.Expect(numbered("a", 0, 100)...)
 	c.Primaries[0].Kill()
-	two.status.expect("local")
-	publish(one.hub.Topic(names[1]), "meanwhile") // whose node has no replica: it comes all the same
-	other.expect("meanwhile")
-	if two.hub.Carried() {
+	two.Status.Expect("local")
+	publish(one.Hub.Topic(names[1]), "meanwhile") // whose node has no replica: it comes all the same
+	other.Expect("meanwhile")
+	if two.Hub.Carried() {
 		t.Error("the replica has taken over before the message of another node has come")
 	}
-	two.status.expect("carried")
-	at.expect(numbered("a", 100, 1000)...)
+	two.Status.Expect("carried")
+	at.Expect(numbered("a", 100, 1000)...)
 	n := stop()
-	at.expect(numbered("a", 1000, n)...)
+	at.Expect(numbered("a", 1000, n)...)
 	wait.Until(t, "only what has no replica is pending", func() bool {
 		return one.engine.Pending() == 1
 	})
-	at.quiet()
+	at.Quiet()
 	if n := one.engine.Lost(); n > 0 {
 		t.Errorf("lost %d", n)
 	}
 	// The URL's first node is gone, and a new process finds the cluster by another.
 	three := startNode(t, url)
-	three.follow(three.hub.Topic(names[0]), pubsub.Options{History: 1}).expect(fmt.Sprint("a", n-1))
+	three.Follow(three.Hub.Topic(names[0]), pubsub.Options{History: 1}).Expect(fmt.Sprint("a", n-1))
 }
 
 // A node stands still, which breaks no connection.
@@ -125,16 +107,16 @@ func TestNodeOfAClusterStandsStill(t *testing.T) {
 	url := c.URL() + "?replicas=1"
 	one, two := startNode(t, url), startNode(t, url)
 	name := topicsOf(one, c)[2]
-	at := two.follow(two.hub.Topic(name), pubsub.Options{})
-	publish(one.hub.Topic(name), "up")
-	at.expect("up")
+	at := two.Follow(two.Hub.Topic(name), pubsub.Options{})
+	publish(one.Hub.Topic(name), "up")
+	at.Expect("up")
 	c.Primaries[2].Signal(syscall.SIGSTOP)
-	publish(one.hub.Topic(name), numbered("a", 0, 500)...)
-	at.expect(numbered("a", 0, 500)...)
+	publish(one.Hub.Topic(name), numbered("a", 0, 500)...)
+	at.Expect(numbered("a", 0, 500)...)
 	c.Primaries[2].Signal(syscall.SIGCONT)
-	publish(one.hub.Topic(name), "end")
-	at.expect("end")
-	at.quiet()
+	publish(one.Hub.Topic(name), "end")
+	at.Expect("end")
+	at.Quiet()
 }
 
 // A slot moves to another node, key by key, while messages come: the nodes answer MOVED, ASK and
@@ -147,13 +129,13 @@ func TestSlotMoves(t *testing.T) {
 	key := one.engine.Key(name)
 	from, to := c.Primaries[0], c.Primaries[1]
 	slot := from.Do("CLUSTER KEYSLOT " + key)
-	at := two.follow(two.hub.Topic(name), pubsub.Options{})
-	stop := traffic(one, name, "a")
-	at.expect(numbered("a", 0, 100)...)
+	at := two.Follow(two.Hub.Topic(name), pubsub.Options{})
+	stop := one.Traffic(name, "a")
+	at.Expect(numbered("a", 0, 100)...)
 	to.Do(fmt.Sprintf("CLUSTER SETSLOT %d IMPORTING %s", slot, from.NodeID()))
 	from.Do(fmt.Sprintf("CLUSTER SETSLOT %d MIGRATING %s", slot, to.NodeID()))
 	from.Do(fmt.Sprintf("MIGRATE 127.0.0.1 %d %s 0 5000", to.Port, key))
-	two.status.expect("local")
+	two.Status.Expect("local")
 	wait.Until(t, "the slot is empty", func() bool {
 		keys := from.Do(fmt.Sprintf("CLUSTER GETKEYSINSLOT %d 10", slot)).([]any)
 		for _, key := range keys {
@@ -164,11 +146,11 @@ func TestSlotMoves(t *testing.T) {
 	for _, n := range append(c.Primaries[1:], from) {
 		n.Do(fmt.Sprintf("CLUSTER SETSLOT %d NODE %s", slot, to.NodeID()))
 	}
-	two.status.expect("carried")
+	two.Status.Expect("carried")
 	n := stop()
-	at.expect(numbered("a", 100, n)...)
-	one.acknowledged()
-	at.quiet()
+	at.Expect(numbered("a", 100, n)...)
+	one.Acknowledged()
+	at.Quiet()
 	if lost := one.engine.Lost(); lost > 0 {
 		t.Errorf("lost %d", lost)
 	}
@@ -181,5 +163,5 @@ func TestSlotMoves(t *testing.T) {
 func TestNoCluster(t *testing.T) {
 	b := broker.Start(t)
 	one := startNode(t, strings.Replace(b.URL(), "redis:", "redis+cluster:", 1))
-	one.status.expect("local")
+	one.Status.Expect("local")
 }

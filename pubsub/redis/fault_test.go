@@ -24,25 +24,25 @@ func TestOneIsCutOff(t *testing.T) {
 	b := broker.Start(t)
 	w := startWire(t, b)
 	one, two := startNode(t, w.url()), startNode(t, b.URL())
-	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
-	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")
+	at1, at2 := one.Follow(room1, pubsub.Options{}), two.Follow(room2, pubsub.Options{})
 	publish(room1, "up")
-	at1.expect("up")
-	at2.expect("up")
+	at1.Expect("up")
+	at2.Expect("up")
 	for round := range 3 {
-		w.set(true)
-		one.status.expect("local")
+		w.Cut(true)
+		one.Status.Expect("local")
 		from, to := 300*round, 300*(round+1)
-		at1.hears(room1, numbered("a", from, to)...)
-		at2.hears(room2, numbered("b", from, to)...)
-		w.set(false)
-		one.status.expect("carried")
-		at1.expect(numbered("b", from, to)...)
-		at2.expect(numbered("a", from, to)...)
+		at1.Hears(room1, numbered("a", from, to)...)
+		at2.Hears(room2, numbered("b", from, to)...)
+		w.Cut(false)
+		one.Status.Expect("carried")
+		at1.Expect(numbered("b", from, to)...)
+		at2.Expect(numbered("a", from, to)...)
 	}
-	two.status.quiet()
-	at1.quiet()
-	at2.quiet()
+	two.Status.Quiet()
+	at1.Quiet()
+	at2.Quiet()
 }
 
 // Nobody is in a room, and the broker is away: that is said once, and the attempts become rare.
@@ -50,21 +50,21 @@ func TestCutOffWithoutTopics(t *testing.T) {
 	b := broker.Start(t)
 	w := startWire(t, b)
 	one := startNode(t, w.url())
-	w.set(true)
-	one.status.expect("local")
+	w.Cut(true)
+	one.Status.Expect("local")
 	const attempts = 6
 	start := time.Now()
-	wait.Until(t, "six attempts", func() bool { return w.attempts() >= attempts })
+	wait.Until(t, "six attempts", func() bool { return w.Attempts() >= attempts })
 	// at least half of 50, 100, 200 and 400
 	if took := time.Since(start); took < 200*time.Millisecond {
 		t.Errorf("%d attempts in %v", attempts, took)
 	}
-	one.status.quiet()
-	if one.hub.Carried() {
+	one.Status.Quiet()
+	if one.Hub.Carried() {
 		t.Error("carried")
 	}
-	w.set(false)
-	one.status.expect("carried")
+	w.Cut(false)
+	one.Status.Expect("carried")
 }
 
 // The connections break again and again while both publish: acknowledgements are lost, and batches
@@ -73,8 +73,8 @@ func TestConnectionsBreak(t *testing.T) {
 	b := broker.Start(t)
 	w1, w2 := startWire(t, b), startWire(t, b)
 	one, two := startNode(t, w1.url()), startNode(t, w2.url())
-	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
-	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")
+	at1, at2 := one.Follow(room1, pubsub.Options{}), two.Follow(room2, pubsub.Options{})
 	const each = 1500
 	var publishing sync.WaitGroup
 	for prefix, room := range map[string]*pubsub.Topic{"a": room1, "b": room2} {
@@ -93,16 +93,16 @@ func TestConnectionsBreak(t *testing.T) {
 		select {
 		case <-done:
 		case <-time.After(20 * time.Millisecond):
-			w := []*wire{w1, w2}[n%2]
-			w.set(true)
-			w.set(false)
+			w := []wire{w1, w2}[n%2]
+			w.Cut(true)
+			w.Cut(false)
 			continue
 		}
 		break
 	}
 	for _, f := range []*follower{at1, at2} {
-		checkOrder(t, collect(f, 2*each), map[string][2]int{"a": {0, each}, "b": {0, each}})
-		f.quiet()
+		checkOrder(t, f.Collect(2*each), map[string][2]int{"a": {0, each}, "b": {0, each}})
+		f.Quiet()
 	}
 }
 
@@ -110,40 +110,40 @@ func TestConnectionsBreak(t *testing.T) {
 func TestBrokerIsEmptied(t *testing.T) {
 	b := broker.Start(t, "--appendonly", "no")
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
-	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
-	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")
+	at1, at2 := one.Follow(room1, pubsub.Options{}), two.Follow(room2, pubsub.Options{})
 	both := func(room *pubsub.Topic, texts ...string) {
 		t.Helper()
 		publish(room, texts...)
-		at1.expect(texts...)
-		at2.expect(texts...)
+		at1.Expect(texts...)
+		at2.Expect(texts...)
 	}
 	both(room1, numbered("a", 0, 50)...)
 	b.Do("FLUSHALL")
 	both(room1, "b")
 	both(room2, "c")
 	b.Kill()
-	one.status.expect("local")
-	two.status.expect("local")
+	one.Status.Expect("local")
+	two.Status.Expect("local")
 	b.Restart()
-	one.status.expect("carried")
-	two.status.expect("carried")
+	one.Status.Expect("carried")
+	two.Status.Expect("carried")
 	both(room1, "d")
 	both(room2, "e")
 	// Its numbers begin anew, far below those that were read.
 	b.Do("FLUSHALL")
 	b.Do("XADD lwango:topic:room 1-1 id x-1 time 1 data low")
 	b.Do("CLIENT KILL TYPE normal")
-	at1.expect("low")
-	at2.expect("low")
-	one.status.expect("local", "carried")
-	two.status.expect("local", "carried")
+	at1.Expect("low")
+	at2.Expect("low")
+	one.Status.Expect("local", "carried")
+	two.Status.Expect("local", "carried")
 	b.Do("XADD lwango:topic:room 1-2 id x-2 time 1 data lower")
-	at1.expect("lower")
-	at2.expect("lower")
+	at1.Expect("lower")
+	at2.Expect("lower")
 	both(room1, "f")
-	at1.quiet()
-	at2.quiet()
+	at1.Quiet()
+	at2.Quiet()
 }
 
 // The broker closes a connection while the reader is busy with what it has read, and forgets
@@ -151,13 +151,13 @@ func TestBrokerIsEmptied(t *testing.T) {
 func TestClosedBetweenReads(t *testing.T) {
 	b := broker.Start(t, "--appendonly", "no")
 	one := startNode(t, b.URL())
-	at1 := one.follow(one.hub.Topic("room"), pubsub.Options{Queue: 2})
+	at1 := one.Follow(one.Hub.Topic("room"), pubsub.Options{Queue: 2})
 	b.Do("XADD lwango:topic:room * id x-1 time 1 data a")
-	at1.expect("a")
+	at1.Expect("a")
 	held := make(chan struct{})
 	release := sync.OnceFunc(func() { close(held) })
 	defer release()
-	must.Do(t, one.loops.All[0].Post(func() { <-held }))
+	must.Do(t, one.Loops.All[0].Post(func() { <-held }))
 	for i := range 8 { // of which the reader waits to deliver the last, a quarter of a second
 		b.Do(fmt.Sprintf("XADD lwango:topic:room * id x-%d time 1 data b", i+2))
 	}
@@ -165,8 +165,8 @@ func TestClosedBetweenReads(t *testing.T) {
 	b.Do("XADD lwango:topic:room 1-1 id y-1 time 1 data low")
 	b.Do("CLIENT KILL TYPE normal")
 	release()
-	at1.until("low")
-	one.status.expect("local", "carried")
+	at1.Until("low")
+	one.Status.Expect("local", "carried")
 }
 
 // A process misses more than the stream keeps: it gets what is there, in order.
@@ -174,36 +174,36 @@ func TestStreamIsTrimmedMeanwhile(t *testing.T) {
 	b := broker.Start(t)
 	w := startWire(t, b)
 	one, two := startNode(t, w.url()), startNode(t, b.URL())
-	room2 := two.hub.Topic("room")
-	at1, at2 := one.follow(one.hub.Topic("room"), pubsub.Options{}),
-		two.follow(room2, pubsub.Options{})
+	room2 := two.Hub.Topic("room")
+	at1, at2 := one.Follow(one.Hub.Topic("room"), pubsub.Options{}),
+		two.Follow(room2, pubsub.Options{})
 	publish(room2, "up")
-	at1.expect("up")
-	at2.expect("up")
-	w.set(true)
-	one.status.expect("local")
+	at1.Expect("up")
+	at2.Expect("up")
+	w.Cut(true)
+	one.Status.Expect("local")
 	publish(room2, numbered("a", 0, 500)...)
-	two.acknowledged()
+	two.Acknowledged()
 	b.Do("XTRIM lwango:topic:room MAXLEN 100")
-	w.set(false)
-	at1.expect(numbered("a", 400, 500)...)
-	one.status.expect("carried")
+	w.Cut(false)
+	at1.Expect(numbered("a", 400, 500)...)
+	one.Status.Expect("carried")
 	publish(room2, "end")
-	at1.expect("end")
+	at1.Expect("end")
 }
 
 // What waits for the broker is bounded: the oldest is given up, and counted.
 func TestQueueIsBounded(t *testing.T) {
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
-	room1 := one.hub.Topic("room")
-	at2 := two.follow(two.hub.Topic("room"), pubsub.Options{})
+	room1 := one.Hub.Topic("room")
+	at2 := two.Follow(two.Hub.Topic("room"), pubsub.Options{})
 	publish(room1, "up")
-	at2.expect("up")
-	one.acknowledged()
+	at2.Expect("up")
+	one.Acknowledged()
 	b.Kill()
-	one.status.expect("local")
-	two.status.expect("local")
+	one.Status.Expect("local")
+	two.Status.Expect("local")
 	const more, batch = 1000, 128 // which the writer may have in its hands
 	n := redis.MaxQueued + more
 	publish(room1, numbered("a", 0, n)...)
@@ -211,7 +211,7 @@ func TestQueueIsBounded(t *testing.T) {
 		lost+one.engine.Pending() != n {
 		t.Errorf("lost %d", lost)
 	}
-	big := one.hub.Topic("big") // more bytes than there may be
+	big := one.Hub.Topic("big") // more bytes than there may be
 	for range 40 {
 		big.Publish(make([]byte, 1<<20))
 	}
@@ -221,38 +221,38 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	publish(room1, "end")
 	b.Restart()
-	one.status.expect("carried")
-	two.status.expect("carried")
-	at2.until("end") // the little that was left
-	at2.quiet()
+	one.Status.Expect("carried")
+	two.Status.Expect("carried")
+	at2.Until("end") // the little that was left
+	at2.Quiet()
 }
 
 func TestClose(t *testing.T) {
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
-	at2 := two.follow(two.hub.Topic("room"), pubsub.Options{})
-	publish(one.hub.Topic("room"), numbered("a", 0, 1000)...)
-	one.stop(limit)
-	if one.unsent != 0 {
-		t.Errorf("%d not sent", one.unsent)
+	at2 := two.Follow(two.Hub.Topic("room"), pubsub.Options{})
+	publish(one.Hub.Topic("room"), numbered("a", 0, 1000)...)
+	one.Stop(limit)
+	if one.Unsent != 0 {
+		t.Errorf("%d not sent", one.Unsent)
 	}
-	at2.expect(numbered("a", 0, 1000)...)
+	at2.Expect(numbered("a", 0, 1000)...)
 
 	// The broker does not answer: Close takes the grace period, and little more.
 	b.Signal(syscall.SIGSTOP)
 	defer b.Signal(syscall.SIGCONT)
-	publish(two.hub.Topic("room"), numbered("b", 0, 10)...)
+	publish(two.Hub.Topic("room"), numbered("b", 0, 10)...)
 	start := time.Now()
-	two.stop(50 * time.Millisecond)
-	if two.unsent != 10 || time.Since(start) > 20*time.Second {
-		t.Errorf("%d not sent, after %v", two.unsent, time.Since(start))
+	two.Stop(50 * time.Millisecond)
+	if two.Unsent != 10 || time.Since(start) > 20*time.Second {
+		t.Errorf("%d not sent, after %v", two.Unsent, time.Since(start))
 	}
-	publish(two.hub.Topic("room"), "afterwards") // reaches no subscriber
+	publish(two.Hub.Topic("room"), "afterwards") // reaches no subscriber
 
 	// Nor does a subscriber wait for history then.
 	ended := make(chan error)
 	loops.Run(t, func(th *loop.Thread) {
-		m, err := two.hub.Topic("room").Subscribe(th, pubsub.Options{History: 1}).Receive(limit)
+		m, err := two.Hub.Topic("room").Subscribe(th, pubsub.Options{History: 1}).Receive(limit)
 		if err == nil && string(m.Data) != "afterwards" {
 			t.Errorf("%q", m.Data)
 		}
@@ -268,23 +268,23 @@ func TestBrokerIsNotThere(t *testing.T) {
 	b := broker.Start(t)
 	b.Kill()
 	one := startNode(t, b.URL())
-	room1 := one.hub.Topic("room")
-	at1 := one.follow(room1, pubsub.Options{History: 10})
+	room1 := one.Hub.Topic("room")
+	at1 := one.Follow(room1, pubsub.Options{History: 10})
 	publish(room1, numbered("a", 0, 3)...)
-	at1.expect(numbered("a", 0, 3)...)
-	if one.hub.Carried() {
+	at1.Expect(numbered("a", 0, 3)...)
+	if one.Hub.Carried() {
 		t.Error("carried")
 	}
 	b.Restart()
 	two := startNode(t, b.URL())
-	at2 := two.follow(two.hub.Topic("room"), pubsub.Options{})
-	publish(two.hub.Topic("room"), "b")
-	at1.until("b")
-	at1.quiet()
-	at2.until("b")
+	at2 := two.Follow(two.Hub.Topic("room"), pubsub.Options{})
+	publish(two.Hub.Topic("room"), "b")
+	at1.Until("b")
+	at1.Quiet()
+	at2.Until("b")
 	three := startNode(t, b.URL())
-	wait.Until(t, "the first is carried again", one.hub.Carried)
-	got := collect(three.follow(three.hub.Topic("room"), pubsub.Options{History: 10}), 4)
+	wait.Until(t, "the first is carried again", one.Hub.Carried)
+	got := three.Follow(three.Hub.Topic("room"), pubsub.Options{History: 10}).Collect(4)
 	if s := strings.Join(got, " "); strings.Replace(s, "b ", "", 1) != "a0 a1 a2" &&
 		s != "a0 a1 a2 b" {
 		t.Errorf("history: %q", got)
@@ -324,19 +324,19 @@ func TestKeep(t *testing.T) {
 	w := startWire(t, b)
 	log := new(logtext.Buffer)
 	one, two := startNodeLogging(t, w.url(), log), startNode(t, b.URL())
-	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
-	at1 := one.follow(room1, pubsub.Options{})
+	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")
+	at1 := one.Follow(room1, pubsub.Options{})
 	ttl := func() time.Duration {
-		two.acknowledged()
+		two.Acknowledged()
 		return time.Duration(b.Do("PTTL lwango:topic:room").(int64)) * time.Millisecond
 	}
 	publish(room2, "long")
-	at1.expect("long")
+	at1.Expect("long")
 	if d := ttl(); d < 23*time.Hour {
 		t.Errorf("forgotten after %v", d)
 	}
 	room2.PublishFor(time.Minute, []byte("brief"))
-	at1.expect("brief")
+	at1.Expect("brief")
 	if d := ttl(); d <= 0 || d > time.Minute {
 		t.Errorf("forgotten after %v, not a minute", d)
 	}
@@ -344,12 +344,12 @@ func TestKeep(t *testing.T) {
 	wait.Until(t, "the topic is forgotten", func() bool {
 		return b.Do("EXISTS lwango:topic:room").(int64) == 0
 	})
-	w.set(true)
-	one.status.expect("local")
-	w.set(false)
-	one.status.expect("carried")
+	w.Cut(true)
+	one.Status.Expect("local")
+	w.Cut(false)
+	one.Status.Expect("carried")
 	room2.PublishFor(time.Minute, []byte("next"))
-	at1.until("next")
+	at1.Until("next")
 	if got := log.String(); strings.Contains(got, "missing") {
 		t.Errorf("the log says: %s", got)
 	}

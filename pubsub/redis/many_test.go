@@ -18,20 +18,20 @@ func BenchmarkManyTopics(b *testing.B) {
 			var at1, at2 *follower
 			for i := range n {
 				name := fmt.Sprint("room", i)
-				at1, at2 = one.follow(one.hub.Topic(name), pubsub.Options{Queue: 64}),
-					two.follow(two.hub.Topic(name), pubsub.Options{Queue: 64})
+				at1, at2 = one.Follow(one.Hub.Topic(name), pubsub.Options{Queue: 64}),
+					two.Follow(two.Hub.Topic(name), pubsub.Options{Queue: 64})
 			}
 			room := fmt.Sprint("room", n-1)
-			room1, room2 := one.hub.Topic(room), two.hub.Topic(room)
+			room1, room2 := one.Hub.Topic(room), two.Hub.Topic(room)
 			publish(room1, "up")
-			at1.expect("up")
-			at2.expect("up")
+			at1.Expect("up")
+			at2.Expect("up")
 			for b.Loop() {
 				publish(room1, "there")
-				at2.expect("there")
+				at2.Expect("there")
 				publish(room2, "back")
-				at1.expect("there", "back")
-				at2.expect("back")
+				at1.Expect("there", "back")
+				at2.Expect("back")
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/rooms"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -31,6 +32,9 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	rooms.Main(func(hub *pubsub.Hub, url string, log *slog.Logger) (rooms.Engine, error) {
+		return redis.Start(hub, url, log)
+	})
 	leak.Main(m)
 }
 
@@ -101,7 +105,7 @@ func startPeer(t testing.TB, url string, here *follower) (result func() report) 
 		_ = cmd.Process.Kill() // if a test has failed
 		_ = cmd.Wait()
 	})
-	here.expect("ready")
+	here.Expect("ready")
 	return func() (r report) {
 		line, err := bufio.NewReader(stdout).ReadBytes('\n')
 		if err == nil {
@@ -117,8 +121,8 @@ func startPeer(t testing.TB, url string, here *follower) (result func() report) 
 func TestTwoProcessesAcrossARestart(t *testing.T) {
 	b := broker.Start(t)
 	one := startNode(t, b.URL())
-	room := one.hub.Topic("room")
-	here := one.follow(room, pubsub.Options{})
+	room := one.Hub.Topic("room")
+	here := one.Follow(room, pubsub.Options{})
 	result := startPeer(t, b.URL(), here)
 	n := 0
 	numbers := func(count int) {
@@ -133,18 +137,25 @@ func TestTwoProcessesAcrossARestart(t *testing.T) {
 	numbers(200)
 	b.Restart()
 	for start := time.Now(); time.Since(start) < limit &&
-		(one.engine.Pending() > 0 || !one.hub.Carried()); {
+		(one.engine.Pending() > 0 || !one.Hub.Carried()); {
 		numbers(10)
 	}
 	numbers(200)
-	checkOrder(t, collect(here, 2*n), map[string][2]int{"a": {0, n}, "b": {0, n}})
+	checkOrder(t, here.Collect(2*n), map[string][2]int{"a": {0, n}, "b": {0, n}})
 	publish(room, "end")
 	r := result()
 	if r.Received != n || len(r.Wrong) > 0 {
 		t.Errorf("the other has %d of %d, out of order %v", r.Received, n, r.Wrong)
 	}
-	here.expect("end")
-	here.quiet()
+	here.Expect("end")
+	here.Quiet()
+}
+
+// Three processes speak in a room, and one of them is killed; then also the broker.
+func TestThreeProcesses(t *testing.T) {
+	b := broker.Start(t)
+	rooms.ThreeProcesses(t, startNode(t, b.URL()).Node, b.URL(), nil)
+	rooms.ThreeProcesses(t, startNode(t, b.URL()).Node, b.URL(), func() { b.Kill(); b.Restart() })
 }
 
 // BenchmarkTwoProcesses is a message to another process, which answers with one, and the next 5 ms
@@ -155,8 +166,8 @@ func BenchmarkTwoProcesses(b *testing.B) {
 		b.Run(fsync, func(b *testing.B) {
 			broker := broker.Start(b, "--appendfsync", fsync)
 			one := startNode(b, broker.URL())
-			room := one.hub.Topic("room")
-			here := one.follow(room, pubsub.Options{})
+			room := one.Hub.Topic("room")
+			here := one.Follow(room, pubsub.Options{})
 			result := startPeer(b, broker.URL(), here)
 			b.ResetTimer()
 			for i := range b.N {

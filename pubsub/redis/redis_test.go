@@ -15,55 +15,41 @@ import (
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
-func publish(topic *pubsub.Topic, texts ...string) {
-	for _, text := range texts {
-		topic.Publish([]byte(text))
-	}
-}
-
-// numbered are n texts.
-func numbered(prefix string, from, to int) (texts []string) {
-	for i := from; i < to; i++ {
-		texts = append(texts, fmt.Sprintf("%s%d", prefix, i))
-	}
-	return texts
-}
-
 func TestOneRoomOfSeveralProcesses(t *testing.T) {
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
-	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
-	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")
+	at1, at2 := one.Follow(room1, pubsub.Options{}), two.Follow(room2, pubsub.Options{})
 
-	at1.hears(room1, numbered("a", 0, 100)...)
-	at2.expect(numbered("a", 0, 100)...)
+	at1.Hears(room1, numbered("a", 0, 100)...)
+	at2.Expect(numbered("a", 0, 100)...)
 	publish(room2, "b")
-	at2.expect("b")
-	at1.expect("b")
+	at2.Expect("b")
+	at1.Expect("b")
 
 	// A process that comes later gets the history, and what it says itself.
 	three := startNode(t, b.URL())
-	room3 := three.hub.Topic("room")
-	at3 := three.follow(room3, pubsub.Options{History: 3})
+	room3 := three.Hub.Topic("room")
+	at3 := three.Follow(room3, pubsub.Options{History: 3})
 	publish(room3, "here I am")
 	said := append(numbered("a", 0, 100), "b")
-	at3.expectEnd(said, 2, "here I am")
-	at1.expect("here I am")
-	at2.expect("here I am")
+	at3.ExpectEnd(said, 2, "here I am")
+	at1.Expect("here I am")
+	at2.Expect("here I am")
 
 	// The last of a process leaves and comes back.
-	close(at3.done)
+	close(at3.Done)
 	publish(room1, "meanwhile")
-	at1.expect("meanwhile")
-	at2.expect("meanwhile")
-	at3 = three.follow(room3, pubsub.Options{History: 2})
-	at3.expectEnd(append(said, "meanwhile"), 1, "here I am")
+	at1.Expect("meanwhile")
+	at2.Expect("meanwhile")
+	at3 = three.Follow(room3, pubsub.Options{History: 2})
+	at3.ExpectEnd(append(said, "meanwhile"), 1, "here I am")
 	publish(room1, "end")
 	for _, f := range []*follower{at1, at2, at3} {
-		f.expect("end")
-		f.quiet()
+		f.Expect("end")
+		f.Quiet()
 	}
-	if !one.hub.Carried() {
+	if !one.Hub.Carried() {
 		t.Error("not carried")
 	}
 }
@@ -71,11 +57,11 @@ func TestOneRoomOfSeveralProcesses(t *testing.T) {
 func TestBrokerIsKilledAndRestarted(t *testing.T) {
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
-	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
-	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")
+	at1, at2 := one.Follow(room1, pubsub.Options{}), two.Follow(room2, pubsub.Options{})
 	publish(room1, "up")
-	at1.expect("up")
-	at2.expect("up")
+	at1.Expect("up")
+	at2.Expect("up")
 
 	stop, ended := make(chan struct{}), make(chan int)
 	go func() { // goes on all the time
@@ -91,80 +77,54 @@ func TestBrokerIsKilledAndRestarted(t *testing.T) {
 			}
 		}
 	}()
-	at2.expect(numbered("a", 0, 100)...)
+	at2.Expect(numbered("a", 0, 100)...)
 	b.Kill()
-	one.status.expect("local")
-	two.status.expect("local")
+	one.Status.Expect("local")
+	two.Status.Expect("local")
 	publish(room2, "b0", "b1")
-	at2own := []string{at2.next(), at2.next()}
+	at2own := []string{at2.Next(), at2.Next()}
 	b.Restart()
-	one.status.expect("carried")
-	two.status.expect("carried")
+	one.Status.Expect("carried")
+	two.Status.Expect("carried")
 	close(stop)
 	n := <-ended
-	at1All, at2All := collect(at1, n+2), append(at2own, collect(at2, n-100+2-2)...)
+	at1All, at2All := at1.Collect(n+2), append(at2own, at2.Collect(n-100+2-2)...)
 	checkOrder(t, at1All, map[string][2]int{"a": {0, n}, "b": {0, 2}})
 	checkOrder(t, at2All, map[string][2]int{"a": {100, n}, "b": {0, 2}})
 	publish(room1, "end")
-	at1.expect("end")
-	at2.expect("end")
+	at1.Expect("end")
+	at2.Expect("end")
 	if one.engine.Lost()+two.engine.Lost() > 0 {
 		t.Error("lost")
-	}
-}
-
-func collect(f *follower, n int) (texts []string) {
-	f.t.Helper()
-	for range n {
-		texts = append(texts, f.next())
-	}
-	return texts
-}
-
-// checkOrder checks that all numbers of each prefix are there, once and in order.
-func checkOrder(t *testing.T, texts []string, want map[string][2]int) {
-	t.Helper()
-	for _, text := range texts {
-		w := want[text[:1]]
-		if text != fmt.Sprintf("%s%d", text[:1], w[0]) {
-			t.Fatalf("%q, want number %d", text, w[0])
-		}
-		w[0]++
-		want[text[:1]] = w
-	}
-	for prefix, w := range want {
-		if w[0] != w[1] {
-			t.Errorf("%s: up to %d, want %d", prefix, w[0], w[1])
-		}
 	}
 }
 
 func TestBrokerStandsStill(t *testing.T) {
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
-	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
-	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")
+	at1, at2 := one.Follow(room1, pubsub.Options{}), two.Follow(room2, pubsub.Options{})
 	publish(room1, "up")
-	at1.expect("up")
-	at2.expect("up")
+	at1.Expect("up")
+	at2.Expect("up")
 
 	b.Signal(syscall.SIGSTOP)
-	at1.hears(room1, numbered("a", 0, 1000)...)
-	one.status.expect("local")
-	two.status.expect("local")
-	at2.quiet()
+	at1.Hears(room1, numbered("a", 0, 1000)...)
+	one.Status.Expect("local")
+	two.Status.Expect("local")
+	at2.Quiet()
 	// no broker can give the history
-	late := one.follow(one.hub.Topic("other"), pubsub.Options{History: 10})
-	publish(one.hub.Topic("other"), "x")
-	late.expect("x")
+	late := one.Follow(one.Hub.Topic("other"), pubsub.Options{History: 10})
+	publish(one.Hub.Topic("other"), "x")
+	late.Expect("x")
 	b.Signal(syscall.SIGCONT)
-	at2.expect(numbered("a", 0, 1000)...)
-	one.status.expect("carried")
-	two.status.expect("carried")
+	at2.Expect(numbered("a", 0, 1000)...)
+	one.Status.Expect("carried")
+	two.Status.Expect("carried")
 	publish(room2, "end")
-	at2.expect("end")
-	at1.expect("end")
-	late.quiet()
+	at2.Expect("end")
+	at1.Expect("end")
+	late.Quiet()
 }
 
 // Readers come with the topics, and go with them.
@@ -174,23 +134,23 @@ func TestManyTopics(t *testing.T) {
 	const topics = 3*redis.PerReader + 1
 	var there []*follower
 	for i := range topics {
-		there = append(there, two.follow(two.hub.Topic(fmt.Sprint(i)), pubsub.Options{}))
+		there = append(there, two.Follow(two.Hub.Topic(fmt.Sprint(i)), pubsub.Options{}))
 	}
 	if n := two.engine.Readers(); n != 4 {
 		t.Errorf("%d readers", n)
 	}
 	for i := range topics {
-		publish(one.hub.Topic(fmt.Sprint(i)), "x", "y")
+		publish(one.Hub.Topic(fmt.Sprint(i)), "x", "y")
 	}
 	for _, f := range there {
-		f.expect("x", "y")
-		close(f.done)
+		f.Expect("x", "y")
+		close(f.Done)
 	}
 	wait.Until(t, "one reader", func() bool { return two.engine.Readers() <= 1 })
-	last := two.follow(two.hub.Topic("last"), pubsub.Options{})
-	publish(one.hub.Topic("last"), "z")
-	last.expect("z")
-	if !two.hub.Carried() {
+	last := two.Follow(two.Hub.Topic("last"), pubsub.Options{})
+	publish(one.Hub.Topic("last"), "z")
+	last.Expect("z")
+	if !two.Hub.Carried() {
 		t.Error("not carried")
 	}
 }
@@ -204,9 +164,9 @@ func TestFollowWakesTheReader(t *testing.T) {
 	start := time.Now()
 	for i := range topics {
 		name := fmt.Sprint(i)
-		publish(one.hub.Topic(name), "x")
-		one.acknowledged()
-		two.follow(two.hub.Topic(name), pubsub.Options{History: 1}).expect("x")
+		publish(one.Hub.Topic(name), "x")
+		one.Acknowledged()
+		two.Follow(two.Hub.Topic(name), pubsub.Options{History: 1}).Expect("x")
 	}
 	if took := time.Since(start); took > topics*redis.Heartbeat/2 {
 		t.Errorf("%d topics take %v", topics, took)
@@ -224,11 +184,11 @@ func TestPassword(t *testing.T) {
 	var log logtext.Buffer
 	right, wrong := startNode(t, "unix://:secret@"+socket),
 		startNodeLogging(t, "unix://:other-secret@"+socket, &log)
-	wrong.status.expect("local")
-	at := right.follow(right.hub.Topic("room"), pubsub.Options{History: 1})
-	publish(right.hub.Topic("room"), "a")
-	at.expect("a")
-	if !right.hub.Carried() || strings.Contains(log.String(), "secret") ||
+	wrong.Status.Expect("local")
+	at := right.Follow(right.Hub.Topic("room"), pubsub.Options{History: 1})
+	publish(right.Hub.Topic("room"), "a")
+	at.Expect("a")
+	if !right.Hub.Carried() || strings.Contains(log.String(), "secret") ||
 		!strings.Contains(log.String(), "WRONGPASS") {
 		t.Errorf("log: %s", log.String())
 	}
@@ -249,10 +209,10 @@ func TestRefusedAtFirst(t *testing.T) {
 			do := b.Stay()
 			do(row.refuse)
 			one := startNode(t, fmt.Sprintf("%s127.0.0.1:%d", row.url, b.Port))
-			one.status.expect("local")
-			room := one.hub.Topic("room")
-			at := one.follow(room, pubsub.Options{})
-			at.hears(room, numbered("a", 0, 300)...)
+			one.Status.Expect("local")
+			room := one.Hub.Topic("room")
+			at := one.Follow(room, pubsub.Options{})
+			at.Hears(room, numbered("a", 0, 300)...)
 			// the writer and the reader were refused
 			wait.Until(t, "eight are refused", func() bool {
 				_, count, _ := strings.Cut(fmt.Sprint(do("INFO everything")), row.counter)
@@ -261,18 +221,18 @@ func TestRefusedAtFirst(t *testing.T) {
 				return n >= 8
 			})
 			do(row.accept)
-			one.status.expect("carried")
-			one.acknowledged()
+			one.Status.Expect("carried")
+			one.Acknowledged()
 			if n := one.engine.Lost(); n > 0 {
 				t.Errorf("lost %d", n)
 			}
 			publish(room, "end")
-			at.expect("end")
-			at.quiet() // what was before is no news
-			one.acknowledged()
+			at.Expect("end")
+			at.Quiet() // what was before is no news
+			one.Acknowledged()
 			two := startNode(t, fmt.Sprintf("%s127.0.0.1:%d", row.url, b.Port))
-			history := two.follow(two.hub.Topic("room"), pubsub.Options{History: 64})
-			history.expectEnd(append(numbered("a", 0, 300), "end"), 64)
+			history := two.Follow(two.Hub.Topic("room"), pubsub.Options{History: 64})
+			history.ExpectEnd(append(numbered("a", 0, 300), "end"), 64)
 		})
 	}
 }

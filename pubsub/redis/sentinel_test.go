@@ -37,16 +37,16 @@ func TestSentinel(t *testing.T) {
 				ln.Addr(), sentinel.Port)
 			ln.Close()
 			one, two := startNode(t, url), startNode(t, url)
-			at := two.follow(two.hub.Topic("room"), pubsub.Options{})
-			stop := traffic(one, "room", "a")
-			at.expect(numbered("a", 0, 100)...)
+			at := two.Follow(two.Hub.Topic("room"), pubsub.Options{})
+			stop := one.Traffic("room", "a")
+			at.Expect(numbered("a", 0, 100)...)
 			row.do(first)
-			two.status.expect("local", "carried")
-			at.expect(numbered("a", 100, 1000)...)
+			two.Status.Expect("local", "carried")
+			at.Expect(numbered("a", 100, 1000)...)
 			n := stop()
-			at.expect(numbered("a", 1000, n)...)
-			one.acknowledged()
-			at.quiet()
+			at.Expect(numbered("a", 1000, n)...)
+			one.Acknowledged()
+			at.Quiet()
 			if n := one.engine.Lost(); n > 0 {
 				t.Errorf("lost %d", n)
 			}
@@ -58,14 +58,14 @@ func TestSentinel(t *testing.T) {
 func TestReplicasAreMissing(t *testing.T) {
 	first, second := broker.Start(t), broker.Start(t)
 	one := startNode(t, first.URL()+"?replicas=1")
-	publish(one.hub.Topic("room"), "a")
-	one.status.expect("local")
+	publish(one.Hub.Topic("room"), "a")
+	one.Status.Expect("local")
 	if n := one.engine.Pending(); n != 1 {
 		t.Errorf("%d wait", n)
 	}
 	second.Replicate(first)
-	one.status.expect("carried")
-	one.acknowledged()
+	one.Status.Expect("carried")
+	one.Acknowledged()
 	if n := first.Do("XLEN lwango:topic:room").(int64); n != 1 {
 		t.Errorf("sent %d times", n)
 	}

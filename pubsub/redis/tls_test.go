@@ -41,10 +41,10 @@ func TestTLS(t *testing.T) {
 		return fmt.Sprintf("rediss://%s@%s?%s", user, address, q.Encode())
 	}
 	one, two := startNode(t, at("app:secret")), startNode(t, at("app:secret"))
-	follower := two.follow(two.hub.Topic("room"), pubsub.Options{})
-	publish(one.hub.Topic("room"), numbered("a", 0, 100)...)
-	follower.expect(numbered("a", 0, 100)...)
-	if !one.hub.Carried() || !two.hub.Carried() {
+	follower := two.Follow(two.Hub.Topic("room"), pubsub.Options{})
+	publish(one.Hub.Topic("room"), numbered("a", 0, 100)...)
+	follower.Expect(numbered("a", 0, 100)...)
+	if !one.Hub.Carried() || !two.Hub.Carried() {
 		t.Error("not carried")
 	}
 	for _, row := range []struct{ url, want string }{
@@ -56,7 +56,7 @@ func TestTLS(t *testing.T) {
 	} {
 		var log logtext.Buffer
 		n := startNodeLogging(t, row.url, &log)
-		n.status.expect("local")
+		n.Status.Expect("local")
 		if text := log.String(); !strings.Contains(text, row.want) || strings.Contains(text, "secret") {
 			t.Errorf("want %q: %s", row.want, text)
 		}

@@ -156,11 +156,14 @@ func (b *Broker) Signal(sig syscall.Signal) {
 	}
 }
 
+// Addr is where the broker listens.
+func (b *Broker) Addr() string { return fmt.Sprintf("127.0.0.1:%d", b.Port) }
+
 // URL is what a client connects to.
-func (b *Broker) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d", b.Port) }
+func (b *Broker) URL() string { return "redis://" + b.Addr() }
 
 func (b *Broker) client() *goredis.Client {
-	return goredis.NewClient(&goredis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", b.Port),
+	return goredis.NewClient(&goredis.Options{Addr: b.Addr(),
 		MaxRetries: -1, DialerRetries: 1})
 }
 

@@ -54,6 +54,7 @@ var allowed = map[string][]string{
 	"internal/template":         {"internal/http1"},
 	"internal/test/embedded":    {"", "internal/test/*"},
 	"internal/test/server":      {"loop", "conn", "internal/http2", "internal/test/*"},
+	"internal/test/rooms":       {"loop", "pubsub", "internal/test/*"},
 	"internal/test/slots":       {"internal/fair"},
 	"internal/test/*":           {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
 	"loop":                      {"coro", "timeoutwheel", "internal/fair", "internal/sysio", "internal/invariants"},

@@ -1,0 +1,99 @@
+package nats
+
+import (
+	"slices"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/lwango/lwango/pubsub"
+)
+
+// past is how far the history of a topic has been read. A stream is read forwards only, so where a
+// topic has more messages than a hub keeps, the place of the last ones is found by trial.
+type past struct {
+	next   uint64 // number in the stream of the first message that is asked for
+	first  uint64 // the topic's first message
+	back   uint64 // how far before the stream's end is tried; 0 before the first trial
+	placed bool   // The rest is read to its end.
+	found  []*natsgo.Msg
+	bytes  int
+}
+
+// remember takes a page of the history, and reports whether another one is to be read. When it has
+// all of it, it gives the hub what was published before the Follow, and leaves the rest as news. The
+// server's clock, which has stamped the messages, is compared with the server's own answer.
+func (fd *feed) remember(page []*natsgo.Msg, left uint64) (more bool) {
+	p := &fd.past
+	keep := uint64(max(fd.base.Hub.Limits.History, 1))
+	from := fd.since.Add(fd.ahead)
+	if !p.placed {
+		have := uint64(len(page)) + left
+		if p.first == 0 && len(page) > 0 {
+			p.first = number(page[0], headerSeq)
+		}
+		end := fd.reader.last
+		switch {
+		case left == 0 && p.back == 0, // all of it is there already
+			p.back > 0 && p.next <= p.first,
+			p.back > 0 && have >= keep && stamp(page[0]).Before(from): // and it is not all news
+			p.placed = true
+		case p.back == 0:
+			p.back = max((end-min(p.first, end))/have*keep*3/2, keep)
+		default:
+			p.back *= 4
+		}
+		if !p.placed {
+			p.next = max(end-min(p.back, end), p.first)
+			return true
+		}
+	}
+	for _, m := range page {
+		p.found = append(p.found, m)
+		p.bytes += len(m.Data)
+		p.next = number(m, headerSeq) + 1
+		// What is older than the hub keeps is dropped, unless it is news.
+		for len(p.found) > 1 && (len(p.found) > int(keep) ||
+			p.bytes > fd.base.Hub.Limits.TopicBytes) && stamp(p.found[0]).Before(from) {
+			p.bytes -= len(p.found[0].Data)
+			p.found = p.found[1:]
+		}
+	}
+	if left > 0 {
+		return true
+	}
+	var history, news []*pubsub.Message
+	for _, m := range p.found {
+		seq := number(m, headerSeq)
+		fd.last = seq
+		e := decode(m, seq, fd.foreign)
+		if !fd.seen.Fresh(e.origin, e.number) {
+			continue
+		}
+		// Ours are not read again, and the hub knows them.
+		if e.stored.Before(from) {
+			fd.history = seq
+			history = append(history, e.Message)
+		} else if e.origin == fd.base.Hub.Origin() {
+			history = append(history, e.Message)
+		} else {
+			news = append(news, e.Message)
+		}
+	}
+	fd.reader.last = max(fd.reader.last, fd.last)
+	for _, m := range fd.pending {
+		if !slices.ContainsFunc(history, func(o *pubsub.Message) bool { return o.ID == m.ID }) {
+			history = append(history, m)
+		}
+	}
+	fd.tell(history)
+	fd.ready = append(fd.ready, news...)
+	fd.read, fd.past, fd.pending = true, past{}, nil
+	return false
+}
+
+// stamp returns when a message was stored.
+func stamp(m *natsgo.Msg) time.Time {
+	at, _ := time.Parse(time.RFC3339Nano, m.Header.Get(headerStamp))
+	return at
+}
