@@ -227,10 +227,10 @@ func (t *turn) refusedLine() []byte {
 	return first(loggedLine, line)
 }
 
-// logLater is for a connection that a handler takes over. It returns a function that logs the
-// request when the connection has ended, nil without an access log. That function may be called on
-// any goroutine, once.
-func (x *exchange) logLater() func(*takeover) {
+// logLater is for a connection that a handler takes over, or an answer that goes on. It returns a
+// function that logs the request when that has ended, nil without an access log. The function may be
+// called on any goroutine, once.
+func (x *exchange) logLater(hijacked bool) func(*takeover) {
 	if x.accessLog() == nil {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (x *exchange) logLater() func(*takeover) {
 	for _, text := range []*[]byte{&e.ID, &e.Target, &e.Host, &e.Referer, &e.UserAgent} {
 		*text = slices.Clone(*text) // the request does not live that long
 	}
-	e.Hijacked = true
+	e.Hijacked = hijacked
 	server, l, log := x.c.port.server, x.c.Loop(), x.req.log
 	return func(h *takeover) {
 		e.Duration, e.CloseCode = time.Since(e.Time), h.closeCode

@@ -46,11 +46,7 @@ const (
 // Run is called by the loop. It serves requests until none is left that can be served without
 // waiting.
 func (c *connection) Run(t *loop.Thread) coro.Code {
-	own, _ := loop.Local(t).(*turn)
-	if own == nil {
-		own = newTurn()
-		loop.SetLocal(t, own)
-	}
+	own := turnOf(t)
 	own.attach(c)
 	defer func() { // also when a handler ends its goroutine, or a reader of its response panics
 		if c.turn == nil {
@@ -69,8 +65,20 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 		if h, _ := loop.Local(t).(*handed); h != nil && h.keeper != nil {
 			return h.begin(t)
 		}
+	case c.turn.x.stays != nil:
+		return c.turn.x.stays.begin(t)
 	}
 	return code
+}
+
+// turnOf returns the turn of t's coroutine.
+func turnOf(t *loop.Thread) *turn {
+	own, _ := loop.Local(t).(*turn)
+	if own == nil {
+		own = newTurn()
+		loop.SetLocal(t, own)
+	}
+	return own
 }
 
 // exchange returns the present one; nil: the connection is idle, or a handler has taken it over.

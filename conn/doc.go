@@ -87,4 +87,5 @@
 //	access.go         lines of the access log, and connections that wait for it
 //	hijack.go         connections handed over to handlers
 //	handover.go       and by these to what keeps them, without a coroutine
+//	tail.go           answers that are kept open in the same way
 package conn

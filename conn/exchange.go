@@ -33,6 +33,7 @@ type exchange struct {
 	upstream upstream
 	cache    CacheUse
 	duplex   *Duplex
+	stays    stayer // goes on with the answer; nil: the handler does
 
 	task    context.Context // of the runtime's trace; nil: there was none when the request began
 	ctx     context.Context // of the request; nil: none was needed
@@ -88,7 +89,7 @@ func (x *exchange) end() {
 	}
 	x.count(0) // the handler has ended its goroutine, or was killed
 	x.canceled(loop.ErrClientGone)
-	x.task, x.ctx, x.cancel, x.lasting, x.duplex = nil, nil, nil, nil, nil
+	x.task, x.ctx, x.cancel, x.lasting, x.duplex, x.stays = nil, nil, nil, nil, nil, nil
 	if x.upstream.name != "" {
 		x.upstream = upstream{}
 	}
@@ -165,6 +166,9 @@ func called(t *loop.Thread, mark, status int) {
 		x.settle()
 		x.resp.finish(status)
 		loop.Hold(t, true)
+		if x.stays != nil && taken(x.stays).handOver(t) {
+			return
+		}
 	} else if h := takeoverOf(t); h.handOver(t) {
 		return
 	}
@@ -287,6 +291,9 @@ func panicked(t *loop.Thread, p any) {
 		h.panicked = true
 	}
 	if x := rec.exchange(); x != nil {
+		if x.stays != nil {
+			taken(x.stays).panicked = true
+		}
 		x.resp.close = true
 		x.resp.fail(p == http.ErrAbortHandler)
 	}

@@ -53,7 +53,7 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	c.port.tally.Hijacked++
 	c.Defer(h.release)
 	r := t.giveUp(over)
-	h.line = x.logLater()
+	h.line = x.logLater(true)
 	loop.SetLocal(&c.Thread, h)
 	x.req.compact()
 	x.via = takenOver
@@ -89,6 +89,10 @@ func taken(by any) *takeover {
 	case *handed:
 		return &h.takeover
 	case *handed2:
+		return &h.takeover
+	case *tail1:
+		return &h.takeover
+	case *tail2:
 		return &h.takeover
 	}
 	return nil
@@ -318,7 +322,7 @@ func (c *crossing) handOver(req *Request, resp *Response) bool {
 	defer c.mu.Unlock()
 	h := &c.hijack
 	if err == nil {
-		h.ended = req.x.logLater()
+		h.ended = req.x.logLater(true)
 		if req.x.protocol == "" { // else the connection stays
 			h.server = req.x.c.port.server
 			h.server.detached.Add(1)

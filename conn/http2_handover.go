@@ -4,7 +4,6 @@ import (
 	"net/netip"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -37,14 +36,7 @@ func (h *handed2) release() {
 func (h *handed2) begin(t *loop.Thread) coro.Code {
 	loop.SetLocal(t, nil)
 	loop.Become(t, h)
-	x := h.x
-	h.x, h.fields = nil, http2.Fields{}
-	if x.cancel = nil; loop.AbandonCalls(t) {
-		x.strand()
-	} else {
-		x.end()
-		x.rest()
-	}
+	h.giveUp(t)
 	return h.Run(t)
 }
 

@@ -157,6 +157,9 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 	if h, _ := loop.Local(t).(*handed2); h != nil && h.keeper != nil {
 		return h.begin(t)
 	}
+	if x.stays != nil {
+		return x.stays.begin(t)
+	}
 	x.completed()
 	if st.tunnel != nil {
 		st.tunnel.run(t)

@@ -235,6 +235,9 @@ func (t *turn) exchange() bool {
 		t.x.req.believe(p)
 	}
 	t.x.answer()
+	if c.turn != nil && c.turn.x.stays != nil {
+		return false
+	}
 	return c.turn != nil && c.turn.answered() // nil: the handler has taken the connection over
 }
 

@@ -39,6 +39,9 @@ type Pace struct {
 	from, fromBefore     int64 // bytes when they began
 }
 
+// Waited reports whether the peer has kept the stream waiting.
+func (p *Pace) Waited() bool { return p.waited+p.waitedBefore > 0 }
+
 // Bytes returns how many bytes have moved.
 func (p *Pace) Bytes() int64 { return p.bytes }
 

@@ -13,12 +13,16 @@
 //		return 200
 //	}
 //
+// Of thousands of streams most wait. Under Serve one that waits holds no coroutine: its Handler is called
+// for what the stream has subscribed to.
+//
 // A Stream holds one event at most. While a client is slow to read, further events wait in the
 // handler's source, such as the bounded queue of a subscription. If the client reads nothing, the
 // stream ends after write_timeout; if it reads less than min_rate, not much later.
 //
 //	event.go   the format: pure functions on bytes
 //	stream.go  Stream
+//	serve.go   Serve: a Handler, its subscriptions, and what calls them
 package sse
 
 import (
@@ -32,17 +36,19 @@ import (
 )
 
 // Stream is a response that goes on. Only the request's thread may use it, until the handler
-// returns.
+// returns; under Serve, only the Handler's methods.
 type Stream struct {
 	// KeepAlive is the silence after which AwaitAny sends a comment, so that proxies do not take
 	// the connection for dead. Open sets it to 15 seconds; the handler may change it. Zero or less:
 	// no comments.
 	KeepAlive time.Duration
 
-	req  *conn.Request
-	resp *conn.Response
-	last string
-	sent time.Time // when something was sent last
+	thread *loop.Thread
+	resp   *conn.Response // nil: what is written goes to the tail
+	tail   *conn.Tail
+	served *served // nil: the handler of the request has it
+	last   string
+	sent   time.Duration // when something was sent last, by the loop's clock
 
 	// Kept, so that neither sending nor waiting allocates.
 	buf     []byte
@@ -63,7 +69,8 @@ func Open(req *conn.Request, resp *conn.Response) (*Stream, error) {
 	if req.Method() == http.MethodHead {
 		return nil, errHead
 	}
-	s := &Stream{KeepAlive: 15 * time.Second, req: req, resp: resp, sent: req.Loop().Time()}
+	s := &Stream{KeepAlive: 15 * time.Second, thread: req.Thread, resp: resp}
+	s.sent = s.now()
 	if id, ok := req.Layer().HeaderView("Last-Event-ID"); ok && validID(string(id)) {
 		s.last = string(id)
 	}
@@ -94,15 +101,37 @@ func (s *Stream) Comment(text string) error {
 const keptBuffer = 16 << 10
 
 func (s *Stream) write() error {
-	_, err := s.resp.Write(s.buf)
-	if err == nil {
-		err = s.resp.Flush()
-	}
+	err := s.put(s.buf)
 	if cap(s.buf) > keptBuffer {
 		s.buf = nil
 	}
-	s.sent = s.req.Loop().Time()
+	s.sent = s.now()
+	if err != nil && s.served != nil {
+		s.served.end(err)
+	}
 	return err
+}
+
+func (s *Stream) put(p []byte) (err error) {
+	if s.resp == nil {
+		_, err = s.tail.Write(p)
+		return err
+	}
+	if _, err = s.resp.Write(p); err == nil {
+		err = s.resp.Flush()
+	}
+	return err
+}
+
+// now is this moment by the loop's clock.
+func (s *Stream) now() time.Duration { return s.thread.Loop().Clock(time.Now()) }
+
+// untilComment returns how long it is until a comment is due; negative: none will be.
+func (s *Stream) untilComment() time.Duration {
+	if s.KeepAlive <= 0 {
+		return -1
+	}
+	return max(s.sent+s.KeepAlive-s.now(), 0)
 }
 
 // AwaitAny waits as the request's own AwaitAny does, at most d (negative: without limit), and
@@ -110,7 +139,7 @@ func (s *Stream) write() error {
 // as the client leaves, http.ErrServerClosed when the server stops (the client connects to the next
 // one), and a write's error if it cannot send a comment.
 func (s *Stream) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
-	l := s.req.Loop()
+	l := s.thread.Loop()
 	if l.Stopping() { // a source that has always something to give must not hide it
 		return -1, http.ErrServerClosed
 	}
@@ -121,15 +150,12 @@ func (s *Stream) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) 
 		until = time.Now().Add(d) // the loop's time is that of its turn
 	}
 	for {
-		now, wait := time.Now(), time.Duration(-1)
-		if s.KeepAlive > 0 {
-			wait = max(s.sent.Add(s.KeepAlive).Sub(now), 0)
-		}
+		now, wait := time.Now(), s.untilComment()
 		last := d >= 0 && (wait < 0 || until.Sub(now) <= wait)
 		if last {
 			wait = max(until.Sub(now), 0)
 		}
-		i, err := s.req.AwaitAny(wait, s.sources...)
+		i, err := s.thread.AwaitAny(wait, s.sources...)
 		switch {
 		case i == len(sources):
 			return -1, http.ErrServerClosed

@@ -314,7 +314,11 @@ func (m counter) Open(c *websocket.Conn) { c.Subscribe(m.room, pubsub.Options{},
 func (counter) Message(c *websocket.Conn, kind int, p []byte) {
 	_ = c.WriteMessage(kind, p)
 }
-func (m counter) Closed(_ *websocket.Conn, err *websocket.CloseError) { m.closed <- err.Code }
+func (m counter) Closed(_ *websocket.Conn, err *websocket.CloseError) {
+	if m.closed != nil {
+		m.closed <- err.Code
+	}
+}
 
 var toText = pubsub.Shared(func(data []byte) *websocket.PreparedMessage {
 	m, _ := websocket.Prepare(websocket.Text, data)

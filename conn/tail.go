@@ -1,0 +1,275 @@
+package conn
+
+import (
+	"errors"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// Tail is the rest of an answer whose handler has returned, and left it to a Keeper: see KeepOpen. It
+// belongs to the answer's thread.
+type Tail struct {
+	takeover
+	via     carrier // nil while the answer is idle
+	counter uint32  // see Request.SetCounter
+	status  int16
+	count   bool
+}
+
+// Write sends p at once, as a piece of the answer's content, and waits while the client is slow to
+// take it. Only the methods of the Keeper may call it. After an error the answer is cut.
+func (w *Tail) Write(p []byte) (int, error) {
+	if w.via == nil {
+		return 0, ErrComplete
+	}
+	err := w.via.data(p)
+	if err == nil {
+		err = w.via.flush()
+	}
+	if err != nil {
+		return 0, err
+	}
+	w.sent += int64(len(p))
+	return len(p), nil
+}
+
+// errNoTail refuses a KeepOpen.
+var errNoTail = errors.New("conn: the rest of the answer needs its handler")
+
+// KeepOpen leaves the rest of the answer to k, as soon as the handler has returned: what HandOver says
+// of a connection holds for the answer. k writes to the Tail. Behind End the answer is complete, unless
+// a write has failed, k has panicked, or a stop has killed it; then it is cut.
+//
+// The head must have gone out (Flush), without a length; the request's body must have been read, and
+// nothing may encode the answer or wait for it within the server. Otherwise the error says that the
+// handler has to stay.
+func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
+	x := w.x
+	if w.phase != streamed || w.kind != gathered || w.enc != nil || w.size >= 0 || w.plan.bare ||
+		len(w.buf)+len(w.trailer) > 0 || x.asks != nil || x.errand != nil || x.duplex != nil ||
+		x.crowds != nil || x.req.body.state != bodyEnded || x.stays != nil {
+		return nil, errNoTail
+	}
+	var tail *Tail
+	switch via := x.via.(type) {
+	case *turn:
+		if via.r < via.w || via.writeErr != nil || via.writing.MaxRate > 0 || via.body.state != bodyEnded {
+			return nil, errNoTail
+		}
+		r := &tail1{connection: x.c, delimited: via.delimited, last: via.last}
+		tail, x.stays = &r.Tail, r
+	case *h2stream:
+		if via.err != nil || via.extended || via.writing.MaxRate > 0 || !via.body.ended {
+			return nil, errNoTail
+		}
+		r := &tail2{h2stream: via}
+		tail, x.stays = &r.Tail, r
+	default:
+		return nil, errNoTail
+	}
+	tail.keeper, tail.cancel, x.cancel = k, x.cancel, nil
+	tail.id, tail.route, tail.line = x.req.ID(), x.req.prefix, x.logLater(false)
+	tail.counter, tail.status, tail.count = x.req.counter, int16(w.status), x.counting && x.set.Count
+	x.counting = false
+	w.phase = hijacked
+	return tail, nil
+}
+
+// finish notes that the answer has ended.
+func (w *Tail) finish(t *tally) {
+	t.Ended++
+	if w.count {
+		p := t.route(w.counter)
+		p.Status[min(max(w.status/100, 0), 5)]++
+		p.Sent += w.sent
+	}
+	if w.line != nil {
+		w.line(&w.takeover)
+	}
+	if w.cancel != nil {
+		w.cancel(nil)
+	}
+}
+
+// stayer is a body that goes on with an answer.
+type stayer interface {
+	loop.Body
+	begin(t *loop.Thread) coro.Code
+}
+
+// tail1 is an answer of HTTP/1.1 that is kept open, and its thread's body. Each time that it runs it
+// has the turn of its coroutine.
+type tail1 struct {
+	*connection
+	Tail
+	pace      *stream.Pace // of a client that has kept a write waiting; nil: of one that has not
+	delimited delimiter
+	last      bool // the connection ends with the answer
+}
+
+// begin gives up the request, makes r the body of its thread, and runs it.
+func (r *tail1) begin(t *loop.Thread) coro.Code {
+	own := r.turn
+	if own.flush() != nil {
+		r.panicked = true // what comes is cut, and nobody reads it
+	}
+	own.release()
+	loop.Indispensable(t)
+	loop.Become(t, r)
+	return r.Run(t)
+}
+
+// Run implements loop.Body.
+func (r *tail1) Run(t *loop.Thread) coro.Code {
+	own := turnOf(t)
+	own.attach(r.connection)
+	own.delimited, own.last = r.delimited, r.last
+	if r.pace != nil {
+		own.writing, r.pace = *r.pace, nil
+	}
+	r.via = own
+	ended := true
+	defer func() { // also when the thread is killed
+		r.via = nil
+		if ended {
+			r.finish(r.port.tally)
+		}
+		if r.turn != nil {
+			own.release()
+		}
+	}()
+	idle, more := r.run(t)
+	if more && own.writeErr == nil {
+		ended = false
+		if own.writing.Waited() {
+			r.pace = new(stream.Pace)
+			*r.pace = own.writing
+		}
+		own.release()
+		if r.tls != nil {
+			slimTLS(r.tls, 0)
+		}
+		loop.Heed(t)
+		loop.IdleTimeout(t, idle)
+		return coro.Suspend
+	}
+	r.conclude(t)
+	if r.panicked {
+		_ = own.abort(errAborted)
+	} else {
+		own.end(nil)
+	}
+	c := r.connection
+	broken := own.flush() != nil
+	ended = false
+	r.finish(r.port.tally)
+	if broken || r.last {
+		own.closeAfter(true)
+		loop.Become(t, c)
+		if c.state&lingers != 0 {
+			return c.linger()
+		}
+		return coro.Abort
+	}
+	own.release()
+	c.KeepWaiting(false)
+	loop.Become(t, c)
+	return c.Run(t)
+}
+
+// exchange implements record: the request is over.
+func (r *tail1) exchange() *exchange { return nil }
+
+func (r *tail1) failed(what string, args ...any) {
+	r.server().settings.Load().Logger.Error(what,
+		append(args, "request_id", r.id, "remote", r.remote.addrPort())...)
+}
+
+// Left is called by the loop when the client sends no more.
+func (r *tail1) Left() {
+	if r.cancel != nil {
+		r.cancel(loop.ErrClientGone)
+	}
+}
+
+// Ending is called by the loop before it ends the thread, which is idle: a stop kills it.
+func (r *tail1) Ending() {
+	loop.Last(&r.Thread, func() {
+		defer r.finish(r.port.tally)
+		r.conclude(&r.Thread)
+	})
+}
+
+// Describe says what the thread does, for a dump of threads.
+func (r *tail1) Describe() string {
+	return "client " + r.remote.addrPort().String() + ", kept open by request " + r.id + ", route " + r.route
+}
+
+// tail2 is tail1 over HTTP/2.
+type tail2 struct {
+	*h2stream
+	Tail
+}
+
+func (r *tail2) begin(t *loop.Thread) coro.Code {
+	loop.Become(t, r)
+	r.giveUp(t)
+	return r.Run(t)
+}
+
+// giveUp gives up the request of a stream whose handler has returned.
+func (st *h2stream) giveUp(t *loop.Thread) {
+	x := st.x
+	st.x, st.fields = nil, http2.Fields{}
+	if x.cancel = nil; loop.AbandonCalls(t) {
+		x.strand()
+	} else {
+		x.end()
+		x.rest()
+	}
+}
+
+// Run implements loop.Body.
+func (r *tail2) Run(t *loop.Thread) coro.Code {
+	st := r.h2stream
+	r.via = st
+	ended := true
+	defer func() { // also when the thread is killed
+		r.via = nil
+		if ended {
+			r.finish(r.s.port.tally)
+			st.leave(t)
+		}
+	}()
+	idle, more := r.run(t)
+	if more && st.err == nil {
+		ended = false
+		loop.Heed(t)
+		loop.IdleTimeout(t, idle)
+		return coro.Suspend
+	}
+	r.conclude(t)
+	if !r.panicked {
+		st.end(nil)
+	}
+	return coro.Abort
+}
+
+// exchange implements record: the request is over.
+func (r *tail2) exchange() *exchange { return nil }
+
+func (r *tail2) failed(what string, args ...any) {
+	r.s.set.Logger.Error(what, append(args, "request_id", r.id, "remote", r.s.remote.addrPort())...)
+}
+
+// Ending is called by the loop before it ends the thread, which is idle: a stop kills it.
+func (r *tail2) Ending() {
+	loop.Last(&r.thread, func() {
+		defer r.leave(&r.thread)
+		defer r.finish(r.s.port.tally)
+		r.conclude(&r.thread)
+	})
+}
