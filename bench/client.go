@@ -149,10 +149,13 @@ type shape struct {
 
 // answerShape sends the work's request twice over one connection, pipelined when the work is.
 func (j job) answerShape() shape {
+	if j.Cached != "" {
+		time.Sleep(time.Second / 2) // lwango opens its store right after it has begun to listen
+	}
 	conn := j.dial()
 	defer conn.Close()
 	first := j.exchange(conn)
-	if j.Cached != "" { // the first one may say that it was not kept
+	if j.Cached != "" { // the first one says that it was not kept
 		first = j.exchange(conn)
 	}
 	if again := j.exchange(conn); again != first && !(j.Varied && again.body == first.body) {
