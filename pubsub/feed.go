@@ -68,6 +68,7 @@ func (l *log) replace(history []*Message, joined uint64) {
 		l.forgetOldest()
 	}
 	l.first = next - uint64(len(all))
+	l.born = l.first
 	l.ring = newRing(len(all))
 	for i, m := range all {
 		m.Topic = l.title

@@ -17,8 +17,8 @@ import (
 
 // Limits of a Hub. A field that is zero stands for its default.
 type Limits struct {
-	// History is how many messages a topic remembers for later subscribers: 64 by default, at most
-	// MaxQueue, and none if negative.
+	// History is how many messages a topic remembers for later subscribers: 64 by default, and none if
+	// negative. A topic whose messages are larger than TopicBytes together remembers fewer.
 	History int
 
 	// TopicBytes is how many bytes of messages a topic holds for its slowest subscriber and as its
@@ -43,7 +43,8 @@ type Limits struct {
 }
 
 const (
-	// MaxQueue is the largest Options.Queue and Limits.History.
+	// MaxQueue is the largest Options.Queue, and the largest Options.History unless Limits.History is
+	// larger.
 	MaxQueue = 1 << 16
 
 	// DefaultQueue stands for an Options.Queue of 0.
@@ -88,7 +89,7 @@ func (h *Hub) init() {
 		_, _ = rand.Read(b[:]) // never fails
 		h.origin = strconv.FormatUint(binary.LittleEndian.Uint64(b[:]), 36)
 		l := &h.Limits
-		l.History = max(min(cmp.Or(l.History, defaultHistory), MaxQueue), 0)
+		l.History = max(cmp.Or(l.History, defaultHistory), 0)
 		l.TopicBytes = cmp.Or(l.TopicBytes, defaultTopicBytes)
 		l.IdleTopics = cmp.Or(l.IdleTopics, defaultIdleTopics)
 		l.IdleBytes = cmp.Or(l.IdleBytes, defaultIdleBytes)

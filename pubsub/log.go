@@ -26,6 +26,7 @@ type log struct {
 	mu     sync.Mutex
 	ring   []*Message // by number, modulo its length, a power of two
 	first  uint64     // number of the oldest message
+	born   uint64     // number of the first message that was ever known
 	bytes  int        // in the ring
 	total  int        // bytes, and of those that only subscribers with DropNewest still have
 	depth  int        // how many may be in the ring, see join and leave
@@ -55,7 +56,7 @@ type log struct {
 const origin = 1 << 32
 
 func newLog(h *Hub, name string) *log {
-	l := &log{hub: h, name: name, first: origin, depth: h.Limits.History, taken: origin}
+	l := &log{hub: h, name: name, first: origin, born: origin, depth: h.Limits.History, taken: origin}
 	l.title, l.ofServer = title(name)
 	l.next.Store(origin)
 	return l
@@ -254,13 +255,17 @@ func (l *log) locate(s *Subscription) {
 	s.pending = false
 	l.room = 0 // to be measured
 	if s.after == "" {
-		s.at = max(s.at-uint64(s.history), l.first)
+		asked := max(s.at-uint64(s.history), l.born)
+		s.at = max(asked, l.first)
+		s.missing = int(s.at - asked)
 	} else {
 		n := l.next.Load()
 		for n > l.first && l.at(n-1).ID != s.after {
 			n--
 		}
-		s.at = n
+		if s.at = n; n == l.first {
+			s.missing = int(n - l.born)
+		}
 	}
 	if s.at == l.first { // what was published since it has joined, and is forgotten, it has missed
 		s.at = min(s.at, s.joined)

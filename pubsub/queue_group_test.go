@@ -244,3 +244,38 @@ func TestQueueGroupComesAndGoes(t *testing.T) {
 		pubsub.Bytes(&hub)
 	})
 }
+
+// A member that is at work, and still watched, as a connection without a coroutine is, is not told of
+// what others can take.
+func TestQueueGroupMemberAtWork(t *testing.T) {
+	handoffs(t, 1, func(t *testing.T, ls *loops.Loops) {
+		var hub pubsub.Hub
+		topic := hub.Topic("jobs")
+		got := make(chan error, 1)
+		ls.Go(0, func(th *loop.Thread) {
+			busy := topic.Subscribe(th, workers)
+			if err := busy.Watch(th); err != nil || busy.Ready() {
+				t.Errorf("%v", err)
+			}
+			defer busy.Unwatch(th)
+			publish(topic, "x")
+			if m := busy.Next(); !busy.Ready() && m == nil {
+				t.Error("no message")
+			}
+			publish(topic, "x")
+			_ = busy.Ready() && busy.Next() != nil // and is at work with it
+			th.Go(func(th *loop.Thread) error {
+				_, err := topic.Subscribe(th, workers).Receive(limit)
+				got <- err
+				return nil
+			})
+			th.Yield()
+			th.Yield()
+			publish(topic, "y")
+			_, _ = th.AwaitAny(-1, th.Loop().Stopped())
+		})
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+	})
+}

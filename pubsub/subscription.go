@@ -36,8 +36,9 @@ type Options struct {
 	Queue  int
 	Policy Policy
 
-	// History is how many of the last messages come first, as far as the topic remembers them, which
-	// Limits bound. 1 asks for the last value. A number above MaxQueue is refused.
+	// History is how many of the last messages come first, as far as the topic remembers them:
+	// Forgotten tells how many are missing. 1 asks for the last value. A number above MaxQueue and
+	// Limits.History is refused.
 	History int
 
 	// After is the ID of a message. Everything comes first that was published after that message,
@@ -69,12 +70,12 @@ type Options struct {
 }
 
 // check returns why a subscription is refused.
-func (o Options) check(from Selection) error {
+func (o Options) check(from Selection, l Limits) error {
 	history := o.History > 0 || o.After != ""
-	switch {
-	case o.History > MaxQueue:
-		return fmt.Errorf("a history of %d messages is longer than %d, which is the most", o.History,
-			MaxQueue)
+	switch most := max(MaxQueue, l.History); {
+	case o.History > most:
+		return fmt.Errorf("a history of %d messages was asked for, and at most %d can be had",
+			o.History, most)
 	case from.Group != "" && o.Policy != DropOldest:
 		return errors.New("the members of a queue group have the policy DropOldest")
 	case from != Selection{Name: from.Name} && history:
@@ -113,6 +114,7 @@ type Subscription struct {
 	pending bool // it has no position yet: history is still to be learnt
 	late    bool // Offer does not wait for it
 	dropped int
+	missing int // of the history
 	pick    int        // index among those with DropNewest
 	own     []*Message // with DropNewest its queue; the log may forget these messages
 	bytes   int        // in own
@@ -124,7 +126,7 @@ func newSubscription(t *loop.Thread, o Options) *Subscription {
 		s.limit = min(o.Queue, MaxQueue)
 	}
 	if o.After == "" {
-		s.history = min(max(o.History, 0), MaxQueue)
+		s.history = max(o.History, 0)
 	}
 	return s
 }
@@ -197,6 +199,12 @@ func (s *Subscription) claim() *Message {
 // the subscription began, so that Options.History or Options.After have asked for it. It does not
 // depend on clocks.
 func (s *Subscription) History() bool { return s.at <= s.joined }
+
+// Forgotten returns how many of the messages that Options.History has asked for the topic had, and
+// has forgotten, because it remembers no more or for want of room. If Options.After is not
+// remembered, it is how many may have come after that. Of an old topic that the hub has forgotten
+// altogether nothing is known. It tells that once Next has returned a message, or Ready.
+func (s *Subscription) Forgotten() int { return s.missing }
 
 // ready reports whether there is a message. The caller holds the log's lock.
 func (s *Subscription) ready() bool {
@@ -320,9 +328,7 @@ func (s *Subscription) end(err error) {
 	if s.policy == DropOldest && !l.shared() {
 		s.dropped += s.missed()
 	}
-	if s.place < nowhere {
-		s.group.remove(s)
-	}
+	s.outOfLine()
 	l.leave(s)
 	h.settle(l, 0)
 	l.mu.Unlock()
@@ -347,20 +353,35 @@ func (s *Subscription) Watch(t *loop.Thread) error {
 		return loop.ErrAwaited
 	}
 	s.waiter = t
-	if s.log != nil {
-		s.group.add(s)
-	}
 	return nil
 }
 
-// Ready implements loop.Source.
+// Ready implements loop.Source. Between a Ready that is true and one that is not, the thread is at
+// work, and is not told of more.
 func (s *Subscription) Ready() bool {
 	if s.log == nil {
 		return true
 	}
-	if s.place == told {
-		s.group.add(s) // before it looks, for if there is nothing it goes on waiting
+	has := s.has()
+	if !has && s.place >= nowhere && s.waiter != nil {
+		s.group.add(s)
+		has = s.has() // what has come before it was in line tells nobody
 	}
+	if has {
+		s.outOfLine()
+	}
+	return has
+}
+
+func (s *Subscription) outOfLine() {
+	if s.place < nowhere {
+		s.group.remove(s)
+	}
+	s.place = nowhere
+}
+
+// has reports whether there is a message.
+func (s *Subscription) has() bool {
 	if s.plain() {
 		return s.at != s.log.next.Load()
 	}
@@ -372,11 +393,8 @@ func (s *Subscription) Ready() bool {
 // Unwatch implements loop.Source.
 func (s *Subscription) Unwatch(*loop.Thread) {
 	s.waiter = nil
-	switch {
-	case s.place < nowhere:
-		s.group.remove(s)
-	case s.place == told && s.log != nil && s.log.shared():
+	if s.place == told && s.log != nil && s.log.shared() {
 		s.log.wake() // it does not look: another member may
 	}
-	s.place = nowhere
+	s.outOfLine()
 }

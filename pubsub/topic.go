@@ -109,7 +109,7 @@ func (p *Pattern) Subscribe(t *loop.Thread, o Options) *Subscription {
 }
 
 func (h *Hub) subscribe(t *loop.Thread, from Selection, o Options) *Subscription {
-	if err := o.check(from); err != nil {
+	if err := o.check(from, h.Limits); err != nil {
 		return refused(t, err)
 	}
 	s := newSubscription(t, o)
