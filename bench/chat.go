@@ -26,20 +26,13 @@ type chatClient struct {
 // loadChat joins, and talks at a fixed rate, whatever the server does: a message that leaves late
 // counts from the moment it was due.
 func loadChat(j job) figures {
-	if j.Rooms < 1 || j.Talkers < 1 || j.Rooms*j.Talkers > j.Conns || j.Rate <= 0 {
-		failf("%d members in %d rooms with %d talkers each, %v messages/s",
-			j.Conns, j.Rooms, j.Talkers, j.Rate)
+	if j.Rate <= 0 {
+		failf("%v messages/s", j.Rate)
 	}
-	c := &chatClient{
-		wsClient: newWSClient(64 << 10), job: j, latency: newHistogram(), deaf: j.Conns,
-		sent: make([]uint32, j.Rooms*j.Talkers), heard: make([][]uint32, j.Conns),
-	}
+	c := newChatClient(j)
 	defer c.shut()
-	c.nap, c.message = j.Nap, c.take
-	for i := range j.Conns {
-		c.join(j.dial(), j.Path+"?room="+strconv.Itoa(i%j.Rooms), nil)
-	}
-	c.settle()
+	c.enter()
+	c.run(c.Settle)
 	c.talk(j.Warmup)
 	m, came := newMeter(j.Group), c.came
 	c.latency.Reset()
@@ -47,6 +40,26 @@ func loadChat(j job) figures {
 	f := m.figures(float64(c.came - came))
 	f.quantiles("latency", c.latency)
 	return f
+}
+
+func newChatClient(j job) *chatClient {
+	if j.Rooms < 1 || j.Talkers < 1 || j.Rooms*j.Talkers > j.Conns {
+		failf("%d members in %d rooms with %d talkers each", j.Conns, j.Rooms, j.Talkers)
+	}
+	c := &chatClient{
+		wsClient: newWSClient(64 << 10), job: j, latency: newHistogram(), deaf: j.Conns,
+		sent: make([]uint32, j.Rooms*j.Talkers), heard: make([][]uint32, j.Conns),
+	}
+	c.nap, c.message = j.Nap, c.take
+	return c
+}
+
+// enter lets all join.
+func (c *chatClient) enter() {
+	for i := range c.Conns {
+		c.join(c.dial(), c.Path+"?room="+c.House+strconv.Itoa(i%c.Rooms), nil)
+	}
+	c.settle()
 }
 
 // settle returns when every member hears the first of its room: an upgrade may be answered a little
@@ -61,7 +74,6 @@ func (c *chatClient) settle() {
 		}
 		c.until(200*time.Millisecond, func() bool { return c.deaf == 0 })
 	}
-	c.run(c.Settle)
 }
 
 // talk sends messages for d, at least one, and returns when all have come everywhere.
@@ -70,13 +82,23 @@ func (c *chatClient) talk(d time.Duration) {
 	for i := range max(int(d.Seconds()*c.Rate), 1) {
 		due := start + time.Duration(float64(i)*float64(time.Second)/c.Rate)
 		c.run(due - c.now())
-		sender := c.turn % len(c.sent)
-		c.turn++
-		c.sent[sender]++
-		c.expected += (c.Conns - sender%c.Rooms + c.Rooms - 1) / c.Rooms // the members of its room
-		check(c.say(chatMessage{uint32(sender), c.sent[sender], due}))
+		c.sayNext(due)
 	}
 	c.run(start + d - c.now())
+	c.allCome()
+}
+
+// sayNext lets the next talker say something that is due then.
+func (c *chatClient) sayNext(due time.Duration) {
+	sender := c.turn % len(c.sent)
+	c.turn++
+	c.sent[sender]++
+	c.expected += (c.Conns - sender%c.Rooms + c.Rooms - 1) / c.Rooms // the members of its room
+	check(c.say(chatMessage{uint32(sender), c.sent[sender], due}))
+}
+
+// allCome returns when all deliveries have come.
+func (c *chatClient) allCome() {
 	if !c.until(c.Patience, func() bool { return c.came == c.expected }) {
 		failf("%d of %d deliveries lost", c.expected-c.came, c.expected)
 	}

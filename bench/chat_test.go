@@ -12,9 +12,6 @@ import (
 	"github.com/lwango/lwango/bench/tasks"
 )
 
-// gorillaServer ends with the test's process.
-func gorillaServer(t *testing.T) string { return socketServer(t, "gorilla") }
-
 // socketServer is a peer that speaks WebSocket. It ends with the test's process.
 func socketServer(t *testing.T, name string) string {
 	t.Helper()
@@ -267,5 +264,55 @@ func TestTake(t *testing.T) {
 		if row.name == "all" && (c.came != 3 || c.latency.TotalCount() != 3) {
 			t.Errorf("%d came, %d latencies", c.came, c.latency.TotalCount())
 		}
+	}
+}
+
+func TestIdleChat(t *testing.T) {
+	eachSocketServer(t, func(t *testing.T, addr string) {
+		o := chatTestOptions(addr)
+		o.Conns, o.Collect = 30, tasks.CollectPath
+		if f, err := attempt(loadIdleChat, o); err != nil || f["resident"] <= 0 {
+			t.Errorf("%+v, %v", f, err)
+		}
+	})
+}
+
+func TestDeflated(t *testing.T) {
+	eachSocketServer(t, func(t *testing.T, addr string) {
+		o := chatTestOptions(addr)
+		o.Path, o.Conns, o.Size = tasks.DeflatePath, 2, 1<<10
+		f, err := attempt(loadDeflated, o)
+		if err != nil || f["share"] <= 0 || f["share"] > 0.5 {
+			t.Errorf("%+v, %v", f, err)
+		}
+		o.Path = tasks.EchoPath // which does not deflate
+		if f, err := attempt(loadDeflated, o); err != nil || f["share"] < 1 {
+			t.Errorf("not deflated: %+v, %v", f, err)
+		}
+	})
+}
+
+func TestIdleEvents(t *testing.T) {
+	o := chatTestOptions(socketServer(t, "nethttp"))
+	o.Path, o.Collect, o.Conns = tasks.EventsPath, tasks.CollectPath, 25
+	if f, err := attempt(loadIdleEvents, o); err != nil || f["resident"] <= 0 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	// A server that says nothing in some of the rooms.
+	mux := http.NewServeMux()
+	handleEvents(mux)
+	some := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == tasks.SayPath && r.URL.Query().Get("room") == "1" {
+			w.WriteHeader(http.StatusOK)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+	ln := listen(t)
+	go (&http.Server{Handler: some}).Serve(ln)
+	o.Addr, o.Patience, o.Collect = ln.Addr().String(), 200*time.Millisecond, ""
+	if _, err := attempt(loadIdleEvents, o); err == nil ||
+		!strings.Contains(err.Error(), "stream 11 has heard 0 events of 1") {
+		t.Errorf("%v", err)
 	}
 }

@@ -33,6 +33,15 @@ func handleGorilla(mux *http.ServeMux) {
 	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) {
 		chat.serve(w, r, nil)
 	})
+	mux.HandleFunc(tasks.DeflatePath, func(w http.ResponseWriter, r *http.Request) {
+		u := frugal
+		u.EnableCompression = true
+		if conn, err := u.Upgrade(w, r, nil); err == nil {
+			m := &chatMember{conn: conn}
+			m.read()
+			conn.Close()
+		}
+	})
 }
 
 func (h *chatHub) room(name string) *chatRoom {

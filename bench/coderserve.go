@@ -27,6 +27,13 @@ func handleCoder(mux *http.ServeMux) {
 	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) {
 		serveCoder(w, r, nil)
 	})
+	mux.HandleFunc(tasks.DeflatePath, func(w http.ResponseWriter, r *http.Request) {
+		if conn := acceptCoder(w, r, websocket.CompressionContextTakeover); conn != nil {
+			m := &coderMember{conn: conn}
+			m.read(nil)
+			conn.CloseNow()
+		}
+	})
 }
 
 // acceptCoder has no limit of its own for the handshake, and compresses where mode says so.

@@ -99,6 +99,7 @@ func parse(ctx context.Context, args []string) (*environment, error) {
 		for i := range env.works {
 			w := &env.works[i]
 			w.Conns, w.Size = min(w.Conns, 100), min(w.Size, 8<<20)
+			w.Rooms = min(w.Rooms, w.Conns/5)
 			w.Streams = min(w.Streams, 10) // slow servers are to answer some within the time
 		}
 	}
@@ -251,7 +252,7 @@ func (env *environment) describe() string {
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {
-			for _, name := range []string{"fasthttp", "gnet", "gorilla", "go-chi"} {
+			for _, name := range []string{"fasthttp", "gnet", "gorilla", "coder", "nbio", "go-chi"} {
 				if strings.Contains(dep.Path, "/"+name) {
 					versions = append(versions, name+" "+dep.Version)
 				}

@@ -54,22 +54,29 @@ func serveNbio(addr, files string, secure bool) error {
 		u.OnClose(func(c *websocket.Conn, _ error) { s.leave(c) })
 		return u
 	}
-	echo, chat := upgrader(), upgrader()
-	echo.OnMessage(func(c *websocket.Conn, kind websocket.MessageType, text []byte) {
-		if c.WriteMessage(kind, text) != nil {
-			c.Close()
-		}
-	})
+	echo, deflated, chat := upgrader(), upgrader(), upgrader()
+	deflated.EnableCompression(true)
+	for _, u := range []*websocket.Upgrader{echo, deflated} {
+		u.OnMessage(func(c *websocket.Conn, kind websocket.MessageType, text []byte) {
+			if c.WriteMessage(kind, text) != nil {
+				c.Close()
+			}
+		})
+	}
 	chat.OnMessage(func(c *websocket.Conn, _ websocket.MessageType, text []byte) {
 		for _, slow := range c.Session().(*nbioSeat).room.publish(text) {
 			slow.(*nbioMember).conn.Close()
 		}
 	})
-	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) {
-		if c, err := echo.Upgrade(w, r, nil); err == nil {
-			s.all.Store(c, nil)
-		}
-	})
+	for path, u := range map[string]*websocket.Upgrader{
+		tasks.EchoPath: echo, tasks.DeflatePath: deflated,
+	} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if c, err := u.Upgrade(w, r, nil); err == nil {
+				s.all.Store(c, nil)
+			}
+		})
+	}
 	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
 		room := s.rooms.room(r.URL.Query().Get("room"))
 		c, err := chat.Upgrade(w, r, nil)

@@ -186,6 +186,9 @@ func (s *server) Configure(name string) string {
 // never to wait for one unless the server is late.
 func (s *server) probe(j job) job {
 	j.Path, j.Rate, j.Conns = s.Probe.Path, s.Probe.Rate, 8
+	if j.Rooms > 0 { // a room that is not the others'
+		j.Rooms, j.Talkers, j.House, j.Nap = 1, 1, "quiet", 0
+	}
 	if s.Probe.Plain {
 		j.Addr, j.Secure = s.Beside, false
 	}

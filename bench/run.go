@@ -133,6 +133,11 @@ func (s *server) measure(j job) (f figures) {
 func (s *server) measureBeside(j job) figures {
 	loaded, ended := j, make(chan error, 1)
 	loaded.Duration += j.Duration / 2
+	lead := j.Duration / 4
+	if s.Rooms > 0 { // to join takes its time, and both clients let a server settle
+		joining := time.Duration(j.Conns) * 2 * time.Millisecond
+		lead, loaded.Duration = lead+joining, loaded.Duration+joining
+	}
 	if s.Cold {
 		loaded.Kind = "files"
 	} else if s.Upload {
@@ -156,7 +161,7 @@ func (s *server) measureBeside(j job) figures {
 		}, loaded)
 		ended <- err
 	}()
-	time.Sleep(j.Duration / 4)
+	time.Sleep(lead)
 	f, err := attempt(s.measure, s.probe(j))
 	check(errors.Join(err, <-ended))
 	if s.Cold {

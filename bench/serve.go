@@ -78,6 +78,7 @@ func serveNetHTTP(ln net.Listener, name, files, beside, backend string, secure b
 	})
 	mux.HandleFunc(tasks.DownloadPath, downloadNetHTTP)
 	mux.Handle(tasks.FanOutPath, fanOutNetHTTP("http://"+backend+"/"))
+	handleEvents(mux)
 	if name == "coder" {
 		handleCoder(mux)
 	} else {

@@ -52,3 +52,11 @@ func TestTLSOther(t *testing.T) {
 		}
 	}
 }
+
+func TestIdleSecured(t *testing.T) {
+	j := tlsJob(t)
+	j.Path, j.Size, j.Conns = tasks.EchoPath, 125, 60
+	if f, err := attempt(loadIdleSecured, j); err != nil || f["resident"] <= 0 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}

@@ -59,6 +59,7 @@ type load struct {
 	Secure         bool   // TLS; beside a probe: handshakes
 	Rate           float64
 	Rooms, Talkers int           // talkers in each room
+	House          string        // where the rooms are, so that those of two clients differ
 	Nap            time.Duration // of the client, so that frames gather
 	Delay          time.Duration // of the line to the server, each way,
 	Bandwidth      float64       // and the bytes that it carries in a second

@@ -9,16 +9,13 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/bench/tasks"
 	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/handlers/helloworld"
-	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/loop"
-	"github.com/lwango/lwango/pubsub"
 )
 
 func main() {
@@ -36,6 +33,9 @@ func main() {
 	lwango.Handle(tasks.FormPath, form)
 	lwango.Handle(tasks.RoomPath, room)
 	lwango.Handle(tasks.EchoPath, echo)
+	lwango.Handle(tasks.DeflatePath, deflated)
+	lwango.Handle(tasks.EventsPath, events)
+	lwango.Handle(tasks.SayPath, say)
 	if *routes {
 		for _, pattern := range tasks.Routes() {
 			lwango.Handle(pattern, part)
@@ -146,68 +146,4 @@ func burn(req *lwango.Request, _ *lwango.Response) int {
 		return 500
 	}
 	return 200
-}
-
-var (
-	upgrader = websocket.Upgrader{
-		ReadLimit:    tasks.MessageLimit,
-		PingInterval: tasks.PingEvery,
-		IdleTimeout:  tasks.DeadAfter,
-		WriteTimeout: tasks.WriteLimit,
-	}
-
-	// frame is made once for a whole room.
-	frame = pubsub.Shared(func(data []byte) *websocket.PreparedMessage {
-		m, _ := websocket.Prepare(websocket.Text, data) // fails for no text
-		return m
-	})
-)
-
-// room sends what a member says to all who are in the same room, as it came.
-func room(req *lwango.Request, resp *lwango.Response) int {
-	c, err := upgrader.Upgrade(req, resp)
-	if err != nil {
-		return websocket.Status(err)
-	}
-	name := strings.Clone(req.Query().Get("room")) // a part of the head would keep all of it
-	topic := lwango.Topics().Topic(name)
-	heard := topic.Subscribe(req.Thread, pubsub.Options{
-		Queue: tasks.Queue, Policy: pubsub.Disconnect,
-	})
-	for {
-		i, err := c.AwaitAny(-1, c, heard)
-		if err != nil {
-			return 0
-		}
-		if i == 0 {
-			_, text, err := c.ReadMessage()
-			if err != nil {
-				return 0
-			}
-			topic.Publish(text)
-			continue
-		}
-		for m := heard.Next(); m != nil; m = heard.Next() {
-			if c.WritePrepared(frame(m)) != nil {
-				return 0
-			}
-		}
-		if heard.Err() != nil {
-			return 0 // too slow
-		}
-	}
-}
-
-// echo sends back what comes.
-func echo(req *lwango.Request, resp *lwango.Response) int {
-	c, err := upgrader.Upgrade(req, resp)
-	if err != nil {
-		return websocket.Status(err)
-	}
-	for {
-		kind, text, err := c.ReadMessage()
-		if err != nil || c.WriteMessage(kind, text) != nil {
-			return 0
-		}
-	}
 }

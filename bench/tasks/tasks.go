@@ -27,8 +27,11 @@ const (
 	ProxyPath    = "/proxy"
 	BurnPath     = "/burn" // ?ms=N: two functions compute for so long
 	EchoPath     = "/ws-echo"
-	RoomPath     = "/ws-room" // ?room=R
-	FanOutPath   = "/fanout"  // asks the backend Calls times at once
+	RoomPath     = "/ws-room"    // ?room=R
+	DeflatePath  = "/ws-deflate" // EchoPath with compression, and takeover where there is such
+	EventsPath   = "/events"     // ?room=R: what is said there, as an event stream
+	SayPath      = "/say"        // ?room=R: Said is said there
+	FanOutPath   = "/fanout"     // asks the backend Calls times at once
 	CollectPath  = "/collect"
 	FormPath     = "/form"     // its file is written to one, and its length is the answer
 	UploadPath   = "/upload"   // net/http alone: the answer is the body's length
@@ -65,6 +68,9 @@ const (
 	DeadAfter    = 40 * time.Second // without a sign of life
 	WriteLimit   = 10 * time.Second // for a message to leave
 )
+
+// Said is the data of each event.
+const Said = "something was said"
 
 // Hello answers as every server of the benchmark does, and sets the fields itself that others have
 // from elsewhere.
