@@ -58,6 +58,7 @@ type Filter interface {
 type End struct {
 	s      *stream.Stream // nil: over is a Holder
 	over   net.Conn       // the link, or TLS over it
+	plain  bool           // it is s
 	duplex stream.Duplex  // of s
 	pipe   stream.Pipe    // bytes that come from the other end, besides those that the link holds
 
@@ -76,7 +77,7 @@ func (e *End) Begin(link Link, over net.Conn) {
 	link.SetNoWait(true)
 	e.over = over
 	if s, ok := link.(*stream.Stream); ok {
-		e.s = s
+		e.s, e.plain = s, over == net.Conn(s)
 		s.Duplex(&e.duplex)
 		return
 	}
@@ -103,7 +104,7 @@ func (e *End) link() Link {
 
 // Plain returns the end's socket, if bytes go to it as they are; else nil.
 func (e *End) Plain() *stream.Stream {
-	if e.s != nil && net.Conn(e.s) == e.over {
+	if e.plain {
 		return e.s
 	}
 	return nil
@@ -177,14 +178,14 @@ func (e *End) carry(to *End, f Filter) (moved, again bool) {
 		}
 	}
 	if !e.Ended {
-		switch err := e.pass(to, f); {
-		case err == nil:
-			to.held = to.Held()
-			return true, to.held == 0
-		case errors.Is(err, stream.ErrWouldBlock):
-			return moved, moved
-		default:
+		switch passed, err := e.pass(to, f); {
+		case err != nil:
 			e.Ended, e.Failed = true, err != io.EOF
+		case passed:
+			to.held = to.Held()
+			return true, to.held == 0 && e.unread()
+		default:
+			return moved, moved
 		}
 	}
 	if to.shut {
@@ -210,12 +211,23 @@ const spliceAt = 64 << 10
 
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// pass moves what one read returns to the other end, which holds what it has no room for. If that
-// end is broken, pass drops it. The error is that of the read.
-func (e *End) pass(to *End, f Filter) error {
-	link := e.link()
-	if net.Conn(link) == e.over && !link.Unread() && !link.Loop().Stopping() {
-		return stream.ErrWouldBlock
+// unread reports whether a read may find something.
+func (e *End) unread() bool {
+	switch {
+	case e.plain:
+		return e.s.Unread() || e.s.Loop().Stopping()
+	case e.s != nil:
+		return true // TLS may have some
+	}
+	link := e.over.(Holder)
+	return link.Unread() || link.Loop().Stopping()
+}
+
+// pass moves what one read returns to the other end, which holds what it has no room for, and reports
+// whether that has found anything. If that end is broken, pass drops it. The error is that of the read.
+func (e *End) pass(to *End, f Filter) (moved bool, err error) {
+	if !e.unread() {
+		return false, nil
 	}
 	if e.bulk >= spliceAt && !to.broken && e.Plain() != nil && to.Plain() != nil {
 		limit := int64(stream.TurnBudget)
@@ -234,18 +246,23 @@ func (e *End) pass(to *End, f Filter) error {
 					}
 					to.sendHeld()
 				}
-				return err
+				return found(err)
 			}
 		}
 	}
 	buf := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buf) // also when the thread is killed
-	n, err := e.over.Read(buf[:])
+	var n int
+	if e.plain {
+		n, err = e.s.TryRead(buf[:])
+	} else {
+		n, err = e.over.Read(buf[:])
+	}
 	if e.bulk += n; n < len(buf) {
 		e.bulk = 0
 	}
 	if n == 0 {
-		return err
+		return found(err)
 	}
 	piece := buf[:n]
 	if f != nil {
@@ -253,5 +270,13 @@ func (e *End) pass(to *End, f Filter) error {
 	}
 	e.Got += int64(len(piece))
 	to.Write(piece)
-	return nil
+	return true, nil
+}
+
+// found returns what the error of a read says: nothing was there, or that is the end.
+func found(err error) (bool, error) {
+	if errors.Is(err, stream.ErrWouldBlock) {
+		return false, nil
+	}
+	return err == nil, err
 }
