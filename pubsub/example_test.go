@@ -149,3 +149,71 @@ func ExampleShared() {
 	// HELLO
 	// HELLO
 }
+
+// A pattern follows all topics whose names match.
+func ExampleHub_Pattern() {
+	runThread(func(t *loop.Thread) {
+		var hub pubsub.Hub
+		rooms := hub.Pattern("room.*").Subscribe(t, pubsub.Options{})
+		all := hub.Pattern("room.>").Subscribe(t, pubsub.Options{})
+		hub.Topic("room.garden").Publish([]byte("hello"))
+		hub.Topic("room.garden.typing").Publish([]byte("Ann"))
+		hub.Topic("house").Publish([]byte("no room"))
+		for _, sub := range []*pubsub.Subscription{rooms, all} {
+			for m := sub.Next(); m != nil; m = sub.Next() {
+				fmt.Println(m.Topic, string(m.Data))
+			}
+		}
+	})
+	// Output:
+	// room.garden hello
+	// room.garden hello
+	// room.garden.typing Ann
+}
+
+// Each message is for one member of a queue group.
+func ExampleOptions_group() {
+	runThread(func(t *loop.Thread) {
+		var hub pubsub.Hub
+		jobs := hub.Topic("jobs")
+		one := jobs.Subscribe(t, pubsub.Options{Group: "workers"})
+		two := jobs.Subscribe(t, pubsub.Options{Group: "workers"})
+		jobs.Publish([]byte("first"))
+		jobs.Publish([]byte("second"))
+		jobs.Publish([]byte("third"))
+		fmt.Println(string(one.Next().Data))
+		fmt.Println(string(two.Next().Data))
+		one.Unsubscribe() // what it has not taken is for the others
+		fmt.Println(string(two.Next().Data))
+	})
+	// Output:
+	// first
+	// second
+	// third
+}
+
+// Who is in a room gets a list once, and then what changes.
+func ExamplePresence() {
+	runThread(func(t *loop.Thread) {
+		var hub pubsub.Hub
+		topic := hub.Topic("people in the garden")
+		people := &pubsub.Presence{Topic: topic, Tell: func(c pubsub.Change) {
+			topic.Publish(fmt.Appendf(nil, "came %v, left %v, %d here", c.Joined, c.Left, c.Count))
+		}}
+		sub, _ := people.Follow(t, pubsub.Options{})
+		people.Join("Ann")
+		people.Join("Bob")
+		m, _ := sub.Receive(time.Minute)
+		fmt.Println(string(m.Data))
+
+		late, roster := people.Follow(t, pubsub.Options{})
+		fmt.Println(roster.Names)
+		people.Leave("Bob")
+		m, _ = late.Receive(time.Minute)
+		fmt.Println(string(m.Data))
+	})
+	// Output:
+	// came [Ann Bob], left [], 2 here
+	// [Ann Bob]
+	// came [], left [Bob], 1 here
+}

@@ -114,7 +114,7 @@ type Subscription struct {
 	pending bool // it has no position yet: history is still to be learnt
 	late    bool // Offer does not wait for it
 	dropped int
-	missing int // of the history
+	missing int        // of the history
 	pick    int        // index among those with DropNewest
 	own     []*Message // with DropNewest its queue; the log may forget these messages
 	bytes   int        // in own
