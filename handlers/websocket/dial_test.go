@@ -357,3 +357,79 @@ func TestNetConn(t *testing.T) {
 	})
 	s.Idle()
 }
+
+// TestRelay: a handler that dials another server and passes on both directions, with a thread for each
+// connection and mailboxes between them. When one connection ends, so does the other.
+func TestRelay(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m mode) {
+		ends := make(chan error, 1)
+		behind := start(t, direct, ending(new(websocket.Upgrader), ends))
+		u := new(websocket.Upgrader)
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			box := c.Mailbox(1<<20, true)
+			dialed := new(loop.Promise[*websocket.Mailbox])
+			gone := new(loop.Promise[error])
+			req.Go(func(th *loop.Thread) error {
+				up, _, err := websocket.Dial(th, wait.Patience, "ws://"+behind.Addr)
+				if err != nil {
+					dialed.Reject(err)
+					return nil
+				}
+				defer up.Close(websocket.GoingAway, "")
+				dialed.Resolve(up.Mailbox(1<<20, true))
+				for {
+					kind, p, err := up.ReadMessage()
+					if err == nil {
+						err = box.Send(kind, p)
+					}
+					if err != nil {
+						gone.Resolve(err)
+						return nil
+					}
+				}
+			})
+			up, err := dialed.Await(req.Thread, -1)
+			for err == nil {
+				var i int
+				if i, err = c.AwaitAny(-1, c, gone); i == 1 {
+					break
+				}
+				var kind int
+				var p []byte
+				if kind, p, err = c.ReadMessage(); err == nil {
+					err = up.Send(kind, p)
+				}
+			}
+			req.Cancel()
+			return 0
+		})
+		for range 2 {
+			c := upgrade(s)
+			for i := range 20 {
+				want := strings.Repeat("x", i*i*10)
+				c.Send(frame(0x81, want))
+				c.expect(text(want))
+			}
+			c.Send(frame(0x89, "p"))
+			c.expect(pong("p"))
+			c.Send(bye)
+			c.closed(1000)
+			if got := code(t, ends); got != websocket.GoingAway && got != websocket.Abnormal {
+				t.Errorf("ended with %d", got)
+			}
+		}
+		c := upgrade(s)
+		c.Send(frame(0x81, "a"))
+		c.expect(text("a"))
+		go behind.Stop(wait.Patience)
+		if f, err := c.next(); err != nil || f.first != 0x88 {
+			t.Error(f, err)
+		}
+		c.Send(bye)
+		s.Idle()
+	}, plain, overTLS)
+}
