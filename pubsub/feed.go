@@ -172,7 +172,7 @@ func (l *log) measure() {
 	for _, g := range l.groups {
 		for _, s := range g.subs {
 			unread := s.unread(next)
-			if s.late = s.late && unread > 0 || unread > s.limit || unread > l.len(); s.late {
+			if s.late = s.late && unread > 0 || unread > int(s.limit) || unread > l.len(); s.late {
 				continue
 			}
 			l.room = min(l.room, max(s.share()-unread, 0))
@@ -207,7 +207,7 @@ func (l *log) pass() {
 }
 
 // share is how much of its queue Offer fills before it waits.
-func (s *Subscription) share() int { return (s.limit + 1) / 2 }
+func (s *Subscription) share() int { return (int(s.limit) + 1) / 2 }
 
 // unread returns how many messages wait for s. The caller holds the log's lock.
 func (s *Subscription) unread(next uint64) int {

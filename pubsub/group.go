@@ -43,7 +43,7 @@ func newGroup(l *log, on *loop.Loop) *group {
 }
 
 func (g *group) join(s *Subscription) {
-	s.index = len(g.subs)
+	s.index = int32(len(g.subs))
 	g.subs = append(g.subs, s)
 }
 

@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"container/list"
+	"math"
 	"math/bits"
 	"strconv"
 	"sync"
@@ -237,8 +238,7 @@ func (l *log) join(s *Subscription) {
 	l.subs++
 	s.log, s.at, s.joined = l, l.next.Load(), l.next.Load()
 	l.room = min(l.room, s.share())
-	l.depth = max(l.depth, s.limit)
-	s.pending = s.history > 0 || s.after != ""
+	l.depth = max(l.depth, int(s.limit))
 	if s.policy == DropNewest {
 		s.pick = len(l.picky)
 		l.picky = append(l.picky, s)
@@ -252,26 +252,27 @@ func (l *log) loading() bool { return l.feed != nil && l.feed.loading }
 
 // locate gives a subscription that has asked for history its position, once there is history.
 func (l *log) locate(s *Subscription) {
-	s.pending = false
+	after := s.asked.after
 	l.room = 0 // to be measured
-	if s.after == "" {
-		asked := max(s.at-uint64(s.history), l.born)
-		s.at = max(asked, l.first)
-		s.missing = int(s.at - asked)
+	if after == "" {
+		from := max(s.at-uint64(s.asked.history), l.born)
+		s.at = max(from, l.first)
+		s.missing = int32(min(s.at-from, math.MaxInt32))
 	} else {
 		n := l.next.Load()
-		for n > l.first && l.at(n-1).ID != s.after {
+		for n > l.first && l.at(n-1).ID != after {
 			n--
 		}
 		if s.at = n; n == l.first {
-			s.missing = int(n - l.born)
+			s.missing = int32(min(n-l.born, math.MaxInt32))
 		}
 	}
+	s.pending, s.asked = false, nil
 	if s.at == l.first { // what was published since it has joined, and is forgotten, it has missed
 		s.at = min(s.at, s.joined)
 	}
-	s.limit = max(s.limit, int(l.next.Load()-s.at)) // history does not make it late
-	l.depth = max(l.depth, s.limit)
+	s.limit = max(s.limit, int32(l.next.Load()-s.at)) // history does not make it late
+	l.depth = max(l.depth, int(s.limit))
 	if s.policy == DropNewest {
 		if lost := l.first - s.at; s.at < l.first {
 			s.at, s.dropped = l.first, s.dropped+int(lost)

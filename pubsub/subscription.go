@@ -94,39 +94,54 @@ type Subscription struct {
 	loop   *loop.Loop
 	waiter *loop.Thread
 	err    error
-	index  int // in the group
 
 	before, behind *Subscription // in one of the group's lines
-	place          place
-
-	streak int // messages received in a row, without a wait
-	limit  int // how many messages it may be behind
-	policy Policy
-
-	// What Options have asked for. It counts from at, once that is known.
-	history int
-	after   string
 
 	at     uint64 // number of the next message; changes under the log's lock
 	joined uint64 // what at was at first, without history
 
 	// Under the log's lock.
+	dropped int
+	asked   *asked // for history, until there is a position
+	*queue         // with DropNewest
+
+	index   int32 // in the group
+	streak  int32 // messages received in a row, without a wait
+	limit   int32 // how many messages it may be behind
+	missing int32 // of the history
+
+	place   place
+	policy  Policy
 	pending bool // it has no position yet: history is still to be learnt
 	late    bool // Offer does not wait for it
-	dropped int
-	missing int        // of the history
-	pick    int        // index among those with DropNewest
-	own     []*Message // with DropNewest its queue; the log may forget these messages
-	bytes   int        // in own
+}
+
+// asked is what Options have asked for. It counts from at, once that is known.
+type asked struct {
+	history int
+	after   string
+}
+
+// queue is a subscriber's own. The log may forget these messages.
+type queue struct {
+	own   []*Message
+	bytes int // in own
+	pick  int // index among those that have one
 }
 
 func newSubscription(t *loop.Thread, o Options) *Subscription {
-	s := &Subscription{loop: t.Loop(), place: nowhere, policy: o.Policy, limit: DefaultQueue, after: o.After}
+	s := &Subscription{loop: t.Loop(), place: nowhere, policy: o.Policy, limit: DefaultQueue}
 	if o.Queue > 0 {
-		s.limit = min(o.Queue, MaxQueue)
+		s.limit = int32(min(o.Queue, MaxQueue))
 	}
-	if o.After == "" {
-		s.history = max(o.History, 0)
+	switch {
+	case o.After != "":
+		s.asked = &asked{after: o.After}
+	case o.History > 0:
+		s.asked = &asked{history: o.History}
+	}
+	if s.pending = s.asked != nil; o.Policy == DropNewest {
+		s.queue = new(queue)
 	}
 	return s
 }
@@ -204,7 +219,7 @@ func (s *Subscription) History() bool { return s.at <= s.joined }
 // has forgotten, because it remembers no more or for want of room. If Options.After is not
 // remembered, it is how many may have come after that. Of an old topic that the hub has forgotten
 // altogether nothing is known. It tells that once Next has returned a message, or Ready.
-func (s *Subscription) Forgotten() int { return s.missing }
+func (s *Subscription) Forgotten() int { return int(s.missing) }
 
 // ready reports whether there is a message. The caller holds the log's lock.
 func (s *Subscription) ready() bool {
@@ -231,7 +246,7 @@ func (s *Subscription) missed() int {
 
 // offer appends m to the queue of a subscriber with DropNewest, if there is room. The log calls it.
 func (s *Subscription) offer(m *Message) {
-	if n := len(s.own); n == s.limit || n > 0 && s.bytes+m.size() > s.log.hub.Limits.TopicBytes {
+	if n := len(s.own); n == int(s.limit) || n > 0 && s.bytes+m.size() > s.log.hub.Limits.TopicBytes {
 		s.dropped++
 		return
 	}
@@ -341,7 +356,7 @@ func (s *Subscription) end(err error) {
 	if l.shared() {
 		l.wake() // it may have been told of messages, which others get now
 	}
-	s.log, s.group, s.slot, s.own, s.err = nil, nil, nil, nil, err // s may live on
+	s.log, s.group, s.slot, s.queue, s.err = nil, nil, nil, nil, err // s may live on
 	if s.waiter != nil {
 		loop.NotifyLocal(s.waiter)
 	}

@@ -117,7 +117,7 @@ func (h *Hub) subscribe(t *loop.Thread, from Selection, o Options) *Subscription
 	var l *log
 	if from.Pattern || from.Group != "" {
 		var err error
-		if l, err = h.openSelection(from, s.limit); err != nil {
+		if l, err = h.openSelection(from, int(s.limit)); err != nil {
 			h.mu.Unlock()
 			return refused(t, err)
 		}
