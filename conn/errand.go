@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/ascii"
@@ -103,11 +104,7 @@ const errandTurn = stream.TurnBudget
 //
 // It is called on r's thread. h begins when that thread waits, or has returned.
 func (r RequestLayer) Send(h Handler, sink Sink, extra []Field) Errand {
-	e := r.errand(func(name string) bool {
-		return ofThisAlone(name) || slices.ContainsFunc(extra, func(f Field) bool {
-			return http1.SameVariable(name, f.Name)
-		})
-	}, extra)
+	e := r.errand(ofThisAlone, extra)
 	e.x.req.head.Method = http1.GET
 	return e.begin(r.Thread.Loop(), h, sink)
 }
@@ -203,6 +200,16 @@ func (w ResponseLayer) CacheFor(value string) {
 	}
 }
 
+// replaced reports whether one of extra is in the place of a field of that name.
+func replaced(name []byte, extra []Field) bool {
+	for i := range extra {
+		if len(extra[i].Name) == len(name) && http1.SameVariable(string(name), extra[i].Name) {
+			return true
+		}
+	}
+	return false
+}
+
 // copyOf makes r, which is new, a request for the same as of, which does not need of any more, with
 // extra in place of the fields that drop tells.
 func (r *Request) copyOf(of *Request, drop func(name string) bool, extra []Field) {
@@ -215,13 +222,14 @@ func (r *Request) copyOf(of *Request, drop func(name string) bool, extra []Field
 	r.raw = append(make([]byte, 0, size), of.raw...)
 	fields := make([]http1.Field, 0, len(of.head.Fields)+len(extra))
 	for _, f := range of.head.Fields {
-		if !drop(string(f.Name.Of(of.raw))) {
+		name := f.Name.Of(of.raw)
+		if !replaced(name, extra) && !drop(unsafe.String(unsafe.SliceData(name), len(name))) {
 			fields = append(fields, f)
 		}
 	}
 	if r.listed = of.listed; r.listed {
 		r.header.fields = slices.DeleteFunc(slices.Clone(of.header.fields), func(f Field) bool {
-			return drop(f.Name)
+			return drop(f.Name) || replaced([]byte(f.Name), extra)
 		})
 		r.header.fields = append(r.header.fields, extra...)
 	}

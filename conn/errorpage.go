@@ -92,8 +92,10 @@ var notOfAnother = []string{"If-Match", "If-None-Match", "If-Modified-Since", "I
 	"If-Range", "Range", "Content-Length", "Content-Type", "Content-Encoding", "Transfer-Encoding",
 	"Expect", "Connection", "Proxy-Connection", "Keep-Alive", "TE", "Trailer", "Upgrade"}
 
+var namesNotOfAnother = http1.NamesOf(notOfAnother...)
+
 func ofThisAlone(name string) bool {
-	return slices.ContainsFunc(notOfAnother,
+	return http1.MayHave(namesNotOfAnother, name) && slices.ContainsFunc(notOfAnother,
 		func(s string) bool { return ascii.EqualFold(name, s) })
 }
 

@@ -335,28 +335,20 @@ func addTags(tags, list, between string) string {
 // keep makes the store's head of those fields that are kept, and of a date if there is none.
 func (k *kept) keep(status int, fields []conn.Field, answer *rfc9111.Response, date time.Time,
 	variant, tags string) cachestore.Head {
-	keeps := func(f *conn.Field) bool {
-		return answer.Keeps(f.Name) && (answer.Date != 0 || !ascii.EqualFold(f.Name, "Date"))
-	}
-	n := 0
+	var space [512]byte
+	text := space[:0]
 	for i := range fields {
-		if f := &fields[i]; keeps(f) {
-			n += fieldLen(f)
-		}
-	}
-	if answer.Date == 0 {
-		n += len("Date: \r\n") + http1.DateLen
-	}
-	text := make([]byte, 0, n)
-	for i := range fields {
-		if f := &fields[i]; keeps(f) {
+		if f := &fields[i]; answer.Keeps(f.Name) && (answer.Date != 0 || !ascii.EqualFold(f.Name, "Date")) {
 			text = appendField(text, f)
 		}
 	}
 	if answer.Date == 0 {
 		text = append(http1.AppendDate(append(text, "Date: "...), date), "\r\n"...)
 	}
-	return k.head(status, text, variant, tags)
+	if k.changed, k.dated = answer.LastModified, answer.LastModified != 0; !k.dated {
+		k.changed = cmp.Or(answer.Date, date.Unix())
+	}
+	return k.head(status, string(text), variant, tags)
 }
 
 // freshness returns the object's, as purges have left it.

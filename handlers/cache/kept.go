@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/ascii"
@@ -82,16 +81,12 @@ func (k *kept) texts(now time.Time, stale bool) *aged {
 	return a
 }
 
-// fieldLen is the length of a field in the text.
-func fieldLen(f *conn.Field) int { return len(f.Name) + len(": \r\n") + len(f.Value) }
-
 func appendField(text []byte, f *conn.Field) []byte {
 	return append(append(append(append(text, f.Name...), ": "...), f.Value...), "\r\n"...)
 }
 
-// head makes the store's head of the text of the fields, which nobody changes any more.
-func (k *kept) head(status int, text []byte, variant, tags string) cachestore.Head {
-	fields := unsafe.String(unsafe.SliceData(text), len(text))
+// head makes the store's head of the text of the fields.
+func (k *kept) head(status int, fields, variant, tags string) cachestore.Head {
 	k.look(fields)
 	if k.reason == http.StatusText(status) {
 		k.reason = ""
@@ -176,9 +171,10 @@ func (s *Store) parse(h *cachestore.Head, text string) {
 	h.Parsed = k
 }
 
-// look looks through the text of the fields for those that decide something.
+// look looks through the text of the fields for those that decide something. When the answer was
+// changed may be known already.
 func (k *kept) look(fields string) {
-	date := int64(0)
+	known, date := k.changed != 0, int64(0)
 	for text := fields; text != ""; {
 		var name, value string
 		at := len(fields) - len(text)
@@ -192,7 +188,7 @@ func (k *kept) look(fields string) {
 			switch {
 			case ascii.EqualFold(name, "ETag") && http1.ValidETag(value):
 				k.etag = where
-			case ascii.EqualFold(name, "Date"):
+			case !known && ascii.EqualFold(name, "Date"):
 				if t, err := http1.ParseDate(value); err == nil {
 					date = t.Unix()
 				}
@@ -203,7 +199,7 @@ func (k *kept) look(fields string) {
 			}
 		case len("Last-Modified"): // and Cache-Control
 			switch {
-			case ascii.EqualFold(name, "Last-Modified"):
+			case !known && ascii.EqualFold(name, "Last-Modified"):
 				if t, err := http1.ParseDate(value); err == nil {
 					k.changed, k.dated = t.Unix(), true
 				}
@@ -214,7 +210,7 @@ func (k *kept) look(fields string) {
 			k.asItIs = k.asItIs || ascii.EqualFold(name, "Content-Encoding")
 		}
 	}
-	if !k.dated {
+	if !known && !k.dated {
 		k.changed = date
 	}
 }

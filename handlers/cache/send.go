@@ -41,6 +41,7 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 	req.Layer().SetCache(use)
 	t := k.texts(now, o.Stale())
 	h := resp.Header()
+	before := h.Len()
 	h.Grow(int(k.fields) + 2)
 	for text := k.Fields; text != ""; {
 		var name, value string
@@ -53,6 +54,7 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 	} else {
 		h.Add("Cache-Status", t.status)
 	}
+	resp.Layer().Vouch(before) // it was looked at when it came
 	size := o.Size()
 	if !k.page(size) {
 		resp.Layer().Relay(k.Status, k.reason)
@@ -232,11 +234,13 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	}
 	req.Layer().SetCache(use)
 	h := resp.Header()
+	before := h.Len()
 	h.Grow(len(fields) + 1)
 	for _, field := range fields {
 		h.Add(field.Name, field.Value)
 	}
 	h.Add("Cache-Status", followed(q.why, k.shared, f == nil))
+	resp.Layer().Vouch(before)
 	size := reader.Length()
 	complete := f != nil && f.object != nil && len(f.trailer) == 0
 	if complete {

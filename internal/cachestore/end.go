@@ -124,7 +124,7 @@ func (f *Fill) finish(o *Object, end error) {
 		return
 	}
 	s := f.store
-	delete(s.filling, f)
+	s.unfill(f)
 	if o == nil {
 		s.dropped.Add(1)
 	}

@@ -46,7 +46,7 @@ func (s *Store) Check() {
 	}
 	fixed := int64(8 * (len(s.table.buckets) + len(s.memory.ghosts.slots) + len(s.files.ghosts.slots)))
 	held, reserved := s.lingering, int64(0)
-	for f := range s.filling {
+	for f := s.filling; f != nil; f = f.older {
 		held += f.held
 		f.mu.Lock()
 		if f.out != nil {

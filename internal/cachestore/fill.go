@@ -74,11 +74,29 @@ func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Read
 	f.readers, f.chunks = append(f.few[:0], &f.first), f.piece[:0]
 	f.held = fillCost + size(len(key))
 	s.memory.reserve(f.held, true)
-	s.filling[f] = struct{}{}
+	if f.older = s.filling; f.older != nil {
+		f.older.newer = f
+	}
+	s.filling = f
+	s.fillers++
 	if len(m.fills) < maxFills {
 		m.fills = append(m.fills, f)
 	}
 	return &f.first, f
+}
+
+// unfill takes a fill out of those that come. The caller holds s.mu.
+func (s *Store) unfill(f *Fill) {
+	if f.newer != nil {
+		f.newer.older = f.older
+	} else {
+		s.filling = f.older
+	}
+	if f.older != nil {
+		f.older.newer = f.newer
+	}
+	f.older, f.newer = nil, nil
+	s.fillers--
 }
 
 // unfit returns those fills of a key whose heads do not match. match takes its time, so nobody waits
@@ -131,8 +149,10 @@ type Fill struct {
 	split  int64 // the longest one that stays in memory; -1: all do
 	room   room
 
-	held    int64 // bytes reserved in memory; guarded by Store.mu, as is passing
+	held    int64 // bytes reserved in memory; guarded by Store.mu, as are the next
 	passing int64 // of held, see place
+
+	older, newer *Fill // in Store.filling
 
 	mu      sync.Mutex
 	kept    bool

@@ -48,7 +48,8 @@ type Store struct {
 	memory  place[Object, *Object] // objects; of those on disk, the heads
 	files   place[file, *file]
 	purges  purges
-	filling map[*Fill]struct{}
+	filling *Fill // the newest of those that come; see Fill.older
+	fillers int64 // how many those are
 
 	tight     atomic.Bool // half of the memory is reserved
 	lingering int64       // bytes of memory that readers of finished fills have
@@ -61,7 +62,7 @@ type Store struct {
 // New makes a store. It fails if the folder cannot be used, and with ErrLocked if another process
 // uses it. The store is ready at once; what the folder has is found bit by bit.
 func New(o Options) (*Store, error) {
-	s := &Store{filling: make(map[*Fill]struct{})}
+	s := new(Store)
 	s.purges.tags = make(map[string]marks)
 	s.purges.lines = make(map[uint64]marks)
 	s.seed = maphash.MakeSeed()
@@ -122,7 +123,7 @@ func (s *Store) Configure(o Options) {
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
-	for f := range s.filling {
+	for f := s.filling; f != nil; f = f.older {
 		f.mu.Lock()
 		f.kept = false
 		f.schedule()
@@ -286,7 +287,7 @@ func (s *Store) Stats() Stats {
 		MemoryBytes:   s.memory.used,
 		DiskObjects:   s.files.small.n + s.files.main.n,
 		DiskBytes:     s.files.used,
-		Filling:       int64(len(s.filling)),
+		Filling:       s.fillers,
 		Fills:         s.fills,
 		Dropped:       s.dropped.Load(),
 		Evicted:       s.memory.evicted - s.unloaded + s.files.evicted,

@@ -81,7 +81,7 @@ func (s *Store) rewriteStale(e *entry) {
 // caller holds s.mu.
 func (s *Store) settle(until uint64) {
 	many := s.purges.many()
-	for f := range s.filling {
+	for f := s.filling; f != nil; f = f.older {
 		if many && f.since < until {
 			f.spoil(0)
 		} else {

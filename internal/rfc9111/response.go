@@ -2,6 +2,8 @@ package rfc9111
 
 import (
 	"iter"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/internal/ascii"
@@ -87,7 +89,7 @@ func (x *Reading) Add(name, value string) {
 		switch {
 		case ascii.EqualFold(name, "Date") && !x.date:
 			x.date = true
-			r.Date = unix(value)
+			r.Date = unixDate(value)
 		case ascii.EqualFold(name, "ETag") && r.ETag == "" && http1.ValidETag(value):
 			r.ETag = value
 		case ascii.EqualFold(name, "Vary"):
@@ -236,6 +238,26 @@ func unix(value string) int64 {
 		return 0
 	}
 	return t.Unix()
+}
+
+// lately is the last Date that was read: in one second, many answers have the same.
+var lately atomic.Pointer[dated]
+
+type dated struct {
+	text string
+	unix int64
+}
+
+// unixDate is unix for a Date.
+func unixDate(value string) int64 {
+	if l := lately.Load(); l != nil && l.text == value {
+		return l.unix
+	}
+	at := unix(value)
+	if at != 0 {
+		lately.Store(&dated{strings.Clone(value), at})
+	}
+	return at
 }
 
 // age reads an Age field (RFC 9111 section 5.1): of a list, the first member; what is no number is
