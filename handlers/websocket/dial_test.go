@@ -39,6 +39,15 @@ func echoed(t *testing.T, c *websocket.Conn) {
 			}
 		}
 	}
+	for _, size := range []int{0, 121, 122, 125, 126, 300, 65535, 70000} {
+		want := strings.Repeat("prepared ", size/9+1)[:size]
+		p := must.Get(websocket.Prepare(websocket.Text, []byte(want)))(t)
+		must.Do(t, c.WritePrepared(p))
+		if _, p, err := c.ReadMessage(); err != nil || string(p) != want {
+			t.Errorf("prepared message of %d bytes: %d bytes, %v", size, len(p), err)
+			return
+		}
+	}
 	w := must.Get(c.NextWriter(websocket.Text))(t)
 	for i := range 2000 {
 		_, _ = fmt.Fprintf(w, "%d, ", i)

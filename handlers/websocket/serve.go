@@ -18,8 +18,8 @@ type Handler interface {
 	// request has returned.
 	Open(c *Conn)
 
-	// Message is called for each message. p is valid until it returns. It may write, subscribe, close
-	// the connection, or read further messages itself.
+	// Message is called for each message. p is valid until it returns, or until it reads or waits by
+	// a method of c. It may write, subscribe, close the connection, or read further messages itself.
 	Message(c *Conn, kind int, p []byte)
 
 	// Closed is called once, and last, with what the connection has ended with; also if Open has

@@ -112,6 +112,7 @@ func TestTakeover(t *testing.T) {
 					sent, all = sent+len(f.payload), all+len(w)
 				}
 			}
+			t.Logf("%s%s: %.2f of the bytes", row.path, row.offer, float64(sent)/float64(all))
 			if share := float64(sent) / float64(all); row.takeover && share > 0.30 ||
 				!row.takeover && share < 0.31 {
 				t.Errorf("%s%s: %.2f of the bytes", row.path, row.offer, share)
