@@ -58,6 +58,9 @@ func newChatClient(j job) *chatClient {
 func (c *chatClient) enter() {
 	for i := range c.Conns {
 		c.join(c.dial(), c.Path+"?room="+c.House+strconv.Itoa(i%c.Rooms), nil)
+		if i%64 == 0 { // those that have joined answer pings
+			check(c.poll(0))
+		}
 	}
 	c.settle()
 }
