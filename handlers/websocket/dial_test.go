@@ -404,7 +404,7 @@ func TestRelay(t *testing.T) {
 			up, err := dialed.Await(req.Thread, -1)
 			for err == nil {
 				var i int
-				if i, err = c.AwaitAny(-1, c, gone); i == 1 {
+				if i, err = c.AwaitAny(-1, c, gone); err != nil || i == 1 {
 					break
 				}
 				var kind int
