@@ -242,8 +242,10 @@ func (x *exchange) logLater(hijacked bool) func(*takeover) {
 	e.Hijacked = hijacked
 	server, l, log := x.c.port.server, x.c.Loop(), x.req.log
 	return func(h *takeover) {
-		e.Duration, e.CloseCode = time.Since(e.Time), h.closeCode
-		e.Bytes, e.Received = e.Bytes+h.sent, e.Received+h.got
+		e.Duration, e.CloseCode = time.Since(e.Time), int(h.closeCode)
+		if m := h.more; m != nil {
+			e.Bytes, e.Received = e.Bytes+m.sent, e.Received+m.got
+		}
 		if log == nil {
 			log = server.settings.Load().AccessLog
 		}

@@ -50,6 +50,9 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	own.attach(c)
 	defer func() { // also when a handler ends its goroutine, or a reader of its response panics
 		if c.turn == nil {
+			if h, _ := loop.Local(t).(*handed); h != nil { // else it is handed on
+				defer h.release()
+			}
 			c.RunDeferred(0)
 			return
 		}

@@ -3,10 +3,13 @@ package conn
 import (
 	"errors"
 	"net"
+	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // Keeper keeps a connection that a handler has taken over and handed on: see HandOver. Its methods are
@@ -48,7 +51,9 @@ func (h *takeover) handOver(t *loop.Thread) bool {
 	if h == nil || h.keeper == nil {
 		return false
 	}
-	h.deferred = loop.TakeDeferred(t)
+	if all := loop.TakeDeferred(t); all != nil {
+		h.extra().deferred = all
+	}
 	return true
 }
 
@@ -90,10 +95,12 @@ func (h *takeover) conclude(t *loop.Thread) {
 		return
 	}
 	h.keeper = nil
-	for _, f := range h.deferred {
-		t.Defer(f)
+	if m := h.more; m != nil {
+		for _, f := range m.deferred {
+			t.Defer(f)
+		}
+		m.deferred = nil
 	}
-	h.deferred = nil
 	defer t.RunDeferred(0)
 	defer func() {
 		if p := recover(); p != nil {
@@ -103,20 +110,37 @@ func (h *takeover) conclude(t *loop.Thread) {
 	k.End(t)
 }
 
+// LightKeeper is a Keeper of a connection of HTTP/1.1 that holds no net.Conn between two calls either.
+// Over HTTP/2 it keeps the one that Hijack has returned.
+type LightKeeper interface {
+	Keeper
+
+	// Attach gives the keeper the connection, as Hijack does, before Run and End. Its reads do not
+	// wait. Detach takes it back.
+	Attach(c net.Conn)
+	Detach()
+}
+
+// streams are those of connections that a LightKeeper keeps, while they are attached.
+var streams = sync.Pool{New: func() any { return new(stream.Stream) }}
+
 // handed is a connection of HTTP/1.1 that a handler has taken over, and its thread's body once the
 // handler has handed it on.
 type handed struct {
 	*connection
 	takeover
-	over net.Conn // what the handler has got
+	over   net.Conn        // what the handler has got; nil: nothing is attached
+	client *netip.AddrPort // as proxies have it; nil: it is the connection's
 }
 
-// release is deferred by the handler's coroutine: the connection ends.
+// release ends the connection.
 func (h *handed) release() {
 	if h.line != nil {
 		h.line(&h.takeover)
 	}
-	_ = h.over.Close()
+	if h.over != nil {
+		_ = h.over.Close()
+	}
 	h.port.tally.Hijacked--
 	if h.cancel != nil {
 		h.cancel(nil)
@@ -133,11 +157,20 @@ func (h *handed) begin(t *loop.Thread) coro.Code {
 
 // Run implements loop.Body.
 func (h *handed) Run(t *loop.Thread) coro.Code {
+	ended := true
+	defer func() { // also when the thread is killed
+		if ended {
+			h.release()
+		}
+	}()
+	h.attach()
 	idle, more := h.run(t)
 	if !more || t.FD() < 0 { // the keeper has closed it
 		h.conclude(t)
 		return coro.Abort
 	}
+	ended = false
+	h.detach()
 	if h.tls != nil {
 		slimTLS(h.tls, 0)
 	}
@@ -146,5 +179,45 @@ func (h *handed) Run(t *loop.Thread) coro.Code {
 	return coro.WantRead
 }
 
+// attach gives a LightKeeper its connection, unless it has it.
+func (h *handed) attach() {
+	k, ok := h.keeper.(LightKeeper)
+	if !ok || h.over != nil {
+		return
+	}
+	s := streams.Get().(*stream.Stream)
+	client := h.remote.addrPort()
+	if h.client != nil {
+		client = *h.client
+	}
+	s.Own(&h.Thread, client)
+	s.SetNoWait(true)
+	h.over = h.connection.over(s)
+	k.Attach(h.over)
+}
+
+// detach takes it back.
+func (h *handed) detach() {
+	k, ok := h.keeper.(LightKeeper)
+	if !ok {
+		return
+	}
+	k.Detach()
+	s, _ := h.over.(*stream.Stream)
+	if h.tls != nil {
+		below := h.transport()
+		s, _ = below.Conn.(*stream.Stream)
+		below.Conn = nil
+	}
+	h.over = nil
+	streams.Put(s)
+}
+
 // Ending is called by the loop before it ends the thread, which is idle: a stop kills it.
-func (h *handed) Ending() { loop.Last(&h.Thread, func() { h.conclude(&h.Thread) }) }
+func (h *handed) Ending() {
+	loop.Last(&h.Thread, func() {
+		defer h.release()
+		h.attach()
+		h.conclude(&h.Thread)
+	})
+}

@@ -49,9 +49,11 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	s.Own(&c.Thread, x.req.RemoteAddr())
 	over := c.over(s)
 	h := &handed{connection: c, over: over}
-	h.id, h.route, h.cancel = x.req.ID(), x.req.prefix, x.cancel
+	h.of(x)
+	if client := x.req.RemoteAddr(); client != c.remote.addrPort() {
+		h.client = &client
+	}
 	c.port.tally.Hijacked++
-	c.Defer(h.release)
 	r := t.giveUp(over)
 	h.line = x.logLater(true)
 	loop.SetLocal(&c.Thread, h)
@@ -65,15 +67,35 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 // takeover is what is left of a request whose handler has taken over what it came by. It stays with
 // the handler's coroutine, or takes the place of the thread's body, see HandOver.
 type takeover struct {
-	closeCode int // 0: unknown
-	sent, got int64
-	panicked  bool
-
 	cancel    context.CancelCauseFunc // of the request's context; nil: there is none
 	line      func(*takeover)         // see exchange.logLater; nil: no access log
-	id, route string                  // of the request, for Describe
+	id, route string                  // of the request, for Describe; an id that nothing else has is none
 	keeper    Keeper                  // nil: the handler keeps it
-	deferred  []func()                // by the handler, once the keeper has it
+	more      *leftover               // nil: it has none
+
+	closeCode int32 // 0: unknown
+	panicked  bool
+}
+
+// leftover is what few requests leave behind.
+type leftover struct {
+	sent, got int64    // see SetMoved
+	deferred  []func() // by the handler, once the keeper has it
+}
+
+func (h *takeover) extra() *leftover {
+	if h.more == nil {
+		h.more = new(leftover)
+	}
+	return h.more
+}
+
+// of notes whose request it was.
+func (h *takeover) of(x *exchange) {
+	h.route, h.cancel = x.req.prefix, x.cancel
+	if x.req.idView != nil || x.accessLog() != nil {
+		h.id = x.req.ID()
+	}
 }
 
 // takeoverOf returns that of the request on t; nil: no handler has taken it over.
@@ -102,7 +124,7 @@ func taken(by any) *takeover {
 // connection has ended. t is the request's thread.
 func SetCloseCode(t *loop.Thread, code int) {
 	if h := takeoverOf(t); h != nil {
-		h.closeCode = code
+		h.closeCode = int32(code)
 	}
 }
 
@@ -110,7 +132,7 @@ func SetCloseCode(t *loop.Thread, code int) {
 // the client and got from it. t is the request's thread.
 func SetMoved(t *loop.Thread, sent, got int64) {
 	if h := takeoverOf(t); h != nil {
-		h.sent, h.got = sent, got
+		h.extra().sent, h.extra().got = sent, got
 	}
 }
 

@@ -70,7 +70,7 @@ func (st *h2stream) hijack() (net.Conn, *bufio.Reader, error) {
 	}
 	x := st.x
 	h := &handed2{h2stream: st}
-	h.id, h.route = x.req.ID(), x.req.prefix
+	h.of(x)
 	h.line = x.logLater(true)
 	loop.SetLocal(&st.thread, h)
 	st.thread.Defer(h.release)

@@ -14,6 +14,7 @@ import (
 type Tail struct {
 	takeover
 	via     carrier // nil while the answer is idle
+	sent    int64   // of its content, since the handler has returned
 	counter uint32  // see Request.SetCounter
 	status  int16
 	count   bool
@@ -70,8 +71,9 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	default:
 		return nil, errNoTail
 	}
-	tail.keeper, tail.cancel, x.cancel = k, x.cancel, nil
-	tail.id, tail.route, tail.line = x.req.ID(), x.req.prefix, x.logLater(false)
+	tail.of(x)
+	tail.keeper, x.cancel = k, nil
+	tail.line = x.logLater(false)
 	tail.counter, tail.status, tail.count = x.req.counter, int16(w.status), x.counting && x.set.Count
 	x.counting = false
 	w.phase = hijacked
@@ -87,6 +89,7 @@ func (w *Tail) finish(t *tally) {
 		p.Sent += w.sent
 	}
 	if w.line != nil {
+		w.extra().sent = w.sent
 		w.line(&w.takeover)
 	}
 	if w.cancel != nil {

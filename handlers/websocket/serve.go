@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"net"
 	"net/http"
 	"time"
 
@@ -100,6 +101,27 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		}
 	}
 	return s.finish()
+}
+
+// Attach implements conn.LightKeeper.
+func (s *served) Attach(c net.Conn) { s.c.link = conn.LinkOf(c) }
+
+// Detach implements conn.LightKeeper.
+func (s *served) Detach() {
+	c := s.c
+	c.link = nil
+	if x := c.extra; x != nil {
+		if x.input = nil; x.empty() {
+			c.extra = nil
+		}
+	}
+}
+
+// empty reports whether there is nothing in x.
+func (x *extra) empty() bool {
+	return x.input == nil && x.early == nil && x.readErr == nil && x.protocol == "" &&
+		x.readBy == 0 && x.writeBy == 0 && x.readLimit == 0 && x.sent == nil && x.got == nil &&
+		x.box == nil && x.reader == nil && x.writer == nil && x.pinged == 0 && x.trip == 0
 }
 
 // message handles a message, if one is there. Its rest is waited for here only if the message is long:
