@@ -48,6 +48,10 @@
 // and in the order in which its process has published it. Messages of different processes have the
 // order of the stream, but for a process's own, which come first there.
 //
+// A pattern, and a queue group, is read from the stream by a consumer: one of the process's own, and
+// one that all processes with members share. So a group's message is given to one process, which
+// gives it to one of its members.
+//
 // A message that another client of NATS has published to NAME.topic.TOPIC is delivered as well. Its
 // ID is made of its number in the stream.
 //
@@ -58,15 +62,17 @@
 //
 // A user of an access list needs to publish to NAME.topic.>, $JS.API.STREAM.INFO.NAME,
 // $JS.API.STREAM.CREATE.NAME, $JS.API.STREAM.MSG.GET.NAME and $JS.API.DIRECT.GET.NAME, and to
-// subscribe to NAME.live.> and _INBOX.>.
+// subscribe to NAME.live.> and _INBOX.>; for patterns and groups also to publish to
+// $JS.API.CONSUMER.*.NAME.> and $JS.ACK.NAME.>.
 //
-//	doc.go     this
-//	url.go     what the URL says
-//	engine.go  Engine: start, stop, what the hub asks
-//	writer.go  how a batch is published
-//	reader.go  the goroutine that reads: sessions, what comes
-//	feed.go    a topic that is followed: gaps, doubles, catching up
-//	history.go what was there before it was followed
-//	stream.go  the stream: creation, check
-//	entry.go   what a message is in the stream; subjects
+//	doc.go        this
+//	url.go        what the URL says
+//	engine.go     Engine: start, stop, what the hub asks
+//	writer.go     how a batch is published
+//	reader.go     the goroutine that reads: sessions, what comes
+//	feed.go       a topic that is followed: gaps, doubles, catching up
+//	history.go    what was there before it was followed
+//	selection.go  patterns and queue groups
+//	stream.go     the stream: creation, check
+//	entry.go      what a message is in the stream; subjects
 package nats

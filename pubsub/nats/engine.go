@@ -11,13 +11,19 @@ import (
 	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
-// Engine is a pubsub.Engine.
+// Engine is a pubsub.Selector.
 type Engine struct {
 	base   *engine.Base
 	place  *place
 	out    *engine.Outbox
 	reader *reader
 	conn   atomic.Pointer[natsgo.Conn] // nil until the reader has made it
+
+	costly atomic.Bool // a batch costs the server as much as batchCost
+
+	took time.Duration // by the last message that was published alone; the outbox's goroutine
+
+	selections selections
 }
 
 // Broker is for lwango.UseBroker.
@@ -45,7 +51,7 @@ func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{place: at, base: engine.New(hub, log.With("broker", at.hosts()), "nats")}
-	e.out = e.base.Outbox(e.send, func() {})
+	e.out = e.base.Outbox(maxBatch, e.send, func() {})
 	e.reader = newReader(e)
 	hub.Connect(e)
 	go e.reader.run()
@@ -67,6 +73,7 @@ func (e *Engine) Unfollow(topic string) { e.reader.change(change{topic: topic}) 
 // published afterwards stays in the process. It returns how many messages were not sent.
 func (e *Engine) Close(grace time.Duration) (unsent int) {
 	unsent = e.base.Close(grace)
+	e.selections.close()
 	<-e.reader.ended
 	return unsent
 }

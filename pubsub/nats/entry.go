@@ -2,6 +2,7 @@ package nats
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"math"
 	"strconv"
@@ -20,6 +21,9 @@ const (
 	headerTime = "Lwango-Time" // nanoseconds since 1970
 	headerKeep = "Lwango-Keep" // milliseconds
 
+	// Of a topic whose name is too long for a subject, in base64, since it may have any bytes.
+	headerTopic = "Lwango-Topic"
+
 	// Of the server.
 	headerTTL    = "Nats-TTL" // whole seconds
 	headerSeq    = "Nats-Sequence"
@@ -31,38 +35,81 @@ const (
 
 const maxSubject = 1024 // bytes: a server takes lines of 4096
 
-// token returns what stands for a topic in subjects. Dots of a topic's name are dots of the subject,
-// where NATS allows them.
+// token returns what stands for a topic in subjects: its words, between dots, with what NATS does
+// not allow in them as = and two hexadecimal digits. An empty word is =.
 func token(topic string) string {
 	var b strings.Builder
-	for i := range len(topic) {
-		c := topic[i]
-		dot := c == '.' && i > 0 && i < len(topic)-1 && topic[i-1] != '.'
-		if dot || c > ' ' && c < 0x7f && !strings.ContainsRune(".*>=", rune(c)) {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "=%02X", c)
+	for i, word := range strings.Split(topic, ".") {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		if word == "" {
+			b.WriteByte('=')
+		}
+		for _, c := range []byte(word) {
+			if c > ' ' && c < 0x7f && c != '*' && c != '>' && c != '=' {
+				b.WriteByte(c)
+			} else {
+				fmt.Fprintf(&b, "=%02X", c)
+			}
 		}
 	}
-	switch {
-	case topic == "":
-		return "="
-	case b.Len() > maxSubject:
+	if b.Len() > maxSubject {
 		return fmt.Sprintf("=%x", sha256.Sum256([]byte(topic)))
 	}
 	return b.String()
 }
 
+// filter returns what stands for a pattern.
+func filter(pattern string) string {
+	words := strings.Split(pattern, ".")
+	for i, word := range words {
+		if word != "*" && word != ">" {
+			words[i] = token(word)
+		}
+	}
+	return strings.Join(words, ".")
+}
+
+// topicOf returns the topic of a message with that token.
+func topicOf(token string, m natsgo.Header) string {
+	if topic := m[headerTopic]; len(topic) == 1 {
+		name, _ := base64.StdEncoding.DecodeString(topic[0])
+		return string(name)
+	}
+	words := strings.Split(token, ".")
+	for i, word := range words {
+		var b strings.Builder
+		for at := 0; at < len(word); at++ {
+			c := word[at]
+			if c == '=' {
+				n, err := strconv.ParseUint(word[at+1:min(at+3, len(word))], 16, 8)
+				at += 2
+				if c = byte(n); err != nil {
+					continue
+				}
+			}
+			b.WriteByte(c)
+		}
+		words[i] = b.String()
+	}
+	return strings.Join(words, ".")
+}
+
 // encode makes what is published of a message.
-func encode(subject string, m *pubsub.Message) *natsgo.Msg {
+func encode(prefix, topic string, m *pubsub.Message) *natsgo.Msg {
+	name := token(topic)
 	h := natsgo.Header{headerID: {m.ID},
 		headerTime: {strconv.FormatInt(m.Time.UnixNano(), 10)}}
+	if len(topic) > maxSubject/3 && len(name) == 1+2*sha256.Size {
+		h[headerTopic] = []string{base64.StdEncoding.EncodeToString([]byte(topic))}
+	}
 	if m.Keep > 0 {
 		h[headerKeep] = []string{strconv.FormatInt(m.Keep.Milliseconds(), 10)}
 		seconds := max(int64(math.Ceil(m.Keep.Seconds())), 1)
 		h[headerTTL] = []string{strconv.FormatInt(seconds, 10) + "s"}
 	}
-	return &natsgo.Msg{Subject: subject, Header: h, Data: m.Data}
+	return &natsgo.Msg{Subject: prefix + name, Header: h, Data: m.Data}
 }
 
 // entry is a message that was read.

@@ -70,3 +70,9 @@ func TestLongHistory(t *testing.T) {
 		at.Quiet()
 	}
 }
+
+// BenchmarkThroughput is what a process sends to two others, and what each of them receives.
+func BenchmarkThroughput(b *testing.B) {
+	broker := startBroker(b)
+	rooms.Throughput(b, 2, func() *rooms.Node { return startNode(b, broker.url()) })
+}

@@ -421,6 +421,7 @@ func (r *reader) informed(m *natsgo.Msg) {
 		r.fail(err)
 		return
 	}
+	r.costly.Store(info.Config.Replicas <= 1 && info.Config.Storage == jetstream.FileStorage)
 	r.ahead = time.Until(info.TimeStamp)
 	switch {
 	case !info.Created.Equal(r.created):

@@ -184,3 +184,9 @@ func BenchmarkTwoProcesses(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkThroughput is what a process sends to two others, and what each of them receives.
+func BenchmarkThroughput(b *testing.B) {
+	broker := broker.Start(b, "--appendfsync", "everysec")
+	rooms.Throughput(b, 2, func() *rooms.Node { return startNode(b, broker.URL()).Node })
+}

@@ -51,7 +51,7 @@ var tags = [...]int{
 
 func newShard(e *Engine, prefix string) *shard {
 	s := &shard{Base: e.base, engine: e, prefix: prefix, feeds: make(map[string]*feed)}
-	s.out = s.Outbox(s.send, s.drop)
+	s.out = s.Outbox(maxBatch, s.send, s.drop)
 	return s
 }
 

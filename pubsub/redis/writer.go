@@ -13,6 +13,9 @@ import (
 	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
+// maxBatch is how many messages are sent at once.
+const maxBatch = 128
+
 // send sends a batch to the shard's server, and takes another client after an error.
 func (s *shard) send(batch []engine.Item) (lost int, err error) {
 	if s.client == nil {

@@ -212,3 +212,33 @@ func ThreeProcesses(t *testing.T, here *Node, url string, disturb func()) {
 	}
 	t.Logf("%d messages here, %d of them of the process that was killed", len(got), count("c"))
 }
+
+// Throughput is a benchmark of an engine: a process publishes texts of 100 bytes, and follow others
+// follow the topic. It reports messages a second.
+func Throughput(b *testing.B, follow int, node func() *Node) {
+	from := node()
+	var at []*Follower
+	for range follow {
+		n := node()
+		at = append(at, n.Follow(n.Hub.Topic("room"), pubsub.Options{}))
+	}
+	room, text := from.Hub.Topic("room"), strings.Repeat("x", 100)
+	Publish(room, "up")
+	for _, f := range at {
+		f.Expect("up")
+	}
+	const ahead = 1 << 12 // messages that no follower has yet: less than a queue holds
+	b.ResetTimer()
+	for i := range b.N {
+		Publish(room, text)
+		if i >= ahead {
+			for _, f := range at {
+				f.Next()
+			}
+		}
+	}
+	for _, f := range at {
+		f.Collect(min(b.N, ahead))
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+}

@@ -94,10 +94,15 @@ type Follower struct {
 	node     *Node
 }
 
+// Source is a topic or a pattern.
+type Source interface {
+	Subscribe(*loop.Thread, pubsub.Options) *pubsub.Subscription
+}
+
 // Follow subscribes. Unless o says otherwise the subscription's queue holds all of a test's
 // messages: most tests publish faster than a loop without a processor can read, and what is missing
 // then must be the engine's fault.
-func (n *Node) Follow(topic *pubsub.Topic, o pubsub.Options) *Follower {
+func (n *Node) Follow(topic Source, o pubsub.Options) *Follower {
 	n.t.Helper()
 	if o.Queue == 0 {
 		o.Queue = pubsub.MaxQueue
@@ -128,9 +133,15 @@ func (n *Node) Follow(topic *pubsub.Topic, o pubsub.Options) *Follower {
 // Next returns the data of the next message.
 func (f *Follower) Next() string {
 	f.t.Helper()
+	return string(f.NextMessage().Data)
+}
+
+// NextMessage returns the next message.
+func (f *Follower) NextMessage() *pubsub.Message {
+	f.t.Helper()
 	select {
 	case m := <-f.messages:
-		return string(m.Data)
+		return m
 	case <-time.After(Limit):
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
@@ -138,7 +149,7 @@ func (f *Follower) Next() string {
 			"nothing comes; lost by the subscription: %d, by the engine: %d, pending %d, carried %v\n%s",
 			f.dropped.Load(), f.node.Engine.Lost(), f.node.Engine.Pending(), f.node.Hub.Carried(),
 			stacks)
-		return ""
+		return nil
 	}
 }
 
@@ -261,4 +272,16 @@ func (n *Node) Traffic(topic, prefix string) (stop func() int) {
 		}
 	}()
 	return func() int { close(stopped); return <-ended }
+}
+
+// All returns what has come so far.
+func (f *Follower) All() (texts []string) {
+	for {
+		select {
+		case m := <-f.messages:
+			texts = append(texts, string(m.Data))
+		default:
+			return texts
+		}
+	}
 }

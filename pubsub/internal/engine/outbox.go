@@ -14,11 +14,8 @@ const (
 	maxQueuedBytes = 32 << 20
 )
 
-// The bounds of what is sent at once.
-const (
-	MaxBatch      = 128
-	maxBatchBytes = 1 << 20
-)
+// maxBatchBytes is what is sent at once, if it is more than one message.
+const maxBatchBytes = 1 << 20
 
 // queue is what is still to be sent. Its lock is that of all outboxes.
 type queue struct {
@@ -43,6 +40,7 @@ type Outbox struct {
 	base      *Base
 	send      func(batch []Item) (lost int, err error)
 	end       func()
+	most      int           // messages of a batch
 	something chan struct{} // has an element, or soon will, when there is something to do
 
 	// Under the queue's lock.
@@ -54,11 +52,11 @@ type Outbox struct {
 }
 
 // Outbox makes an outbox. A goroutine, which starts when there is first something to do, calls send
-// with one batch after another, and again with the same one if it returns an error. A batch is empty
-// after a Poke. lost counts the messages that the broker refuses for good. end is the last that the
+// with one batch of at most so many messages after another, and again with the same one if it
+// returns an error. A batch is empty after a Poke. lost counts the messages that the broker refuses for good. end is the last that the
 // goroutine calls.
-func (b *Base) Outbox(send func(batch []Item) (lost int, err error), end func()) *Outbox {
-	o := &Outbox{base: b, send: send, end: end, something: make(chan struct{}, 1)}
+func (b *Base) Outbox(most int, send func(batch []Item) (lost int, err error), end func()) *Outbox {
+	o := &Outbox{base: b, most: most, send: send, end: end, something: make(chan struct{}, 1)}
 	b.queue.mu.Lock()
 	defer b.queue.mu.Unlock()
 	b.queue.boxes = append(b.queue.boxes, o)
@@ -130,7 +128,7 @@ func (o *Outbox) take(batch []Item) (_ []Item, todo, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, bytes := 0, 0
-	for n < min(len(o.items), MaxBatch) && (n == 0 || bytes+len(o.items[n].Data) <= maxBatchBytes) {
+	for n < min(len(o.items), o.most) && (n == 0 || bytes+len(o.items[n].Data) <= maxBatchBytes) {
 		bytes += len(o.items[n].Data)
 		n++
 	}
@@ -175,7 +173,7 @@ func (o *Outbox) run() {
 		for {
 			lost, err := o.send(batch)
 			if err == nil {
-				if o.sent(lost) <= MaxBatch { // not 0: under traffic there is always something
+				if o.sent(lost) <= o.most { // not 0: under traffic there is always something
 					o.base.Report(o, nil)
 				}
 				clear(batch)
