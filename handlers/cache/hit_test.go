@@ -75,3 +75,24 @@ func TestHitIsCheap(t *testing.T) {
 		}
 	}, modes.Direct)
 }
+
+// TestMissIsCheap: what is for one client alone costs no allocation once that is known, and an answer
+// that is asked for and kept costs few.
+func TestMissIsCheap(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		for control, most := range map[string]float64{"private": 0, "max-age=1000": 20} {
+			body := []byte(strings.Repeat("x", 1<<10))
+			control = "Cache-Control: " + control
+			s := start(t, m, cache.Settings{}, func(req *conn.Request, w *conn.Response) int {
+				fields(w, control, `ETag: "x"`, "Content-Type: text/plain", "Content-Length: 1024")
+				_, _ = w.Write(body)
+				return 200
+			})
+			get(t, s, "/a")
+			raw := "GET /a HTTP/1.1\r\nHost: test.example\r\nCache-Control: no-cache\r\n\r\n"
+			if n := s.Allocs(raw); n > most {
+				t.Errorf("%s: %v allocations", control, n)
+			}
+		}
+	}, modes.Direct)
+}

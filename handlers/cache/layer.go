@@ -42,12 +42,18 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	if len(key) > maxKey {
 		return l.past(req, resp, rfc9111.ForwardBypass)
 	}
-	// What is fresh is found and sent without a copy of the key.
-	if o, _ := l.find(at.Lookup(req.Thread, key), r); o != nil {
-		now := l.store.now(req)
+	// What is fresh is found and sent without a copy of the key, and what is known not to be kept is
+	// passed on.
+	o, why := l.find(at.Lookup(req.Thread, key), r)
+	now := l.store.now(req)
+	switch {
+	case o != nil:
 		if fresh := l.store.freshness(o, now); fresh.Use(&ask, now) == rfc9111.UseFresh {
 			return l.hit(req, resp, o, conn.CacheHit, now)
 		}
+	case method == http.MethodGet && !ask.OnlyIfCached && !ask.Authorized && !l.named(req) &&
+		l.store.passes.has(key, now):
+		return l.past(req, resp, why)
 	}
 	return l.miss(req, resp, at, bytes.Clone(key), &ask)
 }
