@@ -96,6 +96,7 @@ func serveNetHTTP(ln net.Listener, name, files, beside, backend string, secure b
 		w.Header().Set("Server", "nethttp")
 		fileServer.ServeHTTP(w, r)
 	})
+	mux.HandleFunc(herdPath, countHerd())
 	mux.HandleFunc("/files/kept/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "nethttp")
 		w.Header().Set("Age", "100") // so that it has three digits for as long as a measurement lasts
