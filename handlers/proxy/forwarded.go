@@ -77,7 +77,7 @@ func (c *call) appendForwarded(out []byte) []byte {
 		out = append(out, "\r\n"...)
 	}
 	if says&saysProto != 0 {
-		out = http1.AppendField(out, "X-Forwarded-Proto", proto)
+		out = append(append(append(out, "X-Forwarded-Proto: "...), proto...), "\r\n"...)
 	}
 	if says&saysHost != 0 && len(host) > 0 {
 		out = append(append(append(out, "X-Forwarded-Host: "...), host...), "\r\n"...)

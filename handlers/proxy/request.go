@@ -152,11 +152,16 @@ func (c *call) appendHead(out []byte) []byte {
 		out = append(append(out, req.Layer().IDView()...), "\r\n"...)
 	}
 	out = c.appendFields(c.appendFields(out, c.m.fields), c.m.added)
-	out = append(out, "Via: "...)
-	if via != "" {
-		out = append(append(out, via...), ", "...)
+	switch proto := req.Proto(); {
+	case via == "" && proto == "HTTP/1.1": // mostly
+		out = append(out, "Via: 1.1 lwango\r\n"...)
+	default:
+		out = append(out, "Via: "...)
+		if via != "" {
+			out = append(append(out, via...), ", "...)
+		}
+		out = append(append(out, strings.TrimPrefix(proto, "HTTP/")...), " lwango\r\n"...)
 	}
-	out = append(append(out, strings.TrimPrefix(req.Proto(), "HTTP/")...), " lwango\r\n"...)
 
 	switch {
 	case c.chunked():

@@ -161,7 +161,7 @@ func (j *joined) said() bool { return j.frames != nil && j.frames.said }
 // farewell tells the client that the server stops, if no frame is under way to it. It reports whether
 // it has done that.
 func (j *joined) farewell(l *loop.Loop) bool {
-	if j.frames == nil || j.Client.Held() > 0 || j.Up.Ended || !l.Stopping() {
+	if !l.Stopping() || j.frames == nil || j.Client.Held() > 0 || j.Up.Ended {
 		return false
 	}
 	last := j.frames.pass(nil, true)
