@@ -17,7 +17,10 @@ type Tail struct {
 	sent    int64   // of its content, since the handler has returned
 	counter uint32  // see Request.SetCounter
 	status  int16
-	count   bool
+
+	// Over HTTP/1.1.
+	delimited delimiter
+	last      bool // the connection ends with the answer
 }
 
 // Write sends p at once, as a piece of the answer's content, and waits while the client is slow to
@@ -60,7 +63,8 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 		if via.r < via.w || via.writeErr != nil || via.writing.MaxRate > 0 || via.body.state != bodyEnded {
 			return nil, errNoTail
 		}
-		r := &tail1{connection: x.c, delimited: via.delimited, last: via.last}
+		r := &tail1{connection: x.c}
+		r.delimited, r.last = via.delimited, via.last
 		tail, x.stays = &r.Tail, r
 	case *h2stream:
 		if via.err != nil || via.extended || via.writing.MaxRate > 0 || !via.body.ended {
@@ -74,16 +78,17 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	tail.of(x)
 	tail.keeper, x.cancel = k, nil
 	tail.line = x.logLater(false)
-	tail.counter, tail.status, tail.count = x.req.counter, int16(w.status), x.counting && x.set.Count
+	tail.counter, tail.status = x.req.counter, int16(w.status)
 	x.counting = false
 	w.phase = hijacked
 	return tail, nil
 }
 
 // finish notes that the answer has ended.
-func (w *Tail) finish(t *tally) {
+func (w *Tail) finish(p *port) {
+	t := p.tally
 	t.Ended++
-	if w.count {
+	if p.server.settings.Load().Count {
 		p := t.route(w.counter)
 		p.Status[min(max(w.status/100, 0), 5)]++
 		p.Sent += w.sent
@@ -108,9 +113,7 @@ type stayer interface {
 type tail1 struct {
 	*connection
 	Tail
-	pace      *stream.Pace // of a client that has kept a write waiting; nil: of one that has not
-	delimited delimiter
-	last      bool // the connection ends with the answer
+	pace *stream.Pace // of a client that has kept a write waiting; nil: of one that has not
 }
 
 // begin gives up the request, makes r the body of its thread, and runs it.
@@ -138,7 +141,7 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 	defer func() { // also when the thread is killed
 		r.via = nil
 		if ended {
-			r.finish(r.port.tally)
+			r.finish(r.port)
 		}
 		if r.turn != nil {
 			own.release()
@@ -168,7 +171,7 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 	c := r.connection
 	broken := own.flush() != nil
 	ended = false
-	r.finish(r.port.tally)
+	r.finish(r.port)
 	if broken || r.last {
 		own.closeAfter(true)
 		loop.Become(t, c)
@@ -201,7 +204,7 @@ func (r *tail1) Left() {
 // Ending is called by the loop before it ends the thread, which is idle: a stop kills it.
 func (r *tail1) Ending() {
 	loop.Last(&r.Thread, func() {
-		defer r.finish(r.port.tally)
+		defer r.finish(r.port)
 		r.conclude(&r.Thread)
 	})
 }
@@ -243,7 +246,7 @@ func (r *tail2) Run(t *loop.Thread) coro.Code {
 	defer func() { // also when the thread is killed
 		r.via = nil
 		if ended {
-			r.finish(r.s.port.tally)
+			r.finish(r.s.port)
 			st.leave(t)
 		}
 	}()
@@ -272,7 +275,7 @@ func (r *tail2) failed(what string, args ...any) {
 func (r *tail2) Ending() {
 	loop.Last(&r.thread, func() {
 		defer r.leave(&r.thread)
-		defer r.finish(r.s.port.tally)
+		defer r.finish(r.s.port)
 		r.conclude(&r.thread)
 	})
 }

@@ -34,8 +34,8 @@ func Serve(req *conn.Request, resp *conn.Response, h Handler) int {
 	if err != nil {
 		return http.StatusOK
 	}
-	v := &served{s: s, h: h}
-	s.served = v
+	s.h = h
+	v := (*served)(s)
 	if s.tail, err = resp.Layer().KeepOpen(v); err != nil {
 		v.stay(req.Thread)
 	} else {
@@ -46,8 +46,8 @@ func Serve(req *conn.Request, resp *conn.Response, h Handler) int {
 
 // Close ends the stream under Serve, once the Handler's method has returned.
 func (s *Stream) Close() {
-	if s.served != nil {
-		s.served.end(nil)
+	if s.h != nil {
+		(*served)(s).end(nil)
 	}
 }
 
@@ -66,13 +66,12 @@ type Topic interface {
 func (s *Stream) Subscribe(to Topic, o pubsub.Options, f func(s *Stream, m *pubsub.Message)) *pubsub.Subscription {
 	o.Keep = true
 	sub := to.Subscribe(s.thread, o)
-	v := s.served
-	if v == nil || v.phase == closed {
+	if s.h == nil || s.phase == closed {
 		sub.Unsubscribe()
 		return sub
 	}
 	_ = sub.Watch(s.thread) // as long as it lasts
-	at := &v.follows
+	at := &s.follows
 	for *at != nil {
 		at = &(*at).next
 	}
@@ -88,14 +87,7 @@ type follow struct {
 }
 
 // served is a stream under Serve: a conn.Keeper.
-type served struct {
-	s       *Stream
-	h       Handler
-	follows *follow
-	err     error // with which it ends
-	phase   phase
-	over    bool // it ends
-}
+type served Stream
 
 // phase is how far a served stream is.
 type phase uint8
@@ -113,7 +105,7 @@ const stepsPerTurn = 16
 func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 	if v.phase == fresh {
 		v.phase = opened
-		v.h.Open(v.s)
+		v.h.Open((*Stream)(v))
 	}
 	for n := 1; ; n++ {
 		switch {
@@ -136,11 +128,10 @@ func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		if some {
 			continue
 		}
-		if idle = v.s.untilComment(); idle != 0 {
-			v.s.buf = nil
+		if idle = (*Stream)(v).untilComment(); idle != 0 {
 			return idle, true
 		}
-		_ = v.s.Comment("")
+		_ = (*Stream)(v).Comment("")
 	}
 }
 
@@ -163,7 +154,7 @@ func (v *served) deliver(f *follow) bool {
 		}
 		f.end()
 	}
-	give(v.s, m)
+	give((*Stream)(v), m)
 	return true
 }
 
@@ -189,7 +180,7 @@ func (v *served) End(t *loop.Thread) {
 	}
 	if was == opened {
 		t.KeepWaiting(true)
-		v.h.Closed(v.s, v.err)
+		v.h.Closed((*Stream)(v), v.err)
 	}
 }
 

@@ -300,5 +300,6 @@ func (q quiet) Open(s *sse.Stream) {
 			_ = s.Send(sse.Event{Data: m.Data})
 		}
 	})
+	_ = s.Send(sse.Event{Data: []byte("hello")})
 }
 func (quiet) Closed(*sse.Stream, error) {}

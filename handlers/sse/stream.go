@@ -29,6 +29,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -46,14 +47,21 @@ type Stream struct {
 	thread *loop.Thread
 	resp   *conn.Response // nil: what is written goes to the tail
 	tail   *conn.Tail
-	served *served // nil: the handler of the request has it
 	last   string
 	sent   time.Duration // when something was sent last, by the loop's clock
 
-	// Kept, so that neither sending nor waiting allocates.
-	buf     []byte
-	sources []loop.Source
+	sources []loop.Source // kept, so that waiting does not allocate
+
+	// Under Serve.
+	h       Handler // nil: the handler of the request has it
+	follows *follow
+	err     error // with which it ends
+	phase   phase
+	over    bool // it ends
 }
+
+// buffers are for events that are being sent.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // errHead refuses a stream for HEAD: its body would never end, and is never sent.
 var errHead = errors.New("sse: the response to HEAD has no stream")
@@ -85,29 +93,36 @@ func (s *Stream) LastEventID() string { return s.last }
 // Send sends e at once, and waits while the client is slow to take it. After an error that wraps
 // ErrEvent, which is about e, the stream goes on; any other error is the connection's, and ends it.
 func (s *Stream) Send(e Event) (err error) {
-	if s.buf, err = AppendEvent(s.buf[:0], e); err != nil {
+	b := buffers.Get().(*[]byte)
+	defer recycle(b)
+	if *b, err = AppendEvent((*b)[:0], e); err != nil {
 		return err
 	}
-	return s.write()
+	return s.write(*b)
 }
 
 // Comment sends text that clients ignore, and that is seen in a trace of the connection.
 func (s *Stream) Comment(text string) error {
-	s.buf = AppendComment(s.buf[:0], text)
-	return s.write()
+	b := buffers.Get().(*[]byte)
+	defer recycle(b)
+	*b = AppendComment((*b)[:0], text)
+	return s.write(*b)
 }
 
 // keptBuffer is the size of the largest buffer that is kept for the next event.
 const keptBuffer = 16 << 10
 
-func (s *Stream) write() error {
-	err := s.put(s.buf)
-	if cap(s.buf) > keptBuffer {
-		s.buf = nil
+func recycle(b *[]byte) {
+	if cap(*b) <= keptBuffer {
+		buffers.Put(b)
 	}
+}
+
+func (s *Stream) write(p []byte) error {
+	err := s.put(p)
 	s.sent = s.now()
-	if err != nil && s.served != nil {
-		s.served.end(err)
+	if err != nil && s.h != nil {
+		(*served)(s).end(err)
 	}
 	return err
 }
