@@ -57,7 +57,7 @@ func (l *Loop) wait() error {
 // ready does not have to wait behind all of them.
 func (l *Loop) look(d time.Duration) (n int, errno syscall.Errno) {
 	events := l.events[:]
-	if !l.turn.empty() {
+	if l.crowded {
 		events = events[:1]
 	}
 	if d != 0 && l.post.sleep() {
