@@ -8,8 +8,10 @@ import (
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
+	"golang.org/x/sys/unix"
 )
 
 // toil takes as long as a delivery to a socket does at least.
@@ -169,4 +171,54 @@ func BenchmarkQuietRoom(b *testing.B) {
 	b.ReportMetric(late[len(late)*99/100].Seconds()*1000, "p99-ms")
 	b.ReportMetric(late[len(late)/2].Seconds()*1000, "p50-ms")
 	ls.Stop(0)
+}
+
+// While thousands get a message, and a few others get many, the loop takes all events that are there,
+// as if it had nothing else to do.
+func TestEventsBesideHotRoom(t *testing.T) {
+	const hot, quiet, events = 2000, 5, 64
+	handoffs(t, 1, func(t *testing.T, ls *loops.Loops) {
+		var hub pubsub.Hub
+		l := ls.All[0]
+		var fds [events]int
+		for i := range fds {
+			fds[i] = must.Get(unix.Eventfd(0, unix.EFD_NONBLOCK))(t)
+			defer unix.Close(fds[i])
+		}
+		ran, came := 0, 0
+		var turn, turns int64
+		done := make(chan struct{})
+		for _, fd := range fds {
+			ls.Go(0, func(th *loop.Thread) {
+				if err := th.AwaitRead(-1, fd); err != nil {
+					t.Error(err)
+				}
+				if came++; came == events {
+					turns = l.Stats().Waits - turn
+				}
+			})
+		}
+		members(t, ls, 0, quiet, hub.Topic("quiet"), func(int) {})
+		members(t, ls, 0, hot, hub.Topic("hot"), func(int) {
+			work()
+			publish(hub.Topic("quiet"), "x")
+			switch ran++; ran {
+			case hot / 4:
+				turn = l.Stats().Waits
+				for _, fd := range fds {
+					_ = must.Get(unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}))(t)
+				}
+			case hot:
+				close(done)
+			}
+		})
+		publish(hub.Topic("hot"), "x")
+		<-done
+		ls.Settled("all events have come", func(*loop.Loop) bool { return came == events })
+		ls.On(func(*loop.Loop) {
+			if turns > 8 {
+				t.Errorf("%d events have taken %d turns", events, turns)
+			}
+		})
+	})
 }
