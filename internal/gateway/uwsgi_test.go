@@ -21,9 +21,9 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// startUWSGI starts a uWSGI with the application of testdata, and returns where it listens for each
-// protocol, by UNIX socket and by TCP.
-func startUWSGI(t *testing.T, more ...string) (addresses map[string][]string) {
+// startUWSGI starts a uWSGI with an application of testdata, and returns where it listens for each
+// protocol, HTTP among them, by UNIX socket and by TCP.
+func startUWSGI(t *testing.T, app string, more ...string) (addresses map[string][]string) {
 	t.Helper()
 	plugins, _ := filepath.Glob("/usr/lib/uwsgi/plugins/python3_plugin.so")
 	path, err := exec.LookPath("uwsgi-core")
@@ -32,10 +32,10 @@ func startUWSGI(t *testing.T, more ...string) (addresses map[string][]string) {
 	}
 	dir := must.Get(os.MkdirTemp("", "uwsgi"))(t) // a socket's path has to be short, t.TempDir is not
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	args := []string{"--plugin", "python3", "--wsgi-file", "testdata/app.py", "--need-app", "--master",
+	args := []string{"--plugin", "python3", "--wsgi-file", "testdata/" + app, "--need-app", "--master",
 		"--processes", "2", "--die-on-term", "--buffer-size", "32768"}
 	addresses = map[string][]string{}
-	for option, name := range map[string]string{"--socket": "uwsgi", "--scgi-socket": "scgi"} {
+	for option, name := range map[string]string{"--socket": "uwsgi", "--scgi-socket": "scgi", "--http-socket": "http"} {
 		ln := must.Get(net.Listen("tcp", loopback.Host()+":0"))(t)
 		tcp, unix := ln.Addr().String(), filepath.Join(dir, name)
 		ln.Close()
@@ -62,7 +62,7 @@ func startUWSGI(t *testing.T, more ...string) (addresses map[string][]string) {
 // TestUWSGI asks an application of Python at a real uWSGI.
 func TestUWSGI(t *testing.T) {
 	ci.Only(t, "it needs uWSGI with Python")
-	addresses := startUWSGI(t)
+	addresses := startUWSGI(t, "app.py")
 	large := string(modes.Noise(8 << 20))
 	sum := func(s string) string { return fmt.Sprintf("%d %x", len(s), sha256.Sum256([]byte(s))) }
 	chunks := "3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"

@@ -73,6 +73,9 @@ func (c *Call) outlived(err error) bool { return c.old && errors.Is(err, upstrea
 func (c *Call) again(err error) bool {
 	cut, refused := errors.Is(err, upstream.ErrCut), upstream.Refused(err)
 	_, next := err.(Next)
+	if c.Up.Connected() && c.outlived(err) && !c.Heard {
+		c.Up.Outlived()
+	}
 	switch {
 	case !c.Up.Connected(), !c.Repeatable() && !(refused && c.whole()): // Connect tries others itself
 		return false

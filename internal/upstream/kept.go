@@ -165,9 +165,23 @@ func (p *peer) idleFor(l *Lease) (k kept) {
 // seconds at the earliest, among those in use (gunicorn).
 const justUsedFor = time.Second
 
+// hastyFor is for how long an upstream is taken for one that closes connections sooner than that.
+const hastyFor = time.Minute
+
+// hurried notes that a kept connection has ended that had waited for d only. uWSGI's HTTP closes each
+// one after its answer, without having said so.
+func (p *peer) hurried(d, now time.Duration) {
+	if d < justUsedFor+sweepEvery/2 { // closeIdle comes that late
+		p.hasty.Store(int64(now + hastyFor))
+	}
+}
+
 // justUsed takes the kept connection that was used last, if that was just now. It prefers one of the
 // request's loop, if there is one.
 func (p *peer) justUsed(l *Lease, now time.Duration) (k kept) {
+	if int64(now) < p.hasty.Load() {
+		return k
+	}
 	best, marked := -1, l.marked()
 	shelf := p.shelf(marked)
 	all := *shelf
@@ -230,7 +244,12 @@ func (p *Pool) closeIdle() {
 		for _, marked := range []bool{false, true} {
 			shelf := it.shelf(marked)
 			*shelf = slices.DeleteFunc(*shelf, func(k kept) bool {
-				if k.until <= now || !sysio.Quiet(k.fd) {
+				switch {
+				case k.until <= now:
+					k.close()
+					return true
+				case !sysio.Quiet(k.fd):
+					it.hurried(now-k.since, now)
 					k.close()
 					return true
 				}

@@ -29,7 +29,7 @@ const (
 	// moment at which it is used; so this is for requests that can be sent again.
 	Kept Want = iota
 	// JustUsed is one that served another request less than a second ago, or else a new one. No
-	// upstream in order closes that.
+	// upstream in order closes that; those that do are given new ones, see Outlived.
 	JustUsed
 	// Fresh is a new one. A kept one is closed to make room.
 	Fresh
@@ -160,6 +160,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			}
 			// The kept connection has ended, and others that were kept with it probably have, too.
 			// A new one takes the place.
+			p.hurried(now-l.kept.since, now)
 			l.kept = kept{}
 		}
 		if !l.Until.IsZero() {
@@ -383,6 +384,14 @@ func (l *Lease) Broke() {
 	l.tell()
 }
 
+// Outlived notes that the connection, a kept one, has ended before a byte of the answer: upstreams that
+// close them so soon get new ones for what must not be sent twice. There must be a slot.
+func (l *Lease) Outlived() {
+	if l.kept.record != nil {
+		l.at.hurried(l.taken-l.kept.since, l.taken)
+	}
+}
+
 // Keep gives the slot back, and with it its stream, which may serve another request: the caller
 // has sent and received all of this one, and does not use s any more. limit is for how long the
 // upstream keeps the connection, 0 if it has not said that. There must be a slot.
@@ -394,6 +403,7 @@ func (l *Lease) Keep(s *stream.Stream, limit time.Duration) {
 		k.served++
 	} else {
 		_ = s.Close()
+		l.at.hurried(0, l.now())
 	}
 	l.release(k, limit, l.now())
 }

@@ -52,8 +52,9 @@ type peer struct {
 	set     state     // what SetState has said last
 	risen   time.Time // when it has begun to work, if that was not at the start
 
-	sessions sync.Map    // *loop.Loop to *loopSessions, which are that loop's
-	older    atomic.Bool // the last connection by ALPN is one of HTTP/1.1
+	sessions sync.Map     // *loop.Loop to *loopSessions, which are that loop's
+	older    atomic.Bool  // the last connection by ALPN is one of HTTP/1.1
+	hasty    atomic.Int64 // see hurried
 
 	waiting queue
 	counted counted
