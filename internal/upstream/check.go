@@ -248,7 +248,7 @@ func (m *member) learned(c *Check, err error) {
 	if changed {
 		v.out, v.row = !v.out, 0
 		if !v.out {
-			m.risen = time.Now()
+			m.rise()
 			m.health = health{} // what requests have found out before
 		}
 		m.serveAll()

@@ -63,7 +63,7 @@ func (l *Lease) choose() *member {
 	for _, checked := range [2]bool{true, false} {
 		working := false
 		for level := 0; level <= g.levels; level++ {
-			if m := l.best(func(m *member) bool {
+			if m := l.best(level, now, func(m *member) bool {
 				ok := m.level == level && m.works(now) && !m.circuit.open(now) && !(checked && m.out()) &&
 					!slices.Contains(l.tried, m.peer)
 				working = working || ok
@@ -76,22 +76,31 @@ func (l *Lease) choose() *member {
 			return nil
 		}
 	}
-	return l.best(func(m *member) bool {
+	return l.best(anyLevel, now, func(m *member) bool {
 		return !slices.Contains(l.tried, m.peer) && !m.circuit.open(now) && l.room(m.peer)
 	})
 }
 
-// best chooses among the members that are eligible. Of several with as few connections, it takes the
-// one whose turn it is.
-func (l *Lease) best(eligible func(*member) bool) *member {
+// anyLevel is in the place of the level where members of all levels are eligible.
+const anyLevel = -1
+
+// best chooses among the members that are eligible, which are those of one level. Of several with as few
+// connections, it takes the one whose turn it is. If it returns nil, it has asked eligible for all.
+func (l *Lease) best(level int, now time.Time, eligible func(*member) bool) *member {
 	g := l.group
 	switch {
 	case g.Balance == Random:
-		return g.random(eligible)
+		return g.random(now, eligible)
 	case g.Balance == Hash && l.Key != 0:
 		return g.nearest(l.Key, eligible)
-	case g.even:
-		return g.next(eligible)
+	}
+	if classes, n := g.classesAt(level); (len(classes) == 1 || n > few) && g.steady(now) {
+		if g.Balance == LeastConn {
+			return least(classes, eligible)
+		}
+		if m := inTurn(classes, n, eligible); m != nil || len(classes) == 1 {
+			return m
+		}
 	}
 	var best *member
 	total := 0
@@ -99,10 +108,10 @@ func (l *Lease) best(eligible func(*member) bool) *member {
 		if !eligible(m) {
 			continue
 		}
-		w := g.weight(m)
+		w := g.weight(m, now)
 		total += w
 		m.current += w
-		if best == nil || g.before(m, best) {
+		if best == nil || g.before(m, best, now) {
 			best = m
 		}
 	}
@@ -112,33 +121,9 @@ func (l *Lease) best(eligible func(*member) bool) *member {
 	return best
 }
 
-// next is best where all weights are the same. It looks no further than it has to: with hundreds of
-// members, a look at each of them is what a request costs under the lock.
-func (g *Group) next(eligible func(*member) bool) (best *member) {
-	n, at := len(g.members), 0
-	for i := range n {
-		j := g.turn + i
-		if j >= n {
-			j -= n
-		}
-		m := g.members[j]
-		if best != nil && m.active >= best.active || !eligible(m) {
-			continue
-		}
-		best, at = m, j
-		if g.Balance != LeastConn || m.active == 0 {
-			break
-		}
-	}
-	if best != nil {
-		g.turn = (at + 1) % n
-	}
-	return best
-}
-
-func (g *Group) before(a, b *member) bool {
+func (g *Group) before(a, b *member, now time.Time) bool {
 	if g.Balance == LeastConn {
-		if x, y := g.load(a, b), g.load(b, a); x != y {
+		if x, y := g.load(a, b, now), g.load(b, a, now); x != y {
 			return x < y
 		}
 	}
@@ -146,23 +131,23 @@ func (g *Group) before(a, b *member) bool {
 }
 
 // load returns what is to be compared with load(b, a): the connections of a for its weight.
-func (g *Group) load(a, b *member) int { return a.active * g.weight(b) }
+func (g *Group) load(a, b *member, now time.Time) int { return a.active * g.weight(b, now) }
 
 // weight returns the weight that a member has now. With SlowStart it is in hundredths.
-func (g *Group) weight(m *member) int {
+func (g *Group) weight(m *member, now time.Time) int {
 	if g.SlowStart == 0 {
 		return m.weight
 	}
-	if age := time.Since(m.risen); age < g.SlowStart {
+	if age := now.Sub(m.risen); age < g.SlowStart {
 		return max(int(float64(m.weight)*100*(float64(age)/float64(g.SlowStart))), 1)
 	}
 	return m.weight * 100
 }
 
 // random draws two members, and takes the one with fewer connections for its weight.
-func (g *Group) random(eligible func(*member) bool) *member {
-	if a := g.draw(nil, eligible); a != nil {
-		if b := g.draw(a, eligible); b != nil && g.load(b, a) < g.load(a, b) {
+func (g *Group) random(now time.Time, eligible func(*member) bool) *member {
+	if a := g.draw(nil, now, eligible); a != nil {
+		if b := g.draw(a, now, eligible); b != nil && g.load(b, a, now) < g.load(a, b, now) {
 			return b
 		}
 		return a
@@ -180,7 +165,7 @@ func (g *Group) random(eligible func(*member) bool) *member {
 	draw := func() *member {
 		total := 0
 		for _, m := range all {
-			m.current = g.weight(m)
+			m.current = g.weight(m, now)
 			total += m.current
 		}
 		at, i := rand.IntN(total), 0
@@ -196,7 +181,7 @@ func (g *Group) random(eligible func(*member) bool) *member {
 	if len(all) == 0 {
 		return a
 	}
-	if b := draw(); g.load(b, a) < g.load(a, b) {
+	if b := draw(); g.load(b, a, now) < g.load(a, b, now) {
 		return b
 	}
 	return a
@@ -204,8 +189,8 @@ func (g *Group) random(eligible func(*member) bool) *member {
 
 // draw draws one of the eligible members by weight, which is not a; nil: a few draws have found none, or
 // weights change with time.
-func (g *Group) draw(a *member, eligible func(*member) bool) *member {
-	if len(g.sums) == 0 {
+func (g *Group) draw(a *member, now time.Time, eligible func(*member) bool) *member {
+	if len(g.sums) == 0 || !g.steady(now) {
 		return nil
 	}
 	for range 8 {

@@ -200,7 +200,8 @@ func ServicePlaces(ctx context.Context, name string) (at []string, err error) {
 // Weight returns the weight, in hundredths, of a member that has worked for that long.
 func Weight(weight int, slowStart, age time.Duration) int {
 	g := &Group{Settings: Settings{SlowStart: slowStart}}
-	return g.weight(&member{peer: &peer{risen: time.Now().Add(-age)}, weight: weight})
+	now := time.Now()
+	return g.weight(&member{peer: &peer{risen: now.Add(-age)}, weight: weight}, now)
 }
 
 // Share returns the time for an address beside so many others, of all that there is, and whether a
@@ -222,4 +223,27 @@ func Take(g *Group, key uint64) (address string, give func()) {
 		return "", func() {}
 	}
 	return l.at.name, l.Release
+}
+
+// Avoid has an address passed over for a time, and Rise has it begin to work that long ago.
+func Avoid(g *Group, address string, d time.Duration) {
+	g.each(address, func(p *peer) { p.avoid = time.Now().Add(d) })
+}
+
+func Rise(g *Group, address string, ago time.Duration) {
+	g.each(address, func(p *peer) {
+		p.rise()
+		p.risen = p.risen.Add(-ago)
+		p.health = health{}
+	})
+}
+
+func (g *Group) each(address string, do func(*peer)) {
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	for _, m := range g.all {
+		if m.name == address {
+			do(m.peer)
+		}
+	}
 }

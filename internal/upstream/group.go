@@ -111,9 +111,8 @@ type Group struct {
 	members []*member           // of all, those that requests may go to
 	version int                 // of the pool's states, as members has them
 	waiting fair.Queue[*ticket] // for a slot: the requests of the route
-	sums    []int               // of the weights of members, up to each; nil: they change with time
-	even    bool                // all of members have the same weight, at any time
-	turn    int                 // of members, where they are even
+	sums    []int               // of the weights of members, up to each; nil without Random
+	classes []class             // of members, by level
 	levels  int                 // the greatest level of all
 	drawn   []*member           // what random draws from; it is empty between two requests
 	names   map[string]bool     // of Lease.ServerName, those for which TLS was made

@@ -99,7 +99,7 @@ func (p *peer) spoke() {
 	}
 	p.pool.mu.Lock()
 	if !p.avoid.IsZero() {
-		p.risen = time.Now()
+		p.rise()
 	}
 	p.health = health{}
 	p.ailing.Store(false)

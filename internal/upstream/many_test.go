@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/internal/upstream"
 )
@@ -35,6 +36,26 @@ func BenchmarkPick(b *testing.B) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// BenchmarkPickBusy is BenchmarkPick where each address has connections, and with one of many that does
+// not work.
+func BenchmarkPickBusy(b *testing.B) {
+	for name, balance := range map[string]upstream.Balance{"round_robin": upstream.RoundRobin, "least_conn": upstream.LeastConn} {
+		for _, weights := range [][]int{{1}, {1, 3}} {
+			b.Run(fmt.Sprint(name, "/200/", len(weights)), func(b *testing.B) {
+				g := many(b, 200, balance, weights...)
+				for range 400 {
+					_, give := upstream.Take(g, 0)
+					defer give()
+				}
+				upstream.Avoid(g, "10.0.0.7:80", time.Hour)
+				for b.Loop() {
+					upstream.Pick(g, 0)
+				}
+			})
 		}
 	}
 }

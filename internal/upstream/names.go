@@ -299,7 +299,7 @@ func (p *part) moved() bool { return p.host != nil && p.seen != p.host.version }
 // settle finds out which members requests may go to.
 func (g *Group) settle() {
 	g.version = g.pool.states.version
-	g.members, g.levels, g.even = g.all, 0, g.SlowStart == 0
+	g.members, g.levels = g.all, 0
 	if len(g.pool.states.of) > 0 {
 		g.members = slices.DeleteFunc(slices.Clone(g.all), func(m *member) bool {
 			return g.pool.states.state(m) != up
@@ -307,19 +307,16 @@ func (g *Group) settle() {
 	}
 	for _, m := range g.members {
 		g.levels = max(g.levels, m.level)
-		g.even = g.even && m.weight == g.members[0].weight
 	}
 	g.sums = nil
-	if g.Balance == Random && g.SlowStart == 0 {
+	if g.Balance == Random {
 		sum := 0
 		for _, m := range g.members {
 			sum += m.weight
 			g.sums = append(g.sums, sum)
 		}
 	}
-	if g.turn >= len(g.members) {
-		g.turn = 0
-	}
+	g.classify()
 }
 
 // site is where a part leads.

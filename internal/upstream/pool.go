@@ -21,6 +21,7 @@ type Pool struct {
 	files    map[string]*files    // by the id of their Security; never forgotten, as the peers that go by them
 	states   states
 	spots    int           // of all tickets
+	risen    time.Time     // when an address has begun to work, the last one
 	timer    *time.Timer   // closes kept connections that are of no use; nil: none is kept
 	next     time.Duration // when timer fires, by loop.Now
 }
@@ -96,7 +97,7 @@ func (p *Pool) peer(e endpoint, h *host, config func() (*tls.Config, error)) *pe
 		it = &peer{endpoint: e, host: h, pool: p}
 		it.tls, _ = config()           // Group has tried it
 		if h != nil && h.version > 1 { // the name has led elsewhere until now
-			it.risen = time.Now()
+			it.rise()
 		}
 		p.peers[e] = it
 	}

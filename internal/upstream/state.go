@@ -3,7 +3,6 @@ package upstream
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/lwango/lwango/internal/metrics"
 )
@@ -80,7 +79,7 @@ func (g *Group) SetState(name, to string) bool {
 		switch p.states.state(m) {
 		case up:
 			if m.set != up {
-				m.risen = time.Now()
+				m.rise()
 			}
 		case down:
 			m.closeKept()

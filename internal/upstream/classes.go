@@ -1,0 +1,150 @@
+package upstream
+
+import (
+	"slices"
+	"time"
+)
+
+// class is the members of one level that have the same weight. They take turns, and so do the classes
+// of a level. With hundreds of members, a look at each of them is most of what a request costs under
+// the pool's lock; so a request looks at each class, of which there are a few, and at a member or two.
+type class struct {
+	members       []*member
+	level, weight int
+
+	turn    int // of members
+	current int // of smooth weighted round-robin among the classes of the level
+}
+
+// share is the weight of all members together.
+func (c *class) share() int { return c.weight * len(c.members) }
+
+// few is how many members of unequal weights a request looks at one by one: that costs as little, and
+// their order is the one that nginx has.
+const few = 16
+
+// classify makes the classes of the members, by level. Those that there were go on where they are.
+func (g *Group) classify() {
+	before := g.classes
+	g.classes = nil
+	find := func(all []class, m *member) int {
+		return slices.IndexFunc(all, func(c class) bool { return c.level == m.level && c.weight == m.weight })
+	}
+	for _, m := range g.members {
+		i := find(g.classes, m)
+		if i < 0 {
+			i = len(g.classes)
+			c := class{level: m.level, weight: m.weight}
+			if j := find(before, m); j >= 0 {
+				c.turn = before[j].turn
+			}
+			g.classes = append(g.classes, c)
+		}
+		g.classes[i].members = append(g.classes[i].members, m)
+	}
+	slices.SortStableFunc(g.classes, func(a, b class) int { return a.level - b.level })
+	for i := range g.classes {
+		g.classes[i].turn %= len(g.classes[i].members)
+	}
+}
+
+// classesAt returns the classes of a level, and how many members they have.
+func (g *Group) classesAt(level int) (all []class, n int) {
+	from := 0
+	for from < len(g.classes) && g.classes[from].level < level {
+		from++
+	}
+	to := from
+	for ; to < len(g.classes) && g.classes[to].level == level; to++ {
+		n += len(g.classes[to].members)
+	}
+	return g.classes[from:to], n
+}
+
+// steady reports whether no weight changes now.
+func (g *Group) steady(now time.Time) bool {
+	return g.SlowStart == 0 || now.Sub(g.pool.risen) >= g.SlowStart
+}
+
+// rise notes that requests may go to the address, which has not worked until now, or is new. The caller
+// holds the pool's lock.
+func (p *peer) rise() {
+	p.risen = time.Now()
+	p.pool.risen = p.risen
+}
+
+// inTurn returns the eligible member whose turn it is. The turns of others pass, so those that are left
+// have theirs as often as their weights say, and one that works again has no arrears. After n turns
+// that have passed it returns nil.
+func inTurn(classes []class, n int, eligible func(*member) bool) *member {
+	for range n {
+		c, total := &classes[0], 0
+		if len(classes) > 1 {
+			for i := range classes {
+				other := &classes[i]
+				total += other.share()
+				if other.current += other.share(); other.current > c.current {
+					c = other
+				}
+			}
+			c.current -= total
+		}
+		m := c.members[c.turn]
+		if c.turn++; c.turn == len(c.members) {
+			c.turn = 0
+		}
+		if eligible(m) {
+			return m
+		}
+	}
+	return nil
+}
+
+// least returns the eligible member that has the fewest connections for its weight; of several the one
+// whose turn it is. nil: none is eligible.
+func least(classes []class, eligible func(*member) bool) *member {
+	var best *member
+	var its *class
+	total, turn := 0, 0
+	for i := range classes {
+		c := &classes[i]
+		total += c.share()
+		c.current += c.share()
+		m, after := c.least(eligible)
+		if m == nil {
+			continue
+		}
+		if best != nil {
+			x, y := m.active*its.weight, best.active*c.weight
+			if x > y || x == y && c.current <= its.current {
+				continue
+			}
+		}
+		best, its, turn = m, c, after
+	}
+	if best != nil {
+		its.current -= total
+		its.turn = turn
+	}
+	return best
+}
+
+// least returns the eligible member with the fewest connections, and whose turn it is after that one's.
+func (c *class) least(eligible func(*member) bool) (best *member, after int) {
+	n := len(c.members)
+	for i := range n {
+		j := c.turn + i
+		if j >= n {
+			j -= n
+		}
+		m := c.members[j]
+		if best != nil && m.active >= best.active || !eligible(m) {
+			continue
+		}
+		best, after = m, (j+1)%n
+		if m.active == 0 {
+			break
+		}
+	}
+	return best, after
+}
