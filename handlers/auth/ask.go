@@ -26,6 +26,7 @@ type asker struct {
 	user        string   // name of the one with the user; empty: none
 	fields      []field  // for the route
 	most        int      // bytes of a whole answer; 0: the client gets none
+	login       *login   // nil: a client that may not pass is sent nowhere
 	cache       *cache   // nil: none
 	routes      *handlers.SiteRoutes
 	log         *slog.Logger
@@ -60,7 +61,7 @@ func (s *Settings) withoutRequest() error {
 	}{
 		{"copy_headers", s.CopyHeaders != nil}, {"request_headers", s.RequestHeaders != nil},
 		{"answer_headers", s.AnswerHeaders != nil}, {"user_header", s.UserHeader != ""},
-		{"whole_answer", s.WholeAnswer}, {"cache", s.Cache != 0}, {"cache_by", s.CacheBy != ""},
+		{"whole_answer", s.WholeAnswer}, {"login", s.Login != ""}, {"cache", s.Cache != 0}, {"cache_by", s.CacheBy != ""},
 	} {
 		if key.set {
 			return handlers.BadKey(key.name, "is for the answer to request, which is missing")
@@ -113,6 +114,9 @@ func newAsker(s Settings, env handlers.Env) (*asker, error) {
 	}
 	if s.WholeAnswer {
 		a.most = wholeAnswer
+	}
+	if a.login, err = readLogin(&s); err != nil {
+		return nil, err
 	}
 	switch {
 	case s.Cache > 0 && s.CacheBy == "host" && s.UserHeader == "":
@@ -230,6 +234,8 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 		return 0
 	case err == nil && a.most > 0:
 		return a.relay(resp, status, &header, body)
+	case err == nil && status == http.StatusUnauthorized && a.login != nil && req.Host() != "":
+		return a.login.send(req, resp, &header)
 	case err == nil && (status == http.StatusUnauthorized || status == http.StatusForbidden):
 		for _, name := range []string{"WWW-Authenticate", "Set-Cookie"} {
 			for _, value := range header.Values(name) {
@@ -251,10 +257,7 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 // ask asks the route.
 func (a *asker) ask(req *conn.Request) (status int, header conn.Header, body []byte, err error) {
 	method, uri, host := req.Method(), originForm(req.Target()), req.Host()
-	url := uri
-	if uri[0] == '/' {
-		url = placeholder.Scheme(req) + "://" + host + uri
-	}
+	url := urlOf(req, uri)
 	fields := make([]conn.Field, 0, len(a.told))
 	for _, f := range [...]conn.Field{
 		{Name: originalMethod, Value: method}, {Name: originalURI, Value: uri},
@@ -275,6 +278,14 @@ func (a *asker) ask(req *conn.Request) (status int, header conn.Header, body []b
 		return a.routes.Serve(sub, resp)
 	}
 	return req.Layer().Consult(a.path, a.query, a.most, ask)
+}
+
+// urlOf returns the address that the client has asked for, of which uri is what originForm returns.
+func urlOf(req *conn.Request, uri string) string {
+	if uri[0] != '/' {
+		return uri
+	}
+	return placeholder.Scheme(req) + "://" + req.Host() + uri
 }
 
 // originForm returns path and query of a target that the server has accepted, as it understands

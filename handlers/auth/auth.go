@@ -5,6 +5,7 @@
 //
 //	auth.go      settings and handler
 //	ask.go       a route that says who may pass
+//	login.go     where a client logs in
 //	cache.go     what it has said, for some seconds
 //	htpasswd.go  the text of an htpasswd file
 //	hash.go      the hashes in it
@@ -43,6 +44,8 @@ type Settings struct {
 	UserHeader string `toml:"user_header"`
 	// WholeAnswer gives the client the answer of a route that does not let it pass.
 	WholeAnswer bool `toml:"whole_answer"`
+	// Login is the address to log in at, where a client goes that gets a 401 otherwise.
+	Login string `toml:"login"`
 	// Cache is for how long an answer that lets a request pass holds for others like it.
 	Cache time.Duration `toml:"cache" min:"0s" max:"10m"`
 	// CacheBy says which are like it.

@@ -1,0 +1,68 @@
+package auth
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/template"
+)
+
+// login is where a client logs in that may not pass.
+type login struct {
+	to       *template.Template
+	captures []string // of the template: the address that was asked for, then fields of the answer
+}
+
+// askedFor is the placeholder for the address that the client has asked for, and ofAnswer begins those
+// for fields of the answer that does not let it pass.
+const (
+	askedFor = "url"
+	ofAnswer = "answer."
+)
+
+// readLogin reads the key `login`; nil: there is none. The error is a *handlers.KeyError.
+func readLogin(s *Settings) (*login, error) {
+	if s.Login == "" {
+		return nil, nil
+	}
+	if s.WholeAnswer {
+		return nil, handlers.BadKey("login", "is in place of whole_answer; expected one of them")
+	}
+	l := &login{captures: []string{askedFor}}
+	for rest := s.Login; ; {
+		_, after, there := strings.Cut(rest, "{"+ofAnswer)
+		name, after, closed := strings.Cut(after, "}")
+		if !there || !closed {
+			break
+		}
+		if err := handlers.CheckField(name); err != nil {
+			return nil, handlers.BadKey("login", "{%s%s}: %w", ofAnswer, name, err)
+		}
+		l.captures, rest = append(l.captures, ofAnswer+name), after
+	}
+	var err error
+	if l.to, err = template.ParseAddress(s.Login, l.captures); err != nil {
+		return nil, handlers.BadKey("login", "%w", err)
+	}
+	return l, nil
+}
+
+// send sends the client there, with the cookies of the answer. What it goes there with is a GET,
+// whatever it has asked with (RFC 9110 section 15.4.4).
+func (l *login) send(req *conn.Request, resp *conn.Response, answer *conn.Header) int {
+	for _, value := range answer.Values("Set-Cookie") {
+		resp.Header().Add("Set-Cookie", strings.Clone(value))
+	}
+	from := template.Source{Host: req.Host(), Path: req.Path(), Below: req.SubPath(), Query: req.RawQuery(),
+		Captures: []string{urlOf(req, originForm(req.Target()))}}
+	for _, name := range l.captures[1:] {
+		from.Captures = append(from.Captures, answer.Get(name[len(ofAnswer):]))
+	}
+	resp.Header().Set("Location", l.to.Expand(&from))
+	if m := req.Method(); m != http.MethodGet && m != http.MethodHead {
+		return http.StatusSeeOther
+	}
+	return http.StatusFound
+}
