@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/sse"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/pubsub"
 )
 
 // A countdown, and how a page is told of it:
@@ -43,6 +44,38 @@ func Example() {
 	//
 	// id: 3
 	// data: in 0
+}
+
+// news sends what is published, up to the last word.
+type news struct{ topic *pubsub.Topic }
+
+func (n news) Open(s *sse.Stream) {
+	s.Subscribe(n.topic, pubsub.Options{History: 2}, func(s *sse.Stream, m *pubsub.Message) {
+		if m == nil || string(m.Data) == "good night" {
+			s.Close()
+			return
+		}
+		_ = s.Send(sse.Event{Data: m.Data})
+	})
+}
+
+func (news) Closed(*sse.Stream, error) {}
+
+// A stream that holds no green thread while there is nothing new.
+func ExampleServe() {
+	var topics pubsub.Hub // lwango.Topics()
+	follow := func(req *conn.Request, resp *conn.Response) int {
+		return sse.Serve(req, resp, news{topics.Topic("news")})
+	}
+
+	url, stop := server.Serve(follow) // lwango.Handle("/news", follow)
+	defer stop()
+	topics.Topic("news").Publish([]byte("it rains"))
+	topics.Topic("news").Publish([]byte("good night"))
+	server.Show(http.Get(url))
+	// Output:
+	// 200 OK
+	// data: it rains
 }
 
 // Lines that are sent to many clients are framed once.
