@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -18,7 +19,6 @@ import (
 
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -159,7 +159,7 @@ func (d *Dialer) connect(t *loop.Thread, u *url.URL, until time.Time) (
 	}
 	if secure && (d.TLS == nil || d.TLS.RootCAs == nil && !d.TLS.InsecureSkipVerify) {
 		// reads the disk, once
-		load := func(context.Context) error { upstream.LoadRoots(); return nil }
+		load := func(context.Context) error { _, _ = x509.SystemCertPool(); return nil }
 		if err := t.Await(left, load); err != nil {
 			return nil, nil, err
 		}
