@@ -92,7 +92,9 @@ type Conn struct {
 	answered bool // no close frame is to come from the peer, or it has come
 	lost     bool // the beginning of the next frame is unknown
 	over     bool // nothing more will come
-	cut      bool // a write has begun and not ended
+
+	protocol uint16 // which of set.Subprotocols, counted from 1; 0: none
+	cut      bool   // a write has begun and not ended
 
 	// Times are points of the loop's clock, see Loop.Clock; 0: none.
 	until time.Duration // the end of the message that has begun, once it was waited for
@@ -108,7 +110,6 @@ type extra struct {
 	early   *bufio.Reader // what has come with the request
 	readErr error         // why nothing more will come
 
-	protocol        string        // the subprotocol
 	readBy, writeBy time.Duration // the program's deadlines, points of the loop's clock; 0: none
 	readLimit       int64         // the program's; 0: the Upgrader's
 
@@ -143,10 +144,10 @@ func (c *Conn) more() *extra {
 
 // Subprotocol returns the protocol that both sides agreed on, "" if there is none.
 func (c *Conn) Subprotocol() string {
-	if c.extra == nil {
+	if c.protocol == 0 {
 		return ""
 	}
-	return c.extra.protocol
+	return c.set.Subprotocols[c.protocol-1]
 }
 
 // Thread returns the thread that the connection belongs to, for functions that take one. Under Serve it

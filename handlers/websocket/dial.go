@@ -136,9 +136,7 @@ func (d *Dialer) dial(t *loop.Thread, limit time.Duration, address string) (
 		want: expected{deflate: o.deflate, server: true}, takes: o.takes, keeps: o.keeps}
 	s.SetNoWait(true)
 	c.heard = c.now()
-	if o.protocol != "" {
-		c.more().protocol = o.protocol
-	}
+	c.agreeOn(o.protocol)
 	if r.Buffered() > 0 {
 		c.more().early = r
 	}
@@ -330,6 +328,7 @@ func (o offer) agreeable() bool {
 // settings returns the Upgrader that has what the Dialer has.
 func (d *Dialer) settings() *Upgrader {
 	return &Upgrader{
+		Subprotocols:     d.Subprotocols,
 		CompressionLevel: d.CompressionLevel, CompressionThreshold: d.CompressionThreshold,
 		ReadLimit: d.ReadLimit, MessageTimeout: d.MessageTimeout, WriteTimeout: d.WriteTimeout,
 		PingInterval: d.PingInterval, IdleTimeout: d.IdleTimeout,

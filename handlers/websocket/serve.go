@@ -119,7 +119,7 @@ func (s *served) Detach() {
 
 // empty reports whether there is nothing in x.
 func (x *extra) empty() bool {
-	return x.input == nil && x.early == nil && x.readErr == nil && x.protocol == "" &&
+	return x.input == nil && x.early == nil && x.readErr == nil &&
 		x.readBy == 0 && x.writeBy == 0 && x.readLimit == 0 && x.sent == nil && x.got == nil &&
 		x.box == nil && x.reader == nil && x.writer == nil && x.pinged == 0 && x.trip == 0
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -142,9 +143,7 @@ func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 		want: expected{deflate: o.deflate}, takes: o.takes, keeps: o.keeps, answered: true}
 	c.link.SetNoWait(true)
 	c.heard = c.now()
-	if o.protocol != "" {
-		c.more().protocol = o.protocol
-	}
+	c.agreeOn(o.protocol)
 	if e = c.answer(o.answer(resp.Header())); e != nil {
 		return nil, e
 	}
@@ -155,12 +154,15 @@ func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 	return c, nil
 }
 
+// agreeOn notes the subprotocol.
+func (c *Conn) agreeOn(protocol string) {
+	c.protocol = uint16(1 + slices.Index(c.set.Subprotocols, protocol)) // of 65,535 at most
+}
+
 // answer sends the answer to the handshake.
 func (c *Conn) answer(head []byte) error {
 	c.more().writeBy = c.exactly() + limit(c.set.HandshakeTimeout, defaultHandshakeTimeout)
 	err := c.put(head, nil)
-	if c.extra.writeBy = 0; c.extra.protocol == "" {
-		c.extra = nil
-	}
+	c.extra = nil
 	return err
 }
