@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// herdPath is where an application counts the requests for each target, and takes herdNap for an answer.
+// herdPath is where an application counts the requests for each target, and takes herdNap for an
+// answer.
 const (
 	herdPath = "/files/herd/"
 	herdNap  = 100 * time.Millisecond
@@ -30,8 +31,8 @@ func countHerd() http.HandlerFunc {
 	}
 }
 
-// loadHerd asks from all connections at once for a target that nobody has asked for before, again and
-// again, and finds out how many of these requests have reached the application.
+// loadHerd asks from all connections at once for a target that nobody has asked for before, again
+// and again, and finds out how many of these requests have reached the application.
 func loadHerd(j job) figures {
 	in := make([]*bufio.Reader, j.Conns)
 	out := make([]io.Writer, j.Conns)

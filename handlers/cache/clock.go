@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// clock is what ages are measured by. It goes on as the kernel's monotonic clock does, so that what is
-// kept gets no younger when the machine's clock is put back; and if that is put forward, or has gone on
-// while the machine slept, the clock follows. So it need not show what the machine's clock does.
+// clock is what ages are measured by. It goes on as the kernel's monotonic clock does, so that what
+// is kept gets no younger when the machine's clock is put back; and if that is put forward, or has
+// gone on while the machine slept, the clock follows. So it need not show what the machine's clock
+// does.
 type clock struct {
 	began time.Time
 	ahead atomic.Int64 // nanoseconds by which it is before began and the monotonic time since

@@ -338,7 +338,8 @@ func (k *kept) keep(status int, fields []conn.Field, answer *rfc9111.Response, d
 	var space [512]byte
 	text := space[:0]
 	for i := range fields {
-		if f := &fields[i]; answer.Keeps(f.Name) && (answer.Date != 0 || !ascii.EqualFold(f.Name, "Date")) {
+		f := &fields[i]
+		if answer.Keeps(f.Name) && (answer.Date != 0 || !ascii.EqualFold(f.Name, "Date")) {
 			text = appendField(text, f)
 		}
 	}

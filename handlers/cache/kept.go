@@ -38,9 +38,9 @@ type kept struct {
 	aged atomic.Pointer[aged]
 }
 
-// answer is a head that is kept, or comes. Its Fields are the fields as text, each as
-// "name: value\r\n", and its Vary is what Vary names, a line end, and the values that the request had;
-// or it is empty.
+// answer is a head that is kept, or comes. Its Fields are the fields as text, each as "name:
+// value\r\n", and its Vary is what Vary names, a line end, and the values that the request had; or
+// it is empty.
 type answer struct {
 	*cachestore.Head
 	*kept

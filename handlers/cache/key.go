@@ -10,18 +10,18 @@ import (
 )
 
 // A key is lines: the URL of a request or the text of a key of the operator's, then what else the
-// answer may depend on. So all that is kept for a URL has it as its first line, and all below a folder
-// begins with its URL.
+// answer may depend on. So all that is kept for a URL has it as its first line, and all below a
+// folder begins with its URL.
 //
 //	https://example.org/shop/?page=2
 //	example.org,www.example.org
 //	/shop
 //
 // The path is the one that was sent, and not the decoded one: to an application "/a%2Fb" need not
-// be "/a/b". Behind it there are the names of the site and the prefix of the route, as all sites share
-// a store; a target in absolute-form; a rewritten target, beside which the application sees the one
-// that was sent; the listener's name; and fields of which applications make links and choices, though
-// no cache knows (cache poisoning): what a client sends there, it alone gets back.
+// be "/a/b". Behind it there are the names of the site and the prefix of the route, as all sites
+// share a store; a target in absolute-form; a rewritten target, beside which the application sees
+// the one that was sent; the listener's name; and fields of which applications make links and
+// choices, though no cache knows (cache poisoning): what a client sends there, it alone gets back.
 
 // usualKey is how long a key is that is made on the stack.
 const usualKey = 512
@@ -82,8 +82,9 @@ func appendURL(dst []byte, req *conn.Request, target []byte) []byte {
 	return append(dst, target...)
 }
 
-// sortQuery sorts the parameters of the target that begins at from by their names, unless applications
-// may disagree about what these are: then another order may be another answer (parameter cloaking).
+// sortQuery sorts the parameters of the target that begins at from by their names, unless
+// applications may disagree about what these are: then another order may be another answer
+// (parameter cloaking).
 func sortQuery(b []byte, from int) []byte {
 	i := bytes.IndexByte(b[from:], '?')
 	if i < 0 || bytes.IndexByte(b[from+i:], '&') < 0 || bytes.IndexByte(b[from+i:], ';') >= 0 {
@@ -111,7 +112,8 @@ func sortQuery(b []byte, from int) []byte {
 	return b
 }
 
-// parameter returns the name of a parameter, without the brackets of a list or table: "a" of "a[x]=1".
+// parameter returns the name of a parameter, without the brackets of a list or table: "a" of
+// "a[x]=1".
 func parameter(part []byte) []byte {
 	if i := bytes.IndexAny(part, "=["); i >= 0 {
 		return part[:i]
@@ -125,8 +127,8 @@ func odd(c rune) bool {
 	return (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') && c != '_' && c != '-' && c != '.'
 }
 
-// alike returns a letter that is the same for all that some applications take for the same in names:
-// many do not look at case, and to PHP "a.b" is "a_b".
+// alike returns a letter that is the same for all that some applications take for the same in
+// names: many do not look at case, and to PHP "a.b" is "a_b".
 func alike(c byte) byte {
 	if c == '.' {
 		return '_'

@@ -210,7 +210,8 @@ func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, metho
 	if !rfc9111.Invalidates(method, status) || l.key != nil {
 		return status
 	}
-	changed := order{Purge: Purge{URLs: []string{string(appendURL(nil, req, req.Layer().TargetView()))}}}
+	url := string(appendURL(nil, req, req.Layer().TargetView()))
+	changed := order{Purge: Purge{URLs: []string{url}}}
 	scheme, target := "http", string(req.Layer().RawPathView())
 	if req.Secure() {
 		scheme = "https"

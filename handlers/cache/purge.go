@@ -20,8 +20,8 @@ import (
 
 // Purge says which answers go: those with one of the URLs, prefixes or tags, kept or on their way.
 type Purge struct {
-	// URLs have scheme, host and query: "https://example.org/a?b=c". One that begins with "//" is for
-	// both schemes. For routes with a key of their own, it is the text of that.
+	// URLs have scheme, host and query: "https://example.org/a?b=c". One that begins with "//" is
+	// for both schemes. For routes with a key of their own, it is the text of that.
 	URLs []string `json:"urls,omitempty"`
 	// Prefixes are what URLs begin with: "https://example.org/shop/".
 	Prefixes []string `json:"prefixes,omitempty"`
@@ -30,8 +30,8 @@ type Purge struct {
 	// All is for all that is kept.
 	All bool `json:"all,omitempty"`
 
-	// Soft makes answers stale instead: they are validated before they are sent again, and may be sent
-	// as any stale answer meanwhile.
+	// Soft makes answers stale instead: they are validated before they are sent again, and may be
+	// sent as any stale answer meanwhile.
 	Soft bool `json:"soft,omitempty"`
 }
 
@@ -67,8 +67,8 @@ func (s *Store) Purge(p Purge) error {
 // order is a Purge as processes tell it to each other.
 type order struct {
 	Purge
-	// Site, if there is one, are the names of the only site whose tags, and whose texts of keys of the
-	// operator's, are purged.
+	// Site, if there is one, are the names of the only site whose tags, and whose texts of keys of
+	// the operator's, are purged.
 	Site *string `json:"site,omitempty"`
 }
 
@@ -86,8 +86,8 @@ func (s *Store) do(p order, lasting bool) error {
 }
 
 // Share has publish called with each purge from now on, which hands the text to the Shared of the
-// stores of other processes. A lasting one is also for those that do not run just now; others are of
-// POST and the like, which may come often. publish must not wait. nil ends that.
+// stores of other processes. A lasting one is also for those that do not run just now; others are
+// of POST and the like, which may come often. publish must not wait. nil ends that.
 func (s *Store) Share(publish func(text []byte, lasting bool)) {
 	if publish == nil {
 		s.share.Store(nil)
@@ -185,10 +185,10 @@ func prefixesOf(u string) (prefixes [][]byte) {
 // methodPurge is what other caches have as well; no RFC has it.
 const methodPurge = "PURGE"
 
-// purged answers the method PURGE: the URL of the request goes, for http and https, or with a "*" at
-// its end all that begins so; or, with Surrogate-Key or Cache-Tag, what has one of these tags. With
-// Soft-Purge it becomes stale. Only clients of purge_from may do that, and it is for the host of the
-// request, and the tags of its site.
+// purged answers the method PURGE: the URL of the request goes, for http and https, or with a "*"
+// at its end all that begins so; or, with Surrogate-Key or Cache-Tag, what has one of these tags.
+// With Soft-Purge it becomes stale. Only clients of purge_from may do that, and it is for the host
+// of the request, and the tags of its site.
 func (l *layer) purged(req *conn.Request, resp *conn.Response, at *opened) int {
 	req.Layer().SetCache(conn.CacheBypass)
 	if l.purgeFrom == nil || !l.purgeFrom.Contains(req.RemoteAddr().Addr()) {

@@ -16,21 +16,21 @@ import (
 var (
 	// ErrLength says that a body is not as long as was declared.
 	ErrLength = errors.New("cachestore: the body has another length than declared")
-	// ErrNotKept is the error of Commit for an answer that is whole, and is not kept: it is too long,
-	// or there is no room, or it was purged while it came.
+	// ErrNotKept is the error of Commit for an answer that is whole, and is not kept: it is too
+	// long, or there is no room, or it was purged while it came.
 	ErrNotKept = errors.New("cachestore: the answer is not kept")
 	// ErrUnread is the error of Write where the answer is not kept, and no reader is left.
 	ErrUnread = errors.New("cachestore: nobody reads the answer")
 	// ErrSlow is the error of a reader that has held up the others for too long.
 	ErrSlow = errors.New("cachestore: other readers could not wait")
-	// ErrAgain is the error of a reader of an answer that turned out to be kept already: Lookup finds
-	// it.
+	// ErrAgain is the error of a reader of an answer that turned out to be kept already: Lookup
+	// finds it.
 	ErrAgain = errors.New("cachestore: look up again")
 )
 
 // Begin begins to fill a key, or joins those who fill it. seen is what Lookup has returned for the
-// key: if there is something else by now, Begin returns nothing, and the caller looks up again. Nobody
-// changes the bytes of key from then on.
+// key: if there is something else by now, Begin returns nothing, and the caller looks up again.
+// Nobody changes the bytes of key from then on.
 //
 // match says whether an answer's head is what the caller asks for: the right variant, and one that
 // may be shared. A caller gets a Reader alone if an answer is on its way whose head matches, or has
@@ -99,8 +99,8 @@ func (s *Store) unfill(f *Fill) {
 	s.fillers--
 }
 
-// unfit returns those fills of a key whose heads do not match. match takes its time, so nobody waits
-// for it.
+// unfit returns those fills of a key whose heads do not match. match takes its time, so nobody
+// waits for it.
 func (s *Store) unfit(hash uint64, key []byte, match func(*Head) bool) map[*Fill]*Head {
 	e := s.table.find(hash, key)
 	if e == nil || e.more.Load() == nil {
@@ -179,8 +179,8 @@ type Fill struct {
 	out     *output    // nil: the body stays in memory
 }
 
-// Start gives the answer's head. length is that of the body in bytes, -1 if it is not known. Readers
-// wake up. It returns where the head is, which nobody changes.
+// Start gives the answer's head. length is that of the body in bytes, -1 if it is not known.
+// Readers wake up. It returns where the head is, which nobody changes.
 func (f *Fill) Start(h Head, length int64) *Head {
 	o := f.store.options.Load()
 	f.length = length

@@ -33,7 +33,8 @@ func (f *Fill) toDisk() bool {
 	if d == nil || !d.usable() {
 		return false
 	}
-	o := &output{record: record{head: *f.head.Load(), note: s.noteOf(f.head.Load()), key: f.entry.key, seen: f.since}}
+	head := f.head.Load()
+	o := &output{record: record{head: *head, note: s.noteOf(head), key: f.entry.key, seen: f.since}}
 	o.record.body = o.record.room()
 	f.mu.Lock()
 	f.out = o
@@ -296,7 +297,8 @@ func (s *Store) rewriteNow(f *file) {
 		return
 	}
 	name := f.name()
-	fresh := record{head: o.head, note: s.noteOf(&o.head), key: o.entry.key, stale: o.in.mark.Load(), seen: o.seen.Load()}
+	fresh := record{head: o.head, note: s.noteOf(&o.head), key: o.entry.key,
+		stale: o.in.mark.Load(), seen: o.seen.Load()}
 	s.mu.Unlock()
 	file, err := d.openRoot().OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

@@ -18,9 +18,9 @@ type Purge struct {
 }
 
 // Purge purges what is kept and what is on its way: nothing that was begun before is found
-// afterwards, also after a restart. Memory is given back a little later. With a folder, the call waits
-// until the disk has the purge, so threads call it off their loops; but it does not wait for long. The
-// error is the disk's: then a restart may bring back what was purged.
+// afterwards, also after a restart. Memory is given back a little later. With a folder, the call
+// waits until the disk has the purge, so threads call it off their loops; but it does not wait for
+// long. The error is the disk's: then a restart may bring back what was purged.
 func (s *Store) Purge(p Purge) error {
 	s.mu.Lock()
 	list := s.marksOf(p)

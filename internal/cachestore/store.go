@@ -22,8 +22,8 @@ type Options struct {
 	Split  int64  // bodies longer than that are on disk, if there is a folder
 	Wait   bool   // while another process has the folder, do without it, and take it afterwards
 
-	// Parsed of a head that goes to disk as text, and of one that comes from there; any goroutine calls
-	// them. nil: there is none.
+	// Parsed of a head that goes to disk as text, and of one that comes from there; any goroutine
+	// calls them. nil: there is none.
 	Note   func(*Head) string
 	Parse  func(h *Head, note string)
 	Logger *slog.Logger // nil: slog.Default()
@@ -118,8 +118,8 @@ func (s *Store) Configure(o Options) {
 	s.set(o)
 }
 
-// Close leaves the folder to others, and waits for that, some seconds at most. What is being sent is
-// sent; nothing more is found or kept.
+// Close leaves the folder to others, and waits for that, some seconds at most. What is being sent
+// is sent; nothing more is found or kept.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
