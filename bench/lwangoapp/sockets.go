@@ -32,12 +32,6 @@ var (
 		return m
 	})
 
-	// event is made once for all streams.
-	event = pubsub.Shared(func(data []byte) []byte {
-		b, _ := sse.AppendEvent(nil, sse.Event{Data: data}) // fails for no event's name
-		return b
-	})
-
 	queue = pubsub.Options{Queue: tasks.Queue, Policy: pubsub.Disconnect}
 )
 
@@ -85,21 +79,24 @@ func (echoer) Message(c *websocket.Conn, kind int, text []byte) { _ = c.WriteMes
 
 func (echoer) Closed(*websocket.Conn, *websocket.CloseError) {}
 
-// events sends what is said in a room.
+// A follower has what is said in its room sent.
+type follower struct{ room *pubsub.Topic }
+
 func events(req *lwango.Request, resp *lwango.Response) int {
-	heard := topic(req).Subscribe(req.Thread, queue)
-	stream, err := sse.Open(req, resp)
-	for err == nil && heard.Err() == nil {
-		if _, err = stream.AwaitAny(-1, heard); err == nil {
-			for m := heard.Next(); m != nil && err == nil; m = heard.Next() {
-				if _, err = resp.Write(event(m)); err == nil {
-					err = resp.Flush()
-				}
-			}
-		}
-	}
-	return 200
+	return sse.Serve(req, resp, &follower{topic(req)})
 }
+
+func (f *follower) Open(s *sse.Stream) { s.Subscribe(f.room, queue, tell) }
+
+func tell(s *sse.Stream, m *pubsub.Message) {
+	if m == nil {
+		s.Close() // too slow
+		return
+	}
+	_ = s.Send(sse.Event{Data: m.Data}) // what fails ends the stream
+}
+
+func (f *follower) Closed(*sse.Stream, error) {}
 
 // say says the same in a room, for its event streams.
 func say(req *lwango.Request, resp *lwango.Response) int {
