@@ -31,7 +31,7 @@ func (t *Thread) awaitFD(d time.Duration, fd int, events uint16) error {
 		return err
 	}
 	l := t.loop
-	l.tickFor(d)
+	l.tick() // what the thread did before may have taken its time
 	until := l.after(d)
 	loan, err := l.borrow(t, fd, events)
 	if err != nil {

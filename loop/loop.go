@@ -212,14 +212,6 @@ func (l *Loop) tick() {
 	l.now = l.elapsed.Milliseconds()
 }
 
-// tickFor is tick ahead of a wait of d, in which what the thread did before would be missed. A second or
-// more counts from the beginning of the turn, since a look at the clock costs as much as the wait.
-func (l *Loop) tickFor(d time.Duration) {
-	if 0 <= d && d < time.Second {
-		l.tick()
-	}
-}
-
 // after returns the wheel's time at which d will have passed since the loop last looked at the
 // clock, and never if d is negative. It rounds up, so that no timer is early.
 func (l *Loop) after(d time.Duration) int64 {
@@ -242,8 +234,9 @@ func (l *Loop) Time() time.Time { return l.wall }
 // Now is Time by the clock of the function Now.
 func (l *Loop) Now() time.Duration { return l.elapsed + l.origin }
 
-// Now returns the time by the monotonic clock, counted from when the process began. It costs one look at
-// a clock, where time.Now costs two, and is never 0. Skip has no part in it. Any goroutine may call it.
+// Now returns the time by the monotonic clock, counted from when the process began. It costs one
+// look at a clock, where time.Now costs two, and is never 0. Skip has no part in it. Any goroutine
+// may call it.
 func Now() time.Duration { return time.Since(epoch) }
 
 // At returns the time that Now has returned.

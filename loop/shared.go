@@ -93,8 +93,9 @@ func (l *Loop) WakeWaiters(d *Descriptor) {
 }
 
 // AwaitRead waits until d can be read or has hung up, for timeout at most, or without limit if that
-// is negative. t is the calling thread. d is t's own or one that Open has made. For t's own the
-// errors are those of WantRead, otherwise those of Thread.AwaitRead.
+// is negative. A second or more counts from the beginning of the loop's turn, since a look at the
+// clock would cost as much as the wait. t is the calling thread. d is t's own or one that Open has
+// made. For t's own the errors are those of WantRead, otherwise those of Thread.AwaitRead.
 func (d *Descriptor) AwaitRead(t *Thread, timeout time.Duration) error {
 	return d.await(t, in, timeout)
 }
@@ -124,7 +125,9 @@ func (d *Descriptor) await(t *Thread, events uint16, timeout time.Duration) erro
 	if err := s.claim(t, events); err != nil {
 		return err
 	}
-	t.loop.tickFor(timeout)
+	if 0 <= timeout && timeout < time.Second {
+		t.loop.tick() // what the thread did before may have taken its time
+	}
 	return t.await(s, events, t.loop.after(timeout))
 }
 

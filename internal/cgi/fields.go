@@ -40,9 +40,9 @@ type place struct {
 }
 
 // fields adds the header fields as HTTP_* parameters. Fields of the same name become one parameter,
-// in the place of the first: of several parameters of a name PHP would keep the last. Where there may
-// be any, sorting brings equal names together. A client may send some thousand fields, and comparing
-// each with each would hold up the loop.
+// in the place of the first: of several parameters of a name PHP would keep the last. Where there
+// may be any, sorting brings equal names together. A client may send some thousand fields, and
+// comparing each with each would hold up the loop.
 func (r *Request) fields(h *Vars) {
 	options, host := r.options(&r.named, h)
 	if host || r.Host != "" {

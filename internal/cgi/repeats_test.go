@@ -8,8 +8,8 @@ import (
 	"github.com/lwango/lwango/internal/cgi"
 )
 
-// TestRepeatBehindMany: a field that comes again, written in another way, joins the first one, however
-// many others come between them: few are compared with each other, and many are sorted.
+// TestRepeatBehindMany: a field that comes again, written in another way, joins the first one,
+// however many others come between them: few are compared with each other, and many are sorted.
 func TestRepeatBehindMany(t *testing.T) {
 	for _, between := range []int{0, 1, 30, 31, 32, 33, 64, 300} {
 		r := base()

@@ -176,7 +176,8 @@ func (x *Exchange) Held() int {
 	return x.duplex.Held()
 }
 
-// Unread reports whether Receive may find something; if not, its error would be stream.ErrWouldBlock.
+// Unread reports whether Receive may find something; if not, its error would be
+// stream.ErrWouldBlock.
 func (x *Exchange) Unread() bool { return !x.plain || x.s.Unread() || x.s.Loop().Stopping() }
 
 // Receive reads what has arrived into buf, which Next uses until it returns More or Done. The error

@@ -223,8 +223,9 @@ func (e *End) unread() bool {
 	return link.Unread() || link.Loop().Stopping()
 }
 
-// pass moves what one read returns to the other end, which holds what it has no room for, and reports
-// whether that has found anything. If that end is broken, pass drops it. The error is that of the read.
+// pass moves what one read returns to the other end, which holds what it has no room for, and
+// reports whether that has found anything. If that end is broken, pass drops it. The error is that
+// of the read.
 func (e *End) pass(to *End, f Filter) (moved bool, err error) {
 	if !e.unread() {
 		return false, nil

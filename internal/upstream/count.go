@@ -18,8 +18,9 @@ func after(t, d time.Duration) time.Duration {
 	return t
 }
 
-// now returns loop.Now as of the turn of the lease's loop, which is exact enough for all that a request is
-// timed by. A thread of that loop calls it. A lease that has never connected has no loop.
+// now returns loop.Now as of the turn of the lease's loop, which is exact enough for all that a
+// request is timed by. A thread of that loop calls it. A lease that has never connected has no
+// loop.
 func (l *Lease) now() time.Duration {
 	if l.loop == nil {
 		return loop.Now()

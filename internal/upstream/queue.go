@@ -115,7 +115,8 @@ func (l *Lease) enter(now time.Duration) *ticket {
 	return tk
 }
 
-// await waits for the slot up to the given time, by loop.Now. If it comes too late, await gives it back.
+// await waits for the slot up to the given time, by loop.Now. If it comes too late, await gives it
+// back.
 func (tk *ticket) await(t *loop.Thread, until time.Duration) error {
 	taken := false
 	defer func() { // also when the thread is killed

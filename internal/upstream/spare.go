@@ -24,8 +24,10 @@ var spareFor = time.Minute
 type holders struct {
 	slots map[netip.Addr]int // of each site that has any
 	last  netip.Addr         // the site that got the last slot
-	spare [2]time.Duration   // until when, by loop.Now, the last free slot is spare, and, no longer, another
-	waits bool               // a timer is set that ends that
+	waits bool               // a timer is set that ends what follows
+
+	// By loop.Now, until when the last free slot is spare, and, no longer, another.
+	spare [2]time.Duration
 }
 
 // hold notes that the lease has a slot at p.
@@ -91,7 +93,8 @@ func (l *Lease) room(p *peer) bool {
 // tell them.
 func (p *peer) spareEnds() {
 	h := &p.holders
-	if h.waits || !slices.ContainsFunc(p.waiting.kinds, func(k *kind) bool { return k.group.room(p) }) {
+	if h.waits ||
+		!slices.ContainsFunc(p.waiting.kinds, func(k *kind) bool { return k.group.room(p) }) {
 		return
 	}
 	now, until := loop.Now(), h.spare[1]
