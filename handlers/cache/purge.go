@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/ascii"
@@ -70,6 +71,28 @@ type order struct {
 	// Site, if there is one, are the names of the only site whose tags, and whose texts of keys of
 	// the operator's, are purged.
 	Site *string `json:"site,omitempty"`
+	// Those URLs and prefixes that are not UTF-8, which JSON has not.
+	RawURLs     [][]byte `json:"raw_urls,omitempty"`
+	RawPrefixes [][]byte `json:"raw_prefixes,omitempty"`
+}
+
+// text returns the order for other processes.
+func (p order) text() []byte {
+	p.URLs, p.RawURLs = inUTF8(p.URLs)
+	p.Prefixes, p.RawPrefixes = inUTF8(p.Prefixes)
+	text, _ := json.Marshal(p) // there is nothing else that JSON has not
+	return text
+}
+
+func inUTF8(all []string) (good []string, raw [][]byte) {
+	for _, s := range all {
+		if utf8.ValidString(s) {
+			good = append(good, s)
+		} else {
+			raw = append(raw, []byte(s))
+		}
+	}
+	return good, raw
 }
 
 // do purges, and tells other processes. lasting is as Share has it.
@@ -79,8 +102,7 @@ func (s *Store) do(p order, lasting bool) error {
 	}
 	err := s.apply(p)
 	if share := s.share.Load(); share != nil {
-		text, _ := json.Marshal(p) // there is nothing that JSON has not
-		(*share)(text, lasting)
+		(*share)(p.text(), lasting)
 	}
 	return err
 }
@@ -101,6 +123,12 @@ func (s *Store) Shared(text []byte) error {
 	var p order
 	if err := json.Unmarshal(text, &p); err != nil {
 		return err
+	}
+	for _, u := range p.RawURLs {
+		p.URLs = append(p.URLs, string(u))
+	}
+	for _, u := range p.RawPrefixes {
+		p.Prefixes = append(p.Prefixes, string(u))
 	}
 	if err := p.Check(); err != nil {
 		return err

@@ -203,10 +203,20 @@ func TestPurgeShared(t *testing.T) {
 				t.Errorf("process %d: left %q after a POST to one", i, got)
 			}
 		}
+		said := fmt.Sprint(sent)
+		for i := range all {
+			get(t, all[i], "/c/\xe4")
+		}
+		all[0].Request("POST /c/\xe4", nil, "") // a target that is not UTF-8
+		for i, s := range all {
+			if got := left(t, s, "/c/\xe4"); got != "" {
+				t.Errorf("process %d: left %q after a POST to one", i, got)
+			}
+		}
 		all[0].store.Share(nil)
 		_ = all[0].store.Purge(cache.Purge{All: true})
 		want := `[{"tags":["a"],"soft":true} true {"urls":["` + scheme(m) + `://test.example/b/1"]} false]`
-		if fmt.Sprint(sent) != want {
+		if said != want {
 			t.Errorf("%q", sent)
 		}
 		for _, text := range []string{"", "{}", `{"tags":[""]}`} {
