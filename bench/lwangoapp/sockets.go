@@ -48,15 +48,7 @@ func room(req *lwango.Request, resp *lwango.Response) int {
 	return upgrader.Serve(req, resp, &member{topic(req)})
 }
 
-func (m *member) Open(c *websocket.Conn) { c.Subscribe(m.room, queue, hear) }
-
-func hear(c *websocket.Conn, m *pubsub.Message) {
-	if m == nil {
-		_ = c.Close(websocket.TryAgainLater, "too slow")
-		return
-	}
-	_ = c.WritePrepared(frame(m)) // what fails ends the connection
-}
+func (m *member) Open(c *websocket.Conn) { c.Relay(m.room, queue, frame) }
 
 func (m *member) Message(_ *websocket.Conn, _ int, text []byte) { m.room.Publish(text) }
 

@@ -15,13 +15,7 @@ type Topic interface {
 // Subscription.Err). The subscription is the connection's, and ends with it, or by Unsubscribe. The
 // caller uses it for nothing else: it neither reads from it nor waits for it.
 //
-// So a room's message is framed once, and sent by:
-//
-//	c.Subscribe(room, pubsub.Options{}, func(c *websocket.Conn, m *pubsub.Message) {
-//		if m != nil {
-//			_ = c.WritePrepared(frame(m)) // frame is a pubsub.Shared
-//		}
-//	})
+// Relay is for messages that are sent as they are.
 func (c *Conn) Subscribe(to Topic, o pubsub.Options, f func(c *Conn, m *pubsub.Message)) *pubsub.Subscription {
 	o.Keep = true
 	sub := to.Subscribe(c.thread, o)
@@ -39,11 +33,30 @@ func (c *Conn) Subscribe(to Topic, o pubsub.Options, f func(c *Conn, m *pubsub.M
 	return sub
 }
 
+// Relay subscribes a connection under Serve to messages that are sent as frame, a pubsub.Shared,
+// makes them. Those that have come by then go out together. When there will be no more, because the
+// connection is too slow, it is closed with TryAgainLater. For the rest see Subscribe.
+func (c *Conn) Relay(to Topic, o pubsub.Options, frame func(m *pubsub.Message) *PreparedMessage) *pubsub.Subscription {
+	sub := c.Subscribe(to, o, tooSlow)
+	if s := c.served; s != nil {
+		for f := s.follows; f != nil; f = f.next {
+			if f.sub == sub {
+				f.frame = frame
+			}
+		}
+	}
+	return sub
+}
+
+func tooSlow(c *Conn, _ *pubsub.Message) { _ = c.Close(TryAgainLater, "too slow") }
+
 // follow is one subscription of a connection.
 type follow struct {
 	sub  *pubsub.Subscription
 	f    func(c *Conn, m *pubsub.Message)
 	next *follow
+
+	frame func(m *pubsub.Message) *PreparedMessage // of Relay
 }
 
 // deliver delivers one message, if there is one.
@@ -59,7 +72,19 @@ func (f *follow) deliver(c *Conn) bool {
 		f.f = nil
 		c.served.drop(f)
 	}
-	give(c, m)
+	if f.frame == nil || m == nil {
+		give(c, m)
+		return true
+	}
+	var few [stepsPerTurn]*PreparedMessage
+	n := 0
+	for ; m != nil; m = f.sub.Next() {
+		few[n] = f.frame(m)
+		if n++; n == len(few) {
+			break
+		}
+	}
+	_ = c.WritePrepared(few[:n]...)
 	return true
 }
 

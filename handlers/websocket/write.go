@@ -86,21 +86,54 @@ func (c *Conn) sendPacked(first byte, p []byte) error {
 	return c.sendFrame(first, *b)
 }
 
-// WritePrepared sends a message that other connections get, too.
-func (c *Conn) WritePrepared(m *PreparedMessage) error {
+// WritePrepared sends messages that other connections get, too, in their order. Several short ones go
+// out together: a member that is behind costs no system call for each.
+func (c *Conn) WritePrepared(ms ...*PreparedMessage) error {
 	if c.writing() {
 		return errWriting
 	}
-	frame, payload, first := m.frame, m.payload, finBit|m.opcode
-	if m.compress && c.compresses(len(m.payload)) {
-		frame, payload, first = m.compressed(c.set.level()), m.short, first|deflateBit
-		c.sentWindow().add(m.payload)
+	var b *[bufferSize]byte // has the first n bytes of frames that are to go out
+	n := 0
+	defer func() {
+		if b != nil {
+			buffers.Put(b)
+		}
+	}()
+	for i, m := range ms {
+		frame, payload, first := m.frame, m.payload, finBit|m.opcode
+		if m.compress && c.compresses(len(m.payload)) {
+			frame, payload, first = m.compressed(c.set.level()), m.short, first|deflateBit
+			c.sentWindow().add(m.payload)
+		}
+		if c.err != nil {
+			return c.err
+		}
+		if c.want.server {
+			if err := c.sendFrame(first, payload); err != nil {
+				return err
+			}
+			continue
+		}
+		last := i == len(ms)-1
+		if n == 0 && (last || len(frame) > bufferSize) {
+			if err := c.wrote(c.put(frame, nil)); err != nil {
+				return err
+			}
+			continue
+		}
+		if b == nil {
+			b = buffers.Get().(*[bufferSize]byte)
+		}
+		if n+len(frame) <= bufferSize {
+			n += copy(b[n:], frame)
+			if frame = nil; !last {
+				continue
+			}
+		}
+		if err := c.wrote(c.put(b[:n], frame)); err != nil { // a frame that did not fit goes along
+			return err
+		}
+		n = 0
 	}
-	switch {
-	case c.err != nil:
-		return c.err
-	case c.want.server:
-		return c.sendFrame(first, payload)
-	}
-	return c.wrote(c.put(frame, nil))
+	return nil
 }

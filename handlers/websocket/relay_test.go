@@ -1,0 +1,102 @@
+package websocket_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// Prepared messages that go out together come in their order, whatever their lengths, and whether
+// they are compressed.
+func TestPreparedTogether(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		var texts []string
+		var all []*websocket.PreparedMessage
+		for i, n := range []int{1, 100, 4090, 5, 0, 4096, 4096, 70000, 1, 2000, 2000, 2000, 3, 10000} {
+			texts = append(texts, strings.Repeat(string(rune('a'+i)), n))
+			all = append(all, must.Get(websocket.Prepare(websocket.Text, []byte(texts[i])))(t))
+		}
+		u := &websocket.Upgrader{Compression: true}
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			for n := range len(all) + 1 {
+				if err := c.WritePrepared(all[:n]...); err != nil {
+					t.Error(err)
+				}
+			}
+			_, _, err = c.ReadMessage()
+			if !isCode(err, 1000) {
+				t.Error(err)
+			}
+			return 0
+		})
+		for _, fields := range []string{"", offered} {
+			c := upgrade(s, fields)
+			for n := range len(all) + 1 {
+				for i := range n {
+					f, err := c.read()
+					if err != nil || fields == "" && string(f.payload) != texts[i] {
+						t.Fatalf("%d of %d: %x, %d bytes, %v", i, n, f.first, len(f.payload), err)
+					}
+				}
+			}
+			c.Send(bye)
+			c.closed(1000)
+		}
+	})
+}
+
+// relayed is a connection that gets all that is published.
+type relayed struct {
+	topic *pubsub.Topic
+	o     pubsub.Options
+}
+
+var framed = pubsub.Shared(func(data []byte) *websocket.PreparedMessage {
+	m, _ := websocket.Prepare(websocket.Text, data)
+	return m
+})
+
+func (r *relayed) Open(c *websocket.Conn) { c.Relay(r.topic, r.o, framed) }
+func (r *relayed) Message(c *websocket.Conn, _ int, text []byte) {
+	for i := range 100 {
+		r.topic.Publish(fmt.Append(nil, i))
+	}
+}
+func (r *relayed) Closed(*websocket.Conn, *websocket.CloseError) {}
+
+// Under Serve, what has come goes out together, in its order, and a connection that has fallen behind
+// is closed.
+func TestRelayed(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		hub := new(pubsub.Hub)
+		u := &websocket.Upgrader{}
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			o := pubsub.Options{Queue: 200}
+			if req.Header().Get("Slow") != "" {
+				o = pubsub.Options{Queue: 50, Policy: pubsub.Disconnect}
+			}
+			return u.Serve(req, resp, &relayed{hub.Topic("room"), o})
+		})
+		c := upgrade(s, "")
+		c.Send(frame(0x81, "go"))
+		for i := range 100 {
+			if f, err := c.read(); err != nil || string(f.payload) != fmt.Sprint(i) {
+				t.Fatalf("%d: %q, %v", i, f.payload, err)
+			}
+		}
+		c.Send(bye)
+		c.closed(1000)
+		slow := upgrade(s, "Slow: yes\r\n")
+		slow.Send(frame(0x81, "go") + closing(1013, "")) // its answer comes at once
+		slow.closed(1013)
+	})
+}
