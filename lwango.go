@@ -129,13 +129,14 @@ func Use(layers ...Middleware) { program.Use(layers...) }
 func RegisterMiddleware(name string, m Middleware) { program.RegisterMiddleware(name, m) }
 
 // Topics returns the topics that handlers publish and subscribe to. They belong to the process, or,
-// if [pubsub] in the configuration names a Redis, to all processes that share it (see UseBroker).
+// if [pubsub] in the configuration names a broker, to all processes that share it (see UseBroker).
 // See package pubsub.
 func Topics() *pubsub.Hub { return &program.Topics }
 
 // UseBroker lets [pubsub] url in a configuration share the topics with other processes. It is
-// called before Main, with redis.Broker of package pubsub/redis. Without it, a program has no
-// client of Redis in it, and a configuration with that key is refused.
+// called before Main, with redis.Broker of package pubsub/redis, or nats.Broker of the module
+// pubsub/nats. Without it, a program has no client of either in it, and a configuration with that
+// key is refused.
 func UseBroker(b pubsub.Broker) { program.Broker = b }
 
 // Cache returns what the routes with `cache` keep answers in, those of all servers of the process. A

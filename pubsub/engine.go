@@ -6,7 +6,7 @@ import (
 )
 
 // Broker is what connects a Hub to other processes by the [pubsub] url of a configuration. Package
-// pubsub/redis has one.
+// pubsub/redis has one, and pubsub/nats, a module of its own.
 type Broker interface {
 	// Check returns what is wrong with a URL. The error does not quote it: it may have a password.
 	Check(url string) error

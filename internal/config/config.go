@@ -192,7 +192,8 @@ type TLS struct {
 type Pubsub struct {
 	Table settings.Table `toml:",table"`
 	// URL is of a Redis, as in redis://user:password@127.0.0.1:6379/0; rediss:// for TLS,
-	// redis+sentinel:// and redis+cluster:// for several servers.
+	// redis+sentinel:// and redis+cluster:// for several servers. A program with pubsub/nats has
+	// NATS, as in nats://127.0.0.1:4222.
 	URL string `toml:"url"`
 
 	// MaxBytes bounds the messages of all topics together; 64MiB by default.

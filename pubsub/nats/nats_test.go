@@ -71,6 +71,24 @@ func TestLongHistory(t *testing.T) {
 	}
 }
 
+// The server's own topics, such as that of what is purged from its cache, go the same way, and no
+// pattern gets them.
+func TestTopicsOfServer(t *testing.T) {
+	b := startBroker(t)
+	one, two := startNode(t, b.url()), startNode(t, b.url())
+	publish(one.Hub.OfServer("purge"), "before")
+	one.Acknowledged()
+	all := two.Follow(two.Hub.Pattern(">"), pubsub.Options{})
+	at := two.Follow(two.Hub.OfServer("purge"), pubsub.Options{History: 5})
+	at.Expect("before")
+	publish(one.Hub.OfServer("purge"), "now")
+	at.Expect("now")
+	publish(one.Hub.Topic("room"), "said")
+	all.Expect("said")
+	all.Quiet()
+	at.Quiet()
+}
+
 // BenchmarkThroughput is what a process sends to two others, and what each of them receives.
 func BenchmarkThroughput(b *testing.B) {
 	broker := startBroker(b)

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -353,4 +354,23 @@ func TestKeep(t *testing.T) {
 	if got := log.String(); strings.Contains(got, "missing") {
 		t.Errorf("the log says: %s", got)
 	}
+}
+
+// A broker that is slow: what it says comes in pieces, each 20 ms after the one before.
+func TestSlowBroker(t *testing.T) {
+	b := broker.Start(t)
+	w := startWire(t, b)
+	one, two := startNode(t, b.URL()), startNode(t, w.url())
+	at := two.Follow(two.Hub.Topic("room"), pubsub.Options{})
+	publish(one.Hub.Topic("room"), "up")
+	at.Expect("up")
+	w.Slow(20 * time.Millisecond)
+	publish(one.Hub.Topic("room"), numbered("a", 0, 500)...)
+	publish(two.Hub.Topic("room"), "mine")
+	got := at.Collect(100)
+	w.Slow(0)
+	got = append(got, at.Collect(401)...)
+	got = slices.DeleteFunc(got, func(text string) bool { return text == "mine" })
+	checkOrder(t, got, map[string][2]int{"a": {0, 500}})
+	at.Quiet()
 }

@@ -214,7 +214,8 @@ func ThreeProcesses(t *testing.T, here *Node, url string, disturb func()) {
 }
 
 // Throughput is a benchmark of an engine: a process publishes texts of 100 bytes, and follow others
-// follow the topic. It reports messages a second.
+// follow the topic. It reports messages a second, and what a message costs a process that sends or
+// receives it; not what it costs the broker.
 func Throughput(b *testing.B, follow int, node func() *Node) {
 	from := node()
 	var at []*Follower
@@ -228,6 +229,7 @@ func Throughput(b *testing.B, follow int, node func() *Node) {
 		f.Expect("up")
 	}
 	const ahead = 1 << 12 // messages that no follower has yet: less than a queue holds
+	used := processor(b)
 	b.ResetTimer()
 	for i := range b.N {
 		Publish(room, text)
@@ -241,4 +243,15 @@ func Throughput(b *testing.B, follow int, node func() *Node) {
 		f.Collect(min(b.N, ahead))
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+	each := float64(b.N * (1 + follow))
+	b.ReportMetric(float64((processor(b)-used).Microseconds())/each, "cpu-µs/message/process")
+}
+
+// processor returns how much time of processors the process has used.
+func processor(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
