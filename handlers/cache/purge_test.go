@@ -3,6 +3,7 @@ package cache_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -182,8 +183,11 @@ func TestPurgeShared(t *testing.T) {
 			get(t, all[i], "/a/1")
 			get(t, all[i], "/b/1")
 		}
+		var mu sync.Mutex
 		var sent []string
 		all[0].store.Share(func(text []byte, lasting bool) {
+			mu.Lock()
+			defer mu.Unlock()
 			sent = append(sent, fmt.Sprintf("%s %t", text, lasting))
 			if err := all[1].store.Shared(text); err != nil {
 				t.Error(err)
@@ -203,7 +207,9 @@ func TestPurgeShared(t *testing.T) {
 				t.Errorf("process %d: left %q after a POST to one", i, got)
 			}
 		}
+		mu.Lock()
 		said := fmt.Sprint(sent)
+		mu.Unlock()
 		for i := range all {
 			get(t, all[i], "/c/\xe4")
 		}
