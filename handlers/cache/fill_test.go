@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -66,7 +67,7 @@ func TestFilledOnce(t *testing.T) {
 		g := newGate("max-age=100")
 		s := start(t, m, cache.Settings{}, g.serve)
 		clients := 100
-		if m == modes.Direct {
+		if m == modes.Direct && !race.Enabled {
 			clients = 1000
 		}
 		var all sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -140,7 +141,11 @@ func TestManyVariants(t *testing.T) {
 	}}
 	s := start(t, modes.Direct, cache.Settings{}, o.serve)
 	c := s.Dial()
-	const variants, batch = 10_000, 100
+	const batch = 100
+	variants := 10_000
+	if race.Enabled {
+		variants = 1000
+	}
 	for i := 0; i < variants; i += batch {
 		var all strings.Builder
 		for j := range batch {
