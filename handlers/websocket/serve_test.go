@@ -273,6 +273,27 @@ func TestServeKeepsAlive(t *testing.T) {
 	}, direct, overTLS, modes.HTTP2)
 }
 
+// TestServePeerNeverReads: a subscriber that reads nothing is cut off.
+func TestServePeerNeverReads(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m mode) {
+		who := &member{room: new(pubsub.Hub).Topic("room")}
+		s, _ := serveMember(t, m, who, &websocket.Upgrader{WriteTimeout: 50 * time.Millisecond})
+		large := make([]byte, 512<<10)
+		for ended := false; !ended; {
+			who.room.Publish(large)
+			select {
+			case what := <-who.log:
+				if ended = what == "closed 1006"; !ended && what != "item" {
+					t.Fatalf("got %q", what)
+				}
+			case <-time.After(wait.Patience):
+				t.Fatal("no end")
+			}
+		}
+		who.done(t, s)
+	}, direct, overTLS, modes.HTTP2)
+}
+
 // TestServeManyStop: thousands of idle connections get 1001 soon, and are told so once.
 func TestServeManyStop(t *testing.T) {
 	const many = 1000
