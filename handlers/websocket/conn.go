@@ -120,6 +120,9 @@ type extra struct {
 	reader *messageReader // what the program has not read to its end
 	writer *messageWriter // what the program writes
 
+	then func(c *Conn) // what After was asked for; nil: nothing
+	due  time.Duration // when, a point of the loop's clock
+
 	pinged, trip time.Duration // when Ping has asked, and how long the last answer took
 }
 

@@ -33,6 +33,7 @@
 //	conn.go       Conn: its record
 //	serve.go      Serve: a Handler, and what calls it
 //	follow.go     its subscriptions
+//	after.go      its timer
 //	read.go       messages from the peer
 //	reader.go     messages from the peer, while they come
 //	write.go      messages to the peer; those for many

@@ -13,7 +13,8 @@ type Topic interface {
 // Subscribe subscribes a connection under Serve. f is called for each message, on the connection's
 // thread, as the methods of its Handler are; once with nil, if there will be no more (see
 // Subscription.Err). The subscription is the connection's, and ends with it, or by Unsubscribe. The
-// caller uses it for nothing else: it neither reads from it nor waits for it.
+// caller does not wait for it. The method that subscribes, and f, may take what has come by its Next;
+// f is called for the rest.
 //
 // Relay is for messages that are sent as they are.
 func (c *Conn) Subscribe(to Topic, o pubsub.Options, f func(c *Conn, m *pubsub.Message)) *pubsub.Subscription {

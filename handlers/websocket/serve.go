@@ -88,6 +88,9 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		for f := s.follows; f != nil && c.err == nil; f = f.next {
 			some = f.deliver(c) || some
 		}
+		if c.err == nil {
+			some = c.then() || some
+		}
 		c.release()
 		switch asked := c.asked; {
 		case c.err != nil:
@@ -95,6 +98,9 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		case some:
 		default:
 			idle, _ = s.left()
+			if due := c.untilDue(); due >= 0 {
+				idle = min(idle, max(due, 1))
+			}
 			if c.err == nil && c.asked == asked { // no ping, which may have waited for room
 				return idle, true
 			}
@@ -121,7 +127,8 @@ func (s *served) Detach() {
 func (x *extra) empty() bool {
 	return x.input == nil && x.early == nil && x.readErr == nil &&
 		x.readBy == 0 && x.writeBy == 0 && x.readLimit == 0 && x.sent == nil && x.got == nil &&
-		x.box == nil && x.reader == nil && x.writer == nil && x.pinged == 0 && x.trip == 0
+		x.box == nil && x.reader == nil && x.writer == nil && x.pinged == 0 && x.trip == 0 &&
+		x.then == nil
 }
 
 // message handles a message, if one is there. Its rest is waited for here only if the message is long:
@@ -192,6 +199,9 @@ func (s *served) close() {
 	}
 	conn.SetCloseCode(c.thread, c.err.Code)
 	c.letGo()
+	if c.extra != nil {
+		c.extra.then = nil
+	}
 	if was == fresh { // the handler of the request has panicked
 		return
 	}
