@@ -3,12 +3,10 @@ package main
 import (
 	"cmp"
 	"errors"
-	"os"
 	"time"
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/handlers/websocket"
-	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -21,50 +19,19 @@ const (
 
 var upgrader = websocket.Upgrader{ReadLimit: maxFrame}
 
-// chat is one socket, from its beginning to its end.
+// chat gives a socket to a person.
 func chat(req *lwango.Request, resp *lwango.Response) int {
-	c, err := upgrader.Upgrade(req, resp)
-	if err != nil {
-		return websocket.Status(err)
-	}
-	if e, ok := errors.AsType[*websocket.CloseError](converse(req, c)); ok {
-		_ = c.Close(e.Code, e.Text) // this does nothing if the client has closed
-	}
-	return 0
+	return upgrader.Serve(req, resp, take(req))
 }
 
-// converse lets one person take part in a room, until the socket ends. It returns the reason.
-func converse(req *lwango.Request, c *websocket.Conn) error {
-	s, err := sit(req, c)
-	if err != nil {
-		return err
-	}
-	defer s.leave()
-	if err := s.history(next(s.messages)); err != nil {
-		return err
-	}
-	if err := s.list(); err != nil { // if this is a person's second window
-		return err
-	}
-	for {
-		if err := s.speak(); err != nil {
-			return err
-		}
-		if err := s.await(); err != nil {
-			return err
-		}
-	}
-}
-
-// seat is one person's socket in a room.
+// seat is one person's socket in a room, from its beginning to its end. Between what it gets and
+// what it says it waits as a record: it has no thread that runs.
 type seat struct {
-	*websocket.Conn
-	thread *loop.Thread
-	room   *room
-	name   string
-	after  string // the last message that the client saw on an earlier socket, if any
-	goAway func() // gives back what admit has given
+	where, name string
+	after       string // the last message that the client saw on an earlier socket, if any
+	refused     error  // why the client gets no seat
 
+	room              *room // nil: not yet, or not any more
 	topic             *pubsub.Topic
 	messages, notices *pubsub.Subscription
 	unheard           int  // dropped messages, as far as the client was told of them
@@ -75,57 +42,62 @@ type seat struct {
 	bytes int     // of their text
 }
 
-// sit gives a person a seat in the room that the request names. It is to be followed by leave,
-// unless there is an error, which is what the client is told.
-func sit(req *lwango.Request, c *websocket.Conn) (*seat, error) {
+// take takes what the seat needs from the request, of which nothing is left later.
+func take(req *lwango.Request) *seat {
 	query := req.Query()
-	name, err := checkName("name", query.Get("name"))
-	if err != nil {
-		return nil, refuse(websocket.PolicyViolation, "%v", err)
+	s := &seat{after: query.Get("after"), quota: newQuota(time.Now())}
+	var err error
+	if s.name, err = checkName("name", query.Get("name")); err == nil {
+		s.where, err = checkName("room", cmp.Or(query.Get("room"), lobby))
 	}
-	where, err := checkName("room", cmp.Or(query.Get("room"), lobby))
 	if err != nil {
-		return nil, refuse(websocket.PolicyViolation, "%v", err)
+		s.refused = refuse(websocket.PolicyViolation, "%v", err)
+	} else if goAway, err := admit(req, s.where); err != nil {
+		s.refused = refuse(websocket.TryAgainLater, "%v", err)
+	} else {
+		req.Defer(goAway) // when the socket ends
 	}
-	goAway, err := admit(req, where)
-	if err != nil {
-		return nil, refuse(websocket.TryAgainLater, "%v", err)
-	}
-	room, notices, err := enter(req.Thread, where, name)
-	if err != nil {
-		goAway()
-		return nil, refuse(websocket.TryAgainLater, "%v", err)
-	}
-	topic := said(where)
-	return &seat{
-		Conn: c, thread: req.Thread, room: room, name: name, after: query.Get("after"),
-		goAway: goAway, topic: topic, messages: topic.Subscribe(req.Thread, pubsub.Options{
-			History: remembered, Queue: messageQueue,
-		}),
-		notices: notices, apart: true, quota: newQuota(time.Now()),
-	}, nil
+	return s
 }
 
-func (s *seat) leave() {
-	s.room.leave(s.name)
-	s.goAway()
+// Open implements websocket.Handler.
+func (s *seat) Open(c *websocket.Conn) { s.answer(c, s.sit(c)) }
+
+// answer sends a client away if there is an error that it is to be told.
+func (s *seat) answer(c *websocket.Conn, err error) {
+	if e, ok := errors.AsType[*websocket.CloseError](err); ok {
+		s.leave()
+		_ = c.Close(e.Code, e.Text) // this does nothing if the client has closed
+	}
 }
 
-// await waits for something to come, and handles it, or until a held message may be sent.
-func (s *seat) await() error {
-	ready, err := s.AwaitAny(s.wait(), s.Conn, s.messages, s.notices)
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil
-	case err != nil:
+// sit gives a person the seat: what was said so far, and who is there.
+func (s *seat) sit(c *websocket.Conn) (err error) {
+	if s.refused != nil {
+		return s.refused
+	}
+	if s.room, err = enter(c.Thread(), s.where, s.name); err != nil {
+		return refuse(websocket.TryAgainLater, "%v", err)
+	}
+	s.topic = said(s.where)
+	s.messages = c.Subscribe(s.topic, pubsub.Options{History: remembered, Queue: messageQueue},
+		func(c *websocket.Conn, m *pubsub.Message) { s.answer(c, s.hear(c, m)) })
+	if err := s.history(c, next(s.messages)); err != nil {
 		return err
-	case ready == 0:
-		return s.read()
-	case ready == 1:
-		return s.hear()
 	}
-	return s.notice()
+	return s.list(c) // at once if this is a person's second window
 }
+
+// leave gives the seat up.
+func (s *seat) leave() {
+	if s.room != nil {
+		s.room.leave(s.name)
+		s.room = nil
+	}
+}
+
+// Closed implements websocket.Handler.
+func (s *seat) Closed(*websocket.Conn, *websocket.CloseError) { s.leave() }
 
 // quota is how much a client may still send.
 type quota struct{ frames, messages, typing allowance }
@@ -138,14 +110,18 @@ func newQuota(now time.Time) quota {
 	}
 }
 
-func (s *seat) send(n notice) error { return s.WriteMessage(websocket.Text, n.encode()) }
+func send(c *websocket.Conn, n notice) error { return c.WriteMessage(websocket.Text, n.encode()) }
 
-// read takes what the person sends.
-func (s *seat) read() error {
-	kind, p, err := s.ReadMessage()
-	if err != nil {
-		return err
+// Message implements websocket.Handler: it takes what the person sends.
+func (s *seat) Message(c *websocket.Conn, kind int, p []byte) {
+	err := s.read(c, kind, p)
+	if err == nil {
+		err = s.speak(c)
 	}
+	s.answer(c, err)
+}
+
+func (s *seat) read(c *websocket.Conn, kind int, p []byte) error {
 	f, err := parseFrame(kind, p)
 	if err != nil {
 		return err
@@ -164,9 +140,9 @@ func (s *seat) read() error {
 			s.room.typing(s.name)
 		}
 	case "ping":
-		return s.send(notice{Type: "pong", Room: s.room.name})
+		return send(c, notice{Type: "pong", Room: s.where})
 	case "older":
-		return s.WriteMessage(websocket.Text, older(s.thread, s.room.name, f.id))
+		return c.WriteMessage(websocket.Text, older(c.Thread(), s.where, f.id))
 	default:
 		if len(s.held) == maxHeld || s.bytes+len(f.text) > maxHeldBytes {
 			return refuse(websocket.PolicyViolation, "too many messages")
@@ -177,8 +153,9 @@ func (s *seat) read() error {
 	return nil
 }
 
-// speak publishes held messages, as far as the quota allows, and acknowledges them.
-func (s *seat) speak() error {
+// speak publishes held messages, as far as the quota allows, and acknowledges them. It is called
+// again when the quota allows the next one.
+func (s *seat) speak(c *websocket.Conn) error {
 	for len(s.held) > 0 && s.quota.messages.take(1, time.Now()) {
 		f := s.held[0]
 		s.bytes -= len(f.text)
@@ -186,79 +163,73 @@ func (s *seat) speak() error {
 			s.held = nil
 		}
 		if f.text != "" {
-			s.topic.Publish(message(s.room.name, s.name, f))
+			s.topic.Publish(message(s.where, s.name, f))
 		}
 		if f.id != "" {
-			if err := s.send(notice{Type: "ack", Room: s.room.name, ID: f.id}); err != nil {
+			if err := send(c, notice{Type: "ack", Room: s.where, ID: f.id}); err != nil {
 				return err
 			}
 		}
 	}
+	if len(s.held) > 0 {
+		c.After(s.quota.messages.wait(time.Now()), func(c *websocket.Conn) { s.answer(c, s.speak(c)) })
+	}
 	return nil
 }
 
-// wait returns how long it takes until a held message may be sent, negative if none is held.
-func (s *seat) wait() time.Duration {
-	if len(s.held) == 0 {
-		return -1
-	}
-	return s.quota.messages.wait(time.Now())
-}
-
-// hear passes on the next message.
-func (s *seat) hear() error {
-	m := next(s.messages)
+// hear passes on a message; with it, if it is one of history, all others that are there.
+func (s *seat) hear(c *websocket.Conn, m *pubsub.Message) error {
 	if n := s.messages.Dropped(); n > s.unheard {
 		missed := n - s.unheard
 		s.unheard = n
-		if err := s.send(lost(s.room.name, missed)); err != nil {
+		if err := send(c, lost(s.where, missed)); err != nil {
 			return err
 		}
 	}
 	switch {
-	case m == nil:
+	case m == nil || !parsed(m).counts(m):
 		return nil
 	case s.messages.History(): // other processes remember messages that this one did not know
-		return s.history(m)
+		return s.history(c, m)
 	default:
-		return s.WritePrepared(prepared(m))
+		return c.WritePrepared(prepared(m))
 	}
 }
 
 // history sends what was said before, beginning with m.
-func (s *seat) history(m *pubsub.Message) error {
+func (s *seat) history(c *websocket.Conn, m *pubsub.Message) error {
 	all := present(m, s.messages)
-	return s.WriteMessage(websocket.Text, history(s.room.name, s.name, s.after, all))
+	return c.WriteMessage(websocket.Text, history(s.where, s.name, s.after, all))
 }
 
 // notice passes on that people come or go, or that a person is typing. A client that has missed
 // some of that gets a list of all people instead, which tells all of it, outages included.
-func (s *seat) notice() error {
-	if s.notices.Dropped() > 0 {
-		s.apart = true
-	}
-	if s.apart {
-		return s.list()
-	}
-	m := s.notices.Next()
-	if m == nil {
+func (s *seat) notice(c *websocket.Conn, m *pubsub.Message) error {
+	switch {
+	case m == nil: // of a subscription that was ended for a list
 		return nil
+	case s.apart, s.notices.Dropped() > 0:
+		return s.list(c)
 	}
-	return s.WritePrepared(prepared(m))
+	return c.WritePrepared(prepared(m))
 }
 
 // list sends a list of all people, as soon as this person is among them, and from then on what
 // changes.
-func (s *seat) list() error {
-	s.notices.Unsubscribe()
-	notices, roster := s.room.follow(s.thread)
-	s.notices, s.apart = notices, !roster.Has(s.name)
+func (s *seat) list(c *websocket.Conn) error {
+	if s.notices != nil {
+		s.notices.Unsubscribe()
+	}
+	from := &follower{room: s.room}
+	s.notices = c.Subscribe(from, pubsub.Options{Queue: noticeQueue},
+		func(c *websocket.Conn, m *pubsub.Message) { s.answer(c, s.notice(c, m)) })
+	s.apart = !from.roster.Has(s.name)
 	if s.apart {
 		return nil // the notice that this person has come is still to come
 	}
-	err := s.WritePrepared(s.room.list(roster))
+	err := c.WritePrepared(s.room.list(from.roster))
 	if err == nil && !hub.Carried() {
-		err = s.send(outage(s.room.name, false))
+		err = send(c, outage(s.where, false))
 	}
 	return err
 }

@@ -20,24 +20,26 @@ func follow(req *lwango.Request, resp *lwango.Response) int {
 	if err != nil {
 		return later(resp, err)
 	}
-	defer goAway()
-	stream, err := sse.Open(req, resp)
-	if err != nil {
-		return 200
-	}
-	messages := said(room).Subscribe(req.Thread, pubsub.Options{
-		After: stream.LastEventID(), History: pageful, Queue: messageQueue,
-		Policy: pubsub.Disconnect,
-	})
-	for err == nil {
-		if _, err = stream.AwaitAny(-1, messages); err != nil {
-			break
-		}
-		if m := next(messages); m != nil {
-			err = stream.Send(sse.Event{ID: m.ID, Data: m.Data})
-		} else {
-			err = messages.Err() // too slow: the browser comes back, and goes on where it was
-		}
-	}
-	return 200
+	req.Defer(goAway) // when the stream ends
+	return sse.Serve(req, resp, listener{room})
 }
+
+// listener is a stream of what is said in a room.
+type listener struct{ room string }
+
+// Open implements sse.Handler.
+func (l listener) Open(s *sse.Stream) {
+	s.Subscribe(said(l.room), pubsub.Options{
+		After: s.LastEventID(), History: pageful, Queue: messageQueue, Policy: pubsub.Disconnect,
+	}, func(s *sse.Stream, m *pubsub.Message) {
+		switch {
+		case m == nil: // too slow: the browser comes back, and goes on where it was
+			s.Close()
+		case parsed(m).counts(m):
+			_ = s.Send(sse.Event{ID: m.ID, Data: m.Data}) // an error ends the stream
+		}
+	})
+}
+
+// Closed implements sse.Handler.
+func (listener) Closed(*sse.Stream, error) {}

@@ -79,7 +79,7 @@ func TestElsewhere(t *testing.T) {
 			}
 		}
 
-		_, notices, err := enter(th, "shared", "Ann")
+		_, notices, err := arrive(th, "shared", "Ann")
 		if err != nil {
 			t.Error(err)
 			return
@@ -93,7 +93,7 @@ func TestElsewhere(t *testing.T) {
 		other(report{Ask: true})
 		reported("Ann") // since it knows nothing after a new start either
 
-		room, _, _ := enter(th, "shared", "Cat")
+		room, _ := enter(th, "shared", "Cat")
 		expect(t, notices, "join", "Cat")
 		reported("Ann", "Cat")
 
@@ -136,7 +136,7 @@ func TestElsewhere(t *testing.T) {
 func TestAlone(t *testing.T) {
 	onLoop(t, func(th *loop.Thread) {
 		ours := hub.Topic("chat presence answered").Subscribe(th, pubsub.Options{})
-		room, notices, err := enter(th, "answered", "Ann")
+		room, notices, err := arrive(th, "answered", "Ann")
 		if err != nil {
 			t.Error(err)
 			return
@@ -157,7 +157,7 @@ func TestAlone(t *testing.T) {
 			t.Errorf("first: %+v", rep)
 		}
 		for range 3 {
-			_, others, _ := enter(th, "answered", "Cat")
+			_, others, _ := arrive(th, "answered", "Cat")
 			expect(t, others, "join", "Cat")
 			room.leave("Cat")
 			expect(t, others, "leave", "Cat")

@@ -10,6 +10,13 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
+// arrive lets a person into a room, and returns the notices from right before that on.
+func arrive(th *loop.Thread, name, person string) (*room, *pubsub.Subscription, error) {
+	notices := local.Topic(name).Subscribe(th, pubsub.Options{Queue: noticeQueue})
+	r, err := enter(th, name, person)
+	return r, notices, err
+}
+
 // Who comes is told to all in few notices, and who is there to newcomers in few lists, however many
 // come at once: 2,000 newcomers do not cost 2,000 lists.
 func TestManyJoin(t *testing.T) {
@@ -33,11 +40,11 @@ func TestManyJoin(t *testing.T) {
 		lists := make(map[any]bool)
 		for i := range many {
 			var err error
-			if r, last, err = enter(th, "crowd", fmt.Sprintf("Person %04d", i)); err != nil {
+			if r, last, err = arrive(th, "crowd", fmt.Sprintf("Person %04d", i)); err != nil {
 				t.Error(err)
 				return
 			}
-			again, roster := r.follow(th)
+			again, roster := r.presence.Follow(th, pubsub.Options{})
 			again.Unsubscribe()
 			lists[r.list(roster)] = true
 			if i%together == 0 {
@@ -68,7 +75,7 @@ func TestManyJoin(t *testing.T) {
 		if m, err := last.Receive(patience); err != nil || last.Dropped() > 0 {
 			t.Errorf("%v, %v, %d dropped", m, err, last.Dropped())
 		}
-		if _, roster := r.follow(th); len(roster.Names) != many {
+		if _, roster := r.presence.Follow(th, pubsub.Options{}); len(roster.Names) != many {
 			t.Errorf("a list of %d", len(roster.Names))
 		}
 		for i := range many {
@@ -89,18 +96,18 @@ func TestManyJoin(t *testing.T) {
 func TestComesAndGoes(t *testing.T) {
 	onLoop(t, func(th *loop.Thread) {
 		for again := true; again; {
-			r, notices, err := enter(th, "revolving", "Ann")
+			r, notices, err := arrive(th, "revolving", "Ann")
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			expect(t, notices, "join", "Ann")
 			began := time.Now()
-			_, _, _ = enter(th, "revolving", "Bob")
+			_, _ = enter(th, "revolving", "Bob")
 			r.leave("Bob")
 			r.leave("Ann")
-			_, _, _ = enter(th, "revolving", "Ann")
-			_, _, _ = enter(th, "revolving", "Cat")
+			_, _ = enter(th, "revolving", "Ann")
+			_, _ = enter(th, "revolving", "Cat")
 			again = time.Since(began) > 4*time.Millisecond // the machine was busy: Bob was seen
 			if !again {
 				expect(t, notices, "join", "Cat")

@@ -40,16 +40,15 @@ var local = pubsub.Hub{Limits: pubsub.Limits{History: -1}}
 // some gets a list of all people.
 const noticeQueue = 64
 
-// enter lets a person in; all sockets of a person count as one. It returns the room, and the
-// notices of what happens there from now on, among them soon that the person has come. Unless there
-// is an error, the caller calls leave later.
-func enter(t *loop.Thread, name, person string) (*room, *pubsub.Subscription, error) {
+// enter lets a person in; all sockets of a person count as one. What follow subscribes to soon tells
+// that the person has come. Unless there is an error, the caller calls leave later.
+func enter(t *loop.Thread, name, person string) (*room, error) {
 	rooms.Lock()
 	defer rooms.Unlock()
 	r := rooms.open[name]
 	if r == nil {
 		if len(rooms.open) >= maxRooms {
-			return nil, nil, errors.New("too many rooms are open")
+			return nil, errors.New("too many rooms are open")
 		}
 		r = &room{
 			name:      name,
@@ -63,16 +62,22 @@ func enter(t *loop.Thread, name, person string) (*room, *pubsub.Subscription, er
 		rooms.open[name] = r
 		t.Loop().Go(r.keep)
 	}
-	notices, _ := r.follow(t)
 	r.here[person]++
 	r.presence.Join(person)
 	r.changed.Resolve(struct{}{})
-	return r, notices, nil
+	return r, nil
 }
 
-// follow returns a list of the people, and the notices that come after it.
-func (r *room) follow(t *loop.Thread) (*pubsub.Subscription, *pubsub.Roster) {
-	return r.presence.Follow(t, pubsub.Options{Queue: noticeQueue})
+// follower subscribes to the notices of a room, from a list of the people on.
+type follower struct {
+	room   *room
+	roster *pubsub.Roster // the list
+}
+
+// Subscribe implements websocket.Topic.
+func (f *follower) Subscribe(t *loop.Thread, o pubsub.Options) (notices *pubsub.Subscription) {
+	notices, f.roster = f.room.presence.Follow(t, o)
+	return notices
 }
 
 // leave ends one of a person's sockets.

@@ -10,50 +10,50 @@ import (
 	"github.com/lwango/lwango/handlers/websocket"
 )
 
-// socket makes a handler of what is done with a WebSocket.
-func socket(use func(req *lwango.Request, c *websocket.Conn)) lwango.Handler {
+// socket makes a handler of what a WebSocket does.
+func socket(begin func() websocket.Handler) lwango.Handler {
 	return func(req *lwango.Request, resp *lwango.Response) int {
 		goAway, err := admit(req, "")
 		if err != nil {
 			return later(resp, err)
 		}
-		defer goAway()
-		c, err := upgrader.Upgrade(req, resp)
-		if err != nil {
-			return websocket.Status(err)
-		}
-		use(req, c)
-		return 0
+		req.Defer(goAway) // when the socket ends
+		return upgrader.Serve(req, resp, begin())
 	}
 }
 
-// write sends a random number every second.
-func write(req *lwango.Request, c *websocket.Conn) {
-	var err error
-	for tick := req.After(0); err == nil; {
-		ready := 0
-		switch ready, err = c.AwaitAny(-1, tick, c); {
-		case err != nil:
-		case ready == 0:
-			tick.Reset(time.Second)
-			err = c.WriteMessage(websocket.Text, strconv.AppendInt(nil, rand.Int64(), 10))
-		default:
-			_, _, err = c.ReadMessage() // it is not used, but must be read to see the end
-		}
+// writer sends a random number every second.
+type writer struct{}
+
+func write() websocket.Handler { return writer{} }
+
+// Open implements websocket.Handler.
+func (w writer) Open(c *websocket.Conn) {
+	if c.WriteMessage(websocket.Text, strconv.AppendInt(nil, rand.Int64(), 10)) == nil {
+		c.After(time.Second, w.Open)
 	}
 }
 
-// read sends back what it gets, with the seconds since the last message.
-func read(_ *lwango.Request, c *websocket.Conn) {
-	for last := time.Now(); ; {
-		kind, p, err := c.ReadMessage()
-		if err != nil {
-			return
-		}
-		now := time.Now()
-		if c.WriteMessage(kind, fmt.Appendf(nil, "%.3f s: %s", now.Sub(last).Seconds(), p)) != nil {
-			return
-		}
-		last = now
-	}
+// Message implements websocket.Handler.
+func (writer) Message(*websocket.Conn, int, []byte) {}
+
+// Closed implements websocket.Handler.
+func (writer) Closed(*websocket.Conn, *websocket.CloseError) {}
+
+// reader sends back what it gets, with the seconds since the last message.
+type reader struct{ last time.Time }
+
+func read() websocket.Handler { return &reader{time.Now()} }
+
+// Open implements websocket.Handler.
+func (*reader) Open(*websocket.Conn) {}
+
+// Message implements websocket.Handler.
+func (r *reader) Message(c *websocket.Conn, kind int, p []byte) {
+	now := time.Now()
+	_ = c.WriteMessage(kind, fmt.Appendf(nil, "%.3f s: %s", now.Sub(r.last).Seconds(), p))
+	r.last = now
 }
+
+// Closed implements websocket.Handler.
+func (*reader) Closed(*websocket.Conn, *websocket.CloseError) {}

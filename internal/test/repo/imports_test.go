@@ -97,7 +97,6 @@ var allowed = map[string][]string{
 	"cmd/*":                     {"", "pubsub/redis", "internal/server", "internal/top"},
 	"samples/*":                 {"", "client", "conn", "stream", "loop", "coro", "pubsub"},
 	"samples/upload":            {"", "conn", "loop", "pubsub", "handlers/sse"},
-	"samples/chat":              {"", "loop", "pubsub", "pubsub/redis", "handlers/sse", "handlers/websocket"},
 }
 
 // only names the third-party imports and standard packages that are some package's alone, or
@@ -117,9 +116,8 @@ var only = map[string][]string{
 
 	"github.com/landlock-lsm/go-landlock/landlock/syscall": {"internal/confine"},
 
-	"golang.org/x/sys/unix":          {"internal/cachestore", "loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/top", "internal/accesslog", "internal/config", "internal/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/confine"},
-	"golang.org/x/text/unicode/norm": {"samples/chat"},
-	"net/http":                       {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/compression", "internal/gateway", "internal/relay", "internal/server", "internal/certs", "internal/top", "internal/test/*", "samples/fanout"},
+	"golang.org/x/sys/unix": {"internal/cachestore", "loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/top", "internal/accesslog", "internal/config", "internal/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/confine"},
+	"net/http":              {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/compression", "internal/gateway", "internal/relay", "internal/server", "internal/certs", "internal/top", "internal/test/*", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

@@ -78,11 +78,10 @@ var named = []string{
 	"github.com/redis/go-redis/v9",
 	"go.uber.org/atomic",
 
-	"golang.org/x/text", // samples/chat
-
 	"github.com/xyproto/randomstring", // tests of brotli
 	"golang.org/x/net",                // of x/crypto
 	"golang.org/x/term",
+	"golang.org/x/text",
 }
 
 // tested are the modules that go mod tidy downloads beside the linked ones, and puts into go.sum,
