@@ -30,9 +30,10 @@ type h2link struct {
 	first   []byte // what has come of the head
 	client  netip.AddrPort
 	noWait  bool
-	closed  bool // st may be another request's
-	resets  bool // when it is closed
-	failed  bool // the handler, by a panic
+	taken   int64 // how many bytes the session has
+	closed  bool  // st may be another request's
+	resets  bool  // when it is closed
+	failed  bool  // the handler, by a panic
 }
 
 // side is one direction of a link, as a loop.Source: something can be read, or all that was written
@@ -54,6 +55,8 @@ func (st *h2stream) take() (*h2link, error) {
 	l.in.link, l.out.link = l, l
 	st.link = l
 	st.reading, st.writing = stream.Pace{}, stream.Pace{} // from now on only the handler limits it
+	st.in.SetPace(nil)
+	st.out.SetPace(nil)
 	st.in.SetDeadline(st.thread.Loop(), zeroTime)
 	st.out.SetDeadline(st.thread.Loop(), zeroTime)
 	st.x.hijacked()
@@ -349,7 +352,7 @@ func (l *h2link) Progress() int64 {
 		return 0
 	}
 	st := l.st
-	return st.writing.Bytes() + st.Window + st.s.stream.Progress()
+	return l.taken + st.Window + st.s.stream.Progress()
 }
 
 // Loop implements Link.

@@ -50,7 +50,7 @@ func (st *h2stream) sendNow(p []byte) []byte {
 	}
 	rest := s.SendNow(&st.Sender, p)
 	if n := len(p) - len(rest); n > 0 {
-		st.out.Moved(s.port.loop, n)
+		st.moved(n)
 		s.wake()
 	}
 	return rest
@@ -58,10 +58,19 @@ func (st *h2stream) sendNow(p []byte) []byte {
 
 // Taken implements http2.Owner.
 func (st *h2stream) Taken(n int) {
-	st.out.Moved(st.s.port.loop, n)
+	st.moved(n)
 	if st.Allowed == 0 {
 		st.notify()
 	}
+}
+
+// moved counts content that the session has taken.
+func (st *h2stream) moved(n int) {
+	if st.link != nil {
+		st.link.taken += int64(n)
+		return
+	}
+	st.out.Moved(st.s.port.loop, n)
 }
 
 // beginHead gathers the beginning of a Headers frame, and returns where it stands.

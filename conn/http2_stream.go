@@ -19,14 +19,11 @@ import (
 type h2stream struct {
 	thread       loop.Thread
 	s            *session
-	link         *h2link      // nil: no handler has taken the stream over
-	tunnel       *tunnel      // of a handler off the loop that has
-	http2.Sender              // of the answer
-	x            *exchange    // nil: the handler has handed the stream on
-	fields       http2.Fields // of the request
-	bad          *http1.Error // the request is answered with this; nil: with what a handler says
-	err          error        // why nothing can be read or written any more
-	self         [1]loop.Source
+	link         *h2link   // nil: no handler has taken the stream over
+	http2.Sender           // of the answer
+	x            *exchange // nil: the handler has handed the stream on
+	*work2                 // nil: that, and the stream is idle or was taken over
+	err          error     // why nothing can be read or written any more
 
 	body received
 
@@ -38,8 +35,57 @@ type h2stream struct {
 
 	wantsInput, wantsRoom bool // what the thread waits for
 	in, out               stream.Limit
-	reading, writing      stream.Pace // theirs
-	sources               []loop.Source
+}
+
+// work2 is what a stream needs while its request is served, or the rest of the answer is written. Then it
+// is for another stream of the port.
+type work2 struct {
+	fields           http2.Fields // of the request
+	bad              *http1.Error // the request is answered with this; nil: with what a handler says
+	tunnel           *tunnel      // of a handler off the loop that has taken the stream over
+	reading, writing stream.Pace  // of the stream's in and out
+	self             [1]loop.Source
+	sources          []loop.Source
+}
+
+// takeWork gives the stream what it needs for work.
+func (st *h2stream) takeWork(p *port) {
+	if n := len(p.work); n > 0 && !invariants.Enabled {
+		st.work2, p.work = p.work[n-1], p.work[:n-1]
+	} else {
+		st.work2 = new(work2)
+	}
+	st.self[0] = st
+}
+
+// setPaces sets the paces that the client has to keep.
+func (st *h2stream) setPaces(set *settings) {
+	setPace(&st.reading, set, set.BodyTimeout)
+	setPace(&st.writing, set, set.WriteTimeout)
+	st.in.SetPace(&st.reading)
+	st.out.SetPace(&st.writing)
+}
+
+// giveWork takes back what takeWork has given.
+func (st *h2stream) giveWork(p *port) {
+	w := st.work2
+	st.in.SetPace(nil)
+	st.out.SetPace(nil)
+	w.clear()
+	st.work2 = nil
+	if len(p.work) < maxFreeStreams {
+		p.work = append(p.work, w)
+	}
+}
+
+// clear makes w ready for another request. It keeps the memory of the fields.
+func (w *work2) clear() {
+	invariants.Mangle(w.fields.Buf[:cap(w.fields.Buf)])
+	if cap(w.fields.Buf) > keptBuffer {
+		w.fields = http2.Fields{}
+	}
+	w.bad, w.tunnel, w.reading, w.writing = nil, nil, stream.Pace{}, stream.Pace{}
+	clear(w.sources[:cap(w.sources)])
 }
 
 // received is the content of a request, as far as it has come.
@@ -58,7 +104,9 @@ func (p *port) newStream(s *session, id uint32) *h2stream {
 		st, p.streams = p.streams[n-1], p.streams[:n-1]
 	} else {
 		st = new(h2stream)
-		st.self[0] = st
+	}
+	if st.work2 == nil {
+		st.takeWork(p)
 	}
 	if st.x == nil {
 		st.x = newExchange()
@@ -76,19 +124,16 @@ func (p *port) freeStream(st *h2stream) {
 	if x != nil && x.via != noRequest {
 		x.rest()
 	}
-	fields := st.fields
-	if cap(fields.Buf) > keptBuffer {
-		fields = http2.Fields{}
-	}
-	st.s, st.bad, st.err, st.ended, st.duplexing = nil, nil, nil, false, false
+	st.s, st.err, st.ended, st.duplexing = nil, nil, false, false
 	st.Sender, st.body = http2.Sender{}, received{}
-	st.in, st.out, st.reading, st.writing = stream.Limit{}, stream.Limit{}, stream.Pace{}, stream.Pace{}
-	st.link, st.tunnel, st.extended, st.answered = nil, nil, false, false
-	st.fields = fields
+	st.in, st.out = stream.Limit{}, stream.Limit{}
+	st.link, st.extended, st.answered = nil, false, false
 	if x != nil && x.req.Thread != nil {
 		return // it reads the request's bytes
 	}
-	invariants.Mangle(st.fields.Buf[:cap(st.fields.Buf)])
+	if st.work2 != nil {
+		st.work2.clear()
+	}
 	if len(p.streams) < maxFreeStreams {
 		p.streams = append(p.streams, st)
 	}
@@ -99,10 +144,7 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	s := st.s
 	s.Add(&st.Sender, st)
 	s.count(1)
-	setPace(&st.reading, s.set, s.set.BodyTimeout)
-	setPace(&st.writing, s.set, s.set.WriteTimeout)
-	st.in.SetPace(&st.reading)
-	st.out.SetPace(&st.writing)
+	st.setPaces(s.set)
 	h := &st.x.req.head
 	h.Reset()
 	h.FieldLimit = int(s.set.MaxHeaderSize) / bytesPerField

@@ -232,6 +232,7 @@ type port struct {
 	untaken map[*connection]int
 
 	streams []*h2stream // of HTTP/2 that no request uses
+	work    []*work2    // of streams that need none at present
 	spare   []*exchange // that no errand uses
 
 	// The first fields of all responses of this second.

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -218,41 +217,61 @@ func (r *tail1) Describe() string {
 type tail2 struct {
 	*h2stream
 	Tail
+	pace *stream.Pace // as tail1 has it
 }
 
 func (r *tail2) begin(t *loop.Thread) coro.Code {
 	loop.Become(t, r)
+	r.keepPace()
 	r.giveUp(t)
 	return r.Run(t)
+}
+
+// keepPace keeps the pace of the client, if it is not that with which Run begins.
+func (r *tail2) keepPace() {
+	if w := &r.writing; w.Waited() || w.MinRate != r.s.set.MinRate {
+		r.pace = new(stream.Pace)
+		*r.pace = *w
+	}
 }
 
 // giveUp gives up the request of a stream whose handler has returned.
 func (st *h2stream) giveUp(t *loop.Thread) {
 	x := st.x
-	st.x, st.fields = nil, http2.Fields{}
+	st.x = nil
 	if x.cancel = nil; loop.AbandonCalls(t) {
 		x.strand()
-	} else {
-		x.end()
-		x.rest()
+		st.in.SetPace(nil)
+		st.out.SetPace(nil)
+		st.work2 = nil // the function off the loop may read the request's bytes
+		return
 	}
+	x.end()
+	x.rest()
+	st.giveWork(st.s.port)
 }
 
 // Run implements loop.Body.
 func (r *tail2) Run(t *loop.Thread) coro.Code {
-	st := r.h2stream
+	st, p := r.h2stream, r.s.port
+	st.takeWork(p)
+	if st.setPaces(r.s.set); r.pace != nil {
+		st.writing, r.pace = *r.pace, nil
+	}
 	r.via = st
 	ended := true
 	defer func() { // also when the thread is killed
 		r.via = nil
 		if ended {
-			r.finish(r.s.port)
+			r.finish(p)
 			st.leave(t)
 		}
 	}()
 	idle, more := r.run(t)
 	if more && st.err == nil {
 		ended = false
+		r.keepPace()
+		st.giveWork(p)
 		loop.Heed(t)
 		loop.IdleTimeout(t, idle)
 		return coro.Suspend
