@@ -229,7 +229,7 @@ func declares(code, name string) bool {
 
 // noCode are documents for those who do not write programs.
 var noCode = map[string]bool{"docs/http2.md": true, "docs/operate.md": true, "docs/reference.md": true, "docs/streams.md": true,
-	"docs/wordpress.md": true, "docs/cache.md": true, "docs/topics.md": true}
+	"docs/wordpress.md": true, "docs/cache.md": true, "docs/topics.md": true, "docs/sockets.md": true}
 
 // TestGoOfGuides compiles the Go code of README.md and of the guides.
 func TestGoOfGuides(t *testing.T) {
