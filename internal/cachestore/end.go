@@ -148,7 +148,7 @@ func (f *Fill) finish(o *Object, end error) {
 func (f *Fill) rest() (n int64) {
 	f.trim()
 	if len(f.readers) == 0 {
-		f.chunks = nil
+		f.forget()
 	}
 	if o := f.object; o != nil && o.file == nil {
 		return 0

@@ -1,5 +1,7 @@
 package cachestore
 
+import "weak"
+
 // Names for tests.
 const (
 	MaxMarks = maxMarks
@@ -156,3 +158,6 @@ func (s *Store) Forget() {
 		s.memory.step()
 	}
 }
+
+// FirstChunk returns where the first bytes are that the fill has in memory.
+func (f *Fill) FirstChunk() weak.Pointer[byte] { return weak.Make(&f.chunks[0][0]) }

@@ -243,6 +243,9 @@ func (f *Fill) unlistLocked() {
 		m.fills = slices.Delete(m.fills, i, i+1)
 		f.entry.slim()
 	}
+	if m.few[0] == f { // fills has grown, and left it there
+		m.few[0] = nil
+	}
 	f.store.tidy(f.entry)
 }
 
@@ -307,7 +310,9 @@ func (f *Fill) append(p []byte) {
 			} else if f.size > 0 {
 				n = chunk
 			}
-			f.chunks = append(f.chunks, make([]byte, 0, n))
+			if f.chunks = append(f.chunks, make([]byte, 0, n)); i > 0 {
+				f.piece[0] = nil // chunks has grown, and left it there
+			}
 		}
 		c := f.chunks[i]
 		n := min(len(p), chunk-len(c))
@@ -316,6 +321,9 @@ func (f *Fill) append(p []byte) {
 		p = p[n:]
 	}
 }
+
+// forget forgets the bytes that are in memory. The caller holds f.mu.
+func (f *Fill) forget() { f.chunks, f.piece[0] = nil, nil }
 
 // Readers returns how many there are, so that a fill can be given up that nobody reads.
 func (f *Fill) Readers() int {

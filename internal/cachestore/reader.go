@@ -210,7 +210,7 @@ func (r *Reader) Close() error {
 		last = f.done && len(f.readers) == 0
 	}
 	if last {
-		f.chunks = nil
+		f.forget()
 	}
 	f.mu.Unlock()
 	if last {
