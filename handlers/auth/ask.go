@@ -234,7 +234,7 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 		return 0
 	case err == nil && a.most > 0:
 		return a.relay(resp, status, &header, body)
-	case err == nil && status == http.StatusUnauthorized && a.login != nil && req.Host() != "":
+	case err == nil && status == http.StatusUnauthorized && a.login.fits(req):
 		return a.login.send(req, resp, &header)
 	case err == nil && (status == http.StatusUnauthorized || status == http.StatusForbidden):
 		for _, name := range []string{"WWW-Authenticate", "Set-Cookie"} {

@@ -49,6 +49,12 @@ func readLogin(s *Settings) (*login, error) {
 	return l, nil
 }
 
+// fits reports whether there is a place to log in for the request, which may have no host, or one
+// of dots.
+func (l *login) fits(req *conn.Request) bool {
+	return l != nil && req.Host() != "" && l.to.Fits(req.Host())
+}
+
 // send sends the client there, with the cookies of the answer. What it goes there with is a GET,
 // whatever it has asked with (RFC 9110 section 15.4.4).
 func (l *login) send(req *conn.Request, resp *conn.Response, answer *conn.Header) int {

@@ -60,3 +60,30 @@ func TestHastyUpstream(t *testing.T) {
 		})
 	}
 }
+
+// TestHastyOnce: a connection that an upstream has closed early speaks no longer against those that
+// it keeps once one of them has served another request.
+func TestHastyOnce(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int32
+	o := start(t, func(p *peer) {
+		first := connections.Add(1) == 1
+		for req := p.request(); req != nil; req = p.request() {
+			p.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+			if first {
+				p.request()
+				return
+			}
+		}
+	})
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) { s.IdleTimeout = wait.Patience })
+	for _, ask := range []struct {
+		method string
+		want   int32 // connections by then
+	}{{"GET", 1}, {"GET", 2}, {"GET", 2}, {"POST", 2}, {"POST", 2}} {
+		a := f.Request(ask.method+" /", nil, "")
+		if n := connections.Load(); a.StatusCode != 200 || n != ask.want {
+			t.Errorf("%s: %s, %d connections, want %d", ask.method, a.Status, n, ask.want)
+		}
+	}
+}

@@ -62,6 +62,10 @@ func (c *call) tunnel(rest []byte) int {
 	j.Up.Begin(c.Stream, over)
 	j.lease, j.stream = c.Up, c.Stream
 	c.Up, c.Stream = upstream.Lease{}, nil
+	if err := resp.Layer().HandOver(j); err != nil { // from here on j ends what it has, come what may
+		j.End(thread)
+		return http.StatusSwitchingProtocols
+	}
 	early, _ := r.Peek(r.Buffered())
 	if j.frames != nil {
 		rest = j.frames.pass(rest, false)
@@ -71,9 +75,6 @@ func (c *call) tunnel(rest []byte) int {
 	j.Client.Write(rest)
 	l := thread.Loop()
 	j.Start(l.Clock(l.Time()))
-	if err := resp.Layer().HandOver(j); err != nil {
-		j.End(thread)
-	}
 	return http.StatusSwitchingProtocols
 }
 

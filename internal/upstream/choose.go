@@ -94,7 +94,7 @@ func (l *Lease) best(level int, now time.Time, eligible func(*member) bool) *mem
 	case g.Balance == Hash && l.Key != 0:
 		return g.nearest(l.Key, eligible)
 	}
-	if classes, n := g.classesAt(level); (len(classes) == 1 || n > few) && g.steady(now) {
+	if classes, n := g.classesAt(level); (len(classes) == 1 || n > few && len(classes) <= manyClasses) && g.steady(now) {
 		if g.Balance == LeastConn {
 			return least(classes, eligible)
 		}

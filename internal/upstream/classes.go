@@ -14,6 +14,10 @@ type class struct {
 
 	turn    int // of members
 	current int // of smooth weighted round-robin among the classes of the level
+
+	// In least: the member that it would be, nil if none is eligible, and whose turn it is then.
+	best  *member
+	after int
 }
 
 // share is the weight of all members together.
@@ -22,6 +26,9 @@ func (c *class) share() int { return c.weight * len(c.members) }
 // few is how many members of unequal weights a request looks at one by one: that costs as little, and
 // their order is the one that nginx has.
 const few = 16
+
+// manyClasses are so many that to look at each member costs as little.
+const manyClasses = 16
 
 // classify makes the classes of the members, by level. Those that there were go on where they are.
 func (g *Group) classify() {
@@ -103,29 +110,34 @@ func inTurn(classes []class, n int, eligible func(*member) bool) *member {
 // least returns the eligible member that has the fewest connections for its weight; of several the one
 // whose turn it is. nil: none is eligible.
 func least(classes []class, eligible func(*member) bool) *member {
-	var best *member
 	var its *class
-	total, turn := 0, 0
 	for i := range classes {
 		c := &classes[i]
-		total += c.share()
-		c.current += c.share()
-		m, after := c.least(eligible)
-		if m == nil {
+		if c.best, c.after = c.least(eligible); c.best == nil {
 			continue
 		}
-		if best != nil {
-			x, y := m.active*its.weight, best.active*c.weight
-			if x > y || x == y && c.current <= its.current {
+		if its != nil {
+			x, y := c.best.active*its.weight, its.best.active*c.weight
+			if x > y || x == y && c.current+c.share() <= its.current+its.share() {
 				continue
 			}
 		}
-		best, its, turn = m, c, after
+		its = c
 	}
-	if best != nil {
-		its.current -= total
-		its.turn = turn
+	if its == nil {
+		return nil
 	}
+	// One of which no member is eligible has no arrears when one is again.
+	best, total := its.best, 0
+	for i := range classes {
+		if c := &classes[i]; c.best != nil {
+			total += c.share()
+			c.current += c.share()
+			c.best = nil
+		}
+	}
+	its.current -= total
+	its.turn = its.after
 	return best
 }
 

@@ -138,6 +138,39 @@ func TestUnequalLeastConn(t *testing.T) {
 	}
 }
 
+// TestUnequalLeastConnReturns: addresses that work again have their share, and not also what they would
+// have had meanwhile.
+func TestUnequalLeastConnReturns(t *testing.T) {
+	t.Parallel()
+	g, of := weighted(t, 40, func(s *upstream.Settings) { s.Balance = upstream.LeastConn }, 1, 3)
+	take := func(n int) (threes int) {
+		for range n {
+			name, give := upstream.Take(g, 0)
+			if of[name] == 3 {
+				threes++
+			}
+			give()
+		}
+		return threes
+	}
+	for name, w := range of {
+		if w == 3 {
+			upstream.Avoid(g, name, time.Hour)
+		}
+	}
+	if n := take(1000); n > 0 {
+		t.Errorf("%d of those that do not work", n)
+	}
+	for name, w := range of {
+		if w == 3 {
+			upstream.Rise(g, name, time.Hour)
+		}
+	}
+	if n := take(400); n != 300 {
+		t.Errorf("%d of 400, want 300", n)
+	}
+}
+
 // TestUnequalBackups: backups with weights of their own have requests while no other works.
 func TestUnequalBackups(t *testing.T) {
 	t.Parallel()

@@ -176,6 +176,14 @@ func (p *peer) hurried(d, now time.Duration) {
 	}
 }
 
+// patient notes that a kept connection that had waited for d has served another request: the upstream
+// closes some early, but not all.
+func (p *peer) patient(d time.Duration) {
+	if d < justUsedFor && p.hasty.Load() != 0 {
+		p.hasty.Store(0)
+	}
+}
+
 // justUsed takes the kept connection that was used last, if that was just now. It prefers one of the
 // request's loop, if there is one.
 func (p *peer) justUsed(l *Lease, now time.Duration) (k kept) {

@@ -371,6 +371,9 @@ func (l *Lease) Untold() bool { return l.outcome == unknown }
 // Works notes that the upstream does. There must be a slot.
 func (l *Lease) Works() {
 	l.outcome = worked
+	if l.kept.stream != nil {
+		l.at.patient(l.taken - l.kept.since)
+	}
 	l.at.spoke()
 	l.tell()
 }
