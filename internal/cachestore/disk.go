@@ -279,10 +279,13 @@ func (d *disk) begin(root *os.Root, lock *os.File, count uint64) error {
 	for _, m := range list {
 		p.add(m)
 	}
-	if !ok { // something was purged, and it is not known what
+	if !ok || p.lost { // something was purged, and it is not known what
 		mine = append(mine, mark{kind: ofAll})
+	}
+	if !ok {
 		err = marks.Truncate(0)
 	}
+	p.lost = false
 	b = b[:0]
 	for _, m := range mine {
 		p.seq++

@@ -161,3 +161,10 @@ func (s *Store) Forget() {
 
 // FirstChunk returns where the first bytes are that the fill has in memory.
 func (f *Fill) FirstChunk() weak.Pointer[byte] { return weak.Make(&f.chunks[0][0]) }
+
+// Sweeping reports whether what was purged is looked for.
+func (s *Store) Sweeping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.purges.sweeping
+}

@@ -252,7 +252,9 @@ func (s *Store) scan(root *os.Root, last uint64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.scanning = false
+	if s.scanning = false; s.crowded() {
+		s.sweep()
+	}
 }
 
 // found makes files known.

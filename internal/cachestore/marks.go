@@ -16,12 +16,14 @@ import (
 type purges struct {
 	seq      uint64 // the last number, of a purge or a file
 	now      uint64 // the last purge
+	wanted   uint64 // the last purge that needs a sweep, see Store.sweep
 	all      marks
 	tags     map[string]marks
 	prefixes []prefixMark
 	lines    map[uint64]marks // by hash, see Purge.Lines
 	owned    bool             // some of tags have an owner
 	sweeping bool
+	lost     bool // marks were forgotten that files of the folder may need: it is another process's
 }
 
 // marks are the numbers of the last hard and soft purge of one thing, and the Unix time of the latter.

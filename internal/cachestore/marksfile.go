@@ -70,13 +70,14 @@ func (d *disk) compact() {
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	d.store.mu.Lock()
-	var b []byte
-	for _, m := range d.store.purges.list() {
-		b = appendMark(b, m)
-	}
+	list := d.store.purges.list()
 	noted := d.noted // in the list, or they have taken effect
 	d.noted = nil
 	d.store.mu.Unlock()
+	var b []byte
+	for _, m := range list {
+		b = appendMark(b, m)
+	}
 	root := d.openRoot()
 	f, err := root.OpenFile("new/purges", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err == nil {

@@ -28,8 +28,11 @@ func (s *Store) Purge(p Purge) error {
 		s.purges.add(m)
 	}
 	s.purged.Store(s.purges.now)
-	// Of lines little goes, and they come often.
-	if p.All || len(p.Prefixes)+len(p.Tags) > 0 || s.purges.many() {
+	switch {
+	case p.All, len(p.Prefixes)+len(p.Tags) > 0:
+		s.purges.wanted = s.purges.now
+		s.sweep()
+	case s.crowded(): // of lines little goes, and they come often
 		s.sweep()
 	}
 	if s.disk == nil {

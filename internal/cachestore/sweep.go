@@ -3,28 +3,33 @@ package cachestore
 // sweep has a goroutine look for what was purged, so that its memory comes back although nobody asks
 // for it. The caller holds s.mu.
 func (s *Store) sweep() {
-	if s.purges.sweeping {
+	p := &s.purges
+	if p.sweeping {
 		return
 	}
-	s.purges.sweeping = true
+	p.sweeping = true
 	go func() {
 		for {
 			s.mu.Lock()
-			until := s.purges.now
-			deep := s.disk != nil && s.disk.ready.Load() && !s.scanning && s.purges.many()
+			until := p.now
+			deep := s.disk != nil && s.disk.ready.Load() && s.crowded()
 			s.mu.Unlock()
 			s.walk(until, deep)
-			if s.disk == nil || deep {
-				s.mu.Lock()
+			s.mu.Lock()
+			switch {
+			case s.disk == nil || deep:
 				s.settle(until)
-				s.mu.Unlock()
+			case s.crowded() && !s.disk.ready.Load():
+				s.settle(until)
+				p.lost = true
 			}
+			s.mu.Unlock()
 			if deep {
 				s.disk.compact()
 			}
 			s.mu.Lock()
-			more := s.purges.now != until
-			s.purges.sweeping = more
+			more := p.wanted > until || s.crowded()
+			p.sweeping = more
 			s.mu.Unlock()
 			if !more {
 				return
@@ -32,6 +37,10 @@ func (s *Store) sweep() {
 		}
 	}()
 }
+
+// crowded reports whether there are too many marks, and a sweep would be rid of them: while files are
+// looked for, it would not reach all. The caller holds s.mu.
+func (s *Store) crowded() bool { return s.purges.many() && !s.scanning }
 
 // walk examines all objects. It holds the lock for one entry at a time, and only where there is
 // something to examine. With deep, it reads the heads that are only on disk, too.
