@@ -254,26 +254,19 @@ func (s *Stream) Write(p []byte) (int, error) {
 // Send writes a and then b, as Write does, with as few system calls as possible. more says that the
 // caller will write more data at once. The error has no net.OpError around it.
 func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
-	if s.duplex != nil || len(a) == 0 || len(a) > crowdedBudget || len(b) > 0 || s.out.limited() {
-		return s.send(a, b, more)
-	}
-	// What most answers are: one piece, which the kernel takes.
-	if err = s.beginWrite(); err != nil {
-		return 0, err
-	}
-	n, errno := s.d.Send(a, more)
-	if err = s.wrote(n, errno); err != nil || n == len(a) {
-		return n, err
-	}
-	written, err = s.send(a[n:], nil, more)
-	return n + written, err
-}
-
-func (s *Stream) send(a, b []byte, more bool) (written int, err error) {
 	if d := s.duplex; d != nil && d.aside {
 		return d.sendAside(a, b), nil
 	}
 	err = s.beginWrite()
+	// What most answers are: one piece, which the kernel takes. A function of its own for the others
+	// would make the stack of each that waits deeper.
+	if err == nil && len(b) == 0 && len(a) > 0 && len(a) <= crowdedBudget && s.duplex == nil && !s.out.limited() {
+		n, errno := s.d.Send(a, more)
+		if err = s.wrote(n, errno); err != nil || n == len(a) {
+			return n, err
+		}
+		written, a = n, a[n:]
+	}
 	if d := s.duplex; err == nil && d != nil && len(d.held) > 0 { // what is held goes out first
 		d.hold(a, b)
 		return len(a) + len(b), nil
