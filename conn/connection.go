@@ -51,6 +51,7 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	defer func() { // also when a handler ends its goroutine, or a reader of its response panics
 		if c.turn == nil {
 			if h, _ := loop.Local(t).(*handed); h != nil { // else it is handed on
+				defer loop.SetLocal(t, nil) // the next thread of the coroutine has taken nothing over
 				defer h.release()
 			}
 			c.RunDeferred(0)

@@ -182,7 +182,7 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 	own.release()
 	c.KeepWaiting(false)
 	loop.Become(t, c)
-	return c.Run(t)
+	return coro.Yield // c may have bytes that epoll does not tell of, and its Run has called this one
 }
 
 // exchange implements record: the request is over.
