@@ -10,10 +10,11 @@ import (
 // gone on while the machine slept, the clock follows. So it need not show what the machine's clock
 // does.
 type clock struct {
-	began time.Time
-	ahead atomic.Int64 // nanoseconds by which it is before began and the monotonic time since
-	skew  atomic.Int64 // nanoseconds by which tests put this and the machine's clock forward
-	jump  atomic.Int64 // the same for the machine's clock alone
+	began  time.Time
+	number int64        // no other process's clock has it
+	ahead  atomic.Int64 // nanoseconds by which it is before began and the monotonic time since
+	skew   atomic.Int64 // nanoseconds by which tests put this and the machine's clock forward
+	jump   atomic.Int64 // the same for the machine's clock alone
 }
 
 // follow is how far the machine's clock may be ahead before the clock follows: slewing is no jump.

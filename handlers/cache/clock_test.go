@@ -76,3 +76,38 @@ func TestClockJumpsBeforeRestart(t *testing.T) {
 	}
 	s.store.Close()
 }
+
+// TestClockJumpsOnDisk: what this process reads from disk again is as old as before, though the
+// machine's clock was put back meanwhile.
+func TestClockJumpsOnDisk(t *testing.T) {
+	s := cache.NewStore()
+	received := time.Unix(0, time.Now().Add(-time.Minute).UnixNano())
+	got, validate := s.Reread(received, func() { s.Jump(-time.Hour) })
+	if !got.Equal(received) || validate {
+		t.Errorf("received %v later, validate %v", got.Sub(received), validate)
+	}
+}
+
+// TestClockBackBeforeRestart: what was received at a time that is still to come is validated.
+func TestClockBackBeforeRestart(t *testing.T) {
+	folder := t.TempDir()
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		fields(w, "Cache-Control: max-age=100")
+		w.SetBody(modes.Noise(100 << 10))
+		return 200
+	}}
+	for _, want := range []string{"fwd=uri-miss; stored", "fwd=stale; stored"} {
+		store := must.Get(cache.Open(cache.Options{Memory: 4 << 20, Folder: folder, Disk: 64 << 20}))(t)
+		s := &cached{store: store}
+		s.Server = serveAll(t, must.Get(cache.New(store, cache.Settings{}, handlers.Env{}))(t)(o.serve))
+		if want == "fwd=stale; stored" {
+			store.Jump(-24 * time.Hour)
+			wait.Until(t, "what is on disk", func() bool { return s.stats().DiskObjects == 1 })
+		}
+		if a, _ := get(t, s, "/"); a.Header.Get("Cache-Status") != "lwango; "+want {
+			t.Errorf("%s, want %s", a.Header.Get("Cache-Status"), want)
+		}
+		wait.Until(t, "the answer on disk", func() bool { return s.stats().DiskObjects == 1 && s.stats().Filling == 0 })
+		store.Close()
+	}
+}

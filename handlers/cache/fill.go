@@ -324,10 +324,11 @@ func addTags(tags, list, between string) string {
 		if tag = strings.TrimSpace(tag); tag == "" {
 			continue
 		}
-		if tags != "" {
-			tags += " "
+		if tags == "" {
+			tags = strings.Clone(tag) // and not the upstream's whole head with it
+		} else {
+			tags += " " + tag
 		}
-		tags += tag
 	}
 	return tags
 }

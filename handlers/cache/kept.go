@@ -120,13 +120,15 @@ const (
 	noteRelayed = 1 << iota
 	noteValidate
 	noteStrict
+	noteClock
 )
 
 // note returns what the fields do not tell, for a head that goes to disk. Times are those of the
-// machine's clock there.
+// machine's clock there, for another process; this one has its own behind them, as the machine's
+// clock may be put back.
 func (s *Store) note(h *cachestore.Head) string {
 	k := h.Parsed.(*kept)
-	flags := byte(0)
+	flags := byte(noteClock)
 	for bit, is := range map[byte]bool{noteRelayed: k.relayed, noteValidate: k.fresh.Validate,
 		noteStrict: k.fresh.Strict} {
 		if is {
@@ -137,7 +139,7 @@ func (s *Store) note(h *cachestore.Head) string {
 	b := []byte{flags}
 	received := f.Received - int64(s.clock.fromMachine())
 	for _, n := range [...]int64{received, int64(f.Age), int64(f.Lifetime), int64(f.StaleWhileRevalidate),
-		int64(f.StaleIfError)} {
+		int64(f.StaleIfError), s.clock.number, f.Received} {
 		b = binary.AppendVarint(b, n)
 	}
 	return string(append(b, k.reason...))
@@ -152,8 +154,12 @@ func (s *Store) parse(h *cachestore.Head, text string) {
 	if len(note) > 0 {
 		flags := note[0]
 		note = note[1:]
-		var times [5]int64
-		for i := range times {
+		var times [7]int64
+		known := times[:5] // by what earlier versions have written
+		if flags&noteClock != 0 {
+			known = times[:]
+		}
+		for i := range known {
 			n, size := binary.Varint(note)
 			if size <= 0 {
 				h.Parsed = k
@@ -162,10 +168,16 @@ func (s *Store) parse(h *cachestore.Head, text string) {
 			times[i], note = n, note[size:]
 		}
 		k.relayed = flags&noteRelayed != 0
-		k.fresh = rfc9111.Freshness{Received: times[0] + int64(s.clock.fromMachine()), Age: time.Duration(times[1]),
+		k.fresh = rfc9111.Freshness{Received: times[6], Age: time.Duration(times[1]),
 			Lifetime: time.Duration(times[2]), StaleWhileRevalidate: time.Duration(times[3]),
 			StaleIfError: time.Duration(times[4]), Validate: flags&noteValidate != 0,
 			Strict: flags&noteStrict != 0}
+		if flags&noteClock == 0 || times[5] != s.clock.number {
+			k.fresh.Received = times[0] + int64(s.clock.fromMachine())
+			if k.fresh.Received > s.clock.at(time.Now()).UnixNano() {
+				k.fresh.Validate = true // the machine's clock was put back: the age is unknown
+			}
+		}
 		k.reason = string(note)
 	}
 	h.Parsed = k

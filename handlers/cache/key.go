@@ -82,18 +82,24 @@ func appendURL(dst []byte, req *conn.Request, target []byte) []byte {
 	return append(dst, target...)
 }
 
+// maxParameters is how many parameters are sorted, at most: more take the loop's time.
+const maxParameters = 128
+
 // sortQuery sorts the parameters of the target that begins at from by their names, unless
 // applications may disagree about what these are: then another order may be another answer
-// (parameter cloaking).
+// (parameter cloaking). A query with very many, or of a URL that is no key, stays as it is.
 func sortQuery(b []byte, from int) []byte {
 	i := bytes.IndexByte(b[from:], '?')
 	if i < 0 || bytes.IndexByte(b[from+i:], '&') < 0 || bytes.IndexByte(b[from+i:], ';') >= 0 {
 		return b
 	}
 	query := b[from+i+1:]
+	if len(b)-from > maxKey || bytes.Count(query, []byte("&")) >= maxParameters {
+		return b
+	}
 	parts := bytes.Split(bytes.Clone(query), []byte("&"))
 	for _, p := range parts {
-		if bytes.ContainsFunc(parameter(p), odd) {
+		if bytes.ContainsFunc(parameter(p), odd) || open(p) {
 			return b
 		}
 	}
@@ -119,6 +125,14 @@ func parameter(part []byte) []byte {
 		return part[:i]
 	}
 	return part
+}
+
+// open reports whether the name of a parameter has a bracket that is not closed: to PHP "a[b" is
+// "a_b".
+func open(part []byte) bool {
+	name, _, _ := bytes.Cut(part, []byte("="))
+	_, key, list := bytes.Cut(name, []byte("["))
+	return list && bytes.IndexByte(key, ']') < 0
 }
 
 // odd reports whether a name with this character may be the same as one that is written in another

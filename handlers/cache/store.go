@@ -3,6 +3,7 @@ package cache
 import (
 	"hash/maphash"
 	"log/slog"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -54,7 +55,8 @@ type opened struct {
 
 // NewStore makes a store that is not open.
 func NewStore() *Store {
-	return &Store{passes: passes{seed: maphash.MakeSeed()}, clock: clock{began: time.Now()}}
+	return &Store{passes: passes{seed: maphash.MakeSeed()},
+		clock: clock{began: time.Now(), number: rand.Int64()}}
 }
 
 // Open makes an open store.
