@@ -57,17 +57,26 @@ func (h *takeover) handOver(t *loop.Thread) bool {
 	return true
 }
 
-// run lets the keeper run. A panic ends the connection, and nothing else.
-func (h *takeover) run(t *loop.Thread) (idle time.Duration, more bool) {
+// run lets the keeper run. A panic ends the connection, and nothing else. again says that the thread has
+// waited behind the keeper's last look, and may have missed something: the keeper is to run once more,
+// before the thread is idle.
+func (h *takeover) run(t *loop.Thread) (idle time.Duration, more, again bool) {
 	if h.panicked { // the handler has
 		h.conclude(t)
-		return 0, false
+		return 0, false, false
 	}
 	defer func() { // also when the thread is killed
 		if !more {
 			h.conclude(t)
 		}
 	}()
+	idle, goesOn, looked := h.call(t)
+	return idle, goesOn, t.Loop().Resumes() != looked
+}
+
+// call calls the keeper's Run, and what that has deferred. looked is the loop's number of resumes when Run
+// had looked at all there is.
+func (h *takeover) call(t *loop.Thread) (idle time.Duration, more bool, looked int64) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -80,12 +89,13 @@ func (h *takeover) run(t *loop.Thread) (idle time.Duration, more bool) {
 		}
 		t.RunDeferred(0)
 	}()
-	idle, more = h.keeper.Run(t)
+	idle, goesOn := h.keeper.Run(t)
+	looked = t.Loop().Resumes()
 	if err := t.Join(); err != nil {
 		threadFailed(t, err)
 	}
 	returned = true
-	return idle, more
+	return idle, goesOn, looked
 }
 
 // conclude ends the use of the connection: by its keeper, and by what the handler has deferred.
@@ -164,7 +174,7 @@ func (h *handed) Run(t *loop.Thread) coro.Code {
 		}
 	}()
 	h.attach()
-	idle, more := h.run(t)
+	idle, more, again := h.run(t)
 	if !more || t.FD() < 0 { // the keeper has closed it
 		h.conclude(t)
 		return coro.Abort
@@ -173,6 +183,9 @@ func (h *handed) Run(t *loop.Thread) coro.Code {
 	h.detach()
 	if h.tls != nil {
 		slimTLS(h.tls, 0)
+	}
+	if again {
+		return coro.Yield
 	}
 	loop.Heed(t)
 	loop.IdleTimeout(t, idle)

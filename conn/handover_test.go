@@ -283,3 +283,59 @@ func TestHandOverEnds(t *testing.T) {
 		})
 	}
 }
+
+// TestHandOverMissesNothing: what comes while the thread waits behind the keeper's last look has the keeper
+// run again.
+func TestHandOverMissesNothing(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		waited := false
+		var h *keeping
+		h = newKeeping(func(k *keeper, what string) bool {
+			switch {
+			case what == "notice":
+				k.thread.Defer(func() {
+					loop.Notify(k.thread)
+					_ = k.thread.Sleep(2 * time.Millisecond)
+					waited = true
+				})
+			case waited:
+				waited = false
+				h.log <- "again"
+			case what == "1":
+				h.log <- "waits"
+				for !k.link.Unread() {
+					_ = k.thread.Sleep(time.Millisecond)
+				}
+			}
+			return true
+		})
+		s := start(t, m, conn.Config{Handler: h.serve})
+		c, k := h.connect(s)
+		s.Settle()
+		loop.Notify(k.thread)
+		for got := ""; got != "again"; {
+			got = receive(t, h.log)
+		}
+		send(t, c, "1")
+		for got := ""; got != "waits"; {
+			got = receive(t, h.log)
+		}
+		send(t, c, "2")
+		for got := ""; got != "2"; {
+			got = receive(t, h.log)
+		}
+		c.Close()
+		s.Idle()
+	}, handed...)
+}
+
+func receive(t testing.TB, from chan string) string {
+	t.Helper()
+	select {
+	case got := <-from:
+		return got
+	case <-time.After(wait.Patience):
+		t.Fatal("nothing comes")
+		return ""
+	}
+}

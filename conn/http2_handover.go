@@ -50,12 +50,15 @@ func (h *handed2) Run(t *loop.Thread) coro.Code {
 	}()
 	in := &h.link.in
 	in.Unwatch(t)
-	idle, more := h.run(t)
+	idle, more, again := h.run(t)
 	if !more || h.link.closed || in.Watch(t) != nil {
 		h.conclude(t)
 		return coro.Abort
 	}
 	left = false
+	if again || in.Ready() { // the keeper may have waited between its last look at the stream and the end
+		return coro.Yield
+	}
 	loop.Heed(t)
 	loop.IdleTimeout(t, idle)
 	return coro.Suspend

@@ -146,7 +146,7 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 			own.release()
 		}
 	}()
-	idle, more := r.run(t)
+	idle, more, again := r.run(t)
 	if more && own.writeErr == nil {
 		ended = false
 		if own.writing.Waited() {
@@ -156,6 +156,9 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 		own.release()
 		if r.tls != nil {
 			slimTLS(r.tls, 0)
+		}
+		if again {
+			return coro.Yield
 		}
 		loop.Heed(t)
 		loop.IdleTimeout(t, idle)
@@ -267,11 +270,14 @@ func (r *tail2) Run(t *loop.Thread) coro.Code {
 			st.leave(t)
 		}
 	}()
-	idle, more := r.run(t)
+	idle, more, again := r.run(t)
 	if more && st.err == nil {
 		ended = false
 		r.keepPace()
 		st.giveWork(p)
+		if again {
+			return coro.Yield
+		}
 		loop.Heed(t)
 		loop.IdleTimeout(t, idle)
 		return coro.Suspend

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/modes"
 
 	"github.com/lwango/lwango/loop"
 )
@@ -84,4 +85,42 @@ func TestTailsInARow(t *testing.T) {
 		_, _ = io.Copy(io.Discard, c)
 		s.Idle()
 	}, plain, direct, overTLS)
+}
+
+var tails = []mode{plain, direct, overTLS, modes.HTTP2, modes.HTTP2TLS}
+
+// TestTailMissesNothing: a notification that comes while something waits that Run has left behind has the
+// keeper run again.
+func TestTailMissesNothing(t *testing.T) {
+	for name, leave := range map[string]func(t *loop.Thread, f func(t *loop.Thread)){
+		"deferred": func(t *loop.Thread, f func(t *loop.Thread)) { t.Defer(func() { f(t) }) },
+		"started": func(t *loop.Thread, f func(t *loop.Thread)) {
+			t.Go(func(t *loop.Thread) error { f(t); return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m mode) {
+				s := start(t, m, conn.Config{Handler: func(_ *conn.Request, resp *conn.Response) int {
+					runs := 0
+					keepOpen(resp, &tailor{run: func(t *loop.Thread) (time.Duration, bool) {
+						if runs++; runs == 1 {
+							leave(t, func(waits *loop.Thread) {
+								loop.Notify(t)
+								_ = waits.Sleep(2 * time.Millisecond)
+							})
+						}
+						return -1, runs == 1
+					}})
+					return 200
+				}})
+				c := s.Dial()
+				c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+				if a := c.Answer("GET"); a.Text != "head " {
+					t.Errorf("%d, %q", a.StatusCode, a.Text)
+				}
+				c.Close()
+				s.Idle()
+			}, tails...)
+		})
+	}
 }

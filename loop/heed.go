@@ -28,6 +28,10 @@ func Woken(t *Thread) Reason { return t.woken }
 // sources: Notify leaves a thread alone that runs. The next call of the Body ends the effect.
 func Heed(t *Thread) { t.own.flags |= listening }
 
+// Resumes counts the times that l's threads have become the running one. Between two looks of a thread
+// at it that find the same, the thread has not waited, and so has missed no notification.
+func (l *Loop) Resumes() int64 { return l.stats.Resumes }
+
 // TakeDeferred returns what t has deferred, first to last, and forgets it: the caller sees to it that it
 // is called in the end, last first, by whichever coroutine t has then. What the loop has deferred for
 // t's waits is done at once. t calls it, when the threads that it has started have ended.
