@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -203,15 +204,41 @@ func addStatus(resp *conn.Response, text string) {
 func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, method string) int {
 	req.Layer().SetCache(conn.CacheBypass)
 	resp.Layer().BeforeHead(forwarded[rfc9111.ForwardMethod])
+	if l.key != nil || !rfc9111.Unsafe(method) {
+		return l.next(req, resp)
+	}
+	// A body may be long or slow, and once its head is there nobody should get the old answer.
+	headed := false
+	var marked cachestore.Marked
+	resp.Layer().BeforeHead(func(req *conn.Request, resp *conn.Response, status int) {
+		if !headed {
+			headed, marked = true, l.changed(req, resp, method, status)
+		}
+	})
 	status := l.next(req, resp)
-	if status == 0 {
-		status = http.StatusOK
+	if !headed {
+		headed, marked = true, l.changed(req, resp, method, cmp.Or(status, http.StatusOK))
 	}
-	if !rfc9111.Invalidates(method, status) || l.key != nil {
-		return status
+	if marked != (cachestore.Marked{}) {
+		_ = at.beside(req, marked.Wait)
 	}
-	url := string(appendURL(nil, req, req.Layer().TargetView()))
-	changed := order{Purge: Purge{URLs: []string{url}}}
+	return status
+}
+
+// changed drops what an answer with that status, whose head is complete, makes invalid. It does not
+// wait for the disk.
+func (l *layer) changed(req *conn.Request, resp *conn.Response, method string,
+	status int) (marked cachestore.Marked) {
+	if !rfc9111.Invalidates(method, status) {
+		return marked
+	}
+	var changed order
+	add := func(target []byte) {
+		if url := appendURL(nil, req, target); len(url) <= maxKey { // nothing is kept for a longer one
+			changed.URLs = append(changed.URLs, string(url))
+		}
+	}
+	add(req.Layer().TargetView())
 	scheme, target := "http", string(req.Layer().RawPathView())
 	if req.Secure() {
 		scheme = "https"
@@ -219,12 +246,14 @@ func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, metho
 	for _, name := range [...]string{"Location", "Content-Location"} {
 		if location := resp.Header().Get(name); location != "" {
 			if origin, ok := rfc9111.Target(scheme, req.Host(), target, location); ok {
-				changed.URLs = append(changed.URLs, string(appendURL(nil, req, []byte(origin))))
+				add([]byte(origin))
 			}
 		}
 	}
-	_ = at.beside(req, func() error { return l.store.do(changed, false) })
-	return status
+	if changed.Check() != nil {
+		return marked
+	}
+	return l.store.mark(changed, false)
 }
 
 // fetch is a request for what is not kept, or has to be validated.

@@ -71,17 +71,30 @@ type order struct {
 	// Site, if there is one, are the names of the only site whose tags, and whose texts of keys of
 	// the operator's, are purged.
 	Site *string `json:"site,omitempty"`
-	// Those URLs and prefixes that are not UTF-8, which JSON has not.
+	// Those URLs, prefixes and tags that are not UTF-8, which JSON has not.
 	RawURLs     [][]byte `json:"raw_urls,omitempty"`
 	RawPrefixes [][]byte `json:"raw_prefixes,omitempty"`
+	RawTags     [][]byte `json:"raw_tags,omitempty"`
 }
 
 // text returns the order for other processes.
 func (p order) text() []byte {
 	p.URLs, p.RawURLs = inUTF8(p.URLs)
 	p.Prefixes, p.RawPrefixes = inUTF8(p.Prefixes)
-	text, _ := json.Marshal(p) // there is nothing else that JSON has not
-	return text
+	p.Tags, p.RawTags = inUTF8(p.Tags)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(p) // there is nothing else that JSON has not
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+}
+
+// outOfRaw takes what inUTF8 has set apart back.
+func outOfRaw(good []string, raw [][]byte) []string {
+	for _, b := range raw {
+		good = append(good, string(b))
+	}
+	return good
 }
 
 func inUTF8(all []string) (good []string, raw [][]byte) {
@@ -100,11 +113,16 @@ func (s *Store) do(p order, lasting bool) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	err := s.apply(p)
+	return s.mark(p, lasting).Wait()
+}
+
+// mark is do for an order that is checked, without the wait for the disk.
+func (s *Store) mark(p order, lasting bool) cachestore.Marked {
+	marked := s.apply(p)
 	if share := s.share.Load(); share != nil {
 		(*share)(p.text(), lasting)
 	}
-	return err
+	return marked
 }
 
 // Share has publish called with each purge from now on, which hands the text to the Shared of the
@@ -118,29 +136,40 @@ func (s *Store) Share(publish func(text []byte, lasting bool)) {
 	s.share.Store(&publish)
 }
 
-// Shared does what another process has purged.
-func (s *Store) Shared(text []byte) error {
-	var p order
-	if err := json.Unmarshal(text, &p); err != nil {
-		return err
+// Shared does what another process has purged, all of it before it waits for the disk, once. The
+// error is the first one; texts that are no purges hold up no others.
+func (s *Store) Shared(texts ...[]byte) error {
+	var all []order
+	var bad error
+	for _, text := range texts {
+		var p order
+		err := json.Unmarshal(text, &p)
+		p.URLs = outOfRaw(p.URLs, p.RawURLs)
+		p.Prefixes = outOfRaw(p.Prefixes, p.RawPrefixes)
+		p.Tags = outOfRaw(p.Tags, p.RawTags)
+		if err = cmp.Or(err, p.Check()); err != nil {
+			bad = cmp.Or(bad, err)
+			continue
+		}
+		all = append(all, p)
 	}
-	for _, u := range p.RawURLs {
-		p.URLs = append(p.URLs, string(u))
-	}
-	for _, u := range p.RawPrefixes {
-		p.Prefixes = append(p.Prefixes, string(u))
-	}
-	if err := p.Check(); err != nil {
-		return err
-	}
-	return s.apply(p)
+	return cmp.Or(bad, s.apply(all...).Wait())
 }
 
-func (s *Store) apply(p order) error {
+func (s *Store) apply(all ...order) cachestore.Marked {
 	at := s.at.Load()
-	if at == nil {
-		return nil
+	if at == nil || len(all) == 0 {
+		return cachestore.Marked{}
 	}
+	list := make([]cachestore.Purge, len(all))
+	for i := range all {
+		list[i] = all[i].below()
+	}
+	return at.Mark(list...)
+}
+
+// below returns the purge of what is below.
+func (p *order) below() cachestore.Purge {
 	one := cachestore.Purge{All: p.All, Tags: p.Tags, Soft: p.Soft}
 	if p.Site != nil {
 		one.Owner = append([]byte{}, *p.Site...)
@@ -159,7 +188,7 @@ func (s *Store) apply(p order) error {
 			one.Prefixes = append(one.Prefixes, prefixesOf(u)...)
 		}
 	}
-	return at.Purge(one)
+	return one
 }
 
 // linesOf returns the first lines of the keys of a URL: with a path, and in both orders of the

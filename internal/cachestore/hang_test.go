@@ -98,3 +98,22 @@ func TestLongCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestMarksDoNotWait: many purges take effect at once, although the disk hangs, and are written at
+// once.
+func TestMarksDoNotWait(t *testing.T) {
+	t.Parallel()
+	s := onDisk(t, t.TempDir())
+	settle(t, s)
+	put(t, s, "/a", cachestore.Head{}, "a")
+	put(t, s, "/b", cachestore.Head{Tags: "t"}, "b")
+	goOn := s.StallPurges()
+	marked := s.Mark(cachestore.Purge{Lines: [][]byte{[]byte("/a")}}, cachestore.Purge{Tags: []string{"t"}})
+	if len(s.Lookup(nil, []byte("/a")))+len(s.Lookup(nil, []byte("/b"))) > 0 {
+		t.Error("something is left")
+	}
+	goOn()
+	if err := marked.Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -21,31 +21,50 @@ type Purge struct {
 // afterwards, also after a restart. Memory is given back a little later. With a folder, the call
 // waits until the disk has the purge, so threads call it off their loops; but it does not wait for
 // long. The error is the disk's: then a restart may bring back what was purged.
-func (s *Store) Purge(p Purge) error {
+func (s *Store) Purge(p Purge) error { return s.Mark(p).Wait() }
+
+// Mark is the part of a Purge, or of several, that waits for no disk: nothing of them is found any
+// more.
+func (s *Store) Mark(all ...Purge) Marked {
 	s.mu.Lock()
-	list := s.marksOf(p)
+	defer s.mu.Unlock()
+	var list []mark
+	sweep := false
+	for _, p := range all {
+		list = append(list, s.marksOf(p)...)
+		if p.All || len(p.Prefixes)+len(p.Tags) > 0 { // of lines little goes, and they come often
+			s.purges.wanted, sweep = s.purges.now, true
+		}
+	}
 	for _, m := range list {
 		s.purges.add(m)
 	}
 	s.purged.Store(s.purges.now)
-	switch {
-	case p.All, len(p.Prefixes)+len(p.Tags) > 0:
-		s.purges.wanted = s.purges.now
-		s.sweep()
-	case s.crowded(): // of lines little goes, and they come often
+	if sweep || s.crowded() {
 		s.sweep()
 	}
 	if s.disk == nil {
-		s.mu.Unlock()
+		return Marked{}
+	}
+	return Marked{s, s.disk.note(list)}
+}
+
+// Marked is a purge that the disk may not have yet.
+type Marked struct {
+	store   *Store
+	written *marksBatch // nil: there is nothing to wait for
+}
+
+// Wait waits until the disk has the purge. The error is Purge's.
+func (m Marked) Wait() error {
+	if m.written == nil {
 		return nil
 	}
-	written := s.disk.note(list)
-	s.mu.Unlock()
 	select {
-	case <-written.done:
-		return written.err
+	case <-m.written.done:
+		return m.written.err
 	case <-time.After(slowDisk):
-		s.disk.failed("write", errLate)
+		m.store.disk.failed("write", errLate)
 		return errLate
 	}
 }

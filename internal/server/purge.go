@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,12 +79,7 @@ func (s *server) followPurges(t *loop.Thread, store *cache.Store, topic *pubsub.
 		if len(texts) == 0 {
 			continue
 		}
-		err := t.Await(-1, func(context.Context) (err error) {
-			for _, text := range texts {
-				err = cmp.Or(store.Shared(text), err)
-			}
-			return err
-		})
+		err := t.Await(-1, func(context.Context) error { return store.Shared(texts...) })
 		if err != nil {
 			s.own.Error("cache: a purge of another process failed", "error", err)
 		}

@@ -1,0 +1,88 @@
+package cache_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
+)
+
+// TestChangeAtHead: once the head of an answer to POST has come, nobody gets what was kept before,
+// however long its body takes. It takes effect once.
+func TestChangeAtHead(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		var n, told atomic.Int32
+		rest := new(loop.Promise[bool])
+		s := start(t, m, cache.Settings{}, func(req *conn.Request, w *conn.Response) int {
+			if req.Method() == "GET" {
+				return counting(&n, "max-age=100")(req, w)
+			}
+			w.Write([]byte("begin"))
+			w.Flush()
+			if _, err := rest.Await(req.Thread, wait.Patience); err != nil {
+				return 500
+			}
+			return 200
+		})
+		s.store.Share(func([]byte, bool) { told.Add(1) })
+		get(t, s, "/x")
+		c := s.Dial()
+		c.Send("POST /x HTTP/1.1\r\nHost: test.example\r\nContent-Length: 0\r\n\r\n")
+		must.Get(c.R.ReadString('\n'))(t)
+		if a, said := get(t, s, "/x"); a.Text != "2" {
+			t.Errorf("while the body comes: %s", said)
+		}
+		rest.Resolve(true)
+		for line := ""; line != "0\r\n"; {
+			line = must.Get(c.R.ReadString('\n'))(t)
+		}
+		if a, said := get(t, s, "/x"); a.Text != "2" || told.Load() != 1 {
+			t.Errorf("afterwards: %s, others were told %d times", said, told.Load())
+		}
+	}, modes.Direct)
+}
+
+// TestLongChange: a POST to a URL that is too long to be a key tells nobody, and one with a "&" takes
+// no more than its length.
+func TestLongChange(t *testing.T) {
+	s := start(t, modes.Direct, cache.Settings{}, func(req *conn.Request, w *conn.Response) int { return 204 })
+	var said atomic.Pointer[string]
+	s.store.Share(func(text []byte, _ bool) { said.Store(new(string(text))) })
+	s.Request("POST /?"+strings.Repeat("a&", 5<<10), nil, "")
+	if text := said.Load(); text != nil {
+		t.Errorf("%.100s", *text)
+	}
+	s.Request("POST /?a&b", nil, "")
+	if text := said.Load(); text == nil || *text != `{"urls":["http://test.example/?a&b"]}` {
+		t.Error(text)
+	}
+}
+
+// TestSharedTags: processes tell each other tags that are not UTF-8.
+func TestSharedTags(t *testing.T) {
+	var all [2]*cached
+	for i := range all {
+		all[i] = start(t, modes.Direct, cache.Settings{}, func(req *conn.Request, w *conn.Response) int {
+			fields(w, "Cache-Control: max-age=100", "Cache-Tag: b\xe4r")
+			return w.Text(200, "")
+		})
+		get(t, all[i], "/")
+	}
+	all[0].store.Share(func(text []byte, _ bool) {
+		if err := all[1].store.Shared([]byte("no purge"), text); err == nil {
+			t.Error("something else is a purge")
+		}
+	})
+	must.Do(t, all[0].store.Purge(cache.Purge{Tags: []string{"b\xe4r"}}))
+	for i, s := range all {
+		if got := left(t, s, "/"); got != "" {
+			t.Errorf("process %d: it is left", i)
+		}
+	}
+}
