@@ -5,3 +5,10 @@ func (e *Engine) Pending() int { return e.base.Pending() }
 
 // Token is what stands for a topic in subjects.
 var Token = token
+
+// Changes returns how many topics are still to be followed, or not any more.
+func (e *Engine) Changes() int {
+	e.reader.mu.Lock()
+	defer e.reader.mu.Unlock()
+	return len(e.reader.changes) + len(e.reader.waiting)
+}

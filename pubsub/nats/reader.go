@@ -49,7 +49,8 @@ type reader struct {
 	something chan struct{} // has an element when there are changes, or the connection has changed
 
 	mu      sync.Mutex
-	changes []change
+	changes map[string]change // by topic, the last one of each
+	waiting []*pubsub.Feed    // of those, what waits for history while there is no connection yet
 	closed  bool
 	linked  int                    // how often the client has connected
 	slow    []*natsgo.Subscription // of which the client has dropped messages
@@ -96,6 +97,7 @@ func newReader(e *Engine) *reader {
 		decided:   make(chan struct{}),
 		something: make(chan struct{}, 1), msgs: make(chan *natsgo.Msg, room),
 		answers: make(chan *natsgo.Msg, (maxAsked+1)*(perPage+1)), // all that there may be
+		changes: make(map[string]change),
 		feeds:   make(map[string]*feed), live: make(map[string]*feed), asked: make(map[int]*feed)}
 }
 
@@ -109,7 +111,14 @@ func (r *reader) change(c change) {
 		}
 		return
 	}
-	r.changes = append(r.changes, c)
+	r.changes[c.topic] = c
+	if r.linked == 0 { // nothing is followed yet
+		if c.to == nil {
+			delete(r.changes, c.topic)
+			return
+		}
+		r.waiting = append(r.waiting, c.to)
+	}
 	r.signal()
 }
 
@@ -207,12 +216,12 @@ func (r *reader) connect(o *natsgo.Options) *natsgo.Conn {
 		r.fail(err)
 		for now := time.Now(); now.Before(r.retry); now = time.Now() {
 			r.mu.Lock()
-			for _, c := range r.changes { // which are made once there is a connection
-				if c.to != nil {
-					c.to.Loaded(nil)
-				}
-			}
+			waiting := r.waiting
+			r.waiting = nil
 			r.mu.Unlock()
+			for _, to := range waiting { // what was called with its lock held may wait for r.mu
+				to.Loaded(nil)
+			}
 			select {
 			case <-time.After(r.retry.Sub(now)):
 			case <-r.something:
@@ -253,7 +262,7 @@ func (r *reader) close() {
 func (r *reader) adapt() {
 	r.mu.Lock()
 	changes, linked, slow := r.changes, r.linked, r.slow
-	r.changes, r.slow = nil, nil
+	r.changes, r.waiting, r.slow = make(map[string]change), nil, nil
 	r.mu.Unlock()
 	for _, c := range changes {
 		r.drop(r.feeds[c.topic])
