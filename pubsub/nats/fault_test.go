@@ -254,6 +254,14 @@ func TestRefused(t *testing.T) {
 	if n := one.Engine.Lost(); n != 1 {
 		t.Errorf("lost %d", n)
 	}
+	// The header, which has a long name, counts, too.
+	publish(one.Hub.Topic(strings.Repeat("é", 1600)), "x")
+	publish(room, "and")
+	at.Expect("and")
+	one.Acknowledged()
+	if n := one.Engine.Lost(); n != 2 {
+		t.Errorf("lost %d", n)
+	}
 	// The stream takes less than the server.
 	js := must.Get(jetstream.New(b.client()))(t)
 	c := nats.Config("lwango", 1)
@@ -262,7 +270,7 @@ func TestRefused(t *testing.T) {
 	publish(room, "c", strings.Repeat("x", 2000), "d")
 	at.Expect("c", "d")
 	one.Acknowledged()
-	if n := one.Engine.Lost(); n != 2 {
+	if n := one.Engine.Lost(); n != 3 {
 		t.Errorf("lost %d", n)
 	}
 }

@@ -30,8 +30,10 @@ const (
 	batchCost = 20 * time.Millisecond
 )
 
-// headerRoom is more than the header of a message takes beside its data.
-const headerRoom = 512
+// batchRoom is more than those fields take.
+const batchRoom = 256
+
+var errTooLarge = errors.New("larger than the server's max_payload")
 
 // send publishes a batch: all of it or nothing, or one message after another, each once the one
 // before is acknowledged, if that is quicker. So what is sent again after an error arrives in the
@@ -48,15 +50,16 @@ func (e *Engine) send(batch []engine.Item) (lost int, err error) {
 	if conn == nil || !conn.IsConnected() {
 		return 0, natsgo.ErrDisconnected
 	}
-	most := int(conn.MaxPayload()) - headerRoom
+	most := int(conn.MaxPayload()) - batchRoom
 	msgs := make([]*natsgo.Msg, 0, len(batch))
 	for _, it := range batch {
-		if len(it.Data) > most {
-			e.refuse(it.Topic, errors.New("larger than the server's max_payload"))
+		m := encode(topics(e.place.stream), it.Topic, it.Message)
+		if m.Size()-len(m.Subject) > most { // the header counts, too
+			e.refuse(m.Subject, errTooLarge)
 			lost++
 			continue
 		}
-		msgs = append(msgs, encode(topics(e.place.stream), it.Topic, it.Message))
+		msgs = append(msgs, m)
 	}
 	if n := len(msgs); n > 1 && (!e.costly.Load() || time.Duration(n)*e.took > batchCost) {
 		id := nuid.Next()
@@ -66,8 +69,7 @@ func (e *Engine) send(batch []engine.Item) (lost int, err error) {
 		}
 		msgs[len(msgs)-1].Header[headerCommit] = []string{"1"}
 		err := e.publish(conn, msgs)
-		if refused := (*jetstream.APIError)(nil); !errors.As(err, &refused) ||
-			refused.Code != http.StatusBadRequest {
+		if !refused(err) {
 			return lost, err
 		}
 		// The server refuses one of them, and does not say which. It takes the others one by one.
@@ -81,10 +83,9 @@ func (e *Engine) send(batch []engine.Item) (lost int, err error) {
 		start := time.Now()
 		err := e.publish(conn, []*natsgo.Msg{m})
 		e.took = time.Since(start)
-		refused := (*jetstream.APIError)(nil)
 		switch {
 		case err == nil:
-		case errors.As(err, &refused) && refused.Code == http.StatusBadRequest:
+		case refused(err):
 			e.refuse(m.Subject, err)
 			lost++
 		default:
@@ -92,6 +93,14 @@ func (e *Engine) send(batch []engine.Item) (lost int, err error) {
 		}
 	}
 	return lost, nil
+}
+
+// refused reports whether a message will not be taken, however often it is sent. After a change of
+// servers it may be too large.
+func refused(err error) bool {
+	var api *jetstream.APIError
+	return errors.Is(err, natsgo.ErrMaxPayload) ||
+		errors.As(err, &api) && api.Code == http.StatusBadRequest
 }
 
 func (e *Engine) refuse(topic string, err error) {
