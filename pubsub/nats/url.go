@@ -66,12 +66,21 @@ func parse(rawURL string) (*place, error) {
 	at := &place{stream: "lwango", replicas: 1, options: natsgo.GetDefaultOptions()}
 	at.options.Servers = []string{server(u, u.Host)}
 	for _, addr := range q["addr"] {
-		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
-			return nil, errors.New("addr is a host and a port, as in host:4222")
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil || host == "" {
+			return nil, errAddr
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, errAddr
 		}
 		at.options.Servers = append(at.options.Servers, server(u, addr))
 	}
 	q.Del("addr")
+	for _, text := range at.options.Servers { // the client's error would quote it
+		if _, err := url.Parse(text); err != nil {
+			return nil, errors.New("not a host; " + want)
+		}
+	}
 	if name := take("stream"); name != "" {
 		if at.stream = name; !streamName.MatchString(name) {
 			return nil, errors.New("stream is a name of letters, digits, - and _")
@@ -134,6 +143,8 @@ func parse(rawURL string) (*place, error) {
 	}
 	return at, nil
 }
+
+var errAddr = errors.New("addr is a host and a port, as in host:4222")
 
 // server returns the URL of a server, which is asked with the user and password of the first one.
 func server(u *url.URL, addr string) string {
