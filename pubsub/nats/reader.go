@@ -76,6 +76,7 @@ type reader struct {
 	asked   map[int]*feed // by number of the question
 	looked  time.Time     // when the stream was looked at
 	looking int           // number of the question about it; 0: answered
+	known   uint64        // last, when it was asked
 	retry   time.Time     // no new session before that
 	wait    engine.Backoff
 	created time.Time // when the stream was created
@@ -371,7 +372,7 @@ func (r *reader) question(subject string, data []byte) (n int) {
 
 // look asks for the state of the stream.
 func (r *reader) look(now time.Time) {
-	r.looked = now
+	r.looked, r.known = now, r.last
 	r.looking = r.question("$JS.API.STREAM.INFO."+r.place.stream, nil)
 }
 
@@ -441,7 +442,7 @@ func (r *reader) informed(m *natsgo.Msg) {
 			fd.last, fd.top, fd.history = 0, 0, 0
 		}
 		r.up = false
-	case info.State.LastSeq < r.last:
+	case info.State.LastSeq < r.known: // what was known later may have come later
 		// The stream has lost messages. Or the server is behind: then it is read again in vain.
 		for _, fd := range r.feeds {
 			fd.last, fd.top = min(fd.last, fd.history), 0
