@@ -45,8 +45,8 @@ type Selector interface {
 	// Of a pattern without a group, these are the messages that other processes publish. This
 	// process's own are not among them: the hub knows those. Of a group, they are what any process
 	// publishes, including this one, and each message is given to one of the processes that have
-	// selected the same. What a Feed has taken, the engine need not give again: if the process dies
-	// before a member of the group has received it, it is lost.
+	// selected the same. What a Feed has taken, the engine need not give again, but by Progress it can
+	// learn what no member of the group has received.
 	//
 	// Words of a topic's name are separated by dots. In a pattern * stands for one word, and >, which
 	// is the last word, for one or more. A name may have other characters, of any kind. A Message is

@@ -104,6 +104,9 @@ func (f *Feed) Deliver(ms []*Message) {
 // So, for up to a second, Offer does not overrun the queue of a subscriber that reads; for no more
 // than a quarter of a second if no subscriber reads anything. It does not hold back messages again
 // for a subscriber for which it has done so in vain, until that has caught up.
+//
+// A queue group loses nothing: what its members do not take may be for another process, so Offer
+// holds it back for as long as its queue is half full.
 func (f *Feed) Offer(ms []*Message) (rest []*Message) {
 	l := f.log
 	for len(ms) > 0 {
@@ -114,7 +117,7 @@ func (f *Feed) Offer(ms []*Message) (rest []*Message) {
 		}
 		n := l.admit(ms)
 		now := time.Now()
-		if n == 0 && !f.since.IsZero() &&
+		if n == 0 && !f.since.IsZero() && !l.shared() &&
 			(now.Sub(f.since) >= patience || now.Sub(f.stood) >= standing) {
 			l.pass()
 			n = l.admit(ms)
@@ -143,6 +146,16 @@ func (f *Feed) Offer(ms []*Message) (rest []*Message) {
 	return nil
 }
 
+// Progress returns how many messages of a queue group the feed has taken so far, and how many of
+// these a member has received, or the queue has lost: the first ones. Once the last member has left
+// the numbers do not change, and an engine may give the others to another process.
+func (f *Feed) Progress() (taken, received uint64) {
+	l := f.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next.Load() - origin, l.taken - origin
+}
+
 // admit returns how many messages can be appended before a subscriber loses a message for which
 // Offer waits.
 func (l *log) admit(ms []*Message) (n int) {
@@ -169,6 +182,12 @@ func (l *log) measure() {
 	next := l.next.Load()
 	slowest := 0
 	l.room, l.read = MaxQueue, 0
+	if l.shared() { // they have one queue
+		slowest = min(int(next-l.taken), l.len())
+		l.room = max((l.depth+1)/2-slowest, 0)
+		l.measureBytes(slowest)
+		return
+	}
 	for _, g := range l.groups {
 		for _, s := range g.subs {
 			unread := s.unread(next)
@@ -180,8 +199,14 @@ func (l *log) measure() {
 			slowest = max(slowest, unread)
 		}
 	}
+	l.measureBytes(slowest)
+}
+
+// measureBytes does so for bytes, where some of the messages are unread.
+func (l *log) measureBytes(unread int) {
+	next := l.next.Load()
 	l.roomBytes = l.hub.Limits.TopicBytes / 2
-	for n := next - uint64(slowest); n < next; n++ {
+	for n := next - uint64(unread); n < next; n++ {
 		l.roomBytes -= l.at(n).size()
 	}
 }
@@ -214,8 +239,6 @@ func (s *Subscription) unread(next uint64) int {
 	switch {
 	case s.policy == DropNewest:
 		return len(s.own)
-	case s.log.shared():
-		return int(next - s.log.taken)
 	}
 	return int(next - s.at)
 }

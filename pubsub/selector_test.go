@@ -2,7 +2,9 @@ package pubsub_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
@@ -106,4 +108,38 @@ func TestSelector(t *testing.T) {
 			t.Fatalf("%d: the engine was asked to %q", i, e.asked)
 		}
 	}
+}
+
+// A queue group whose members do not receive takes half of its queue, and never more: what it does
+// not take may be for another process. Progress tells what its members have left.
+func TestQueueGroupHoldsBack(t *testing.T) {
+	hub, e := new(pubsub.Hub), new(selector)
+	hub.Connect(e)
+	loops.Run(t, func(th *loop.Thread) {
+		sub := hub.Topic("jobs").Subscribe(th, pubsub.Options{Group: "workers", Queue: 8})
+		f := e.at[pubsub.Selection{Name: "jobs", Group: "workers"}]
+		var all []*pubsub.Message
+		for i := range 20 {
+			all = append(all, to("jobs", fmt.Sprint(i)))
+		}
+		rest := f.Offer(all)
+		for start := time.Now(); time.Since(start) < 300*time.Millisecond; _ = th.Sleep(time.Millisecond) {
+			rest = f.Offer(rest)
+		}
+		if len(rest) != 16 {
+			t.Errorf("%d are left", len(rest))
+		}
+		sub.Next()
+		if rest = f.Offer(rest); len(rest) != 15 {
+			t.Errorf("%d are left", len(rest))
+		}
+		sub.Unsubscribe()
+		if rest := f.Offer(rest); rest != nil {
+			t.Errorf("%d are left", len(rest))
+		}
+		if taken, received := f.Progress(); taken != 5 || received != 1 || sub.Dropped() != 0 {
+			t.Errorf("%d taken, %d received, %d dropped", taken, received, sub.Dropped())
+		}
+		pubsub.Bytes(hub)
+	})
 }

@@ -61,7 +61,8 @@ type Options struct {
 	// for history, are refused.
 	//
 	// Without an Engine the first member to subscribe begins the queue, and the last that leaves
-	// ends it. With one, the members are those of all processes.
+	// ends it. With one, the members are those of all processes, and what has no room in the queue
+	// waits at the broker.
 	Group string
 
 	// Keep says that the subscription outlives the thread's deferred calls: it is closed by
