@@ -50,7 +50,7 @@
 //
 // A pattern, and a queue group, is read from the stream by a consumer: one of the process's own, and
 // one that all processes with members share. So a group's message is given to one process, which
-// gives it to one of its members.
+// gives it to one of its members, and acknowledges it when that has received it.
 //
 // A message that another client of NATS has published to NAME.topic.TOPIC is delivered as well. Its
 // ID is made of its number in the stream.
@@ -72,7 +72,9 @@
 //	reader.go     the goroutine that reads: sessions, what comes
 //	feed.go       a topic that is followed: gaps, doubles, catching up
 //	history.go    what was there before it was followed
-//	selection.go  patterns and queue groups
+//	selection.go  patterns and queue groups: sessions
+//	share.go      how a queue group's messages are given to members, or back
+//	recent.go     which messages of a selection were read before
 //	stream.go     the stream: creation, check
 //	entry.go      what a message is in the stream; subjects
 package nats

@@ -121,21 +121,24 @@ type entry struct {
 }
 
 // decode reads a message, whose number in the stream is seq. Any client of the broker may have
-// published it: one without an ID gets one of the origin foreign.
-func decode(m *natsgo.Msg, seq uint64, foreign string) entry {
+// published it: one without an ID gets one of the origin other.
+func decode(m *natsgo.Msg, seq uint64, other string) entry {
 	stored, _ := time.Parse(time.RFC3339Nano, m.Header.Get(headerStamp))
 	id := m.Header.Get(headerID)
 	origin, number, ok := engine.ParseID(id)
 	nanos, err := strconv.ParseInt(m.Header.Get(headerTime), 10, 64)
 	at := time.Unix(0, nanos)
 	if !ok || err != nil {
-		origin, number, at = foreign, seq, stored.Local()
+		origin, number, at = other, seq, stored.Local()
 		id = origin + "-" + strconv.FormatUint(seq, 36)
 	}
 	millis, _ := strconv.ParseInt(m.Header.Get(headerKeep), 10, 64)
 	keep := time.Duration(max(millis, 0)) * time.Millisecond
 	return entry{&pubsub.Message{ID: id, Time: at, Keep: keep, Data: m.Data}, origin, number, stored}
 }
+
+// foreign returns the origin of such messages in a stream that was created then.
+func foreign(created time.Time) string { return strconv.FormatInt(created.Unix(), 36) }
 
 // number returns a number of the server's; 0 if there is none.
 func number(m *natsgo.Msg, header string) uint64 {

@@ -171,7 +171,10 @@ func (r *reader) run() {
 		return
 	}
 	r.conn, r.inbox = conn, natsgo.NewInbox()+"."
-	defer conn.Close()
+	defer func() {
+		r.selections.close() // they give back what they have
+		conn.Close()
+	}()
 	if _, err := conn.ChanSubscribe(r.inbox+"*", r.answers); err != nil {
 		r.fail(err)
 	}
@@ -436,8 +439,10 @@ func (r *reader) informed(m *natsgo.Msg) {
 	switch {
 	case !info.Created.Equal(r.created):
 		// Numbers begin anew.
-		r.created, r.last = info.Created, 0
-		r.foreign = strconv.FormatInt(info.Created.Unix(), 36)
+		if !r.created.IsZero() {
+			r.selections.restart()
+		}
+		r.created, r.last, r.foreign = info.Created, 0, foreign(info.Created)
 		for _, fd := range r.feeds {
 			fd.last, fd.top, fd.history = 0, 0, 0
 		}
@@ -448,6 +453,7 @@ func (r *reader) informed(m *natsgo.Msg) {
 			fd.last, fd.top = min(fd.last, fd.history), 0
 		}
 		r.last, r.up = info.State.LastSeq, false
+		r.selections.restart()
 	}
 	r.last = max(r.last, info.State.LastSeq)
 	if !r.up {

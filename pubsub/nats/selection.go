@@ -2,8 +2,7 @@ package nats
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -15,25 +14,19 @@ import (
 	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
-const (
-	ahead      = 16               // messages of a queue group that a process asks for at once
-	ackWait    = 30 * time.Second // until another process gets what one has not taken
-	memberless = 10 * time.Second // how long a queue group lives without any process
-)
-
 // selections are the patterns and queue groups that are selected. A goroutine reads each, by a
 // consumer of the stream: there are few of them, beside topics.
 type selections struct {
 	mu     sync.Mutex
-	cancel map[pubsub.Selection]context.CancelFunc
+	all    map[pubsub.Selection]*consumer
 	closed bool
 	ended  sync.WaitGroup
 }
 
 // Select implements pubsub.Selector. A pattern does not match topics whose names are longer than
-// some hundred bytes. A message of a group that its process has taken, and not acknowledged when it
-// was killed, is given to another one after half a minute; one that was sent twice may be given
-// twice, to two processes.
+// some hundred bytes. What a process has of a group when it is killed is given to another one after
+// half a minute. A message may be given twice, to two processes, if it was sent twice, or received
+// while the broker was away.
 func (e *Engine) Select(s pubsub.Selection, to *pubsub.Feed) error {
 	all := &e.selections
 	all.mu.Lock()
@@ -41,12 +34,12 @@ func (e *Engine) Select(s pubsub.Selection, to *pubsub.Feed) error {
 	if all.closed {
 		return natsgo.ErrConnectionClosed
 	}
-	if all.cancel == nil {
-		all.cancel = make(map[pubsub.Selection]context.CancelFunc)
+	if all.all == nil {
+		all.all = make(map[pubsub.Selection]*consumer)
 	}
 	ctx, cancel := context.WithCancel(e.base.Context)
-	all.cancel[s] = cancel
-	c := &consumer{Engine: e, selection: s, to: to, since: time.Now(), seen: make(engine.Seen)}
+	c := &consumer{Engine: e, selection: s, to: to, since: time.Now(), cancel: cancel}
+	all.all[s] = c
 	all.ended.Go(func() { c.run(ctx) })
 	return nil
 }
@@ -56,18 +49,32 @@ func (e *Engine) Unselect(s pubsub.Selection) {
 	all := &e.selections
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if cancel := all.cancel[s]; cancel != nil {
-		cancel()
-		delete(all.cancel, s)
+	if c := all.all[s]; c != nil {
+		c.cancel()
+		delete(all.all, s)
 	}
 }
+
+// restart has all of them begin a session: the stream has lost messages, or another one has come in
+// its place.
+func (all *selections) restart() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, c := range all.all {
+		if c.fallen = true; c.end != nil {
+			c.end(errFallen)
+		}
+	}
+}
+
+var errFallen = errors.New("the stream is not what it was")
 
 // close waits for the goroutines, whose context has ended.
 func (all *selections) close() {
 	all.mu.Lock()
 	all.closed = true
-	for _, cancel := range all.cancel {
-		cancel()
+	for _, c := range all.all {
+		c.cancel()
 	}
 	all.mu.Unlock()
 	all.ended.Wait()
@@ -79,10 +86,17 @@ type consumer struct {
 	selection pubsub.Selection
 	to        *pubsub.Feed
 	since     time.Time // when it was selected
+	cancel    context.CancelFunc
+
+	// Under the lock of selections.
+	end    context.CancelCauseFunc // of the session
+	fallen bool
 
 	created time.Time // of the stream that was read
+	foreign string    // origin of its messages without one
 	last    uint64    // number in it of the last message that was read; 0: none
-	seen    engine.Seen
+	seen    recent    // of a pattern, by origin and topic; of a group, by ID
+	hand    hand      // of a group
 }
 
 func (c *consumer) run(ctx context.Context) {
@@ -92,11 +106,15 @@ func (c *consumer) run(ctx context.Context) {
 		return
 	}
 	defer c.base.Report(c, nil) // what is not selected any more is not cut off
+	defer c.release()
 	var b engine.Backoff
 	for {
 		err := c.session(ctx, &b)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return
+		case err == errFallen:
+			continue
 		}
 		c.base.Report(c, err)
 		select {
@@ -107,8 +125,26 @@ func (c *consumer) run(ctx context.Context) {
 	}
 }
 
+// begin returns the context of a session.
+func (c *consumer) begin(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	c.selections.mu.Lock()
+	defer c.selections.mu.Unlock()
+	if c.end = end; c.fallen {
+		c.fallen, c.last = false, 0
+	}
+	return ctx, end
+}
+
 // session reads until there is an error.
-func (c *consumer) session(ctx context.Context, b *engine.Backoff) error {
+func (c *consumer) session(ctx context.Context, b *engine.Backoff) (err error) {
+	ctx, end := c.begin(ctx)
+	defer end(nil)
+	defer func() {
+		if context.Cause(ctx) == errFallen {
+			err = errFallen
+		}
+	}()
 	conn := c.conn.Load()
 	if conn == nil || !conn.IsConnected() {
 		return natsgo.ErrDisconnected
@@ -125,11 +161,10 @@ func (c *consumer) session(ctx context.Context, b *engine.Backoff) error {
 	if err != nil {
 		return err
 	}
-	size := 256
 	if c.selection.Group != "" {
-		size = ahead
+		return c.share(ctx, from, b)
 	}
-	messages, err := from.Messages(jetstream.PullMaxMessages(size), jetstream.PullHeartbeat(heartbeat))
+	messages, err := from.Messages(jetstream.PullMaxMessages(256), jetstream.PullHeartbeat(heartbeat))
 	if err != nil {
 		return err
 	}
@@ -141,69 +176,69 @@ func (c *consumer) session(ctx context.Context, b *engine.Backoff) error {
 		if err != nil {
 			return err
 		}
-		if err := c.take(m); err != nil {
+		e, err := c.read(m)
+		if err != nil {
 			return err
+		}
+		// Numbers of an origin rise in each topic, and not beyond.
+		if e.origin != c.base.Hub.Origin() && c.seen.fresh(e.origin+" "+e.Message.Topic, e.number) {
+			c.to.Deliver([]*pubsub.Message{e.Message})
 		}
 	}
 }
 
-// consumer makes a consumer of the process's own, or that of the group.
-func (c *consumer) consumer(ctx context.Context, stream jetstream.Stream) (jetstream.Consumer, error) {
+// consumer makes a consumer of the process's own, or that of the group, unless that is there.
+func (c *consumer) consumer(ctx context.Context, stream jetstream.Stream) (from jetstream.Consumer, err error) {
 	s := c.selection
 	subject := topics(c.place.stream) + token(s.Name)
 	if s.Pattern {
 		subject = topics(c.place.stream) + filter(s.Name)
 	}
-	if s.Group != "" {
-		return stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-			Durable:           fmt.Sprintf("lwango-%x", sha256.Sum256(fmt.Append(nil, s)))[:40],
-			Description:       "queue group " + s.Group,
-			FilterSubject:     subject,
-			DeliverPolicy:     jetstream.DeliverNewPolicy,
-			AckPolicy:         jetstream.AckExplicitPolicy,
-			AckWait:           ackWait,
-			InactiveThreshold: memberless,
-		})
-	}
-	config := jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}}
 	info := stream.CachedInfo()
-	switch at := c.since.Add(time.Until(info.TimeStamp)); { // by the server's clock
-	case c.created.IsZero():
-		config.DeliverPolicy, config.OptStartTime = jetstream.DeliverByStartTimePolicy, &at
-	case c.created.Equal(info.Created) && c.last > 0:
-		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, c.last+1
-	case c.created.Equal(info.Created):
-		config.DeliverPolicy, config.OptStartTime = jetstream.DeliverByStartTimePolicy, &at
-	} // else another stream has come in its place, and all of it is new
-	from, err := stream.OrderedConsumer(ctx, config)
+	policy, seq, at := c.start(info)
+	if s.Group != "" {
+		from, err = c.ofGroup(ctx, stream, jetstream.ConsumerConfig{FilterSubject: subject,
+			DeliverPolicy: policy, OptStartSeq: seq, OptStartTime: at})
+	} else {
+		from, err = stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+			FilterSubjects: []string{subject},
+			DeliverPolicy:  policy, OptStartSeq: seq, OptStartTime: at})
+	}
 	if err == nil && !c.created.Equal(info.Created) {
-		c.created, c.last = info.Created, 0
+		c.created, c.foreign, c.last = info.Created, foreign(info.Created), 0
+		c.hand = hand{}
 	}
 	return from, err
 }
 
-// take gives a message to the hub.
-func (c *consumer) take(m jetstream.Msg) error {
+// start returns with which message a consumer begins: by its number, or by the server's clock.
+func (c *consumer) start(info *jetstream.StreamInfo) (
+	policy jetstream.DeliverPolicy, seq uint64, at *time.Time,
+) {
+	same := c.created.Equal(info.Created)
+	switch {
+	case !same && !c.created.IsZero(): // another stream has come in its place, and all of it is new
+		return jetstream.DeliverAllPolicy, 0, nil
+	case same && c.last > 0 && c.last <= info.State.LastSeq:
+		return jetstream.DeliverByStartSequencePolicy, c.last + 1, nil
+	}
+	since := c.since.Add(time.Until(info.TimeStamp))
+	return jetstream.DeliverByStartTimePolicy, 0, &since
+}
+
+// read reads a message.
+func (c *consumer) read(m jetstream.Msg) (entry, error) {
 	meta, err := m.Metadata()
 	if err != nil {
-		return err
+		return entry{}, err
 	}
-	seq := meta.Sequence.Stream
 	header := m.Headers()
 	if header == nil {
 		header = natsgo.Header{}
 	}
 	header.Set(headerStamp, meta.Timestamp.Format(time.RFC3339Nano))
-	e := decode(&natsgo.Msg{Header: header, Data: m.Data()}, seq, "stream")
+	c.last = meta.Sequence.Stream
+	e := decode(&natsgo.Msg{Header: header, Data: m.Data()}, c.last, c.foreign)
 	e.Message.Topic = topicOf(strings.TrimPrefix(m.Subject(), topics(c.place.stream)), header)
-	ours := c.selection.Group == "" && e.origin == c.base.Hub.Origin()
-	// Numbers of an origin rise in each topic, and not beyond.
-	if !ours && c.seen.Fresh(e.origin+" "+e.Message.Topic, e.number) {
-		c.to.Deliver([]*pubsub.Message{e.Message})
-	}
-	c.last = seq
-	if c.selection.Group == "" {
-		return nil
-	}
-	return m.Ack()
+	return e, nil
 }
