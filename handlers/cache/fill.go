@@ -143,7 +143,8 @@ func (f *fill) Head(h *conn.SentHead) {
 }
 
 // pass notes that the answer is not kept because of what it is: requests for the key need not wait
-// for each other, and what is kept is not what the application says any more.
+// for each other, and what is kept is not what the application says any more, unless it says that to
+// one client.
 func (f *fill) pass(status int, now time.Time) {
 	d := passLong
 	switch {
@@ -153,8 +154,12 @@ func (f *fill) pass(status int, now time.Time) {
 		d = passShort
 	}
 	f.l.store.passes.add(f.mark, now, d)
-	if f.changed && f.why != rfc9111.WhyAuthorized { // others may get another one
-		f.at.Remove(f.old)
+	switch f.why {
+	case rfc9111.WhyAuthorized, rfc9111.WhySetCookie: // others may get another one
+	default:
+		if f.changed {
+			f.at.Remove(f.old)
+		}
 	}
 }
 

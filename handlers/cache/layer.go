@@ -47,6 +47,7 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	// passed on.
 	o, why := l.find(at.Lookup(req.Thread, key), r)
 	now := l.store.now(req)
+	probe := false
 	switch {
 	case o != nil:
 		if fresh := l.store.freshness(o, now); fresh.Use(&ask, now) == rfc9111.UseFresh {
@@ -54,14 +55,17 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 		}
 	case method == http.MethodGet && !ask.OnlyIfCached && !ask.Authorized && !l.named(req) &&
 		l.store.passes.has(key, now):
-		return l.past(req, resp, why)
+		if !l.store.passes.probe(key, now) {
+			return l.past(req, resp, why)
+		}
+		probe = true
 	}
-	return l.miss(req, resp, at, bytes.Clone(key), &ask)
+	return l.miss(req, resp, at, bytes.Clone(key), &ask, probe)
 }
 
-// miss answers a request for which there is nothing fresh.
+// miss answers a request for which there is nothing fresh. probe is that of passes.
 func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key []byte,
-	ask *rfc9111.Request) int {
+	ask *rfc9111.Request, probe bool) int {
 	r := req.Layer()
 	ask.Authorized = ask.Authorized || l.named(req)
 	var validated *cachestore.Object
@@ -96,13 +100,14 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key []b
 			return l.past(req, resp, why)
 		}
 		mark := l.mark(key, ask)
-		if (o == nil || look > 0) && l.store.passes.has(mark, now) {
+		marked := l.store.passes.has(mark, now)
+		if marked && (o == nil || look > 0) && !(probe && look == 0) {
 			return l.past(req, resp, why)
 		}
 		var status int
 		var again error
 		status, validated, again = l.fetch(req, resp, &fetch{at: at, key: key, mark: mark, seen: seen,
-			old: o, ask: *ask, why: why})
+			old: o, ask: *ask, why: why, alone: marked})
 		if again == nil {
 			return status
 		}
@@ -264,6 +269,7 @@ type fetch struct {
 	old       *cachestore.Object
 	ask       rfc9111.Request
 	why       rfc9111.Forward
+	alone     bool // others need not wait for the head
 }
 
 // fetch answers a request by what the handler, or another request's, brings. An error means that the
@@ -335,7 +341,7 @@ func (l *layer) begin(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
 	switch { // of those that nobody should wait for
 	case !f.keep || q.ask.NoStore:
 		to.Keep(false)
-	case q.ask.Authorized:
+	case q.ask.Authorized || q.alone:
 		to.Alone()
 	}
 	f.send(req)

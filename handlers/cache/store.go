@@ -101,8 +101,9 @@ func (s *Store) date(req *conn.Request) time.Time { return s.clock.machine(req.T
 // passes remembers keys whose answers were not kept: until the mark is over, requests for them do
 // not wait for each other. A mark that is lost, or another key's, costs or spares a wait, no more.
 type passes struct {
-	seed  maphash.Seed
-	slots [1 << 12]atomic.Uint64 // 40 bits of the hash, and the end in Unix seconds, modulo 1<<24
+	seed   maphash.Seed
+	slots  [1 << 12]atomic.Uint64 // 40 bits of the hash, and the end in Unix seconds, modulo 1<<24
+	probed [1 << 12]atomic.Uint32 // Unix seconds, modulo 1<<32, see probe
 }
 
 // Marks last passLong if the answer says that it is for nobody else, and else passShort: an error
@@ -119,9 +120,23 @@ func (p *passes) slot(key []byte) (*atomic.Uint64, uint64) {
 	return &p.slots[h%uint64(len(p.slots))], h >> secondBits << secondBits
 }
 
+func (p *passes) index(key []byte) uint64 {
+	return maphash.Bytes(p.seed, key) % uint64(len(p.slots))
+}
+
 func (p *passes) add(key []byte, now time.Time, d time.Duration) {
 	slot, tag := p.slot(key)
+	p.probed[p.index(key)].Store(uint32(now.Unix()))
 	slot.Store(tag | uint64(now.Add(d).Unix())&(1<<secondBits-1))
+}
+
+// probe reports whether a request for a marked key should look whether its answer may be kept after
+// all, and nobody waits for that: once in a second. A page may be for one client only where that has
+// a session, or gets one, and such clients come all the time.
+func (p *passes) probe(key []byte, now time.Time) bool {
+	at, second := &p.probed[p.index(key)], uint32(now.Unix())
+	last := at.Load()
+	return last != second && at.CompareAndSwap(last, second)
 }
 
 func (p *passes) remove(key []byte) {
