@@ -56,8 +56,8 @@ func Bytes(h *Hub) int {
 			for n := l.first; n < l.next.Load(); n++ {
 				total += l.at(n).size()
 			}
-			for _, s := range l.picky {
-				for _, m := range s.own {
+			for s := l.picky; s != nil; s = s.extra.queue.behind {
+				for _, m := range s.extra.own {
 					total += m.size()
 				}
 			}
@@ -72,8 +72,8 @@ func Bytes(h *Hub) int {
 		for n := l.first; n < l.next.Load(); n++ {
 			held[l.at(n)] = true
 		}
-		for _, s := range l.picky {
-			for _, m := range s.own {
+		for s := l.picky; s != nil; s = s.extra.queue.behind {
+			for _, m := range s.extra.own {
 				held[m] = true
 			}
 		}

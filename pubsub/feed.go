@@ -9,10 +9,30 @@ type Feed struct {
 	loading bool   // Loaded was not called yet
 	joined  uint64 // number of the next message when the topic was followed
 
+	// Under the log's lock: all subscriptions; what Offer may append before it measures again, and
+	// the sum of their positions when it last did.
+	subs            []*Subscription
+	room, roomBytes int
+	sum             uint64
+
 	// Of the goroutine that calls Offer: since when there is no room, zero if there is, when a
 	// subscriber was last seen to read since then, and the sum of their positions at that time.
 	since, stood time.Time
 	read         uint64
+}
+
+func (f *Feed) join(s *Subscription) {
+	s.index = int32(len(f.subs))
+	f.subs = append(f.subs, s)
+	f.room = min(f.room, s.share())
+}
+
+func (f *Feed) leave(s *Subscription) {
+	last := len(f.subs) - 1
+	f.subs[s.index] = f.subs[last]
+	f.subs[s.index].index = s.index
+	f.subs[last] = nil
+	f.subs = f.subs[:last]
 }
 
 // Loaded gives the last messages that were published before the topic was followed, in order and
@@ -115,26 +135,26 @@ func (f *Feed) Offer(ms []*Message) (rest []*Message) {
 			l.mu.Unlock()
 			return nil
 		}
-		n := l.admit(ms)
+		n := f.admit(ms)
 		now := time.Now()
 		if n == 0 && !f.since.IsZero() && !l.shared() &&
 			(now.Sub(f.since) >= patience || now.Sub(f.stood) >= standing) {
-			l.pass()
-			n = l.admit(ms)
+			f.pass()
+			n = f.admit(ms)
 		}
 		for _, m := range ms[:n] {
 			if l.named(m) {
 				l.publish(m)
 			}
 		}
-		read := l.read
+		sum := f.sum
 		l.mu.Unlock()
 		if n == 0 {
 			if f.since.IsZero() {
 				f.since, f.stood = now, now
 			}
-			if read != f.read {
-				f.read, f.stood = read, now
+			if sum != f.read {
+				f.read, f.stood = sum, now
 			}
 			return ms
 		}
@@ -158,18 +178,18 @@ func (f *Feed) Progress() (taken, received uint64) {
 
 // admit returns how many messages can be appended before a subscriber loses a message for which
 // Offer waits.
-func (l *log) admit(ms []*Message) (n int) {
+func (f *Feed) admit(ms []*Message) (n int) {
 	bytes := 0
 	for _, m := range ms {
 		bytes += m.size()
 	}
-	if l.room < len(ms) || l.roomBytes < bytes {
-		l.measure()
+	if f.room < len(ms) || f.roomBytes < bytes {
+		f.measure()
 	}
-	for bytes = 0; n < min(len(ms), l.room) && bytes+ms[n].size() <= l.roomBytes; n++ {
+	for bytes = 0; n < min(len(ms), f.room) && bytes+ms[n].size() <= f.roomBytes; n++ {
 		bytes += ms[n].size()
 	}
-	if n == 0 && l.room > 0 && l.roomBytes == l.hub.Limits.TopicBytes/2 {
+	if n == 0 && f.room > 0 && f.roomBytes == f.log.hub.Limits.TopicBytes/2 {
 		return 1 // it is larger than all that may wait together: it comes alone
 	}
 	return n
@@ -178,49 +198,47 @@ func (l *log) admit(ms []*Message) (n int) {
 // measure looks at all subscribers for the room there is: by number in the fullest queue, and in
 // bytes beside what the slowest subscriber has not read. Half of each is left to what is published
 // in this process meanwhile.
-func (l *log) measure() {
+func (f *Feed) measure() {
+	l := f.log
 	next := l.next.Load()
 	slowest := 0
-	l.room, l.read = MaxQueue, 0
+	f.room, f.sum = MaxQueue, 0
 	if l.shared() { // they have one queue
 		slowest = min(int(next-l.taken), l.len())
-		l.room = max((l.depth+1)/2-slowest, 0)
-		l.measureBytes(slowest)
+		f.room = max((l.depth+1)/2-slowest, 0)
+		f.measureBytes(slowest)
 		return
 	}
-	for _, g := range l.groups {
-		for _, s := range g.subs {
-			unread := s.unread(next)
-			if s.late = s.late && unread > 0 || unread > int(s.limit) || unread > l.len(); s.late {
-				continue
-			}
-			l.room = min(l.room, max(s.share()-unread, 0))
-			l.read += next - uint64(unread)
-			slowest = max(slowest, unread)
+	for _, s := range f.subs {
+		unread := s.unread(next)
+		if s.late = s.late && unread > 0 || unread > int(s.limit) || unread > l.len(); s.late {
+			continue
 		}
+		f.room = min(f.room, max(s.share()-unread, 0))
+		f.sum += next - uint64(unread)
+		slowest = max(slowest, unread)
 	}
-	l.measureBytes(slowest)
+	f.measureBytes(slowest)
 }
 
 // measureBytes does so for bytes, where some of the messages are unread.
-func (l *log) measureBytes(unread int) {
+func (f *Feed) measureBytes(unread int) {
+	l := f.log
 	next := l.next.Load()
-	l.roomBytes = l.hub.Limits.TopicBytes / 2
+	f.roomBytes = l.hub.Limits.TopicBytes / 2
 	for n := next - uint64(unread); n < next; n++ {
-		l.roomBytes -= l.at(n).size()
+		f.roomBytes -= l.at(n).size()
 	}
 }
 
 // pass stops waiting for the subscribers that have no room, by number or in bytes.
-func (l *log) pass() {
-	next := l.next.Load()
+func (f *Feed) pass() {
+	next := f.log.next.Load()
 	slowest := 0
-	each := func(f func(s *Subscription, unread int)) {
-		for _, g := range l.groups {
-			for _, s := range g.subs {
-				if !s.late {
-					f(s, s.unread(next))
-				}
+	each := func(do func(s *Subscription, unread int)) {
+		for _, s := range f.subs {
+			if !s.late {
+				do(s, s.unread(next))
 			}
 		}
 	}
@@ -228,7 +246,7 @@ func (l *log) pass() {
 	each(func(s *Subscription, unread int) {
 		s.late = unread > 0 && (unread >= s.share() || unread == slowest)
 	})
-	l.room = 0
+	f.room = 0
 }
 
 // share is how much of its queue Offer fills before it waits.
@@ -236,9 +254,8 @@ func (s *Subscription) share() int { return (int(s.limit) + 1) / 2 }
 
 // unread returns how many messages wait for s. The caller holds the log's lock.
 func (s *Subscription) unread(next uint64) int {
-	switch {
-	case s.policy == DropNewest:
-		return len(s.own)
+	if s.policy == DropNewest {
+		return len(s.extra.own)
 	}
 	return int(next - s.at)
 }

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -17,15 +18,14 @@ type group struct {
 	rung atomic.Bool  // look is posted
 	idle atomic.Int32 // how many wait and were not told
 
-	subs []*Subscription // all, for Offer; under the log's lock
-
-	// The loop's. Those that wait are in one line, and those that are to be told in the other. What is
+	// The loop's: how many there are, and their state. Those that wait are in one line, and those that are to be told in the other. What is
 	// published while some are still to be told is for those that wait by then, in the next round:
 	// again is set.
-	lines [2]line
-	wait  place // line of those that wait
-	again bool
-	share int // of a shared log: how many of those that wait are to be told
+	members int32
+	share   int32 // of a shared log: how many of those that wait are to be told
+	lines   [2]line
+	wait    place // line of those that wait
+	again   bool
 }
 
 // place is where a subscription is: in one of its group's lines, or in none.
@@ -42,19 +42,6 @@ func newGroup(l *log, on *loop.Loop) *group {
 	return g
 }
 
-func (g *group) join(s *Subscription) {
-	s.index = int32(len(g.subs))
-	g.subs = append(g.subs, s)
-}
-
-func (g *group) leave(s *Subscription) {
-	last := len(g.subs) - 1
-	g.subs[s.index] = g.subs[last]
-	g.subs[s.index].index = s.index
-	g.subs[last] = nil
-	g.subs = g.subs[:last]
-}
-
 // look has those told that wait.
 func (g *group) look() {
 	g.rung.Store(false) // before they look
@@ -65,7 +52,7 @@ func (g *group) look() {
 			g.again = true
 		}
 	} else {
-		g.share = g.log.unread()
+		g.share = int32(min(g.log.unread(), math.MaxInt32))
 	}
 	g.next.Begin(g.loop)
 }
@@ -107,29 +94,26 @@ func (g *group) remove(s *Subscription) {
 	g.idle.Add(-1)
 }
 
-// line is a list of subscriptions.
-type line struct{ first, last *Subscription }
+// line is a list of subscriptions. It is a ring: the last one is before the first.
+type line struct{ first *Subscription }
 
 func (l *line) push(s *Subscription) {
-	if s.before = l.last; s.before == nil {
-		l.first = s
-	} else {
-		s.before.behind = s
+	if l.first == nil {
+		l.first, s.before, s.behind = s, s, s
+		return
 	}
-	l.last = s
+	s.before, s.behind = l.first.before, l.first
+	s.before.behind, s.behind.before = s, s
 }
 
 func (l *line) remove(s *Subscription) {
-	if s.before == nil {
+	switch {
+	case s.behind == s:
+		l.first = nil
+	case s == l.first:
 		l.first = s.behind
-	} else {
-		s.before.behind = s.behind
 	}
-	if s.behind == nil {
-		l.last = s.before
-	} else {
-		s.behind.before = s.before
-	}
+	s.before.behind, s.behind.before = s.behind, s.before
 	s.before, s.behind = nil, nil
 }
 

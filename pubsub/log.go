@@ -2,12 +2,13 @@ package pubsub
 
 import (
 	"container/list"
-	"math"
 	"math/bits"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // log is a topic, or a selection: its last messages, which all subscribers read at their own
@@ -32,15 +33,10 @@ type log struct {
 	total  int        // bytes, and of those that only subscribers with DropNewest still have
 	depth  int        // how many may be in the ring, see join and leave
 	subs   int
-	groups groups          // never changed, but replaced
-	picky  []*Subscription // with DropNewest
+	groups groups        // never changed, but replaced
+	picky  *Subscription // the first of those with DropNewest
 
 	feed *Feed // nil: no engine carries the topic, or it has no subscribers
-
-	// What Offer may append before it measures again, and the sum of the subscribers' positions when
-	// it last did.
-	room, roomBytes int
-	read            uint64
 
 	taken uint64 // of a shared log: number of the next message that a member gets
 
@@ -131,8 +127,8 @@ func (l *log) wake() {
 
 // publish appends a message. The caller wakes the groups, which is better done without the lock.
 func (l *log) publish(m *Message) {
-	for _, s := range l.picky {
-		if !s.pending {
+	for s := l.picky; s != nil; s = s.extra.queue.behind {
+		if !s.pending() {
 			s.offer(m)
 		}
 	}
@@ -140,8 +136,10 @@ func (l *log) publish(m *Message) {
 }
 
 func (l *log) append(m *Message) {
-	l.room--
-	l.roomBytes -= m.size()
+	if f := l.feed; f != nil {
+		f.room--
+		f.roomBytes -= m.size()
+	}
 	l.bytes += m.size()
 	l.shrink(l.depth - 1)
 	if l.depth == 0 {
@@ -215,7 +213,7 @@ func (l *log) cut(n int) {
 	}
 	l.tighten()
 	for keep := n; l.total > n; keep /= 2 {
-		for _, s := range l.picky {
+		for s := l.picky; s != nil; s = s.extra.queue.behind {
 			s.cut(keep)
 		}
 	}
@@ -230,21 +228,27 @@ func (l *log) tighten() {
 
 // join adds a subscription. If it is pending, locate is still to be called. The caller holds the
 // hub's lock as well.
-func (l *log) join(s *Subscription) {
+func (l *log) join(s *Subscription, on *loop.Loop) {
 	if e := l.hub.engine; l.subs == 0 && e != nil && l.isTopic() {
 		l.feed = &Feed{log: l, loading: true, joined: l.next.Load()}
 		e.Follow(l.name, l.feed)
 	}
 	l.subs++
-	s.log, s.at, s.joined = l, l.next.Load(), l.next.Load()
-	l.room = min(l.room, s.share())
+	if s.at = l.next.Load(); s.pending() {
+		s.extra.past.joined = s.at
+	}
 	l.depth = max(l.depth, int(s.limit))
 	if s.policy == DropNewest {
-		s.pick = len(l.picky)
-		l.picky = append(l.picky, s)
+		if s.extra.queue.behind = l.picky; l.picky != nil {
+			l.picky.extra.queue.before = s
+		}
+		l.picky = s
 	}
-	l.groups, s.group = l.groups.with(l, s.loop)
-	s.group.join(s)
+	if l.feed != nil {
+		l.feed.join(s)
+	}
+	l.groups, s.group = l.groups.with(l, on)
+	s.group.members++
 }
 
 // loading reports whether history is still to be learnt.
@@ -252,30 +256,33 @@ func (l *log) loading() bool { return l.feed != nil && l.feed.loading }
 
 // locate gives a subscription that has asked for history its position, once there is history.
 func (l *log) locate(s *Subscription) {
-	after := s.asked.after
-	l.room = 0 // to be measured
+	p := s.extra.past
+	after := p.after
+	if l.feed != nil {
+		l.feed.room = 0 // to be measured
+	}
 	if after == "" {
-		from := max(s.at-uint64(s.asked.history), l.born)
+		from := max(s.at-uint64(p.history), l.born)
 		s.at = max(from, l.first)
-		s.missing = int32(min(s.at-from, math.MaxInt32))
+		p.missing = int(s.at - from)
 	} else {
 		n := l.next.Load()
 		for n > l.first && l.at(n-1).ID != after {
 			n--
 		}
 		if s.at = n; n == l.first {
-			s.missing = int32(min(n-l.born, math.MaxInt32))
+			p.missing = int(n - l.born)
 		}
 	}
-	s.pending, s.asked = false, nil
+	p.pending, p.after = false, ""
 	if s.at == l.first { // what was published since it has joined, and is forgotten, it has missed
-		s.at = min(s.at, s.joined)
+		s.at = min(s.at, p.joined)
 	}
 	s.limit = max(s.limit, int32(l.next.Load()-s.at)) // history does not make it late
 	l.depth = max(l.depth, int(s.limit))
 	if s.policy == DropNewest {
 		if lost := l.first - s.at; s.at < l.first {
-			s.at, s.dropped = l.first, s.dropped+int(lost)
+			s.at, s.extra.dropped = l.first, s.extra.dropped+int(lost)
 		}
 		for n := s.at; n < l.next.Load(); n++ {
 			s.offer(l.at(n))
@@ -286,17 +293,24 @@ func (l *log) locate(s *Subscription) {
 // leave takes a subscription out.
 func (l *log) leave(s *Subscription) {
 	if s.policy == DropNewest {
-		last := len(l.picky) - 1
-		l.picky[s.pick] = l.picky[last]
-		l.picky[s.pick].pick = s.pick
-		l.picky[last] = nil
-		l.picky = l.picky[:last]
-		for _, m := range s.own {
+		q := s.extra.queue
+		if q.before == nil {
+			l.picky = q.behind
+		} else {
+			q.before.extra.queue.behind = q.behind
+		}
+		if q.behind != nil {
+			q.behind.extra.queue.before = q.before
+		}
+		for _, m := range q.own {
 			l.release(m)
 		}
-		s.own = nil
+		q.own = nil
 	}
-	if s.group.leave(s); len(s.group.subs) == 0 {
+	if l.feed != nil {
+		l.feed.leave(s)
+	}
+	if s.group.members--; s.group.members == 0 {
 		l.groups = l.groups.without(s.group)
 	}
 	if l.subs--; l.subs == 0 {

@@ -89,75 +89,101 @@ func (o Options) check(from Selection, l Limits) error {
 // an error. It belongs to the loop of the thread that has subscribed. The threads of that loop may
 // call its methods, and one of them at a time may wait for it.
 type Subscription struct {
-	log    *log // nil when it is closed
-	group  *group
-	slot   *slot // nil: no deferred call closes it
-	loop   *loop.Loop
+	group  *group // nil when it is closed
 	waiter *loop.Thread
-	err    error
+	extra  *extra // nil: none of it is set
 
-	before, behind *Subscription // in one of the group's lines
+	before, behind *Subscription // in one of the group's lines, which are rings
 
 	at     uint64 // number of the next message; changes under the log's lock
-	joined uint64 // what at was at first, without history
+	limit  int32  // how many messages it may be behind
+	index  int32  // in the Feed
+	streak uint8  // messages received in a row, without a wait
+	place  place
+	policy Policy
+	late   bool // Offer does not wait for it
+}
+
+// extra is what many subscriptions do not have, such as those of thousands of idle connections.
+type extra struct {
+	slot *slot      // nil: no deferred call closes it
+	loop *loop.Loop // when it is closed
+	err  error
 
 	// Under the log's lock.
 	dropped int
-	asked   *asked // for history, until there is a position
-	*queue         // with DropNewest
-
-	index   int32 // in the group
-	streak  int32 // messages received in a row, without a wait
-	limit   int32 // how many messages it may be behind
-	missing int32 // of the history
-
-	place   place
-	policy  Policy
-	pending bool // it has no position yet: history is still to be learnt
-	late    bool // Offer does not wait for it
+	past    *past // nil: no history was asked for
+	*queue        // with DropNewest
 }
 
-// asked is what Options have asked for. It counts from at, once that is known.
-type asked struct {
+// past is the history that Options have asked for. It counts from at, once that is known.
+type past struct {
+	pending bool // there is no position yet: history is still to be learnt
 	history int
 	after   string
+	joined  uint64 // what at was at first
+	missing int
 }
 
 // queue is a subscriber's own. The log may forget these messages.
 type queue struct {
-	own   []*Message
-	bytes int // in own
-	pick  int // index among those that have one
+	own            []*Message
+	bytes          int           // in own
+	before, behind *Subscription // among those that have one
 }
 
-func newSubscription(t *loop.Thread, o Options) *Subscription {
-	s := &Subscription{loop: t.Loop(), place: nowhere, policy: o.Policy, limit: DefaultQueue}
+func newSubscription(o Options) *Subscription {
+	s := &Subscription{place: nowhere, policy: o.Policy, limit: DefaultQueue}
 	if o.Queue > 0 {
 		s.limit = int32(min(o.Queue, MaxQueue))
 	}
-	switch {
-	case o.After != "":
-		s.asked = &asked{after: o.After}
-	case o.History > 0:
-		s.asked = &asked{history: o.History}
+	if !o.Keep {
+		s.extra = new(extra) // for the slot
 	}
-	if s.pending = s.asked != nil; o.Policy == DropNewest {
-		s.queue = new(queue)
+	if o.After != "" || o.History > 0 {
+		s.more().past = &past{pending: true, history: o.History, after: o.After}
+	}
+	if o.Policy == DropNewest {
+		s.more().queue = new(queue)
 	}
 	return s
 }
 
 // refused returns a subscription that has ended.
 func refused(t *loop.Thread, err error) *Subscription {
-	return &Subscription{loop: t.Loop(), place: nowhere, err: err}
+	return &Subscription{place: nowhere, extra: &extra{loop: t.Loop(), err: err, past: new(past)}}
+}
+
+// more returns what many subscriptions do not have, to change it.
+func (s *Subscription) more() *extra {
+	if s.extra == nil {
+		s.extra = new(extra)
+	}
+	return s.extra
+}
+
+// loop returns the loop that it belongs to.
+func (s *Subscription) loop() *loop.Loop {
+	if s.group == nil {
+		return s.extra.loop
+	}
+	return s.group.loop
+}
+
+// pending reports whether there is no position yet.
+func (s *Subscription) pending() bool {
+	return s.extra != nil && s.extra.past != nil && s.extra.past.pending
 }
 
 // Next returns the next message without waiting, or nil if there is none at present or never will
 // be one: see Err.
 func (s *Subscription) Next() *Message {
-	s.loop.Check()
-	l := s.log
-	if l == nil || s.plain() && s.at == l.next.Load() {
+	s.loop().Check()
+	if s.group == nil {
+		return nil
+	}
+	l := s.group.log
+	if s.plain() && s.at == l.next.Load() {
 		return nil
 	}
 	l.mu.Lock()
@@ -179,7 +205,9 @@ func (s *Subscription) Next() *Message {
 		s.end(ErrLagged)
 		return nil
 	}
-	s.dropped += missed
+	if missed > 0 {
+		s.more().dropped += missed
+	}
 	if s.at += uint64(missed); s.at == l.next.Load() { // the hub had no room for any of them
 		l.mu.Unlock()
 		return nil
@@ -192,15 +220,15 @@ func (s *Subscription) Next() *Message {
 
 // plain reports whether its position alone tells whether there is a message.
 func (s *Subscription) plain() bool {
-	return !s.pending && s.policy != DropNewest && !s.log.shared()
+	return s.policy != DropNewest && !s.pending() && !s.group.log.shared()
 }
 
 // claim takes the next message of a queue group. The caller holds the log's lock.
 func (s *Subscription) claim() *Message {
-	l := s.log
+	l := s.group.log
 	next := l.next.Load()
 	if oldest := max(l.first, next-min(next, uint64(l.depth))); l.taken < oldest {
-		s.dropped += int(oldest - l.taken)
+		s.more().dropped += int(oldest - l.taken)
 		l.taken = oldest
 	}
 	if l.taken == next {
@@ -214,74 +242,86 @@ func (s *Subscription) claim() *Message {
 // History reports whether the message that Next or Receive has returned last was published before
 // the subscription began, so that Options.History or Options.After have asked for it. It does not
 // depend on clocks.
-func (s *Subscription) History() bool { return s.at <= s.joined }
+func (s *Subscription) History() bool {
+	return s.extra != nil && s.extra.past != nil && s.at <= s.extra.past.joined
+}
 
 // Forgotten returns how many of the messages that Options.History has asked for the topic had, and
 // has forgotten, because it remembers no more or for want of room. If Options.After is not
 // remembered, it is how many may have come after that. Of an old topic that the hub has forgotten
 // altogether nothing is known. It tells that once Next has returned a message, or Ready.
-func (s *Subscription) Forgotten() int { return int(s.missing) }
+func (s *Subscription) Forgotten() int {
+	if s.extra == nil || s.extra.past == nil {
+		return 0
+	}
+	return s.extra.past.missing
+}
 
 // ready reports whether there is a message. The caller holds the log's lock.
 func (s *Subscription) ready() bool {
-	if s.pending {
-		if s.log.loading() {
+	l := s.group.log
+	if s.pending() {
+		if l.loading() {
 			return false
 		}
-		s.log.locate(s)
+		l.locate(s)
 	}
 	switch {
 	case s.policy == DropNewest:
-		return len(s.own) > 0
-	case s.log.shared():
-		return s.log.taken != s.log.next.Load()
+		return len(s.extra.own) > 0
+	case l.shared():
+		return l.taken != l.next.Load()
 	}
-	return s.at != s.log.next.Load()
+	return s.at != l.next.Load()
 }
 
 // missed returns how many messages, from s.at on, are lost. The caller holds the log's lock.
 func (s *Subscription) missed() int {
-	oldest := max(s.log.first, s.log.next.Load()-uint64(s.limit))
+	l := s.group.log
+	oldest := max(l.first, l.next.Load()-uint64(s.limit))
 	return int(max(oldest, s.at) - s.at)
 }
 
 // offer appends m to the queue of a subscriber with DropNewest, if there is room. The log calls it.
 func (s *Subscription) offer(m *Message) {
-	if n := len(s.own); n == int(s.limit) || n > 0 && s.bytes+m.size() > s.log.hub.Limits.TopicBytes {
-		s.dropped++
+	x, l := s.extra, s.group.log
+	if n := len(x.own); n == int(s.limit) || n > 0 && x.bytes+m.size() > l.hub.Limits.TopicBytes {
+		x.dropped++
 		return
 	}
-	s.own = append(s.own, m)
-	s.bytes += m.size()
-	s.log.hold(m)
+	x.own = append(x.own, m)
+	x.bytes += m.size()
+	l.hold(m)
 }
 
 // cut drops the newest messages of a queue until no more than n bytes are left.
 func (s *Subscription) cut(n int) {
-	for last := len(s.own) - 1; last >= 0 && s.bytes > n; last-- {
-		m := s.own[last]
-		s.own[last], s.own = nil, s.own[:last]
-		s.bytes -= m.size()
-		s.dropped++
-		s.log.release(m)
+	x := s.extra
+	for last := len(x.own) - 1; last >= 0 && x.bytes > n; last-- {
+		m := x.own[last]
+		x.own[last], x.own = nil, x.own[:last]
+		x.bytes -= m.size()
+		x.dropped++
+		s.group.log.release(m)
 	}
-	if len(s.own) == 0 {
-		s.own = nil
+	if len(x.own) == 0 {
+		x.own = nil
 	}
 }
 
 // take takes the first message off a queue. An empty queue holds no memory.
 func (s *Subscription) take() *Message {
-	if len(s.own) == 0 {
+	x := s.extra
+	if len(x.own) == 0 {
 		return nil
 	}
-	m := s.own[0]
-	s.own[0] = nil
-	s.bytes -= m.size()
-	s.log.release(m)
+	m := x.own[0]
+	x.own[0] = nil
+	x.bytes -= m.size()
+	s.group.log.release(m)
 	s.at++ // for History
-	if s.own = s.own[1:]; len(s.own) == 0 {
-		s.own = nil
+	if x.own = x.own[1:]; len(x.own) == 0 {
+		x.own = nil
 	}
 	return m
 }
@@ -296,15 +336,15 @@ func (s *Subscription) Receive(d time.Duration) (*Message, error) {
 	for {
 		if m := s.Next(); m != nil {
 			if s.streak++; s.streak%yieldAfter == 0 {
-				s.loop.Current().Yield()
+				s.loop().Current().Yield()
 			}
 			return m, nil
 		}
-		if s.err != nil {
-			return nil, s.err
+		if err := s.Err(); err != nil {
+			return nil, err
 		}
 		s.streak = 0
-		if _, err := s.loop.Current().AwaitAny(d, s); err != nil {
+		if _, err := s.loop().Current().AwaitAny(d, s); err != nil {
 			return nil, err
 		}
 	}
@@ -312,52 +352,62 @@ func (s *Subscription) Receive(d time.Duration) (*Message, error) {
 
 // Dropped returns how many messages the subscriber has missed so far, by its policy; in a queue
 // group, how many were lost before those that it has received.
-func (s *Subscription) Dropped() int {
-	if s.log == nil {
-		return s.dropped
+func (s *Subscription) Dropped() (n int) {
+	g := s.group
+	if g != nil {
+		g.log.mu.Lock()
+		defer g.log.mu.Unlock()
 	}
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	if s.policy == DropOldest && !s.log.shared() {
-		return s.dropped + s.missed()
+	if s.extra != nil {
+		n = s.extra.dropped
 	}
-	return s.dropped
+	if g != nil && s.policy == DropOldest && !g.log.shared() {
+		n += s.missed()
+	}
+	return n
 }
 
 // Err returns why there will be no more messages: ErrLagged, which Next has found, net.ErrClosed
 // after Unsubscribe, or why the subscription was refused. It returns nil while there may be more.
-func (s *Subscription) Err() error { return s.err }
+func (s *Subscription) Err() error {
+	if s.extra == nil {
+		return nil
+	}
+	return s.extra.err
+}
 
 // Unsubscribe closes the subscription. Messages that were not received are lost. A second call does
 // nothing.
 func (s *Subscription) Unsubscribe() {
-	s.loop.Check()
-	if s.log != nil {
+	s.loop().Check()
+	if s.group != nil {
 		s.end(net.ErrClosed)
 	}
 }
 
 func (s *Subscription) end(err error) {
-	l, h := s.log, s.log.hub
+	l, x := s.group.log, s.more()
+	h := l.hub
 	h.mu.Lock()
 	l.mu.Lock()
 	if s.policy == DropOldest && !l.shared() {
-		s.dropped += s.missed()
+		x.dropped += s.missed()
 	}
 	s.outOfLine()
 	l.leave(s)
 	h.settle(l, 0)
 	l.mu.Unlock()
 	h.trim()
-	if s.slot != nil {
-		s.slot.sub = nil
-		h.free[s.slot.thread] = append(h.free[s.slot.thread], s.slot)
+	if sl := x.slot; sl != nil {
+		sl.sub = nil
+		h.free[sl.thread] = append(h.free[sl.thread], sl)
 	}
 	h.mu.Unlock()
 	if l.shared() {
 		l.wake() // it may have been told of messages, which others get now
 	}
-	s.log, s.group, s.slot, s.queue, s.err = nil, nil, nil, nil, err // s may live on
+	x.loop, x.err = s.group.loop, err
+	s.group, x.slot, x.queue = nil, nil, nil // s may live on
 	if s.waiter != nil {
 		loop.NotifyLocal(s.waiter)
 	}
@@ -375,7 +425,7 @@ func (s *Subscription) Watch(t *loop.Thread) error {
 // Ready implements loop.Source. Between a Ready that is true and one that is not, the thread is at
 // work, and is not told of more.
 func (s *Subscription) Ready() bool {
-	if s.log == nil {
+	if s.group == nil {
 		return true
 	}
 	has := s.has()
@@ -398,19 +448,20 @@ func (s *Subscription) outOfLine() {
 
 // has reports whether there is a message.
 func (s *Subscription) has() bool {
+	l := s.group.log
 	if s.plain() {
-		return s.at != s.log.next.Load()
+		return s.at != l.next.Load()
 	}
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return s.ready()
 }
 
 // Unwatch implements loop.Source.
 func (s *Subscription) Unwatch(*loop.Thread) {
 	s.waiter = nil
-	if s.place == told && s.log != nil && s.log.shared() {
-		s.log.wake() // it does not look: another member may
+	if s.place == told && s.group != nil && s.group.log.shared() {
+		s.group.log.wake() // it does not look: another member may
 	}
 	s.outOfLine()
 }

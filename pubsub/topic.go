@@ -112,7 +112,7 @@ func (h *Hub) subscribe(t *loop.Thread, from Selection, o Options) *Subscription
 	if err := o.check(from, h.Limits); err != nil {
 		return refused(t, err)
 	}
-	s := newSubscription(t, o)
+	s := newSubscription(o)
 	h.mu.Lock()
 	var l *log
 	if from.Pattern || from.Group != "" {
@@ -126,21 +126,21 @@ func (h *Hub) subscribe(t *loop.Thread, from Selection, o Options) *Subscription
 	}
 	l.mu.Lock()
 	before := l.bytes
-	l.join(s)
+	l.join(s, t.Loop())
 	h.settle(l, before)
 	free := h.free[t]
 	if last := len(free) - 1; last >= 0 && !o.Keep {
-		s.slot, h.free[t] = free[last], free[:last]
-		s.slot.sub = s
+		s.extra.slot, h.free[t] = free[last], free[:last]
+		s.extra.slot.sub = s
 	}
 	h.mu.Unlock()
-	if s.pending && !l.loading() {
+	if s.pending() && !l.loading() {
 		l.locate(s) // may search the log; other topics need not wait for that
 	}
 	l.mu.Unlock()
-	if s.slot == nil && !o.Keep {
+	if !o.Keep && s.extra.slot == nil {
 		sl := &slot{thread: t, sub: s}
-		s.slot = sl
+		s.extra.slot = sl
 		t.Defer(func() { h.vacate(sl) })
 	}
 	return s
