@@ -3,7 +3,6 @@ package pubsub
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // TopicCounts describes a topic that has subscribers or history, or a pattern or a queue group.
@@ -24,8 +23,11 @@ func (h *Hub) Counts(most int) (topics, subscribers int, bytes int64, largest []
 	h.mu.Unlock()
 	for _, l := range logs {
 		l.mu.Lock()
-		c := TopicCounts{strings.TrimSuffix(l.name+" "+l.selection.Group, " "), l.subs, l.len(), l.bytes}
+		c := TopicCounts{l.name, int(l.subs), l.len(), l.bytes}
 		l.mu.Unlock()
+		if l.shared() {
+			c.Name += " " + l.selection.Group
+		}
 		if c.Subscribers == 0 && c.Messages == 0 { // forgotten since
 			continue
 		}

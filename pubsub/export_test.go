@@ -24,7 +24,7 @@ func Subscribers(h *Hub, topic string) (n, held, room int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.subs, l.len(), len(l.ring)
+	return int(l.subs), l.len(), len(l.ring)
 }
 
 // Threads returns how many the hub remembers.

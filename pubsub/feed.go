@@ -60,7 +60,7 @@ func (f *Feed) Loaded(history []*Message) {
 // may know it: what the server publishes matches no pattern.
 func (l *log) named(m *Message) bool {
 	if l.isTopic() {
-		m.Topic = l.title
+		m.Topic, _ = title(l.name)
 		return true
 	}
 	topic, ofServer := title(m.Topic)
@@ -90,13 +90,14 @@ func (l *log) replace(history []*Message, joined uint64) {
 	l.first = next - uint64(len(all))
 	l.born = l.first
 	l.ring = newRing(len(all))
+	name, _ := title(l.name)
 	for i, m := range all {
-		m.Topic = l.title
+		m.Topic = name
 		l.ring[(l.first+uint64(i))&uint64(len(l.ring)-1)] = m
 		l.bytes += m.size()
 		l.hold(m)
 	}
-	l.shrink(l.depth)
+	l.shrink(int(l.depth))
 }
 
 const (
@@ -173,7 +174,7 @@ func (f *Feed) Progress() (taken, received uint64) {
 	l := f.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.next.Load() - origin, l.taken - origin
+	return l.next.Load() - origin, l.selection.taken - origin
 }
 
 // admit returns how many messages can be appended before a subscriber loses a message for which
@@ -204,8 +205,8 @@ func (f *Feed) measure() {
 	slowest := 0
 	f.room, f.sum = MaxQueue, 0
 	if l.shared() { // they have one queue
-		slowest = min(int(next-l.taken), l.len())
-		f.room = max((l.depth+1)/2-slowest, 0)
+		slowest = min(int(next-l.selection.taken), l.len())
+		f.room = max((int(l.depth)+1)/2-slowest, 0)
 		f.measureBytes(slowest)
 		return
 	}

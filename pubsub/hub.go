@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,9 +171,21 @@ func (h *Hub) all() []*log {
 // Topic returns the topic of that name, which may be any string. The topic need not exist: it
 // exists as long as it has subscribers or history. The result can be kept and used at any time.
 func (h *Hub) Topic(name string) *Topic {
-	h.init()
-	return &Topic{hub: h, name: internal(name)}
+	return h.topic(internal(name))
 }
+
+// topic returns a topic by the name that the hub knows. There is one record for all who ask while the
+// topic exists.
+func (h *Hub) topic(name string) *Topic {
+	h.init()
+	if l := h.find(name); l != nil {
+		return &l.Topic
+	}
+	return &Topic{hub: h, name: name}
+}
+
+// history is Limits.History, as far as a log has numbers.
+func (h *Hub) history() int32 { return int32(min(h.Limits.History, math.MaxInt32)) }
 
 // reserved is what the names of the server's own topics begin with.
 const reserved = "lwango/"
@@ -200,10 +213,7 @@ func title(name string) (title string, ofServer bool) {
 
 // OfServer returns a topic in which servers talk to each other. It is the server's: Topic leads to it
 // by no name, so that clients that may name topics cannot reach it.
-func (h *Hub) OfServer(name string) *Topic {
-	h.init()
-	return &Topic{hub: h, name: reserved + name}
-}
+func (h *Hub) OfServer(name string) *Topic { return h.topic(reserved + name) }
 
 // find returns the log of a topic, or nil if there is none.
 func (h *Hub) find(name string) *log {
@@ -250,13 +260,13 @@ func (h *Hub) settle(l *log, before int) {
 	}
 }
 
-// forget forgets an idle log. A Topic that still has the log finds it without subscribers, and
-// looks for the topic's log anew. The caller holds h.mu and the lock of l.
+// forget forgets an idle log. A Topic that still has the log, or is its own, finds it without
+// subscribers, and looks for the topic's log anew. The caller holds h.mu and the lock of l.
 func (h *Hub) forget(l *log) {
 	h.idle.Remove(l.idle)
 	h.idleBytes -= l.bytes
 	l.shrink(0)
-	l.idle = nil
+	l.idle, l.ring, l.others = nil, nil, nil
 	delete(h.logs, l.name)
 }
 

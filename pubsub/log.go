@@ -15,12 +15,8 @@ import (
 // positions. So a message is stored once, however many subscribers there are, and a slow one holds
 // nothing but a number.
 type log struct {
-	hub       *Hub
-	name      string
-	title     string    // name, as a program knows it
-	ofServer  bool      // no program knows it
-	selection Selection // zero: this is a topic
-	fed       bool      // its messages come from the engine alone
+	Topic               // the one that programs have; of a selection, hub and name count
+	selection *selected // nil: this is a topic
 
 	// Under the hub's lock.
 	idle *list.Element // nil while there are subscribers
@@ -31,19 +27,14 @@ type log struct {
 	born   uint64     // number of the first message that was ever known
 	bytes  int        // in the ring
 	total  int        // bytes, and of those that only subscribers with DropNewest still have
-	depth  int        // how many may be in the ring, see join and leave
-	subs   int
+	depth  int32      // how many may be in the ring, see join and leave
+	subs   int32
 	groups groups        // never changed, but replaced
 	picky  *Subscription // the first of those with DropNewest
 
 	feed *Feed // nil: no engine carries the topic, or it has no subscribers
 
-	taken uint64 // of a shared log: number of the next message that a member gets
-
-	// What gets the messages of a topic, too, and the version of the hub's selections for which that
-	// holds.
-	others []*log
-	known  uint64
+	others *others // nil: when it was last asked, there had never been a selection
 
 	next atomic.Uint64 // number of the next message; changes under mu
 }
@@ -53,23 +44,23 @@ type log struct {
 const origin = 1 << 32
 
 func newLog(h *Hub, name string) *log {
-	l := &log{hub: h, name: name, first: origin, born: origin, depth: h.Limits.History, taken: origin}
-	l.title, l.ofServer = title(name)
+	l := &log{Topic: Topic{hub: h, name: name}, first: origin, born: origin, depth: h.history()}
+	l.Topic.log.Store(l)
 	l.next.Store(origin)
 	return l
 }
 
 // isTopic reports whether it is not a selection.
-func (l *log) isTopic() bool { return l.selection == Selection{} }
+func (l *log) isTopic() bool { return l.selection == nil }
 
 // shared reports whether each message is for one of the subscribers, a queue group.
-func (l *log) shared() bool { return l.selection.Group != "" }
+func (l *log) shared() bool { return l.selection != nil && l.selection.Group != "" }
 
 // unread returns how many messages of a shared log nobody has taken.
 func (l *log) unread() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return int(l.next.Load() - l.taken)
+	return int(l.next.Load() - l.selection.taken)
 }
 
 func (l *log) len() int { return int(l.next.Load() - l.first) }
@@ -83,7 +74,8 @@ func (l *log) create(keep time.Duration, data []byte) (*Message, woken) {
 	id := make([]byte, 0, 40)
 	id = append(append(id, l.hub.origin...), '-')
 	id = strconv.AppendUint(id, l.hub.seq.Add(1), 36)
-	m := &Message{ID: string(id), Topic: l.title, Time: time.Now(), Keep: keep,
+	name, _ := title(l.name)
+	m := &Message{ID: string(id), Topic: name, Time: time.Now(), Keep: keep,
 		Data: append([]byte(nil), data...)}
 	if e := l.hub.engine; e != nil {
 		e.Publish(l.name, m)
@@ -116,10 +108,10 @@ func (w woken) wake() {
 // wake tells those that wait.
 func (l *log) wake() {
 	l.mu.Lock()
-	gs, n := l.groups, int(l.next.Load()-l.taken)
+	gs := l.groups
 	l.mu.Unlock()
 	if l.shared() {
-		gs.wakeSome(n, l.hub.selections.shift.Add(1))
+		gs.wakeSome(l.unread(), l.hub.selections.shift.Add(1))
 	} else {
 		gs.wake()
 	}
@@ -141,7 +133,7 @@ func (l *log) append(m *Message) {
 		f.roomBytes -= m.size()
 	}
 	l.bytes += m.size()
-	l.shrink(l.depth - 1)
+	l.shrink(int(l.depth) - 1)
 	if l.depth == 0 {
 		l.bytes -= m.size()
 		return
@@ -164,7 +156,7 @@ func (l *log) resize(n int) {
 	l.ring = ring
 }
 
-func newRing(n int) []*Message { return make([]*Message, 1<<bits.Len(uint(max(n, 4)-1))) }
+func newRing(n int) []*Message { return make([]*Message, 1<<bits.Len(uint(max(n, 1)-1))) }
 
 // shrink forgets the oldest messages until n are left, and no more bytes than there may be.
 func (l *log) shrink(n int) {
@@ -237,7 +229,7 @@ func (l *log) join(s *Subscription, on *loop.Loop) {
 	if s.at = l.next.Load(); s.pending() {
 		s.extra.past.joined = s.at
 	}
-	l.depth = max(l.depth, int(s.limit))
+	l.depth = max(l.depth, s.limit)
 	if s.policy == DropNewest {
 		if s.extra.queue.behind = l.picky; l.picky != nil {
 			l.picky.extra.queue.before = s
@@ -279,7 +271,7 @@ func (l *log) locate(s *Subscription) {
 		s.at = min(s.at, p.joined)
 	}
 	s.limit = max(s.limit, int32(l.next.Load()-s.at)) // history does not make it late
-	l.depth = max(l.depth, int(s.limit))
+	l.depth = max(l.depth, s.limit)
 	if s.policy == DropNewest {
 		if lost := l.first - s.at; s.at < l.first {
 			s.at, s.extra.dropped = l.first, s.extra.dropped+int(lost)
@@ -314,7 +306,7 @@ func (l *log) leave(s *Subscription) {
 		l.groups = l.groups.without(s.group)
 	}
 	if l.subs--; l.subs == 0 {
-		l.depth = l.hub.Limits.History
+		l.depth = l.hub.history()
 		if !l.isTopic() {
 			l.depth = 0
 			l.hub.selections.remove(l)
@@ -323,7 +315,7 @@ func (l *log) leave(s *Subscription) {
 			l.feed = nil
 			l.unfollow(l.hub.engine)
 		}
-		l.shrink(l.depth)
+		l.shrink(int(l.depth))
 		l.tighten()
 	}
 }
@@ -333,6 +325,6 @@ func (l *log) unfollow(e Engine) {
 	if l.isTopic() {
 		e.Unfollow(l.name)
 	} else {
-		e.(Selector).Unselect(l.selection)
+		e.(Selector).Unselect(l.selection.Selection)
 	}
 }

@@ -18,6 +18,19 @@ type Selection struct {
 	Group   string // if it is not empty, each message is for one of the group's members
 }
 
+// selected is what a log is that is not a topic's.
+type selected struct {
+	Selection
+	fed   bool   // its messages come from the engine alone
+	taken uint64 // for a group: number of the next message that a member gets
+}
+
+// others are what gets the messages of a topic, too.
+type others struct {
+	version uint64 // of the hub's selections, for which that holds
+	logs    []*log
+}
+
 // checkPattern returns what is wrong with a pattern.
 func checkPattern(pattern string) error {
 	words := strings.Split(pattern, ".")
@@ -90,9 +103,9 @@ func (ss *selections) add(l *log) {
 		ss.logs, ss.exact = make(map[Selection]*log), make(map[string][]*log)
 	}
 	s := l.selection
-	ss.logs[s] = l
+	ss.logs[s.Selection] = l
 	switch {
-	case l.fed:
+	case s.fed:
 		return
 	case s.Pattern:
 		ss.root.add(s.Name, l)
@@ -141,9 +154,9 @@ func (ss *selections) remove(l *log) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s := l.selection
-	delete(ss.logs, s)
+	delete(ss.logs, s.Selection)
 	switch {
-	case l.fed:
+	case s.fed:
 		return
 	case s.Pattern:
 		ss.root.remove(s.Name, l)
@@ -181,11 +194,18 @@ func without(all []*log, l *log) []*log {
 // selected returns the logs that get what is published to l, too. The caller holds the lock of l.
 func (l *log) selected() []*log {
 	ss := &l.hub.selections
-	if v := ss.version.Load(); v != l.known {
-		l.known, l.others = v, nil
-		l.others = ss.match(l.name, !l.ofServer)
+	v := ss.version.Load()
+	if l.others == nil {
+		if v == 0 {
+			return nil
+		}
+		l.others = new(others)
 	}
-	return l.others
+	if l.others.version != v {
+		_, ofServer := title(l.name)
+		*l.others = others{v, ss.match(l.name, !ofServer)}
+	}
+	return l.others.logs
 }
 
 // openSelection returns the log of a selection, and makes one, for messages that are to wait in a
@@ -195,13 +215,14 @@ func (h *Hub) openSelection(s Selection, queue int) (*log, error) {
 		return l, nil
 	}
 	l := newLog(h, s.Name)
-	l.selection, l.depth = s, queue // the engine may be quick
+	l.selection = &selected{Selection: s, taken: origin}
+	l.depth = int32(queue) // the engine may be quick
 	if h.engine != nil {
 		e, ok := h.engine.(Selector)
 		if !ok {
 			return nil, errNoSelector
 		}
-		l.feed, l.fed = &Feed{log: l}, s.Group != ""
+		l.feed, l.selection.fed = &Feed{log: l}, s.Group != ""
 		if err := e.Select(s, l.feed); err != nil {
 			l.mu.Lock()
 			defer l.mu.Unlock()

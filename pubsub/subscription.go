@@ -227,15 +227,16 @@ func (s *Subscription) plain() bool {
 func (s *Subscription) claim() *Message {
 	l := s.group.log
 	next := l.next.Load()
-	if oldest := max(l.first, next-min(next, uint64(l.depth))); l.taken < oldest {
-		s.more().dropped += int(oldest - l.taken)
-		l.taken = oldest
+	of := l.selection
+	if oldest := max(l.first, next-min(next, uint64(l.depth))); of.taken < oldest {
+		s.more().dropped += int(oldest - of.taken)
+		of.taken = oldest
 	}
-	if l.taken == next {
+	if of.taken == next {
 		return nil
 	}
-	m := l.at(l.taken)
-	l.taken++
+	m := l.at(of.taken)
+	of.taken++
 	return m
 }
 
@@ -270,7 +271,7 @@ func (s *Subscription) ready() bool {
 	case s.policy == DropNewest:
 		return len(s.extra.own) > 0
 	case l.shared():
-		return l.taken != l.next.Load()
+		return l.selection.taken != l.next.Load()
 	}
 	return s.at != l.next.Load()
 }
