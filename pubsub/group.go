@@ -26,6 +26,13 @@ type group struct {
 	lines   [2]line
 	wait    place // line of those that wait
 	again   bool
+
+	// How many have passed all messages before the one with this number: they wait for that, or have
+	// done so.
+	calm   int32
+	number uint32 // without its upper bits
+
+	passed uint64 // before which number all have; under the log's lock
 }
 
 // place is where a subscription is: in one of its group's lines, or in none.
@@ -92,6 +99,21 @@ func (g *group) remove(s *Subscription) {
 	g.lines[s.place].remove(s)
 	s.place = nowhere
 	g.idle.Add(-1)
+}
+
+// pass notes that s has passed all messages, and waits.
+func (g *group) pass(s *Subscription) {
+	at := uint32(s.at)
+	if !s.plain() || s.passed == at {
+		return
+	}
+	if g.number != at {
+		g.number, g.calm = at, 0
+	}
+	s.passed = at
+	if g.calm++; g.calm == g.members {
+		g.log.pass(g, s.at)
+	}
 }
 
 // line is a list of subscriptions. It is a ring: the last one is before the first.

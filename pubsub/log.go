@@ -34,6 +34,9 @@ type log struct {
 
 	feed *Feed // nil: no engine carries the topic, or it has no subscribers
 
+	recalled bool   // history was asked for
+	bare     uint64 // of the messages before this number, nothing that Shared has made is kept
+
 	others *others // nil: when it was last asked, there had never been a selection
 
 	next atomic.Uint64 // number of the next message; changes under mu
@@ -241,6 +244,26 @@ func (l *log) join(s *Subscription, on *loop.Loop) {
 	}
 	l.groups, s.group = l.groups.with(l, on)
 	s.group.members++
+	s.passed = uint32(s.at) - 1 // not yet
+}
+
+// pass notes that all subscriptions of a group have passed the messages before a number. What Shared
+// has made of those that all have passed is dropped: nobody else is going to ask for it, unless
+// history is asked for.
+func (l *log) pass(g *group, number uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g.passed = number
+	if l.recalled || !l.isTopic() || len(l.selected()) > 0 {
+		return
+	}
+	for _, o := range l.groups {
+		number = min(number, o.passed)
+	}
+	for n := max(l.bare, l.first); n < number; n++ {
+		l.at(n).forms.Store(nil)
+	}
+	l.bare = max(l.bare, number)
 }
 
 // loading reports whether history is still to be learnt.
@@ -250,6 +273,7 @@ func (l *log) loading() bool { return l.feed != nil && l.feed.loading }
 func (l *log) locate(s *Subscription) {
 	p := s.extra.past
 	after := p.after
+	l.recalled = true
 	if l.feed != nil {
 		l.feed.room = 0 // to be measured
 	}
@@ -301,6 +325,9 @@ func (l *log) leave(s *Subscription) {
 	}
 	if l.feed != nil {
 		l.feed.leave(s)
+	}
+	if s.passed == s.group.number {
+		s.group.calm--
 	}
 	if s.group.members--; s.group.members == 0 {
 		l.groups = l.groups.without(s.group)

@@ -98,6 +98,7 @@ type Subscription struct {
 	at     uint64 // number of the next message; changes under the log's lock
 	limit  int32  // how many messages it may be behind
 	index  int32  // in the Feed
+	passed uint32 // what at was, without its upper bits, when it last waited for a message
 	streak uint8  // messages received in a row, without a wait
 	place  place
 	policy Policy
@@ -432,7 +433,9 @@ func (s *Subscription) Ready() bool {
 	has := s.has()
 	if !has && s.place >= nowhere && s.waiter != nil {
 		s.group.add(s)
-		has = s.has() // what has come before it was in line tells nobody
+		if has = s.has(); !has { // what has come before it was in line tells nobody
+			s.group.pass(s)
+		}
 	}
 	if has {
 		s.outOfLine()
