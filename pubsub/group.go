@@ -18,9 +18,9 @@ type group struct {
 	rung atomic.Bool  // look is posted
 	idle atomic.Int32 // how many wait and were not told
 
-	// The loop's: how many there are, and their state. Those that wait are in one line, and those that are to be told in the other. What is
-	// published while some are still to be told is for those that wait by then, in the next round:
-	// again is set.
+	// The loop's: how many there are, and their state. Those that wait are in one line, and those that
+	// are to be told in the other. What is published while some are still to be told is for those that
+	// wait by then, in the next round: again is set.
 	members int32
 	share   int32 // of a shared log: how many of those that wait are to be told
 	lines   [2]line

@@ -6,7 +6,7 @@ import "time"
 // are. A later call replaces what an earlier one has asked for; with a nil f it only ends that. It is
 // for connections under Serve, and does nothing for others, nor once the connection has ended.
 func (c *Conn) After(d time.Duration, f func(c *Conn)) {
-	if c.served == nil || c.served.phase >= closed {
+	if c.h == nil || c.phase >= closed {
 		return
 	}
 	x := c.more()

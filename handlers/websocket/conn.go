@@ -60,12 +60,40 @@ func (e *CloseError) Error() string {
 // with the handler: if that has not closed it, it is closed when the handler returns. The client's
 // has to be closed.
 type Conn struct {
-	link   conn.Link
-	tls    *tls.Conn // over link; nil: none
+	*work  // nil while the connection is idle under Serve, see Detach
 	thread *loop.Thread
 	set    *Upgrader
-	extra  *extra  // nil: none of it is set
-	served *served // nil: the handler of the request has it
+	extra  *extra // nil: none of it is set
+
+	// Under Serve.
+	h       Handler // nil: the handler of the request has the connection
+	follows *follow
+
+	want expected
+
+	// Compression, as it was agreed upon.
+	takes bool  // messages to the peer may refer to earlier ones
+	keeps uint8 // messages from the peer may refer to so many bytes, as a power of 2; 0: to none
+
+	// What else is known.
+	asked    bool // for a sign of life, since heard
+	answered bool // no close frame is to come from the peer, or it has come
+	lost     bool // the beginning of the next frame is unknown
+	over     bool // nothing more will come
+
+	cut      bool   // a write has begun and not ended
+	phase    phase  // under Serve
+	protocol uint16 // which of set.Subprotocols, counted from 1; 0: none
+
+	heard time.Duration // when something came last, a point of the loop's clock (see Loop.Clock)
+}
+
+// work is what a connection has while it is at work. Its zero value, but for link and tls, is that of
+// a connection between two messages.
+type work struct {
+	link conn.Link
+	tls  *tls.Conn   // over link; nil: none
+	err  *CloseError // what the connection has ended with
 
 	// Input. buf is held only while it has bytes in it: buf[r:w] has come and is not used yet.
 	buf   *[bufferSize]byte
@@ -80,29 +108,16 @@ type Conn struct {
 	message *[]byte // given out by ReadMessage
 	kind    byte    // Text or Binary
 	begun   bool    // a frame of data has, and not all of it was read
-	want    expected
-	packed  bool // the message is compressed
+	packed  bool    // the message is compressed
 
-	// Compression, as it was agreed upon.
-	takes bool  // messages to the peer may refer to earlier ones
-	keeps uint8 // messages from the peer may refer to so many bytes, as a power of 2; 0: to none
+	// A point of the loop's clock, 0: none. It is the end of the message that has begun, once it was
+	// waited for; and in phase closing, when the peer is given up.
+	until time.Duration
 
-	// What else is known.
-	asked    bool // for a sign of life, since heard
-	answered bool // no close frame is to come from the peer, or it has come
-	lost     bool // the beginning of the next frame is unknown
-	over     bool // nothing more will come
-
-	protocol uint16 // which of set.Subprotocols, counted from 1; 0: none
-	cut      bool   // a write has begun and not ended
-
-	// Times are points of the loop's clock, see Loop.Clock; 0: none.
-	until time.Duration // the end of the message that has begun, once it was waited for
-	heard time.Duration // when something came last
-	taken int64         // the peer's progress, when it was asked
-
-	err *CloseError // what the connection has ended with
+	taken int64 // the peer's progress, when it was asked
 }
+
+var works = sync.Pool{New: func() any { return new(work) }}
 
 // extra is what few connections have, or none while it is idle without a coroutine.
 type extra struct {

@@ -132,7 +132,7 @@ func (d *Dialer) dial(t *loop.Thread, limit time.Duration, address string) (
 	}
 	_ = over.SetDeadline(time.Time{})
 	secure, _ := over.(*tls.Conn)
-	c = &Conn{link: s, tls: secure, thread: t, set: d.settings(),
+	c = &Conn{work: &work{link: s, tls: secure}, thread: t, set: d.settings(),
 		want: expected{deflate: o.deflate, server: true}, takes: o.takes, keeps: o.keeps}
 	s.SetNoWait(true)
 	c.heard = c.now()

@@ -20,13 +20,12 @@ type Topic interface {
 func (c *Conn) Subscribe(to Topic, o pubsub.Options, f func(c *Conn, m *pubsub.Message)) *pubsub.Subscription {
 	o.Keep = true
 	sub := to.Subscribe(c.thread, o)
-	s := c.served
-	if s == nil || s.phase >= closed {
+	if c.h == nil || c.phase >= closed {
 		sub.Unsubscribe()
 		return sub
 	}
 	_ = sub.Watch(c.thread) // as long as it lasts
-	at := &s.follows
+	at := &c.follows
 	for *at != nil {
 		at = &(*at).next
 	}
@@ -39,11 +38,9 @@ func (c *Conn) Subscribe(to Topic, o pubsub.Options, f func(c *Conn, m *pubsub.M
 // connection is too slow, it is closed with TryAgainLater. For the rest see Subscribe.
 func (c *Conn) Relay(to Topic, o pubsub.Options, frame func(m *pubsub.Message) *PreparedMessage) *pubsub.Subscription {
 	sub := c.Subscribe(to, o, tooSlow)
-	if s := c.served; s != nil {
-		for f := s.follows; f != nil; f = f.next {
-			if f.sub == sub {
-				f.frame = frame
-			}
+	for f := c.follows; f != nil; f = f.next {
+		if f.sub == sub {
+			f.frame = frame
 		}
 	}
 	return sub
@@ -71,7 +68,7 @@ func (f *follow) deliver(c *Conn) bool {
 			return false
 		}
 		f.f = nil
-		c.served.drop(f)
+		c.unfollow(f)
 	}
 	if f.frame == nil || m == nil {
 		give(c, m)
@@ -89,10 +86,10 @@ func (f *follow) deliver(c *Conn) bool {
 	return true
 }
 
-// drop forgets a subscription that has ended.
-func (s *served) drop(f *follow) {
+// unfollow forgets a subscription that has ended.
+func (c *Conn) unfollow(f *follow) {
 	f.end()
-	for at := &s.follows; *at != nil; at = &(*at).next {
+	for at := &c.follows; *at != nil; at = &(*at).next {
 		if *at == f {
 			*at = f.next
 			return

@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"crypto/tls"
 	"net"
 	"net/http"
 	"time"
@@ -39,22 +40,15 @@ func (u *Upgrader) Serve(req *conn.Request, resp *conn.Response, h Handler) int 
 	if err != nil {
 		return Status(err)
 	}
-	s := &served{c: c, h: h}
-	c.served = s
-	if resp.Layer().HandOver(s) != nil {
+	c.h = h
+	if resp.Layer().HandOver((*served)(c)) != nil {
 		return http.StatusInternalServerError // of no use any more
 	}
 	return 0
 }
 
 // served is a connection under Serve: a conn.Keeper.
-type served struct {
-	c       *Conn
-	h       Handler
-	follows *follow
-	phase   phase
-	until   time.Duration // with closing: when the peer is given up
-}
+type served Conn
 
 // phase is how far a served connection is.
 type phase uint8
@@ -72,20 +66,20 @@ const stepsPerTurn = 16
 
 // Run implements conn.Keeper.
 func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
-	c := s.c
-	if s.phase == fresh {
-		s.phase = opened
-		s.h.Open(c)
+	c := (*Conn)(s)
+	if c.phase == fresh {
+		c.phase = opened
+		c.h.Open(c)
 	}
-	for n := 1; s.phase == opened; n++ {
+	for n := 1; c.phase == opened; n++ {
 		if n%stepsPerTurn == 0 {
 			t.Yield()
 		}
-		some := s.message()
+		some := s.handle()
 		if box := c.box(); box != nil && c.err == nil && box.Ready() {
 			_, some = c.deliver(), true
 		}
-		for f := s.follows; f != nil && c.err == nil; f = f.next {
+		for f := c.follows; f != nil && c.err == nil; f = f.next {
 			some = f.deliver(c) || some
 		}
 		if c.err == nil {
@@ -110,13 +104,26 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 }
 
 // Attach implements conn.LightKeeper.
-func (s *served) Attach(c net.Conn) { s.c.link = conn.LinkOf(c) }
+func (s *served) Attach(c net.Conn) {
+	if s.work == nil {
+		s.work = works.Get().(*work)
+	}
+	s.link = conn.LinkOf(c)
+	s.tls, _ = c.(*tls.Conn)
+}
 
 // Detach implements conn.LightKeeper.
 func (s *served) Detach() {
-	c := s.c
-	c.link = nil
-	if x := c.extra; x != nil {
+	c := (*Conn)(s)
+	c.link, c.tls = nil, nil
+	x := c.extra
+	if !c.begun && !c.want.continuation && c.buf == nil && c.message == nil &&
+		(x == nil || x.reader == nil) && c.err == nil && !c.asked {
+		*c.work = work{}
+		works.Put(c.work)
+		c.work = nil
+	}
+	if x != nil {
 		if x.input = nil; x.empty() {
 			c.extra = nil
 		}
@@ -131,10 +138,10 @@ func (x *extra) empty() bool {
 		x.then == nil
 }
 
-// message handles a message, if one is there. Its rest is waited for here only if the message is long:
+// handle handles a message, if one is there. Its rest is waited for here only if the message is long:
 // a short one comes into the buffer first.
-func (s *served) message() bool {
-	c := s.c
+func (s *served) handle() bool {
+	c := (*Conn)(s)
 	begun, _ := c.advance()
 	for begun && c.short() && c.frame.length > int64(c.w-c.r) {
 		if !c.fill() {
@@ -150,7 +157,7 @@ func (s *served) message() bool {
 		return false
 	}
 	if kind, p, err := c.ReadMessage(); err == nil {
-		s.h.Message(c, kind, p)
+		c.h.Message(c, kind, p)
 	}
 	return true
 }
@@ -174,7 +181,7 @@ func (c *Conn) mayBeText() bool {
 
 // left returns how long the connection may be idle.
 func (s *served) left() (time.Duration, error) {
-	c := s.c
+	c := (*Conn)(s)
 	if !c.begun {
 		idle, err := c.keepAlive()
 		if keeps := c.windowLeft(); keeps >= 0 {
@@ -191,11 +198,11 @@ func (s *served) left() (time.Duration, error) {
 
 // close ends what the connection has subscribed to, and tells the handler of the end.
 func (s *served) close() {
-	c, was := s.c, s.phase
-	s.phase = closed
-	for s.follows != nil {
-		s.follows.end()
-		s.follows = s.follows.next
+	c, was := (*Conn)(s), s.phase
+	c.phase = closed
+	for c.follows != nil {
+		c.follows.end()
+		c.follows = c.follows.next
 	}
 	conn.SetCloseCode(c.thread, c.err.Code)
 	c.letGo()
@@ -206,19 +213,19 @@ func (s *served) close() {
 		return
 	}
 	c.thread.KeepWaiting(true)
-	s.h.Closed(c, c.err)
+	c.h.Closed(c, c.err)
 	c.letGo()
 }
 
 // finish is Conn.finish that does not hold a coroutine.
 func (s *served) finish() (idle time.Duration, more bool) {
-	c := s.c
+	c := (*Conn)(s)
 	now, limit := c.exactly(), closeWait
 	if c.thread.Loop().Stopping() {
 		limit /= 10
 	}
-	if s.phase == closed {
-		s.phase = closing
+	if c.phase == closed {
+		c.phase = closing
 		if c.answered {
 			return 0, false
 		}
@@ -226,13 +233,13 @@ func (s *served) finish() (idle time.Duration, more bool) {
 		if c.lost {
 			c.closeWrite()
 		}
-		s.until = now + limit
+		c.until = now + limit
 	}
-	s.until = min(s.until, now+limit)
+	c.until = min(c.until, now+limit)
 	for !c.drop() {
-		late := c.exactly() >= s.until
+		late := c.exactly() >= c.until
 		if !c.fill() {
-			return max(s.until-now, 0), !late && !c.over
+			return max(c.until-now, 0), !late && !c.over
 		}
 		if late {
 			break
@@ -243,8 +250,8 @@ func (s *served) finish() (idle time.Duration, more bool) {
 
 // End implements conn.Keeper.
 func (s *served) End(t *loop.Thread) {
-	c := s.c
-	if s.phase < closed {
+	c := (*Conn)(s)
+	if c.phase < closed {
 		code := NormalClosure
 		switch {
 		case conn.Panicked(t):
@@ -256,12 +263,12 @@ func (s *served) End(t *loop.Thread) {
 			if c.err == nil {
 				_ = c.broken(errCut)
 			}
-			if s.close(); s.phase < closing {
+			if s.close(); c.phase < closing {
 				_ = c.finish()
 			}
 		}()
 		_ = c.fail(code, "")
-	} else if s.phase == closed {
+	} else if c.phase == closed {
 		_ = c.finish() // Closed has panicked
 	}
 }

@@ -139,7 +139,7 @@ func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 		return nil, e
 	}
 	secure, _ := nc.(*tls.Conn)
-	c := &Conn{link: conn.LinkOf(nc), tls: secure, thread: req.Thread, set: u,
+	c := &Conn{work: &work{link: conn.LinkOf(nc), tls: secure}, thread: req.Thread, set: u,
 		want: expected{deflate: o.deflate}, takes: o.takes, keeps: o.keeps, answered: true}
 	c.link.SetNoWait(true)
 	c.heard = c.now()
