@@ -53,11 +53,15 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 			if h, _ := loop.Local(t).(*handed); h != nil { // else it is handed on
 				defer loop.SetLocal(t, nil) // the next thread of the coroutine has taken nothing over
 				defer h.release()
+				h.conclude(t) // if there is a keeper, its handler has not returned
 			}
 			c.RunDeferred(0)
 			return
 		}
-		c.turn.leave()
+		defer c.turn.leave()
+		if r := c.turn.x.stays; r != nil {
+			r.lost(t, c.port)
+		}
 	}()
 	code := own.serve()
 	switch {

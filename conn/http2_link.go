@@ -429,7 +429,7 @@ func (l *h2link) noHead() {
 	if !l.failed {
 		const what = "conn: a handler that has taken over a stream of HTTP/2 has not written the head of an " +
 			"answer of HTTP/1.1, which the client was to get"
-		l.st.failed(what, "written", string(l.first[:min(len(l.first), 64)]))
+		recordOf(&l.st.thread).failed(what, "written", string(l.first[:min(len(l.first), 64)]))
 	}
 	l.st.reset(http2.InternalError)
 }

@@ -174,8 +174,14 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 // Run implements loop.Body: it serves the request.
 func (st *h2stream) Run(t *loop.Thread) coro.Code {
 	defer func() { // also when a handler ends its goroutine, or the thread is killed
-		if loop.BodyOf(t) == loop.Body(st) {
-			st.leave(t)
+		if loop.BodyOf(t) != loop.Body(st) {
+			return
+		}
+		defer st.leave(t)
+		if h, _ := loop.Local(t).(*handed2); h != nil {
+			h.conclude(t) // if there is a keeper, its handler has not returned
+		} else if r := st.x.stays; r != nil {
+			r.lost(t, st.s.port)
 		}
 	}()
 	x, s := st.x, st.s

@@ -28,6 +28,9 @@ func (w *Tail) Write(p []byte) (int, error) {
 	if w.via == nil {
 		return 0, ErrComplete
 	}
+	if len(p) == 0 {
+		return 0, nil
+	}
 	err := w.via.data(p)
 	if err == nil {
 		err = w.via.flush()
@@ -105,6 +108,13 @@ func (w *Tail) finish(p *port) {
 type stayer interface {
 	loop.Body
 	begin(t *loop.Thread) coro.Code
+	lost(t *loop.Thread, p *port)
+}
+
+// lost ends an answer that has not begun to be kept open: its handler has called Goexit, or was killed.
+func (w *Tail) lost(t *loop.Thread, p *port) {
+	defer w.finish(p)
+	w.conclude(t)
 }
 
 // tail1 is an answer of HTTP/1.1 that is kept open, and its thread's body. Each time that it runs it
@@ -122,6 +132,7 @@ func (r *tail1) begin(t *loop.Thread) coro.Code {
 		r.panicked = true // what comes is cut, and nobody reads it
 	}
 	own.release()
+	t.KeepWaiting(false) // the handler's choice is not the keeper's
 	loop.Indispensable(t)
 	loop.Become(t, r)
 	return r.Run(t)
@@ -224,6 +235,7 @@ type tail2 struct {
 }
 
 func (r *tail2) begin(t *loop.Thread) coro.Code {
+	t.KeepWaiting(false)
 	loop.Become(t, r)
 	r.keepPace()
 	r.giveUp(t)

@@ -1,12 +1,16 @@
 package conn_test
 
 import (
+	"context"
 	"io"
+	"log/slog"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 
 	"github.com/lwango/lwango/loop"
@@ -123,4 +127,146 @@ func TestTailMissesNothing(t *testing.T) {
 			}, tails...)
 		})
 	}
+}
+
+// TestKeptButNotBegun: a keeper whose handler does not return is told of the end all the same, and the
+// request is counted and logged once.
+func TestKeptButNotBegun(t *testing.T) {
+	for name, end := range map[string]func(req *conn.Request){
+		"exits":  func(*conn.Request) { runtime.Goexit() },
+		"killed": func(req *conn.Request) { _ = req.Sleep(time.Hour) },
+	} {
+		for what, hand := range map[string]func(resp *conn.Response, k conn.Keeper){
+			"tail": func(resp *conn.Response, k conn.Keeper) { keepOpen(resp, k) },
+			"hijacked": func(resp *conn.Response, k conn.Keeper) {
+				c, _, err := resp.Hijack()
+				if err != nil {
+					panic(err)
+				}
+				_, _ = io.WriteString(c, "HTTP/1.1 101 S\r\n\r\n")
+				if err := resp.Layer().HandOver(k); err != nil {
+					panic(err)
+				}
+			},
+		} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				run(t, func(t *testing.T, m mode) {
+					lines, log := &entries{}, make(chan string, 10)
+					var ctx context.Context
+					s := start(t, m, conn.Config{AccessLog: lines, Handler: func(req *conn.Request, resp *conn.Response) int {
+						ctx = req.Context()
+						req.Defer(func() { log <- "deferred" })
+						hand(resp, &tailor{end: func(*loop.Thread) { log <- "end" }})
+						log <- "kept"
+						end(req)
+						return 200
+					}})
+					c := s.Dial()
+					if what == "tail" {
+						c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+					} else {
+						send(t, c, strings.Replace(upgradeTo, "%s", "/", 1))
+					}
+					if got := receive(t, log); got != "kept" {
+						t.Error(got)
+					}
+					if name == "killed" {
+						s.Settle()
+						s.Stop(0)
+					}
+					for _, want := range []string{"end", "deferred"} {
+						if got := receive(t, log); got != want {
+							t.Errorf("%q, want %q", got, want)
+						}
+					}
+					<-ctx.Done()
+					if e := lines.one(t); e.Hijacked != (what == "hijacked") {
+						t.Errorf("logged %+v", e)
+					}
+					if name == "exits" {
+						c.Close()
+						s.Idle()
+						s.On(func(l *loop.Loop) {
+							n := s.Tally(l)
+							if n.Ended != n.Requests || n.Hijacked != 0 || n.Tunnels != 0 {
+								t.Errorf("counted %+v", n)
+							}
+						})
+					}
+					if len(log) > 0 {
+						t.Errorf("then %q", <-log)
+					}
+				}, handed...)
+			})
+		}
+	}
+}
+
+// TestKeeperWithoutHead: a keeper over HTTP/2 that ends before the head of an answer was written is logged.
+func TestKeeperWithoutHead(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		text := new(logtext.Buffer)
+		logger := slog.New(slog.NewTextHandler(text, nil))
+		s := start(t, m, conn.Config{Logger: logger, Handler: func(_ *conn.Request, resp *conn.Response) int {
+			if _, _, err := resp.Hijack(); err != nil {
+				panic(err)
+			}
+			if err := resp.Layer().HandOver(&tailor{}); err != nil {
+				panic(err)
+			}
+			return 0
+		}})
+		c := s.Dial()
+		send(t, c, strings.Replace(upgradeTo, "%s", "/", 1))
+		_, _ = io.Copy(io.Discard, c)
+		c.Close()
+		s.Idle()
+		if !strings.Contains(text.String(), "has not written the head") {
+			t.Errorf("logged %q", text.String())
+		}
+	}, modes.HTTP2)
+}
+
+// TestTailWritesNothing: a write of nothing is no piece of the answer.
+func TestTailWritesNothing(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(_ *conn.Request, resp *conn.Response) int {
+			var tail *conn.Tail
+			tail = keepOpen(resp, &tailor{run: func(*loop.Thread) (time.Duration, bool) {
+				for _, p := range []string{"", "tail", ""} {
+					if n, err := tail.Write([]byte(p)); n != len(p) || err != nil {
+						t.Errorf("%d, %v", n, err)
+					}
+				}
+				return 0, false
+			}})
+			return 200
+		}})
+		c := s.Dial()
+		c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		if a := c.Answer("GET"); a.Text != "head tail" {
+			t.Errorf("%d, %q", a.StatusCode, a.Text)
+		}
+		c.Close()
+		s.Idle()
+	}, tails...)
+}
+
+// TestTailSeesTheClientLeave: although its handler has gone on waiting without its client.
+func TestTailSeesTheClientLeave(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			req.KeepWaiting(true)
+			keepOpen(resp, &tailor{run: func(t *loop.Thread) (time.Duration, bool) { return -1, !t.Gone() }})
+			return 200
+		}})
+		c := s.Dial()
+		c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		if _, err := c.R.Peek(1); err != nil {
+			t.Error(err)
+		}
+		s.Settle()
+		c.Close()
+		s.Idle()
+	}, tails...)
 }
