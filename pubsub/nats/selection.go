@@ -3,6 +3,7 @@ package nats
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -195,7 +196,10 @@ func (c *consumer) consumer(ctx context.Context, stream jetstream.Stream) (from 
 		subject = topics(c.place.stream) + filter(s.Name)
 	}
 	info := stream.CachedInfo()
-	policy, seq, at := c.start(info)
+	policy, seq, at, err := c.start(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
 	if s.Group != "" {
 		from, err = c.ofGroup(ctx, stream, jetstream.ConsumerConfig{FilterSubject: subject,
 			DeliverPolicy: policy, OptStartSeq: seq, OptStartTime: at})
@@ -212,18 +216,37 @@ func (c *consumer) consumer(ctx context.Context, stream jetstream.Stream) (from 
 }
 
 // start returns with which message a consumer begins: by its number, or by the server's clock.
-func (c *consumer) start(info *jetstream.StreamInfo) (
-	policy jetstream.DeliverPolicy, seq uint64, at *time.Time,
+func (c *consumer) start(ctx context.Context, stream jetstream.Stream) (
+	policy jetstream.DeliverPolicy, seq uint64, at *time.Time, err error,
 ) {
+	info := stream.CachedInfo()
 	same := c.created.Equal(info.Created)
 	switch {
 	case !same && !c.created.IsZero(): // another stream has come in its place, and all of it is new
-		return jetstream.DeliverAllPolicy, 0, nil
+		return jetstream.DeliverAllPolicy, 0, nil, nil
 	case same && c.last > 0 && c.last <= info.State.LastSeq:
-		return jetstream.DeliverByStartSequencePolicy, c.last + 1, nil
+		return jetstream.DeliverByStartSequencePolicy, c.last + 1, nil, nil
 	}
-	since := c.since.Add(time.Until(info.TimeStamp))
-	return jetstream.DeliverByStartTimePolicy, 0, &since
+	early, err := clock(ctx, stream)
+	since := c.since.Add(early)
+	return jetstream.DeliverByStartTimePolicy, 0, &since, err
+}
+
+// clock returns by how much the server's clock is ahead at least: the delay of an answer makes it
+// seem less, so a few are asked for.
+func clock(ctx context.Context, stream jetstream.Stream) (early time.Duration, err error) {
+	early = math.MinInt64
+	for range 5 {
+		asked := time.Now()
+		info, err := stream.Info(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if early = max(early, time.Until(info.TimeStamp)); time.Since(asked) < time.Millisecond {
+			break
+		}
+	}
+	return early, nil
 }
 
 // read reads a message.
