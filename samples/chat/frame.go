@@ -116,7 +116,7 @@ func checkName(what, s string) (string, error) {
 	case n > maxName:
 		return "", fmt.Errorf("%s: at most %d characters are allowed", what, maxName)
 	}
-	return s, nil
+	return strings.Clone(s), nil // it is kept, and what it was sent in need not be
 }
 
 // marks is more combining marks on one character than any language needs: they would cover the line
