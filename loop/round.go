@@ -68,6 +68,5 @@ func (l *Loop) runRounds() {
 		}
 		l.runTurn()
 	}
-	rest.append(&l.turn)
-	l.turn = rest
+	l.turn.append(&rest) // a member left over was told, and is not to wait for the crowd
 }
