@@ -79,7 +79,9 @@ func (g *group) tell() *loop.Thread {
 	}
 	s := g.lines[at].first
 	if s == nil {
-		g.share = 0
+		if g.share = 0; g.log.shared() { // those for whom it was rung are at something else by now
+			g.log.wake()
+		}
 		return nil
 	}
 	g.remove(s)

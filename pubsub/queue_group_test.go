@@ -279,3 +279,56 @@ func TestQueueGroupMemberAtWork(t *testing.T) {
 		}
 	})
 }
+
+// A loop was chosen because a member waits there, which is at something else before it is told: the
+// message is for a member on another loop.
+func TestQueueGroupMemberIsGone(t *testing.T) {
+	const rounds = 2 // the loops are chosen in turn
+	handoffs(t, 2, func(t *testing.T, ls *loops.Loops) {
+		var hub pubsub.Hub
+		topic := hub.Topic("jobs")
+		var promises, taken [rounds]loop.Promise[struct{}]
+		waits, got := make(chan struct{}, 4), make(chan error, 1)
+		wait := func(th *loop.Thread) { th.Loop().Go(func(*loop.Thread) { waits <- struct{}{} }) }
+		ls.Go(0, func(th *loop.Thread) {
+			sub := topic.Subscribe(th, workers)
+			for n := range promises {
+				wait(th)
+				if i, err := th.AwaitAny(-1, &promises[n], sub); i != 0 || err != nil {
+					t.Errorf("%d, %v", i, err)
+				}
+				_, _ = taken[n].Await(th, -1) // it is at something else
+			}
+			_, _ = th.AwaitAny(-1, th.Loop().Stopped())
+		})
+		<-waits
+		ls.Go(1, func(th *loop.Thread) {
+			sub := topic.Subscribe(th, workers)
+			for range promises {
+				wait(th)
+				_, err := sub.Receive(-1)
+				got <- err
+			}
+		})
+		<-waits
+		for n := range promises {
+			if n > 0 {
+				<-waits
+				<-waits
+			}
+			loops.On(t, ls.All[0], func(*loop.Loop) {
+				promises[n].Resolve(struct{}{})
+				publish(topic, "x")
+			})
+			select {
+			case err := <-got:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(limit):
+				t.Fatal("nobody is told")
+			}
+			taken[n].Resolve(struct{}{})
+		}
+	})
+}
