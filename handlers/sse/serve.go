@@ -70,7 +70,6 @@ func (s *Stream) Subscribe(to Topic, o pubsub.Options, f func(s *Stream, m *pubs
 		sub.Unsubscribe()
 		return sub
 	}
-	_ = sub.Watch(s.thread) // as long as it lasts
 	at := &s.follows
 	for *at != nil {
 		at = &(*at).next
@@ -103,6 +102,7 @@ const stepsPerTurn = 16
 
 // Run implements conn.Keeper.
 func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
+	v.unwatch()
 	if v.phase == fresh {
 		v.phase = opened
 		v.h.Open((*Stream)(v))
@@ -128,11 +128,34 @@ func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		if some {
 			continue
 		}
-		if idle = (*Stream)(v).untilComment(); idle != 0 {
+		if idle = (*Stream)(v).untilComment(); idle == 0 {
+			_ = (*Stream)(v).Comment("")
+		} else if !v.watch() {
 			return idle, true
 		}
-		_ = (*Stream)(v).Comment("")
 	}
+}
+
+// unwatch takes the stream for at work: what comes for a queue group meanwhile is for its other members.
+func (v *served) unwatch() {
+	if f := v.follows; f != nil && f.next == nil {
+		f.sub.Ready() // it takes what it was told of at once, so nobody else needs to be told
+	}
+	for f := v.follows; f != nil; f = f.next {
+		f.sub.Unwatch(nil)
+	}
+}
+
+// watch has the stream's thread told of what comes, unless something is there, which it reports.
+func (v *served) watch() (some bool) {
+	for f := v.follows; f != nil; f = f.next {
+		_ = f.sub.Watch(v.thread)
+		some = f.sub.Ready() || some
+	}
+	if some {
+		v.unwatch()
+	}
+	return some
 }
 
 // deliver delivers one message, if there is one.
