@@ -110,3 +110,6 @@ func Selections(h *Hub) (n int, patterns bool) {
 
 // PresenceSoon is how long news of a Presence waits for others, at least.
 const PresenceSoon = presenceSoon
+
+// PublishNews has a Presence tell its news at once.
+func PublishNews(p *Presence) { p.publish() }

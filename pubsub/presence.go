@@ -38,6 +38,7 @@ type Presence struct {
 	latest time.Time       // of the last change
 	due    bool            // a change is going to be published
 	roster *Roster         // as of the last change; nil: nobody has asked since
+	closed bool
 }
 
 // Change is who has come and gone since the change before, sorted, and how many are there. One who
@@ -108,6 +109,14 @@ func (p *Presence) Leave(name string) {
 	}
 }
 
+// Close drops the change that is still to be told, and all later ones. It is for a place that ends
+// while its topic may get another Presence, whose followers are not to hear of this one.
+func (p *Presence) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+}
+
 // Count returns how many names are there.
 func (p *Presence) Count() int {
 	p.mu.Lock()
@@ -163,7 +172,7 @@ func (p *Presence) publish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.due = false
-	if len(p.news) == 0 {
+	if len(p.news) == 0 || p.closed {
 		return
 	}
 	c := Change{Count: len(p.times)}

@@ -158,3 +158,26 @@ func TestPresenceOfThousands(t *testing.T) {
 		t.Logf("%d changes in %v", changes, took)
 	})
 }
+
+// What a Presence was going to tell when it was closed is told to nobody.
+func TestPresenceCloses(t *testing.T) {
+	t.Parallel()
+	var hub pubsub.Hub
+	loops.Run(t, func(th *loop.Thread) {
+		p := newPresence(&hub)
+		sub, _ := p.Follow(th, pubsub.Options{})
+		p.Join("Ann")
+		p.Close()
+		p.Join("Bob")
+		pubsub.PublishNews(p)
+		if m := sub.Next(); m != nil {
+			t.Errorf("told %s", m.Data)
+		}
+		next := newPresence(&hub)
+		next.Join("Cat")
+		pubsub.PublishNews(next)
+		if m := sub.Next(); m == nil || string(m.Data) != "+Cat - 1" {
+			t.Errorf("the next one tells %v", m)
+		}
+	})
+}

@@ -89,6 +89,7 @@ func (r *room) keep(t *loop.Thread) {
 		}
 		if len(r.here) == 0 || stopped.Ready() {
 			delete(rooms.open, r.name)
+			r.presence.Close()           // the room may be opened again
 			if now.Sub(last) < silence { // else the others count us as dead already
 				r.report(report{})
 			}
