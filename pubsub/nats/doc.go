@@ -63,7 +63,7 @@
 // A user of an access list needs to publish to NAME.topic.>, $JS.API.STREAM.INFO.NAME,
 // $JS.API.STREAM.CREATE.NAME, $JS.API.STREAM.MSG.GET.NAME and $JS.API.DIRECT.GET.NAME, and to
 // subscribe to NAME.live.> and _INBOX.>; for patterns and groups also to publish to
-// $JS.API.CONSUMER.*.NAME.> and $JS.ACK.NAME.>.
+// $JS.API.CONSUMER.*.NAME.>, $JS.API.CONSUMER.MSG.NEXT.NAME.> and $JS.ACK.NAME.>.
 //
 //	doc.go        this
 //	url.go        what the URL says
