@@ -35,8 +35,9 @@ var errKept = errors.New("conn: only a handler that has taken its connection ove
 // HandOver hands the connection, which the handler has taken over by Hijack, on to k, as soon as the
 // handler has returned. So a connection that waits for long takes as little memory as an idle one:
 // request, response and coroutine are given up. What else there is of the request goes on until the
-// connection ends: the line of the access log, counts, the request's context, and what the handler has
-// deferred (Request.Defer), which is called behind End. If the handler panics, Run is not called.
+// connection ends: the line of the access log, counts, the request's context, and what was deferred
+// (Request.Defer), which is called behind End, and for which the request stays. If the handler panics,
+// Run is not called.
 func (w ResponseLayer) HandOver(k Keeper) error {
 	h := takeoverOf(w.x.req.Thread)
 	if w.phase != hijacked || h == nil || h.keeper != nil {
@@ -56,6 +57,10 @@ func (h *takeover) handOver(t *loop.Thread) bool {
 	}
 	return true
 }
+
+// defers reports whether the handler, or what has called it, has deferred more than so many functions.
+// They may use the request until they have been called.
+func (h *takeover) defers(n int) bool { return h.more != nil && len(h.more.deferred) > n }
 
 // run lets the keeper run. A panic ends the connection, and nothing else. again says that the thread has
 // waited behind the keeper's last look, and may have missed something: the keeper is to run once more,

@@ -36,7 +36,7 @@ func (h *handed2) release() {
 func (h *handed2) begin(t *loop.Thread) coro.Code {
 	loop.SetLocal(t, nil)
 	loop.Become(t, h)
-	h.giveUp(t)
+	h.giveUp(t, h.defers(1)) // one is h.release
 	return h.Run(t)
 }
 

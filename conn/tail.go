@@ -131,6 +131,10 @@ func (r *tail1) begin(t *loop.Thread) coro.Code {
 	if own.flush() != nil {
 		r.panicked = true // what comes is cut, and nobody reads it
 	}
+	if r.defers(0) {
+		own.x.req.compact()
+		own.strand()
+	}
 	own.release()
 	t.KeepWaiting(false) // the handler's choice is not the keeper's
 	loop.Indispensable(t)
@@ -238,7 +242,7 @@ func (r *tail2) begin(t *loop.Thread) coro.Code {
 	t.KeepWaiting(false)
 	loop.Become(t, r)
 	r.keepPace()
-	r.giveUp(t)
+	r.giveUp(t, r.defers(0))
 	return r.Run(t)
 }
 
@@ -250,8 +254,9 @@ func (r *tail2) keepPace() {
 	}
 }
 
-// giveUp gives up the request of a stream whose handler has returned.
-func (st *h2stream) giveUp(t *loop.Thread) {
+// giveUp gives up the request of a stream whose handler has returned. With kept, it leaves it to the
+// functions that are deferred.
+func (st *h2stream) giveUp(t *loop.Thread, kept bool) {
 	x := st.x
 	st.x = nil
 	if x.cancel = nil; loop.AbandonCalls(t) {
@@ -261,8 +266,13 @@ func (st *h2stream) giveUp(t *loop.Thread) {
 		st.work2 = nil // the function off the loop may read the request's bytes
 		return
 	}
-	x.end()
-	x.rest()
+	if kept {
+		x.req.compact()
+		x.strand()
+	} else {
+		x.end()
+		x.rest()
+	}
 	st.giveWork(st.s.port)
 }
 

@@ -137,17 +137,8 @@ func TestKeptButNotBegun(t *testing.T) {
 		"killed": func(req *conn.Request) { _ = req.Sleep(time.Hour) },
 	} {
 		for what, hand := range map[string]func(resp *conn.Response, k conn.Keeper){
-			"tail": func(resp *conn.Response, k conn.Keeper) { keepOpen(resp, k) },
-			"hijacked": func(resp *conn.Response, k conn.Keeper) {
-				c, _, err := resp.Hijack()
-				if err != nil {
-					panic(err)
-				}
-				_, _ = io.WriteString(c, "HTTP/1.1 101 S\r\n\r\n")
-				if err := resp.Layer().HandOver(k); err != nil {
-					panic(err)
-				}
-			},
+			"tail":     func(resp *conn.Response, k conn.Keeper) { keepOpen(resp, k) },
+			"hijacked": takeOver,
 		} {
 			t.Run(name+" "+what, func(t *testing.T) {
 				run(t, func(t *testing.T, m mode) {
@@ -269,4 +260,70 @@ func TestTailSeesTheClientLeave(t *testing.T) {
 		c.Close()
 		s.Idle()
 	}, tails...)
+}
+
+// TestDeferredSeeTheRequest: functions that were deferred find their own request at the end, however many
+// others have come meanwhile.
+func TestDeferredSeeTheRequest(t *testing.T) {
+	for name, hand := range map[string]func(resp *conn.Response, k conn.Keeper){
+		"tail": func(resp *conn.Response, k conn.Keeper) { keepOpen(resp, k) }, "hijacked": takeOver,
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m mode) {
+				log, now := make(chan string, 1), make(chan bool)
+				s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+					if req.Path() != "/first" {
+						return 200
+					}
+					thread, over := req.Thread, false
+					req.Defer(func() {
+						log <- req.Method() + req.Path() + string(req.Header().Get("Sec-WebSocket-Version"))
+					})
+					hand(resp, &tailor{run: func(*loop.Thread) (time.Duration, bool) {
+						was := over
+						over = true
+						return -1, !was
+					}})
+					go func() {
+						<-now
+						loop.Notify(thread)
+					}()
+					return 200
+				}})
+				c := s.Dial()
+				if name == "tail" {
+					c.Send("GET /first HTTP/1.1\r\nHost: a\r\nSec-WebSocket-Version: 13\r\n\r\n")
+				} else {
+					send(t, c, strings.Replace(upgradeTo, "%s", "/first", 1))
+				}
+				if _, err := c.R.Peek(1); err != nil {
+					t.Error(err)
+				}
+				s.Settle()
+				for range 2 {
+					other := s.Dial()
+					other.Do("GET", "GET /another HTTP/1.1\r\nHost: a\r\n\r\n")
+					other.Close()
+				}
+				close(now)
+				if got := receive(t, log); got != "GET/first13" {
+					t.Errorf("the request is %q", got)
+				}
+				c.Close()
+				s.Idle()
+			}, handed...)
+		})
+	}
+}
+
+// takeOver hands the connection on to k.
+func takeOver(resp *conn.Response, k conn.Keeper) {
+	c, _, err := resp.Hijack()
+	if err != nil {
+		panic(err)
+	}
+	_, _ = io.WriteString(c, "HTTP/1.1 101 S\r\n\r\n")
+	if err := resp.Layer().HandOver(k); err != nil {
+		panic(err)
+	}
 }

@@ -25,7 +25,7 @@ type Handler interface {
 // Serve answers the request with a stream, as Open does, and lets h have it. The handler of the request
 // returns the result at once. While the stream has nothing to send, it holds no coroutine and nothing
 // of the request but its context, its line in the access log, and what was deferred by Request.Defer,
-// which all end with the stream. So h has to take from the request what it needs.
+// with the request for it, which all end with the stream. So h has to take from the request what it needs.
 //
 // Where the answer cannot do without its handler (a layer encodes it, or keeps it in a cache), it is
 // served all the same, and holds a coroutine.
