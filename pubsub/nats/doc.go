@@ -69,7 +69,8 @@
 //	url.go        what the URL says
 //	engine.go     Engine: start, stop, what the hub asks
 //	writer.go     how a batch is published
-//	reader.go     the goroutine that reads: sessions, what comes
+//	reader.go     the goroutine that reads: what is to be followed, what comes
+//	session.go    when it begins anew: the state of the stream
 //	feed.go       a topic that is followed: gaps, doubles, catching up
 //	history.go    what was there before it was followed
 //	selection.go  patterns and queue groups: sessions

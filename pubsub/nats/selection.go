@@ -189,7 +189,9 @@ func (c *consumer) session(ctx context.Context, b *engine.Backoff) (err error) {
 }
 
 // consumer makes a consumer of the process's own, or that of the group, unless that is there.
-func (c *consumer) consumer(ctx context.Context, stream jetstream.Stream) (from jetstream.Consumer, err error) {
+func (c *consumer) consumer(ctx context.Context, stream jetstream.Stream) (
+	from jetstream.Consumer, err error,
+) {
 	s := c.selection
 	subject := topics(c.place.stream) + token(s.Name)
 	if s.Pattern {

@@ -35,9 +35,9 @@ type held struct {
 }
 
 // ofGroup returns the group's consumer. The first process creates it, from its own start on.
-func (c *consumer) ofGroup(ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig) (
-	jetstream.Consumer, error,
-) {
+func (c *consumer) ofGroup(
+	ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig,
+) (jetstream.Consumer, error) {
 	name := fmt.Sprintf("lwango-%x", sha256.Sum256(fmt.Append(nil, c.selection)))[:40]
 	from, err := stream.Consumer(ctx, name)
 	if !errors.Is(err, jetstream.ErrConsumerNotFound) {
