@@ -14,8 +14,8 @@ import (
 // TestSweepEnds: a sweep ends although purges of lines come all the time.
 func TestSweepEnds(t *testing.T) {
 	t.Parallel()
-	s := store(t, 8<<20)
-	for i := range 2000 {
+	s := store(t, 64<<20)
+	for i := range 20_000 {
 		put(t, s, fmt.Sprint("/", i), cachestore.Head{}, "body")
 	}
 	must.Do(t, s.Purge(cachestore.Purge{Tags: []string{"x"}}))
