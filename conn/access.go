@@ -228,9 +228,10 @@ func (t *turn) refusedLine() []byte {
 }
 
 // logLater is for a connection that a handler takes over, or an answer that goes on. It returns a
-// function that logs the request when that has ended, nil without an access log. The function may be
-// called on any goroutine, once.
-func (x *exchange) logLater(hijacked bool) func(*takeover) {
+// function that logs the request when that has ended, nil without an access log. If a handler takes it
+// over, the function may be called on any goroutine, once. Else the answer's loop calls it; the result is
+// the log that has too many lines of the connection, nil: none has.
+func (x *exchange) logLater(hijacked bool) func(*takeover) (crowds AccessLog) {
 	if x.accessLog() == nil {
 		return nil
 	}
@@ -240,8 +241,8 @@ func (x *exchange) logLater(hijacked bool) func(*takeover) {
 		*text = slices.Clone(*text) // the request does not live that long
 	}
 	e.Hijacked = hijacked
-	server, l, log := x.c.port.server, x.c.Loop(), x.req.log
-	return func(h *takeover) {
+	c, server, l, log := x.c, x.c.port.server, x.c.Loop(), x.req.log
+	return func(h *takeover) (crowds AccessLog) {
 		e.Duration, e.CloseCode = time.Since(e.Time), int(h.closeCode)
 		if m := h.more; m != nil {
 			e.Bytes, e.Received = e.Bytes+m.sent, e.Received+m.got
@@ -249,9 +250,18 @@ func (x *exchange) logLater(hijacked bool) func(*takeover) {
 		if log == nil {
 			log = server.settings.Load().AccessLog
 		}
-		if log != nil {
+		switch {
+		case log == nil:
+		case hijacked:
 			log.LogRequest(l, &e)
+		default:
+			e.Share = Share{c.logUsed, c.logRound}
+			if !log.LogRequest(l, &e) {
+				crowds = log
+			}
+			c.logUsed, c.logRound = e.Share.Used, e.Share.Round
 		}
+		return crowds
 	}
 }
 

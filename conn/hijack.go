@@ -67,11 +67,11 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 // takeover is what is left of a request whose handler has taken over what it came by. It stays with
 // the handler's coroutine, or takes the place of the thread's body, see HandOver.
 type takeover struct {
-	cancel    context.CancelCauseFunc // of the request's context; nil: there is none
-	line      func(*takeover)         // see exchange.logLater; nil: no access log
-	id, route string                  // of the request, for Describe; an id that nothing else has is none
-	keeper    Keeper                  // nil: the handler keeps it
-	more      *leftover               // nil: it has none
+	cancel    context.CancelCauseFunc   // of the request's context; nil: there is none
+	line      func(*takeover) AccessLog // see exchange.logLater; nil: no access log
+	id, route string                    // of the request, for Describe; an id that nothing else has is none
+	keeper    Keeper                    // nil: the handler keeps it
+	more      *leftover                 // nil: it has none
 
 	closeCode int32 // 0: unknown
 	panicked  bool
@@ -305,9 +305,9 @@ type hijacking struct {
 	conn   net.Conn
 	reader *bufio.Reader
 	err    error
-	cancel context.CancelCauseFunc // the request's context is the handler's from then on
-	ended  func(*takeover)         // see exchange.logLater
-	server *Server                 // that counts it, see Server.Detached; nil: not hijacked
+	cancel context.CancelCauseFunc   // the request's context is the handler's from then on
+	ended  func(*takeover) AccessLog // see exchange.logLater
+	server *Server                   // that counts it, see Server.Detached; nil: not hijacked
 }
 
 // end is called when the handler has returned.

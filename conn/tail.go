@@ -82,12 +82,18 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	tail.line = x.logLater(false)
 	tail.counter, tail.status = x.req.counter, int16(w.status)
 	x.counting = false
+	if x.set.Count {
+		p := x.c.port.tally.route(tail.counter)
+		p.Got += x.req.body.read
+		p.Sent += x.sentBody()
+		p.Cache[x.cache]++
+	}
 	w.phase = hijacked
 	return tail, nil
 }
 
-// finish notes that the answer has ended.
-func (w *Tail) finish(p *port) {
+// finish notes that the answer has ended. The result is as logLater has it.
+func (w *Tail) finish(p *port) (crowds AccessLog) {
 	t := p.tally
 	t.Ended++
 	if p.server.settings.Load().Count {
@@ -97,11 +103,12 @@ func (w *Tail) finish(p *port) {
 	}
 	if w.line != nil {
 		w.extra().sent = w.sent
-		w.line(&w.takeover)
+		crowds = w.line(&w.takeover)
 	}
 	if w.cancel != nil {
 		w.cancel(nil)
 	}
+	return crowds
 }
 
 // stayer is a body that goes on with an answer.
@@ -188,8 +195,8 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 	c := r.connection
 	broken := own.flush() != nil
 	ended = false
-	r.finish(r.port)
-	if broken || r.last {
+	crowds := r.finish(r.port)
+	if broken || r.last || crowds != nil && c.awaitLog(crowds, own.flush) != nil {
 		own.closeAfter(true)
 		loop.Become(t, c)
 		if c.state&lingers != 0 {
@@ -288,7 +295,9 @@ func (r *tail2) Run(t *loop.Thread) coro.Code {
 	defer func() { // also when the thread is killed
 		r.via = nil
 		if ended {
-			r.finish(p)
+			if crowds := r.finish(p); crowds != nil {
+				r.s.crowds = crowds
+			}
 			st.leave(t)
 		}
 	}()

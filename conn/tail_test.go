@@ -327,3 +327,40 @@ func takeOver(resp *conn.Response, k conn.Keeper) {
 		panic(err)
 	}
 }
+
+// TestTailsAreCounted: what has passed before the answer was kept open counts, and the lines of a
+// connection's answers use up its share of the access log.
+func TestTailsAreCounted(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		lines := &entries{asked: make(chan struct{}, 1)}
+		s := start(t, m, conn.Config{AccessLog: lines, Count: true, Handler: func(req *conn.Request, resp *conn.Response) int {
+			if _, err := io.Copy(io.Discard, req.Body()); err != nil {
+				panic(err)
+			}
+			var tail *conn.Tail
+			tail = keepOpen(resp, &tailor{run: func(*loop.Thread) (time.Duration, bool) {
+				_, _ = io.WriteString(tail, "tail")
+				return 0, false
+			}})
+			return 200
+		}})
+		c := s.Dial()
+		for i := range 2 {
+			lines.full.Store(i == 1)
+			c.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
+			if a := c.Answer("POST"); a.Text != "head tail" {
+				t.Errorf("%d, %q", a.StatusCode, a.Text)
+			}
+			if e := lines.one(t); int(e.Share.Used) != i || e.Bytes != 9 {
+				t.Errorf("line %d: %+v", i, e)
+			}
+		}
+		<-lines.asked
+		lines.full.Store(false)
+		c.Close()
+		s.Idle()
+		if n := tallied(s).Routes[0]; n.Sent != 18 || n.Got != 8 {
+			t.Errorf("counted %d sent, %d got", n.Sent, n.Got)
+		}
+	}, tails...)
+}
