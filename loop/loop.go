@@ -74,6 +74,7 @@ type Loop struct {
 	elapsed  time.Duration // from start to wall
 	now      int64         // of this turn, milliseconds since start
 	several  bool          // the last look for events found more than one
+	held     time.Duration // in sum, between looks at the clock that were more than heldUp apart
 	gaveWay  int64         // when other goroutines were last given the processor
 	share    share         // of the present turn, for its queue or its timers
 	wheel    *timeoutwheel.Wheel
@@ -206,8 +207,15 @@ func (l *Loop) timeout() time.Duration {
 // maxWait is the longest Duration, in milliseconds.
 const maxWait = math.MaxInt64 / int64(time.Millisecond)
 
+// heldUp is for how long a thread may hold its loop before the waits of others take note.
+const heldUp = 100 * time.Millisecond
+
 func (l *Loop) tick() {
+	before := l.wall
 	l.wall = time.Now()
+	if d := l.wall.Sub(before); d > heldUp {
+		l.held += d
+	}
 	l.elapsed = l.wall.Sub(l.start)
 	l.now = l.elapsed.Milliseconds()
 }

@@ -94,7 +94,8 @@ func (l *Loop) WakeWaiters(d *Descriptor) {
 
 // AwaitRead waits until d can be read or has hung up, for timeout at most, or without limit if that
 // is negative. A second or more counts from the beginning of the loop's turn, since a look at the
-// clock would cost as much as the wait. t is the calling thread. d is t's own or one that Open has
+// clock would cost as much as the wait; if the loop was held up meanwhile, the wait goes on for so much
+// longer. t is the calling thread. d is t's own or one that Open has
 // made. For t's own the errors are those of WantRead, otherwise those of Thread.AwaitRead.
 func (d *Descriptor) AwaitRead(t *Thread, timeout time.Duration) error {
 	return d.await(t, in, timeout)
@@ -128,7 +129,17 @@ func (d *Descriptor) await(t *Thread, events uint16, timeout time.Duration) erro
 	if 0 <= timeout && timeout < time.Second {
 		t.loop.tick() // what the thread did before may have taken its time
 	}
-	return t.await(s, events, t.loop.after(timeout))
+	for {
+		held := t.loop.held
+		err := t.await(s, events, t.loop.after(timeout))
+		if err != ErrDeadlineExceeded || timeout < time.Second {
+			return err
+		}
+		timeout = min(t.loop.held-held, timeout)
+		if timeout == 0 || s.claim(t, events) != nil {
+			return err
+		}
+	}
 }
 
 // await waits for the events of d, which t has claimed, and releases the claim.

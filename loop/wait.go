@@ -61,12 +61,13 @@ func (l *Loop) look(d time.Duration) (n int, errno syscall.Errno) {
 		events = events[:1]
 	}
 	if d != 0 && l.post.sleep() {
-		before := l.wall // the loop has looked at the clock just now
+		before, held := l.wall, l.held // the loop has looked at the clock just now
 		l.pulse.sleep()
 		n, errno = sysio.EpollWait(l.epfd, events, d)
 		l.pulse.wake()
 		l.post.asleep.Store(false)
 		l.tick()
+		l.held = held
 		l.stats.Wakeups++
 		l.stats.Asleep += l.wall.Sub(before)
 	} else {
