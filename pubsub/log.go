@@ -183,7 +183,7 @@ func (l *log) hold(m *Message) {
 	if l.isTopic() {
 		m.held++
 	}
-	if m.held == 1 || !l.isTopic() {
+	if !l.isTopic() || m.held == 1 { // in this order: held is the topic's
 		l.total += m.size()
 		l.hub.bytes.Add(int64(m.size()))
 	}
@@ -194,7 +194,7 @@ func (l *log) release(m *Message) {
 	if l.isTopic() {
 		m.held--
 	}
-	if m.held == 0 || !l.isTopic() {
+	if !l.isTopic() || m.held == 0 {
 		l.total -= m.size()
 		l.hub.bytes.Add(-int64(m.size()))
 	}

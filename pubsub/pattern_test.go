@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/loops"
@@ -129,5 +130,26 @@ func TestPatternsComeAndGo(t *testing.T) {
 		if allocs > 5 && !race.Enabled {
 			t.Errorf("%v allocations for a message", allocs)
 		}
+	})
+}
+
+// Two topics are published to at once, and a pattern's log and theirs forget the same messages.
+func TestPatternOfTopicsAtOnce(t *testing.T) {
+	t.Parallel()
+	var hub pubsub.Hub
+	loops.Run(t, func(th *loop.Thread) {
+		hub.Pattern("room.*").Subscribe(th, pubsub.Options{Queue: 1})
+		var publishers sync.WaitGroup
+		for _, name := range []string{"room.1", "room.2"} {
+			topic := hub.Topic(name)
+			topic.Subscribe(th, pubsub.Options{Queue: 1})
+			publishers.Go(func() {
+				for range 500 {
+					topic.Publish(nil)
+				}
+			})
+		}
+		publishers.Wait()
+		pubsub.Bytes(&hub)
 	})
 }
