@@ -8,6 +8,7 @@ type Feed struct {
 	log     *log
 	loading bool   // Loaded was not called yet
 	joined  uint64 // number of the next message when the topic was followed
+	depth   int    // see Depth
 
 	// Under the log's lock: all subscriptions; what Offer may append before it measures again, and
 	// the sum of their positions when it last did.
@@ -20,6 +21,10 @@ type Feed struct {
 	since, stood time.Time
 	read         uint64
 }
+
+// Depth returns how many messages of history the subscriber that has had the topic followed wants, or
+// a later one may.
+func (f *Feed) Depth() int { return f.depth }
 
 func (f *Feed) join(s *Subscription) {
 	s.index = int32(len(f.subs))
@@ -37,8 +42,9 @@ func (f *Feed) leave(s *Subscription) {
 
 // Loaded gives the last messages that were published before the topic was followed, in order and
 // each once. It may include later ones of this process, which the hub recognises. nil means that
-// the history cannot be learnt, and subscribers go on with what is known here. Only the first call
-// counts.
+// the history cannot be learnt, and subscribers go on with what is known here. If there are more
+// than Depth, there must be at least one more in it: so the hub learns that it does not have all.
+// Only the first call counts.
 func (f *Feed) Loaded(history []*Message) {
 	l := f.log
 	l.mu.Lock()
@@ -48,7 +54,7 @@ func (f *Feed) Loaded(history []*Message) {
 	}
 	f.loading = false
 	if len(history) > 0 && l.first <= f.joined { // else a gap would follow the history
-		l.replace(history, f.joined)
+		l.replace(history, f)
 	}
 	gs := l.groups
 	l.mu.Unlock()
@@ -68,12 +74,12 @@ func (l *log) named(m *Message) bool {
 	return !ofServer
 }
 
-// replace puts history in the place of all messages that are numbered below joined.
-func (l *log) replace(history []*Message, joined uint64) {
+// replace puts the history of a feed in the place of all messages from before it.
+func (l *log) replace(history []*Message, f *Feed) {
 	next := l.next.Load()
 	var since []*Message
 	have := make(map[string]bool)
-	for n := joined; n < next; n++ {
+	for n := f.joined; n < next; n++ {
 		since = append(since, l.at(n))
 		have[l.at(n).ID] = true
 	}
@@ -83,6 +89,8 @@ func (l *log) replace(history []*Message, joined uint64) {
 			all = append(all, m)
 		}
 	}
+	keep := min(len(all), f.depth) + len(since)
+	l.depth = max(l.depth, int32(keep))
 	all = append(all, since...)
 	for l.len() > 0 {
 		l.forgetOldest()
@@ -97,7 +105,7 @@ func (l *log) replace(history []*Message, joined uint64) {
 		l.bytes += m.size()
 		l.hold(m)
 	}
-	l.shrink(int(l.depth))
+	l.shrink(keep)
 }
 
 const (

@@ -225,7 +225,10 @@ func (l *log) tighten() {
 // hub's lock as well.
 func (l *log) join(s *Subscription, on *loop.Loop) {
 	if e := l.hub.engine; l.subs == 0 && e != nil && l.isTopic() {
-		l.feed = &Feed{log: l, loading: true, joined: l.next.Load()}
+		l.feed = &Feed{log: l, loading: true, joined: l.next.Load(), depth: max(l.hub.Limits.History, 1)}
+		if s.pending() {
+			l.feed.depth = max(l.feed.depth, s.extra.past.history)
+		}
 		e.Follow(l.name, l.feed)
 	}
 	l.subs++

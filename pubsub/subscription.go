@@ -250,8 +250,9 @@ func (s *Subscription) History() bool {
 
 // Forgotten returns how many of the messages that Options.History has asked for the topic had, and
 // has forgotten, because it remembers no more or for want of room. If Options.After is not
-// remembered, it is how many may have come after that. Of an old topic that the hub has forgotten
-// altogether nothing is known. It tells that once Next has returned a message, or Ready.
+// remembered, it is how many may have come after that. With an Engine there may be more, of which the
+// hub knows only that there are some. Of an old topic that the hub has forgotten altogether nothing is
+// known. It tells that once Next has returned a message, or Ready.
 func (s *Subscription) Forgotten() int {
 	if s.extra == nil || s.extra.past == nil {
 		return 0

@@ -73,7 +73,7 @@ func (s *server) followPurges(t *loop.Thread, store *cache.Store, topic *pubsub.
 		if sub.Err() != nil {
 			return
 		}
-		if n := sub.Dropped(); n > dropped { // who knows what
+		if n := sub.Dropped() + sub.Forgotten(); n > dropped { // who knows what
 			texts, dropped = [][]byte{[]byte(`{"all":true}`)}, n
 		}
 		if len(texts) == 0 {

@@ -25,7 +25,7 @@ type past struct {
 // server's clock, which has stamped the messages, is compared with the server's own answer.
 func (fd *feed) remember(page []*natsgo.Msg, left uint64) (more bool) {
 	p := &fd.past
-	keep := uint64(max(fd.base.Hub.Limits.History, 1))
+	keep := uint64(fd.to.Depth()) + 1 // from the one more the hub sees that it does not have all
 	from := fd.since.Add(fd.ahead)
 	if !p.placed {
 		have := uint64(len(page)) + left
@@ -54,7 +54,7 @@ func (fd *feed) remember(page []*natsgo.Msg, left uint64) (more bool) {
 		p.next = number(m, headerSeq) + 1
 		// What is older than the hub keeps is dropped, unless it is news.
 		for len(p.found) > 1 && (len(p.found) > int(keep) ||
-			p.bytes > fd.base.Hub.Limits.TopicBytes) && stamp(p.found[0]).Before(from) {
+			p.bytes-len(p.found[0].Data) > fd.base.Hub.Limits.TopicBytes) && stamp(p.found[0]).Before(from) {
 			p.bytes -= len(p.found[0].Data)
 			p.found = p.found[1:]
 		}

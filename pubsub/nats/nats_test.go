@@ -69,6 +69,12 @@ func TestLongHistory(t *testing.T) {
 		}
 		at.Quiet()
 	}
+	// As many as are asked for.
+	three := startNode(t, b.url())
+	got := three.Follow(three.Hub.Topic("second"), pubsub.Options{History: 1500}).Collect(1500)
+	if got[0] != "b125.0" || got[1499] != "b499.3" {
+		t.Errorf("%s to %s", got[0], got[1499])
+	}
 }
 
 // The server's own topics, such as that of what is purged from its cache, go the same way, and no

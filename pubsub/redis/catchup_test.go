@@ -110,3 +110,29 @@ func TestLongHistory(t *testing.T) {
 		t.Errorf("history: %q to %q", got[0], got[63])
 	}
 }
+
+// As much history comes as is asked for, and who asks for more than a hub has learnt is told.
+func TestDeepHistory(t *testing.T) {
+	b := broker.Start(t)
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
+	publish(one.Hub.Topic("room"), numbered("a", 0, 500)...)
+	publish(one.Hub.Topic("hall"), numbered("a", 0, 500)...)
+	one.Acknowledged()
+	if got := two.Follow(two.Hub.Topic("room"), pubsub.Options{History: 400}).Collect(400); got[0] != "a100" ||
+		got[399] != "a499" {
+		t.Errorf("%s to %s", got[0], got[399])
+	}
+	forgotten := make(chan int)
+	two.Loops.Go(0, func(th *loop.Thread) {
+		hall := two.Hub.Topic("hall")
+		few := hall.Subscribe(th, pubsub.Options{History: 1})
+		_, _ = few.Receive(limit)
+		all := hall.Subscribe(th, pubsub.Options{History: 400})
+		_, _ = all.Receive(limit)
+		n := all.Forgotten()
+		go func() { forgotten <- n }()
+	})
+	if n := <-forgotten; n == 0 {
+		t.Error("nothing is forgotten")
+	}
+}

@@ -117,7 +117,7 @@ func (r *reader) load(all []*feed) error {
 			return p.XRevRangeN(ctx, fd.key, pages[fd].end, "-", perPage)
 		}, func(fd *feed, found []goredis.XMessage) {
 			pg := pages[fd]
-			if pg.add(found, r.Hub) {
+			if pg.add(found, r.Hub, fd.to.Depth()) {
 				unfinished = append(unfinished, fd)
 				return
 			}
@@ -148,17 +148,19 @@ type page struct {
 	end   string             // the last entry of the next page: "+" before the first page
 	found []goredis.XMessage // the latest one first
 	bytes int
+	old   int    // of those found, how many are history for all
 	last  string // the latest entry that is history
 }
 
 // add takes the next page, and reports whether another one is to be read. History is read as far as
-// the hub keeps it.
-func (pg *page) add(found []goredis.XMessage, hub *pubsub.Hub) (more bool) {
+// the hub keeps it, and one entry more, from which the hub sees that there are more.
+func (pg *page) add(found []goredis.XMessage, hub *pubsub.Hub, depth int) (more bool) {
 	for _, x := range found {
 		ms, seq := position(x.ID)
 		pg.end = before(ms, seq)
 		if ms < pg.from {
 			pg.last = cmp.Or(pg.last, x.ID)
+			pg.old++
 		} else if id, _ := x.Values[fieldID].(string); !strings.HasPrefix(id, hub.Origin()+"-") {
 			continue // it is read again, as news; ours are not, and the hub knows them
 		}
@@ -173,7 +175,7 @@ func (pg *page) add(found []goredis.XMessage, hub *pubsub.Hub) (more bool) {
 		pg.end = before(pg.from, 0)
 		return true
 	}
-	return len(pg.found) < max(hub.Limits.History, 1) && pg.bytes < hub.Limits.TopicBytes
+	return pg.old <= depth && pg.bytes <= hub.Limits.TopicBytes
 }
 
 // position splits the ID of an entry.
