@@ -12,7 +12,9 @@ import (
 
 // Handler is what a connection does under Serve. Its methods are called on the connection's thread, one
 // at a time. They are sequential code, which may wait for anything, as a handler of requests may,
-// and holds up nothing but its own connection. What the connection has to remember is the Handler's.
+// and holds up nothing but its own connection. Threads that a method starts (Thread.Go), and what it
+// defers (Thread.Defer), end before the connection is idle, and hold it up until then. What the
+// connection has to remember is the Handler's.
 //
 // A panic is logged and ends the connection with InternalError.
 type Handler interface {

@@ -1,0 +1,68 @@
+package websocket_test
+
+import (
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// busy is a connection under Serve whose program does something unusual with what comes.
+type busy struct {
+	open    func(c *websocket.Conn)
+	message func(c *websocket.Conn, p string)
+}
+
+func (b *busy) Open(c *websocket.Conn) {
+	if b.open != nil {
+		b.open(c)
+	}
+}
+func (b *busy) Message(c *websocket.Conn, _ int, p []byte)        { b.message(c, string(p)) }
+func (b *busy) Closed(_ *websocket.Conn, _ *websocket.CloseError) {}
+
+func (b *busy) serve(u *websocket.Upgrader) conn.Handler {
+	return func(req *conn.Request, resp *conn.Response) int { return u.Serve(req, resp, b) }
+}
+
+func say(c *websocket.Conn, m *pubsub.Message) {
+	if m != nil {
+		_ = c.WriteMessage(websocket.Text, m.Data)
+	}
+}
+
+// TestServeJoins: what comes while threads that Message has started end is seen to, once they have.
+func TestServeJoins(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m mode) {
+		room := new(pubsub.Hub).Topic("room")
+		var gate [2]loop.Promise[int]
+		n := 0
+		b := &busy{open: func(c *websocket.Conn) { c.Subscribe(room, pubsub.Options{}, say) }}
+		b.message = func(c *websocket.Conn, p string) {
+			g := &gate[n]
+			n++
+			ask := func(t *loop.Thread) error { _, err := g.Await(t, -1); return err }
+			if th := c.Thread(); p == "go" {
+				th.Go(ask)
+			} else {
+				th.Defer(func() { _ = ask(th) })
+			}
+		}
+		s := start(t, m, b.serve(new(websocket.Upgrader)))
+		c := upgrade(s)
+		for i, how := range []string{"go", "defer"} {
+			c.Send(frame(0x81, how))
+			s.Settle()
+			room.Publish([]byte(how))
+			s.Settle()
+			gate[i].Resolve(0)
+			c.expect(text(how))
+		}
+		unworked(t, s)
+		c.Send(bye)
+		c.closed(1000)
+	}, direct, overTLS, modes.HTTP2)
+}
