@@ -1,6 +1,8 @@
 package websocket_test
 
 import (
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
@@ -65,4 +67,39 @@ func TestServeJoins(t *testing.T) {
 		c.Send(bye)
 		c.closed(1000)
 	}, direct, overTLS, modes.HTTP2)
+}
+
+// TestServeDropsTheUnread: what Message leaves unread of a message holds nothing up.
+func TestServeDropsTheUnread(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m mode) {
+		room := new(pubsub.Hub).Topic("room")
+		b := &busy{open: func(c *websocket.Conn) { c.Subscribe(room, pubsub.Options{}, say) }}
+		b.message = func(c *websocket.Conn, p string) {
+			if p == "peek" {
+				var two [2]byte
+				_, r, _ := c.NextReader()
+				_, _ = io.ReadFull(r, two[:])
+				p = string(two[:])
+			}
+			_ = c.WriteMessage(websocket.Text, []byte(p))
+		}
+		s := start(t, m, b.serve(&websocket.Upgrader{Compression: true}))
+		long := strings.Repeat("0123456789", 2000)
+		for _, compressed := range []bool{false, true} {
+			c := upgrade(s, offered)
+			if compressed {
+				c.Send(frame(0x81, "peek") + frame(0xc1, packed(long)))
+			} else {
+				c.Send(frame(0x81, "peek") + frame(0x01, long[:15000]) + frame(0x80, long[15000:]))
+			}
+			c.expect(text("01"))
+			unworked(t, s)
+			room.Publish([]byte("news"))
+			c.expect(text("news"))
+			c.Send(frame(0x81, "next"))
+			c.expect(text("next"))
+			c.Send(bye)
+			c.closed(1000)
+		}
+	}, plain, direct, overTLS, modes.HTTP2)
 }

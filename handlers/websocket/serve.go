@@ -141,10 +141,16 @@ func (x *extra) empty() bool {
 }
 
 // handle handles a message, if one is there. Its rest is waited for here only if the message is long:
-// a short one comes into the buffer first.
+// a short one comes into the buffer first. What a method has not read of the last one is dropped.
 func (s *served) handle() bool {
 	c := (*Conn)(s)
 	begun, _ := c.advance()
+	if begun && c.extra != nil && c.extra.reader != nil {
+		if c.skip() != nil {
+			return false
+		}
+		begun, _ = c.advance()
+	}
 	for begun && c.short() && c.frame.length > int64(c.w-c.r) {
 		if !c.fill() {
 			if c.over {
@@ -167,8 +173,7 @@ func (s *served) handle() bool {
 // short reports whether the frame that has begun is a message that fits into the buffer.
 func (c *Conn) short() bool {
 	h := &c.frame
-	unread := c.extra != nil && c.extra.reader != nil // some of the last message
-	return !unread && h.fin && !c.packed && c.total == h.length && c.at == 0 && h.length <= bufferSize
+	return h.fin && !c.packed && c.total == h.length && c.at == 0 && h.length <= bufferSize
 }
 
 // mayBeText reports whether what has come of a short text can become UTF-8.
