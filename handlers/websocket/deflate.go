@@ -165,9 +165,10 @@ func (c *Conn) dropSent() {
 }
 
 // windowLeft returns how long c may wait until it gives up the window of what it has sent, if it
-// sends nothing more; negative: without limit. It gives up one that is due.
+// sends nothing more; negative: without limit. It gives up one that is due. What a program writes in
+// parts needs it as long as the writer is open.
 func (c *Conn) windowLeft() time.Duration {
-	if c.extra == nil || c.extra.sent == nil {
+	if c.extra == nil || c.extra.sent == nil || c.writing() {
 		return -1
 	}
 	left := c.extra.sent.used + windowTime - c.now()

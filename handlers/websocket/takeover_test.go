@@ -215,3 +215,75 @@ func packer(t *testing.T) func(string) string {
 		return strings.TrimSuffix(b.String(), "\x00\x00\xff\xff")
 	}
 }
+
+// TestWindowOfAnOpenWriter: the window stays the connection's as long as a message is written, and from
+// then on until a silence.
+func TestWindowOfAnOpenWriter(t *testing.T) {
+	both(t, func(t *testing.T, m mode) {
+		held := websocket.WindowsHeld
+		before := held()
+		var w io.WriteCloser
+		act := func(c *websocket.Conn, p string) {
+			switch p {
+			case "begin":
+				w = must.Get(c.NextWriter(websocket.Text))(t)
+				_, _ = io.WriteString(w, quotes(1))
+			case "go on":
+				_, _ = io.WriteString(w, quotes(2))
+				_ = w.Close()
+			default:
+				_ = c.WriteMessage(websocket.Text, []byte(p))
+			}
+		}
+		u := &websocket.Upgrader{Compression: true, Takeover: true}
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			if isServed(req) {
+				return u.Serve(req, resp, &busy{message: act})
+			}
+			c, err := u.Upgrade(req, resp)
+			for err == nil {
+				if _, err = c.AwaitAny(-1, c); err == nil {
+					var p []byte
+					if _, p, err = c.ReadMessage(); err == nil {
+						act(c, string(p))
+					}
+				}
+			}
+			return 0
+		})
+		c := upgrade(s, "Sec-WebSocket-Extensions: permessage-deflate\r\n")
+		var k keeper
+		expect := func(want string) {
+			t.Helper()
+			all := ""
+			for fin := false; !fin; {
+				f := must.Get(c.read())(t)
+				all += f.payload
+				fin = f.first&0x80 != 0
+			}
+			if got := k.inflate(t, all); got != want {
+				t.Errorf("got %.100q", got)
+			}
+		}
+		c.Send(frame(0x81, quotes(0)))
+		expect(quotes(0))
+		c.Send(frame(0x81, "begin"))
+		s.Settle()
+		s.Skip(15 * time.Second)
+		if n := held() - before; n != 1 {
+			t.Errorf("%d windows are held while a message is written", n)
+		}
+		c.Send(frame(0x81, "go on"))
+		expect(quotes(1) + quotes(2))
+		c.Send(frame(0x81, quotes(3)))
+		expect(quotes(3))
+		s.Skip(15 * time.Second)
+		if n := held() - before; n != 0 {
+			t.Errorf("%d windows are held after a silence", n)
+		}
+		c.Send(bye)
+		c.closed(1000)
+		c.Close()
+		s.Idle()
+	})
+}

@@ -128,6 +128,10 @@ func (m *messageWriter) Close() error {
 	if m.packed != nil {
 		m.packed.release(m.c.set.level())
 	}
+	if m.window != nil {
+		m.window.used = m.c.now()
+		m.window = nil
+	}
 	buffers.Put(m.buf)
 	m.buf, m.packed = nil, nil
 	m.c.extra.writer = nil
