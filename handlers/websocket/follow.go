@@ -35,7 +35,8 @@ func (c *Conn) Subscribe(to Topic, o pubsub.Options, f func(c *Conn, m *pubsub.M
 
 // Relay subscribes a connection under Serve to messages that are sent as frame, a pubsub.Shared,
 // makes them. Those that have come by then go out together. When there will be no more, because the
-// connection is too slow, it is closed with TryAgainLater. For the rest see Subscribe.
+// connection is too slow (pubsub.ErrLagged), it is closed with TryAgainLater. It stays open after
+// Unsubscribe, and if the subscription was refused. For the rest see Subscribe.
 func (c *Conn) Relay(to Topic, o pubsub.Options, frame func(m *pubsub.Message) *PreparedMessage) *pubsub.Subscription {
 	sub := c.Subscribe(to, o, tooSlow)
 	for f := c.follows; f != nil; f = f.next {
@@ -57,9 +58,12 @@ type follow struct {
 	frame func(m *pubsub.Message) *PreparedMessage // of Relay
 }
 
+// held reports whether what is relayed waits for the end of a message that the program writes.
+func (f *follow) held(c *Conn) bool { return f.frame != nil && c.writing() }
+
 // deliver delivers one message, if there is one.
 func (f *follow) deliver(c *Conn) bool {
-	if f.f == nil || !f.sub.Ready() {
+	if f.f == nil || f.held(c) || !f.sub.Ready() {
 		return false
 	}
 	m, give := f.sub.Next(), f.f
@@ -69,6 +73,9 @@ func (f *follow) deliver(c *Conn) bool {
 		}
 		f.f = nil
 		c.unfollow(f)
+		if f.frame != nil && f.sub.Err() != pubsub.ErrLagged {
+			return true
+		}
 	}
 	if f.frame == nil || m == nil {
 		give(c, m)

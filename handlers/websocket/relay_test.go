@@ -2,11 +2,13 @@ package websocket_test
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -99,4 +101,70 @@ func TestRelayed(t *testing.T) {
 		slow.Send(frame(0x81, "go") + closing(1013, "")) // its answer comes at once
 		slow.closed(1013)
 	})
+}
+
+// A Relay that ends for another reason than that the connection is too slow does not close it.
+func TestRelayEnds(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m mode) {
+		room := new(pubsub.Hub).Topic("room")
+		var sub, refused *pubsub.Subscription
+		b := &busy{open: func(c *websocket.Conn) {
+			sub = c.Relay(room, pubsub.Options{}, framed)
+			refused = c.Relay(room, pubsub.Options{Group: "g", Policy: pubsub.Disconnect}, framed)
+		}}
+		b.message = func(c *websocket.Conn, p string) {
+			if refused.Err() == nil {
+				t.Error("not refused")
+			}
+			if p == "leave" {
+				sub.Unsubscribe()
+			}
+			_ = c.WriteMessage(websocket.Text, []byte(p))
+		}
+		s := start(t, m, b.serve(new(websocket.Upgrader)))
+		c := upgrade(s)
+		s.Settle()
+		room.Publish([]byte("news"))
+		c.expect(text("news"))
+		c.Send(frame(0x81, "leave"))
+		c.expect(text("leave"))
+		s.Settle()
+		c.Send(frame(0x81, "still here") + bye)
+		c.expect(text("still here"))
+		c.closed(1000)
+	}, direct, overTLS, modes.HTTP2)
+}
+
+// What is relayed comes behind a message that the program writes in parts.
+func TestRelayWaitsForTheWriter(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m mode) {
+		for _, group := range []string{"", "g"} {
+			room := new(pubsub.Hub).Topic("room")
+			var w io.WriteCloser
+			b := &busy{open: func(c *websocket.Conn) { c.Relay(room, pubsub.Options{Group: group}, framed) }}
+			b.message = func(c *websocket.Conn, p string) {
+				if w == nil {
+					w, _ = c.NextWriter(websocket.Text)
+				}
+				_, _ = io.WriteString(w, p)
+				if p == "end" {
+					_ = w.Close()
+				}
+			}
+			s := start(t, m, b.serve(new(websocket.Upgrader)))
+			c := upgrade(s)
+			s.Settle()
+			c.Send(frame(0x81, "begin "))
+			s.Settle()
+			room.Publish([]byte("one"))
+			room.Publish([]byte("two"))
+			unworked(t, s)
+			c.Send(frame(0x81, "end"))
+			c.expect(text("begin end"), text("one"), text("two"))
+			room.Publish([]byte("three"))
+			c.expect(text("three"))
+			c.Send(bye)
+			c.closed(1000)
+		}
+	}, direct, overTLS, modes.HTTP2)
 }
