@@ -97,7 +97,7 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 
 // keepAlive sends a ping after a long silence, and ends the connection of a peer that has not
 // answered one. It returns how long the thread may wait until something comes or keepAlive is to be
-// called again.
+// called again: 0 after a ping, which may have waited for room.
 func (c *Conn) keepAlive() (time.Duration, error) {
 	if c.r < c.w || c.want.continuation { // there is a beginning
 		left := c.messageLeft()
@@ -111,13 +111,13 @@ func (c *Conn) keepAlive() (time.Duration, error) {
 	switch silent := now - c.heard; {
 	case !c.asked && silent >= interval, silent >= idle && c.reads(idle-interval):
 		c.asked, c.taken = true, c.link.Progress()
-		c.heard = now - interval // if this is late, it is not the peer's fault
-		if !pings {
-			break
+		if pings {
+			if c.control(opPing, nil); c.err != nil {
+				return 0, c.err
+			}
 		}
-		if c.control(opPing, nil); c.err != nil {
-			return 0, c.err
-		}
+		c.heard = c.now() - interval // if this is late, it is not the peer's fault
+		return 0, nil
 	case silent >= idle:
 		c.link.ResetOnClose()
 		return 0, c.broken(errSilent)

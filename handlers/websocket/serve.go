@@ -88,7 +88,7 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 			some = c.then() || some
 		}
 		c.release()
-		switch asked := c.asked; {
+		switch {
 		case c.err != nil:
 			s.close()
 		case some:
@@ -97,7 +97,7 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 			if due := c.untilDue(); due >= 0 {
 				idle = min(idle, max(due, 1))
 			}
-			if c.err == nil && c.asked == asked { // no ping, which may have waited for room
+			if c.err == nil && idle > 0 { // no ping has gone out, which may have waited for room
 				return idle, true
 			}
 		}
