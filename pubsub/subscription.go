@@ -379,6 +379,14 @@ func (s *Subscription) Err() error {
 	return s.extra.err
 }
 
+// Group returns Options.Group of a subscription that has not ended, else "".
+func (s *Subscription) Group() string {
+	if s.group == nil || !s.group.log.shared() {
+		return ""
+	}
+	return s.group.log.selection.Group
+}
+
 // Unsubscribe closes the subscription. Messages that were not received are lost. A second call does
 // nothing.
 func (s *Subscription) Unsubscribe() {

@@ -24,7 +24,9 @@ func (c *Conn) Subscribe(to Topic, o pubsub.Options, f func(c *Conn, m *pubsub.M
 		sub.Unsubscribe()
 		return sub
 	}
-	_ = sub.Watch(c.thread) // as long as it lasts
+	if o.Group == "" {
+		_ = sub.Watch(c.thread) // as long as it lasts
+	}
 	at := &c.follows
 	for *at != nil {
 		at = &(*at).next
@@ -91,6 +93,27 @@ func (f *follow) deliver(c *Conn) bool {
 	}
 	_ = c.WritePrepared(few[:n]...)
 	return true
+}
+
+// stepOut takes the subscriptions in queue groups out of the line, while the connection is busy: what is
+// published goes to members that wait.
+func (c *Conn) stepOut() {
+	for f := c.follows; f != nil; f = f.next {
+		if f.sub.Group() != "" {
+			f.sub.Unwatch(c.thread)
+		}
+	}
+}
+
+// stepIn undoes stepOut, before the connection is idle, and reports whether something is there.
+func (c *Conn) stepIn() (some bool) {
+	for f := c.follows; f != nil; f = f.next {
+		if f.sub.Group() != "" && !f.held(c) {
+			_ = f.sub.Watch(c.thread)
+			some = f.sub.Ready() || some
+		}
+	}
+	return some
 }
 
 // unfollow forgets a subscription that has ended.

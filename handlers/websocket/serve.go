@@ -73,6 +73,7 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		c.phase = opened
 		c.h.Open(c)
 	}
+	c.stepOut()
 	for n := 1; c.phase == opened; n++ {
 		if n%stepsPerTurn == 0 {
 			t.Yield()
@@ -97,9 +98,11 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 			if due := c.untilDue(); due >= 0 {
 				idle = min(idle, max(due, 1))
 			}
-			if c.err == nil && idle > 0 { // no ping has gone out, which may have waited for room
+			// A ping may have waited for room.
+			if c.err == nil && idle > 0 && !c.stepIn() {
 				return idle, true
 			}
+			c.stepOut()
 		}
 	}
 	return s.finish()
