@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
@@ -102,4 +103,25 @@ func TestServeDropsTheUnread(t *testing.T) {
 			c.closed(1000)
 		}
 	}, plain, direct, overTLS, modes.HTTP2)
+}
+
+// TestServeReadDeadline: under Serve a message has to come in time, or the connection ends.
+func TestServeReadDeadline(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m mode) {
+		b := &busy{open: func(c *websocket.Conn) { c.SetReadDeadline(time.Now().Add(10 * time.Second)) }}
+		b.message = func(c *websocket.Conn, p string) {
+			c.SetReadDeadline(time.Time{})
+			_ = c.WriteMessage(websocket.Text, []byte(p))
+		}
+		s := start(t, m, b.serve(&websocket.Upgrader{PingInterval: time.Hour}))
+		late, begun, c := upgrade(s), upgrade(s), upgrade(s)
+		begun.Send(frame(0x81, "login")[:7])
+		c.Send(frame(0x81, "login"))
+		c.expect(text("login"))
+		s.Skip(11 * time.Second)
+		late.closed(1008)
+		begun.closed(1008)
+		c.Send(frame(0x81, "on"))
+		c.expect(text("on"))
+	}, direct, overTLS, modes.HTTP2)
 }

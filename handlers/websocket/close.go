@@ -18,6 +18,7 @@ var (
 	errEmpty   = &CloseError{Code: PolicyViolation, Text: "too many empty fragments"}
 	errInflate = &CloseError{Code: InvalidData, Text: "compressed data is invalid"}
 	errUTF8    = &CloseError{Code: InvalidData, Text: "text is not UTF-8"}
+	errLate    = &CloseError{Code: PolicyViolation, Text: "no message in time"}
 	errTooSlow = &CloseError{Code: PolicyViolation, Text: "message not complete in time"}
 )
 

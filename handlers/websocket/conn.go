@@ -191,7 +191,8 @@ func (c *Conn) readLimit() int64 {
 
 // SetReadDeadline sets the time by which a message has to have come; the zero Time: none. Between
 // messages, a read that finds it passed returns loop.ErrDeadlineExceeded, and the connection goes on.
-// Within a message, it ends the connection with PolicyViolation, as Upgrader.MessageTimeout does.
+// Within a message, it ends the connection with PolicyViolation, as Upgrader.MessageTimeout does; and
+// under Serve also between messages, unless the Handler has set another one by then.
 func (c *Conn) SetReadDeadline(by time.Time) { c.more().readBy = c.clock(by) }
 
 // SetWriteDeadline sets the time by which what is written has to have been taken by the peer; the

@@ -190,20 +190,24 @@ func (c *Conn) mayBeText() bool {
 }
 
 // left returns how long the connection may be idle.
-func (s *served) left() (time.Duration, error) {
+func (s *served) left() (idle time.Duration, err error) {
 	c := (*Conn)(s)
+	by := c.readLeft()
+	if by == 0 {
+		return 0, c.violated(errLate)
+	}
 	if !c.begun {
-		idle, err := c.keepAlive()
+		idle, err = c.keepAlive()
 		if keeps := c.windowLeft(); keeps >= 0 {
 			idle = min(idle, keeps)
 		}
-		return idle, err
-	}
-	left := c.messageLeft()
-	if left <= 0 {
+	} else if idle = c.messageLeft(); idle <= 0 {
 		return 0, c.violated(errTooSlow)
 	}
-	return left, nil
+	if by > 0 {
+		idle = min(idle, by)
+	}
+	return idle, err
 }
 
 // close ends what the connection has subscribed to, and tells the handler of the end.
