@@ -279,6 +279,7 @@ type Link interface {
 	TryWrite(p []byte) (int, error)
 	ResetOnClose()
 	Progress() int64
+	SpendOn(n int)
 }
 
 // LinkOf returns the link of a connection that Hijack has returned; nil for others.

@@ -355,6 +355,13 @@ func (l *h2link) Progress() int64 {
 	return l.taken + st.Window + st.s.stream.Progress()
 }
 
+// SpendOn implements Link.
+func (l *h2link) SpendOn(n int) {
+	if !l.closed {
+		l.st.s.stream.SpendOn(n)
+	}
+}
+
 // Loop implements Link.
 func (l *h2link) Loop() *loop.Loop { return l.st.thread.Loop() }
 

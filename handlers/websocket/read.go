@@ -4,6 +4,8 @@ import (
 	"io"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/lwango/lwango/stream"
 )
 
 // ReadMessage waits for a message and returns it. p is valid until the next call of a method that
@@ -107,7 +109,9 @@ func (c *Conn) inspect(p []byte, checked int, complete bool) (int, *CloseError) 
 	inflaters.Put(f)
 	*m = text
 	_, ok := validUTF8(text)
+	n := len(text)
 	recycle(m)
+	c.spend(n)
 	if err == nil && !ok {
 		err = errUTF8
 	}
@@ -128,5 +132,9 @@ func (c *Conn) inflate(p []byte) ([]byte, error) {
 		return nil, c.violated(err)
 	}
 	c.remember(out)
+	c.spend(len(out))
 	return out, nil
 }
+
+// spend counts what was inflated as work of the loop's turn: few bytes on the wire may become many.
+func (c *Conn) spend(n int) { c.link.SpendOn(min(n, stream.TurnBudget)) }

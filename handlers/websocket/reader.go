@@ -155,6 +155,10 @@ func (u *unpacker) read(p []byte) (int, error) {
 		return 0, c.violated(errTooBig)
 	}
 	c.remember(p[:n])
+	const piece = 16 << 10 // reads may be of few bytes
+	if k := u.total/piece - (u.total-int64(n))/piece; k > 0 || err != nil {
+		c.spend(int(k) * piece)
+	}
 	switch {
 	case err == nil:
 	case err == io.EOF && u.excess() <= 1+len(leftOut): // see inflater.inflate
