@@ -41,15 +41,18 @@ func data(kind int) (opcode byte, compress bool, err error) {
 	return byte(kind &^ Uncompressed), kind&Uncompressed == 0, nil
 }
 
-// compressed returns the compressed frame of the message.
+// compressed returns the compressed frame of the message; nil: compression does not shorten it.
 func (m *PreparedMessage) compressed(level int) []byte {
 	m.packing.Do(func() {
 		b := messages.Get().(*[]byte)
+		defer recycle(b)
 		*b = deflateTo((*b)[:0], m.payload, nil, level)
+		if len(*b) >= len(m.payload) {
+			return
+		}
 		m.packed = make([]byte, 0, headerLength(len(*b))+len(*b))
 		m.packed = append(appendHeader(m.packed, finBit|deflateBit|m.opcode, len(*b)), *b...)
 		m.short = m.packed[len(m.packed)-len(*b):]
-		recycle(b)
 	})
 	return m.packed
 }
@@ -102,8 +105,10 @@ func (c *Conn) WritePrepared(ms ...*PreparedMessage) error {
 	for i, m := range ms {
 		frame, payload, first := m.frame, m.payload, finBit|m.opcode
 		if m.compress && c.compresses(len(m.payload)) {
-			frame, payload, first = m.compressed(c.set.level()), m.short, first|deflateBit
-			c.sentWindow().add(m.payload)
+			if packed := m.compressed(c.set.level()); packed != nil {
+				frame, payload, first = packed, m.short, first|deflateBit
+				c.sentWindow().add(m.payload)
+			}
 		}
 		if c.err != nil {
 			return c.err
