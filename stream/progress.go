@@ -12,6 +12,15 @@ func (s *Stream) ResetOnClose() { sysio.ResetOnClose(s.d.FD()) }
 // Unsent returns how many bytes the kernel holds for the peer.
 func (s *Stream) Unsent() int { return sysio.Unsent(s.d.FD()) }
 
+// Counted returns what Progress has of the stream itself, and not of the kernel. Another Stream of the
+// same socket begins at 0 with that.
+func (s *Stream) Counted() int64 {
+	if _, err := unix.GetsockoptTCPInfo(s.d.FD(), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+		return 0
+	}
+	return s.sent
+}
+
 // Progress returns a number that grows as the peer's program reads. With TCP, that is how far its
 // kernel lets us send: the acknowledged bytes plus the window. The acknowledged bytes alone say
 // nothing about the program, which may hang. The answer to each packet updates both. With UNIX

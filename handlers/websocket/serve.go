@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // Handler is what a connection does under Serve. Its methods are called on the connection's thread, one
@@ -120,6 +121,9 @@ func (s *served) Attach(c net.Conn) {
 // Detach implements conn.LightKeeper.
 func (s *served) Detach() {
 	c := (*Conn)(s)
+	if l, ok := c.link.(*stream.Stream); ok && c.asked {
+		c.taken -= l.Counted()
+	}
 	c.link, c.tls = nil, nil
 	x := c.extra
 	if !c.begun && !c.want.continuation && c.buf == nil && c.message == nil &&
