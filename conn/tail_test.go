@@ -144,14 +144,15 @@ func TestKeptButNotBegun(t *testing.T) {
 				run(t, func(t *testing.T, m mode) {
 					lines, log := &entries{}, make(chan string, 10)
 					var ctx context.Context
-					s := start(t, m, conn.Config{AccessLog: lines, Handler: func(req *conn.Request, resp *conn.Response) int {
+					handle := func(req *conn.Request, resp *conn.Response) int {
 						ctx = req.Context()
 						req.Defer(func() { log <- "deferred" })
 						hand(resp, &tailor{end: func(*loop.Thread) { log <- "end" }})
 						log <- "kept"
 						end(req)
 						return 200
-					}})
+					}
+					s := start(t, m, conn.Config{AccessLog: lines, Handler: handle})
 					c := s.Dial()
 					if what == "tail" {
 						c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -333,7 +334,7 @@ func takeOver(resp *conn.Response, k conn.Keeper) {
 func TestTailsAreCounted(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		lines := &entries{asked: make(chan struct{}, 1)}
-		s := start(t, m, conn.Config{AccessLog: lines, Count: true, Handler: func(req *conn.Request, resp *conn.Response) int {
+		handle := func(req *conn.Request, resp *conn.Response) int {
 			if _, err := io.Copy(io.Discard, req.Body()); err != nil {
 				panic(err)
 			}
@@ -343,7 +344,8 @@ func TestTailsAreCounted(t *testing.T) {
 				return 0, false
 			}})
 			return 200
-		}})
+		}
+		s := start(t, m, conn.Config{AccessLog: lines, Count: true, Handler: handle})
 		c := s.Dial()
 		for i := range 2 {
 			lines.full.Store(i == 1)

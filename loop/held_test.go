@@ -14,7 +14,8 @@ import (
 func TestHeldUpIsNoWait(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, l *loop.Loop) {
-		s := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
+		const kind = unix.SOCK_STREAM | unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
+		s := must.Get(unix.Socketpair(unix.AF_UNIX, kind, 0))(t)
 		defer unix.Close(s[1])
 		var d loop.Shared
 		l.Go(func(th *loop.Thread) {
