@@ -5,11 +5,15 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/invariants"
 )
 
 // TestServeSlowReaderOverUNIX: there progress counts from one call to the next.
 func TestServeSlowReaderOverUNIX(t *testing.T) {
-	message := make([]byte, 40<<10)
+	if invariants.Enabled {
+		t.Skip("a forced EAGAIN moves a write past the skip of the clock")
+	}
+	message := make([]byte, 10<<10)
 	b := &busy{open: func(c *websocket.Conn) {
 		c.After(70*time.Second, func(c *websocket.Conn) { // it is in one call with the ping
 			for range 2 {
