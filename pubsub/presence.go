@@ -109,11 +109,12 @@ func (p *Presence) Leave(name string) {
 	}
 }
 
-// Close drops the change that is still to be told, and all later ones. It is for a place that ends
-// while its topic may get another Presence, whose followers are not to hear of this one.
+// Close tells the last change at once, and none later. It is for a place that ends and whose topic may
+// get another Presence then: its followers hear nothing of this one.
 func (p *Presence) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.tell()
 	p.closed = true
 }
 
@@ -172,6 +173,10 @@ func (p *Presence) publish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.due = false
+	p.tell()
+}
+
+func (p *Presence) tell() {
 	if len(p.news) == 0 || p.closed {
 		return
 	}

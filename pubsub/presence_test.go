@@ -168,6 +168,9 @@ func TestPresenceCloses(t *testing.T) {
 		sub, _ := p.Follow(th, pubsub.Options{})
 		p.Join("Ann")
 		p.Close()
+		if m := sub.Next(); m == nil || string(m.Data) != "+Ann - 1" {
+			t.Errorf("the last change is %v", m)
+		}
 		p.Join("Bob")
 		pubsub.PublishNews(p)
 		if m := sub.Next(); m != nil {
