@@ -153,12 +153,12 @@ func (h *handed) release() {
 	if h.line != nil {
 		h.line(&h.takeover)
 	}
-	if h.over != nil {
-		_ = h.over.Close()
-	}
 	h.port.tally.Hijacked--
 	if h.cancel != nil {
 		h.cancel(nil)
+	}
+	if h.over != nil {
+		_ = h.over.Close() // does not return if the thread is killed, and TLS has no room for its goodbye
 	}
 }
 
