@@ -185,12 +185,19 @@ func (d *disk) attach() error {
 	}
 	if err != nil {
 		if lock != nil {
-			lock.Close()
+			giveBack(lock)
 		}
 		root.Close()
 		return fmt.Errorf("%s: %w", d.path, err)
 	}
 	return nil
+}
+
+// giveBack gives the lock back at once. Closing it would do so only when no process has it any more that
+// was forked meanwhile and has not yet become another program.
+func giveBack(lock *os.File) {
+	_ = unix.Flock(int(lock.Fd()), unix.LOCK_UN)
+	lock.Close()
 }
 
 // stateSize is the length of the file state: magic, seed, count, CRC-32C.
@@ -370,7 +377,7 @@ func (d *disk) leave() {
 		}
 		if d.lock != nil {
 			d.root.Close()
-			d.lock.Close()
+			giveBack(d.lock)
 		}
 		close(d.left)
 	}
@@ -441,7 +448,7 @@ func (d *disk) renew() {
 	old, lock := d.root, d.lock
 	d.mu.Unlock()
 	if again && !d.closed.Load() && d.attach() == nil {
-		lock.Close()
+		giveBack(lock)
 		old.Close()
 	}
 }
