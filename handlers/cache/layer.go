@@ -55,7 +55,8 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 		}
 	case method == http.MethodGet && !ask.OnlyIfCached && !ask.Authorized && !l.named(req) &&
 		l.store.passes.has(key, now):
-		if !l.store.passes.probe(key, now) {
+		// A part is asked for as a part: what is too long is no whole to look at.
+		if ask.Ranged || !l.store.passes.probe(key, now) {
 			return l.past(req, resp, why)
 		}
 		probe = true

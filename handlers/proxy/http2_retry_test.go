@@ -117,8 +117,13 @@ func TestHTTP2NoStreams(t *testing.T) {
 			}
 		})
 		f := serve(t, modes.Direct, "/", []string{o.addr}, version2)
-		if g := f.get("/"); g.status != 502 || refused.Load() != 1 || !strings.Contains(f.log.String(), want) {
-			t.Error(want, g.status, refused.Load(), f.log)
+		g, log := f.get("/"), f.log.String()
+		said := strings.Contains(log, want)
+		if says == "" { // what is written after that fails, before or after the end is seen
+			said = said || strings.Contains(log, "broken pipe") || strings.Contains(log, "reset by peer")
+		}
+		if g.status != 502 || refused.Load() != 1 || !said {
+			t.Error(want, g.status, refused.Load(), log)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -333,7 +334,7 @@ func TestAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	// what the client reads may allocate now and then
-	if n := receive(t, allocs, "the count"); n >= 1 {
+	if n := receive(t, allocs, "the count"); n >= 1 && !race.Enabled { // its pools drop some
 		t.Errorf("%v allocations for an event", n)
 	}
 }
