@@ -160,7 +160,7 @@ func mount(t *testing.T) (folder string) {
 	for _, command := range [][]string{
 		{"mkfs.ext4", "-q", "-E", "lazy_itable_init=0", image}, {"mount", "-o", "loop", image, folder}} {
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-			t.Skipf("%v: %v, %s", command, err, out) // not where there are no loop devices
+			ci.Lacks(t, fmt.Sprintf("a loop device: %v: %v, %s", command, err, out))
 		}
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })

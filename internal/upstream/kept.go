@@ -165,7 +165,8 @@ func (p *peer) idleFor(l *Lease) (k kept) {
 // seconds at the earliest, among those in use (gunicorn).
 const justUsedFor = time.Second
 
-// hastyFor is for how long an upstream is taken for one that closes connections sooner than that.
+// hastyFor is for how long an upstream is taken for one that closes connections sooner than that, at most:
+// see patient.
 const hastyFor = time.Minute
 
 // hurried notes that a kept connection has ended that had waited for d only. uWSGI's HTTP closes each
