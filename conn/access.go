@@ -3,7 +3,6 @@ package conn
 import (
 	"bytes"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/lwango/lwango/loop"
@@ -170,9 +169,7 @@ func (x *exchange) describe(e *AccessEntry) {
 	e.Proto, e.User, e.ID = x.req.Proto(), x.req.user, x.req.Layer().IDView()
 	e.Status, e.Bytes = x.resp.status, x.sentBody()
 	if u := &x.upstream; u.name != "" {
-		e.Upstream, e.UpstreamFirst, e.UpstreamTime = u.name, u.first, u.whole
-		e.UpstreamTries, e.UpstreamConnect, e.UpstreamAddress = u.tries, u.connect, u.address
-		e.UpstreamSplit = u.split
+		e.asked(u)
 	}
 	e.Cache = x.cache
 	if x.c.tls != nil {
@@ -194,6 +191,15 @@ func (x *exchange) describe(e *AccessEntry) {
 		e.Referer = first(loggedText, e.Referer)
 		e.UserAgent, _ = h.Get(raw, "User-Agent")
 		e.UserAgent = first(loggedText, e.UserAgent)
+	}
+}
+
+// asked notes which upstream was asked; nil: none.
+func (e *AccessEntry) asked(u *upstream) {
+	if u != nil {
+		e.Upstream, e.UpstreamFirst, e.UpstreamTime = u.name, u.first, u.whole
+		e.UpstreamTries, e.UpstreamConnect, e.UpstreamAddress = u.tries, u.connect, u.address
+		e.UpstreamSplit = u.split
 	}
 }
 
@@ -225,44 +231,6 @@ func (t *turn) refusedLine() []byte {
 		line = line[:end]
 	}
 	return first(loggedLine, line)
-}
-
-// logLater is for a connection that a handler takes over, or an answer that goes on. It returns a
-// function that logs the request when that has ended, nil without an access log. If a handler takes it
-// over, the function may be called on any goroutine, once. Else the answer's loop calls it; the result is
-// the log that has too many lines of the connection, nil: none has.
-func (x *exchange) logLater(hijacked bool) func(*takeover) (crowds AccessLog) {
-	if x.accessLog() == nil {
-		return nil
-	}
-	var e AccessEntry
-	x.describe(&e)
-	for _, text := range []*[]byte{&e.ID, &e.Target, &e.Host, &e.Referer, &e.UserAgent} {
-		*text = slices.Clone(*text) // the request does not live that long
-	}
-	e.Hijacked = hijacked
-	c, server, l, log := x.c, x.c.port.server, x.c.Loop(), x.req.log
-	return func(h *takeover) (crowds AccessLog) {
-		e.Duration, e.CloseCode = time.Since(e.Time), int(h.closeCode)
-		if m := h.more; m != nil {
-			e.Bytes, e.Received = e.Bytes+m.sent, e.Received+m.got
-		}
-		if log == nil {
-			log = server.settings.Load().AccessLog
-		}
-		switch {
-		case log == nil:
-		case hijacked:
-			log.LogRequest(l, &e)
-		default:
-			e.Share = Share{c.logUsed, c.logRound}
-			if !log.LogRequest(l, &e) {
-				crowds = log
-			}
-			c.logUsed, c.logRound = e.Share.Used, e.Share.Round
-		}
-		return crowds
-	}
 }
 
 // awaitLog waits because the connection has used more than its share of the access log's room: the

@@ -241,7 +241,12 @@ type peer struct {
 	port uint16
 }
 
-func peerOf(a netip.AddrPort) peer { return peer{a.Addr().As16(), a.Port()} }
+func peerOf(a netip.AddrPort) peer {
+	if !a.IsValid() {
+		return peer{}
+	}
+	return peer{a.Addr().As16(), a.Port()}
+}
 
 func (p peer) valid() bool { return p != peer{} }
 

@@ -85,6 +85,7 @@
 //	tohttp.go         a Handler as an http.Handler: ToHTTP, the connection to it, the loops for it
 //	tohttp_visit.go   how body and answer get to and from it, and upgrades
 //	access.go         lines of the access log, and connections that wait for it
+//	accesslater.go    lines of requests that last for hours
 //	hijack.go         connections handed over to handlers
 //	handover.go       and by these to what keeps them, without a coroutine
 //	tail.go           answers that are kept open in the same way

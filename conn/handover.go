@@ -58,9 +58,9 @@ func (h *takeover) handOver(t *loop.Thread) bool {
 	return true
 }
 
-// defers reports whether the handler, or what has called it, has deferred more than so many functions.
-// They may use the request until they have been called.
-func (h *takeover) defers(n int) bool { return h.more != nil && len(h.more.deferred) > n }
+// defers reports whether the handler, or what has called it, has deferred functions. They may use the
+// request until they have been called.
+func (h *takeover) defers() bool { return h.more != nil && len(h.more.deferred) > 0 }
 
 // run lets the keeper run. A panic ends the connection, and nothing else. again says that the thread has
 // waited behind the keeper's last look, and may have missed something: the keeper is to run once more,
@@ -125,8 +125,7 @@ func (h *takeover) conclude(t *loop.Thread) {
 	k.End(t)
 }
 
-// LightKeeper is a Keeper of a connection of HTTP/1.1 that holds no net.Conn between two calls either.
-// Over HTTP/2 it keeps the one that Hijack has returned.
+// LightKeeper is a Keeper that holds no net.Conn between two calls either.
 type LightKeeper interface {
 	Keeper
 
@@ -151,7 +150,7 @@ type handed struct {
 // release ends the connection.
 func (h *handed) release() {
 	if h.line != nil {
-		h.line(&h.takeover)
+		h.line.write(&h.takeover)
 	}
 	h.port.tally.Hijacked--
 	if h.cancel != nil {

@@ -55,7 +55,7 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	}
 	c.port.tally.Hijacked++
 	r := t.giveUp(over)
-	h.line = x.logLater(true)
+	h.logs(x, true)
 	loop.SetLocal(&c.Thread, h)
 	x.req.compact()
 	x.via = takenOver
@@ -67,11 +67,11 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 // takeover is what is left of a request whose handler has taken over what it came by. It stays with
 // the handler's coroutine, or takes the place of the thread's body, see HandOver.
 type takeover struct {
-	cancel    context.CancelCauseFunc   // of the request's context; nil: there is none
-	line      func(*takeover) AccessLog // see exchange.logLater; nil: no access log
-	id, route string                    // of the request, for Describe; an id that nothing else has is none
-	keeper    Keeper                    // nil: the handler keeps it
-	more      *leftover                 // nil: it has none
+	cancel    context.CancelCauseFunc // of the request's context; nil: there is none
+	line      *laterLine              // nil: no access log
+	id, route string                  // of the request, for Describe; an id that nothing else has is none
+	keeper    Keeper                  // nil: the handler keeps it
+	more      *leftover               // nil: it has none
 
 	closeCode int32 // 0: unknown
 	panicked  bool
@@ -93,7 +93,14 @@ func (h *takeover) extra() *leftover {
 // of notes whose request it was.
 func (h *takeover) of(x *exchange) {
 	h.route, h.cancel = x.req.prefix, x.cancel
-	if x.req.idView != nil || x.accessLog() != nil {
+	if x.req.idView != nil {
+		h.id = x.req.ID()
+	}
+}
+
+// logs notes what is to be logged in the end.
+func (h *takeover) logs(x *exchange, hijacked bool) {
+	if h.line = x.logLater(hijacked); h.line != nil {
 		h.id = x.req.ID()
 	}
 }
@@ -306,15 +313,15 @@ type hijacking struct {
 	conn   net.Conn
 	reader *bufio.Reader
 	err    error
-	cancel context.CancelCauseFunc   // the request's context is the handler's from then on
-	ended  func(*takeover) AccessLog // see exchange.logLater
-	server *Server                   // that counts it, see Server.Detached; nil: not hijacked
+	cancel context.CancelCauseFunc // the request's context is the handler's from then on
+	line   *laterLine              // nil: no access log
+	server *Server                 // that counts it, see Server.Detached; nil: not hijacked
 }
 
 // end is called when the handler has returned.
 func (h *hijacking) end() {
-	if h.ended != nil {
-		h.ended(new(takeover))
+	if h.line != nil {
+		h.line.write(new(takeover))
 	}
 	if h.server != nil {
 		h.server.detached.Add(-1)
@@ -345,7 +352,7 @@ func (c *crossing) handOver(req *Request, resp *Response) bool {
 	defer c.mu.Unlock()
 	h := &c.hijack
 	if err == nil {
-		h.ended = req.x.logLater(true)
+		h.line = req.x.logLater(true)
 		if req.x.protocol == "" { // else the connection stays
 			h.server = req.x.c.port.server
 			h.server.detached.Add(1)

@@ -115,7 +115,7 @@ func (st *h2stream) data(p []byte) error {
 // allow queues what is pending, as far as MaxRate lets it.
 func (st *h2stream) allow() {
 	st.Allowed = len(st.Pending)
-	if st.duplexing && st.work2 != nil && st.writing.MaxRate > 0 {
+	if st.duplexing && st.link == nil && st.writing.MaxRate > 0 {
 		if st.Allowed = 0; st.out.Pause(st.s.port.loop) == 0 {
 			st.Allowed = min(len(st.Pending), st.out.Piece())
 		}

@@ -2,9 +2,11 @@ package conn
 
 import (
 	"net/netip"
+	"sync"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // handed2 is a stream of HTTP/2 that a handler has taken over, and its thread's body once the handler
@@ -12,12 +14,28 @@ import (
 type handed2 struct {
 	*h2stream
 	takeover
+
+	// While a LightKeeper has no link.
+	client *peer // of the link; nil: it is the connection's
+	taken  int64
 }
 
-// release is deferred by the handler's coroutine: the stream ends.
+// links are those that LightKeepers had.
+var links = sync.Pool{New: func() any { return new(h2link) }}
+
+// handedOn returns the handed2 of the stream whose thread t is; nil: there is none.
+func handedOn(t *loop.Thread) *handed2 {
+	h, _ := loop.BodyOf(t).(*handed2)
+	if h == nil {
+		h, _ = loop.Local(t).(*handed2)
+	}
+	return h
+}
+
+// release ends the stream.
 func (h *handed2) release() {
 	if h.line != nil {
-		h.line(&h.takeover)
+		h.line.write(&h.takeover)
 	}
 	l := h.link
 	l.failed = h.panicked
@@ -36,7 +54,7 @@ func (h *handed2) release() {
 func (h *handed2) begin(t *loop.Thread) coro.Code {
 	loop.SetLocal(t, nil)
 	loop.Become(t, h)
-	h.giveUp(t, h.defers(1)) // one is h.release
+	h.giveUp(t, h.defers())
 	return h.Run(t)
 }
 
@@ -48,6 +66,7 @@ func (h *handed2) Run(t *loop.Thread) coro.Code {
 			h.leave(t)
 		}
 	}()
+	h.attach()
 	in := &h.link.in
 	in.Unwatch(t)
 	idle, more, again := h.run(t)
@@ -59,22 +78,66 @@ func (h *handed2) Run(t *loop.Thread) coro.Code {
 	if again || in.Ready() { // the keeper may have waited between its last look at the stream and the end
 		return coro.Yield
 	}
+	h.detach()
 	loop.Heed(t)
 	loop.IdleTimeout(t, idle)
 	return coro.Suspend
 }
 
+// attach gives a LightKeeper its link, unless it has it.
+func (h *handed2) attach() {
+	if h.link != nil {
+		return
+	}
+	l := links.Get().(*h2link)
+	l.st, l.taken, l.client, l.noWait = h.h2stream, h.taken, h.peer(), true
+	l.in.link, l.out.link = l, l
+	h.link = l
+	h.keeper.(LightKeeper).Attach(l)
+}
+
+// detach takes it back, if nothing else depends on it.
+func (h *handed2) detach() {
+	k, ok := h.keeper.(LightKeeper)
+	l, none := h.link, stream.Limit{}
+	if !ok || l.out.thread != nil || l.in.limit != none || l.out.limit != none || l.first != nil || l.resets ||
+		h.duplexing || len(h.Pending) > 0 {
+		return
+	}
+	k.Detach()
+	h.taken = l.taken
+	if h.client == nil && l.client != h.s.remote {
+		h.client = new(peer)
+		*h.client = l.client
+	}
+	h.link = nil
+	*l = h2link{}
+	links.Put(l)
+}
+
+// peer returns the client.
+func (h *handed2) peer() peer {
+	switch {
+	case h.link != nil:
+		return h.link.client
+	case h.client != nil:
+		return *h.client
+	}
+	return h.s.remote
+}
+
 // Ending is called by the loop before it ends the thread, which is idle: a stop kills it.
 func (h *handed2) Ending() {
 	loop.Last(&h.thread, func() {
+		h.attach()
 		defer h.leave(&h.thread)
 		h.conclude(&h.thread)
 	})
 }
 
 // Client implements loop.Client.
-func (h *handed2) Client() netip.Addr { return h.link.client.Addr() }
+func (h *handed2) Client() netip.Addr { return h.peer().addrPort().Addr() }
 
 func (h *handed2) failed(what string, args ...any) {
-	h.s.set.Logger.Error(what, append(args, "request_id", h.id, "remote", h.link.client)...)
+	h.s.set.Logger.Error(what, append(args, "request_id", h.id, "remote", h.peer().addrPort())...)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -27,13 +26,13 @@ import (
 type h2link struct {
 	st      *h2stream
 	in, out side
-	first   []byte // what has come of the head
-	client  netip.AddrPort
+	first   *[]byte // what has come of the head; nil: nothing
+	taken   int64   // how many bytes the session has
+	client  peer
 	noWait  bool
-	taken   int64 // how many bytes the session has
-	closed  bool  // st may be another request's
-	resets  bool  // when it is closed
-	failed  bool  // the handler, by a panic
+	closed  bool // st may be another request's
+	resets  bool // when it is closed
+	failed  bool // the handler, by a panic
 }
 
 // side is one direction of a link, as a loop.Source: something can be read, or all that was written
@@ -41,6 +40,7 @@ type h2link struct {
 type side struct {
 	link   *h2link
 	thread *loop.Thread // that waits; nil: none
+	limit  stream.Limit // the handler's
 	again  bool         // it is to look at its limit again
 }
 
@@ -51,14 +51,9 @@ func (st *h2stream) take() (*h2link, error) {
 	if !st.extended || st.err != nil {
 		return nil, errNoHijack
 	}
-	l := &h2link{st: st, client: st.x.req.RemoteAddr()}
+	l := &h2link{st: st, client: peerOf(st.x.req.RemoteAddr())}
 	l.in.link, l.out.link = l, l
 	st.link = l
-	st.reading, st.writing = stream.Pace{}, stream.Pace{} // from now on only the handler limits it
-	st.in.SetPace(nil)
-	st.out.SetPace(nil)
-	st.in.SetDeadline(st.thread.Loop(), zeroTime)
-	st.out.SetDeadline(st.thread.Loop(), zeroTime)
 	st.x.hijacked()
 	st.x.via = takenOver
 	st.s.port.tally.Tunnels++
@@ -74,9 +69,8 @@ func (st *h2stream) hijack() (net.Conn, *bufio.Reader, error) {
 	x := st.x
 	h := &handed2{h2stream: st}
 	h.of(x)
-	h.line = x.logLater(true)
+	h.logs(x, true)
 	loop.SetLocal(&st.thread, h)
-	st.thread.Defer(h.release)
 	return l, bufio.NewReaderSize(l, hijackedBuffer), nil
 }
 
@@ -118,11 +112,11 @@ func (s *side) notify() {
 	}
 }
 
-// await waits until the side is ready, within a limit.
-func (s *side) await(limit *stream.Limit) error {
+// await waits until the side is ready, within its limit.
+func (s *side) await() error {
 	lp := s.link.Loop()
 	for !s.ready() {
-		left, err := limit.Left(lp)
+		left, err := s.limit.Left(lp)
 		if err != nil {
 			return err
 		}
@@ -152,7 +146,7 @@ func (l *h2link) Read(p []byte) (int, error) {
 		switch {
 		case l.closed:
 			return 0, l.fail("read", net.ErrClosed)
-		case !l.noWait && st.in.Expired(l.Loop()):
+		case !l.noWait && l.in.limit.Expired(l.Loop()):
 			return 0, l.fail("read", loop.ErrDeadlineExceeded)
 		case len(p) == 0:
 			return 0, nil
@@ -161,9 +155,12 @@ func (l *h2link) Read(p []byte) (int, error) {
 		case st.err != nil:
 			return 0, l.fail("read", st.err)
 		case l.noWait:
-			return 0, st.wouldBlock()
+			if _, err := l.in.limit.Left(l.Loop()); err != nil {
+				return 0, err
+			}
+			return 0, stream.ErrWouldBlock
 		}
-		if err := l.in.await(&st.in); err != nil {
+		if err := l.in.await(); err != nil {
 			return 0, l.fail("read", err)
 		}
 	}
@@ -197,7 +194,7 @@ func (l *h2link) mayWrite() error {
 		return net.ErrClosed
 	case st.err != nil:
 		return st.err
-	case st.out.Expired(l.Loop()):
+	case l.out.limit.Expired(l.Loop()):
 		return loop.ErrDeadlineExceeded
 	}
 	return nil
@@ -273,7 +270,7 @@ func (l *h2link) push(p []byte) (left int, err error) {
 			st.unhold()
 		}
 	}()
-	if err = l.out.await(&st.out); err == nil && len(st.Pending) > 0 {
+	if err = l.out.await(); err == nil && len(st.Pending) > 0 {
 		err = st.err
 		if l.closed {
 			err = net.ErrClosed
@@ -374,7 +371,7 @@ func (l *h2link) LocalAddr() net.Addr {
 }
 
 // RemoteAddr implements net.Conn.
-func (l *h2link) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(l.client) }
+func (l *h2link) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(l.client.addrPort()) }
 
 // SetDeadline implements net.Conn.
 func (l *h2link) SetDeadline(by time.Time) error {
@@ -383,16 +380,16 @@ func (l *h2link) SetDeadline(by time.Time) error {
 }
 
 // SetReadDeadline implements net.Conn.
-func (l *h2link) SetReadDeadline(by time.Time) error { return l.setDeadline(&l.st.in, &l.in, by) }
+func (l *h2link) SetReadDeadline(by time.Time) error { return l.setDeadline(&l.in, by) }
 
 // SetWriteDeadline implements net.Conn.
-func (l *h2link) SetWriteDeadline(by time.Time) error { return l.setDeadline(&l.st.out, &l.out, by) }
+func (l *h2link) SetWriteDeadline(by time.Time) error { return l.setDeadline(&l.out, by) }
 
-func (l *h2link) setDeadline(limit *stream.Limit, s *side, by time.Time) error {
+func (l *h2link) setDeadline(s *side, by time.Time) error {
 	if l.closed {
 		return l.fail("set", net.ErrClosed)
 	}
-	limit.SetDeadline(l.Loop(), by)
+	s.limit.SetDeadline(l.Loop(), by)
 	if s.thread != nil {
 		s.again = true
 		s.notify()
@@ -403,27 +400,31 @@ func (l *h2link) setDeadline(limit *stream.Limit, s *side, by time.Time) error {
 // begin takes a part of the head of the handler's answer, or of interim responses before it, and
 // returns what stands behind that.
 func (l *h2link) begin(p []byte) (rest []byte) {
-	l.first = append(l.first, p...)
+	if l.first == nil {
+		l.first = new([]byte)
+	}
+	first := append(*l.first, p...)
 	for {
-		n := bytes.Index(l.first, []byte("\r\n\r\n"))
+		n := bytes.Index(first, []byte("\r\n\r\n"))
 		if n < 0 {
-			if len(l.first) > keptBuffer {
+			if *l.first = first; len(first) > keptBuffer {
 				l.noHead()
 			}
 			return nil
 		}
-		status, fields := parseSwitch(string(l.first[:n]))
+		status, fields := parseSwitch(string(first[:n]))
 		if status < 100 {
+			*l.first = first
 			l.noHead()
 			return nil
 		}
-		rest = l.first[n+4:]
+		rest = first[n+4:]
 		if status == http.StatusSwitchingProtocols || status >= 200 {
 			l.first = nil
 			l.st.open(status, fields)
 			return rest
 		}
-		l.first = rest
+		first = rest
 		l.st.interim(status, fields)
 	}
 }
@@ -436,7 +437,11 @@ func (l *h2link) noHead() {
 	if !l.failed {
 		const what = "conn: a handler that has taken over a stream of HTTP/2 has not written the head of an " +
 			"answer of HTTP/1.1, which the client was to get"
-		recordOf(&l.st.thread).failed(what, "written", string(l.first[:min(len(l.first), 64)]))
+		var first []byte
+		if l.first != nil {
+			first = *l.first
+		}
+		recordOf(&l.st.thread).failed(what, "written", string(first[:min(len(first), 64)]))
 	}
 	l.st.reset(http2.InternalError)
 }

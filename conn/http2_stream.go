@@ -34,16 +34,16 @@ type h2stream struct {
 	duplexing bool // then Pending is what is held
 
 	wantsInput, wantsRoom bool // what the thread waits for
-	in, out               stream.Limit
 }
 
-// work2 is what a stream needs while its request is served, or the rest of the answer is written. Then it
-// is for another stream of the port.
+// work2 is what a stream needs while its request is served, or the rest of the answer is written. Then
+// it is for another stream of the port.
 type work2 struct {
 	fields           http2.Fields // of the request
 	bad              *http1.Error // the request is answered with this; nil: with what a handler says
 	tunnel           *tunnel      // of a handler off the loop that has taken the stream over
-	reading, writing stream.Pace  // of the stream's in and out
+	in, out          stream.Limit // of the request's content and the answer's,
+	reading, writing stream.Pace  // and theirs
 	self             [1]loop.Source
 	sources          []loop.Source
 }
@@ -69,8 +69,6 @@ func (st *h2stream) setPaces(set *settings) {
 // giveWork takes back what takeWork has given.
 func (st *h2stream) giveWork(p *port) {
 	w := st.work2
-	st.in.SetPace(nil)
-	st.out.SetPace(nil)
 	w.clear()
 	st.work2 = nil
 	if len(p.work) < maxFreeStreams {
@@ -84,7 +82,8 @@ func (w *work2) clear() {
 	if cap(w.fields.Buf) > keptBuffer {
 		w.fields = http2.Fields{}
 	}
-	w.bad, w.tunnel, w.reading, w.writing = nil, nil, stream.Pace{}, stream.Pace{}
+	w.bad, w.tunnel = nil, nil
+	w.in, w.out, w.reading, w.writing = stream.Limit{}, stream.Limit{}, stream.Pace{}, stream.Pace{}
 	clear(w.sources[:cap(w.sources)])
 }
 
@@ -126,7 +125,6 @@ func (p *port) freeStream(st *h2stream) {
 	}
 	st.s, st.err, st.ended, st.duplexing = nil, nil, false, false
 	st.Sender, st.body = http2.Sender{}, received{}
-	st.in, st.out = stream.Limit{}, stream.Limit{}
 	st.link, st.extended, st.answered = nil, false, false
 	if x != nil && x.req.Thread != nil {
 		return // it reads the request's bytes
@@ -238,7 +236,7 @@ func (st *h2stream) leave(t *loop.Thread) {
 		s.forget(st)
 		s.wake()
 	}()
-	t.RunDeferred(0)
+	st.runDeferred(t)
 	if x == nil {
 		return
 	}
@@ -247,6 +245,17 @@ func (st *h2stream) leave(t *loop.Thread) {
 		return
 	}
 	x.end()
+}
+
+// runDeferred calls what was deferred, and ends the use of the stream by a handler that has taken it
+// over.
+func (st *h2stream) runDeferred(t *loop.Thread) {
+	if st.link != nil {
+		if h := handedOn(t); h != nil {
+			defer h.release()
+		}
+	}
+	t.RunDeferred(0)
 }
 
 // Left implements loop.Body.
@@ -308,6 +317,10 @@ func (st *h2stream) exchange() *exchange {
 func (st *h2stream) server() *Server { return st.s.port.server }
 
 func (st *h2stream) failed(what string, args ...any) {
+	if st.x == nil { // the request is over
+		st.s.set.Logger.Error(what, append(args, "remote", st.s.remote.addrPort())...)
+		return
+	}
 	r := &st.x.req
 	st.s.set.Logger.Error(what, append(args,
 		"request_id", r.ID(), "target", r.Target(), "remote", r.RemoteAddr())...)
@@ -415,7 +428,9 @@ func (st *h2stream) readBody(p []byte, wait bool) (int, error) {
 		}
 	}
 	n := b.in.Read(p)
-	st.in.Moved(st.thread.Loop(), n)
+	if st.link == nil {
+		st.in.Moved(st.thread.Loop(), n)
+	}
 	st.consumed(n)
 	st.spend(n)
 	if b.ended && b.in.Len() == 0 {

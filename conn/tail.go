@@ -79,7 +79,7 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	}
 	tail.of(x)
 	tail.keeper, x.cancel = k, nil
-	tail.line = x.logLater(false)
+	tail.logs(x, false)
 	tail.counter, tail.status = x.req.counter, int16(w.status)
 	x.counting = false
 	if x.set.Count {
@@ -92,7 +92,7 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	return tail, nil
 }
 
-// finish notes that the answer has ended. The result is as logLater has it.
+// finish notes that the answer has ended. The result is as laterLine.write has it.
 func (w *Tail) finish(p *port) (crowds AccessLog) {
 	t := p.tally
 	t.Ended++
@@ -103,7 +103,7 @@ func (w *Tail) finish(p *port) (crowds AccessLog) {
 	}
 	if w.line != nil {
 		w.extra().sent = w.sent
-		crowds = w.line(&w.takeover)
+		crowds = w.line.write(&w.takeover)
 	}
 	if w.cancel != nil {
 		w.cancel(nil)
@@ -138,7 +138,7 @@ func (r *tail1) begin(t *loop.Thread) coro.Code {
 	if own.flush() != nil {
 		r.panicked = true // what comes is cut, and nobody reads it
 	}
-	if r.defers(0) {
+	if r.defers() {
 		own.x.req.compact()
 		own.strand()
 	}
@@ -249,7 +249,7 @@ func (r *tail2) begin(t *loop.Thread) coro.Code {
 	t.KeepWaiting(false)
 	loop.Become(t, r)
 	r.keepPace()
-	r.giveUp(t, r.defers(0))
+	r.giveUp(t, r.defers())
 	return r.Run(t)
 }
 
@@ -268,8 +268,6 @@ func (st *h2stream) giveUp(t *loop.Thread, kept bool) {
 	st.x = nil
 	if x.cancel = nil; loop.AbandonCalls(t) {
 		x.strand()
-		st.in.SetPace(nil)
-		st.out.SetPace(nil)
 		st.work2 = nil // the function off the loop may read the request's bytes
 		return
 	}

@@ -50,7 +50,7 @@ type Stream struct {
 	last   string
 	sent   time.Duration // when something was sent last, by the loop's clock
 
-	sources []loop.Source // kept, so that waiting does not allocate
+	sources *[]loop.Source // of AwaitAny, so that it does not allocate; nil: it was not called
 
 	// Under Serve.
 	h       Handler // nil: the handler of the request has it
@@ -158,8 +158,12 @@ func (s *Stream) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) 
 	if l.Stopping() { // a source that has always something to give must not hide it
 		return -1, http.ErrServerClosed
 	}
-	s.sources = append(append(s.sources[:0], sources...), l.Stopped())
-	defer clear(s.sources)
+	if s.sources == nil {
+		s.sources = new([]loop.Source)
+	}
+	all := append(append((*s.sources)[:0], sources...), l.Stopped())
+	*s.sources = all
+	defer clear(all)
 	var until time.Time
 	if d >= 0 {
 		until = time.Now().Add(d) // the loop's time is that of its turn
@@ -170,7 +174,7 @@ func (s *Stream) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) 
 		if last {
 			wait = max(until.Sub(now), 0)
 		}
-		i, err := s.thread.AwaitAny(wait, s.sources...)
+		i, err := s.thread.AwaitAny(wait, all...)
 		switch {
 		case i == len(sources):
 			return -1, http.ErrServerClosed

@@ -61,20 +61,15 @@ func TestAnsweredInTime(t *testing.T) {
 	}
 	const limit = 500 * time.Millisecond
 	defer websocket.SetCloseWait(limit)()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		var u websocket.Upgrader
 		held, ended := make(chan struct{}), make(chan error, 1)
 		release := sync.OnceFunc(func() { close(held) })
 		defer release()
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
-			_ = req.Loop().Post(func() { <-held }) // in the next turn, when Close waits
+		s := start(t, m, having(&u, func(c *websocket.Conn) {
+			_ = c.Thread().Loop().Post(func() { <-held }) // in the next turn, when Close waits
 			ended <- c.Close(1000, "")
-			return 0
-		})
+		}))
 		c := upgrade(s)
 		if f, err := c.next(); err != nil || f.first != 0x88 {
 			t.Errorf("%q, %v", f, err)

@@ -146,6 +146,32 @@ func (c *client) read() (f received, err error) {
 	return f, err
 }
 
+// having lets f have the connection until it returns: in the handler of the request or, under Serve, in
+// Open.
+func having(u *websocket.Upgrader, f func(c *websocket.Conn)) conn.Handler {
+	return func(req *conn.Request, resp *conn.Response) int {
+		if isServed(req) {
+			return u.Serve(req, resp, opener(f))
+		}
+		c, err := u.Upgrade(req, resp)
+		if err != nil {
+			return websocket.Status(err)
+		}
+		f(c)
+		return 0
+	}
+}
+
+// opener does all in Open.
+type opener func(c *websocket.Conn)
+
+func (f opener) Open(c *websocket.Conn) {
+	f(c)
+	_ = c.Close(websocket.NormalClosure, "")
+}
+func (opener) Message(*websocket.Conn, int, []byte)                {}
+func (opener) Closed(_ *websocket.Conn, err *websocket.CloseError) {}
+
 // echo sends messages back.
 func echo(u *websocket.Upgrader) conn.Handler {
 	return func(req *conn.Request, resp *conn.Response) int {

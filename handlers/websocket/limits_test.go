@@ -344,21 +344,17 @@ func TestBombFailsFast(t *testing.T) {
 // takes until then.
 func TestWriteDeadline(t *testing.T) {
 	t.Parallel()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		u := new(websocket.Upgrader)
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
+		s := start(t, m, having(u, func(c *websocket.Conn) {
+			var err error
 			c.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
 			for err == nil {
 				err = c.WriteMessage(websocket.Binary, make([]byte, 8<<20))
 			}
 			ends <- err
-			return 0
-		})
+		}))
 		for _, reads := range []bool{false, true} {
 			c := upgrade(s)
 			stop := make(chan struct{})

@@ -17,7 +17,7 @@ import (
 // Prepared messages that go out together come in their order, whatever their lengths, and whether
 // they are compressed.
 func TestPreparedTogether(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		var texts []string
 		var all []*websocket.PreparedMessage
 		for i, n := range []int{1, 100, 4090, 5, 0, 4096, 4096, 70000, 1, 2000, 2000, 2000, 3, 10000} {
@@ -25,11 +25,8 @@ func TestPreparedTogether(t *testing.T) {
 			all = append(all, must.Get(websocket.Prepare(websocket.Text, []byte(texts[i])))(t))
 		}
 		u := &websocket.Upgrader{Compression: true}
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
+		s := start(t, m, having(u, func(c *websocket.Conn) {
+			var err error
 			for n := range len(all) + 1 {
 				if err := c.WritePrepared(all[:n]...); err != nil {
 					t.Error(err)
@@ -39,8 +36,7 @@ func TestPreparedTogether(t *testing.T) {
 			if !isCode(err, 1000) {
 				t.Error(err)
 			}
-			return 0
-		})
+		}))
 		for _, fields := range []string{"", offered} {
 			c := upgrade(s, fields)
 			for n := range len(all) + 1 {

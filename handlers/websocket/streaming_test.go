@@ -72,37 +72,33 @@ func TestProtocolStreamed(t *testing.T) {
 // TestReaderIsDropped: what a program does not read of a message is passed over, and with takeover
 // it still counts. Text is checked all the same.
 func TestReaderIsDropped(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{Compression: true, PeerTakeover: true, ReadLimit: 1 << 20}
 		ends := make(chan error, 1)
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
+		s := start(t, m, having(u, func(c *websocket.Conn) {
 			for {
 				kind, r, err := c.NextReader()
 				if err != nil {
 					ends <- err
-					return 0
+					return
 				}
 				var b [5]byte
 				n, err := io.ReadFull(r, b[:])
 				if err != nil {
 					ends <- err
-					return 0
+					return
 				}
 				_, p, err := c.ReadMessage()
 				if err != nil {
 					ends <- err
-					return 0
+					return
 				}
 				if _, err := r.Read(b[:]); err == nil || err == io.EOF {
 					t.Errorf("a reader of the message before: %v", err)
 				}
 				_ = c.WriteMessage(kind, append(b[:n], p...))
 			}
-		})
+		}))
 		long := strings.Repeat("a long message ", 5000)
 		c := upgrade(s)
 		c.Send(frame(0x01, long) + frame(0x89, "p") + frame(0x80, long) + frame(0x81, "!"))
@@ -125,18 +121,14 @@ func TestReaderIsDropped(t *testing.T) {
 // TestReaderHasNoLimitOfMemory: a message that is longer than any buffer is read and written in
 // pieces while it comes.
 func TestReaderHasNoLimitOfMemory(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{Compression: true}
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
+		s := start(t, m, having(u, func(c *websocket.Conn) {
 			c.SetReadLimit(-1)
 			kind, r, err := c.NextReader()
 			if err != nil {
 				t.Error(err)
-				return 0
+				return
 			}
 			w := must.Get(c.NextWriter(kind))(t)
 			if err := c.WriteMessage(websocket.Text, nil); err == nil {
@@ -150,8 +142,7 @@ func TestReaderHasNoLimitOfMemory(t *testing.T) {
 			if _, err := w.Write([]byte("x")); err == nil {
 				t.Error("written after Close")
 			}
-			return 0
-		})
+		}))
 		want := strings.Repeat("0123456789abcdef", 3<<20/16)
 		for _, fields := range []string{"", offered} {
 			c := upgrade(s, fields)
@@ -174,13 +165,10 @@ func TestReaderHasNoLimitOfMemory(t *testing.T) {
 
 // TestReadDeadline: one that passes between messages does no harm; within one it ends the connection.
 func TestReadDeadline(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		u, ends := new(websocket.Upgrader), make(chan error, 1)
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
+		s := start(t, m, having(u, func(c *websocket.Conn) {
+			var err error
 			for range 2 {
 				c.SetReadDeadline(time.Now().Add(time.Millisecond))
 				if _, _, err := c.ReadMessage(); !errors.Is(err, loop.ErrDeadlineExceeded) {
@@ -195,8 +183,7 @@ func TestReadDeadline(t *testing.T) {
 			c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 			_, _, err = c.ReadMessage()
 			ends <- err
-			return 0
-		})
+		}))
 		c := upgrade(s)
 		c.expect(text("go on"))
 		c.Send(frame(0x81, "a") + frame(0x01, "b"))
@@ -209,21 +196,17 @@ func TestReadDeadline(t *testing.T) {
 
 // TestRoundTrip: the answer to a Ping is timed, and no other pong.
 func TestRoundTrip(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := new(websocket.Upgrader).Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
+	both(t, func(t *testing.T, m mode) {
+		s := start(t, m, having(new(websocket.Upgrader), func(c *websocket.Conn) {
 			must.Do(t, c.Ping())
 			for {
 				_, p, err := c.ReadMessage()
 				if err != nil {
-					return 0
+					return
 				}
 				_ = c.WriteMessage(websocket.Text, fmt.Append(p, c.RoundTrip() > 0, c.RoundTrip() < time.Minute))
 			}
-		})
+		}))
 		c := upgrade(s)
 		f, err := c.next()
 		if err != nil || f.first != 0x89 || len(f.payload) != 8 {

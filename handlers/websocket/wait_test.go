@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -39,14 +38,11 @@ func TestLonePing(t *testing.T) {
 // TestWaitCountsFromItsCall, and not from the turn of the loop, in which the handler has computed:
 // neither shorter, where pings go out meanwhile, nor longer.
 func TestWaitCountsFromItsCall(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		const limit = 100 * time.Millisecond
 		u := websocket.Upgrader{PingInterval: limit / 4, IdleTimeout: wait.Patience}
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
+		s := start(t, m, having(&u, func(c *websocket.Conn) {
+			var err error
 			time.Sleep(limit / 2)
 			began := time.Now()
 			_, err = c.AwaitAny(limit)
@@ -64,8 +60,7 @@ func TestWaitCountsFromItsCall(t *testing.T) {
 			if best > limit/4 {
 				t.Errorf("looked for %v", best)
 			}
-			return 0
-		})
+		}))
 		c := upgrade(s)
 		for f, err := c.next(); f.first != 0x88; f, err = c.next() {
 			if err != nil || f.first != 0x89 {
@@ -79,22 +74,18 @@ func TestWaitCountsFromItsCall(t *testing.T) {
 // TestFramesAlreadyThere: of two frames that come in one segment, and over TLS in one record, none
 // is overlooked while the thread waits for other things as well.
 func TestFramesAlreadyThere(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		var u websocket.Upgrader
 		var other atomic.Pointer[loop.Promise[int]]
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
+		s := start(t, m, having(&u, func(c *websocket.Conn) {
 			never := new(loop.Promise[int])
-			timer := req.After(time.Hour)
+			timer := c.Thread().After(time.Hour)
 			p := new(loop.Promise[int])
 			other.Store(p)
 			for {
 				switch i, err := c.AwaitAny(time.Minute, p, timer, c, never); {
 				case err != nil:
-					return 0
+					return
 				case i == 0:
 					v, _ := p.Value()
 					_ = c.WriteMessage(websocket.Text, []byte{byte(v)})
@@ -103,13 +94,13 @@ func TestFramesAlreadyThere(t *testing.T) {
 				case i == 2:
 					kind, m, err := c.ReadMessage()
 					if err != nil || c.WriteMessage(kind, m) != nil {
-						return 0
+						return
 					}
 				default:
 					t.Errorf("source %d", i)
 				}
 			}
-		})
+		}))
 		c := upgrade(s)
 		c.Send(frame(0x81, "1") + frame(0x81, "2"))
 		c.expect(text("1"), text("2"))
@@ -130,13 +121,9 @@ func TestFramesAlreadyThere(t *testing.T) {
 // limit until it reads; but pings are answered.
 func TestMessageWaits(t *testing.T) {
 	t.Parallel()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{MessageTimeout: 20 * time.Millisecond}
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
+		s := start(t, m, having(u, func(c *websocket.Conn) {
 			for range 2 {
 				if i, err := c.AwaitAny(100*time.Millisecond, new(loop.Promise[int])); i != -1 ||
 					err != loop.ErrDeadlineExceeded {
@@ -154,8 +141,7 @@ func TestMessageWaits(t *testing.T) {
 			if _, err := c.AwaitAny(-1); !isCode(err, websocket.GoingAway) {
 				t.Errorf("the stop: %v", err)
 			}
-			return 0
-		})
+		}))
 		c := upgrade(s)
 		c.Send(frame(0x89, "p"))
 		c.expect(pong("p"))
@@ -217,21 +203,17 @@ func TestKeepAlive(t *testing.T) {
 // TestKeepAliveOfTheBusy: what a thread sends itself is no sign of life of its peer.
 func TestKeepAliveOfTheBusy(t *testing.T) {
 	t.Parallel()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{PingInterval: 20 * time.Millisecond,
 			IdleTimeout: 2 * time.Second} // time for a ping, also of a loop that is held up
 		ends := make(chan error, 1)
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
-			timer := req.After(0)
+		s := start(t, m, having(u, func(c *websocket.Conn) {
+			timer := c.Thread().After(0)
 			for {
 				i, err := c.AwaitAny(-1, timer)
 				if err != nil {
 					ends <- err
-					return 0
+					return
 				}
 				if i != 0 {
 					t.Errorf("source %d", i)
@@ -241,7 +223,7 @@ func TestKeepAliveOfTheBusy(t *testing.T) {
 				// proves nothing by reading it: 1 KiB within IdleTimeout.
 				timer.Reset(50 * time.Millisecond)
 			}
-		})
+		}))
 		c := upgrade(s)
 		var got []received
 		for {

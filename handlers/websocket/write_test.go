@@ -3,12 +3,10 @@ package websocket_test
 import (
 	"bytes"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 
 	gorilla "github.com/gorilla/websocket"
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/test/must"
 )
@@ -18,7 +16,7 @@ var writeSizes = []int{0, 1, 125, 126, 4082, 4083, 65535, 65536, 200000}
 // TestWrittenSizes: messages of all sizes arrive whole at connections with compression and without,
 // and so do those for many.
 func TestWrittenSizes(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		var prepared []*websocket.PreparedMessage
 		for _, size := range writeSizes {
 			text := []byte(strings.Repeat("m", size))
@@ -27,17 +25,14 @@ func TestWrittenSizes(t *testing.T) {
 			prepared = append(prepared, p)
 		}
 		ended := make(chan error, 1)
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			u := websocket.Upgrader{Compression: true}
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
+		u := websocket.Upgrader{Compression: true}
+		s := start(t, m, having(&u, func(c *websocket.Conn) {
+			var err error
 			for _, p := range prepared {
 				if err = errors.Join(c.WritePrepared(p),
 					c.WriteMessage(websocket.Binary, []byte{1})); err != nil {
 					ended <- err
-					return 0
+					return
 				}
 			}
 			for _, size := range writeSizes {
@@ -46,13 +41,12 @@ func TestWrittenSizes(t *testing.T) {
 				}
 				if err != nil {
 					ended <- err
-					return 0
+					return
 				}
 			}
 			_ = c.Close(4000, "that was all")
 			ended <- c.WritePrepared(prepared[0])
-			return http.StatusOK
-		})
+		}))
 		for _, compress := range []bool{false, true} {
 			c := dialGorilla(s, compress)
 			for range 2 {

@@ -73,7 +73,7 @@ func (w *Wire) SendNow(s *Sender, p []byte) []byte {
 // data gathers a Data frame.
 func (w *Wire) data(s *Sender, p []byte) {
 	w.Gather()
-	s.lastFrame, s.lastBatch = len(w.Out), w.batch
+	s.lastFrame, s.lastBatch = int32(len(w.Out)), w.batch
 	w.Out = AppendHeader(w.Out, Data, 0, s.ID, len(p))
 	w.Out = append(w.Out, p...)
 	s.Window -= int64(len(p))

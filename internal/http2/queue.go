@@ -28,16 +28,16 @@ func RankOf(value []byte) Rank {
 type Sender struct {
 	ID      uint32
 	Rank    Rank
+	queued  bool
 	Window  int64  // how much content the peer takes
 	Pending []byte // content that waits for its turn,
 	Allowed int    // and how much of it may go out
 	Owner   Owner
 
-	queued     bool
-	at         int // its place in Wire.Open, from 1; 0: none
 	next, prev *Sender
-	lastFrame  int  // where the head of its last Data frame stands in Wire.Out,
-	lastBatch  uint // if that is still the same
+	lastBatch  uint  // where the head of its last Data frame stands in Wire.Out,
+	lastFrame  int32 // if that is still the same
+	at         int32 // its place in Wire.Open, from 1; 0: none
 }
 
 // Owner is the stream of a Sender.

@@ -151,7 +151,7 @@ func (w *Wire) Find(id uint32) *Sender {
 // Add opens a stream, whose number is set.
 func (w *Wire) Add(s *Sender, o Owner) {
 	w.ids, w.Open = append(w.ids, s.ID), append(w.Open, s)
-	s.Owner, s.at, s.Window, s.Rank = o, len(w.Open), w.NewWindow, DefaultRank
+	s.Owner, s.at, s.Window, s.Rank = o, int32(len(w.Open)), w.NewWindow, DefaultRank
 }
 
 // Remove takes a stream out of those that are open.

@@ -1,0 +1,47 @@
+package sse_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/sse"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/race"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// TestServeMemoryHTTP2 is TestServeMemory over HTTP/2, a hundred streams on a connection.
+func TestServeMemoryHTTP2(t *testing.T) {
+	if race.Enabled || invariants.Enabled {
+		t.Skip("these take memory of their own")
+	}
+	const most, conns, each = 950, 10, 100
+	hub, room, n := new(pubsub.Hub), (*pubsub.Topic)(nil), 0
+	h := func(req *conn.Request, resp *conn.Response) int {
+		if n%10 == 0 {
+			room = hub.Topic(string(rune(n)))
+		}
+		n++
+		return sse.Serve(req, resp, quiet{room})
+	}
+	s := server.Start(t, modes.HTTP2, conn.Config{Handler: h})
+	open := func() net.Conn {
+		get := []string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "x"}
+		return s.Streams(each, get, "", "data: hello\n\n")
+	}
+	defer open().Close()
+	unworked(t, s)
+	first := inUse()
+	for range conns {
+		defer open().Close()
+	}
+	unworked(t, s)
+	per := (inUse() - first) / (conns * each)
+	t.Logf("%d bytes", per)
+	if per > most {
+		t.Errorf("an idle stream takes %d bytes, want %d at most", per, most)
+	}
+}
