@@ -19,6 +19,8 @@ func TestMain(m *testing.M) {
 			restricted()
 		case os.Getenv(strained) != "":
 			strain()
+		case os.Getenv(seated) != "":
+			seats()
 		case os.Getenv(mixed) == "origin":
 			origin()
 		case os.Getenv(mixed) != "":
