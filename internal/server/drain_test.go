@@ -203,3 +203,27 @@ func TestUpgradedServerFails(t *testing.T) {
 		}
 	}
 }
+
+// TestDrainedServerIsSignalled: a signal that comes when drain is over, the first one that the old
+// process gets, does not cut short what has its grace period then.
+func TestDrainedServerIsSignalled(t *testing.T) {
+	t.Parallel()
+	u := startUpgraded(t, "drain = \"10ms\"\ngrace = \"1m\"")
+	old := u.mustPID()
+	c := must.Get(u.dial("tcp"))(t)
+	defer c.close()
+	if pid, _, err := c.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); pid != old || err != nil {
+		t.Fatal(pid, err)
+	}
+	fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbo")
+	if out, code := u.command(); code != 0 {
+		t.Fatal(out, code)
+	}
+	u.logged("drain is over")
+	must.Do(t, syscall.Kill(old, syscall.SIGTERM))
+	u.logged("(stopping already|stopped at once)")
+	if pid, last, err := c.ask("dy"); pid != old || !last || err != nil {
+		t.Errorf("the request in flight: %d, last %v, %v", pid, last, err)
+	}
+	<-u.gone
+}

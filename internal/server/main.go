@@ -331,6 +331,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			case sig == syscall.SIGHUP:
 			case spared:
 				spared = false
+				s.own.Info("stopping already", "signal", sig.String())
 			default:
 				s.own.Warn("stopped at once", "signal", sig.String(), "connections", s.opened())
 				return errCutShort
@@ -342,6 +343,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 		case e := <-s.upgrade.events():
 			if stopped == nil && s.upgraded(e) {
 				stop()
+				spared = true // the manager may stop the service now, and signals all of it
 			}
 		case now := <-look.C:
 			if stopped == nil {
