@@ -52,15 +52,15 @@ func TestHangsAtAccept(t *testing.T) {
 	must.Do(t, unix.Listen(fd, 0))
 	sa := must.Get(unix.Getsockname(fd))(t).(*unix.SockaddrInet4)
 	at := fmt.Sprintf("127.0.0.1:%d", sa.Port)
-	for range 4 {
-		c, err := net.DialTimeout("tcp", at, 20*time.Millisecond)
-		if err != nil {
-			break
-		}
-		t.Cleanup(func() { c.Close() })
-	}
-	s := serve(t, one+"['"+at+"', '"+upstream(t, echo("good"))+" backup']\nconnect_timeout = '100ms'")
-	wants(t, s.dial(), "good")
+	dial(t, at)
+	wait.Until(t, "a full queue", func() bool { // one more than its length is 0 (tcp(7), TCP_INFO)
+		return must.Get(unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO))(t).Unacked > 0
+	})
+	s := serve(t, one+"['"+at+"', '"+upstream(t, echo("good"))+" backup']\nconnect_timeout = '1h'")
+	c := s.dial()
+	wait.Until(t, "the connection", func() bool { return s.counts().Open == 1 })
+	s.loops.Skip(31 * time.Minute) // half of connect_timeout
+	wants(t, c, "good")
 }
 
 // TestUpstreamResets: the client gets what the upstream has said, and then a reset: it must not take

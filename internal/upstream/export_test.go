@@ -143,6 +143,18 @@ func SpareFor(d time.Duration) (reset func()) {
 	return func() { spareFor = before }
 }
 
+// EndOpen ends the time for which the circuits that are open let no request pass.
+func EndOpen(g *Group) {
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	for _, m := range g.all {
+		if !m.circuit.until.IsZero() {
+			m.circuit.until = time.Now()
+			m.serve()
+		}
+	}
+}
+
 // EndSpare ends the time for which slots are spare.
 func EndSpare(p *Pool) {
 	p.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
@@ -28,6 +29,7 @@ type service struct {
 	mu       sync.Mutex
 	listener net.Listener
 	open     map[net.Conn]bool
+	stopped  bool
 	accepted int
 	lines    []string // of all connections, in the order in which they came
 }
@@ -61,6 +63,11 @@ func (s *service) accept() {
 			return
 		}
 		s.mu.Lock()
+		if s.stopped { // stop could not close this one
+			s.mu.Unlock()
+			c.Close()
+			return
+		}
 		s.accepted++
 		n := s.accepted
 		s.open[c] = true
@@ -83,6 +90,7 @@ func (s *service) accept() {
 // stop closes the listener and all connections, as if the process had been killed.
 func (s *service) stop() {
 	s.mu.Lock()
+	s.stopped = true
 	s.listener.Close()
 	for c := range s.open {
 		c.Close()
@@ -155,6 +163,7 @@ type route struct {
 	*upstream.Group
 	prepare func(l *upstream.Lease, line string) // nil: nothing
 	after   func(l *upstream.Lease)              // nil: nothing
+	ended   <-chan struct{}                      // closed when the test ends
 
 	mu        sync.Mutex
 	unreached []string // names of upstreams
@@ -164,7 +173,7 @@ type route struct {
 func newRoute(t *testing.T, pool *upstream.Pool, addresses []string,
 	change func(*upstream.Settings)) *route {
 	t.Helper()
-	r := new(route)
+	r := &route{ended: t.Context().Done()}
 	s := upstream.Settings{
 		Addresses: addresses, MaxQueue: 1024, QueueTimeout: time.Minute,
 		IdleTimeout: 3 * time.Second, ConnectTimeout: 5 * time.Second,
@@ -194,9 +203,17 @@ type got struct {
 // ask sends a request, whose end goes to done.
 func (r *route) ask(line string, fresh bool, done chan<- got) {
 	r.loops.Go(0, func(th *loop.Thread) {
-		text, err := r.request(th, line, fresh)
-		done <- got{text, err}
+		r.tell(th, line, fresh, done)
 	})
+}
+
+// tell sends a request, and its end to done. A test that has failed does not wait for that.
+func (r *route) tell(th *loop.Thread, line string, fresh bool, done chan<- got) {
+	text, err := r.request(th, line, fresh)
+	select {
+	case done <- got{text, err}:
+	case <-r.ended:
+	}
 }
 
 // request sends a request on thread th.
@@ -256,14 +273,10 @@ func (r *route) missed() []string {
 // nobody returns an address at which no process listens.
 func nobody(t *testing.T, network string) string {
 	t.Helper()
-	at := "127.0.0.1:0"
-	if network == "unix" {
-		at = t.TempDir() + "/s"
+	if network == "tcp" {
+		return refuse.Address(t)
 	}
-	ln := must.Get(net.Listen(network, at))(t)
-	defer ln.Close()
-	if network == "unix" {
-		return "unix:" + at
-	}
-	return ln.Addr().String()
+	at := t.TempDir() + "/s"
+	must.Do(t, must.Get(net.Listen("unix", at))(t).Close())
+	return "unix:" + at
 }

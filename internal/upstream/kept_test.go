@@ -311,6 +311,10 @@ func (s *service) each(f func(c io.WriteCloser)) {
 // has its slot, even if that takes long: there are never more than max_conns.
 func TestClosedBeforeItsSlotIsFree(t *testing.T) {
 	ln := must.Listen(t)
+	raw := must.Get(ln.(*net.TCPListener).SyscallConn())(t)
+	must.Do(t, raw.Control(func(fd uintptr) { // for what is accepted
+		must.Do(t, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 4<<10))
+	}))
 	accept := func() net.Conn {
 		c, err := ln.Accept()
 		if err != nil {
@@ -340,6 +344,9 @@ func TestClosedBeforeItsSlotIsFree(t *testing.T) {
 		if err == nil {
 			err = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER,
 				&unix.Linger{Onoff: 1, Linger: 1})
+		}
+		if err == nil { // more than the peer's kernel has room for, even if it is slow to take it
+			err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 200<<10)
 		}
 		for block := make([]byte, 1<<20); err == nil; {
 			_, err = unix.Write(fd, block)

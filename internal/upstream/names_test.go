@@ -3,18 +3,18 @@ package upstream_test
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"io"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/upstream"
+	"golang.org/x/sys/unix"
 )
 
 // nameService answers every question for IPv4 addresses, and says that there are no others.
@@ -130,20 +130,32 @@ func TestHostNames(t *testing.T) {
 	ask("one", false)
 }
 
-// sharedPort returns a port that is free at both addresses.
+// sharedPort returns a port that is free at both addresses, and no other program's until the test ends:
+// it is bound there by sockets that do not listen, beside which others of this process can.
 func sharedPort(t *testing.T, a, b string) string {
 	t.Helper()
 	for {
-		first := must.Get(net.Listen("tcp", a+":0"))(t)
-		_, port, _ := net.SplitHostPort(first.Addr().String())
-		second, err := net.Listen("tcp", b+":"+port)
-		first.Close()
+		port, err := hold(t, a, 0)
 		if err == nil {
-			second.Close()
-			return port
+			_, err = hold(t, b, port)
 		}
-		if !errors.Is(err, syscall.EADDRINUSE) {
+		switch {
+		case err == nil:
+			return strconv.Itoa(port)
+		case err != unix.EADDRINUSE:
 			t.Fatal(err)
 		}
 	}
+}
+
+// hold binds a socket, 0: to any port, and returns the port.
+func hold(t *testing.T, address string, port int) (int, error) {
+	fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
+	t.Cleanup(func() { unix.Close(fd) })
+	must.Do(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)) // as net.Listen
+	at := &unix.SockaddrInet4{Addr: netip.MustParseAddr(address).As4(), Port: port}
+	if err := unix.Bind(fd, at); err != nil {
+		return 0, err
+	}
+	return must.Get(unix.Getsockname(fd))(t).(*unix.SockaddrInet4).Port, nil
 }

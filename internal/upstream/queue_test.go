@@ -37,8 +37,7 @@ func (r *route) askFor(from, line string, done chan<- got) {
 	l := r.loops.All[0]
 	_ = l.Post(func() {
 		l.Start(&client{netip.MustParseAddr(from), func(th *loop.Thread) {
-			text, err := r.request(th, line, false)
-			done <- got{text, err}
+			r.tell(th, line, false, done)
 		}})
 	})
 }
