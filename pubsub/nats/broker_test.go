@@ -152,7 +152,14 @@ func (b *broker) restart() {
 	}
 }
 
-func (b *broker) signal(sig syscall.Signal) { must.Do(b.t, b.cmd.Process.Signal(sig)) }
+// signal sends the server a signal. After SIGSTOP it returns when the server stands still.
+func (b *broker) signal(sig syscall.Signal) {
+	b.t.Helper()
+	must.Do(b.t, b.cmd.Process.Signal(sig))
+	if sig == syscall.SIGSTOP {
+		wait.Stopped(b.t, b.cmd.Process.Pid)
+	}
+}
 
 func (b *broker) addr() string { return fmt.Sprintf("127.0.0.1:%d", b.Port) }
 func (b *broker) url() string  { return "nats://" + b.addr() }
@@ -160,7 +167,7 @@ func (b *broker) url() string  { return "nats://" + b.addr() }
 // client connects another client.
 func (b *broker) client() *natsgo.Conn {
 	b.t.Helper()
-	c := must.Get(natsgo.Connect(b.url()))(b.t)
+	c := must.Get(natsgo.Connect(b.url(), natsgo.Timeout(rooms.Limit)))(b.t)
 	b.t.Cleanup(c.Close)
 	return c
 }

@@ -1,13 +1,18 @@
 package nats_test
 
 import (
+	"context"
 	"fmt"
 	"syscall"
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/rooms"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/pubsub/nats"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // The server that leads the stream fails while both speak, and another one leads.
@@ -29,6 +34,14 @@ func TestLeaderFails(t *testing.T) {
 			stop1, stop2 := one.Traffic("room", "a"), two.Traffic("room", "b")
 			got := at2.Collect(400)
 			wait.Until(t, "all are carried", func() bool { return one.Hub.Carried() && two.Hub.Carried() })
+			// A process notices after seconds that its server stands still, on a busy machine after
+			// many, and shall find in the stream what the other one has published meanwhile.
+			js := must.Get(jetstream.New(all[0].client()))(t)
+			wide := nats.Config("lwango", 3)
+			wide.MaxMsgsPerSubject = -1
+			ctx, cancel := context.WithTimeout(t.Context(), rooms.Limit)
+			defer cancel()
+			must.Get(js.UpdateStream(ctx, wide))(t)
 			var info struct {
 				Cluster struct{ Leader string }
 			}

@@ -149,10 +149,12 @@ func (b *Broker) Kill() {
 	}
 }
 
-// Signal sends the broker a signal, such as SIGSTOP.
+// Signal sends the broker a signal. After SIGSTOP it returns when the broker stands still.
 func (b *Broker) Signal(sig syscall.Signal) {
 	if err := syscall.Kill(b.cmd.Process.Pid, sig); err != nil {
 		b.t.Error(err)
+	} else if sig == syscall.SIGSTOP {
+		wait.Stopped(b.t, b.cmd.Process.Pid)
 	}
 }
 

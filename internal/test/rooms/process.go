@@ -56,7 +56,7 @@ func process(prefix, url string,
 			if err != nil {
 				return
 			}
-			if i == 1 {
+			if i == 1 && engine.Pending() < ahead {
 				Publish(room, fmt.Sprint(prefix, n))
 				n++
 			}
@@ -228,19 +228,19 @@ func Throughput(b *testing.B, follow int, node func() *Node) {
 	for _, f := range at {
 		f.Expect("up")
 	}
-	const ahead = 1 << 12 // messages that no follower has yet: less than a queue holds
+	const unread = 1 << 12 // messages that no follower has yet: less than a queue holds
 	used := processor(b)
 	b.ResetTimer()
 	for i := range b.N {
 		Publish(room, text)
-		if i >= ahead {
+		if i >= unread {
 			for _, f := range at {
 				f.Next()
 			}
 		}
 	}
 	for _, f := range at {
-		f.Collect(min(b.N, ahead))
+		f.Collect(min(b.N, unread))
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 	each := float64(b.N * (1 + follow))
