@@ -112,6 +112,7 @@ func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		case v.over:
 			return 0, false
 		case t.Loop().Stopping():
+			v.sendLast()
 			v.end(http.ErrServerClosed)
 			return 0, false
 		case t.Gone():
@@ -132,6 +133,21 @@ func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 			_ = (*Stream)(v).Comment("")
 		} else if !v.watch() {
 			return idle, true
+		}
+	}
+}
+
+// lastMessages bounds what a subscription still delivers at a stop, where something goes on publishing.
+const lastMessages = pubsub.MaxQueue
+
+// sendLast delivers, at a stop, what has come for the stream by now. What a queue group has is left to
+// members of other processes.
+func (v *served) sendLast() {
+	for f := v.follows; f != nil; f = f.next {
+		for n := 1; !v.over && n <= lastMessages && f.sub.Group() == "" && v.deliver(f); n++ {
+			if n%stepsPerTurn == 0 {
+				v.thread.Yield()
+			}
 		}
 	}
 }

@@ -50,6 +50,12 @@ func (l *listener) published(s *sse.Stream, m *pubsub.Message) {
 		s.Close()
 	case "leave":
 		l.sub.Unsubscribe()
+	case "stop":
+		at := s.Thread().Loop()
+		at.Stop(wait.Patience)
+		_, _ = s.Thread().AwaitAny(-1, at.Stopped())
+		l.topic.Publish([]byte("one"))
+		l.topic.Publish([]byte("two"))
 	case "sleep":
 		_ = s.Thread().Sleep(time.Hour)
 	case "bad":
@@ -303,3 +309,17 @@ func (q quiet) Open(s *sse.Stream) {
 	_ = s.Send(sse.Event{Data: []byte("hello")})
 }
 func (quiet) Closed(*sse.Stream, error) {}
+
+// TestServeSendsLast: what was published when the server stops comes before the end.
+func TestServeSendsLast(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		l := &listener{topic: new(pubsub.Hub).Topic("news")}
+		_, body, _ := listen(t, m, l, nil, nil)
+		l.topic.Publish([]byte("stop"))
+		expect(t, body, dispatched{name: "message", data: "one"}, dispatched{name: "message", data: "two"})
+		if _, err := io.Copy(io.Discard, body); err != nil {
+			t.Errorf("the end: %v", err)
+		}
+		l.expect(t, "item", "item", "item", "closed: http: Server closed")
+	}, modes.Direct, modes.OverTLS, modes.HTTP2)
+}

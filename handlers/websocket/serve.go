@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -79,6 +80,9 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		if n%stepsPerTurn == 0 {
 			t.Yield()
 		}
+		if t.Loop().Stopping() {
+			s.sendLast()
+		}
 		some := s.handle()
 		if box := c.box(); box != nil && c.err == nil && box.Ready() {
 			_, some = c.deliver(), true
@@ -107,6 +111,25 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		}
 	}
 	return s.finish()
+}
+
+// lastMessages bounds what a subscription still delivers at a stop, where something goes on publishing.
+const lastMessages = pubsub.MaxQueue
+
+// sendLast sends, at a stop, what has come for the connection by now: the close that is next ends it.
+// What a queue group has is left to members of other processes.
+func (s *served) sendLast() {
+	c := (*Conn)(s)
+	for f := c.follows; f != nil; f = f.next {
+		for n := 1; c.err == nil && n <= lastMessages && f.sub.Group() == "" && f.deliver(c); n++ {
+			if n%stepsPerTurn == 0 {
+				c.thread.Yield()
+			}
+		}
+	}
+	if c.err == nil {
+		_ = c.deliver()
+	}
 }
 
 // Attach implements conn.LightKeeper.
