@@ -12,12 +12,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/handshake"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -30,7 +32,8 @@ type Dialer struct {
 	Header       http.Header // further fields of the request; Host is the name that is asked for
 	Subprotocols []string    // that the client speaks, the best first
 
-	// TLS is how to speak TLS with servers of wss; nil: with the system's authorities.
+	// TLS is how to speak TLS with servers of wss; nil: with the system's authorities. Its functions
+	// are called on another goroutine than the loop's, and may wait.
 	TLS *tls.Config
 
 	// Net makes the connections; nil: as a zero one does. Its Timeout counts as well as Dial's limit.
@@ -58,11 +61,11 @@ const maxInterim = 10
 // Dial connects to the server of a URL, ws or wss, and makes the handshake, all of it within the
 // limit; negative: without. t is the calling thread, to which the Conn belongs. The caller closes it
 // with Conn.Close. A connection is made to that server and no other: neither through a proxy, nor
-// where a redirect points to.
+// where a redirect points to. What TLS computes for the handshake does not hold up the loop.
 //
 // It returns the fields of the server's answer, too, if there was one. If the answer is not 101, the
 // error is a *HandshakeError with the answer's status. Other errors are those of stream.Dialer, of
-// crypto/tls, and loop.ErrDeadlineExceeded.
+// crypto/tls, loop.ErrDeadlineExceeded, and a *loop.PanicError of a function of the tls.Config.
 func (d *Dialer) Dial(t *loop.Thread, limit time.Duration, address string) (
 	*Conn, http.Header, error,
 ) {
@@ -98,6 +101,7 @@ func (d *Dialer) dial(t *loop.Thread, limit time.Duration, address string) (
 	}
 	defer func() {
 		if c == nil { // also if the thread is killed
+			s.SetNoWait(true) // a server that reads nothing is not told
 			_ = over.Close()
 		}
 	}()
@@ -199,12 +203,26 @@ func (d *Dialer) connect(t *loop.Thread, u *url.URL, until time.Time) (
 		config.ServerName = u.Hostname()
 	}
 	config.NextProtos = []string{"http/1.1"}
-	c := tls.Client(made, config)
+	below := new(struct{ net.Conn })
+	c := tls.Client(below, config)
 	_ = made.SetDeadline(until)
-	if err := c.Handshake(); err != nil {
+	if until.IsZero() {
+		until = t.Loop().Time().Add(noLimit)
+	}
+	if _, err := handshake.Dial(t, server(made), c, &below.Conn, made, until); err != nil {
 		return nil, nil, fmt.Errorf("tls handshake: %w", err)
 	}
+	below.Conn = made
 	return made, c, nil
+}
+
+// noLimit is longer than any handshake.
+const noLimit = 365 * 24 * time.Hour
+
+// server returns the address of the server.
+func server(s *stream.Stream) netip.Addr {
+	at, _ := netip.ParseAddrPort(s.RemoteAddr().String())
+	return at.Addr().Unmap()
 }
 
 // request returns the client's part of the handshake (RFC 6455 section 4.1).

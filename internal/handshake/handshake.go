@@ -1,6 +1,6 @@
-// Package handshake runs the TLS handshakes of servers off the loops, each client in its turn.
+// Package handshake runs TLS handshakes off the loops, each peer in its turn.
 //
-//	handshake.go  Run: a handshake on a goroutine of its own
+//	handshake.go  Serve, Dial: a handshake on a goroutine of its own
 //	turns.go      Slots: how many compute at a time, and who is next
 package handshake
 
@@ -22,31 +22,46 @@ import (
 // the certificate that others must show.
 const ChallengeProtocol = "acme-tls/1"
 
-// Run runs c's handshake on a goroutine of its own, and does the input and output for it until it
-// has ended. t, the calling thread, waits meanwhile, and its loop does not: what a full handshake
-// computes takes as long as 30 requests, and a callback of the configuration may wait for something.
+// Serve runs the handshake of c, a server's connection, on a goroutine of its own, and does the input
+// and output for it until it has ended. t, the calling thread, waits meanwhile, and its loop does not:
+// what a full handshake computes takes as long as 30 requests, and a callback of the configuration
+// may wait for something.
 //
-// client is who takes the turns. c lies on what below points to, which Run sets, and the caller
+// peer is who takes the turns. c lies on what below points to, which Serve sets, and the caller
 // again when the handshake has succeeded. The thread reads and writes on over, whose calls may wait,
-// and which has the limits of the caller; at the time until Run gives up.
+// and which has the limits of the caller; at the time until Serve gives up.
 //
 // It reports whether the handshake has ended by itself; if not, the error is from input, output or a
 // wait, and c and *below must not be used any more.
-func Run(
-	t *loop.Thread, client netip.Addr, c *tls.Conn, below *net.Conn, over net.Conn, until time.Time,
+func Serve(
+	t *loop.Thread, peer netip.Addr, c *tls.Conn, below *net.Conn, over net.Conn, until time.Time,
 ) (ended bool, err error) {
 	// What the client sends right before it closes its sending half may be a request.
 	defer t.KeepWaiting(t.KeepWaiting(true))
+	return run(t, peer, c, below, over, until, true)
+}
+
+// Dial is Serve for a client's connection, to the server peer. The waits end as those of t do.
+func Dial(
+	t *loop.Thread, peer netip.Addr, c *tls.Conn, below *net.Conn, over net.Conn, until time.Time,
+) (ended bool, err error) {
+	return run(t, peer, c, below, over, until, false)
+}
+
+func run(
+	t *loop.Thread, peer netip.Addr, c *tls.Conn, below *net.Conn, over net.Conn, until time.Time,
+	serves bool,
+) (ended bool, err error) {
 	ctx, leave := context.WithCancel(context.Background())
 	defer leave() // also when the thread is killed
-	n := &negotiation{
+	n := &negotiation{serves: serves,
 		local: over.LocalAddr(), remote: over.RemoteAddr(),
 		left: ctx, filled: make(chan int, 1), pause: new(loop.Promise[struct{}]),
 	}
 	*below = n
 	begin := func() { go n.run(c) }
 	for hello := true; ; hello = false {
-		if err := n.compute(t, client, begin, hello, until); err != nil {
+		if err := n.compute(t, peer, begin, hello, until); err != nil {
 			return false, err
 		}
 		if len(n.out) > 0 {
@@ -70,6 +85,7 @@ func Run(
 // negotiation is a handshake off the loop, and the net.Conn below it. Its fields belong to the
 // handshake's goroutine while that computes, and to the thread while it pauses.
 type negotiation struct {
+	serves        bool
 	local, remote net.Addr
 
 	left   context.Context // done when the thread has left
@@ -129,7 +145,7 @@ func (n *negotiation) LocalAddr() net.Addr { return n.local }
 // RemoteAddr implements net.Conn.
 func (n *negotiation) RemoteAddr() net.Addr { return n.remote }
 
-// SetDeadline implements net.Conn. The time of a handshake is that of Run.
+// SetDeadline implements net.Conn. The time of a handshake is limited by its caller.
 func (n *negotiation) SetDeadline(time.Time) error { return os.ErrNoDeadline }
 
 // SetReadDeadline implements net.Conn, like SetDeadline.

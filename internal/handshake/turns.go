@@ -19,13 +19,13 @@ var Slots = fair.NewSlots(fair.Processors)
 // need not wait with it.
 const mayCompute = 50 * time.Millisecond
 
-// compute waits for the client's turn, lets n go on by begin, and waits until it pauses, or has
+// compute waits for the peer's turn, lets n go on by begin, and waits until it pauses, or has
 // ended. hello: it begins with the client's first flight.
 func (n *negotiation) compute(
-	t *loop.Thread, client netip.Addr, begin func(), hello bool, until time.Time,
+	t *loop.Thread, peer netip.Addr, begin func(), hello bool, until time.Time,
 ) error {
 	var called loop.Promise[struct{}]
-	slot := Slots.Enter(client, false, func() { called.Resolve(struct{}{}) })
+	slot := Slots.Enter(peer, false, func() { called.Resolve(struct{}{}) })
 	entered := true
 	leave := func() {
 		if entered && !Slots.Withdraw(slot) {
@@ -35,11 +35,16 @@ func (n *negotiation) compute(
 	}
 	defer leave() // also when the thread is killed
 	if !called.Ready() {
-		// A client that leaves behind its hello is not served. Behind its last flight there may be a
-		// request, and the end of its sending half.
-		waits := t.KeepWaiting(!hello || t.Gone())
-		_, err := called.Await(t, max(until.Sub(t.Loop().Time()), 0))
-		t.KeepWaiting(waits)
+		var err error
+		if n.serves {
+			// A client that leaves behind its hello is not served. Behind its last flight there may be
+			// a request, and the end of its sending half.
+			waits := t.KeepWaiting(!hello || t.Gone())
+			_, err = called.Await(t, max(until.Sub(t.Loop().Time()), 0))
+			t.KeepWaiting(waits)
+		} else {
+			_, err = called.Await(t, max(until.Sub(t.Loop().Time()), 0))
+		}
 		if err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func (c *connection) hear() (first []byte, why result) {
 func (c *connection) secure(t *loop.Thread, first []byte, until time.Time) (over net.Conn, why result) {
 	below := new(struct{ net.Conn })
 	secure, input := tls.Server(below, c.port.tls), &early{&c.client, first}
-	_, err := handshake.Run(t, c.remote.Addr(), secure, &below.Conn, input, until)
+	_, err := handshake.Serve(t, c.remote.Addr(), secure, &below.Conn, input, until)
 	switch panicked := (*loop.PanicError)(nil); {
 	case errors.As(err, &panicked):
 		c.port.service.log.Error("stream: panic in a tls handshake", "client", c.remote,

@@ -72,7 +72,7 @@ var allowed = map[string][]string{
 	"handlers/mirror":           {"conn", "loop", "handlers", "internal/around", "internal/ascii", "internal/http1", "internal/metrics", "internal/tags"},
 	"handlers/https":            {"conn", "handlers", "handlers/redirect"},
 	"handlers/compress":         {"handlers", "internal/compression"},
-	"handlers/websocket":        {"client", "conn", "loop", "pubsub", "stream", "internal/ascii", "internal/http1", "internal/invariants", "internal/upstream"},
+	"handlers/websocket":        {"client", "conn", "loop", "pubsub", "stream", "internal/ascii", "internal/handshake", "internal/http1", "internal/invariants", "internal/upstream"},
 	"handlers/sse":              {"conn", "loop", "pubsub"},
 	"handlers/errorpages":       {"conn", "handlers", "handlers/servefiles", "internal/ascii", "internal/confpath", "internal/http1"},
 	"handlers/proxy":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/ascii", "internal/http1", "internal/httpclient", "internal/placeholder", "internal/relay", "internal/template", "internal/upstream", "internal/tunnel"},
