@@ -20,20 +20,18 @@ import (
 // TestPeerDoesNotEnd: one that answers a close with more and more is left all the same.
 func TestPeerDoesNotEnd(t *testing.T) {
 	defer websocket.SetCloseWait(100 * time.Millisecond)()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		u := new(websocket.Upgrader)
 		ends := make(chan error, 1)
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
-			if req.Path() == "/bad" {
-				_, _, _ = c.ReadMessage()
-			}
-			ends <- c.Close(1000, "")
-			return 0
-		})
+		s := start(t, m, choosing(u, func(req *conn.Request) talk {
+			bad := req.Path() == "/bad"
+			return talk{open: func(c *websocket.Conn) {
+				if bad {
+					_, _, _ = c.ReadMessage()
+				}
+				ends <- c.Close(1000, "")
+			}}
+		}))
 		for _, path := range []string{"/", "/bad"} {
 			c := &client{s.Dial()}
 			c.Send(strings.Replace(handshake, "/", path, 1) + "\r\n")
@@ -125,16 +123,11 @@ func TestKilled(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("a forced EAGAIN takes the last word from a thread that cannot wait")
 	}
-	run(t, func(t *testing.T, m mode) {
-		u := new(websocket.Upgrader)
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			if _, err := u.Upgrade(req, resp); err != nil {
-				return websocket.Status(err)
-			}
-			req.KeepWaiting(true)
-			_ = req.Sleep(time.Hour)
-			return 0
-		})
+	both(t, func(t *testing.T, m mode) {
+		s := start(t, m, having(new(websocket.Upgrader), func(c *websocket.Conn) {
+			c.Thread().KeepWaiting(true)
+			_ = c.Thread().Sleep(time.Hour)
+		}))
 		c := upgrade(s)
 		s.Stop(10 * time.Millisecond)
 		c.closed(1001)
@@ -145,34 +138,30 @@ func TestKilled(t *testing.T) {
 func TestHandlerEnds(t *testing.T) {
 	const closeWait = 100 * time.Millisecond
 	defer websocket.SetCloseWait(closeWait)()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		u := new(websocket.Upgrader)
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			if req.Path() == "/panic-with-context" {
+		s := start(t, m, choosing(u, func(req *conn.Request) talk {
+			path := req.Path()
+			if path == "/panic-with-context" {
 				_ = req.Context() // keeps the request
 			}
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
-			switch req.Path() {
-			case "/panic-with-context":
-				panic("handler")
-			case "/panic":
-				panic("handler")
-			case "/abort":
-				panic(http.ErrAbortHandler)
-			case "/close":
-				c.Close(4000, strings.Repeat("é", 100))
-				if _, _, err := c.ReadMessage(); !isCode(err, 4000) {
-					t.Errorf("after Close: %v", err)
+			return talk{open: func(c *websocket.Conn) {
+				switch path {
+				case "/panic-with-context", "/panic":
+					panic("handler")
+				case "/abort":
+					panic(http.ErrAbortHandler)
+				case "/close":
+					c.Close(4000, strings.Repeat("é", 100))
+					if _, _, err := c.ReadMessage(); !isCode(err, 4000) {
+						t.Errorf("after Close: %v", err)
+					}
+					if err := c.WriteMessage(websocket.Text, nil); !isCode(err, 4000) {
+						t.Errorf("after Close: %v", err)
+					}
 				}
-				if err := c.WriteMessage(websocket.Text, nil); !isCode(err, 4000) {
-					t.Errorf("after Close: %v", err)
-				}
-			}
-			return 0
-		})
+			}}
+		}))
 		s.Panics.Expect()
 		for _, row := range []struct {
 			path, answer string

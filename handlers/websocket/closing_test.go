@@ -8,17 +8,13 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
 // leaving is a handler that closes at once, and so drops all that the client sends.
-func leaving(req *conn.Request, resp *conn.Response) int {
-	c, err := (&websocket.Upgrader{}).Upgrade(req, resp)
-	if err != nil {
-		return websocket.Status(err)
-	}
-	_ = c.Close(websocket.NormalClosure, "")
-	return 0
+func leaving() conn.Handler {
+	return having(new(websocket.Upgrader), func(c *websocket.Conn) { _ = c.Close(websocket.NormalClosure, "") })
 }
 
 // dropped sends bytes, in two pieces, to a server that is closing, and then the end of the
@@ -53,14 +49,16 @@ func dropped(t *testing.T, s *site, raw []byte, cut int) {
 // A frame may be as long as its header can say; what a peer sends while the server waits for its
 // close is dropped, also if it is that.
 func TestLongestFrameAtClose(t *testing.T) {
-	s := start(t, direct, leaving)
-	longest := "\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xffaaaa"
-	for _, raw := range []string{longest, longest + "the beginning of its payload", "\x82\x81aaaab" + longest + "x"} {
-		for _, cut := range []int{0, len(raw) - 1} {
-			dropped(t, s, []byte(raw), cut)
+	modes.Run(t, func(t *testing.T, m mode) {
+		s := start(t, m, leaving())
+		longest := "\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xffaaaa"
+		for _, raw := range []string{longest, longest + "the beginning of its payload", "\x82\x81aaaab" + longest + "x"} {
+			for _, cut := range []int{0, len(raw) - 1} {
+				dropped(t, s, []byte(raw), cut)
+			}
 		}
-	}
-	s.Idle()
+		s.Idle()
+	}, direct, serving(direct))
 }
 
 // FuzzClosing: whatever comes between the server's close frame and the client's end is dropped.
@@ -71,7 +69,11 @@ func FuzzClosing(f *testing.F) {
 		}
 	}
 	f.Add([]byte("\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xffaaaabc"), uint16(15))
-	s := start(f, direct, leaving)
-	f.Fuzz(func(t *testing.T, raw []byte, cut uint16) { dropped(t, s, raw, min(int(cut), len(raw))) })
+	s, served := start(f, direct, leaving()), start(f, serving(direct), leaving())
+	f.Fuzz(func(t *testing.T, raw []byte, cut uint16) {
+		dropped(t, s, raw, min(int(cut), len(raw)))
+		dropped(t, served, raw, min(int(cut), len(raw)))
+	})
 	s.Idle()
+	served.Idle()
 }

@@ -58,27 +58,24 @@ func TestEcho(t *testing.T) {
 
 // TestPrepared: one message for all, each in the form that its connection takes.
 func TestPrepared(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{Compression: true, Subprotocols: []string{"p"}}
 		long := strings.Repeat("a message for all ", 1000)
 		message := must.Get(websocket.Prepare(websocket.Text, []byte(long)))(t)
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
-			if c.Subprotocol() != req.Header().Get("Sec-WebSocket-Protocol") {
-				t.Errorf("subprotocol %q", c.Subprotocol())
-			}
-			if err := c.WritePrepared(message); err != nil {
-				t.Error(err)
-			}
-			_, _, err = c.ReadMessage()
-			if !isCode(err, 1000) {
-				t.Error(err)
-			}
-			return 0
-		})
+		s := start(t, m, choosing(u, func(req *conn.Request) talk {
+			want := req.Header().Get("Sec-WebSocket-Protocol")
+			return talk{open: func(c *websocket.Conn) {
+				if c.Subprotocol() != want {
+					t.Errorf("subprotocol %q", c.Subprotocol())
+				}
+				if err := c.WritePrepared(message); err != nil {
+					t.Error(err)
+				}
+				if _, _, err := c.ReadMessage(); !isCode(err, 1000) {
+					t.Error(err)
+				}
+			}}
+		}))
 		for range 2 {
 			for _, fields := range []string{"", offered, "Sec-WebSocket-Protocol: p\r\n"} {
 				c := upgrade(s, fields)

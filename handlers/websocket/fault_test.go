@@ -12,38 +12,11 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
-
-// ending runs a handler's echo and notes what each of its connections has ended with.
-func ending(u *websocket.Upgrader, ends chan<- error) conn.Handler {
-	return func(req *conn.Request, resp *conn.Response) int {
-		if isServed(req) {
-			return u.Serve(req, resp, echoer{ends})
-		}
-		c, err := u.Upgrade(req, resp)
-		if err != nil {
-			return websocket.Status(err)
-		}
-		for {
-			_, err := c.AwaitAny(-1, c)
-			var kind int
-			var p []byte
-			if err == nil {
-				kind, p, err = c.ReadMessage()
-			}
-			if err == nil {
-				err = c.WriteMessage(kind, p)
-			}
-			if err != nil {
-				ends <- err
-				return 0
-			}
-		}
-	}
-}
 
 // code waits for the end of a connection, and returns the code it has ended with.
 func code(t *testing.T, ends <-chan error) int {
@@ -162,30 +135,29 @@ func TestPingsDoNotProlong(t *testing.T) {
 // TestPeerNeverReads: it is cut off, and with it what it was sent.
 func TestPeerNeverReads(t *testing.T) {
 	t.Parallel()
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{WriteTimeout: 50 * time.Millisecond, Compression: true}
 		ends := make(chan error, 1)
 		large := must.Get(websocket.Prepare(websocket.Binary, make([]byte, 1<<20)))(t)
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
-			for err == nil {
-				if req.Path() == "/prepared" {
-					err = c.WritePrepared(large)
-				} else {
-					err = c.WriteMessage(websocket.Binary, make([]byte, 300))
+		s := start(t, m, choosing(u, func(req *conn.Request) talk {
+			path := req.Path()
+			return talk{open: func(c *websocket.Conn) {
+				var err error
+				for err == nil {
+					if path == "/prepared" {
+						err = c.WritePrepared(large)
+					} else {
+						err = c.WriteMessage(websocket.Binary, make([]byte, 300))
+					}
 				}
-			}
-			ends <- err
-			if err := c.WriteMessage(websocket.Text, nil); err == nil {
-				t.Error("written after the end")
-			}
-			_, _, err = c.ReadMessage()
-			ends <- err
-			return 0
-		})
+				ends <- err
+				if err := c.WriteMessage(websocket.Text, nil); err == nil {
+					t.Error("written after the end")
+				}
+				_, _, err = c.ReadMessage()
+				ends <- err
+			}}
+		}))
 		for _, path := range []string{"/", "/prepared"} {
 			c := &client{s.Dial()}
 			c.Send(strings.Replace(handshake, "/", path, 1) + "\r\n")
@@ -224,19 +196,21 @@ func TestManyVanish(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("slow")
 	}
-	u := &websocket.Upgrader{PingInterval: 200 * time.Millisecond,
-		IdleTimeout: 400 * time.Millisecond}
-	s := start(t, plain, echo(u))
-	before := 0
-	s.On(func(l *loop.Loop) { before = l.Threads() })
-	const many = 1000
-	for range many {
-		upgrade(s) // and never reads again
-	}
-	s.Idle()
-	s.On(func(l *loop.Loop) {
-		if n := l.Threads(); n != before {
-			t.Errorf("%d threads, %d before", n, before)
+	modes.Run(t, func(t *testing.T, m mode) {
+		u := &websocket.Upgrader{PingInterval: 200 * time.Millisecond,
+			IdleTimeout: 400 * time.Millisecond}
+		s := start(t, m, echo(u))
+		before := 0
+		s.On(func(l *loop.Loop) { before = l.Threads() })
+		const many = 1000
+		for range many {
+			upgrade(s) // and never reads again
 		}
-	})
+		s.Idle()
+		s.On(func(l *loop.Loop) {
+			if n := l.Threads(); n != before {
+				t.Errorf("%d threads, %d before", n, before)
+			}
+		})
+	}, plain, serving(direct))
 }

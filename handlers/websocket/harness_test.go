@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
@@ -32,37 +31,9 @@ func run(t *testing.T, f func(t *testing.T, m mode)) {
 	modes.Run(t, f, plain, direct, overTLS, modes.HTTP2)
 }
 
-// both gives each mode the same test, in both styles of echo and ending: with the handler's own loop,
-// and under Serve.
-func both(t *testing.T, f func(t *testing.T, m mode)) {
-	run(t, f)
-	modes.Run(t, f, serving(direct), serving(overTLS), serving(modes.HTTP2))
-}
-
-const underServe = ", served"
-
-func serving(m mode) mode {
-	m.Name += underServe
-	return m
-}
-
-var style conn.Key[bool]
-
-// isServed reports whether the request came to a server of a mode of serving.
-func isServed(req *conn.Request) bool {
-	_, is := conn.Value(req, &style)
-	return is
-}
-
 func start(t testing.TB, m mode, h conn.Handler) *site {
 	t.Helper()
-	if of := h; strings.HasSuffix(m.Name, underServe) {
-		h = func(req *conn.Request, resp *conn.Response) int {
-			conn.Set(req, &style, true)
-			return of(req, resp)
-		}
-	}
-	return server.Start(t, m, conn.Config{Handler: h})
+	return server.Start(t, m, conn.Config{Handler: styled(m, h)})
 }
 
 const handshake = "GET / HTTP/1.1\r\nHost: example.org\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
@@ -144,68 +115,4 @@ func (c *client) read() (f received, err error) {
 	_, err = io.ReadFull(c.R, p)
 	f.payload = string(p)
 	return f, err
-}
-
-// having lets f have the connection until it returns: in the handler of the request or, under Serve, in
-// Open.
-func having(u *websocket.Upgrader, f func(c *websocket.Conn)) conn.Handler {
-	return func(req *conn.Request, resp *conn.Response) int {
-		if isServed(req) {
-			return u.Serve(req, resp, opener(f))
-		}
-		c, err := u.Upgrade(req, resp)
-		if err != nil {
-			return websocket.Status(err)
-		}
-		f(c)
-		return 0
-	}
-}
-
-// opener does all in Open.
-type opener func(c *websocket.Conn)
-
-func (f opener) Open(c *websocket.Conn) {
-	f(c)
-	_ = c.Close(websocket.NormalClosure, "")
-}
-func (opener) Message(*websocket.Conn, int, []byte)                {}
-func (opener) Closed(_ *websocket.Conn, err *websocket.CloseError) {}
-
-// echo sends messages back.
-func echo(u *websocket.Upgrader) conn.Handler {
-	return func(req *conn.Request, resp *conn.Response) int {
-		if isServed(req) {
-			return u.Serve(req, resp, echoer{})
-		}
-		c, err := u.Upgrade(req, resp)
-		if err != nil {
-			return websocket.Status(err)
-		}
-		for {
-			if _, err := c.AwaitAny(-1, c); err != nil {
-				return 0
-			}
-			kind, p, err := c.ReadMessage()
-			if err != nil {
-				return 0
-			}
-			if c.WriteMessage(kind, p) != nil {
-				return 0
-			}
-		}
-	}
-}
-
-// echoer is echo under Serve, and ending.
-type echoer struct{ ends chan<- error }
-
-func (echoer) Open(*websocket.Conn) {}
-
-func (echoer) Message(c *websocket.Conn, kind int, p []byte) { _ = c.WriteMessage(kind, p) }
-
-func (e echoer) Closed(_ *websocket.Conn, err *websocket.CloseError) {
-	if e.ends != nil {
-		e.ends <- err
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -15,16 +14,13 @@ import (
 // TestInflationGivesWay: short messages that become long ones are counted as what they become.
 func TestInflationGivesWay(t *testing.T) {
 	const many = 40
-	for _, read := range []string{"whole", "in pieces"} {
+	for _, read := range []string{"whole", "in pieces", "under Serve"} {
 		t.Run(read, func(t *testing.T) {
 			passed, turns, done := -1, 0, make(chan struct{})
-			s := start(t, direct, func(req *conn.Request, resp *conn.Response) int {
-				u := websocket.Upgrader{Compression: true}
-				c, err := u.Upgrade(req, resp)
-				if err != nil {
-					return websocket.Status(err)
-				}
+			u, m, got := &websocket.Upgrader{Compression: true}, direct, 0
+			k := talk{open: func(c *websocket.Conn) {
 				defer close(done)
+				var err error
 				for n := range many {
 					if read == "whole" {
 						_, _, err = c.ReadMessage()
@@ -36,15 +32,27 @@ func TestInflationGivesWay(t *testing.T) {
 					}
 					if err != nil {
 						t.Error(err)
-						return 0
+						return
 					}
 					if n == 0 {
 						passed = turns
 					}
 				}
 				passed = turns - passed
-				return 0
-			})
+			}}
+			if read == "under Serve" {
+				m = serving(direct)
+				k = talk{message: func(*websocket.Conn, int, []byte) {
+					switch got++; got {
+					case 1:
+						passed = turns
+					case many:
+						passed = turns - passed
+						close(done)
+					}
+				}}
+			}
+			s := start(t, m, talking(u, k))
 			s.Loops.Go(0, func(th *loop.Thread) {
 				for passed < 0 || turns < 1 {
 					turns++

@@ -27,24 +27,17 @@ func TestAccessLog(t *testing.T) {
 	defer websocket.SetCloseWait(100 * time.Millisecond)()
 	both(t, func(t *testing.T, m mode) {
 		u := new(websocket.Upgrader)
-		h := echo(u)
-		serve := func(req *conn.Request, resp *conn.Response) int {
+		serve := choosing(u, func(req *conn.Request) talk {
 			switch req.RawQuery() {
 			case "":
-				return h(req, resp)
+				return talk{message: back}
+			case "close":
+				return talk{open: func(c *websocket.Conn) { _ = c.Close(4001, "enough") }}
 			}
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
-			if req.RawQuery() == "close" {
-				_ = c.Close(4001, "enough")
-			}
-			return 0
-		}
-		s := start(t, m, serve)
+			return talk{}
+		})
 		log := make(recorder, 10)
-		s.Configure(conn.Config{Handler: serve, AccessLog: log})
+		s := server.Start(t, m, conn.Config{Handler: styled(m, serve), AccessLog: log})
 		upgrade := func(query string) *client {
 			c := &client{s.Dial()}
 			c.Send("GET /ws" + query + handshake[len("GET /"):] + "\r\n")
@@ -86,25 +79,22 @@ func TestAccessLog(t *testing.T) {
 
 // TestBehindProxy: the other end is the client, as the proxy in front says, and not the proxy.
 func TestBehindProxy(t *testing.T) {
-	addr := make(chan string, 1)
-	log := make(recorder, 1)
-	s := server.Start(t, direct, conn.Config{AccessLog: log,
-		Proxies: map[string]*conn.Proxies{"": {Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}},
-		Handler: func(req *conn.Request, resp *conn.Response) int {
-			c, err := new(websocket.Upgrader).Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
-			addr <- c.RemoteAddr().String()
-			return 0
-		}})
-	c := upgrade(s, "X-Forwarded-For: 192.0.2.1:77\r\n")
-	c.Send(frame(0x88, ""))
-	const want = "192.0.2.1:77"
-	if got := <-addr; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	if e := <-log; e.Remote.String() != want {
-		t.Errorf("logged %v, want %s", e.Remote, want)
-	}
+	both(t, func(t *testing.T, m mode) {
+		addr := make(chan string, 1)
+		log := make(recorder, 1)
+		s := server.Start(t, m, conn.Config{AccessLog: log,
+			Proxies: map[string]*conn.Proxies{"": {Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}},
+			Handler: styled(m, having(new(websocket.Upgrader), func(c *websocket.Conn) {
+				addr <- c.RemoteAddr().String()
+			}))})
+		c := upgrade(s, "X-Forwarded-For: 192.0.2.1:77\r\n")
+		c.Send(frame(0x88, ""))
+		const want = "192.0.2.1:77"
+		if got := <-addr; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if e := <-log; e.Remote.String() != want {
+			t.Errorf("logged %v, want %s", e.Remote, want)
+		}
+	})
 }

@@ -17,11 +17,13 @@ import (
 
 // posting is a handler that gives its mailbox to the test and echoes.
 func posting(limit int, closes bool, boxes chan<- *websocket.Mailbox, ends chan<- error) conn.Handler {
-	return func(req *conn.Request, resp *conn.Response) int {
-		c, err := new(websocket.Upgrader).Upgrade(req, resp)
-		if err != nil {
-			return websocket.Status(err)
-		}
+	return talking(new(websocket.Upgrader), talk{message: back, ends: ends,
+		open: func(c *websocket.Conn) { boxes <- c.Mailbox(limit, closes) }})
+}
+
+// reading is posting that waits in reads, and not in AwaitAny.
+func reading(limit int, closes bool, boxes chan<- *websocket.Mailbox, ends chan<- error) conn.Handler {
+	return having(new(websocket.Upgrader), func(c *websocket.Conn) {
 		boxes <- c.Mailbox(limit, closes)
 		for {
 			kind, p, err := c.ReadMessage()
@@ -30,76 +32,86 @@ func posting(limit int, closes bool, boxes chan<- *websocket.Mailbox, ends chan<
 			}
 			if err != nil {
 				ends <- err
-				return 0
+				return
 			}
-		}
-	}
-}
-
-// TestMailbox: goroutines send through the connection's thread, each in its own order, while it waits
-// for messages and while it reads one that does not come to its end.
-func TestMailbox(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
-		boxes, ends := make(chan *websocket.Mailbox, 1), make(chan error, 1)
-		s := start(t, m, posting(1<<20, false, boxes, ends))
-		c := upgrade(s)
-		box := <-boxes
-		for _, before := range []string{"", frame(0x01, "begun")} {
-			c.Send(before)
-			s.Settle()
-			const senders, each = 4, 50
-			var sending sync.WaitGroup
-			for i := range senders {
-				sending.Go(func() {
-					for n := range each {
-						if n == each/2 {
-							p := must.Get(websocket.Prepare(websocket.Text, fmt.Append(nil, i, n)))(t)
-							must.Do(t, box.SendPrepared(p))
-							continue
-						}
-						p := fmt.Append(nil, i, n)
-						must.Do(t, box.Send(websocket.Text, p))
-						clear(p) // it was copied
-					}
-				})
-			}
-			var next [senders]int
-			for range senders * each {
-				f, err := c.next()
-				var i, n int
-				if _, e := fmt.Sscan(f.payload, &i, &n); err != nil || e != nil || f.first != 0x81 {
-					t.Fatal(f, err, e)
-				}
-				if n != next[i] {
-					t.Errorf("message %d of %d, want %d", n, i, next[i])
-				}
-				next[i] = n + 1
-			}
-			sending.Wait()
-		}
-		c.Send(frame(0x80, "!"))
-		c.expect(text("begun!"))
-		if err := box.Send(7, nil); err == nil {
-			t.Error("a kind that is none")
-		}
-		c.Send(bye)
-		c.closed(1000)
-		if got := code(t, ends); got != 1000 {
-			t.Errorf("ended with %d", got)
-		}
-		s.Idle()
-		if err := box.Send(websocket.Text, nil); !isCode(err, 1000) {
-			t.Errorf("after the end: %v", err)
 		}
 	})
 }
 
+// waits are handlers that give their mailboxes to the test.
+var waits = []func(limit int, closes bool, boxes chan<- *websocket.Mailbox, ends chan<- error) conn.Handler{posting, reading}
+
+// TestMailbox: goroutines send through the connection's thread, each in its own order, while it waits
+// for messages and while it reads one that does not come to its end.
+func TestMailbox(t *testing.T) {
+	both(t, func(t *testing.T, m mode) {
+		for _, h := range waits {
+			mailbox(t, m, h)
+		}
+	})
+}
+
+func mailbox(t *testing.T, m mode, h func(int, bool, chan<- *websocket.Mailbox, chan<- error) conn.Handler) {
+	t.Helper()
+	boxes, ends := make(chan *websocket.Mailbox, 1), make(chan error, 1)
+	s := start(t, m, h(1<<20, false, boxes, ends))
+	c := upgrade(s)
+	box := <-boxes
+	for _, before := range []string{"", frame(0x01, "begun")} {
+		c.Send(before)
+		s.Settle()
+		const senders, each = 4, 50
+		var sending sync.WaitGroup
+		for i := range senders {
+			sending.Go(func() {
+				for n := range each {
+					if n == each/2 {
+						p := must.Get(websocket.Prepare(websocket.Text, fmt.Append(nil, i, n)))(t)
+						must.Do(t, box.SendPrepared(p))
+						continue
+					}
+					p := fmt.Append(nil, i, n)
+					must.Do(t, box.Send(websocket.Text, p))
+					clear(p) // it was copied
+				}
+			})
+		}
+		var next [senders]int
+		for range senders * each {
+			f, err := c.next()
+			var i, n int
+			if _, e := fmt.Sscan(f.payload, &i, &n); err != nil || e != nil || f.first != 0x81 {
+				t.Fatal(f, err, e)
+			}
+			if n != next[i] {
+				t.Errorf("message %d of %d, want %d", n, i, next[i])
+			}
+			next[i] = n + 1
+		}
+		sending.Wait()
+	}
+	c.Send(frame(0x80, "!"))
+	c.expect(text("begun!"))
+	if err := box.Send(7, nil); err == nil {
+		t.Error("a kind that is none")
+	}
+	c.Send(bye)
+	c.closed(1000)
+	if got := code(t, ends); got != 1000 {
+		t.Errorf("ended with %d", got)
+	}
+	s.Idle()
+	if err := box.Send(websocket.Text, nil); !isCode(err, 1000) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
 // TestMailboxIsFull: what has no room is refused; by the policy the connection ends.
 func TestMailboxIsFull(t *testing.T) {
-	for _, closes := range []bool{false, true} {
-		run(t, func(t *testing.T, m mode) {
+	for i, closes := range []bool{false, true, false, true} {
+		both(t, func(t *testing.T, m mode) {
 			boxes, ends := make(chan *websocket.Mailbox, 1), make(chan error, 1)
-			s := start(t, m, posting(1000, closes, boxes, ends))
+			s := start(t, m, waits[i/2](1000, closes, boxes, ends))
 			c := upgrade(s)
 			box := <-boxes
 			message := []byte(strings.Repeat("x", 300))
@@ -131,30 +143,27 @@ func TestMailboxIsFull(t *testing.T) {
 
 // TestMailboxWaitsForWriter: a message that is written in parts is not interrupted.
 func TestMailboxWaitsForWriter(t *testing.T) {
-	boxes, goOn := make(chan *websocket.Mailbox, 1), new(loop.Promise[int])
-	s := start(t, direct, func(req *conn.Request, resp *conn.Response) int {
-		c, err := new(websocket.Upgrader).Upgrade(req, resp)
-		if err != nil {
-			return websocket.Status(err)
-		}
-		w := must.Get(c.NextWriter(websocket.Text))(t)
-		must.Get(io.WriteString(w, "a"))(t)
-		boxes <- c.Mailbox(1000, false)
-		if _, err := c.AwaitAny(-1, goOn); err != nil {
-			t.Error(err)
-		}
-		must.Get(io.WriteString(w, "b"))(t)
-		must.Do(t, w.Close())
-		_, _, _ = c.ReadMessage()
-		return 0
+	both(t, func(t *testing.T, m mode) {
+		boxes, goOn := make(chan *websocket.Mailbox, 1), new(loop.Promise[int])
+		s := start(t, m, having(new(websocket.Upgrader), func(c *websocket.Conn) {
+			w := must.Get(c.NextWriter(websocket.Text))(t)
+			must.Get(io.WriteString(w, "a"))(t)
+			boxes <- c.Mailbox(1000, false)
+			if _, err := c.AwaitAny(-1, goOn); err != nil {
+				t.Error(err)
+			}
+			must.Get(io.WriteString(w, "b"))(t)
+			must.Do(t, w.Close())
+			_, _, _ = c.ReadMessage()
+		}))
+		c := upgrade(s)
+		must.Do(t, (<-boxes).Send(websocket.Text, []byte("boxed")))
+		s.Settle()
+		goOn.Resolve(1)
+		c.expect(text("ab"), text("boxed"))
+		c.Send(bye)
+		c.closed(1000)
 	})
-	c := upgrade(s)
-	must.Do(t, (<-boxes).Send(websocket.Text, []byte("boxed")))
-	s.Settle()
-	goOn.Resolve(1)
-	c.expect(text("ab"), text("boxed"))
-	c.Send(bye)
-	c.closed(1000)
 }
 
 // boxed is served, and gives its mailbox to the test.

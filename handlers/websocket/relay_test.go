@@ -172,25 +172,22 @@ func TestPreparedRandom(t *testing.T) {
 	random := make([]byte, 1000)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(random)
 	u := &websocket.Upgrader{Compression: true, Takeover: true}
-	s := start(t, direct, func(req *conn.Request, resp *conn.Response) int {
-		c, err := u.Upgrade(req, resp)
-		if err != nil {
-			return websocket.Status(err)
+	modes.Run(t, func(t *testing.T, m mode) {
+		s := start(t, m, having(u, func(c *websocket.Conn) {
+			_ = c.WriteMessage(websocket.Text, []byte(quotes(0)))
+			_ = c.WritePrepared(must.Get(websocket.Prepare(websocket.Binary, random))(t))
+			_ = c.WriteMessage(websocket.Text, []byte(quotes(1)))
+		}))
+		c := upgrade(s, offered)
+		var k keeper
+		for i, want := range []string{quotes(0), string(random), quotes(1)} {
+			f := must.Get(c.read())(t)
+			if f.first&0x40 != 0 {
+				f.payload = k.inflate(t, f.payload)
+			}
+			if f.payload != want || f.first&0x40 != 0 != (i != 1) {
+				t.Errorf("message %d: %x, %.100q", i, f.first, f.payload)
+			}
 		}
-		_ = c.WriteMessage(websocket.Text, []byte(quotes(0)))
-		_ = c.WritePrepared(must.Get(websocket.Prepare(websocket.Binary, random))(t))
-		_ = c.WriteMessage(websocket.Text, []byte(quotes(1)))
-		return 0
-	})
-	c := upgrade(s, offered)
-	var k keeper
-	for i, want := range []string{quotes(0), string(random), quotes(1)} {
-		f := must.Get(c.read())(t)
-		if f.first&0x40 != 0 {
-			f.payload = k.inflate(t, f.payload)
-		}
-		if f.payload != want || f.first&0x40 != 0 != (i != 1) {
-			t.Errorf("message %d: %x, %.100q", i, f.first, f.payload)
-		}
-	}
+	}, direct, serving(direct))
 }

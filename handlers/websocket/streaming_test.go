@@ -17,36 +17,34 @@ import (
 
 // streamed is an echo that reads and writes messages in pieces.
 func streamed(u *websocket.Upgrader) conn.Handler {
-	return func(req *conn.Request, resp *conn.Response) int {
-		c, err := u.Upgrade(req, resp)
-		if err != nil {
-			return websocket.Status(err)
-		}
+	return having(u, func(c *websocket.Conn) {
 		for {
 			kind, r, err := c.NextReader()
 			if err != nil {
-				return 0
+				return
 			}
 			p, err := io.ReadAll(r)
-			if err != nil {
-				return 0
-			}
-			w, err := c.NextWriter(kind)
-			if err != nil {
-				return 0
-			}
-			for piece := 1; len(p) > 0; piece *= 7 {
-				n := min(piece, len(p))
-				if _, err := w.Write(p[:n]); err != nil {
-					return 0
-				}
-				p = p[n:]
-			}
-			if w.Close() != nil {
-				return 0
+			if err != nil || inPieces(c, kind, p) != nil {
+				return
 			}
 		}
+	})
+}
+
+// inPieces sends a message in fragments.
+func inPieces(c *websocket.Conn, kind int, p []byte) error {
+	w, err := c.NextWriter(kind)
+	if err != nil {
+		return err
 	}
+	for piece := 1; len(p) > 0; piece *= 7 {
+		n := min(piece, len(p))
+		if _, err := w.Write(p[:n]); err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return w.Close()
 }
 
 // TestProtocolStreamed: the tables of raw bytes, for readers and writers of messages.
@@ -66,7 +64,7 @@ func TestProtocolStreamed(t *testing.T) {
 				}
 			}
 		}
-	}, direct, overTLS)
+	}, direct, overTLS, serving(direct), serving(overTLS))
 }
 
 // TestReaderIsDropped: what a program does not read of a message is passed over, and with takeover
@@ -221,30 +219,28 @@ func TestRoundTrip(t *testing.T) {
 
 // TestJSON: values come and go; what is no JSON is an error of the value and not of the connection.
 func TestJSON(t *testing.T) {
-	s := start(t, direct, func(req *conn.Request, resp *conn.Response) int {
-		c, err := new(websocket.Upgrader).Upgrade(req, resp)
-		if err != nil {
-			return websocket.Status(err)
-		}
-		for {
-			var v struct{ N int }
-			switch err := c.ReadJSON(&v); {
-			case isClose(err):
-				return 0
-			case err != nil:
-				_ = c.WriteJSON(map[string]string{"error": "no JSON"})
-			default:
-				_ = c.WriteJSON(map[string]int{"n": v.N + 1})
+	both(t, func(t *testing.T, m mode) {
+		s := start(t, m, having(new(websocket.Upgrader), func(c *websocket.Conn) {
+			for {
+				var v struct{ N int }
+				switch err := c.ReadJSON(&v); {
+				case isClose(err):
+					return
+				case err != nil:
+					_ = c.WriteJSON(map[string]string{"error": "no JSON"})
+				default:
+					_ = c.WriteJSON(map[string]int{"n": v.N + 1})
+				}
+				if err := c.WriteJSON(func() {}); err == nil {
+					t.Error("a function was written")
+				}
 			}
-			if err := c.WriteJSON(func() {}); err == nil {
-				t.Error("a function was written")
-			}
-		}
+		}))
+		c := upgrade(s)
+		c.Send(frame(0x81, `{"n":1}`) + frame(0x81, `{`) + frame(0x81, `{"n":7}`) + bye)
+		c.expect(text(`{"n":2}`), text(`{"error":"no JSON"}`), text(`{"n":8}`))
+		c.closed(1000)
 	})
-	c := upgrade(s)
-	c.Send(frame(0x81, `{"n":1}`) + frame(0x81, `{`) + frame(0x81, `{"n":7}`) + bye)
-	c.expect(text(`{"n":2}`), text(`{"error":"no JSON"}`), text(`{"n":8}`))
-	c.closed(1000)
 }
 
 func isClose(err error) bool {

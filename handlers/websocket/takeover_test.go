@@ -49,13 +49,8 @@ func TestTakeover(t *testing.T) {
 		want = append(want, quotes(i))
 	}
 	want = append(want, "short", strings.Repeat("0123456789 long ", 3000), quotes(3), quotes(1000))
-	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			u := websocket.Upgrader{Compression: true, Takeover: req.Path() == "/takeover"}
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
+	both(t, func(t *testing.T, m mode) {
+		speak := func(c *websocket.Conn) {
 			for i, text := range want {
 				kind := websocket.Text
 				switch i % 10 {
@@ -63,16 +58,23 @@ func TestTakeover(t *testing.T) {
 					kind |= websocket.Uncompressed
 				case 8:
 					p := must.Get(websocket.Prepare(websocket.Text, []byte(text)))(t)
-					if err = c.WritePrepared(p); err != nil {
+					if err := c.WritePrepared(p); err != nil {
 						t.Error(err)
 					}
 					continue
 				}
-				if err = c.WriteMessage(kind, []byte(text)); err != nil {
+				if err := c.WriteMessage(kind, []byte(text)); err != nil {
 					t.Error(err)
 				}
 			}
-			return 0
+		}
+		with := having(&websocket.Upgrader{Compression: true, Takeover: true}, speak)
+		without := having(&websocket.Upgrader{Compression: true}, speak)
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			if req.Path() == "/takeover" {
+				return with(req, resp)
+			}
+			return without(req, resp)
 		})
 		for _, row := range []struct {
 			path, offer, answer string
@@ -132,7 +134,7 @@ func (c *client) agreed() string {
 
 // TestPeerTakeover: what a client refers to is kept, as much as its window, if that was agreed upon.
 func TestPeerTakeover(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
+	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true, PeerTakeover: true}))
 		for offer, size := range map[string]int{"": 32 << 10, "; client_max_window_bits": 32 << 10,
 			"; client_max_window_bits=9": 512, "; client_max_window_bits=12": 4 << 10} {
@@ -170,8 +172,12 @@ func TestPeerTakeover(t *testing.T) {
 
 // TestWindowIsGivenUp: an idle connection keeps nothing of what it has sent, and goes on without.
 func TestWindowIsGivenUp(t *testing.T) {
+	both(t, windowIsGivenUp)
+}
+
+func windowIsGivenUp(t *testing.T, m mode) {
 	held := websocket.WindowsHeld
-	s := start(t, direct, echo(&websocket.Upgrader{Compression: true, Takeover: true}))
+	s := start(t, m, echo(&websocket.Upgrader{Compression: true, Takeover: true}))
 	before := held()
 	c := &client{s.Dial()}
 	c.Send(handshake + "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n")
@@ -236,21 +242,7 @@ func TestWindowOfAnOpenWriter(t *testing.T) {
 			}
 		}
 		u := &websocket.Upgrader{Compression: true, Takeover: true}
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			if isServed(req) {
-				return u.Serve(req, resp, &busy{message: act})
-			}
-			c, err := u.Upgrade(req, resp)
-			for err == nil {
-				if _, err = c.AwaitAny(-1, c); err == nil {
-					var p []byte
-					if _, p, err = c.ReadMessage(); err == nil {
-						act(c, string(p))
-					}
-				}
-			}
-			return 0
-		})
+		s := start(t, m, talking(u, talk{message: func(c *websocket.Conn, _ int, p []byte) { act(c, string(p)) }}))
 		c := upgrade(s, "Sec-WebSocket-Extensions: permessage-deflate\r\n")
 		var k keeper
 		expect := func(want string) {
