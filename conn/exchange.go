@@ -405,7 +405,7 @@ func (c *connection) Describe() string {
 	case c.state&lingers != 0:
 		return client + ", lingering"
 	case x == nil && h != nil:
-		return fmt.Sprintf("%s, hijacked by request %s, route %q", client, h.id, h.route)
+		return fmt.Sprintf("%s, hijacked by request %s, route %q", client, h.id(), h.route())
 	case x == nil && c.state&served == 0:
 		return client + ", no request yet"
 	case x == nil:
@@ -430,7 +430,7 @@ func (x *exchange) traced() {
 		if x := c.exchange(); x != nil {
 			trace.Log(ctx, "route", x.req.prefix)
 		} else if h := takeoverOf(&c.Thread); h != nil {
-			trace.Log(ctx, "route", h.route)
+			trace.Log(ctx, "route", h.route())
 		}
 		task.End()
 	})

@@ -3,7 +3,6 @@ package conn
 import (
 	"errors"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -143,8 +142,8 @@ var streams = sync.Pool{New: func() any { return new(stream.Stream) }}
 type handed struct {
 	*connection
 	takeover
-	over   net.Conn        // what the handler has got; nil: nothing is attached
-	client *netip.AddrPort // as proxies have it; nil: it is the connection's
+	link   *stream.Stream // what the handler has got, or its TLS is on; nil: nothing is attached
+	client *peer          // as proxies have it; nil: it is the connection's
 }
 
 // release ends the connection.
@@ -156,8 +155,12 @@ func (h *handed) release() {
 	if h.cancel != nil {
 		h.cancel(nil)
 	}
-	if h.over != nil {
-		_ = h.over.Close() // does not return if the thread is killed, and TLS has no room for its goodbye
+	switch {
+	case h.link == nil:
+	case h.tls != nil:
+		_ = h.tls.Close() // does not return if the thread is killed, and TLS has no room for its goodbye
+	default:
+		_ = h.link.Close()
 	}
 }
 
@@ -199,18 +202,17 @@ func (h *handed) Run(t *loop.Thread) coro.Code {
 // attach gives a LightKeeper its connection, unless it has it.
 func (h *handed) attach() {
 	k, ok := h.keeper.(LightKeeper)
-	if !ok || h.over != nil {
+	if !ok || h.link != nil {
 		return
 	}
-	s := streams.Get().(*stream.Stream)
-	client := h.remote.addrPort()
+	s, client := streams.Get().(*stream.Stream), h.remote
 	if h.client != nil {
 		client = *h.client
 	}
-	s.Own(&h.Thread, client)
+	s.Own(&h.Thread, client.addrPort())
 	s.SetNoWait(true)
-	h.over = h.connection.over(s)
-	k.Attach(h.over)
+	h.link = s
+	k.Attach(h.over(s))
 }
 
 // detach takes it back.
@@ -220,14 +222,11 @@ func (h *handed) detach() {
 		return
 	}
 	k.Detach()
-	s, _ := h.over.(*stream.Stream)
 	if h.tls != nil {
-		below := h.transport()
-		s, _ = below.Conn.(*stream.Stream)
-		below.Conn = nil
+		h.transport().Conn = nil
 	}
-	h.over = nil
-	streams.Put(s)
+	streams.Put(h.link)
+	h.link = nil
 }
 
 // Ending is called by the loop before it ends the thread, which is idle: a stop kills it.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
+	"unique"
 
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -48,14 +49,14 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	s := new(stream.Stream) // a part of the turn would hold all of it
 	s.Own(&c.Thread, x.req.RemoteAddr())
 	over := c.over(s)
-	h := &handed{connection: c, over: over}
-	h.of(x)
+	h := &handed{connection: c, link: s}
 	if client := x.req.RemoteAddr(); client != c.remote.addrPort() {
-		h.client = &client
+		h.client = new(peer)
+		*h.client = peerOf(client)
 	}
 	c.port.tally.Hijacked++
 	r := t.giveUp(over)
-	h.logs(x, true)
+	h.of(x, true)
 	loop.SetLocal(&c.Thread, h)
 	x.req.compact()
 	x.via = takenOver
@@ -67,11 +68,11 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 // takeover is what is left of a request whose handler has taken over what it came by. It stays with
 // the handler's coroutine, or takes the place of the thread's body, see HandOver.
 type takeover struct {
-	cancel    context.CancelCauseFunc // of the request's context; nil: there is none
-	line      *laterLine              // nil: no access log
-	id, route string                  // of the request, for Describe; an id that nothing else has is none
-	keeper    Keeper                  // nil: the handler keeps it
-	more      *leftover               // nil: it has none
+	cancel context.CancelCauseFunc // of the request's context; nil: there is none
+	line   *laterLine              // nil: no access log
+	path   unique.Handle[string]   // of the request's route, see route; the zero Handle: ""
+	keeper Keeper                  // nil: the handler keeps it
+	more   *leftover               // nil: it has none
 
 	closeCode int32 // 0: unknown
 	panicked  bool
@@ -79,8 +80,10 @@ type takeover struct {
 
 // leftover is what few requests leave behind.
 type leftover struct {
-	sent, got int64    // see SetMoved
-	deferred  []func() // by the handler, once the keeper has it
+	sent, got int64        // see SetMoved
+	deferred  []func()     // by the handler, once the keeper has it
+	id        string       // of a request without a line that was asked for its ID
+	pace      *stream.Pace // of a client that has kept a write to a Tail waiting; nil: of one that has not
 }
 
 func (h *takeover) extra() *leftover {
@@ -90,19 +93,33 @@ func (h *takeover) extra() *leftover {
 	return h.more
 }
 
-// of notes whose request it was.
-func (h *takeover) of(x *exchange) {
-	h.route, h.cancel = x.req.prefix, x.cancel
-	if x.req.idView != nil {
-		h.id = x.req.ID()
+// of notes whose request it was, and what is to be logged in the end.
+func (h *takeover) of(x *exchange, hijacked bool) {
+	if h.cancel = x.cancel; x.req.prefix != "" {
+		h.path = unique.Make(x.req.prefix)
+	}
+	if h.line = x.logLater(hijacked); h.line == nil && x.req.idView != nil {
+		h.extra().id = x.req.ID()
 	}
 }
 
-// logs notes what is to be logged in the end.
-func (h *takeover) logs(x *exchange, hijacked bool) {
-	if h.line = x.logLater(hijacked); h.line != nil {
-		h.id = x.req.ID()
+// id returns the ID of the request; "": nothing else has it either.
+func (h *takeover) id() string {
+	switch {
+	case h.line != nil:
+		return string(h.line.text(lateID))
+	case h.more != nil:
+		return h.more.id
 	}
+	return ""
+}
+
+// route returns the path of the request's route.
+func (h *takeover) route() string {
+	if h.path == (unique.Handle[string]{}) {
+		return ""
+	}
+	return h.path.Value()
 }
 
 // takeoverOf returns that of the request on t; nil: no handler has taken it over.

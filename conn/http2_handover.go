@@ -139,5 +139,5 @@ func (h *handed2) Ending() {
 func (h *handed2) Client() netip.Addr { return h.peer().addrPort().Addr() }
 
 func (h *handed2) failed(what string, args ...any) {
-	h.s.set.Logger.Error(what, append(args, "request_id", h.id, "remote", h.peer().addrPort())...)
+	h.s.set.Logger.Error(what, append(args, "request_id", h.id(), "remote", h.peer().addrPort())...)
 }

@@ -77,9 +77,8 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	default:
 		return nil, errNoTail
 	}
-	tail.of(x)
+	tail.of(x, false)
 	tail.keeper, x.cancel = k, nil
-	tail.logs(x, false)
 	tail.counter, tail.status = x.req.counter, int16(w.status)
 	x.counting = false
 	if x.set.Count {
@@ -111,6 +110,15 @@ func (w *Tail) finish(p *port) (crowds AccessLog) {
 	return crowds
 }
 
+// keepPace keeps the pace of the client between two runs, takePace takes it up again.
+func (w *Tail) keepPace(p stream.Pace) { w.extra().pace = &p }
+
+func (w *Tail) takePace(p *stream.Pace) {
+	if m := w.more; m != nil && m.pace != nil {
+		*p, m.pace = *m.pace, nil
+	}
+}
+
 // stayer is a body that goes on with an answer.
 type stayer interface {
 	loop.Body
@@ -129,7 +137,6 @@ func (w *Tail) lost(t *loop.Thread, p *port) {
 type tail1 struct {
 	*connection
 	Tail
-	pace *stream.Pace // of a client that has kept a write waiting; nil: of one that has not
 }
 
 // begin gives up the request, makes r the body of its thread, and runs it.
@@ -154,9 +161,7 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 	own := turnOf(t)
 	own.attach(r.connection)
 	own.delimited, own.last = r.delimited, r.last
-	if r.pace != nil {
-		own.writing, r.pace = *r.pace, nil
-	}
+	r.takePace(&own.writing)
 	r.via = own
 	ended := true
 	defer func() { // also when the thread is killed
@@ -172,8 +177,7 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 	if more && own.writeErr == nil {
 		ended = false
 		if own.writing.Waited() {
-			r.pace = new(stream.Pace)
-			*r.pace = own.writing
+			r.keepPace(own.writing)
 		}
 		own.release()
 		if r.tls != nil {
@@ -215,7 +219,7 @@ func (r *tail1) exchange() *exchange { return nil }
 
 func (r *tail1) failed(what string, args ...any) {
 	r.server().settings.Load().Logger.Error(what,
-		append(args, "request_id", r.id, "remote", r.remote.addrPort())...)
+		append(args, "request_id", r.id(), "remote", r.remote.addrPort())...)
 }
 
 // Left is called by the loop when the client sends no more.
@@ -235,29 +239,27 @@ func (r *tail1) Ending() {
 
 // Describe says what the thread does, for a dump of threads.
 func (r *tail1) Describe() string {
-	return "client " + r.remote.addrPort().String() + ", kept open by request " + r.id + ", route " + r.route
+	return "client " + r.remote.addrPort().String() + ", kept open by request " + r.id() + ", route " + r.route()
 }
 
 // tail2 is tail1 over HTTP/2.
 type tail2 struct {
 	*h2stream
 	Tail
-	pace *stream.Pace // as tail1 has it
 }
 
 func (r *tail2) begin(t *loop.Thread) coro.Code {
 	t.KeepWaiting(false)
 	loop.Become(t, r)
-	r.keepPace()
+	r.keep()
 	r.giveUp(t, r.defers())
 	return r.Run(t)
 }
 
-// keepPace keeps the pace of the client, if it is not that with which Run begins.
-func (r *tail2) keepPace() {
+// keep keeps the pace of the client, if it is not that with which Run begins.
+func (r *tail2) keep() {
 	if w := &r.writing; w.Waited() || w.MinRate != r.s.set.MinRate {
-		r.pace = new(stream.Pace)
-		*r.pace = *w
+		r.keepPace(*w)
 	}
 }
 
@@ -285,9 +287,8 @@ func (st *h2stream) giveUp(t *loop.Thread, kept bool) {
 func (r *tail2) Run(t *loop.Thread) coro.Code {
 	st, p := r.h2stream, r.s.port
 	st.takeWork(p)
-	if st.setPaces(r.s.set); r.pace != nil {
-		st.writing, r.pace = *r.pace, nil
-	}
+	st.setPaces(r.s.set)
+	r.takePace(&st.writing)
 	r.via = st
 	ended := true
 	defer func() { // also when the thread is killed
@@ -302,7 +303,7 @@ func (r *tail2) Run(t *loop.Thread) coro.Code {
 	idle, more, again := r.run(t)
 	if more && st.err == nil {
 		ended = false
-		r.keepPace()
+		r.keep()
 		st.giveWork(p)
 		if again {
 			return coro.Yield
@@ -322,7 +323,7 @@ func (r *tail2) Run(t *loop.Thread) coro.Code {
 func (r *tail2) exchange() *exchange { return nil }
 
 func (r *tail2) failed(what string, args ...any) {
-	r.s.set.Logger.Error(what, append(args, "request_id", r.id, "remote", r.s.remote.addrPort())...)
+	r.s.set.Logger.Error(what, append(args, "request_id", r.id(), "remote", r.s.remote.addrPort())...)
 }
 
 // Ending is called by the loop before it ends the thread, which is idle: a stop kills it.

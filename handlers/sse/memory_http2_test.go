@@ -18,7 +18,7 @@ func TestServeMemoryHTTP2(t *testing.T) {
 	if race.Enabled || invariants.Enabled {
 		t.Skip("these take memory of their own")
 	}
-	const most, conns, each = 950, 10, 100
+	const most, conns, each = 900, 10, 100
 	hub, room, n := new(pubsub.Hub), (*pubsub.Topic)(nil), 0
 	h := func(req *conn.Request, resp *conn.Response) int {
 		if n%10 == 0 {

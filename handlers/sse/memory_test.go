@@ -35,7 +35,7 @@ func TestServeMemory(t *testing.T) {
 	}
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		const many, before = 1000, 50
-		most := int64(900)
+		most := int64(640)
 		if m.TLS {
 			most = 5 << 10
 		}

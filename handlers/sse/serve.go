@@ -205,7 +205,9 @@ func (f *follow) end() {
 // end notes that the stream ends, and why.
 func (v *served) end(err error) {
 	if !v.over {
-		v.over, v.err = true, err
+		if v.over = true; err != nil {
+			(*Stream)(v).more().err = err
+		}
 	}
 }
 
@@ -218,8 +220,12 @@ func (v *served) End(t *loop.Thread) {
 		v.follows.end()
 	}
 	if was == opened {
+		var err error
+		if v.extra != nil {
+			err = v.extra.err
+		}
 		t.KeepWaiting(true)
-		v.h.Closed((*Stream)(v), v.err)
+		v.h.Closed((*Stream)(v), err)
 	}
 }
 

@@ -47,17 +47,28 @@ type Stream struct {
 	thread *loop.Thread
 	resp   *conn.Response // nil: what is written goes to the tail
 	tail   *conn.Tail
-	last   string
 	sent   time.Duration // when something was sent last, by the loop's clock
-
-	sources *[]loop.Source // of AwaitAny, so that it does not allocate; nil: it was not called
+	extra  *extra        // nil: none of it is set
 
 	// Under Serve.
 	h       Handler // nil: the handler of the request has it
 	follows *follow
-	err     error // with which it ends
 	phase   phase
 	over    bool // it ends
+}
+
+// extra is what few streams have, or none while it is idle without a coroutine.
+type extra struct {
+	last    string        // see LastEventID
+	sources []loop.Source // of AwaitAny, so that it does not allocate
+	err     error         // with which it ends
+}
+
+func (s *Stream) more() *extra {
+	if s.extra == nil {
+		s.extra = new(extra)
+	}
+	return s.extra
 }
 
 // buffers are for events that are being sent.
@@ -80,7 +91,7 @@ func Open(req *conn.Request, resp *conn.Response) (*Stream, error) {
 	s := &Stream{KeepAlive: 15 * time.Second, thread: req.Thread, resp: resp}
 	s.sent = s.now()
 	if id, ok := req.Layer().HeaderView("Last-Event-ID"); ok && validID(string(id)) {
-		s.last = string(id)
+		s.more().last = string(id)
 	}
 	return s, resp.Flush()
 }
@@ -88,7 +99,12 @@ func Open(req *conn.Request, resp *conn.Response) (*Stream, error) {
 // LastEventID returns the ID that a client which connects again names as the last event that it has
 // got, and "" if it names none, or one that Send would refuse. A client can name any ID: do not
 // trust it.
-func (s *Stream) LastEventID() string { return s.last }
+func (s *Stream) LastEventID() string {
+	if s.extra == nil {
+		return ""
+	}
+	return s.extra.last
+}
 
 // Send sends e at once, and waits while the client is slow to take it. After an error that wraps
 // ErrEvent, which is about e, the stream goes on; any other error is the connection's, and ends it.
@@ -158,11 +174,8 @@ func (s *Stream) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) 
 	if l.Stopping() { // a source that has always something to give must not hide it
 		return -1, http.ErrServerClosed
 	}
-	if s.sources == nil {
-		s.sources = new([]loop.Source)
-	}
-	all := append(append((*s.sources)[:0], sources...), l.Stopped())
-	*s.sources = all
+	all := append(append(s.more().sources[:0], sources...), l.Stopped())
+	s.extra.sources = all
 	defer clear(all)
 	var until time.Time
 	if d >= 0 {

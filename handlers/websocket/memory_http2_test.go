@@ -17,7 +17,7 @@ func TestServeMemoryHTTP2(t *testing.T) {
 	if race.Enabled || invariants.Enabled {
 		t.Skip("these take memory of their own")
 	}
-	const most, conns, each = 1200, 10, 100
+	const most, conns, each = 900, 10, 100
 	hub, room, n := new(pubsub.Hub), (*pubsub.Topic)(nil), 0
 	var u websocket.Upgrader
 	s := start(t, modes.HTTP2, func(req *conn.Request, resp *conn.Response) int {

@@ -33,7 +33,7 @@ func TestServeMemory(t *testing.T) {
 	}
 	modes.Run(t, func(t *testing.T, m mode) {
 		const many, before = 1000, 50
-		most := int64(700)
+		most := int64(640)
 		if m.TLS {
 			most = 5 << 10
 		}
