@@ -27,7 +27,7 @@ type Sink interface {
 	Inform(status int, fields []Field)
 
 	// Head takes the head, once. h is valid until Head returns. The slice of the fields is the sink's
-	// from then on, and the strings stay as they are.
+	// from then on, until it releases the errand, and the strings stay as they are.
 	Head(h *SentHead)
 
 	// Write takes a piece of the content, which is valid until Write returns. It may wait, on t, which
@@ -75,7 +75,19 @@ func (e Errand) Leave() { loop.Leave(&e.of.Thread) }
 // Loop returns the loop of the errand.
 func (e Errand) Loop() *loop.Loop { return e.of.Thread.Loop() }
 
-// errand is an Errand as the package has it: its thread, exchange and carrier. It is not used again.
+// Release says that nobody uses the errand, or the fields of its head, any more: it is going to be
+// another one. It is called on the errand's loop, once Over was called, or not at all.
+func (e Errand) Release() {
+	if e.of.astray || invariants.Enabled {
+		return
+	}
+	if p := e.of.port; len(p.errands) < maxSpare {
+		e.of.drop()
+		p.errands = append(p.errands, e.of)
+	}
+}
+
+// errand is an Errand as the package has it: its thread, exchange and carrier.
 type errand struct {
 	withHeader           // what is known of the client; its Thread is the errand's
 	x          *exchange // nil: it is over
@@ -90,7 +102,48 @@ type errand struct {
 	forwarded bool  // see SentHead.Forwarded
 	err       error // why the answer cannot be completed
 	spent     int   // bytes since other threads ran
+	astray    bool  // a function that runs off the loop may have it
 	upstream  upstream
+
+	// Memory for the copy of the request and for the head of the answer, which is used again.
+	raw    []byte
+	fields []http1.Field
+	said   SentHead
+}
+
+// drop makes an errand, which is over, hold nothing but memory to use again, of the usual size. Its
+// thread stays as it is until then: whoever notifies it does not know that it has ended.
+func (e *errand) drop() {
+	e.h, e.sink, e.facade, e.sends, e.err = nil, nil, front{}, nil, nil
+	e.headed, e.ended, e.unsound, e.forwarded, e.spent = false, false, false, false, 0
+	e.upstream, e.standing = upstream{}, standing(0)
+	e.localNumber, e.logRound, e.logUsed = 0, 0, 0
+	sent := e.said.Fields[:0]
+	e.said = SentHead{}
+	if cap(e.raw) > usualRaw || cap(e.fields) > usualFields || cap(sent) > usualFields {
+		e.raw, e.fields = nil, nil
+		return
+	}
+	clear(sent[:cap(sent)])
+	e.said.Fields = sent
+}
+
+// What an errand that is used again has memory for at most, in bytes and fields.
+const (
+	usualRaw    = 2 << 10
+	usualFields = 48
+)
+
+// spareErrand returns an errand to use.
+func (p *port) spareErrand() *errand {
+	n := len(p.errands)
+	if n == 0 {
+		return new(errand)
+	}
+	e := p.errands[n-1]
+	p.errands[n-1] = nil
+	p.errands = p.errands[:n-1]
+	return e
 }
 
 // errandTurn is how many bytes an errand moves before other threads get their turn.
@@ -144,8 +197,8 @@ func (c Copy) Send(l *loop.Loop, body []byte, h Handler, sink Sink) Errand {
 
 // errand copies r, without the fields that drop tells and without the body.
 func (r RequestLayer) errand(drop func(name string) bool, extra []Field) *errand {
-	e := new(errand)
 	of := r.x.c
+	e := of.port.spareErrand()
 	e.port, e.state, e.known, e.remote = of.port, headed|named|of.state&secured, true, of.remote
 	e.local = peerOf(r.LocalAddr())
 	if r.Secure() {
@@ -164,7 +217,7 @@ func (r RequestLayer) errand(drop func(name string) bool, extra []Field) *errand
 	e.x = x
 	x.c, x.via, x.set, x.protocol, x.errand = &e.connection, e, r.x.set, r.x.protocol, e
 	x.cache = CacheNone
-	x.req.copyOf(r.Request, drop, extra)
+	e.copyTo(&x.req, r.Request, drop, extra)
 	x.req.x = x
 	x.req.body.none(x)
 	return e
@@ -210,17 +263,18 @@ func replaced(name []byte, extra []Field) bool {
 	return false
 }
 
-// copyOf makes r, which is new, a request for the same as of, which does not need of any more, with
+// copyTo makes r, which is new, a request for the same as of, which does not need of any more, with
 // extra in place of the fields that drop tells.
-func (r *Request) copyOf(of *Request, drop func(name string) bool, extra []Field) {
+func (e *errand) copyTo(r, of *Request, drop func(name string) bool, extra []Field) {
 	r.head = of.head
 	r.head.ContentLength, r.head.Chunked = -1, false
 	size := len(of.raw)
 	for _, f := range extra {
 		size += len(f.Name) + len(f.Value)
 	}
-	r.raw = append(make([]byte, 0, size), of.raw...)
-	fields := make([]http1.Field, 0, len(of.head.Fields)+len(extra))
+	e.raw = append(slices.Grow(e.raw[:0], size), of.raw...)
+	r.raw = e.raw
+	fields := slices.Grow(e.fields[:0], len(of.head.Fields)+len(extra))
 	for _, f := range of.head.Fields {
 		name := f.Name.Of(of.raw)
 		if !replaced(name, extra) && !drop(unsafe.String(unsafe.SliceData(name), len(name))) {
@@ -241,6 +295,7 @@ func (r *Request) copyOf(of *Request, drop func(name string) bool, extra []Field
 	for _, f := range extra {
 		fields = append(fields, http1.Field{Name: add(f.Name), Value: add(f.Value)})
 	}
+	e.raw, e.fields = r.raw, fields
 	r.head.SetFields(r.raw, fields)
 	if at := of.head.Path; at.Len() > 0 && len(of.path) > 0 && &of.path[0] == &of.raw[at.Start] {
 		r.path = r.raw[at.Start:][:len(of.path)]
@@ -282,6 +337,7 @@ func (e *errand) leave(t *loop.Thread) {
 	x := e.x
 	e.x = nil
 	if loop.AbandonCalls(t) {
+		e.astray = true
 		x.strand()
 		return
 	}
@@ -353,9 +409,9 @@ func (e *errand) interim(status int, fields []Field) { e.sink.Inform(status, fie
 // head implements carrier.
 func (e *errand) head(p *plan) {
 	w := &e.x.resp
-	h := SentHead{Status: p.status, Reason: p.reason, Length: -1, Relayed: w.manner == relayed,
-		Forwarded: e.forwarded}
-	h.Fields = make([]Field, 0, len(p.fields)+1)
+	h := &e.said
+	*h = SentHead{Status: p.status, Reason: p.reason, Length: -1, Relayed: w.manner == relayed,
+		Forwarded: e.forwarded, Fields: slices.Grow(h.Fields[:0], len(p.fields)+1)}
 	for _, f := range p.fields {
 		if !ofServer(f.Name) {
 			h.Fields = append(h.Fields, f)
@@ -375,7 +431,7 @@ func (e *errand) head(p *plan) {
 	}
 	e.headed = true
 	loop.Hold(&e.Thread, true)
-	e.sink.Head(&h)
+	e.sink.Head(h)
 	if p.bare {
 		e.end(nil)
 	}

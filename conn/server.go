@@ -234,6 +234,7 @@ type port struct {
 	streams []*h2stream // of HTTP/2 that no request uses
 	work    []*work2    // of streams that need none at present
 	spare   []*exchange // that no errand uses
+	errands []*errand   // that were released
 
 	// The first fields of all responses of this second.
 	second int64

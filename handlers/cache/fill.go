@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/cachestore"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/rfc9111"
 	"github.com/lwango/lwango/loop"
 )
@@ -51,6 +53,37 @@ type fill struct {
 	why      rfc9111.Why
 	ready    bool // the leader may go on
 	ended    bool
+
+	users  int8         // the leader and the errand, as far as they have not let go, see let
+	handle conn.Handler // answers
+}
+
+// fills are those that nobody uses.
+var fills sync.Pool
+
+// newFill returns a fill.
+func newFill() *fill {
+	f, _ := fills.Get().(*fill)
+	if f == nil {
+		f = new(fill)
+		f.handle = f.answer
+	}
+	f.users = 2
+	return f
+}
+
+// let says that the leader has got the answer, or that the errand is over, and that it does not use f
+// any more. When both have let go, f, the errand and what is below are used again, unless others have
+// seen them. It is called on the errand's loop, or not at all, as where something has gone wrong.
+func (f *fill) let() {
+	if f.users--; f.users > 0 || !f.to.Release() {
+		return
+	}
+	f.errand.Release()
+	if !invariants.Enabled {
+		*f = fill{handle: f.handle}
+		fills.Put(f)
+	}
 }
 
 type interim struct {
@@ -78,7 +111,7 @@ func (f *fill) send(req *conn.Request) {
 	f.errand = req.Layer().Send(f.handle, f, extra)
 }
 
-func (f *fill) handle(req *conn.Request, resp *conn.Response) int {
+func (f *fill) answer(req *conn.Request, resp *conn.Response) int {
 	f.req = req
 	return f.l.next(req, resp)
 }
@@ -270,7 +303,9 @@ func (f *fill) Over(err error) {
 	}
 	if !f.ended {
 		f.stop(cmp.Or(err, errUnasked))
+		return
 	}
+	f.let()
 }
 
 // left is called when a client has left that read the answer. It ends the handler's work for

@@ -80,7 +80,7 @@ func TestHitIsCheap(t *testing.T) {
 // that is asked for and kept costs few.
 func TestMissIsCheap(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
-		for control, most := range map[string]float64{"private": 0, "max-age=1000": 20} {
+		for control, most := range map[string]float64{"private": 0, "max-age=1000": 10} {
 			body := []byte(strings.Repeat("x", 1<<10))
 			control = "Cache-Control: " + control
 			s := start(t, m, cache.Settings{}, func(req *conn.Request, w *conn.Response) int {

@@ -337,8 +337,9 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 
 // begin begins to fill.
 func (l *layer) begin(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
-	f := &fill{l: l, at: q.at, to: to, ask: q.ask, old: q.old, mark: q.mark,
-		keep: !holds(l.noStore, req.Layer())}
+	f := newFill()
+	f.l, f.at, f.to, f.ask, f.old, f.mark = l, q.at, to, q.ask, q.old, q.mark
+	f.keep = !holds(l.noStore, req.Layer())
 	switch { // of those that nobody should wait for
 	case !f.keep || q.ask.NoStore:
 		to.Keep(false)

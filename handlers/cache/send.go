@@ -217,7 +217,7 @@ var follows = func() (texts [(rfc9111.ForwardPartial + 1) << 2]string) {
 	return texts
 }()
 
-// follow answers with what comes.
+// follow answers with what comes. f is nil where another request has asked for it.
 func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader, k answer,
 	f *fill) int {
 	use := conn.CacheCollapsed
@@ -250,8 +250,9 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 		resp.Layer().Relay(k.Status, k.reason)
 	}
 	if size == 0 && k.Status != http.StatusOK {
-		_ = reader.Close()
-		return k.Status
+		status := k.Status
+		unread(reader, f)
+		return status
 	}
 	status, part := k.Status, http1.Range{Length: size}
 	if status == http.StatusOK {
@@ -259,12 +260,12 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	}
 	switch status {
 	case http.StatusNotModified, http.StatusRequestedRangeNotSatisfiable, http.StatusPreconditionFailed:
-		_ = reader.Close()
+		unread(reader, f)
 		return status
 	}
 	if complete {
 		if body, ok := f.object.Body(); ok {
-			_ = reader.Close()
+			unread(reader, f)
 			resp.SetBody(body[part.Start:][:part.Length])
 			return status // it is coded when it is asked for again
 		}
@@ -272,10 +273,18 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	reader.Bind(req.Thread, -1)
 	b := &body{r: reader, fill: cmp.Or(f, k.fill.Load()), skip: part.Start, left: part.Length}
 	if f != nil {
-		b.resp = resp
+		b.resp, b.leads = resp, true
 	}
 	resp.SetBodyReader(b, part.Length)
 	return status
+}
+
+// unread closes a reader of what need not be read. f is follow's.
+func unread(reader *cachestore.Reader, f *fill) {
+	_ = reader.Close()
+	if f != nil {
+		f.let()
+	}
 }
 
 // body reads an answer that comes, or a part of it.
@@ -286,6 +295,9 @@ type body struct {
 	skip int64          // bytes in front of the part
 	left int64          // of the part; -1: unknown
 	done bool           // all was read
+
+	leads  bool // fill was begun for this one
+	closed bool
 }
 
 // Read implements io.Reader.
@@ -313,9 +325,16 @@ func (b *body) Read(p []byte) (int, error) {
 
 // Close implements io.Closer. A client that has not got all has left.
 func (b *body) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
 	err := b.r.Close()
-	if !b.done && b.left != 0 && b.fill != nil {
+	switch {
+	case !b.done && b.left != 0 && b.fill != nil:
 		b.fill.left()
+	case b.leads:
+		b.fill.let()
 	}
 	return err
 }

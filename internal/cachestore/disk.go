@@ -412,7 +412,7 @@ func (d *disk) lost(f *file, err error) {
 			d.store.mu.Lock() // it may be there again, as with too many open files
 			defer d.store.mu.Unlock()
 			if f.in.where() != nowhere && f.object == nil {
-				f.unload()
+				d.store.unload(f)
 			}
 			return
 		}

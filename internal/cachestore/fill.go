@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -55,12 +56,7 @@ func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Read
 	if !slices.Equal(e.list(), seen) {
 		return nil, nil
 	}
-	m := e.more.Load()
-	if m == nil {
-		m = new(more)
-		m.fills = m.few[:0]
-		e.more.Store(m)
-	}
+	m := s.extra(e)
 	for _, f := range m.fills {
 		if h := f.head.Load(); h != nil && unfit[f] == h {
 			continue
@@ -69,7 +65,8 @@ func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Read
 			return r, nil
 		}
 	}
-	f := &Fill{store: s, entry: e, since: s.purges.now, kept: !s.closed, length: -1}
+	f := fills.Get().(*Fill)
+	f.store, f.entry, f.since, f.kept, f.length = s, e, s.purges.now, !s.closed, -1
 	f.room.fill, f.first.fill = f, f
 	f.readers, f.chunks = append(f.few[:0], &f.first), f.piece[:0]
 	f.held = fillCost + size(len(key))
@@ -110,6 +107,9 @@ func (s *Store) unfit(hash uint64, key []byte, match func(*Head) bool) map[*Fill
 	var fills []*Fill
 	if m := e.more.Load(); m != nil {
 		fills = slices.Clone(m.fills)
+		for _, f := range fills {
+			f.seen = true
+		}
 	}
 	s.mu.Unlock()
 	if len(fills) == 0 {
@@ -153,6 +153,7 @@ type Fill struct {
 	passing int64 // of held, see place
 
 	older, newer *Fill // in Store.filling
+	seen         bool  // others have it, or had it
 
 	mu      sync.Mutex
 	kept    bool
@@ -177,6 +178,26 @@ type Fill struct {
 	space   Head       // of head
 	done    bool       // object is final
 	out     *output    // nil: the body stays in memory
+}
+
+// fills are those that were released.
+var fills = sync.Pool{New: func() any { return new(Fill) }}
+
+// Release says that the caller of Begin, and whoever has got the Fill or its Reader from that, uses
+// them no more: they are going to be others, unless somebody else may have them. It reports whether
+// that is so.
+func (f *Fill) Release() bool {
+	s := f.store
+	s.mu.Lock()
+	f.mu.Lock()
+	free := f.done && !f.seen && f.out == nil && f.first.err != nil
+	f.mu.Unlock()
+	s.mu.Unlock()
+	if free && !invariants.Enabled {
+		*f = Fill{}
+		fills.Put(f)
+	}
+	return free
 }
 
 // Start gives the answer's head. length is that of the body in bytes, -1 if it is not known.
@@ -241,7 +262,7 @@ func (f *Fill) unlistLocked() {
 	}
 	if i := slices.Index(m.fills, f); i >= 0 {
 		m.fills = slices.Delete(m.fills, i, i+1)
-		f.entry.slim()
+		f.store.slim(f.entry)
 	}
 	if m.few[0] == f { // fills has grown, and left it there
 		m.few[0] = nil

@@ -105,7 +105,11 @@ func (e *entry) set(list []*Object) {
 	case 0:
 		e.objects.Store(nil)
 	case 1:
-		e.objects.Store(&variants{1, [1]*Object{list[0]}})
+		o := list[0]
+		if o.alone.n == 0 { // later on it may be in use
+			o.alone = variants{1, [1]*Object{o}}
+		}
+		e.objects.Store(&o.alone)
 	default:
 		v := &several{n: len(list)}
 		copy(v.at[:], list)
@@ -130,20 +134,34 @@ func (e *entry) empty() bool {
 	return m == nil || len(m.fills) == 0 && len(m.files) == 0 && m.load == nil
 }
 
-// slim forgets more, if it is empty. The caller holds Store.mu.
-func (e *entry) slim() {
-	if m := e.more.Load(); m != nil && len(m.fills) == 0 && len(m.files) == 0 && m.load == nil {
-		e.more.Store(nil)
+// slim forgets an entry's more, if it is empty. The caller holds s.mu.
+func (s *Store) slim(e *entry) {
+	m := e.more.Load()
+	if m == nil || len(m.fills) > 0 || len(m.files) > 0 || m.load != nil {
+		return
+	}
+	e.more.Store(nil)
+	if m.files == nil && cap(m.fills) == 1 && len(s.mores) < maxMores {
+		s.mores = append(s.mores, m)
 	}
 }
 
-// extra returns e.more, made if need be. The caller holds Store.mu.
-func (e *entry) extra() *more {
+// maxMores is how many of more a store keeps to use again: there is one for each fill.
+const maxMores = 256
+
+// extra returns e.more, made if need be. The caller holds s.mu.
+func (s *Store) extra(e *entry) *more {
 	m := e.more.Load()
-	if m == nil {
-		m = new(more)
-		e.more.Store(m)
+	if m != nil {
+		return m
 	}
+	if n := len(s.mores); n > 0 {
+		m, s.mores = s.mores[n-1], s.mores[:n-1]
+	} else {
+		m = new(more)
+		m.fills = m.few[:0]
+	}
+	e.more.Store(m)
 	return m
 }
 

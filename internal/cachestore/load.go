@@ -16,7 +16,7 @@ import (
 // addFile makes a file known. The caller holds s.mu.
 func (s *Store) addFile(e *entry, f *file) {
 	f.entry = e
-	m := e.extra()
+	m := s.extra(e)
 	m.files = append(m.files, f)
 	if f.object == nil {
 		m.cold.Store(true)
@@ -63,7 +63,7 @@ func (s *Store) remove(f *file) {
 			m.files = slices.Delete(m.files, i, i+1)
 		}
 	}
-	e.slim()
+	s.slim(e)
 	s.tidy(e)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,9 +72,9 @@ func (s *Store) remove(f *file) {
 }
 
 // unload forgets the head of a file. The caller holds Store.mu.
-func (f *file) unload() {
+func (s *Store) unload(f *file) {
 	f.object = nil
-	f.entry.extra().cold.Store(true)
+	s.extra(f.entry).cold.Store(true)
 }
 
 // load is the reading of an entry's heads.
@@ -103,7 +103,7 @@ func (s *Store) warm(t *loop.Thread, e *entry) {
 			m.load = nil
 			for x := s.table.bucket(e.hash).Load(); x != nil; x = x.next.Load() {
 				if x.hash == e.hash { // e, or what has taken its place
-					x.slim()
+					s.slim(x)
 					s.tidy(x)
 				}
 			}
@@ -272,7 +272,7 @@ func (s *Store) found(root *os.Root, dir string, names []string, last uint64) {
 			e := s.table.any(hash)
 			if e == nil {
 				e = &entry{hash: hash}
-				e.extra()
+				s.extra(e)
 				s.table.add(e)
 			}
 			s.addFile(e, &file{hash: hash, id: id, total: total})

@@ -31,6 +31,7 @@ type Object struct {
 
 	seen  atomic.Uint64 // the last purge that does not matter for it
 	coded atomic.Pointer[forms]
+	alone variants      // the only one of its entry
 	in    links[Object] // of Store.memory; marked with the Unix time of a soft purge, 0: none
 }
 
@@ -144,9 +145,8 @@ func (o *Object) begin() {
 // cost is what the object takes of memory, in bytes.
 func (o *Object) cost() int64 {
 	n := size(int(unsafe.Sizeof(*o))) + size(len(o.body)) + o.head.size()
-	// its entry, its list of variants, its share of the table's buckets
-	n += size(int(unsafe.Sizeof(entry{}))) + size(len(o.entry.key)) +
-		size(int(unsafe.Sizeof(variants{}))) + 8
+	// its entry, its share of the table's buckets
+	n += size(int(unsafe.Sizeof(entry{}))) + size(len(o.entry.key)) + 8
 	if f := o.coded.Load(); f != nil {
 		n += size(int(unsafe.Sizeof(*f)))
 		for i := range f {

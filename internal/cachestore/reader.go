@@ -42,6 +42,7 @@ func (f *Fill) join(match func(*Head) bool) *Reader {
 	if f.spoiled || f.stale > 0 || !f.kept || h == nil && f.alone {
 		return nil
 	}
+	f.seen = true
 	r := &Reader{fill: f}
 	f.readers = append(f.readers, r)
 	return r

@@ -51,6 +51,8 @@ type Store struct {
 	filling *Fill // the newest of those that come; see Fill.older
 	fillers int64 // how many those are
 
+	mores []*more // that no entry has
+
 	tight     atomic.Bool // half of the memory is reserved
 	lingering int64       // bytes of memory that readers of finished fills have
 
@@ -182,7 +184,7 @@ func (s *Store) discard(o *Object) {
 // evicted forgets an object that memory has no room for; its file stays. The caller holds s.mu.
 func (s *Store) evicted(o *Object) {
 	if o.file != nil {
-		o.file.unload()
+		s.unload(o.file)
 		s.unloaded++
 	}
 	s.unlist(o)

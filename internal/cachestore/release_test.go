@@ -1,0 +1,55 @@
+package cachestore_test
+
+import (
+	"testing"
+
+	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/test/must"
+)
+
+// TestRelease: a fill is used again only if it is over, its reader is closed, and nobody else has it.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name          string
+		joined, asked bool // another one has joined, or has looked at the head
+		open, coming  bool // the reader is not closed, or the fill is not over
+		want          bool
+	}{
+		{name: "over", want: true},
+		{name: "joined", joined: true},
+		{name: "looked at", asked: true},
+		{name: "read", open: true},
+		{name: "coming", coming: true},
+	} {
+		s := store(t, 1<<20)
+		r, f := s.Begin([]byte("key"), nil, anyone)
+		f.Start(cachestore.Head{Fields: "a"}, -1)
+		must.Do(t, f.Write(nil, []byte("body"), -1))
+		if test.joined || test.asked {
+			other, fill := s.Begin([]byte("key"), nil, func(*cachestore.Head) bool { return test.joined })
+			must.Do(t, other.Close())
+			if fill != nil {
+				fill.Abort(cachestore.ErrUnread)
+			}
+		}
+		if !test.coming {
+			must.Get(f.Commit())(t)
+		}
+		if !test.open {
+			must.Do(t, r.Close())
+		}
+		if f.Release() != test.want {
+			t.Errorf("%s: released: %t", test.name, !test.want)
+		}
+		if test.want { // what comes next has nothing of it
+			r, next := s.Begin([]byte("other"), nil, anyone)
+			if next.Readers() != 1 || r.Length() != -1 || next.Keep(true) != true {
+				t.Errorf("%s: a fill that was used has %d readers", test.name, next.Readers())
+			}
+			next.Abort(cachestore.ErrUnread)
+			must.Do(t, r.Close())
+		}
+		s.Check()
+	}
+}
