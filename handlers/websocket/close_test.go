@@ -87,7 +87,8 @@ func TestAnsweredInTime(t *testing.T) {
 
 // TestServerStops: clients are told, and those that do not answer do not hold it up.
 func TestServerStops(t *testing.T) {
-	defer websocket.SetCloseWait(10 * time.Second)() // a second while the server stops
+	const limit = 10 * time.Second // a second while the server stops
+	defer websocket.SetCloseWait(limit)()
 	both(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 4)
 		s := start(t, m, ending(new(websocket.Upgrader), ends))
@@ -101,8 +102,17 @@ func TestServerStops(t *testing.T) {
 		began := time.Now()
 		stopped := make(chan struct{})
 		go func() { s.Stop(2 * wait.Patience); close(stopped) }()
-		polite.closed(1001)
-		within.closed(1001)
+		for _, c := range []*client{polite, within} {
+			if f, err := c.next(); err != nil || f.first != 0x88 || !strings.HasPrefix(f.payload, "\x03\xe9") {
+				t.Errorf("%q, %v; want a close with 1001", f, err)
+			}
+			_, _ = io.WriteString(c, bye)
+			f, err := c.read()
+			late := time.Since(began) >= limit/10 // so the server may have gone first
+			if err != io.EOF && !late {
+				t.Errorf("after the close: %q, %v", f, err)
+			}
+		}
 		if f, err := mute.next(); err != nil || f.first != 0x88 {
 			t.Errorf("%q, %v", f, err)
 		}

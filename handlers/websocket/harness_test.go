@@ -12,10 +12,13 @@ import (
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 func TestMain(m *testing.M) {
 	leak.Parallel(6)
+	// A tenth while a server stops: a client of a busy machine may be late with its answer.
+	websocket.SetCloseWait(10 * wait.Patience)
 	leak.Main(m)
 }
 
