@@ -230,7 +230,8 @@ func (w *Response) look() (hasType bool) {
 			}
 		}
 		for j := range configured {
-			p.overridden = p.overridden || ascii.EqualFold(f.Name, configured[j].Name)
+			p.overridden = p.overridden || len(f.Name) == len(configured[j].Name) &&
+				ascii.EqualFold(f.Name, configured[j].Name)
 		}
 	}
 	return hasType

@@ -78,7 +78,9 @@ func (h *Header) All() iter.Seq2[string, string] {
 
 func (h *Header) index(name string, from int) int {
 	for i := from; i < len(h.fields); i++ {
-		if f := &h.fields[i]; len(f.Name) == len(name) && ascii.EqualFold(f.Name, name) {
+		// Most names stand in the program once, and are the same string.
+		if f := &h.fields[i]; len(f.Name) == len(name) &&
+			(f.Name == name || ascii.EqualFold(f.Name, name)) {
 			return i
 		}
 	}
@@ -120,6 +122,7 @@ func (w ResponseLayer) Vouch(n int) {
 }
 
 func (h *Header) vouch(n int) {
+	n = min(n, len(h.fields)) // Set has dropped all but one of several
 	for h.valid < n && h.fields[h.valid].sendable() {
 		h.valid++
 	}

@@ -198,7 +198,12 @@ func TestEachFieldIsLookedAt(t *testing.T) {
 			if random.IntN(4) == 0 {
 				value = "bad\n"
 			}
-			switch random.IntN(5) {
+			switch random.IntN(6) {
+			case 5: // for fields that replace others, of which there may be several
+				n := h.Len()
+				h.Set(name, "good")
+				h.Set("other", "good")
+				conn.Vouch(&h, n)
 			case 4: // for the new field alone
 				n := h.Len()
 				h.Add(name, "good")

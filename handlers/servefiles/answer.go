@@ -32,8 +32,11 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
 			return status
 		}
 	}
-	resp.Header().Set("Accept-Ranges", "bytes")
+	h := resp.Header()
+	before := h.Len()
+	h.Set("Accept-Ranges", "bytes")
 	m.whole(req, resp, f)
+	resp.Layer().Vouch(before) // facts and settings have no character that a value must not have
 	return http.StatusOK
 }
 

@@ -336,3 +336,22 @@ func TestShares(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkKept asks for 4 KiB that the shelf has.
+func BenchmarkKept(b *testing.B) {
+	root := b.TempDir()
+	must.Do(b, os.WriteFile(filepath.Join(root, "4k.bin"), make([]byte, 4<<10), 0o644))
+	must.Do(b, os.Chtimes(filepath.Join(root, "4k.bin"), modified, modified))
+	s := start(b, modes.Direct, root, "/", nil)
+	const raw = "GET /4k.bin HTTP/1.1\r\nHost: a\r\n\r\n"
+	client := s.Dial()
+	client.Do("GET", raw)
+	b.ReportAllocs()
+	for b.Loop() {
+		client.Send(raw)
+		answer, err := http.ReadResponse(client.R, nil)
+		must.Do(b, err)
+		_, err = io.Copy(io.Discard, answer.Body)
+		must.Do(b, err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
@@ -141,6 +142,12 @@ func TestTypes(t *testing.T) {
 			t.Errorf("%q: %v allocations", contentType, n)
 		}
 	}
+	buf := []byte("audio/wave")
+	types.Match(unsafe.String(&buf[0], len(buf)))
+	copy(buf, "text/plain")
+	if types.Match("audio/wave") || !types.Match(string(buf)) {
+		t.Error("what was found out of a type counts for what its memory holds now")
+	}
 	events, _, _ := coding.ParseTypes([]string{"text/*", coding.EventStream})
 	if !events.Match(coding.EventStream) {
 		t.Error("an event stream that is named does not match")
@@ -150,6 +157,25 @@ func TestTypes(t *testing.T) {
 		if _, named, ok := coding.ParseTypes([]string{"a/b", bad}); ok || named != bad {
 			t.Errorf("%q was not refused", bad)
 		}
+	}
+}
+
+// BenchmarkMatch asks for what a server asks again and again, and for what is new each time.
+func BenchmarkMatch(b *testing.B) {
+	types, _, _ := coding.ParseTypes([]string{"text/*", "application/json", "*+json", "*+xml"})
+	for _, contentType := range []string{"text/html; charset=utf-8", "application/octet-stream"} {
+		other := contentType[:1] + "x" + contentType[2:] // its place is taken
+		b.Run(contentType+"/known", func(b *testing.B) {
+			for b.Loop() {
+				types.Match(contentType)
+			}
+		})
+		b.Run(contentType+"/another", func(b *testing.B) {
+			types.Match(contentType)
+			for b.Loop() {
+				types.Match(other)
+			}
+		})
 	}
 }
 

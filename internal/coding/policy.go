@@ -2,6 +2,7 @@ package coding
 
 import (
 	"strings"
+	"sync/atomic"
 
 	"github.com/lwango/lwango/internal/ascii"
 )
@@ -23,11 +24,31 @@ func (p *Policy) Worth(n int64, contentType string) bool {
 }
 
 // Types are patterns of media types: "text/plain", "text/*", and "*+json" for all types with that
-// suffix (RFC 6839).
+// suffix (RFC 6839). Any goroutine may call its methods.
 type Types struct {
 	names    map[string]bool
 	families []string // "text/"
 	suffixes []string // "+json"
+
+	// known has what Match has found out, by slotOf. A server sends few types, again and again. None
+	// makes way for another, so nobody makes Match allocate for long.
+	known *[128]atomic.Pointer[verdict]
+}
+
+// verdict is what Match has found out about a Content-Type.
+type verdict struct {
+	contentType string
+	match       bool
+}
+
+// slotOf chooses a place in known by the length and three characters, in which most types differ.
+func slotOf(contentType string) uint {
+	n := len(contentType)
+	if n == 0 {
+		return 0
+	}
+	a, b, c := contentType[0], contentType[n/2], contentType[n-1]
+	return (uint(n) + 3*uint(a) + 5*uint(b) + 7*uint(c)) % 128
 }
 
 // EventStream is the type of server-sent events. "text/*" does not mean it: each event would be
@@ -39,7 +60,7 @@ const maxType = 80
 
 // ParseTypes makes Types of a list of patterns. The second result is the first one that is none.
 func ParseTypes(patterns []string) (t Types, bad string, ok bool) {
-	t.names = make(map[string]bool)
+	t.names, t.known = make(map[string]bool), new([128]atomic.Pointer[verdict])
 	for _, p := range patterns {
 		lower := strings.ToLower(p)
 		main, sub, slash := strings.Cut(lower, "/")
@@ -60,8 +81,26 @@ func ParseTypes(patterns []string) (t Types, bad string, ok bool) {
 func isName(s string) bool { return s != "" && !strings.ContainsAny(s, "*/;, \t\r\n") }
 
 // Match reports whether a Content-Type, in any case of letters and with any parameters, is one of
-// the types. It does not allocate.
+// the types. It allocates only for what it remembers.
 func (t *Types) Match(contentType string) bool {
+	if t.known == nil || len(contentType) > maxType {
+		return t.match(contentType)
+	}
+	known := &t.known[slotOf(contentType)]
+	v := known.Load()
+	if v != nil && v.contentType == contentType {
+		return v.match
+	}
+	match := t.match(contentType)
+	if v == nil {
+		// A copy, since the caller's may be a view of an answer's head.
+		known.CompareAndSwap(nil, &verdict{strings.Clone(contentType), match})
+	}
+	return match
+}
+
+// match is Match, found out anew.
+func (t *Types) match(contentType string) bool {
 	if i := strings.IndexByte(contentType, ';'); i >= 0 {
 		contentType = contentType[:i]
 	}
