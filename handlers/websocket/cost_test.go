@@ -20,7 +20,7 @@ func TestCostOfAMessage(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("short reads are forced")
 	}
-	for _, m := range []mode{plain, direct} {
+	for _, m := range []mode{plain, direct, serving(direct)} {
 		t.Run(m.Name, func(t *testing.T) {
 			s := start(t, m, echo(new(websocket.Upgrader)))
 			c := upgrade(s)
@@ -64,23 +64,25 @@ func TestCostOverHTTP2(t *testing.T) {
 	if invariants.Enabled || race.Enabled {
 		t.Skip("reads are short, or sync.Pool drops things")
 	}
-	s := start(t, modes.HTTP2, echo(new(websocket.Upgrader)))
-	const streams = 4
-	one := connect2(t, must.Dial(t, "tcp", s.Addr), streams, frame(0x82, string(make([]byte, 125))))
-	one()
-	var before, after loop.Stats
-	const many = 200
-	s.On(func(l *loop.Loop) { before = l.Stats() })
-	for range many {
+	modes.Run(t, func(t *testing.T, m mode) {
+		s := start(t, m, echo(new(websocket.Upgrader)))
+		const streams = 4
+		one := connect2(t, must.Dial(t, "tcp", s.Addr), streams, frame(0x82, string(make([]byte, 125))))
 		one()
-	}
-	s.On(func(l *loop.Loop) { after = l.Stats() })
-	if n := after.Ctls - before.Ctls; n != 0 {
-		t.Errorf("%d calls of epoll_ctl", n)
-	}
-	if n := testing.AllocsPerRun(many, one); n > 0 {
-		t.Errorf("%v allocations for %d messages", n, streams)
-	}
+		var before, after loop.Stats
+		const many = 200
+		s.On(func(l *loop.Loop) { before = l.Stats() })
+		for range many {
+			one()
+		}
+		s.On(func(l *loop.Loop) { after = l.Stats() })
+		if n := after.Ctls - before.Ctls; n != 0 {
+			t.Errorf("%d calls of epoll_ctl", n)
+		}
+		if n := testing.AllocsPerRun(many, one); n > 0 {
+			t.Errorf("%v allocations for %d messages", n, streams)
+		}
+	}, modes.HTTP2, serving(modes.HTTP2))
 }
 
 // TestCostOfTheLongestMessage: what a message of the limit's size is read into serves the next one,
@@ -89,7 +91,11 @@ func TestCostOfTheLongestMessage(t *testing.T) {
 	if invariants.Enabled || race.Enabled {
 		t.Skip("reads are short, or sync.Pool drops things")
 	}
-	s := start(t, plain, echo(new(websocket.Upgrader)))
+	modes.Run(t, costOfTheLongestMessage, plain, serving(direct))
+}
+
+func costOfTheLongestMessage(t *testing.T, m mode) {
+	s := start(t, m, echo(new(websocket.Upgrader)))
 	c := upgrade(s)
 	message := []byte(frame(0x82, strings.Repeat("x", 64<<10)))
 	answer := make([]byte, 10+64<<10)
@@ -135,8 +141,9 @@ func TestCostOfCompression(t *testing.T) {
 	if invariants.Enabled || race.Enabled {
 		t.Skip("reads are short, or sync.Pool drops things")
 	}
-	for _, takeover := range []bool{false, true} {
-		s := start(t, direct, echo(&websocket.Upgrader{Compression: true, Takeover: takeover}))
+	for i, takeover := range []bool{false, true, false, true} {
+		m := []mode{direct, serving(direct)}[i/2]
+		s := start(t, m, echo(&websocket.Upgrader{Compression: true, Takeover: takeover}))
 		c := &client{s.Dial()}
 		c.Send(handshake + "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n")
 		c.agreed()
@@ -161,7 +168,7 @@ func TestCostOfCompression(t *testing.T) {
 			one()
 		}
 		if n := testing.AllocsPerRun(200, one); n > 0 {
-			t.Errorf("takeover %v: %v allocations per message", takeover, n)
+			t.Errorf("%s, takeover %v: %v allocations per message", m.Name, takeover, n)
 		}
 	}
 }

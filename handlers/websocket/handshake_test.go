@@ -9,15 +9,18 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestHandshake: what is answered to requests, each a good one with fields changed. A field without
 // a value is left out.
-func TestHandshake(t *testing.T) {
+func TestHandshake(t *testing.T) { modes.Run(t, handshakes, plain, serving(direct)) }
+
+func handshakes(t *testing.T, m mode) {
 	u := &websocket.Upgrader{Compression: true, Subprotocols: []string{"v2.chat", "v1.chat"},
 		Origins: []string{"https://friend.example"}}
-	s := start(t, plain, echo(u))
+	s := start(t, m, echo(u))
 	const deflated = "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
 	for _, row := range []struct {
 		why    string
@@ -226,8 +229,10 @@ func TestHandshakeFields(t *testing.T) {
 }
 
 // TestCheckOrigin decides alone, on requests of browsers.
-func TestCheckOrigin(t *testing.T) {
-	s := start(t, plain, echo(&websocket.Upgrader{CheckOrigin: func(req *conn.Request,
+func TestCheckOrigin(t *testing.T) { modes.Run(t, checkOrigin, plain, serving(direct)) }
+
+func checkOrigin(t *testing.T, m mode) {
+	s := start(t, m, echo(&websocket.Upgrader{CheckOrigin: func(req *conn.Request,
 		origin string) bool {
 		return origin == "https://"+strings.ToUpper(req.Host())
 	}}))
@@ -242,8 +247,10 @@ func TestCheckOrigin(t *testing.T) {
 }
 
 // TestOriginOverTLS: a page of the same host that came without TLS may be an attacker's.
-func TestOriginOverTLS(t *testing.T) {
-	s := start(t, overTLS, echo(&websocket.Upgrader{}))
+func TestOriginOverTLS(t *testing.T) { modes.Run(t, originOverTLS, overTLS, serving(overTLS)) }
+
+func originOverTLS(t *testing.T, m mode) {
+	s := start(t, m, echo(&websocket.Upgrader{}))
 	for origin, status := range map[string]int{"https://example.org": 101,
 		"http://example.org": 403} {
 		c := s.Dial()

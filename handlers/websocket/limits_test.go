@@ -117,6 +117,8 @@ func TestSteadyButSlowReader(t *testing.T) {
 		{overTLS, 80, 16, 4, 9 << 10},
 		{modes.HTTP2, 80, 1, 0, 9 << 10}, // its window is smaller than a message: the write ends
 		{overUNIX, 32, 3, 2, 8 << 10},
+		{serving(direct), 80, 16, 4, 9 << 10},
+		{serving(modes.HTTP2), 80, 1, 0, 9 << 10},
 	} {
 		t.Run(row.m.Name, func(t *testing.T) {
 			t.Parallel()
@@ -124,30 +126,38 @@ func TestSteadyButSlowReader(t *testing.T) {
 			u := &websocket.Upgrader{PingInterval: 500 * time.Millisecond,
 				IdleTimeout: 1500 * time.Millisecond, WriteTimeout: time.Second}
 			ends := make(chan error, 1)
-			s := start(t, row.m, func(req *conn.Request, resp *conn.Response) int {
-				c, err := u.Upgrade(req, resp)
-				if err != nil {
-					return websocket.Status(err)
-				}
+			s := start(t, row.m, choosing(u, func(req *conn.Request) talk {
 				count := row.all
 				if req.Path() == "/stops" {
 					count = row.held
 				}
 				message := make([]byte, size)
-				now := req.After(0)
-				for n := 0; err == nil; {
-					if n < count {
-						if _, err = c.AwaitAny(-1, now); err == nil {
-							n, err = n+1, c.WriteMessage(websocket.Binary, message)
-							now.Reset(0)
+				if isServed(req) {
+					var next func(c *websocket.Conn)
+					next = func(c *websocket.Conn) {
+						if _ = c.WriteMessage(websocket.Binary, message); count > 1 {
+							count--
+							c.After(0, next)
 						}
-					} else if _, err = c.AwaitAny(-1, c); err == nil {
-						_, _, err = c.ReadMessage()
 					}
+					return talk{open: func(c *websocket.Conn) { c.After(0, next) }, message: back, ends: ends}
 				}
-				ends <- err
-				return 0
-			})
+				now := req.After(0)
+				return talk{open: func(c *websocket.Conn) {
+					var err error
+					for n := 0; err == nil; {
+						if n < count {
+							if _, err = c.AwaitAny(-1, now); err == nil {
+								n, err = n+1, c.WriteMessage(websocket.Binary, message)
+								now.Reset(0)
+							}
+						} else if _, err = c.AwaitAny(-1, c); err == nil {
+							_, _, err = c.ReadMessage()
+						}
+					}
+					ends <- err
+				}}
+			}))
 			for _, stops := range []bool{false, true} {
 				c := &client{s.Dial()}
 				count := row.all

@@ -98,6 +98,9 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		case c.err != nil:
 			s.close()
 		case some:
+			if n%stepsPerTurn == 0 {
+				s.look()
+			}
 		default:
 			idle, _ = s.left()
 			if due := c.untilDue(); due >= 0 {
@@ -111,6 +114,18 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		}
 	}
 	return s.finish()
+}
+
+// look keeps a connection alive that always has something to send: its peer takes it slowly. What has
+// come from the peer meanwhile counts.
+func (s *served) look() {
+	c := (*Conn)(s)
+	if c.thread.Loop().Stopping() {
+		return
+	}
+	if begun, err := c.advance(); !begun && err == nil {
+		_, _ = c.keepAlive()
+	}
 }
 
 // lastMessages bounds what a subscription still delivers at a stop, where something goes on publishing.
