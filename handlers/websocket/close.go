@@ -178,6 +178,7 @@ func (c *Conn) finish() error {
 func (c *Conn) letGo() {
 	c.release()
 	c.dropSent()
+	c.dropGot()
 	if c.extra != nil && c.extra.box != nil {
 		c.extra.box.end(c.err)
 	}

@@ -138,6 +138,9 @@ func (d *Dialer) dial(t *loop.Thread, limit time.Duration, address string) (
 	secure, _ := over.(*tls.Conn)
 	c = &Conn{work: &work{link: s, tls: secure}, thread: t, set: d.settings(),
 		want: expected{deflate: o.deflate, server: true}, takes: o.takes, keeps: o.keeps}
+	if c.keeps > 0 { // the server has its way
+		agreedUpon.Add(1 << c.keeps)
+	}
 	s.SetNoWait(true)
 	c.heard = c.now()
 	c.agreeOn(o.protocol)
@@ -255,7 +258,7 @@ func (d *Dialer) request(u *url.URL, key string) ([]byte, error) {
 	}
 	if d.Compression {
 		offer := deflate
-		if !d.PeerTakeover {
+		if !d.PeerTakeover || agreedUpon.Load() >= maxAgreed {
 			offer += "; " + serverAlone
 		}
 		if !d.Takeover {

@@ -20,6 +20,16 @@ func SetCloseWait(d time.Duration) (restore func()) {
 // WindowsHeld returns how many connections have a window of what they have sent.
 func WindowsHeld() int { return int(windowsHeld.Load()) }
 
+// WindowsAgreed returns how many bytes the windows of what peers have sent may take that were agreed
+// upon. LeaveWindows leaves room for so many bytes more, until restore.
+func WindowsAgreed() int64 { return agreedUpon.Load() }
+
+func LeaveWindows(n int64) (restore func()) {
+	taken := maxAgreed - n - agreedUpon.Load()
+	agreedUpon.Add(taken)
+	return func() { agreedUpon.Add(-taken) }
+}
+
 // CheckUTF8 checks a text in parts of 0 to 3 bytes, which cuts says.
 func CheckUTF8(t *testing.T, p []byte, cuts uint16) {
 	var u runes

@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
@@ -46,36 +47,46 @@ func TestServeMemory(t *testing.T) {
 			n++
 			return u.Serve(req, resp, counter{room, nil})
 		})
-		ends := make([]int, 0, before+many) // of the clients: no memory of ours
-		first := int64(0)
-		for i := range before + many {
-			if i == before {
-				unworked(t, s)
-				first = inUse()
-			}
-			nc := must.Get(net.Dial("tcp", s.Addr))(t)
-			ends = append(ends, duplicate(t, nc))
-			var c io.ReadWriter = nc
-			if m.TLS {
-				c = tls.Client(nc, &tls.Config{InsecureSkipVerify: true})
-			}
+		per := idleBytes(t, s, m.TLS, before, many, 0, func(c io.ReadWriter) {
 			must.Get(io.WriteString(c, handshake+"\r\n"+frame(0x81, "hello")))(t)
 			for got, b := "", make([]byte, 500); len(got) < 7 || got[len(got)-7:] != "\x81\x05hello"; {
 				got += string(b[:must.Get(c.Read(b))(t)])
 			}
-			nc.Close()
-		}
-		unworked(t, s)
-		per := (inUse() - first) / many
+		})
 		t.Logf("%d bytes", per)
 		if per > most {
 			t.Errorf("an idle connection takes %d bytes, want %d at most", per, most)
 		}
-		for _, fd := range ends {
-			unix.Close(fd)
-		}
-		s.Idle()
 	}, direct, overTLS)
+}
+
+// idleBytes returns what each of many connections takes that are idle, after what use has done with
+// them and so much time. Before them there are others.
+func idleBytes(t *testing.T, s *site, secure bool, before, many int, later time.Duration, use func(c io.ReadWriter)) int64 {
+	ends := make([]int, 0, before+many) // of the clients: no memory of ours
+	connect := func(n int) int64 {
+		for range n {
+			nc := must.Get(net.Dial("tcp", s.Addr))(t)
+			ends = append(ends, duplicate(t, nc))
+			var c io.ReadWriter = nc
+			if secure {
+				c = tls.Client(nc, &tls.Config{InsecureSkipVerify: true})
+			}
+			use(c)
+			nc.Close()
+		}
+		s.Settle()
+		s.Skip(later)
+		unworked(t, s)
+		return inUse()
+	}
+	first := connect(before)
+	per := (connect(many) - first) / int64(many)
+	for _, fd := range ends {
+		unix.Close(fd)
+	}
+	s.Idle()
+	return per
 }
 
 // duplicate returns a descriptor of a connection, which keeps it open.

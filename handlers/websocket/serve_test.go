@@ -364,7 +364,11 @@ type counter struct {
 	closed chan int
 }
 
-func (m counter) Open(c *websocket.Conn) { c.Subscribe(m.room, pubsub.Options{}, prepared) }
+func (m counter) Open(c *websocket.Conn) {
+	if m.room != nil {
+		c.Subscribe(m.room, pubsub.Options{}, prepared)
+	}
+}
 func (counter) Message(c *websocket.Conn, kind int, p []byte) {
 	_ = c.WriteMessage(kind, p)
 }

@@ -45,7 +45,9 @@ type Upgrader struct {
 	// that, until it has sent nothing for ten seconds; 4096 connections of a process have one at a
 	// time, and the others compress each message by itself. PeerTakeover lets the client's messages
 	// do so. Its price is that each connection whose client has sent compressed messages keeps the last
-	// 32 KiB of these until it ends, or as much as the client says in client_max_window_bits.
+	// 32 KiB of these until it ends, or as much as the client says in client_max_window_bits. The
+	// connections of a process keep 64 MiB together; the clients of further ones are told that each
+	// message is to be compressed by itself.
 	Takeover     bool
 	PeerTakeover bool
 
@@ -128,30 +130,41 @@ func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 }
 
 // upgrade is Upgrade without the end.
-func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (*Conn, error) {
+func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (c *Conn, _ error) {
 	o, err := u.accept(req)
 	if err != nil {
 		err.explain(resp)
 		return nil, err
+	}
+	if o.keeps > 0 {
+		if !agreeOnWindow(o.keeps) {
+			o.keeps = 0
+		} else {
+			defer func() { // also if the thread is killed
+				if c == nil {
+					disagree(o.keeps)
+				}
+			}()
+		}
 	}
 	nc, r, e := resp.Hijack()
 	if e != nil {
 		return nil, e
 	}
 	secure, _ := nc.(*tls.Conn)
-	c := &Conn{work: &work{link: conn.LinkOf(nc), tls: secure}, thread: req.Thread, set: u,
+	w := &Conn{work: &work{link: conn.LinkOf(nc), tls: secure}, thread: req.Thread, set: u,
 		want: expected{deflate: o.deflate}, takes: o.takes, keeps: o.keeps, answered: true}
-	c.link.SetNoWait(true)
-	c.heard = c.now()
-	c.agreeOn(o.protocol)
-	if e = c.answer(o.answer(resp.Header())); e != nil {
+	w.link.SetNoWait(true)
+	w.heard = w.now()
+	w.agreeOn(o.protocol)
+	if e = w.answer(o.answer(resp.Header())); e != nil {
 		return nil, e
 	}
-	c.answered = false
+	w.answered = false
 	if r.Buffered() > 0 { // sent without waiting for the answer
-		c.more().early = r
+		w.more().early = r
 	}
-	return c, nil
+	return w, nil
 }
 
 // agreeOn notes the subprotocol.
