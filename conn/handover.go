@@ -134,6 +134,16 @@ type LightKeeper interface {
 	Detach()
 }
 
+// PromptKeeper is a LightKeeper that can see to most of what a topic brings without a coroutine.
+type PromptKeeper interface {
+	LightKeeper
+
+	// Prompt is called on the loop, between two calls of Run, when a message has come to a topic that
+	// the connection follows. It may send by d, and must not wait. If it returns false, Run is called.
+	// It is not called for connections with TLS.
+	Prompt(d *loop.Descriptor) bool
+}
+
 // streams are those of connections that a LightKeeper keeps, while they are attached.
 var streams = sync.Pool{New: func() any { return new(stream.Stream) }}
 
@@ -197,6 +207,12 @@ func (h *handed) Run(t *loop.Thread) coro.Code {
 	loop.Heed(t)
 	loop.IdleTimeout(t, idle)
 	return coro.WantRead
+}
+
+// Prompt implements loop.Prompt.
+func (h *handed) Prompt(d *loop.Descriptor) bool {
+	k, ok := h.keeper.(PromptKeeper)
+	return ok && h.tls == nil && h.over == nil && k.Prompt(d)
 }
 
 // attach gives a LightKeeper its connection, unless it has it.

@@ -28,6 +28,27 @@ func Woken(t *Thread) Reason { return t.woken }
 // sources: Notify leaves a thread alone that runs. The next call of the Body ends the effect.
 func Heed(t *Thread) { t.own.flags |= listening }
 
+// Prompt is a Body that can see to most notifications of a Round without a coroutine. So a message to
+// thousands of idle connections does not switch to thousands of stacks.
+type Prompt interface {
+	Body
+
+	// Prompt is called on the loop, in place of Run, when a Round notifies its thread, which is idle
+	// and heeds that, whose peer is there, and whose descriptor is d. It must not wait. It reports
+	// whether nothing is left to be seen to; else Run is called as well.
+	Prompt(d *Descriptor) bool
+}
+
+// prompt has t's Body see to a notification on the loop, and reports whether that is done.
+func (t *Thread) prompt() bool {
+	if t.co != nil || t.own.flags&(listening|queued|ended|finished) != listening ||
+		t.loop.stop.stopping {
+		return false
+	}
+	b, ok := t.body.(Prompt)
+	return ok && b.Prompt(&t.own)
+}
+
 // Resumes counts the times that l's threads have become the running one. Between two looks of a thread
 // at it that find the same, the thread has not waited, and so has missed no notification.
 func (l *Loop) Resumes() int64 { return l.stats.Resumes }

@@ -4,7 +4,8 @@ package loop
 // in a room. To notify thousands at once would let them run in a row, and whatever else happens
 // meanwhile would wait for all of them. So the loop takes a few threads of each Round in turn, as
 // far as a share of its turn goes, and the rest in the next turn, after it has looked for events.
-// A Round of a few threads passes one of thousands, and so does a request.
+// A Round of a few threads passes one of thousands, and so does a request. An idle thread whose Body is
+// a Prompt may need no coroutine for it.
 type Round struct {
 	// Next returns the next thread that is to be notified, or nil if none is left. It is called on the
 	// loop. It must not wait.
@@ -61,7 +62,11 @@ func (l *Loop) runRounds() {
 			if t = r.Next(); t == nil {
 				break
 			}
-			t.notifyIn(&l.turn, ByNotice)
+			if !t.prompt() {
+				t.notifyIn(&l.turn, ByNotice)
+			} else if l.share.spent() {
+				break
+			}
 		}
 		if r.begun = t != nil; r.begun {
 			l.rounds.push(r)

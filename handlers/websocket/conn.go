@@ -138,6 +138,8 @@ type extra struct {
 	then func(c *Conn) // what After was asked for; nil: nothing
 	due  time.Duration // when, a point of the loop's clock
 
+	rest []byte // of a frame that Prompt has begun
+
 	pinged, trip time.Duration // when Ping has asked, and how long the last answer took
 }
 

@@ -36,7 +36,8 @@ func (c *Conn) Subscribe(to Topic, o pubsub.Options, f func(c *Conn, m *pubsub.M
 }
 
 // Relay subscribes a connection under Serve to messages that are sent as frame, a pubsub.Shared,
-// makes them. Those that have come by then go out together. When there will be no more, because the
+// makes them; it must not wait, and is called on the loop or on any thread. Those that have come by then
+// go out together. When there will be no more, because the
 // connection is too slow (pubsub.ErrLagged), it is closed with TryAgainLater. It stays open after
 // Unsubscribe, and if the subscription was refused. For the rest see Subscribe.
 func (c *Conn) Relay(to Topic, o pubsub.Options, frame func(m *pubsub.Message) *PreparedMessage) *pubsub.Subscription {

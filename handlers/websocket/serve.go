@@ -76,6 +76,7 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		c.h.Open(c)
 	}
 	c.stepOut()
+	c.finishFrame()
 	for n := 1; c.phase == opened; n++ {
 		if n%stepsPerTurn == 0 {
 			t.Yield()
@@ -182,7 +183,7 @@ func (x *extra) empty() bool {
 	return x.input == nil && x.early == nil && x.readErr == nil &&
 		x.readBy == 0 && x.writeBy == 0 && x.readLimit == 0 && x.sent == nil && x.got == nil &&
 		x.box == nil && x.reader == nil && x.writer == nil && x.pinged == 0 && x.trip == 0 &&
-		x.then == nil
+		x.then == nil && x.rest == nil
 }
 
 // handle handles a message, if one is there. Its rest is waited for here only if the message is long:

@@ -1,0 +1,111 @@
+package loop_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// prompter is a heeder that can see to notifications on the loop.
+type prompter struct {
+	*heeder
+	prompt func() bool
+}
+
+func (p *prompter) Prompt(*loop.Descriptor) bool { return p.prompt() }
+
+// round notifies threads together.
+func round(t *testing.T, l *loop.Loop, all ...*loop.Thread) {
+	on(t, l, func() {
+		(&loop.Round{Next: func() (next *loop.Thread) {
+			if len(all) > 0 {
+				next, all = all[0], all[1:]
+			}
+			return next
+		}}).Begin(l)
+	})
+}
+
+// TestPrompt: a Round has an idle Body see to it on the loop, and one that cannot, or that is not idle,
+// is run.
+func TestPrompt(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		prompted, done := 0, true
+		p := &prompter{newHeeder(), func() bool { prompted++; return done }}
+		held := l.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, l.Stopped()) })
+		l.Begin(&p.Thread, p)
+		wait := start(t, l)
+		p.next(t, loop.ByEvent)
+		round(t, l, &p.Thread, held, &p.Thread)
+		on(t, l, func() {})
+		on(t, l, func() {
+			if done = false; prompted != 2 || len(p.runs) > 0 {
+				t.Errorf("prompted %d times, run %d times", prompted, len(p.runs))
+			}
+		})
+		round(t, l, &p.Thread, &p.Thread) // the second finds it queued
+		p.next(t, loop.ByNotice)
+		on(t, l, func() {
+			if prompted != 3 {
+				t.Errorf("prompted %d times", prompted)
+			}
+		})
+		p.deaf = true
+		loop.Notify(&p.Thread)
+		p.next(t, loop.ByNotice)
+		round(t, l, &p.Thread)
+		on(t, l, func() {})
+		on(t, l, func() {
+			if prompted != 3 || len(p.runs) > 0 {
+				t.Error("prompted although it does not heed")
+			}
+		})
+		l.Stop(time.Second)
+		p.over(t)
+		wait()
+	})
+}
+
+// TestPromptsTakeTurns: thousands that see to it on the loop hold up other threads no longer than a
+// share of a turn.
+func TestPromptsTakeTurns(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		const (
+			many    = 500
+			toil    = 20 * time.Microsecond
+			perTurn = int(time.Millisecond/toil) + 32 // and what is not measured of a share
+		)
+		prompted := 0
+		var all []*loop.Thread
+		p := &prompter{newHeeder(), func() bool {
+			prompted++
+			for begin := time.Now(); time.Since(begin) < toil; {
+			}
+			return true
+		}}
+		for range many {
+			all = append(all, &p.Thread)
+		}
+		l.Begin(&p.Thread, p)
+		wait := start(t, l)
+		p.next(t, loop.ByEvent)
+		round(t, l, all...)
+		seen := make(chan struct{})
+		on(t, l, func() {
+			l.Go(func(th *loop.Thread) {
+				for last := prompted; prompted < many; last = prompted {
+					if th.Yield(); prompted-last > perTurn {
+						t.Errorf("%d between two turns of a thread", prompted-last)
+					}
+				}
+				close(seen)
+			})
+		})
+		<-seen
+		l.Stop(time.Second)
+		p.next(t, loop.ByStop)
+		p.over(t)
+		wait()
+	})
+}
