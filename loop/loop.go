@@ -73,7 +73,8 @@ type Loop struct {
 	wall     time.Time     // of this turn
 	elapsed  time.Duration // from start to wall
 	now      int64         // of this turn, milliseconds since start
-	several  bool          // the last look for events found more than one
+	polls    bool          // the next look for events asks without blocking first
+	slept    bool          // the last look has slept
 	held     time.Duration // in sum, between looks at the clock that were more than heldUp apart
 	gaveWay  int64         // when other goroutines were last given the processor
 	share    share         // of the present turn, for its queue or its timers

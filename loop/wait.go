@@ -11,10 +11,11 @@ import (
 
 // wait takes events from the kernel and acts on them.
 //
-// It polls, that is, asks without blocking, if the loop must not block, or if it found several
-// events the last time: then it is under load, the next events are probably there already, and a
-// call that cannot sleep goes to the kernel raw, at half the cost of one that may. While events
-// come singly, a poll would find none, and be a second system call for each event.
+// It polls, that is, asks without blocking, if the loop must not block, or if several events were
+// there the last time without a sleep: then it is under load, the next events are probably there
+// already, and a call that cannot sleep goes to the kernel raw, at half the cost of one that may.
+// While events come singly, or the loop sleeps for those that come together, a poll would find
+// none, and be a second system call for each turn.
 func (l *Loop) wait() error {
 	l.pulse.beat()
 	if l.started { // see StartGoroutine
@@ -23,20 +24,20 @@ func (l *Loop) wait() error {
 	}
 	var n int
 	var errno syscall.Errno
-	if l.several {
+	if l.polls {
 		n, errno = l.look(0)
 	} else {
 		l.tick() // for timeout: the turn may have taken its time
 	}
 	if n == 0 && errno == 0 {
-		if d := l.timeout(); d != 0 || !l.several {
+		if d := l.timeout(); d != 0 || !l.polls {
 			n, errno = l.look(d)
 		}
 	}
 	if errno != 0 {
 		return os.NewSyscallError("epoll_wait", errno)
 	}
-	l.several = n > 1
+	l.polls = n > 1 && !l.slept
 	l.giveWay()
 	l.stats.Events += int64(n)
 	for i := range l.events[:n] {
@@ -48,6 +49,13 @@ func (l *Loop) wait() error {
 	}
 	return nil
 }
+
+// How long a call that may sleep takes at most if it has found n events at once: atOnce and n times
+// perEvent. To sleep and to be woken takes longer.
+const (
+	atOnce   = 5 * time.Microsecond
+	perEvent = 100 * time.Nanosecond
+)
 
 // look asks the kernel for events. It waits for one, for d at most, or without limit if d is
 // negative, unless something was posted.
@@ -68,10 +76,13 @@ func (l *Loop) look(d time.Duration) (n int, errno syscall.Errno) {
 		l.post.asleep.Store(false)
 		l.tick()
 		l.held = held
+		took := l.wall.Sub(before)
+		l.slept = took > atOnce+time.Duration(n)*perEvent
 		l.stats.Wakeups++
-		l.stats.Asleep += l.wall.Sub(before)
+		l.stats.Asleep += took
 	} else {
 		n, errno = sysio.EpollWait(l.epfd, events, 0)
+		l.slept = false
 		l.tick()
 	}
 	l.stats.Waits++
