@@ -26,16 +26,22 @@ type Promise[T any] struct {
 
 // Resolve settles the promise with a value. It reports false, and does nothing, if the promise was
 // settled before.
-func (p *Promise[T]) Resolve(value T) bool { return p.settle(value, nil) }
+func (p *Promise[T]) Resolve(value T) bool { return p.settle(value, nil, nil) }
+
+// ResolveOn is Resolve by a thread of l, which is the running one. Threads of l that wait for the
+// promise go on behind those of the present turn, without a look for events in between, as with
+// Soon. It is for what one thread hands to another, as a slot that it gives back.
+func (p *Promise[T]) ResolveOn(l *Loop, value T) bool { return p.settle(value, nil, l) }
 
 // Reject settles the promise with an error. It reports false, and does nothing, if the promise was
 // settled before.
 func (p *Promise[T]) Reject(err error) bool {
 	var none T
-	return p.settle(none, err)
+	return p.settle(none, err, nil)
 }
 
-func (p *Promise[T]) settle(value T, err error) bool {
+// settle settles the promise. The caller is on the loop on, unless that is nil.
+func (p *Promise[T]) settle(value T, err error, on *Loop) bool {
 	p.mu.Lock()
 	if p.settled.Load() {
 		p.mu.Unlock()
@@ -47,7 +53,11 @@ func (p *Promise[T]) settle(value T, err error) bool {
 	p.waiters = waiters{}
 	p.mu.Unlock()
 	for w := first; w != nil; w = w.next {
-		Notify(w.thread)
+		if t := w.thread; t.loop == on {
+			t.notifyIn(&on.turn, ByNotice)
+		} else {
+			Notify(t)
+		}
 	}
 	return true
 }
@@ -103,7 +113,7 @@ func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
 			value, err = f(t)
 			return err
 		},
-		settle: func(err error) { p.settle(value, err) },
+		settle: func(err error) { p.settle(value, err, nil) },
 	})
 	return p
 }
@@ -202,7 +212,7 @@ func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {
 		var value T
 		defer func() {
 			c.group.running.Add(-1) // before p is settled: the waiting thread relies on it
-			p.settle(value, err)
+			p.settle(value, err, nil)
 		}()
 		err = func() (err error) {
 			defer func() {

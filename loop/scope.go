@@ -161,7 +161,7 @@ func (t *Thread) End() *Promise[struct{}] {
 	if m.end == nil {
 		m.end = new(Promise[struct{}])
 		if t.own.flags&ended != 0 {
-			m.end.settle(struct{}{}, m.err)
+			m.end.settle(struct{}{}, m.err, nil)
 		}
 	}
 	return m.end

@@ -393,7 +393,7 @@ func (l *Loop) end(t *Thread) {
 		l.detached = l.detached[:n]
 	}
 	if m := t.more; m != nil && m.end != nil {
-		m.end.settle(struct{}{}, m.err)
+		m.end.settle(struct{}{}, m.err, nil)
 	}
 	t.body.Ended()
 }

@@ -139,6 +139,9 @@ func (q *Queue[T]) Take(e *Entry[T]) {
 // Served notes that an entry of client was served from another queue: here, too, its network and its
 // site wait for their next turn.
 func (q *Queue[T]) Served(client netip.Addr) {
+	if q.root.n == 0 {
+		return
+	}
 	if site := q.root.members[networks.SiteOf(client)]; site != nil {
 		if network := site.members[networks.Of(client)]; network != nil {
 			q.pass(network)

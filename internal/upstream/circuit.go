@@ -67,7 +67,7 @@ func (m *member) shut(s *Circuit, now time.Time) {
 	m.circuit.until = now.Add(s.Open)
 	time.AfterFunc(s.Open, func() {
 		m.pool.mu.Lock()
-		m.serve()
+		m.serve(nil)
 		m.pool.mu.Unlock()
 	})
 }
@@ -80,7 +80,7 @@ func (l *Lease) tell() {
 	}
 	l.group.pool.mu.Lock()
 	report := l.judge(time.Now())
-	l.at.serve()
+	l.at.serve(nil)
 	l.group.pool.mu.Unlock()
 	if report != nil {
 		report()

@@ -150,7 +150,7 @@ func EndOpen(g *Group) {
 	for _, m := range g.all {
 		if !m.circuit.until.IsZero() {
 			m.circuit.until = time.Now()
-			m.serve()
+			m.serve(nil)
 		}
 	}
 }

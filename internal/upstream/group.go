@@ -273,8 +273,9 @@ func (l *Lease) acquire(now time.Duration) (*ticket, error) {
 		return nil, nil
 	}
 	tk := l.enter(now)
-	for _, s := range slices.Clone(tk.spots) {
-		s.peer.serve() // the requests in front may wait for something else
+	var room [4]spot // as serve takes a ticket out of all queues
+	for _, s := range append(room[:0], tk.spots...) {
+		s.peer.serve(l.loop) // the requests in front may wait for something else
 	}
 	if !tk.own.Waits() {
 		return nil, nil
@@ -336,7 +337,7 @@ func (l *Lease) release(k kept, limit, now time.Duration) {
 		m.keep(k, g.MaxIdle)
 	}
 	m.forget()
-	m.serve()
+	m.serve(l.loop)
 	g.pool.mu.Unlock()
 	l.at, l.kept = nil, kept{}
 	if report != nil {

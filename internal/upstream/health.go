@@ -60,7 +60,7 @@ func (p *peer) alarm(d time.Duration) {
 	}
 	p.wake = time.AfterFunc(d, func() {
 		p.pool.mu.Lock()
-		p.serve()
+		p.serve(nil)
 		p.pool.mu.Unlock()
 	})
 }
@@ -103,6 +103,6 @@ func (p *peer) spoke() {
 	}
 	p.health = health{}
 	p.ailing.Store(false)
-	p.serve()
+	p.serve(nil)
 	p.pool.mu.Unlock()
 }

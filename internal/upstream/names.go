@@ -290,7 +290,7 @@ func (g *Group) follow() {
 	// Not only the new ones: as long as those that have left worked, the requests did not go to
 	// others that do not.
 	for _, m := range g.members {
-		m.serve()
+		m.serve(nil)
 	}
 }
 

@@ -16,7 +16,11 @@ type ticket struct {
 	promise loop.Promise[struct{}]
 	since   time.Duration // by loop.Now
 	own     entry         // in the group's queue
-	spots   []spot
+	spots   []spot        // in those of peers
+
+	// Of the first spot, so that a ticket is one allocation.
+	room  [1]spot
+	entry entry
 }
 
 type entry = fair.Entry[*ticket]
@@ -104,7 +108,7 @@ func (q *queue) move(site netip.Addr, hasNone bool) {
 // here and in the functions below, but for await.
 func (l *Lease) enter(now time.Duration) *ticket {
 	tk := &ticket{lease: l, since: now}
-	tk.own.Value = tk
+	tk.own.Value, tk.entry.Value, tk.spots = tk, tk, tk.room[:0]
 	l.group.waiting.Add(l.client, &tk.own)
 	for m := range l.group.untried(l.tried) {
 		tk.join(m.peer)
@@ -187,7 +191,11 @@ func (l *Lease) Pressed(long time.Duration) bool {
 // join puts the ticket into the queue of p.
 func (tk *ticket) join(p *peer) {
 	q, client := &p.waiting, tk.lease.client
-	s := spot{p, q.kind(tk.lease), &entry{Value: tk}}
+	e := &tk.entry
+	if e.Waits() {
+		e = &entry{Value: tk}
+	}
+	s := spot{p, q.kind(tk.lease), e}
 	line := &s.kind.lines[0]
 	if !p.hasNone(networks.SiteOf(client)) {
 		line = &s.kind.lines[1]
@@ -255,22 +263,23 @@ func (tk *ticket) served() {
 			}
 		}
 	}
-	l.group.waiting.Served(l.client)
+	l.group.waiting.Take(&tk.own)
 	tk.withdraw()
 }
 
 // serve gives slots to the requests that wait, as it is their turn, and first to those whose site
 // has none. It passes over a request whose route has reached its own limit: otherwise one long
 // answer would hold up all routes, though only one of them has the low limit. What it leaves can
-// have no slot until one becomes free, or is spare no more.
-func (p *peer) serve() {
+// have no slot until one becomes free, or is spare no more. The caller is a thread of the loop on,
+// whose requests go on in the present turn, or else on is nil.
+func (p *peer) serve(on *loop.Loop) {
 	for _, k := range p.waiting.kinds {
 		k.passed = false
 	}
 	for k, e := p.next(); k != nil; k, e = p.next() {
 		if tk := e.Value; tk.lease.take(loop.Now()) {
 			tk.served()
-			tk.promise.Resolve(struct{}{})
+			tk.promise.ResolveOn(on, struct{}{})
 		} else {
 			k.passed = true
 		}
@@ -284,7 +293,7 @@ func (p *peer) serve() {
 func (p *peer) serveAll() {
 	for _, g := range p.waiting.groups() {
 		for _, m := range g.members {
-			m.serve()
+			m.serve(nil)
 		}
 	}
 }

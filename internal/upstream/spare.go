@@ -36,14 +36,15 @@ func (l *Lease) hold(p *peer, now time.Duration) {
 		return
 	}
 	h, site := &p.holders, networks.SiteOf(l.client)
+	has := h.slots[site]
 	switch {
 	case h.slots == nil:
 		h.slots = make(map[netip.Addr]int)
-	case h.slots[site] == 0 && site != h.last:
+	case has == 0 && site != h.last:
 		h.spare[0] = now + spareFor
 	}
 	h.last = site
-	if h.slots[site]++; h.slots[site] == 1 {
+	if h.slots[site] = has + 1; has == 0 {
 		p.waiting.move(site, false)
 	}
 }
@@ -54,7 +55,9 @@ func (l *Lease) letGo(p *peer) {
 		return
 	}
 	h, site := &p.holders, networks.SiteOf(l.client)
-	if h.slots[site]--; h.slots[site] == 0 {
+	if has := h.slots[site]; has > 1 {
+		h.slots[site] = has - 1
+	} else {
 		delete(h.slots, site)
 		p.waiting.move(site, true)
 	}
@@ -109,6 +112,6 @@ func (p *peer) spareEnds() {
 		p.pool.mu.Lock()
 		defer p.pool.mu.Unlock()
 		h.waits = false
-		p.serve()
+		p.serve(nil)
 	})
 }
