@@ -61,53 +61,71 @@ func (c *call) appendForwarded(out []byte) []byte {
 	if remote.IsValid() {
 		address = remote.AppendTo(address)
 	}
-	proto, host := placeholder.Scheme(c.Req), c.Req.Layer().HostView()
-	var room [8]netip.Addr
-	hops := room[:0] // from the client's proxy to the one that has asked this server
+	host := c.Req.Layer().HostView()
+	protoLine, protoPart := "X-Forwarded-Proto: http\r\n", ";proto=http"
+	if c.Req.Secure() {
+		protoLine, protoPart = "X-Forwarded-Proto: https\r\n", ";proto=https"
+	}
+	var hops []netip.Addr // from the client's proxy to the one that has asked this server
 	if c.m.set.ForwardedChain && c.Req.Layer().Proxied() {
-		hops = c.Req.Layer().AppendHops(hops)
+		var room [8]netip.Addr
+		hops = c.Req.Layer().AppendHops(room[:0])
 	}
 	if says&saysFor != 0 && len(address) > 0 {
-		out = append(append(out, "X-Forwarded-For: "...), address...)
-		for _, hop := range hops {
-			if hop.IsValid() {
-				out = hop.AppendTo(append(out, ", "...))
-			}
+		out = put(out, "X-Forwarded-For: ", address, "\r\n")
+		if len(hops) > 0 {
+			out = appendHops(out[:len(out)-len("\r\n")], hops)
 		}
-		out = append(out, "\r\n"...)
 	}
 	if says&saysProto != 0 {
-		out = append(append(append(out, "X-Forwarded-Proto: "...), proto...), "\r\n"...)
+		out = append(out, protoLine...)
 	}
 	if says&saysHost != 0 && len(host) > 0 {
-		out = append(append(append(out, "X-Forwarded-Host: "...), host...), "\r\n"...)
+		out = put(out, "X-Forwarded-Host: ", host, "\r\n")
 	}
-	if says&saysPort != 0 {
-		out = append(placeholder.AppendPort(append(out, "X-Forwarded-Port: "...), c.Req), "\r\n"...)
-	}
-	if says&saysPrefix != 0 {
-		out = append(append(append(out, "X-Forwarded-Prefix: "...), c.m.prefix...), "\r\n"...)
-	}
-	if says&saysRealIP != 0 && len(address) > 0 && !c.copied("X-Real-IP") {
-		out = append(append(append(out, "X-Real-IP: "...), address...), "\r\n"...)
+	if says&(saysPort|saysPrefix|saysRealIP) != 0 {
+		out = c.appendFurther(out, address)
 	}
 	if says&saysForwarded == 0 {
 		return out
 	}
-	out = append(out, "Forwarded: for="...)
 	if remote.Is4() {
-		out = append(out, address...)
+		out = put(out, "Forwarded: for=", address, protoPart)
 	} else {
-		out = appendNode(out, remote)
+		out = append(appendNode(append(out, "Forwarded: for="...), remote), protoPart...)
 	}
-	out = append(append(out, ";proto="...), proto...)
 	if len(host) > 0 { // quoted, for the colon of a port (RFC 7239 section 4)
-		out = append(append(append(out, `;host="`...), host...), '"')
+		out = put(out, `;host="`, host, `"`)
 	}
 	for _, hop := range hops {
 		out = appendNode(append(out, ", for="...), hop)
 	}
 	return append(out, "\r\n"...)
+}
+
+// appendHops appends the rest of X-Forwarded-For behind the client.
+func appendHops(out []byte, hops []netip.Addr) []byte {
+	for _, hop := range hops {
+		if hop.IsValid() {
+			out = hop.AppendTo(append(out, ", "...))
+		}
+	}
+	return append(out, "\r\n"...)
+}
+
+// appendFurther appends the fields that are not asked for as a rule.
+func (c *call) appendFurther(out, address []byte) []byte {
+	says := c.m.says
+	if says&saysPort != 0 {
+		out = append(placeholder.AppendPort(append(out, "X-Forwarded-Port: "...), c.Req), "\r\n"...)
+	}
+	if says&saysPrefix != 0 {
+		out = put(out, "X-Forwarded-Prefix: ", c.m.prefix, "\r\n")
+	}
+	if says&saysRealIP != 0 && len(address) > 0 && !c.copied("X-Real-IP") {
+		out = put(out, "X-Real-IP: ", address, "\r\n")
+	}
+	return out
 }
 
 // copied reports whether the request has a field that the server has put there, by copy_headers of auth,

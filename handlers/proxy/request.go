@@ -111,62 +111,96 @@ func (c *call) appendHead(out []byte) []byte {
 	out = append(out, " HTTP/1.1\r\nHost: "...)
 	out = append(c.appendHost(out), "\r\n"...)
 
-	var via string
-	trailers := false
+	var s seen
 	for fields, i := req.Layer().FieldViews(), 0; i < fields.Len(); i++ {
-		name, value, line := fields.At(i)
-		if line != nil && !c.looksAt(name) {
+		if name, value, line := fields.At(i); line != nil && !c.looksAt(name) {
 			out = append(out, line...)
-			continue
-		}
-		switch {
-		case len(name) == len("Via") && ascii.EqualFold(name, "Via"):
-			if via != "" {
-				via += ", "
-			}
-			via += string(value)
-			continue
-		case len(name) == len("TE") && ascii.EqualFold(name, "TE"):
-			trailers = trailers || ascii.HasToken(value, "trailers")
-			continue
-		case len(name) == len("Trailer") && ascii.EqualFold(name, "Trailer"):
-			if c.chunked() && !c.options.has(string(name)) { // otherwise there will be none
-				out = appendView(out, name, value)
-			}
-			continue
-		case len(name) == len("Authorization") && ascii.EqualFold(name, "Authorization"):
-			if http1.ForConnection(value) {
-				if c.x.Mux() { // others' requests are on the same connection
-					continue
-				}
-				c.x.Bound = true
-			}
-		}
-		if c.passes(string(name)) {
-			out = appendView(out, name, value)
+		} else {
+			out = c.appendField(out, name, value, &s)
 		}
 	}
 	out = c.appendForwarded(out)
 	if !c.m.configures(conn.RequestIDField) {
-		out = append(out, conn.RequestIDField+": "...)
-		out = append(append(out, req.Layer().IDView()...), "\r\n"...)
+		out = put(out, conn.RequestIDField+": ", req.Layer().IDView(), "\r\n")
 	}
-	out = c.appendFields(c.appendFields(out, c.m.fields), c.m.added)
-	switch proto := req.Proto(); {
-	case via == "" && proto == "HTTP/1.1": // mostly
+	if len(c.m.fields)+len(c.m.added) > 0 {
+		out = c.appendFields(c.appendFields(out, c.m.fields), c.m.added)
+	}
+	if proto := req.Proto(); s.via == "" && proto == "HTTP/1.1" { // mostly
 		out = append(out, "Via: 1.1 lwango\r\n"...)
-	default:
-		out = append(out, "Via: "...)
-		if via != "" {
-			out = append(append(out, via...), ", "...)
-		}
-		out = append(append(out, strings.TrimPrefix(proto, "HTTP/")...), " lwango\r\n"...)
+	} else {
+		out = appendVia(out, s.via, proto)
 	}
+	if c.Length != 0 || c.protocols != "" || s.trailers || set.MaxIdle == 0 || expectsBody(req.Method()) {
+		out = c.appendFraming(out, s.trailers)
+	}
+	return append(out, "\r\n"...)
+}
 
+// put appends a piece of a head with what stands around it. It is a function of its own, and so are
+// those for what few requests have, because a request runs once through the code of a head: what that
+// costs is to fetch it.
+//
+//go:noinline
+func put(out []byte, before string, piece []byte, behind string) []byte {
+	out = append(out, before...)
+	out = append(out, piece...)
+	return append(out, behind...)
+}
+
+// seen is what a request's fields say that is put in another way.
+type seen struct {
+	via      string
+	trailers bool // TE
+}
+
+// appendField appends a field that needs a look, if it goes on.
+func (c *call) appendField(out, name, value []byte, s *seen) []byte {
+	switch {
+	case len(name) == len("Via") && ascii.EqualFold(name, "Via"):
+		if s.via != "" {
+			s.via += ", "
+		}
+		s.via += string(value)
+		return out
+	case len(name) == len("TE") && ascii.EqualFold(name, "TE"):
+		s.trailers = s.trailers || ascii.HasToken(value, "trailers")
+		return out
+	case len(name) == len("Trailer") && ascii.EqualFold(name, "Trailer"):
+		if c.chunked() && !c.options.has(string(name)) { // otherwise there will be none
+			out = appendView(out, name, value)
+		}
+		return out
+	case len(name) == len("Authorization") && ascii.EqualFold(name, "Authorization"):
+		if http1.ForConnection(value) {
+			if c.x.Mux() { // others' requests are on the same connection
+				return out
+			}
+			c.x.Bound = true
+		}
+	}
+	if c.passes(string(name)) {
+		out = appendView(out, name, value)
+	}
+	return out
+}
+
+// appendVia appends the Via of the client and this server's part.
+func appendVia(out []byte, via, proto string) []byte {
+	out = append(out, "Via: "...)
+	if via != "" {
+		out = append(append(out, via...), ", "...)
+	}
+	return append(append(out, strings.TrimPrefix(proto, "HTTP/")...), " lwango\r\n"...)
+}
+
+// appendFraming appends what is said of the body and of the connection.
+func (c *call) appendFraming(out []byte, trailers bool) []byte {
+	set := &c.m.set
 	switch {
 	case c.chunked():
 		out = append(out, "Transfer-Encoding: chunked\r\n"...)
-	case c.Length > 0 || expectsBody(req.Method()):
+	case c.Length > 0 || expectsBody(c.Req.Method()):
 		out = append(out, "Content-Length: "...)
 		out = append(strconv.AppendInt(out, c.Length, 10), "\r\n"...)
 	}
@@ -184,7 +218,7 @@ func (c *call) appendHead(out []byte) []byte {
 	case set.MaxIdle == 0:
 		out = append(out, "Connection: close\r\n"...)
 	}
-	return append(out, "\r\n"...)
+	return out
 }
 
 // appendView is http1.AppendField.
