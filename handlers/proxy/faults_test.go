@@ -22,7 +22,10 @@ func (p *peer) reset() {
 }
 
 // drain reads until the proxy has closed the connection.
-func (p *peer) drain() { io.Copy(io.Discard, p.r) }
+func (p *peer) drain() {
+	p.o.silent <- true
+	io.Copy(io.Discard, p.r)
+}
 
 // faults are the ways in which an upstream fails.
 var faults = map[string]func(p *peer){

@@ -58,13 +58,15 @@ type origin struct {
 	addr     string
 	accepted atomic.Int32
 	open     atomic.Int32
-	stop     func() // as if its process had been killed
+	silent   chan bool // has an element for each of its connections that drains, and says nothing
+	stop     func()    // as if its process had been killed
 }
 
 // peer is a connection of an origin.
 type peer struct {
 	net.Conn
 	r *bufio.Reader
+	o *origin
 }
 
 // request reads a request with its body, nil at the end of the connection.
@@ -105,13 +107,14 @@ func start(t testing.TB, script func(p *peer)) *origin {
 func startAt(t testing.TB, network, address string, script func(p *peer)) *origin {
 	t.Helper()
 	ln := must.Get(net.Listen(network, address))(t)
-	o := &origin{addr: ln.Addr().String()}
+	o := &origin{addr: ln.Addr().String(), silent: make(chan bool, 1024)}
 	if network == "unix" {
 		o.addr = "unix:" + o.addr
 	}
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	all := make(map[net.Conn]bool)
+	stopped := false
 	running.Go(func() {
 		for {
 			c, err := ln.Accept()
@@ -122,10 +125,13 @@ func startAt(t testing.TB, network, address string, script func(p *peer)) *origi
 			o.open.Add(1)
 			mu.Lock()
 			all[c] = true
+			if stopped { // before this one was there
+				c.Close()
+			}
 			mu.Unlock()
 			running.Go(func() {
 				_ = c.SetDeadline(time.Now().Add(wait.Patience))
-				script(&peer{c, bufio.NewReader(c)})
+				script(&peer{c, bufio.NewReader(c), o})
 				c.Close()
 				o.open.Add(-1)
 				mu.Lock()
@@ -137,6 +143,7 @@ func startAt(t testing.TB, network, address string, script func(p *peer)) *origi
 	o.stop = func() {
 		ln.Close()
 		mu.Lock()
+		stopped = true
 		for c := range all {
 			c.Close()
 		}
@@ -179,6 +186,23 @@ func (f *front) ask(line string, fields string, body string) got {
 	method, _, _ := strings.Cut(line, " ")
 	go io.WriteString(c, line+" HTTP/1.1\r\nHost: test.example\r\n"+fields+"\r\n"+body)
 	return read(c.R, method)
+}
+
+// patiently is ask, where silent upstreams meet the request, which are to be given up after limit. The
+// clock is put forward for that: on a busy machine others may take as long for an answer.
+func (f *front) patiently(line, fields, body string, limit time.Duration, silent ...*origin) got {
+	f.T.Helper()
+	done := make(chan got, 1)
+	go func() { done <- f.ask(line, fields, body) }()
+	for _, o := range silent {
+		select {
+		case <-o.silent:
+			f.Skip(limit)
+		case g := <-done:
+			return g
+		}
+	}
+	return <-done
 }
 
 func (f *front) get(target string) got { f.T.Helper(); return f.ask("GET "+target, "", "") }

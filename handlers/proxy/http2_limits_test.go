@@ -75,9 +75,7 @@ func TestHTTP2Timeouts(t *testing.T) {
 		if g.status != tt.status || (g.err != nil) != tt.cut {
 			t.Error(tt.path, g.status, g.err)
 		}
-		if g := f.get("/"); g.body != "hello" {
-			t.Error("behind ", tt.path, g, f.log)
-		}
+		wait.Until(t, "an answer behind "+tt.path, func() bool { return f.get("/").body == "hello" })
 	}
 	if n := o.accepted.Load(); n != 1 {
 		t.Error(n, " connections")

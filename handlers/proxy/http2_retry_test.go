@@ -155,7 +155,7 @@ func TestHTTP2LongUpload(t *testing.T) {
 // fails2 are fails by HTTP/2.
 var fails2 = map[string]func(*peer){
 	"cut":     func(p *peer) { hello2(p); await2(p, http2.Headers) },
-	"timeout": func(p *peer) { hello2(p); p.drain() },
+	"timeout": func(p *peer) { hello2(p); await2(p, http2.Headers); p.drain() },
 	"404":     status2(404),
 	"500":     status2(500),
 	"502":     status2(502),

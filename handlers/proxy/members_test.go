@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,31 +76,52 @@ func full(t *testing.T) string {
 	must.Do(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
 	must.Do(t, unix.Listen(fd, 0))
 	at := fmt.Sprintf("127.0.0.1:%d", must.Get(unix.Getsockname(fd))(t).(*unix.SockaddrInet4).Port)
-	for range 4 {
-		c, err := net.DialTimeout("tcp", at, 20*time.Millisecond)
-		if err != nil {
-			break
-		}
-		t.Cleanup(func() { c.Close() })
-	}
+	c := must.Get(net.Dial("tcp", at))(t)
+	t.Cleanup(func() { c.Close() })
+	wait.Until(t, "a full queue", func() bool { // one more than its length is 0 (tcp(7), TCP_INFO)
+		return must.Get(unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO))(t).Unacked > 0
+	})
 	return at
+}
+
+// connecting reports whether a connection to an address of this machine is being made.
+func connecting(t *testing.T, at string) bool {
+	t.Helper()
+	_, port, _ := strings.Cut(at, ":")
+	to := fmt.Sprintf("0100007F:%04X", must.Get(strconv.Atoi(port))(t))
+	for line := range strings.Lines(must.Read(t, "/proc/net/tcp")) {
+		const remote, state, synSent = 2, 3, "02" // proc(5)
+		if f := strings.Fields(line); len(f) > state && f[remote] == to && f[state] == synSent {
+			return true
+		}
+	}
+	return false
 }
 
 // TestHangsAtAccept: a member whose queue is full costs one request a part of connect_timeout, and is
 // passed over then.
 func TestHangsAtAccept(t *testing.T) {
 	t.Parallel()
-	good := start(t, always(hello))
-	f := serve(t, modes.Direct, "/", []string{full(t), good.addr}, func(s *proxy.Settings) { s.ConnectTimeout = 50 * time.Millisecond })
-	for range 20 {
-		if g := f.get("/"); g.body != "hello" {
-			t.Fatal(g)
+	good, hangs := start(t, always(hello)), full(t)
+	f := serve(t, modes.Direct, "/", []string{hangs, good.addr}, func(s *proxy.Settings) {
+		s.ConnectTimeout, s.FailTimeout = time.Hour, time.Hour
+	})
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		for range 20 {
+			if g := f.get("/"); g.body != "hello" {
+				t.Error(g)
+				return
+			}
 		}
-	}
+	}()
+	wait.Until(t, "a connection that hangs", func() bool { return connecting(t, hangs) })
+	f.Skip(31 * time.Minute) // half of connect_timeout
+	<-ended
 	if n := strings.Count(f.log.String(), "upstream not reached"); n != 1 {
 		t.Errorf("%d tries\n%s", n, f.log)
 	}
-	f.get(last)
 }
 
 // TestMemberFails: of two members one hangs, behind the accept or within its head, is cut there, or
@@ -111,11 +133,15 @@ func TestMemberFails(t *testing.T) {
 			t.Parallel()
 			release := make(chan struct{})
 			var met atomic.Int32
+			hangs := said == "" || strings.HasSuffix(said, "O")
 			bad := start(t, func(p *peer) {
 				if p.request() != nil {
 					met.Add(1)
 					text, cut := strings.CutSuffix(said, cut)
 					if p.say("%s", text); !cut {
+						if hangs {
+							p.o.silent <- true
+						}
 						<-release
 					}
 				}
@@ -123,14 +149,12 @@ func TestMemberFails(t *testing.T) {
 			good := start(t, always(hello))
 			f := serve(t, modes.Direct, "/", []string{bad.addr, good.addr}, func(s *proxy.Settings) {
 				s.FailTimeout = time.Hour
-				if said == "" || strings.HasSuffix(said, "O") { // the good one may be slow on a busy machine
-					s.FirstByteTimeout, s.ReadTimeout = 200*time.Millisecond, 200*time.Millisecond
-				}
+				s.FirstByteTimeout, s.ReadTimeout = wait.Patience, wait.Patience
 			})
 			failed := 0
 			for range 200 {
 				// An answer that has begun is not asked for again; its client gets an error.
-				switch g := f.get("/"); {
+				switch g := f.patiently("GET /", "", "", wait.Patience+time.Second, bad); {
 				case g.body == "hello":
 				case said != "" && (g.status == 502 || g.status == 504):
 					failed++

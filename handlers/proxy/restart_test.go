@@ -111,7 +111,7 @@ func TestTryForAnswers(t *testing.T) {
 			}
 		})
 		f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
-			s.TryFor, s.Retry, s.RetryTries = 300*time.Millisecond, []string{"cut", "503"}, tt.tries
+			s.TryFor, s.Retry, s.RetryTries = wait.Patience, []string{"cut", "503"}, tt.tries
 		})
 		if g := f.get("/"); g.status != tt.status || int(n.Load()) != tt.want {
 			t.Errorf("%q, %d tries: %d after %d requests, want %d after %d", tt.answer, tt.tries, g.status,

@@ -77,16 +77,17 @@ func testRetry(t *testing.T, m modes.Mode, fails map[string]func(*peer), bare fu
 					if change != nil {
 						change(s)
 					}
-					s.Retry, s.FirstByteTimeout = tt.retry, 50*time.Millisecond
-					if cause != "timeout" {
-						s.FirstByteTimeout = wait.Patience
-					}
+					s.Retry, s.FirstByteTimeout = tt.retry, wait.Patience
 				})
 				fields := ""
 				if tt.body != "" {
 					fields = "Content-Length: 4\r\n"
 				}
-				g := f.ask(tt.line, fields, tt.body)
+				var silent []*origin
+				if cause == "timeout" {
+					silent = append(silent, bad)
+				}
+				g := f.patiently(tt.line, fields, tt.body, wait.Patience+time.Second, silent...)
 				want := plain[cause]
 				if tt.asked {
 					want = 200
@@ -246,10 +247,10 @@ func testHungKeptConnections(t *testing.T, m modes.Mode) {
 	bad := start(t, func(p *peer) { p.request(); p.say("%s", hello); p.request(); p.drain() })
 	good := start(t, bare)
 	f := serve(t, m, "/", []string{bad.addr, good.addr}, func(s *proxy.Settings) {
-		s.FirstByteTimeout, s.IdleTimeout = 50*time.Millisecond, wait.Patience
+		s.FirstByteTimeout, s.IdleTimeout = wait.Patience, 10*wait.Patience
 	})
 	for range 4 {
-		if g := f.get("/"); g.status != 200 {
+		if g := f.patiently("GET /", "", "", wait.Patience+time.Second, bad); g.status != 200 {
 			t.Error(g)
 		}
 	}
