@@ -23,7 +23,8 @@
 //	end.go      how a fill ends
 //	reader.go   Reader: what has come of it, for those who wait
 //	purge.go    Purge
-//	marks.go    what was purged
+//	line.go     what is purged by the first lines of keys
+//	marks.go    what was purged, and has not taken effect everywhere
 //	marksfile.go  the same on disk
 //	sweep.go    the memory of what was purged comes back
 //	disk.go     the folder: its lock, its state, its workers

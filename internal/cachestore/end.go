@@ -128,7 +128,7 @@ func (f *Fill) finish(o *Object, end error) {
 	if o == nil {
 		s.dropped.Add(1)
 	}
-	f.unlistLocked()
+	f.unlistLocked(false)
 	f.object, f.end, f.done = o, end, true
 	rest := f.rest()
 	f.giveBack(f.held - rest)

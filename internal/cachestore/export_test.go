@@ -22,8 +22,15 @@ func (s *Store) Check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var n, bytes, files, blocks int64
+	strayed := make([]uint32, len(s.table.buckets))
 	for i := range s.table.buckets {
+		own := 0
 		for e := s.table.buckets[i].Load(); e != nil; e = e.next.Load() {
+			if near := s.table.near(e.hash); near != uint64(i) {
+				strayed[near]++
+			} else if own++; own > 32 {
+				panic("a bucket is too full")
+			}
 			if e.empty() {
 				panic("an empty entry is in the table")
 			}
@@ -46,7 +53,12 @@ func (s *Store) Check() {
 			}
 		}
 	}
-	fixed := int64(8 * (len(s.table.buckets) + len(s.memory.ghosts.slots) + len(s.files.ghosts.slots)))
+	for i := range strayed {
+		if strayed[i] != s.table.strayed[i].Load() {
+			panic("an entry has strayed, and is not counted")
+		}
+	}
+	fixed := s.table.size() + int64(8*(len(s.memory.ghosts.slots)+len(s.files.ghosts.slots)))
 	held, reserved := s.lingering, int64(0)
 	for f := s.filling; f != nil; f = f.older {
 		held += f.held

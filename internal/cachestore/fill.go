@@ -78,6 +78,8 @@ func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Read
 	s.fillers++
 	if len(m.fills) < maxFills {
 		m.fills = append(m.fills, f)
+	} else {
+		m.apart = append(m.apart, f)
 	}
 	return &f.first, f
 }
@@ -235,7 +237,7 @@ func (f *Fill) Keep(keep bool) bool {
 	}
 	f.mu.Unlock()
 	if changes {
-		f.unlist() // a later reader would miss the beginning
+		f.unlist(false) // a later reader would miss the beginning
 	}
 	return kept
 }
@@ -247,26 +249,31 @@ func (f *Fill) Alone() {
 	f.alone = true
 }
 
-// unlist lets nobody join any more.
-func (f *Fill) unlist() {
+// unlist lets nobody join any more. apart says that the answer may be kept all the same.
+func (f *Fill) unlist(apart bool) {
 	s := f.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.unlistLocked()
+	f.unlistLocked(apart)
 }
 
-func (f *Fill) unlistLocked() {
+func (f *Fill) unlistLocked(apart bool) {
 	m := f.entry.more.Load()
 	if m == nil {
 		return
 	}
 	if i := slices.Index(m.fills, f); i >= 0 {
 		m.fills = slices.Delete(m.fills, i, i+1)
-		f.store.slim(f.entry)
+		if apart {
+			m.apart = append(m.apart, f)
+		}
+	} else if i = slices.Index(m.apart, f); i >= 0 && !apart {
+		m.apart = slices.Delete(m.apart, i, i+1)
 	}
 	if m.few[0] == f { // fills has grown, and left it there
 		m.few[0] = nil
 	}
+	f.store.slim(f.entry)
 	f.store.tidy(f.entry)
 }
 

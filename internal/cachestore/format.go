@@ -24,7 +24,7 @@ import (
 //	60  CRC-32C of all of the head but this one
 //	64  the strings
 const (
-	magic     = "lwcache1"
+	magic     = "lwcache2"
 	fixedHead = 64
 	maxHead   = 4 << 20 // bytes
 )

@@ -21,7 +21,10 @@ func TestPurgeOfHangingDisk(t *testing.T) {
 	s := onDisk(t, t.TempDir())
 	settle(t, s)
 	for _, p := range []cachestore.Purge{{Lines: [][]byte{[]byte("/a")}}, {Tags: []string{"t"}}} {
-		put(t, s, "/a", cachestore.Head{Tags: "t"}, "a")
+		run(t, 1, func(th *loop.Thread) {
+			keep(t, th, s, "/a", cachestore.Head{Tags: "t"}, make([]byte, 5000))
+		})
+		settle(t, s)
 		goOn := s.StallPurges()
 		purged := make(chan error, 1)
 		go func() {

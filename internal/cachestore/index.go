@@ -6,11 +6,21 @@ import (
 	"unsafe"
 )
 
-// table finds entries by their keys. Lookups take no lock; the holder of Store.mu changes it. It has
-// a fixed number of buckets, so that no insert has to move a million entries on a loop.
+// table finds entries by their keys, and those of a line. Lookups take no lock; the holder of
+// Store.mu changes it. It has a fixed number of buckets, so that no insert has to move a million
+// entries on a loop.
+//
+// All keys with the same first line have one bucket, that of the line, so whoever looks for them
+// looks there (see hash). But a client may send fields that make ever new keys of one line. So a
+// bucket takes maxChain entries. What comes then stands in the bucket of its whole key, and is
+// counted as strayed from its own: lookups look there as well, as long as there are such.
 type table struct {
 	buckets []atomic.Pointer[entry]
+	strayed []atomic.Uint32 // from the bucket of that number
 }
+
+// maxChain is how many entries a bucket takes, beside those that have strayed to it.
+const maxChain = 32
 
 // entry is a resource: a key and what there is of it. It is in the table while there is something.
 type entry struct {
@@ -39,6 +49,7 @@ type several struct {
 type more struct {
 	fills []*Fill  // that others may join
 	few   [1]*Fill // fills begins as this one
+	apart []*Fill  // that others may not join, and that may be kept all the same
 	files []*file  // all that are on disk
 	cold  atomic.Bool
 	load  *load // of the cold ones' heads; nil: it does not run
@@ -52,16 +63,39 @@ func newTable(memory, disk int64) *table {
 	for want := memory/perBucket + disk/(64<<10); int64(n) < want && n < 1<<24; {
 		n *= 2
 	}
-	return &table{buckets: make([]atomic.Pointer[entry], n)}
+	return &table{make([]atomic.Pointer[entry], n), make([]atomic.Uint32, n)}
 }
 
-func (t *table) bucket(hash uint64) *atomic.Pointer[entry] {
-	return &t.buckets[hash&uint64(len(t.buckets)-1)]
+// size is what the table takes, in bytes.
+func (t *table) size() int64 { return int64(12 * len(t.buckets)) }
+
+// lineBits is how many bits of a key's hash are those of its first line, the lowest ones: there are
+// no more buckets.
+const lineBits = 24
+
+// near is the number of a hash's own bucket, far that of the bucket to which it strays.
+func (t *table) near(hash uint64) uint64 { return hash & uint64(len(t.buckets)-1) }
+
+func (t *table) far(hash uint64) uint64 {
+	far := t.near(hash >> lineBits)
+	if far == t.near(hash) {
+		far ^= 1
+	}
+	return far
 }
 
 // find returns the entry of a key, or one of that hash whose key is not known yet, or nil.
 func (t *table) find(hash uint64, key []byte) *entry {
-	for e := t.bucket(hash).Load(); e != nil; e = e.next.Load() {
+	near := t.near(hash)
+	for e := t.buckets[near].Load(); e != nil; e = e.next.Load() {
+		if e.hash == hash && (e.key == string(key) || e.key == "") {
+			return e
+		}
+	}
+	if t.strayed[near].Load() == 0 {
+		return nil
+	}
+	for e := t.buckets[t.far(hash)].Load(); e != nil; e = e.next.Load() {
 		if e.hash == hash && (e.key == string(key) || e.key == "") {
 			return e
 		}
@@ -71,20 +105,36 @@ func (t *table) find(hash uint64, key []byte) *entry {
 
 // add inserts an entry.
 func (t *table) add(e *entry) {
-	b := t.bucket(e.hash)
-	e.next.Store(b.Load())
-	b.Store(e)
+	at, n := t.near(e.hash), 0
+	for x := t.buckets[at].Load(); x != nil && n < maxChain; x = x.next.Load() {
+		if t.near(x.hash) == at {
+			n++
+		}
+	}
+	if n == maxChain {
+		t.strayed[at].Add(1)
+		at = t.far(e.hash)
+	}
+	e.next.Store(t.buckets[at].Load())
+	t.buckets[at].Store(e)
 }
 
 // remove takes an entry out, if it is there.
 func (t *table) remove(e *entry) {
-	for at := t.bucket(e.hash); ; {
+	near := t.near(e.hash)
+	if !t.unlink(near, e) && t.strayed[near].Load() > 0 && t.unlink(t.far(e.hash), e) {
+		t.strayed[near].Add(^uint32(0))
+	}
+}
+
+func (t *table) unlink(bucket uint64, e *entry) bool {
+	for at := &t.buckets[bucket]; ; {
 		switch x := at.Load(); x {
 		case nil:
-			return
+			return false
 		case e:
 			at.Store(e.next.Load())
-			return
+			return true
 		default:
 			at = &x.next
 		}
@@ -131,17 +181,21 @@ func (e *entry) empty() bool {
 		return false
 	}
 	m := e.more.Load()
-	return m == nil || len(m.fills) == 0 && len(m.files) == 0 && m.load == nil
+	return m == nil || m.empty()
+}
+
+func (m *more) empty() bool {
+	return len(m.fills) == 0 && len(m.apart) == 0 && len(m.files) == 0 && m.load == nil
 }
 
 // slim forgets an entry's more, if it is empty. The caller holds s.mu.
 func (s *Store) slim(e *entry) {
 	m := e.more.Load()
-	if m == nil || len(m.fills) > 0 || len(m.files) > 0 || m.load != nil {
+	if m == nil || !m.empty() {
 		return
 	}
 	e.more.Store(nil)
-	if m.files == nil && cap(m.fills) == 1 && len(s.mores) < maxMores {
+	if m.files == nil && m.apart == nil && cap(m.fills) == 1 && len(s.mores) < maxMores {
 		s.mores = append(s.mores, m)
 	}
 }
@@ -165,12 +219,13 @@ func (s *Store) extra(e *entry) *more {
 	return m
 }
 
-// any returns an entry of that hash, or nil.
-func (t *table) any(hash uint64) *entry {
-	for e := t.bucket(hash).Load(); e != nil; e = e.next.Load() {
-		if e.hash == hash {
-			return e
+// all calls f with the entries of that hash. f may take them out.
+func (t *table) all(hash uint64, f func(*entry)) {
+	for _, at := range [...]uint64{t.near(hash), t.far(hash)} {
+		for e := t.buckets[at].Load(); e != nil; e = e.next.Load() {
+			if e.hash == hash {
+				f(e)
+			}
 		}
 	}
-	return nil
 }

@@ -101,12 +101,10 @@ func (s *Store) warm(t *loop.Thread, e *entry) {
 			s.loadAll(e)
 			s.mu.Lock()
 			m.load = nil
-			for x := s.table.bucket(e.hash).Load(); x != nil; x = x.next.Load() {
-				if x.hash == e.hash { // e, or what has taken its place
-					s.slim(x)
-					s.tidy(x)
-				}
-			}
+			s.table.all(e.hash, func(x *entry) { // e, or what has taken its place
+				s.slim(x)
+				s.tidy(x)
+			})
 			s.mu.Unlock()
 			l.done.Resolve(struct{}{})
 		})
@@ -269,7 +267,8 @@ func (s *Store) found(root *os.Root, dir string, names []string, last uint64) {
 			bad = append(bad, name)
 		case id > last:
 		default:
-			e := s.table.any(hash)
+			var e *entry
+			s.table.all(hash, func(x *entry) { e = x })
 			if e == nil {
 				e = &entry{hash: hash}
 				s.extra(e)

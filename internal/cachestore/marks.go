@@ -71,21 +71,20 @@ const (
 
 func hashText(hash uint64) string { return string(binary.LittleEndian.AppendUint64(nil, hash)) }
 
-// marksOf makes marks of a purge. The caller holds s.mu.
+// marksOf makes marks of a purge, but of lines that are dropped at once. The caller holds s.mu.
 func (s *Store) marksOf(x Purge) (list []mark) {
 	owner := ""
 	if x.Owner != nil {
 		owner = "\n" + string(x.Owner)
 	}
 	p := &s.purges
-	p.seq++
-	p.now = p.seq
+	n := p.seq + 1
 	soft := uint32(0)
 	if x.Soft {
 		soft = uint32(time.Now().Unix())
 	}
 	add := func(kind byte, text string) {
-		list = append(list, mark{n: p.now, kind: kind, soft: soft, text: text})
+		list = append(list, mark{n: n, kind: kind, soft: soft, text: text})
 	}
 	if x.All {
 		add(ofAll, "")
@@ -94,12 +93,17 @@ func (s *Store) marksOf(x Purge) (list []mark) {
 		add(ofPrefix, string(prefix)+owner)
 	}
 	for _, line := range x.Lines {
-		add(ofLine, hashText(s.hash(line)))
+		if !s.dropLine(line, soft) {
+			add(ofLine, hashText(s.sum(line)))
+		}
 	}
 	for _, tag := range x.Tags {
 		if tag != "" {
 			add(ofTag, strings.Clone(tag+owner))
 		}
+	}
+	if len(list) > 0 {
+		p.seq, p.now = n, n
 	}
 	return list
 }
@@ -183,9 +187,9 @@ func (s *Store) judge(since uint64, e *entry, tags string) (hard bool, soft uint
 	line, rest, more := strings.Cut(e.key, "\n")
 	owner, _, _ := strings.Cut(rest, "\n")
 	if len(p.lines) > 0 {
-		last.join(p.lines[s.hash([]byte(line))])
+		last.join(p.lines[s.sum([]byte(line))])
 		if more {
-			last.join(p.lines[s.hash([]byte(e.key[:len(line)+1+len(owner)]))])
+			last.join(p.lines[s.sum([]byte(e.key[:len(line)+1+len(owner)]))])
 		}
 	}
 	for i := range p.prefixes {

@@ -43,7 +43,7 @@ func (s *Store) Mark(all ...Purge) Marked {
 	if sweep || s.crowded() {
 		s.sweep()
 	}
-	if s.disk == nil {
+	if s.disk == nil || len(list) == 0 {
 		return Marked{}
 	}
 	return Marked{s, s.disk.note(list)}

@@ -198,7 +198,7 @@ func (r *Reader) Object(t *loop.Thread, d time.Duration) (*Object, error) {
 }
 
 // Unlist lets nobody join the answer any more: it takes too long.
-func (r *Reader) Unlist() { r.fill.unlist() }
+func (r *Reader) Unlist() { r.fill.unlist(true) }
 
 // Close leaves the answer. It may be called twice.
 func (r *Reader) Close() error {

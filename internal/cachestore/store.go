@@ -1,6 +1,7 @@
 package cachestore
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"hash/maphash"
@@ -74,8 +75,7 @@ func New(o Options) (*Store, error) {
 	}
 	s.table = newTable(o.Memory, o.Disk)
 	s.memory.ghosts, s.files.ghosts = newGhosts(o.Memory), newGhosts(o.Disk/16)
-	s.memory.used = int64(8 * (len(s.table.buckets) + len(s.memory.ghosts.slots) +
-		len(s.files.ghosts.slots)))
+	s.memory.used = s.table.size() + int64(8*(len(s.memory.ghosts.slots)+len(s.files.ghosts.slots)))
 	s.set(o)
 	if o.Folder == "" {
 		return s, nil
@@ -86,9 +86,19 @@ func New(o Options) (*Store, error) {
 	return s, nil
 }
 
-// hash is that of a key: the same after a restart, where there is a folder. It is no variable, so
-// that the key of a lookup can stay on the stack.
+// hash is that of a key. Its lineBits lowest bits are those of the sum of the first line.
 func (s *Store) hash(key []byte) uint64 {
+	end := bytes.IndexByte(key, '\n')
+	if end < 0 {
+		end = len(key)
+	}
+	line := s.sum(key[:end])
+	return (line^s.sum(key[end:]))&^(1<<lineBits-1) | line&(1<<lineBits-1)
+}
+
+// sum is a hash that nobody else can foretell: the same after a restart, where there is a folder. It
+// is no variable, so that the key of a lookup can stay on the stack.
+func (s *Store) sum(key []byte) uint64 {
 	if s.disk != nil {
 		return siphash(s.disk.k0, s.disk.k1, key)
 	}

@@ -1,0 +1,82 @@
+package cachestore
+
+import (
+	"bytes"
+	"strings"
+)
+
+// dropLine has a purge of a line take effect on all that is kept and comes with it, and on nothing
+// else. soft is the Unix time of a soft purge, 0 of another one. It reports false, and does nothing,
+// where the purge has to be remembered instead: for files whose keys are not known or that would be
+// there again after a restart, and where keys of the line are not all in its bucket. The caller holds
+// s.mu.
+func (s *Store) dropLine(line []byte, soft uint32) bool {
+	if s.disk != nil && (!s.disk.ready.Load() || s.scanning) {
+		return false
+	}
+	first, second, _ := bytes.Cut(line, []byte("\n"))
+	if bytes.IndexByte(second, '\n') >= 0 {
+		return true // it is purged by two lines at most
+	}
+	hash := s.sum(first)
+	near := s.table.near(hash)
+	if s.table.strayed[near].Load() > 0 {
+		return false
+	}
+	var found []*entry
+	for e := s.table.buckets[near].Load(); e != nil; e = e.next.Load() {
+		switch {
+		case (e.hash^hash)&(1<<lineBits-1) != 0:
+		case e.key == "":
+			return false
+		case !beginsWithLine(e.key, line):
+		case e.more.Load().onDisk():
+			return false
+		default:
+			found = append(found, e)
+		}
+	}
+	for _, e := range found {
+		if m := e.more.Load(); m != nil {
+			for _, fills := range [...][]*Fill{m.fills, m.apart} {
+				for _, f := range fills {
+					f.spoil(soft)
+				}
+			}
+		}
+		for _, o := range e.list() {
+			if soft == 0 {
+				s.gone.Add(1)
+				s.discard(o)
+			} else {
+				o.in.mark.CompareAndSwap(0, soft)
+			}
+		}
+	}
+	return true
+}
+
+// beginsWithLine reports whether the first line of a key is that one, or its first two are.
+func beginsWithLine(key string, line []byte) bool {
+	rest, ok := strings.CutPrefix(key, string(line))
+	return ok && (rest == "" || rest[0] == '\n')
+}
+
+// onDisk reports whether there are files, or there may be when a fill has ended. The caller holds
+// Store.mu.
+func (m *more) onDisk() bool {
+	if m == nil {
+		return false
+	}
+	for _, fills := range [...][]*Fill{m.fills, m.apart} {
+		for _, f := range fills {
+			f.mu.Lock()
+			out := f.out
+			f.mu.Unlock()
+			if out != nil {
+				return true
+			}
+		}
+	}
+	return len(m.files) > 0
+}
