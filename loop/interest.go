@@ -57,7 +57,7 @@ func (l *Loop) add(d *Descriptor, events uint16) error {
 		return e
 	}
 	if fd >= len(l.table) { // only now: fd may be any number until epoll has taken it
-		grown := make([]*Descriptor, max(fd+1, 2*len(l.table), 64))
+		grown := make([]*Descriptor, max(fd+1, len(l.table)+len(l.table)/4, 64))
 		copy(grown, l.table)
 		l.table = grown
 	}
