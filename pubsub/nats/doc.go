@@ -75,7 +75,6 @@
 //	history.go    what was there before it was followed
 //	selection.go  patterns and queue groups: sessions
 //	share.go      how a queue group's messages are given to members, or back
-//	recent.go     which messages of a selection were read before
 //	stream.go     the stream: creation, check
 //	entry.go      what a message is in the stream; subjects
 package nats

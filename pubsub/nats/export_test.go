@@ -12,6 +12,3 @@ func (e *Engine) Changes() int {
 	defer e.reader.mu.Unlock()
 	return len(e.reader.changes) + len(e.reader.waiting)
 }
-
-// Fresh returns what notes the number of the last message of each key.
-func Fresh() func(key string, number uint64) bool { return new(recent).fresh }

@@ -93,11 +93,11 @@ type consumer struct {
 	end    context.CancelCauseFunc // of the session
 	fallen bool
 
-	created time.Time // of the stream that was read
-	foreign string    // origin of its messages without one
-	last    uint64    // number in it of the last message that was read; 0: none
-	seen    recent    // of a pattern, by origin and topic; of a group, by ID
-	hand    hand      // of a group
+	created time.Time     // of the stream that was read
+	foreign string        // origin of its messages without one
+	last    uint64        // number in it of the last message that was read; 0: none
+	seen    engine.Recent // of a pattern, by origin and topic; of a group, by ID
+	hand    hand          // of a group
 }
 
 func (c *consumer) run(ctx context.Context) {
@@ -182,7 +182,7 @@ func (c *consumer) session(ctx context.Context, b *engine.Backoff) (err error) {
 			return err
 		}
 		// Numbers of an origin rise in each topic, and not beyond.
-		if e.origin != c.base.Hub.Origin() && c.seen.fresh(e.origin+" "+e.Message.Topic, e.number) {
+		if e.origin != c.base.Hub.Origin() && c.seen.Fresh(e.origin+" "+e.Message.Topic, e.number) {
 			c.to.Deliver([]*pubsub.Message{e.Message})
 		}
 	}

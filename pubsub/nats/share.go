@@ -143,7 +143,7 @@ func (c *consumer) receive(m jetstream.Msg) error {
 	if err != nil {
 		return err
 	}
-	if c.seen.fresh(e.ID, 1) {
+	if c.seen.Fresh(e.ID, 1) {
 		c.hand.next = &held{Msg: m, Message: e.Message}
 		return nil
 	}
@@ -198,7 +198,7 @@ func (c *consumer) gone() bool {
 // giveBack ends a request for messages, and gives back what has come by it and is in no queue.
 func (c *consumer) giveBack(messages jetstream.MessagesContext) {
 	if h := c.hand.next; h != nil {
-		c.seen.forget(h.ID)
+		c.seen.Forget(h.ID)
 		_ = h.Nak()
 		c.hand.next = nil
 	}

@@ -57,6 +57,21 @@
 // next one is made to the node that has the slot then; a slot that moves key by key is read again
 // when all of it has moved.
 //
+// A pattern is read from one more stream, that of all topics of the shard. A process that follows a
+// pattern creates it, and has it kept for a day. While it is there, each message is appended to it as
+// well, by the same transaction, and the process takes from it what matches. With each batch the broker
+// is asked whether there is such a stream, as long as there is none; so patterns cost those nothing
+// that have none, and with them the broker stores each message twice. A pattern begins when the broker
+// has heard of it: while the broker is away, others do not know of it. In a cluster it takes a
+// connection for each shard.
+//
+// A queue group is a group of the broker's on the topic's stream (XREADGROUP), or that of all topics.
+// A process has up to 16 messages at a time. It acknowledges what a member has received (XACK), gives
+// back what members are too busy for, or have left, and mentions what it still has. What a process
+// does not mention for 30 s, others claim (XAUTOCLAIM), which look each second. A group whose processes
+// have all been silent for five minutes begins anew with the next one. Both need a broker of version
+// 6.2.
+//
 // A stream keeps 8192 messages, and none for longer than a day after the last one, or than that
 // one's Keep. A process that is cut off keeps 16384 messages of 32 MiB together. Beyond these
 // bounds messages are lost, the oldest first. They are also lost if a broker acknowledges them and
@@ -73,14 +88,17 @@
 // decides what is history to a subscriber and what is news. That is as exact as the broker is quick
 // to answer: what was published within these milliseconds before a topic is followed is news.
 //
-//	doc.go     this
-//	url.go     what the URL says
-//	tls.go     connections with TLS
-//	find.go    which server to connect to: one, by Sentinel, of a cluster
-//	engine.go  Engine: start, stop, what the hub asks
-//	shard.go   the topics of one slot, or all; which reader reads what
-//	writer.go  how a batch is sent
-//	readers.go the goroutines that read
-//	feed.go    a topic that is followed: positions, doubles, catching up
-//	entry.go   what a message is in a stream
+//	doc.go       this
+//	url.go       what the URL says
+//	tls.go       connections with TLS
+//	find.go      which server to connect to: one, by Sentinel, of a cluster
+//	engine.go    Engine: start, stop, what the hub asks
+//	shard.go     the topics of one slot, or all; which reader reads what
+//	writer.go    how a batch is sent
+//	readers.go   the goroutines that read
+//	selection.go patterns and queue groups: what the hub asks
+//	tap.go       the stream of all topics, for patterns
+//	group.go     a queue group
+//	feed.go      a topic that is followed: positions, doubles, catching up
+//	entry.go     what a message is in a stream
 package redis

@@ -14,12 +14,13 @@ import (
 
 const heartbeat = 2 * time.Second // how long a read blocks at most
 
-// Engine is a pubsub.Engine.
+// Engine is a pubsub.Selector.
 type Engine struct {
-	base   *engine.Base
-	place  *place
-	finder finder
-	shards []*shard
+	base       *engine.Base
+	place      *place
+	finder     finder
+	shards     []*shard
+	selections selections
 }
 
 // silence turns off the logger of the library, which writes a line to stderr for each attempt to
@@ -86,7 +87,10 @@ func (e *Engine) Unfollow(topic string) { e.shard(topic).unfollow(topic) }
 // Close sends what is still to be sent, within the grace period, and stops the goroutines. What is
 // published afterwards stays in the process. It returns how many messages were not sent.
 func (e *Engine) Close(grace time.Duration) (unsent int) {
-	unsent = e.base.Close(grace)
+	start := time.Now()
+	e.selections.release(min(grace, engine.Patience/2))
+	unsent = e.base.Close(max(grace-time.Since(start), 0))
+	e.selections.ended.Wait()
 	for _, s := range e.shards {
 		s.close()
 	}

@@ -16,6 +16,7 @@ import (
 const (
 	prefix    = "lwango:"        // of all, and in a cluster a shard's tag
 	topicKeys = "topic:"         // and the topic's name: its stream
+	allKey    = "all"            // the stream of all topics, for patterns
 	wakeKeys  = "wake:"          // and a hub's origin, and a number: wakes a reader
 	maxLength = 1 << 13          // of a stream, or a few more: what a process can catch up with
 	maxAge    = 24 * time.Hour   // of a stream after its last entry, if that has no keep
@@ -32,6 +33,8 @@ const (
 	fieldTime = "time" // nanoseconds since 1970
 	fieldData = "data"
 	fieldKeep = "keep" // milliseconds for which the stream is kept after it; absent: maxAge
+
+	fieldTopic = "topic" // in the stream of all topics
 )
 
 func fields(m *pubsub.Message) []any {

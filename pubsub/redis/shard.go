@@ -29,12 +29,14 @@ type shard struct {
 	client     *goredis.Client // nil: to be connected
 	opened     *atomic.Int32   // how many connections the client has opened
 	disconnect func()
+	all        bool // the stream of all topics was there
 
 	mu      sync.Mutex
 	wakeups []string  // keys of the readers to wake
 	readers []*reader // The first one stays; the others return when they have nothing to read.
 	feeds   map[string]*feed
-	number  int // of the reader that was started last
+	number  int  // of the reader that was started last
+	tap     *tap // nil: no pattern is followed
 	ended   sync.WaitGroup
 	closed  bool
 }

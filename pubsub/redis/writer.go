@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,13 +73,34 @@ func (s *shard) transact(batch []engine.Item, wakeups []string) (lost int, err e
 	for key, d := range age {
 		p.PExpire(ctx, key, d)
 	}
+	var again []*goredis.StringCmd
+	var followed *goredis.IntCmd
+	if s.all {
+		again = s.addToAll(ctx, p, batch)
+	} else if len(batch) > 0 {
+		followed = p.XLen(ctx, s.prefix+allKey)
+	}
 	for _, key := range wakeups {
 		p.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: 1, Values: []any{"wake", ""}})
 		p.PExpire(ctx, key, wakeAge)
 	}
 	all, err := exec(ctx, p)
+	if s.added(again) {
+		err = nil
+		for _, cmd := range all {
+			err = cmp.Or(err, cmd.Err())
+		}
+	}
 	if err == nil {
-		return 0, nil
+		if followed != nil && followed.Val() > 0 { // what comes next is in one transaction
+			s.all = true
+			p := s.client.TxPipeline()
+			again = s.addToAll(ctx, p, batch)
+			if _, err = exec(ctx, p); s.added(again) {
+				err = nil
+			}
+		}
+		return 0, err
 	}
 	// If one of the commands was carried out, all were, whatever the others return: no answer,
 	// because the connection broke just then, or that the broker has refused one. To send that one
@@ -95,6 +117,31 @@ func (s *shard) transact(batch []engine.Item, wakeups []string) (lost int, err e
 		}
 	}
 	return lost, nil
+}
+
+// addToAll appends a batch to the stream of all topics, if there is one: if anybody follows a pattern.
+func (s *shard) addToAll(
+	ctx context.Context, p goredis.Pipeliner, batch []engine.Item,
+) (added []*goredis.StringCmd) {
+	for _, it := range batch {
+		added = append(added, p.XAdd(ctx, &goredis.XAddArgs{
+			Stream: s.prefix + allKey, MaxLen: maxLength, Approx: true, NoMkStream: true,
+			Values: append(fields(it.Message), fieldTopic, it.Topic),
+		}))
+	}
+	return added
+}
+
+// added takes the answers of addToAll. It reports whether there is no such stream, and then that is no
+// error any more.
+func (s *shard) added(all []*goredis.StringCmd) (none bool) {
+	for _, cmd := range all {
+		if cmd.Err() == goredis.Nil {
+			cmd.SetErr(nil)
+			s.all, none = false, true
+		}
+	}
+	return none
 }
 
 // replicated waits until as many replicas as the URL asks for have what was sent. The messages

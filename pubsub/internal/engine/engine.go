@@ -3,7 +3,8 @@
 //
 //	engine.go  Base: start, stop, whether messages are carried; Backoff
 //	outbox.go  the queue and the goroutines that empty it
-//	number.go  IDs of messages, and which of them were read before
+//	number.go  IDs of messages, and which of a topic were read before
+//	recent.go  which of many topics were
 package engine
 
 import (

@@ -1,0 +1,300 @@
+package redis_test
+
+import (
+	"bufio"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/test/broker"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/pubsub/redis"
+)
+
+var workers = pubsub.Options{Group: "workers"}
+
+// groups waits until a stream has a group, with so many consumers.
+func groups(t *testing.T, b *broker.Broker, key string, consumers int) {
+	t.Helper()
+	wait.Until(t, "there is a group", func() bool {
+		return b.Do("EXISTS "+key).(int64) > 0 && strings.Contains(
+			fmt.Sprint(b.Do("XINFO GROUPS "+key)), fmt.Sprint("consumers:", consumers, " "))
+	})
+}
+
+// all waits until a member has had all of some texts.
+func all(t *testing.T, f *follower, want []string) (got []string) {
+	t.Helper()
+	missing := slices.Clone(want)
+	for len(missing) > 0 {
+		text := f.Next()
+		got = append(got, text)
+		if i := slices.Index(missing, text); i >= 0 {
+			missing = slices.Delete(missing, i, i+1)
+		}
+	}
+	return got
+}
+
+// pending returns how many messages the broker has given out for a group of a topic.
+func pending(b *broker.Broker, topic string) int64 {
+	group := fmt.Sprint(len(topic), ":", topic, ":workers")
+	return b.Do("XPENDING lwango:topic:" + topic + " " + group).([]any)[0].(int64)
+}
+
+// Of a queue group, one member gets each message, in whichever process it is. When a process leaves,
+// the others get all.
+func TestQueueGroup(t *testing.T) {
+	b := broker.Start(t)
+	one, two, three := startNode(t, b.URL()), startNode(t, b.URL()), startNode(t, b.URL())
+	at := []*follower{one.Follow(one.Hub.Topic("jobs"), workers),
+		two.Follow(two.Hub.Topic("jobs"), workers)}
+	groups(t, b, "lwango:topic:jobs", 2)
+	publish(three.Hub.Topic("jobs"), numbered("a", 0, 1000)...)
+	publish(one.Hub.Topic("jobs"), numbered("b", 0, 1000)...)
+	var got [2][]string
+	wait.Until(t, "all have come", func() bool {
+		for i, f := range at {
+			got[i] = append(got[i], f.All()...)
+		}
+		return len(got[0])+len(got[1]) >= 2000
+	})
+	texts := slices.Concat(got[0], got[1])
+	slices.Sort(texts)
+	if len(slices.Compact(texts)) != 2000 {
+		t.Error("one has come twice")
+	}
+	for i := range got {
+		if len(got[i]) < 50 {
+			t.Errorf("process %d has %d", i, len(got[i]))
+		}
+	}
+	wait.Until(t, "all are acknowledged", func() bool { return pending(b, "jobs") == 0 })
+	close(at[0].Done)
+	want := numbered("c", 0, 300)
+	publish(three.Hub.Topic("jobs"), want...)
+	all(t, at[1], slices.DeleteFunc(want, func(s string) bool { return slices.Contains(at[0].All(), s) }))
+	at[1].Quiet()
+}
+
+// join has a member of a process that receives nothing until it leaves.
+func join(n *node, topic string, o pubsub.Options) (leave func()) {
+	end, joined, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	n.Loops.Go(0, func(th *loop.Thread) {
+		defer close(left)
+		sub := n.Hub.Topic(topic).Subscribe(th, o)
+		close(joined)
+		_, _ = th.AwaitAny(-1, loop.FromChan(end))
+		sub.Unsubscribe()
+	})
+	<-joined
+	return func() { close(end); <-left }
+}
+
+// A process whose members are busy has few of a queue group's messages, and when they leave, or the
+// process stops, others get those, which are older than what the others have had.
+func TestQueueGroupLosesNothing(t *testing.T) {
+	for _, stops := range []bool{false, true} {
+		b := broker.Start(t)
+		one, two := startNode(t, b.URL()), startNode(t, b.URL())
+		leave := join(one, "jobs", pubsub.Options{Group: "workers", Queue: 8})
+		groups(t, b, "lwango:topic:jobs", 1)
+		want := numbered("a", 0, 100)
+		publish(two.Hub.Topic("jobs"), want...)
+		two.Acknowledged()
+		wait.Until(t, "the busy one has some", func() bool { return pending(b, "jobs") > 0 })
+		at := two.Follow(two.Hub.Topic("jobs"), workers)
+		got := at.Collect(50)
+		if slices.Contains(got, "a0") {
+			t.Error("the busy one has nothing")
+		}
+		if stops {
+			one.Engine.Close(limit)
+		}
+		leave()
+		for _, text := range got {
+			want = slices.DeleteFunc(want, func(s string) bool { return s == text })
+		}
+		if got = append(got, all(t, at, want)...); len(got) != 100 {
+			t.Errorf("%d messages have come", len(got))
+		}
+		at.Quiet()
+	}
+}
+
+// The one who has subscribed gets what is published from then on, by its own process, too, also when
+// it has left and come again, and when the broker has forgotten the group meanwhile.
+func TestQueueGroupBegins(t *testing.T) {
+	b := broker.Start(t)
+	w := startWire(t, b)
+	one, two := startNode(t, w.url()), startNode(t, b.URL())
+	publish(two.Hub.Topic("jobs"), "before")
+	two.Acknowledged()
+	at := one.Follow(one.Hub.Topic("jobs"), workers)
+	publish(one.Hub.Topic("jobs"), "a", "b")
+	all(t, at, []string{"a", "b"})
+	wait.Until(t, "all is acknowledged", func() bool { return pending(b, "jobs") == 0 })
+	w.Cut(true)
+	one.Status.Expect("local")
+	publish(two.Hub.Topic("jobs"), "c")
+	two.Acknowledged()
+	b.Do("XGROUP DESTROY lwango:topic:jobs 4:jobs:workers")
+	publish(one.Hub.Topic("jobs"), "d")
+	w.Cut(false)
+	all(t, at, []string{"c", "d"})
+	at.Quiet()
+	close(at.Done)
+	publish(two.Hub.Topic("jobs"), "e")
+	again := one.Follow(one.Hub.Topic("jobs"), workers)
+	publish(two.Hub.Topic("jobs"), "f")
+	texts := all(t, again, []string{"f"})
+	if len(texts) == 1 && len(at.All()) == 0 {
+		all(t, again, []string{"e"})
+	}
+}
+
+// A group whose processes have all been gone for long begins anew.
+func TestQueueGroupOfTheDead(t *testing.T) {
+	b := broker.Start(t)
+	one := startNode(t, b.URL())
+	b.Do("XADD lwango:topic:jobs 1-1 id x-1 time 1 data taken")
+	b.Do("XGROUP CREATE lwango:topic:jobs 4:jobs:workers 0")
+	b.Do("XREADGROUP GROUP 4:jobs:workers dead COUNT 1 STREAMS lwango:topic:jobs >")
+	b.Do("XADD lwango:topic:jobs 2-1 id x-2 time 1 data waits")
+	// that it was five minutes ago
+	b.Do("XCLAIM lwango:topic:jobs 4:jobs:workers dead 0 1-1 IDLE 1000000")
+	at := one.Follow(one.Hub.Topic("jobs"), workers)
+	publish(one.Hub.Topic("jobs"), "news")
+	all(t, at, []string{"news"})
+	// The dead one was there just now, as far as the broker knows: what it has goes to the others.
+	two := startNode(t, b.URL())
+	b.Do("XGROUP CREATE lwango:topic:more 4:more:workers 0 MKSTREAM")
+	b.Do("XADD lwango:topic:more 1-1 id x-1 time 1 data taken")
+	b.Do("XREADGROUP GROUP 4:more:workers dead COUNT 1 STREAMS lwango:topic:more >")
+	b.Do("XCLAIM lwango:topic:more 4:more:workers dead 0 1-1 IDLE 40000 JUSTID")
+	b.Do("XADD lwango:topic:more 2-1 id x-2 time 1 data waits")
+	more := two.Follow(two.Hub.Topic("more"), workers)
+	all(t, more, []string{"taken", "waits"})
+	more.Quiet()
+}
+
+// workerURL, in the environment, has the test's binary be a worker.
+const workerURL = "LWANGO_WORKER"
+
+// work prints each job that it gets.
+func work(url string) error {
+	var hub pubsub.Hub
+	engine, err := redis.Start(&hub, url, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	l, err := loop.New(loop.Options{})
+	if err != nil {
+		return err
+	}
+	l.Go(func(th *loop.Thread) {
+		sub := hub.Topic("jobs").Subscribe(th, workers)
+		for {
+			m, err := sub.Receive(time.Minute)
+			if err != nil {
+				return
+			}
+			fmt.Println(string(m.Data))
+			th.Sleep(time.Millisecond)
+		}
+	})
+	if err := l.Run(); err != nil {
+		return err
+	}
+	engine.Close(limit)
+	return nil
+}
+
+// worker is another process that is a member.
+type worker struct {
+	cmd   *exec.Cmd
+	lines chan string
+}
+
+func startWorker(t *testing.T, url string) *worker {
+	w := &worker{cmd: exec.Command(os.Args[0], "-test.run=none"), lines: make(chan string, 1<<14)}
+	w.cmd.Env = append(os.Environ(), workerURL+"="+url, "GORACE=atexit_sleep_ms=0")
+	w.cmd.Stderr = os.Stderr
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stdout := must.Get(w.cmd.StdoutPipe())(t)
+	must.Do(t, w.cmd.Start())
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for s := bufio.NewScanner(stdout); s.Scan(); {
+			w.lines <- s.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = w.cmd.Process.Kill()
+		<-read
+		_ = w.cmd.Wait()
+	})
+	return w
+}
+
+// Three processes share jobs, and one is killed, then the broker: no job is lost but one that the
+// killed process had received, and none is given twice but what was received without an
+// acknowledgement.
+func TestThreeWorkers(t *testing.T) {
+	b := broker.Start(t)
+	one := startNode(t, b.URL())
+	all := []*worker{startWorker(t, b.URL()), startWorker(t, b.URL()), startWorker(t, b.URL())}
+	groups(t, b, "lwango:topic:jobs", 3)
+	const jobs = 2000
+	times := make(map[string]int)
+	read := func() {
+		for _, w := range all {
+			for more := true; more; {
+				select {
+				case text := <-w.lines:
+					times[text]++
+				default:
+					more = false
+				}
+			}
+		}
+	}
+	publish(one.Hub.Topic("jobs"), numbered("a", 0, jobs)...)
+	wait.Until(t, "some are done", func() bool { read(); return len(times) > 200 })
+	must.Do(t, all[0].cmd.Process.Kill())
+	wait.Until(t, "more are done", func() bool { read(); return len(times) > 500 })
+	b.Kill()
+	b.Restart()
+	// What the killed one has looks as if it had been so for long.
+	wait.Until(t, "what is given out is of the dead", func() bool {
+		read()
+		return len(times) > jobs-3*16-16
+	})
+	for _, x := range b.Do("XPENDING lwango:topic:jobs 4:jobs:workers - + 1000").([]any) {
+		of := x.([]any)
+		b.Do(fmt.Sprintf("XCLAIM lwango:topic:jobs 4:jobs:workers %s 0 %s IDLE 100000 JUSTID", of[1], of[0]))
+	}
+	wait.Until(t, "all are done", func() bool {
+		read()
+		return len(times) >= jobs-1 && pending(b, "jobs") == 0
+	})
+	read()
+	twice := 0
+	for _, n := range times {
+		twice += n - 1
+	}
+	if twice > 3*16 {
+		t.Errorf("%d were done twice", twice)
+	}
+	t.Logf("%d of %d done, %d twice", len(times), jobs, twice)
+}
