@@ -212,7 +212,7 @@ func (h *handed) Run(t *loop.Thread) coro.Code {
 // Prompt implements loop.Prompt.
 func (h *handed) Prompt(d *loop.Descriptor) bool {
 	k, ok := h.keeper.(PromptKeeper)
-	return ok && h.tls == nil && h.over == nil && k.Prompt(d)
+	return ok && h.tls == nil && h.link == nil && k.Prompt(d)
 }
 
 // attach gives a LightKeeper its connection, unless it has it.
