@@ -26,6 +26,7 @@ type chatHub struct {
 }
 
 func handleGorilla(mux *http.ServeMux) {
+	handleFill(mux)
 	var chat chatHub
 	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
 		chat.serve(w, r, chat.room(r.URL.Query().Get("room")))

@@ -28,6 +28,8 @@ func (m *nbioMember) hear(text []byte) bool {
 	return m.conn.WriteMessage(websocket.TextMessage, text) == nil
 }
 
+func (m *nbioMember) told(text *fillText) { m.hear(text.text) }
+
 // serveNbio serves until it is killed.
 func serveNbio(addr, files string, secure bool) error {
 	s, mux := &nbioServer{}, http.NewServeMux()
@@ -87,6 +89,22 @@ func serveNbio(addr, files string, secure bool) error {
 		c.SetSession(seat)
 		s.all.Store(c, nil)
 		room.join(seat.member)
+	})
+	var filling fillRooms
+	mux.HandleFunc(tasks.FillPath, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		room, name := filling.room(q.Get("room")), q.Get("name")
+		u := upgrader()
+		m := &nbioMember{}
+		u.OnClose(func(c *websocket.Conn, _ error) {
+			s.all.Delete(c)
+			room.leave(m)
+		})
+		var err error
+		if m.conn, err = u.Upgrade(w, r, nil); err == nil {
+			s.all.Store(m.conn, nil)
+			room.enter(name, m)
+		}
 	})
 	if err := engine.Start(); err != nil {
 		return err

@@ -32,6 +32,7 @@ func main() {
 	lwango.Handle(tasks.BurnPath, burn)
 	lwango.Handle(tasks.FormPath, form)
 	lwango.Handle(tasks.RoomPath, room)
+	lwango.Handle(tasks.FillPath, fill)
 	lwango.Handle(tasks.EchoPath, echo)
 	lwango.Handle(tasks.DeflatePath, deflated)
 	lwango.Handle(tasks.EventsPath, events)
