@@ -137,15 +137,20 @@ func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 	}
 }
 
-// lastMessages bounds what a subscription still delivers at a stop, where something goes on publishing.
-const lastMessages = pubsub.MaxQueue
+// lastWords bounds how long a stream still sends at a stop.
+const lastWords = 500 * time.Millisecond
 
 // sendLast delivers, at a stop, what has come for the stream by now. What a queue group has is left to
-// members of other processes.
+// members of other processes. Where something goes on publishing, or the client is slow, there is an end
+// to it.
 func (v *served) sendLast() {
+	until := (*Stream)(v).now() + lastWords
 	for f := v.follows; f != nil; f = f.next {
-		for n := 1; !v.over && n <= lastMessages && f.sub.Group() == "" && v.deliver(f); n++ {
+		for n := 1; !v.over && f.sub.Group() == "" && v.deliver(f); n++ {
 			if n%stepsPerTurn == 0 {
+				if (*Stream)(v).now() >= until {
+					break
+				}
 				v.thread.Yield()
 			}
 		}

@@ -24,6 +24,16 @@ type listener struct {
 	sub   *pubsub.Subscription
 	log   chan string
 	fail  string // where it panics
+	hang  string // where it never returns
+}
+
+// never does not return, whatever happens to the client.
+func (l *listener) never(s *sse.Stream, where string) {
+	if where == l.hang {
+		l.log <- where + " hangs"
+		s.Thread().KeepWaiting(true)
+		_ = s.Thread().Sleep(time.Hour)
+	}
 }
 
 func (l *listener) at(where string) {
@@ -37,6 +47,7 @@ func (l *listener) Open(s *sse.Stream) {
 	l.sub = s.Subscribe(l.topic, pubsub.Options{}, l.published)
 	l.at("open")
 	_ = s.Send(sse.Event{Data: []byte("hello")})
+	l.never(s, "open")
 }
 
 func (l *listener) published(s *sse.Stream, m *pubsub.Message) {
@@ -48,6 +59,10 @@ func (l *listener) published(s *sse.Stream, m *pubsub.Message) {
 	switch string(m.Data) {
 	case "close":
 		s.Close()
+	case "flood":
+		for large := make([]byte, 1<<20); s.Send(sse.Event{Data: large}) == nil; {
+		}
+		l.at("flooded")
 	case "leave":
 		l.sub.Unsubscribe()
 	case "stop":
@@ -68,6 +83,7 @@ func (l *listener) published(s *sse.Stream, m *pubsub.Message) {
 }
 
 func (l *listener) Closed(s *sse.Stream, err error) {
+	l.never(s, "closed")
 	_ = s.Comment("the client may have left")
 	_ = s.Thread().Sleep(time.Millisecond)
 	l.at(fmt.Sprintf("closed: %v", err))
@@ -186,6 +202,7 @@ func make60(text string) (all []dispatched) {
 // TestServeEnds: Closed is called once, whatever ends the stream, and the client can tell a cut from an
 // end.
 func TestServeEnds(t *testing.T) {
+	const hangs = "never returns from "
 	for name, row := range map[string]struct {
 		fail string
 		act  func(s *server.Server, c *server.Client, l *listener)
@@ -202,6 +219,24 @@ func TestServeEnds(t *testing.T) {
 			s.Settle()
 			c.Close()
 		}, true, []string{"closed: client gone"}},
+		"leaves while it is written to": {"", func(_ *server.Server, c *server.Client, l *listener) {
+			l.topic.Publish([]byte("flood"))
+			l.expect(t, "item")
+			c.Close()
+			l.expect(t, "flooded")
+			if end := receive(t, l.log, "the end"); !strings.HasPrefix(end, "closed: ") || end == "closed: <nil>" {
+				t.Error(end) // with which error depends on where the write was
+			}
+		}, true, nil},
+		hangs + "open": {"", func(s *server.Server, _ *server.Client, l *listener) {
+			l.expect(t, "open hangs")
+			go s.Stop(time.Millisecond)
+		}, true, nil},
+		hangs + "closed": {"", func(s *server.Server, c *server.Client, l *listener) {
+			c.Close()
+			l.expect(t, "closed hangs")
+			go s.Stop(time.Millisecond)
+		}, true, nil},
 		"closes": {"", func(_ *server.Server, _ *server.Client, l *listener) { l.topic.Publish([]byte("close")) },
 			false, []string{"item", "closed: <nil>"}},
 		"open panics": {"open", func(*server.Server, *server.Client, *listener) {}, true,
@@ -221,12 +256,13 @@ func TestServeEnds(t *testing.T) {
 		}, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			_, hang, _ := strings.Cut(name, hangs)
 			modes.Run(t, func(t *testing.T, m modes.Mode) {
-				l := &listener{topic: new(pubsub.Hub).Topic("news"), fail: row.fail}
+				l := &listener{topic: new(pubsub.Hub).Topic("news"), fail: row.fail, hang: hang}
 				s, body, c := listen(t, m, l, nil, nil)
 				s.Settle()
 				row.act(s, c, l)
-				if name == "leaves" || name == "resets" || name == "leaves at work" {
+				if strings.HasPrefix(name, "leaves") || name == "resets" || hang == "closed" {
 				} else if _, err := io.Copy(io.Discard, body); (err != nil) != row.cut {
 					t.Errorf("the end: %v", err)
 				}
@@ -234,7 +270,7 @@ func TestServeEnds(t *testing.T) {
 				l.topic.Publish([]byte("for one that has just ended"))
 				l.expect(t, "deferred")
 				c.Close()
-				if !strings.Contains(name, "stop") && !strings.Contains(name, "killed") {
+				if !strings.Contains(name, "stop") && !strings.Contains(name, "killed") && hang == "" {
 					s.Idle()
 				}
 				if len(l.log) > 0 {

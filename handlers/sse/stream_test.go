@@ -1,11 +1,14 @@
 package sse_test
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +22,7 @@ import (
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
 	"golang.org/x/sys/unix"
 )
 
@@ -63,25 +67,25 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 // The client has the head before there is any event, and each event as soon as it is sent. When it
 // leaves, the handler's wait ends.
 func TestStream(t *testing.T) {
-	modes.Run(t, func(t *testing.T, m modes.Mode) {
-		send := make(chan sse.Event)
-		ended := make(chan error, 1)
-		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request,
-			resp *conn.Response) int {
+	both(t, func(t *testing.T, start begin) {
+		room, ends := new(pubsub.Hub).Topic("room"), make(chan error, 1)
+		s := start(conn.Limits{}, func(req *conn.Request, resp *conn.Response) talk {
 			resp.Header().Set("X-Mine", "kept")
-			stream, err := sse.Open(req, resp)
-			events := loop.FromChan(send)
-			for err == nil {
-				if _, err = stream.AwaitAny(-1, events); err == nil {
-					e, _ := events.Value()
-					if err = stream.Send(e); errors.Is(err, sse.ErrEvent) {
-						err = stream.Comment("refused")
-					}
+			return talk{room: room, ends: ends, said: func(s *sse.Stream, m *pubsub.Message) error {
+				e := sse.Event{ID: "1", Data: m.Data}
+				switch string(m.Data) {
+				case "lost":
+					e.Name = "bad\nname"
+				case "goes on":
+					e = sse.Event{Name: "good", Data: m.Data}
 				}
-			}
-			ended <- err
-			return 200
-		}})
+				err := s.Send(e)
+				if errors.Is(err, sse.ErrEvent) {
+					err = s.Comment("refused")
+				}
+				return err
+			}}
+		})
 		resp, c := get(s, "GET / HTTP/1.1")
 		for name, want := range map[string]string{"Content-Type": "text/event-stream",
 			"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Mine": "kept"} {
@@ -89,20 +93,22 @@ func TestStream(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", name, got, want)
 			}
 		}
-		send <- sse.Event{ID: "1", Data: []byte("one\r\ntwo")}
+		s.Settle()
+		room.Publish([]byte("one\r\ntwo"))
 		expect(t, resp.Body, dispatched{"1", "message", "one\ntwo"})
-		send <- sse.Event{Name: "bad\nname", Data: []byte("lost")}
-		send <- sse.Event{Name: "good", Data: []byte("goes on")}
+		room.Publish([]byte("lost"))
+		room.Publish([]byte("goes on"))
 		expect(t, resp.Body, dispatched{"", "good", "goes on"})
+		s.Settle() // it waits again
 		c.Close()
-		err := receive(t, ended, "the end")
+		err := receive(t, ends, "the end")
 		// The client has the event, but with writes that are shortened perhaps not yet the end of
 		// its chunk, and then it is a write that fails.
 		if !errors.Is(err, loop.ErrClientGone) && !(invariants.Enabled &&
 			(errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET))) {
 			t.Errorf("ended with %v", err)
 		}
-	}, modes.Plain, modes.Direct)
+	}, modes.Plain, modes.Direct, modes.OverTLS, modes.HTTP2)
 }
 
 // Without a keep-alive there are no comments, and no loop that sends them as fast as the client
@@ -185,108 +191,175 @@ func TestKeepAlive(t *testing.T) {
 }
 
 func TestLastEventID(t *testing.T) {
-	s := server.Start(t, modes.Plain,
-		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-			stream, err := sse.Open(req, resp)
-			if err == nil {
-				_ = stream.Send(sse.Event{Data: []byte(stream.LastEventID())})
+	both(t, func(t *testing.T, start begin) {
+		s := start(conn.Limits{}, func(*conn.Request, *conn.Response) talk {
+			return talk{open: func(s *sse.Stream) { _ = s.Send(sse.Event{Data: []byte(s.LastEventID())}) }}
+		})
+		for _, c := range []struct{ sent, want, why string }{
+			{"1732190000000-0", "1732190000000-0", ""},
+			{"caf\u00e9", "caf\u00e9", "UTF-8, as browsers send it"},
+			{"caf\xe9", "", "no UTF-8"},
+			{strings.Repeat("x", 256), strings.Repeat("x", 256), "the longest"},
+			{strings.Repeat("x", 257), "", "longer than any that was sent"},
+			{"", "", "none"},
+		} {
+			resp, _ := get(s, "GET / HTTP/1.1", "Last-Event-ID: "+c.sent)
+			all, err := io.ReadAll(resp.Body)
+			if p := parse(string(all)); err != nil || len(p.events) != 1 || p.events[0].data != c.want {
+				t.Errorf("%.20q (%s): got %.100q, %v", c.sent, c.why, all, err)
 			}
-			return 200
-		}})
-	for _, c := range []struct{ sent, want, why string }{
-		{"1732190000000-0", "1732190000000-0", ""},
-		{"caf\u00e9", "caf\u00e9", "UTF-8, as browsers send it"},
-		{"caf\xe9", "", "no UTF-8"},
-		{strings.Repeat("x", 256), strings.Repeat("x", 256), "the longest"},
-		{strings.Repeat("x", 257), "", "longer than any that was sent"},
-		{"", "", "none"},
-	} {
-		resp, _ := get(s, "GET / HTTP/1.1", "Last-Event-ID: "+c.sent)
-		all, err := io.ReadAll(resp.Body)
-		if p := parse(string(all)); err != nil || len(p.events) != 1 || p.events[0].data != c.want {
-			t.Errorf("%.20q (%s): got %.100q, %v", c.sent, c.why, all, err)
 		}
-	}
+	}, modes.Plain, modes.OverTLS, modes.HTTP2)
 }
 
 // HEAD has the fields of GET, and the connection goes on.
 func TestHead(t *testing.T) {
-	s := server.Start(t, modes.Plain,
-		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-			if _, err := sse.Open(req, resp); err == nil {
-				t.Error("a stream for HEAD")
-			}
-			return 200
-		}})
-	resp, _ := get(s, "HEAD / HTTP/1.1")
-	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" ||
-		resp.Close {
-		t.Errorf("got %+v", resp)
-	}
+	both(t, func(t *testing.T, start begin) {
+		s := start(conn.Limits{}, func(req *conn.Request, resp *conn.Response) talk {
+			head := req.Method() == "HEAD"
+			return talk{open: func(s *sse.Stream) {
+				if head {
+					t.Error("a stream for HEAD")
+				}
+			}}
+		})
+		resp, c := get(s, "HEAD / HTTP/1.1")
+		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" ||
+			resp.Close {
+			t.Errorf("got %+v", resp)
+		}
+		if a := c.Do("GET", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); a.StatusCode != 200 {
+			t.Errorf("then %s", a.Status)
+		}
+	}, modes.Plain, modes.OverTLS, modes.HTTP2)
 }
 
 // An HTTP/1.0 client knows no chunks: the connection's end is the stream's.
 func TestOldClient(t *testing.T) {
-	s := server.Start(t, modes.Plain,
-		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-			if stream, err := sse.Open(req, resp); err == nil {
-				_ = stream.Send(sse.Event{Data: []byte("old")})
-			}
-			return 200
-		}})
-	resp, _ := get(s, "GET / HTTP/1.0", "Connection: keep-alive")
-	all, err := io.ReadAll(resp.Body)
-	if string(all) != "data: old\n\n" || err != nil || !resp.Close {
-		t.Errorf("got %q, %v, close %v", all, err, resp.Close)
-	}
+	both(t, func(t *testing.T, start begin) {
+		s := start(conn.Limits{}, func(*conn.Request, *conn.Response) talk {
+			return talk{open: func(s *sse.Stream) { _ = s.Send(sse.Event{Data: []byte("old")}) }}
+		})
+		resp, _ := get(s, "GET / HTTP/1.0", "Connection: keep-alive")
+		all, err := io.ReadAll(resp.Body)
+		if string(all) != "data: old\n\n" || err != nil || !resp.Close {
+			t.Errorf("got %q, %v, close %v", all, err, resp.Close)
+		}
+	}, modes.Plain, modes.OverTLS)
 }
 
 // A client that never reads does not hold the handler for longer than write_timeout, and no memory
-// beyond the kernel's.
+// beyond the kernel's: neither what is sent without a pause, nor what comes from a topic.
 func TestNeverReads(t *testing.T) {
-	ended := make(chan error, 1)
-	s := server.Start(t, modes.Plain,
-		conn.Config{Limits: conn.Limits{WriteTimeout: 50 * time.Millisecond},
-			Handler: func(req *conn.Request, resp *conn.Response) int {
-				stream, err := sse.Open(req, resp)
+	both(t, func(t *testing.T, start begin) {
+		room, ends, begun := new(pubsub.Hub).Topic("room"), make(chan error, 1), make(chan struct{}, 1)
+		s := start(conn.Limits{WriteTimeout: 50 * time.Millisecond}, func(req *conn.Request, resp *conn.Response) talk {
+			if req.Path() == "/room" {
+				return talk{room: room, ends: ends,
+					open: func(*sse.Stream) { begun <- struct{}{} },
+					said: func(s *sse.Stream, m *pubsub.Message) error {
+						begun <- struct{}{}
+						return s.Send(sse.Event{Data: m.Data})
+					}}
+			}
+			return talk{open: func(s *sse.Stream) {
+				var err error
 				data := make([]byte, 100<<10)
 				for sent := 0; err == nil; sent++ {
 					if sent == 1000 {
 						t.Error("100 MB have gone to a client that does not read")
 						break
 					}
-					err = stream.Send(sse.Event{Data: data})
+					err = s.Send(sse.Event{Data: data})
 				}
-				ended <- err
-				return 200
-			}})
-	get(s, "GET / HTTP/1.1")
-	if err := receive(t, ended, "the end"); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("ended with %v", err)
-	}
+				ends <- err
+			}}
+		})
+		for _, path := range []string{"/", "/room"} {
+			get(s, "GET "+path+" HTTP/1.1")
+			for ended := false; !ended; {
+				select {
+				case <-begun:
+					room.Publish(make([]byte, 512<<10))
+				case err := <-ends:
+					if ended = true; !errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Errorf("%s: ended with %v", path, err)
+					}
+				case <-time.After(wait.Patience):
+					t.Fatal("no end")
+				}
+			}
+		}
+	}, modes.Plain, modes.OverTLS, modes.HTTP2)
+}
+
+// A stream that is behind while the hub has no room for more misses the oldest, and others nothing.
+func TestHubAtItsLimit(t *testing.T) {
+	both(t, func(t *testing.T, start begin) {
+		const size, many = 1000, 60
+		hub := &pubsub.Hub{Limits: pubsub.Limits{Bytes: 16 * size}}
+		room := hub.Topic("room")
+		gate, at := new(loop.Promise[int]), make(chan struct{}, 2)
+		s := start(conn.Limits{}, func(req *conn.Request, _ *conn.Response) talk {
+			waits := req.Path() == "/behind"
+			return talk{room: room, open: func(*sse.Stream) { at <- struct{}{} },
+				said: func(s *sse.Stream, m *pubsub.Message) error {
+					if waits {
+						waits = false
+						at <- struct{}{}
+						_, _ = gate.Await(s.Thread(), -1)
+					}
+					return s.Send(sse.Event{Data: m.Data[:2]})
+				}}
+		})
+		behind, _ := get(s, "GET /behind HTTP/1.1")
+		other, _ := get(s, "GET /other HTTP/1.1")
+		<-at
+		<-at
+		for i := range many {
+			text := fmt.Sprintf("%02d", i)
+			room.Publish(fmt.Appendf(nil, "%s%*s", text, size-2, ""))
+			expect(t, other.Body, dispatched{name: "message", data: text})
+			if i == 0 {
+				<-at
+			}
+		}
+		gate.Resolve(0)
+		lines := bufio.NewScanner(behind.Body)
+		for next := 0; next < many; {
+			if !lines.Scan() {
+				t.Fatalf("no message %d", next)
+			}
+			if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				i, err := strconv.Atoi(text)
+				if dropped := next == 1; err != nil || dropped && i < many/2 || !dropped && i != next {
+					t.Fatalf("got %q, want %d", text, next)
+				}
+				next = i + 1
+			}
+		}
+	}, modes.Plain, modes.OverTLS, modes.HTTP2)
 }
 
 // At a stop a stream ends in order, though its source has always something to give.
 func TestStop(t *testing.T) {
-	modes.Run(t, func(t *testing.T, m modes.Mode) {
-		ended := make(chan error, 1)
-		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request,
-			resp *conn.Response) int {
-			stream, err := sse.Open(req, resp)
-			now := req.After(0)
-			for err == nil {
-				switch req.Path() {
-				case "/busy":
-					if _, err = stream.AwaitAny(-1, now); err == nil {
-						err = stream.Send(sse.Event{Data: []byte("busy")})
+	both(t, func(t *testing.T, start begin) {
+		ends := make(chan error, 1)
+		var hub pubsub.Hub
+		s := start(conn.Limits{}, func(req *conn.Request, resp *conn.Response) talk {
+			path := req.Path()
+			room := hub.Topic(path)
+			return talk{room: room, ends: ends,
+				open: func(s *sse.Stream) {
+					if path == "/busy" {
+						room.Publish([]byte("busy"))
 					}
-				case "/quiet":
-					_, err = stream.AwaitAny(-1)
-				}
-			}
-			ended <- err
-			return 200
-		}})
+				},
+				said: func(s *sse.Stream, m *pubsub.Message) error {
+					room.Publish([]byte("busy"))
+					return s.Send(sse.Event{Data: m.Data})
+				}}
+		})
 		quiet, _ := get(s, "GET /quiet HTTP/1.1")
 		busy, _ := get(s, "GET /busy HTTP/1.1")
 		read := make(chan error)
@@ -298,14 +371,14 @@ func TestStop(t *testing.T) {
 		}
 		s.All[0].Stop(wait.Patience)
 		for range 2 {
-			if err := receive(t, ended, "the end"); err != http.ErrServerClosed {
+			if err := receive(t, ends, "the end"); err != http.ErrServerClosed {
 				t.Errorf("ended with %v", err)
 			}
 			if err := <-read; err != nil {
 				t.Errorf("the body is not complete: %v", err)
 			}
 		}
-	}, modes.Plain, modes.Direct)
+	}, modes.Plain, modes.Direct, modes.OverTLS, modes.HTTP2)
 }
 
 // Neither sending an event nor waiting for one allocates.

@@ -1,6 +1,7 @@
 package websocket_test
 
 import (
+	"io"
 	"testing"
 
 	"github.com/lwango/lwango/handlers/websocket"
@@ -41,4 +42,32 @@ func TestServeSendsLast(t *testing.T) {
 		c.expect(text("said 1"), text("relayed 1"), text("relayed 2"), text("said 2"), text("boxed"))
 		c.closed(1001)
 	}, plain, direct, overTLS, modes.HTTP2)
+}
+
+// TestStopOfTheBusy: a connection to which there is always something to say is closed all the same.
+func TestStopOfTheBusy(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, m mode) {
+		room, ends := new(pubsub.Hub).Topic("room"), make(chan error, 1)
+		s := start(t, m, talking(new(websocket.Upgrader), talk{room: room, message: back, ends: ends,
+			open: func(*websocket.Conn) { room.Publish([]byte("busy")) },
+			said: func(c *websocket.Conn, m *pubsub.Message) {
+				room.Publish(m.Data)
+				_ = c.WriteMessage(websocket.Text, m.Data)
+			}}))
+		c := upgrade(s)
+		c.expect(text("busy"))
+		s.All[0].Stop(wait.Patience)
+		f, err := c.next()
+		for err == nil && f == text("busy") {
+			f, err = c.next()
+		}
+		if err != nil || f.payload != "\x03\xe9" {
+			t.Errorf("then %q, %v", f, err)
+		}
+		_, _ = io.WriteString(c, bye)
+		if got := code(t, ends); got != websocket.GoingAway {
+			t.Errorf("ended with %d", got)
+		}
+	})
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
-	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -129,16 +128,21 @@ func (s *served) look() {
 	}
 }
 
-// lastMessages bounds what a subscription still delivers at a stop, where something goes on publishing.
-const lastMessages = pubsub.MaxQueue
+// lastWords bounds how long a connection still sends at a stop.
+const lastWords = 500 * time.Millisecond
 
 // sendLast sends, at a stop, what has come for the connection by now: the close that is next ends it.
-// What a queue group has is left to members of other processes.
+// What a queue group has is left to members of other processes. Where something goes on publishing, or
+// the peer is slow, there is an end to it.
 func (s *served) sendLast() {
 	c := (*Conn)(s)
+	until := c.exactly() + lastWords
 	for f := c.follows; f != nil; f = f.next {
-		for n := 1; c.err == nil && n <= lastMessages && f.sub.Group() == "" && f.deliver(c); n++ {
+		for n := 1; c.err == nil && f.sub.Group() == "" && f.deliver(c); n++ {
 			if n%stepsPerTurn == 0 {
+				if c.exactly() >= until {
+					break
+				}
 				c.thread.Yield()
 			}
 		}
