@@ -254,14 +254,20 @@ func (s *Stream) Write(p []byte) (int, error) {
 // Send writes a and then b, as Write does, with as few system calls as possible. more says that the
 // caller will write more data at once. The error has no net.OpError around it.
 func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
-	if d := s.duplex; d != nil && d.aside {
+	d := s.duplex
+	if d != nil && d.aside {
 		return d.sendAside(a, b), nil
 	}
 	err = s.beginWrite()
 	// What most answers are: one piece, which the kernel takes. A function of its own for the others
 	// would make the stack of each that waits deeper.
-	if err == nil && len(b) == 0 && len(a) > 0 && len(a) <= crowdedBudget && s.duplex == nil && !s.out.limited() {
+	if err == nil && len(b) == 0 && len(a) > 0 && len(a) <= crowdedBudget &&
+		(d == nil || len(d.held) == 0) && !s.out.limited() {
 		n, errno := s.d.Send(a, more)
+		if errno == unix.EAGAIN && d != nil {
+			d.hold(a, nil)
+			return len(a), nil
+		}
 		if err = s.wrote(n, errno); err != nil || n == len(a) {
 			return n, err
 		}
