@@ -441,6 +441,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 			}
 		}
 		free()
+		s.Settle() // a turn that still refuses would take the next one as well
 		release.Resolve(0)
 		s.Dial().Do("GET", get)
 		for _, c := range idle {
