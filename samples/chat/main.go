@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/pubsub/redis"
 )
 
 // hub carries what is said; if the configuration names a broker, to other processes as well.
@@ -19,7 +18,7 @@ var perAddress = flag.Uint("per-address", 128,
 
 func main() {
 	hub.Limits.History = remembered
-	lwango.UseBroker(redis.Broker)
+	lwango.UseBroker(byScheme{})
 	lwango.Handle("/", page())
 	lwango.Handle("/ws-chat", chat)
 	lwango.Handle("/sse-chat", follow)

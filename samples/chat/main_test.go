@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"os"
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/program"
@@ -15,7 +16,13 @@ const atATime = "8"
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", atATime)
-	program.Main(m, main)
+	program.Main(m, func() {
+		if port := os.Getenv(natsPort); port != "" {
+			serveNATS(port)
+			return
+		}
+		main()
+	})
 }
 
 const patience = wait.Patience

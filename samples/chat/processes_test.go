@@ -9,8 +9,21 @@ import (
 	"github.com/lwango/lwango/internal/test/program"
 )
 
+// shared is a broker that processes share.
+type shared interface {
+	URL() string
+	Kill() // kill -9
+	Restart()
+}
+
+// brokers start one each.
+var brokers = map[string]func(t *testing.T) shared{
+	"redis": func(t *testing.T) shared { return broker.Start(t) },
+	"nats":  startNATS,
+}
+
 // sharing starts a process that shares its rooms over a broker.
-func sharing(t *testing.T, b *broker.Broker) *program.Server {
+func sharing(t *testing.T, b shared) *program.Server {
 	t.Helper()
 	config := program.Configure(t, t.TempDir(), fmt.Sprintf("[pubsub]\nurl = %q\n", b.URL()))
 	return program.Start(t, "-c", config)
@@ -18,7 +31,12 @@ func sharing(t *testing.T, b *broker.Broker) *program.Server {
 
 // Two processes share a room, and go on alone while there is no broker between them.
 func TestProcesses(t *testing.T) {
-	b := broker.Start(t)
+	for name, start := range brokers {
+		t.Run(name, func(t *testing.T) { testProcesses(t, start(t)) })
+	}
+}
+
+func testProcesses(t *testing.T, b shared) {
 	one, two := sharing(t, b), sharing(t, b)
 	ann, _ := join(t, one, "r", "Ann")
 	ann.say("first")
