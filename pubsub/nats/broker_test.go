@@ -18,8 +18,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	natsgo "github.com/nats-io/nats.go"
 
-	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/rooms"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/pubsub"
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	rooms.Main(func(hub *pubsub.Hub, url string, log *slog.Logger) (rooms.Engine, error) {
 		return nats.Start(hub, url, log)
 	})
-	leak.Main(m)
+	program.Main(m, keeper)
 }
 
 // settings are those of a server.
