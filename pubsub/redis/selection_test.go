@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/broker"
@@ -175,4 +176,34 @@ func TestSelectionsInCluster(t *testing.T) {
 	}
 	at.Quiet()
 	some.Quiet()
+}
+
+// The broker stands still, and carries out later what was sent to it twice: a pattern and a group get
+// each message once.
+func TestSelectionsOfBrokerThatStandsStill(t *testing.T) {
+	b := broker.Start(t)
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
+	at := one.Follow(one.Hub.Pattern("*"), pubsub.Options{})
+	jobs := one.Follow(one.Hub.Topic("jobs"), workers)
+	heard(t, b)
+	groups(t, b, "lwango:topic:jobs", 1)
+	publish(two.Hub.Topic("jobs"), numbered("a", 0, 200)...)
+	at.Expect(numbered("a", 0, 200)...)
+	all(t, jobs, numbered("a", 0, 200))
+	b.Signal(syscall.SIGSTOP)
+	publish(two.Hub.Topic("jobs"), numbered("a", 200, 400)...)
+	one.Status.Expect("local")
+	two.Status.Expect("local")
+	at.Quiet()
+	b.Signal(syscall.SIGCONT)
+	at.Expect(numbered("a", 200, 400)...)
+	all(t, jobs, numbered("a", 200, 400))
+	one.Status.Expect("carried")
+	two.Status.Expect("carried")
+	two.Acknowledged()
+	publish(two.Hub.Topic("jobs"), "end")
+	at.Expect("end")
+	all(t, jobs, []string{"end"})
+	at.Quiet()
+	jobs.Quiet()
 }
