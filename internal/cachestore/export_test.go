@@ -22,12 +22,12 @@ func (s *Store) Check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var n, bytes, files, blocks int64
-	strayed := make([]uint32, len(s.table.buckets))
+	strayed := make([]uint32, len(s.table.strayed))
 	for i := range s.table.buckets {
 		own := 0
 		for e := s.table.buckets[i].Load(); e != nil; e = e.next.Load() {
 			if near := s.table.near(e.hash); near != uint64(i) {
-				strayed[near]++
+				strayed[near/shared]++
 			} else if own++; own > 32 {
 				panic("a bucket is too full")
 			}

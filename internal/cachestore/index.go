@@ -16,11 +16,14 @@ import (
 // counted as strayed from its own: lookups look there as well, as long as there are such.
 type table struct {
 	buckets []atomic.Pointer[entry]
-	strayed []atomic.Uint32 // from the bucket of that number
+	strayed []atomic.Uint32 // from shared buckets in a row
 }
 
 // maxChain is how many entries a bucket takes, beside those that have strayed to it.
 const maxChain = 32
+
+// shared is how many buckets have one count of what has strayed: there is next to nothing to count.
+const shared = 8
 
 // entry is a resource: a key and what there is of it. It is in the table while there is something.
 type entry struct {
@@ -63,11 +66,11 @@ func newTable(memory, disk int64) *table {
 	for want := memory/perBucket + disk/(64<<10); int64(n) < want && n < 1<<24; {
 		n *= 2
 	}
-	return &table{make([]atomic.Pointer[entry], n), make([]atomic.Uint32, n)}
+	return &table{make([]atomic.Pointer[entry], n), make([]atomic.Uint32, n/shared)}
 }
 
 // size is what the table takes, in bytes.
-func (t *table) size() int64 { return int64(12 * len(t.buckets)) }
+func (t *table) size() int64 { return int64(8*len(t.buckets) + 4*len(t.strayed)) }
 
 // lineBits is how many bits of a key's hash are those of its first line, the lowest ones: there are
 // no more buckets.
@@ -92,7 +95,7 @@ func (t *table) find(hash uint64, key []byte) *entry {
 			return e
 		}
 	}
-	if t.strayed[near].Load() == 0 {
+	if t.strayed[near/shared].Load() == 0 {
 		return nil
 	}
 	for e := t.buckets[t.far(hash)].Load(); e != nil; e = e.next.Load() {
@@ -112,7 +115,7 @@ func (t *table) add(e *entry) {
 		}
 	}
 	if n == maxChain {
-		t.strayed[at].Add(1)
+		t.strayed[at/shared].Add(1)
 		at = t.far(e.hash)
 	}
 	e.next.Store(t.buckets[at].Load())
@@ -122,8 +125,8 @@ func (t *table) add(e *entry) {
 // remove takes an entry out, if it is there.
 func (t *table) remove(e *entry) {
 	near := t.near(e.hash)
-	if !t.unlink(near, e) && t.strayed[near].Load() > 0 && t.unlink(t.far(e.hash), e) {
-		t.strayed[near].Add(^uint32(0))
+	if !t.unlink(near, e) && t.strayed[near/shared].Load() > 0 && t.unlink(t.far(e.hash), e) {
+		t.strayed[near/shared].Add(^uint32(0))
 	}
 }
 

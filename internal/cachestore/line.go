@@ -20,7 +20,7 @@ func (s *Store) dropLine(line []byte, soft uint32) bool {
 	}
 	hash := s.sum(first)
 	near := s.table.near(hash)
-	if s.table.strayed[near].Load() > 0 {
+	if s.table.strayed[near/shared].Load() > 0 {
 		return false
 	}
 	var found []*entry
