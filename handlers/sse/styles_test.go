@@ -1,7 +1,6 @@
 package sse_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
@@ -19,9 +18,6 @@ type talk struct {
 	said func(s *sse.Stream, m *pubsub.Message) error // is called for what is published there
 	ends chan<- error                                 // gets what the stream has ended with
 }
-
-// errOver is for said: the stream is to end.
-var errOver = errors.New("over")
 
 // begin starts a server of streams that requests choose, in one style.
 type begin func(limits conn.Limits, of func(req *conn.Request, resp *conn.Response) talk) *server.Server

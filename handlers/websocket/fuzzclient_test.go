@@ -20,7 +20,7 @@ import (
 
 // FuzzClient sends whatever comes to its mind behind a good handshake, in two pieces, and nothing
 // more. The server has to come to an end, with frames that are well-formed, a close as the last of
-// them, if it sends one, and the messages that it sends back are UTF-8.
+// them, if it sends one, and the messages that it sends back are UTF-8. In both styles the same comes.
 func FuzzClient(f *testing.F) {
 	for _, r := range rows {
 		if len(r.raw) < 1000 {
@@ -34,60 +34,69 @@ func FuzzClient(f *testing.F) {
 	}
 	u := &websocket.Upgrader{Compression: true, ReadLimit: maxMessage}
 	whole, parts := echo(u), streamed(u)
-	s := start(f, direct, func(req *conn.Request, resp *conn.Response) int {
+	h := func(req *conn.Request, resp *conn.Response) int {
 		if req.Path() == "/parts" {
 			return parts(req, resp)
 		}
 		return whole(req, resp)
-	})
+	}
+	s, served := start(f, direct, h), start(f, serving(direct), h)
 	f.Fuzz(func(t *testing.T, raw []byte, cut uint16, deflate bool) {
-		nc, err := net.Dial("tcp", s.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer nc.Close()
-		c := &client{server.NewClient(t, nc)}
-		fields := ""
-		if deflate {
-			fields = offered
-		}
-		hello := handshake
-		if cut%2 == 1 {
-			hello = strings.Replace(handshake, "/", "/parts", 1)
-		}
-		c.Send(hello + fields + "\r\n")
-		c.answered()
-		at := min(int(cut), len(raw))
-		for _, p := range [][]byte{raw[:at], raw[at:]} {
-			if _, err := c.Write(p); err != nil {
-				break
-			}
-			loops.Settle(t, s.All...)
-		}
-		_ = nc.(*net.TCPConn).CloseWrite()
-		ended := false
-		for {
-			m, err := c.next()
-			if err != nil {
-				if err != io.EOF && !strings.Contains(err.Error(), "connection reset") ||
-					errors.Is(err, io.ErrUnexpectedEOF) {
-					t.Fatalf("%x: %v", raw, err)
-				}
-				break
-			}
-			switch {
-			case ended:
-				t.Fatalf("%x: %q after the close", raw, m)
-			case m.first == 0x88 && len(m.payload) != 1 && len(m.payload) <= 125:
-				ended = true
-			case m.first == 0x8a && len(m.payload) <= 125, m.first == 0x82, m.first == 0x81 &&
-				utf8.ValidString(m.payload):
-			default:
-				t.Fatalf("%x: got %x, %q", raw, m.first, m.payload)
-			}
+		one, reset := sent(t, s, raw, cut, deflate)
+		other, resetToo := sent(t, served, raw, cut, deflate)
+		if !reset && !resetToo && !slices.Equal(one, other) { // a reset may take the last frames away
+			t.Errorf("%x: got %q, under Serve %q", raw, one, other)
 		}
 	})
 	s.Idle()
+	served.Idle()
+}
+
+// sent sends raw, as FuzzClient says, and returns what comes.
+func sent(t *testing.T, s *site, raw []byte, cut uint16, deflate bool) (got []received, reset bool) {
+	t.Helper()
+	nc := must.Dial(t, "tcp", s.Addr)
+	defer nc.Close()
+	c := &client{server.NewClient(t, nc)}
+	fields := ""
+	if deflate {
+		fields = offered
+	}
+	hello := handshake
+	if cut%2 == 1 {
+		hello = strings.Replace(handshake, "/", "/parts", 1)
+	}
+	c.Send(hello + fields + "\r\n")
+	c.answered()
+	at := min(int(cut), len(raw))
+	for _, p := range [][]byte{raw[:at], raw[at:]} {
+		if _, err := c.Write(p); err != nil {
+			break
+		}
+		loops.Settle(t, s.All...)
+	}
+	_ = nc.(*net.TCPConn).CloseWrite()
+	for ended := false; ; {
+		m, err := c.next()
+		if err != nil {
+			if err != io.EOF && !strings.Contains(err.Error(), "connection reset") ||
+				errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Fatalf("%x: %v", raw, err)
+			}
+			return got, err != io.EOF
+		}
+		switch {
+		case ended:
+			t.Fatalf("%x: %q after the close", raw, m)
+		case m.first == 0x88 && len(m.payload) != 1 && len(m.payload) <= 125:
+			ended = true
+		case m.first == 0x8a && len(m.payload) <= 125, m.first == 0x82, m.first == 0x81 &&
+			utf8.ValidString(m.payload):
+		default:
+			t.Fatalf("%x: got %x, %q", raw, m.first, m.payload)
+		}
+		got = append(got, m)
+	}
 }
 
 // FuzzServer is FuzzClient for the other end: whatever a server sends, a client that has dialed comes to
