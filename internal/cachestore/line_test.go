@@ -137,3 +137,30 @@ func TestLineOfFiles(t *testing.T) {
 		}
 	})
 }
+
+// TestFoundLater: what is kept before the folder's files are found takes the place of a file of the
+// same key, and is not there twice.
+func TestFoundLater(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	first := onDisk(t, folder)
+	second := onDisk(t, folder, func(o *cachestore.Options) { o.Wait = true })
+	run(t, 1, func(th *loop.Thread) {
+		keep(t, th, first, "/a\nsite", cachestore.Head{Fields: "old"}, make([]byte, 5000))
+		put(t, second, "/a\nsite", cachestore.Head{Fields: "new"}, "body")
+	})
+	settle(t, first)
+	first.Close()
+	settle(t, second)
+	run(t, 1, func(th *loop.Thread) {
+		list := second.Lookup(th, []byte("/a\nsite"))
+		if len(list) != 1 || list[0].Head().Fields != "new" {
+			t.Errorf("%d are found, want the new one", len(list))
+		}
+	})
+	settle(t, second)
+	if x := second.Stats(); x.DiskObjects != 0 {
+		t.Errorf("%+v: the old one is there still", x)
+	}
+	second.Check()
+}

@@ -163,8 +163,10 @@ func (c *Config) checkSpool() {
 	}
 }
 
-// Begin starts the background goroutines of the handlers of c.
-func (c *Config) Begin() {
+// OpenCache opens the store of answers if routes of c keep some, or changes its options. It is called
+// before a handler of c can be: what a request invalidates while the store is not open, a folder would
+// keep.
+func (c *Config) OpenCache() {
 	if c.caches && c.store != nil {
 		if err := c.store.Configure(c.cacheOptions()); err != nil {
 			c.logger.Error("cache: the folder cannot be used", "error", err)
@@ -173,6 +175,10 @@ func (c *Config) Begin() {
 			_ = c.store.Configure(o)
 		}
 	}
+}
+
+// Begin starts the background goroutines of the handlers of c.
+func (c *Config) Begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, f := range c.Background {

@@ -25,16 +25,14 @@ const (
 	changeTopic = "change"
 )
 
-// sharePurges has the other processes behind the broker do what is purged in this one, and the other
-// way round. The loops run, and the store is open: what was purged before this process ran, concerns
-// what it finds on disk.
+// sharePurges has the other processes behind the broker do what is purged in this one. It is called
+// before a request can purge something.
 func (s *server) sharePurges() {
 	store, topics := s.source.Cache, s.source.Topics
 	if store == nil || topics == nil || s.disconnect == nil {
 		return
 	}
 	purges, changes := topics.OfServer(purgeTopic), topics.OfServer(changeTopic)
-	own := topics.Origin() + "-"
 	store.Share(func(text []byte, lasting bool) {
 		if lasting {
 			purges.Publish(text)
@@ -42,21 +40,29 @@ func (s *server) sharePurges() {
 			changes.Publish(text)
 		}
 	})
-	l := s.loops[0]
+}
+
+// followPurges does what the other processes purge. The loops run, and the store is open: what was
+// purged before this process ran, concerns what it finds on disk.
+func (s *server) followPurges() {
+	store, topics := s.source.Cache, s.source.Topics
+	if store == nil || topics == nil || s.disconnect == nil {
+		return
+	}
+	l, own := s.loops[0], topics.Origin()+"-"
 	_ = l.Post(func() {
-		l.Go(func(t *loop.Thread) { s.followPurges(t, store, purges, own, pubsub.MaxQueue) })
-		l.Go(func(t *loop.Thread) { s.followPurges(t, store, changes, own, 0) })
+		l.Go(func(t *loop.Thread) { s.follow(t, store, purgeTopic, own, pubsub.MaxQueue) })
+		l.Go(func(t *loop.Thread) { s.follow(t, store, changeTopic, own, 0) })
 	})
 }
 
 // maxShared is how many purges of other processes are done at a time.
 const maxShared = 256
 
-// followPurges does what other processes purge, until the server stops, and what a topic remembers of
-// that, at most so many messages. own is what the messages of this process begin with.
-func (s *server) followPurges(t *loop.Thread, store *cache.Store, topic *pubsub.Topic, own string,
-	history int) {
-	sub := topic.Subscribe(t, pubsub.Options{Queue: pubsub.MaxQueue, History: history})
+// follow does what other processes purge, until the server stops, and what a topic remembers of that,
+// at most so many messages. own is what the messages of this process begin with.
+func (s *server) follow(t *loop.Thread, store *cache.Store, topic, own string, history int) {
+	sub := s.source.Topics.OfServer(topic).Subscribe(t, pubsub.Options{Queue: pubsub.MaxQueue, History: history})
 	for dropped := 0; ; {
 		if i, err := t.AwaitAny(-1, sub, t.Loop().Stopped()); i != 0 || err != nil {
 			return

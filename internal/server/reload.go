@@ -63,6 +63,7 @@ func (s *server) reload() error {
 		s.config.CloseCache()
 	}
 	s.config = next
+	next.OpenCache()
 	s.observe(next)
 	s.conn.Configure(s.connConfig())
 	s.access.Retire(next.AccessLogs(), next.AccessLog)

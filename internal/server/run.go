@@ -178,11 +178,13 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
+	s.config.OpenCache()
+	s.sharePurges()
 	for _, l := range s.loops {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
 	s.config.Begin()
-	s.sharePurges()
+	s.followPurges()
 	if s.handed == nil { // otherwise see takeOver
 		s.obtainer.Obtain(s.config.ACME())
 	}
