@@ -33,6 +33,22 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	}
 	var space [usualName]byte
 	f, status := m.find(req.Loop(), space[:0], path)
+	if status == 0 {
+		return m.found(req, resp, f)
+	}
+	return m.missed(req, resp, path, status)
+}
+
+// found answers with f.
+func (m *module) found(req *conn.Request, resp *conn.Response, f *opened) int {
+	if m.siblings && m.negotiated(resp, f) {
+		f = m.sibling(req, resp, f)
+	}
+	return m.answer(req, resp, f)
+}
+
+// missed answers for a path for which find has found no file.
+func (m *module) missed(req *conn.Request, resp *conn.Response, path []byte, status int) int {
 	if status == isFolder {
 		return RedirectToFolder(req, resp)
 	}
@@ -45,18 +61,17 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 		resp.Header().Vary("Accept")
 	}
 	if status == http.StatusNotFound && m.fallback != "" && takesHTML(req) {
-		name := append(space[:0], m.fallback...)
-		if f, status = m.open(req.Loop(), name); status == isFolder {
-			status = http.StatusNotFound
+		var space [usualName]byte
+		f, failed := m.open(req.Loop(), append(space[:0], m.fallback...))
+		switch failed {
+		case 0:
+			return m.found(req, resp, f)
+		case isFolder:
+		default:
+			status = failed
 		}
 	}
-	switch status {
-	case 0:
-		if m.siblings && m.negotiated(resp, f) {
-			f = m.sibling(req, resp, f)
-		}
-		return m.answer(req, resp, f)
-	case http.StatusServiceUnavailable:
+	if status == http.StatusServiceUnavailable {
 		resp.Header().Set("Retry-After", "1")
 	}
 	return status
