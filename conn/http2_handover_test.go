@@ -1,6 +1,8 @@
 package conn_test
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -42,4 +45,48 @@ func TestHTTP2HandOverWithoutHead(t *testing.T) {
 	if got := r.until(http2.Headers, http2.GoAway); got != "HEADERS 3 204" {
 		t.Error(got)
 	}
+}
+
+// TestHTTP2HandedOverEndsFirst: behind the end of a stream that a handler has taken over, what its client
+// still sends is no mistake, and neither is its end.
+func TestHTTP2HandedOverEndsFirst(t *testing.T) {
+	const switching = "HTTP/1.1 101 Switching Protocols\r\n\r\n"
+	std := conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(c, switching)
+		_ = c.Close()
+	}))
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		if req.Path() == "/bridge" {
+			return std(req, resp)
+		}
+		c, _, err := resp.Hijack()
+		if err != nil {
+			return 500
+		}
+		_, _ = io.WriteString(c, switching)
+		if req.Path() == "/keeper" {
+			must.Do(t, resp.Layer().HandOver(silent{}))
+		}
+		return 0
+	}})
+	for _, path := range []string{"/", "/keeper", "/bridge"} {
+		r := dial2(t, s)
+		r.head(1, 0, ":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", path,
+			":authority", "a", "sec-websocket-version", "13").flush()
+		if got := r.until(http2.Data, http2.RSTStream, http2.GoAway); got != "frame 0 on 1" {
+			t.Errorf("%s: %s", path, got)
+		}
+		s.Settle()
+		r.frame(http2.Data, 0, 1, "late").frame(http2.Data, http2.EndStream, 1, "")
+		if got := r.resets(); got != "" {
+			t.Errorf("%s: then %q", path, got)
+		}
+		r.Close()
+	}
+	s.Idle()
 }

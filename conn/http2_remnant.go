@@ -33,6 +33,11 @@ const maxRemnants = 128
 // never is a time on the loop's clock that does not come.
 const never = time.Duration(1<<63 - 1)
 
+// mayStillSend reports whether the client may go on behind an answer that has ended.
+func (st *h2stream) mayStillSend() bool {
+	return st.err == nil && st.s.err == nil && st.IsOpen() && st.ended && !st.body.ended
+}
+
 // drain keeps a remnant of the stream, whose answer is complete and whose body is not.
 func (s *session) drain(st *h2stream) {
 	b := &st.body

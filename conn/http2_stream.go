@@ -213,7 +213,7 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 	if x.crowds != nil {
 		s.crowds, x.crowds = x.crowds, nil
 	}
-	if st.err == nil && st.IsOpen() && st.ended && !st.body.ended {
+	if st.link == nil && st.mayStillSend() {
 		if x.req.body.ask && !st.arrived() { // the client waits with the body, which nobody wants
 			st.reset(http2.NoError)
 		} else {
@@ -229,6 +229,9 @@ func (st *h2stream) leave(t *loop.Thread) {
 	defer func() { // also when a deferred call of a killed thread waits
 		if st.link != nil {
 			s.port.tally.Tunnels--
+			if st.mayStillSend() { // release has ended this half, perhaps just now
+				s.drain(st)
+			}
 		}
 		if !st.ended && st.err == nil {
 			st.reset(http2.InternalError)
