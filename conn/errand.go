@@ -112,7 +112,7 @@ type errand struct {
 }
 
 // drop makes an errand, which is over, hold nothing but memory to use again, of the usual size. Its
-// thread stays as it is until then: whoever notifies it does not know that it has ended.
+// thread stays as it is: whoever notifies it does not know that it has ended.
 func (e *errand) drop() {
 	e.h, e.sink, e.facade, e.sends, e.err = nil, nil, front{}, nil, nil
 	e.headed, e.ended, e.unsound, e.forwarded, e.spent = false, false, false, false, 0

@@ -1,11 +1,11 @@
 package loop
 
-// Begin makes t, the zero Thread or one that has ended, a thread without a descriptor, which runs
-// soon (see Soon). t may be a part of a larger record, and be used again when b.Ended was called.
-// b.Run returns Abort. On a loop whose threads were killed it ends without having begun. Begin is
-// called on the loop.
+// Begin makes t, the zero Thread or one of the loop's that has ended, a thread without a descriptor,
+// which runs soon (see Soon). t may be a part of a larger record, and be used again when b.Ended was
+// called. A source that t was waiting for before may notify it for nothing. b.Run returns Abort. On a
+// loop whose threads were killed it ends without having begun. Begin is called on the loop.
 func (l *Loop) Begin(t *Thread, b Body) {
-	*t = Thread{}
+	t.reset()
 	if l.enlist(t, b) {
 		l.enqueue(&l.turn, t, ByEvent)
 	}

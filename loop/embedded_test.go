@@ -24,6 +24,36 @@ func (a *again) Ended() {
 	}
 }
 
+// TestNotifiedWhileBegun: a goroutine that still notifies a thread which has ended meanwhile may meet
+// the next one in the same record. The race detector sees what the two share.
+func TestNotifiedWhileBegun(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		stop, over := false, make(chan struct{})
+		l.Go(func(th *loop.Thread) {
+			a := &again{of: l, stop: &stop}
+			l.Begin(&a.Thread, a)
+			notifying := loop.Call(th, func() (int, error) {
+				for n := 0; ; n++ {
+					select {
+					case <-over:
+						return n, nil
+					default:
+						loop.Notify(&a.Thread)
+					}
+				}
+			})
+			for range 100 {
+				must.Do(t, th.Sleep(0))
+			}
+			stop = true
+			close(over)
+			must.Get(notifying.Await(th, -1))(t)
+			l.Stop(0)
+		})
+		mustRun(t, l)
+	})
+}
+
 // TestPassedOnIsFair: threads that let each other run in the same turn, without end, do not keep
 // those of timers and events waiting.
 func TestPassedOnIsFair(t *testing.T) {

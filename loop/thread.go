@@ -121,6 +121,15 @@ type more struct {
 	err    error // with which it has ended
 }
 
+// reset makes t, which has ended, the zero Thread but for what Notify uses, loop and notified: a
+// goroutine that has taken t off a list of waiters before t ended may call Notify only now.
+func (t *Thread) reset() {
+	t.own, t.body, t.co = Descriptor{}, nil, nil
+	t.timer, t.until, t.next = timeoutwheel.Timer{}, 0, nil
+	t.more, t.idle, t.woken, t.wants = nil, idleEntry{}, 0, 0
+	t.owner, t.refusals = invariants.Owner{}, 0
+}
+
 func (t *Thread) extra() *more {
 	if t.more == nil {
 		t.more = new(more)
@@ -191,7 +200,10 @@ func (l *Loop) detach(t *Thread) {
 // enlist makes t a thread without a descriptor, and reports whether it may run.
 func (l *Loop) enlist(t *Thread, b Body) bool {
 	t.own = Descriptor{thread: t, fd: -1, flags: t.own.flags}
-	t.loop, t.body = l, b
+	if t.loop != l { // else other goroutines may read it, see reset
+		t.loop = l
+	}
+	t.body = b
 	t.timer.Init((*alarm)(t))
 	l.threads++
 	l.detach(t)
