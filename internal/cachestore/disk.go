@@ -277,6 +277,7 @@ func (d *disk) begin(root *os.Root, lock *os.File, count uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &s.purges
+	p.unseen = 0
 	mine := p.list() // since this process began, while it had no folder
 	if d.noted != nil {
 		d.noted.list = nil // they are among mine
@@ -316,7 +317,7 @@ func (d *disk) begin(root *os.Root, lock *os.File, count uint64) error {
 	d.root, d.lock = root, lock
 	d.mu.Unlock()
 	d.ready.Store(true)
-	s.scanning = true
+	s.scanning, s.partly = true, false
 	go s.scan(root, p.seq)
 	return nil
 }

@@ -32,6 +32,7 @@
 //	head.go     heads and bodies are read and checked
 //	file.go     open files
 //	load.go     what is in the folder, found and read
+//	unlink.go   files are removed
 //	output.go   fills that go to disk
 //	siphash.go  the hash of keys
 package cachestore

@@ -76,6 +76,9 @@ func (t *table) size() int64 { return int64(8*len(t.buckets) + 4*len(t.strayed))
 // no more buckets.
 const lineBits = 24
 
+// lineOf returns these bits.
+func lineOf(hash uint64) uint64 { return hash & (1<<lineBits - 1) }
+
 // near is the number of a hash's own bucket, far that of the bucket to which it strays.
 func (t *table) near(hash uint64) uint64 { return hash & uint64(len(t.buckets)-1) }
 

@@ -11,7 +11,7 @@ import (
 // there again after a restart, and where keys of the line are not all in its bucket. The caller holds
 // s.mu.
 func (s *Store) dropLine(line []byte, soft uint32) bool {
-	if s.disk != nil && (!s.disk.ready.Load() || s.scanning) {
+	if s.disk != nil && (!s.disk.ready.Load() || s.scanning || s.partly) {
 		return false
 	}
 	first, second, _ := bytes.Cut(line, []byte("\n"))
@@ -20,13 +20,13 @@ func (s *Store) dropLine(line []byte, soft uint32) bool {
 	}
 	hash := s.sum(first)
 	near := s.table.near(hash)
-	if s.table.strayed[near/shared].Load() > 0 {
+	if s.table.strayed[near/shared].Load() > 0 || s.leaving[lineOf(hash)] > 0 {
 		return false
 	}
 	var found []*entry
 	for e := s.table.buckets[near].Load(); e != nil; e = e.next.Load() {
 		switch {
-		case (e.hash^hash)&(1<<lineBits-1) != 0:
+		case lineOf(e.hash) != lineOf(hash):
 		case e.key == "":
 			return false
 		case !beginsWithLine(e.key, line):

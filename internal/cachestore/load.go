@@ -53,9 +53,9 @@ func (s *Store) fileEvicted(f *file) {
 	s.remove(f)
 }
 
-// remove removes a file.
+// remove removes a file. The caller holds s.mu.
 func (s *Store) remove(f *file) {
-	d, e, name := s.disk, f.entry, f.name()
+	d, e := s.disk, f.entry
 	f.object = nil
 	s.memory.used -= fileCost
 	if m := e.more.Load(); m != nil {
@@ -66,9 +66,9 @@ func (s *Store) remove(f *file) {
 	s.slim(e)
 	s.tidy(e)
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.unshelve(f)
-	d.doLocked(func() { _ = d.openRoot().Remove(name) })
+	d.mu.Unlock()
+	s.unlink(f.hash, f.name())
 }
 
 // unload forgets the head of a file. The caller holds Store.mu.
@@ -232,7 +232,7 @@ func (s *Store) scan(root *os.Root, last uint64) {
 		f, err := root.Open(dir)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				s.disk.failed("open", err)
+				s.unread("open", err)
 			}
 			continue
 		}
@@ -241,7 +241,7 @@ func (s *Store) scan(root *os.Root, last uint64) {
 			s.found(root, dir, names, last)
 			if err != nil {
 				if err != io.EOF {
-					s.disk.failed("readdir", err)
+					s.unread("readdir", err)
 				}
 				break
 			}
@@ -253,6 +253,14 @@ func (s *Store) scan(root *os.Root, last uint64) {
 	if s.scanning = false; s.crowded() {
 		s.sweep()
 	}
+}
+
+// unread notes that there may be files which are not known.
+func (s *Store) unread(call string, err error) {
+	s.disk.failed(call, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partly = true
 }
 
 // found makes files known.

@@ -23,7 +23,8 @@ type purges struct {
 	lines    map[uint64]marks // by hash, see Purge.Lines
 	owned    bool             // some of tags have an owner
 	sweeping bool
-	lost     bool // marks were forgotten that files of the folder may need: it is another process's
+	lost     bool   // marks were forgotten that files of the folder may need: it is another process's
+	unseen   uint64 // those up to this number were, and files may need them that no entry has
 }
 
 // marks are the numbers of the last hard and soft purge of one thing, and the Unix time of the latter.
@@ -147,6 +148,9 @@ func (p *purges) list() (list []mark) {
 		}
 	}
 	add(ofAll, "", p.all)
+	if p.unseen > p.all.hard {
+		list = append(list, mark{n: p.unseen, kind: ofAll}) // a restart would find them
+	}
 	for _, x := range p.prefixes {
 		add(ofPrefix, x.text, x.marks)
 	}

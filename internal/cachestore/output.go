@@ -239,7 +239,7 @@ func (f *Fill) publish() {
 	o.name = ""
 	if f.spoiled || s.closed {
 		if f.spoiled {
-			d.do(func() { _ = d.openRoot().Remove(name) })
+			s.unlink(f.entry.hash, name)
 		}
 		f.finish(nil, io.EOF)
 		return

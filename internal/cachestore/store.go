@@ -60,6 +60,11 @@ type Store struct {
 	fills    uint64
 	unloaded uint64 // heads that were evicted, not objects
 	scanning bool   // files are looked for
+	partly   bool   // and not all were found, as the disk has failed
+
+	leaving map[uint64]int // files that no entry has, and that may be on disk still; see unlink
+	failing []leaving      // those of them that the disk would not remove
+	unlinks int            // the others
 }
 
 // New makes a store. It fails if the folder cannot be used, and with ErrLocked if another process
@@ -68,6 +73,7 @@ func New(o Options) (*Store, error) {
 	s := new(Store)
 	s.purges.tags = make(map[string]marks)
 	s.purges.lines = make(map[uint64]marks)
+	s.leaving = make(map[uint64]int)
 	s.seed = maphash.MakeSeed()
 	s.memory.evict, s.files.evict = s.evicted, s.fileEvicted
 	if o.Folder == "" {

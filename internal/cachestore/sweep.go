@@ -15,10 +15,16 @@ func (s *Store) sweep() {
 			deep := s.disk != nil && s.disk.ready.Load() && s.crowded()
 			s.mu.Unlock()
 			s.walk(until, deep)
+			if deep {
+				s.awaitUnlinks()
+			}
 			s.mu.Lock()
 			switch {
 			case s.disk == nil || deep:
 				s.settle(until)
+				if s.partly || len(s.leaving) > 0 {
+					p.unseen = until
+				}
 			case s.crowded() && !s.disk.ready.Load():
 				s.settle(until)
 				p.lost = true
