@@ -84,7 +84,7 @@ func (b *Broker) start() bool {
 	} else {
 		b.cmd = exec.Command("redis-server", append(args, b.Args...)...)
 	}
-	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := b.cmd.Start(); err != nil {
 		b.t.Fatal(err)
 	}
@@ -138,15 +138,21 @@ func (b *Broker) field(name string) string {
 	return value
 }
 
-// Kill is kill -9. It returns when the broker is gone.
+// Kill is kill -9. It returns when the broker is gone, and with it the process that may be writing
+// its data anew, which would go on in the folder.
 func (b *Broker) Kill() {
-	if b.cmd != nil {
-		b.Signal(syscall.SIGKILL)
-		for syscall.Kill(b.cmd.Process.Pid, 0) == nil { // start's goroutine waits for it
-			time.Sleep(time.Millisecond)
-		}
-		b.cmd = nil
+	if b.cmd == nil {
+		return
 	}
+	pid := b.cmd.Process.Pid
+	if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil {
+		b.t.Error(err)
+	}
+	for syscall.Kill(pid, 0) == nil { // start's goroutine waits for it
+		time.Sleep(time.Millisecond)
+	}
+	wait.GroupGone(b.t, pid)
+	b.cmd = nil
 }
 
 // Signal sends the broker a signal. After SIGSTOP it returns when the broker stands still.

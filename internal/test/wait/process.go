@@ -24,3 +24,26 @@ func Stopped(t testing.TB, pid int) {
 		return len(threads) > 0
 	})
 }
+
+// GroupGone waits until no process of a group runs any more. What has ended and was not waited for
+// does not count.
+func GroupGone(t testing.TB, group int) {
+	t.Helper()
+	Until(t, "the end of all processes of a group", func() bool {
+		processes, _ := filepath.Glob("/proc/[0-9]*/stat")
+		for _, path := range processes {
+			text, err := os.ReadFile(path)
+			i := bytes.LastIndex(text, []byte(") "))
+			if err != nil || i < 0 {
+				continue // it has ended meanwhile
+			}
+			var state rune
+			var parent, of int
+			_, err = fmt.Sscanf(string(text[i+2:]), "%c %d %d", &state, &parent, &of)
+			if err == nil && of == group && state != 'Z' && state != 'X' {
+				return false
+			}
+		}
+		return true
+	})
+}
