@@ -62,15 +62,19 @@
 // well, by the same transaction, and the process takes from it what matches. With each batch the broker
 // is asked whether there is such a stream, as long as there is none; so patterns cost those nothing
 // that have none, and with them the broker stores each message twice. A pattern begins when the broker
-// has heard of it: while the broker is away, others do not know of it. In a cluster it takes a
-// connection for each shard.
+// has heard of it: while the broker is away, others do not know of it. If a broker without the stream is
+// in the place of one that had it, whoever comes first creates it, one who follows or one who publishes.
+// In a cluster a pattern takes a connection for each shard.
 //
 // A queue group is a group of the broker's on the topic's stream (XREADGROUP), or that of all topics.
 // A process has up to 16 messages at a time. It acknowledges what a member has received (XACK), gives
 // back what members are too busy for, or have left, and mentions what it still has. What a process
 // does not mention for 30 s, others claim (XAUTOCLAIM), which look each second. A group whose processes
-// have all been silent for five minutes begins anew with the next one. Both need a broker of version
-// 6.2.
+// have all been silent for five minutes begins anew with the next one, and after an hour it is destroyed
+// when a process joins another group of the stream. Both need a broker of version 6.2.
+//
+// The backlog of a pattern's group is the stream of all topics: 8192 messages of everything, not only of
+// what matches. What a group has not read by then is lost, which the log says.
 //
 // A stream keeps 8192 messages, and none for longer than a day after the last one, or than that
 // one's Keep. A process that is cut off keeps 16384 messages of 32 MiB together. Beyond these
@@ -98,6 +102,7 @@
 //	readers.go   the goroutines that read
 //	selection.go patterns and queue groups: what the hub asks
 //	tap.go       the stream of all topics, for patterns
+//	join.go      how a process joins a queue group
 //	group.go     a queue group
 //	feed.go      a topic that is followed: positions, doubles, catching up
 //	entry.go     what a message is in a stream

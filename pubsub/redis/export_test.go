@@ -27,6 +27,20 @@ const PerReader = perReader
 // Heartbeat is what a read blocks for.
 const Heartbeat = heartbeat
 
+// Groups returns how many queue groups the process is in, or has not left yet.
+func (e *Engine) Groups() int {
+	e.selections.mu.Lock()
+	defer e.selections.mu.Unlock()
+	return len(e.selections.all) + len(e.selections.leaving)
+}
+
+// Variables that tests set before they start an engine.
+var (
+	AckWait    = &ackWait
+	Memberless = &memberless
+	Forgotten  = &forgotten
+)
+
 // Key returns the key of a topic's stream.
 func (e *Engine) Key(topic string) string { return e.shard(topic).prefix + topicKeys + topic }
 

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -15,12 +16,10 @@ import (
 
 const (
 	ahead      = 16                     // messages of a queue group that a process has at once
-	ackWait    = 30 * time.Second       // until another process gets what one has and does not mention
-	memberless = 5 * time.Minute        // how long a queue group lives without any process
-	forgotten  = time.Hour              // until a process that has nothing of a group is forgotten
 	busy       = time.Second            // until a process gives back what it has no room for
 	claimEvery = time.Second            // how often it looks for what others do not mention any more
 	often      = 100 * time.Millisecond // while a member may receive what it has
+	maxListed  = 1 << 10                // of what a process has, as the broker lists it
 )
 
 // consumer reads what one stream has for a queue group. The group is one of the broker's, and the
@@ -42,6 +41,9 @@ type consumer struct {
 	full   bool   // next was given back; none is read until a member has received something
 	told   time.Time
 	looked time.Time
+	warned time.Time
+	cursor string // where the next look begins
+	sparse bool   // most of what was read last was not for the pattern
 }
 
 // held is a message, and the entry that has it. number counts those that the feed has taken.
@@ -49,6 +51,7 @@ type held struct {
 	*pubsub.Message
 	entry  string
 	number uint64
+	loose  bool // the group was made anew since, and knows nothing of it
 }
 
 func (c *consumer) run() {
@@ -95,8 +98,16 @@ func (c *consumer) session(b *engine.Backoff) error {
 			return err
 		}
 	}
-	if err := c.join(); err != nil {
+	known, err := c.join()
+	if err != nil {
 		return err
+	}
+	if !known {
+		for _, some := range [][]held{c.held, c.next} {
+			for i := range some {
+				some[i].loose = true
+			}
+		}
 	}
 	mine, err := c.mine()
 	if err != nil {
@@ -108,7 +119,7 @@ func (c *consumer) session(b *engine.Backoff) error {
 	}
 	b.Reset()
 	c.Report(c, nil)
-	kept := time.Now()
+	kept, stood := time.Now(), false
 	for wait, idle := time.Millisecond, time.Now(); ; {
 		if c.Pattern && time.Since(kept) > keepEvery {
 			if err := c.keep(c.client); err != nil {
@@ -131,12 +142,19 @@ func (c *consumer) session(b *engine.Backoff) error {
 			c.next, c.full = nil, true
 		}
 		if c.full = c.full && len(c.held) > 0; c.full || len(c.next) > 0 || len(c.held) >= ahead {
+			stood = stood || c.full
 			select {
 			case <-time.After(wait):
 			case <-c.left.Done():
 			}
 			wait = min(2*wait, often)
 			continue
+		}
+		if stood {
+			if err := c.missed(); err != nil {
+				return err
+			}
+			stood = false
 		}
 		block := claimEvery
 		if len(c.held) > 0 {
@@ -146,81 +164,19 @@ func (c *consumer) session(b *engine.Backoff) error {
 		if err != nil {
 			return err
 		}
+		had := len(c.next)
 		if err := c.receive(got); err != nil {
 			return err
 		}
-	}
-}
-
-// join makes the group, unless it is there, and the process a consumer of it.
-func (c *consumer) join() error {
-	ctx, cancel := c.Within(0)
-	defer cancel()
-	info, err := c.client.XInfoStream(ctx, c.key).Result()
-	none := goredis.HasErrorPrefix(err, "no such key")
-	if err != nil && !none {
-		return err
-	}
-	from := c.last
-	switch {
-	case from == "":
-		now, at, err := brokerTime(ctx, c.client)
-		if err != nil {
-			return err
-		}
-		from = before(uint64(max(now.Add(c.since.Sub(at)).UnixMilli(), 1)), 0)
-	case none || above(from, info.LastGeneratedID): // another one, of which all is news
-		from = beginning
-	}
-	p := c.client.TxPipeline()
-	var made *goredis.StatusCmd
-	if none {
-		made = p.XGroupCreateMkStream(ctx, c.key, c.group, from)
-		p.PExpire(ctx, c.key, maxAge)
-	} else {
-		made = p.XGroupCreate(ctx, c.key, c.group, from)
-	}
-	p.XGroupCreateConsumer(ctx, c.key, c.group, c.Hub.Origin())
-	_, err = exec(ctx, p)
-	exists := goredis.HasErrorPrefix(made.Err(), "BUSYGROUP")
-	if err != nil && !exists {
-		return err
-	}
-	if !c.joined && exists {
-		if err := c.succeed(ctx, from); err != nil {
-			return err
+		c.sparse = c.Pattern && len(c.next)-had < len(got)/2
+		if n := min(len(c.held)+len(c.next)-ahead, len(c.next)); n > 0 { // more than was to be expected
+			rest := c.next[len(c.next)-n:]
+			c.next = c.next[:len(c.next)-n]
+			if err := c.giveBack(rest); err != nil {
+				return err
+			}
 		}
 	}
-	c.joined = true
-	return nil
-}
-
-// succeed looks at the other processes of a group. If all of them have gone, the group begins anew.
-func (c *consumer) succeed(ctx context.Context, from string) error {
-	others, err := c.client.XInfoConsumers(ctx, c.key, c.group).Result()
-	if err != nil {
-		return err
-	}
-	others = slices.DeleteFunc(others, func(o goredis.XInfoConsumer) bool {
-		return o.Name == c.Hub.Origin()
-	})
-	anew := len(others) > 0 && !slices.ContainsFunc(others, func(o goredis.XInfoConsumer) bool {
-		return o.Idle < memberless
-	})
-	p := c.client.TxPipeline()
-	if anew {
-		p.XGroupSetID(ctx, c.key, c.group, from)
-	}
-	for _, o := range others {
-		if anew || o.Pending == 0 && o.Idle > forgotten {
-			p.XGroupDelConsumer(ctx, c.key, c.group, o.Name)
-		}
-	}
-	if p.Len() == 0 {
-		return nil
-	}
-	_, err = exec(ctx, p)
-	return err
 }
 
 // above reports whether the ID of one entry is above another's.
@@ -247,17 +203,12 @@ func (c *consumer) mine() ([]goredis.XMessage, error) {
 func (c *consumer) read(block time.Duration) ([]goredis.XMessage, error) {
 	room := int64(ahead - len(c.held))
 	if time.Since(c.looked) > claimEvery {
-		ctx, cancel := c.Within(0)
-		defer cancel()
-		got, _, err := c.client.XAutoClaim(ctx, &goredis.XAutoClaimArgs{Stream: c.key, Group: c.group,
-			Consumer: c.Hub.Origin(), MinIdle: ackWait, Start: beginning, Count: room}).Result()
-		if err != nil {
-			return nil, err
+		if got, err := c.inherit(room); err != nil || len(got) > 0 {
+			return got, err
 		}
-		if len(got) > 0 {
-			return got, nil
-		}
-		c.looked = time.Now()
+	}
+	if c.sparse {
+		room = perTap
 	}
 	ctx, cancel := c.Within(block)
 	defer cancel()
@@ -274,6 +225,63 @@ func (c *consumer) read(block time.Duration) ([]goredis.XMessage, error) {
 		return nil, nil
 	}
 	return got[0].Messages, nil
+}
+
+// missed tells the log if the stream was trimmed beyond what the group has read, which it does no more
+// than once a minute.
+func (c *consumer) missed() error {
+	if time.Since(c.warned) < time.Minute {
+		return nil
+	}
+	ctx, cancel := c.Within(0)
+	defer cancel()
+	p := c.client.Pipeline()
+	groups, oldest := p.XInfoGroups(ctx, c.key), p.XRangeN(ctx, c.key, "-", "+", 1)
+	if _, err := exec(ctx, p); err != nil {
+		return err
+	}
+	for _, g := range groups.Val() {
+		if g.Name == c.group && len(oldest.Val()) > 0 && above(oldest.Val()[0].ID, g.LastDeliveredID) {
+			c.warned = time.Now()
+			c.Log.Warn("redis: members of a queue group are too slow, messages may be missing",
+				"name", c.Name, "group", c.choice.Group)
+		}
+	}
+	return nil
+}
+
+// inherit takes as many as room of what others do not mention any more. The broker looks at some of
+// what is given out, so more than one look may be needed. It is asked for IDs first: a broker of version
+// 6.2 has null in the place of an entry that was deleted, which the library does not understand.
+func (c *consumer) inherit(room int64) (got []goredis.XMessage, err error) {
+	ctx, cancel := c.Within(0)
+	defer cancel()
+	ids, next, err := c.client.XAutoClaimJustID(ctx, &goredis.XAutoClaimArgs{
+		Stream: c.key, Group: c.group, Consumer: c.Hub.Origin(), MinIdle: ackWait,
+		Start: cmp.Or(c.cursor, beginning), Count: room,
+	}).Result()
+	if err != nil {
+		return nil, err
+	}
+	if c.cursor = next; next == beginning {
+		c.looked = time.Now()
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	p := c.client.Pipeline()
+	found := make([]*goredis.XMessageSliceCmd, len(ids))
+	for i, id := range ids {
+		found[i] = p.XRange(ctx, c.key, id, id)
+	}
+	if _, err := exec(ctx, p); err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		// without fields it is useless
+		got = append(got, append(found[i].Val(), goredis.XMessage{ID: id})[0])
+	}
+	return got, nil
 }
 
 // receive takes entries, some of which may have come before.
@@ -319,6 +327,11 @@ func (c *consumer) acknowledge(entries []string) error {
 // settle gives the feed what it has room for, and acknowledges what members have received. It
 // reports whether anything has changed.
 func (c *consumer) settle() (changed bool, err error) {
+	if time.Since(c.told) > ackWait/3 {
+		if err := c.mention(); err != nil {
+			return false, err
+		}
+	}
 	var done []string
 	c.choice.mu.Lock()
 	for len(c.next) > 0 && c.left.Err() == nil {
@@ -349,11 +362,38 @@ func (c *consumer) settle() (changed bool, err error) {
 		return changed, err
 	}
 	c.held = c.held[n:]
-	if time.Since(c.told) > ackWait/3 {
-		c.told = time.Now()
-		err = c.claim(slices.Concat(c.held, c.next), 0)
+	return changed || n > 0, nil
+}
+
+// mention tells the broker what the process still has. If it has not done so for long, others may have
+// some of that, or have dealt with it: what no member can have received is theirs then.
+func (c *consumer) mention() error {
+	if len(c.held)+len(c.next) > 0 {
+		ctx, cancel := c.Within(0)
+		defer cancel()
+		listed, err := c.client.XPendingExt(ctx, &goredis.XPendingExtArgs{Stream: c.key, Group: c.group,
+			Consumer: c.Hub.Origin(), Start: "-", End: "+", Count: maxListed}).Result()
+		if err != nil {
+			return err
+		}
+		gone := func(h held) bool {
+			return !slices.ContainsFunc(listed, func(x goredis.XPendingExt) bool {
+				return x.ID == h.entry
+			})
+		}
+		c.next = slices.DeleteFunc(c.next, func(h held) bool {
+			if h.loose || !gone(h) {
+				return false
+			}
+			c.seen.Forget(h.ID)
+			return true
+		})
+		if err := c.claim(slices.DeleteFunc(slices.Concat(c.held, c.next), gone), 0); err != nil {
+			return err
+		}
 	}
-	return changed || n > 0, err
+	c.told = time.Now()
+	return nil
 }
 
 // claim says that the process has messages, and has had them for as long as idle.

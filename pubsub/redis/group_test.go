@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/broker"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/rooms"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
@@ -31,18 +33,25 @@ func groups(t *testing.T, b *broker.Broker, key string, consumers int) {
 	})
 }
 
-// all waits until a member has had all of some texts.
-func all(t *testing.T, f *follower, want []string) (got []string) {
+// all waits until a member has had all of some texts, in any order, and reports what comes besides.
+func all(t *testing.T, f *follower, want []string) {
 	t.Helper()
-	missing := slices.Clone(want)
-	for len(missing) > 0 {
+	for missing := slices.Clone(want); len(missing) > 0; {
 		text := f.Next()
-		got = append(got, text)
-		if i := slices.Index(missing, text); i >= 0 {
-			missing = slices.Delete(missing, i, i+1)
+		i := slices.Index(missing, text)
+		if i < 0 {
+			t.Errorf("%q has come, and was not to, or not again", text)
+			continue
 		}
+		missing = slices.Delete(missing, i, i+1)
 	}
-	return got
+}
+
+// set has a time of the engine's be another one in a test.
+func set(t *testing.T, at *time.Duration, d time.Duration) {
+	old := *at
+	*at = d
+	t.Cleanup(func() { *at = old })
 }
 
 // pending returns how many messages the broker has given out for a group of a topic.
@@ -93,11 +102,11 @@ func TestQueueGroup(t *testing.T) {
 }
 
 // join has a member of a process that receives nothing until it leaves.
-func join(n *node, topic string, o pubsub.Options) (leave func()) {
+func join(n *node, topic rooms.Source, o pubsub.Options) (leave func()) {
 	end, joined, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	n.Loops.Go(0, func(th *loop.Thread) {
 		defer close(left)
-		sub := n.Hub.Topic(topic).Subscribe(th, o)
+		sub := topic.Subscribe(th, o)
 		close(joined)
 		_, _ = th.AwaitAny(-1, loop.FromChan(end))
 		sub.Unsubscribe()
@@ -112,7 +121,7 @@ func TestQueueGroupLosesNothing(t *testing.T) {
 	for _, stops := range []bool{false, true} {
 		b := broker.Start(t)
 		one, two := startNode(t, b.URL()), startNode(t, b.URL())
-		leave := join(one, "jobs", pubsub.Options{Group: "workers", Queue: 8})
+		leave := join(one, one.Hub.Topic("jobs"), pubsub.Options{Group: "workers", Queue: 8})
 		groups(t, b, "lwango:topic:jobs", 1)
 		want := numbered("a", 0, 100)
 		publish(two.Hub.Topic("jobs"), want...)
@@ -130,9 +139,10 @@ func TestQueueGroupLosesNothing(t *testing.T) {
 		for _, text := range got {
 			want = slices.DeleteFunc(want, func(s string) bool { return s == text })
 		}
-		if got = append(got, all(t, at, want)...); len(got) != 100 {
-			t.Errorf("%d messages have come", len(got))
+		if len(want) != 50 {
+			t.Error("some have come twice")
 		}
+		all(t, at, want)
 		at.Quiet()
 	}
 }
@@ -143,8 +153,7 @@ func TestQueueGroupBegins(t *testing.T) {
 	b := broker.Start(t)
 	w := startWire(t, b)
 	one, two := startNode(t, w.url()), startNode(t, b.URL())
-	publish(two.Hub.Topic("jobs"), "before")
-	two.Acknowledged()
+	b.Do("XADD lwango:topic:jobs 1-1 id x-1 time 1 data before")
 	at := one.Follow(one.Hub.Topic("jobs"), workers)
 	publish(one.Hub.Topic("jobs"), "a", "b")
 	all(t, at, []string{"a", "b"})
@@ -172,20 +181,42 @@ func TestQueueGroupBegins(t *testing.T) {
 	}
 }
 
-// A group whose processes have all been gone for long begins anew.
-func TestQueueGroupOfTheDead(t *testing.T) {
+// A process was cut off for so long that others have dealt with what it had: it hands out no more of it
+// than its members could have received before.
+func TestQueueGroupOfOneCutOff(t *testing.T) {
+	set(t, redis.AckWait, 300*time.Millisecond)
 	b := broker.Start(t)
-	one := startNode(t, b.URL())
-	b.Do("XADD lwango:topic:jobs 1-1 id x-1 time 1 data taken")
-	b.Do("XGROUP CREATE lwango:topic:jobs 4:jobs:workers 0")
-	b.Do("XREADGROUP GROUP 4:jobs:workers dead COUNT 1 STREAMS lwango:topic:jobs >")
-	b.Do("XADD lwango:topic:jobs 2-1 id x-2 time 1 data waits")
-	// that it was five minutes ago
-	b.Do("XCLAIM lwango:topic:jobs 4:jobs:workers dead 0 1-1 IDLE 1000000")
+	w := startWire(t, b)
+	one, two := startNode(t, w.url()), startNode(t, b.URL())
+	b.Do("XGROUP CREATE lwango:topic:jobs 4:jobs:workers 0 MKSTREAM")
+	for i := range 16 {
+		b.Do(fmt.Sprintf("XADD lwango:topic:jobs * id x-%d time 1 data a%d", i+1, i))
+	}
+	leave := join(one, one.Hub.Topic("jobs"), pubsub.Options{Group: "workers", Queue: 8})
+	defer leave()
+	wait.Until(t, "it has all", func() bool { return pending(b, "jobs") == 16 })
+	w.Cut(true)
+	one.Status.Expect("local")
+	for _, x := range b.Do("XPENDING lwango:topic:jobs 4:jobs:workers - + 100").([]any) {
+		id := x.([]any)[0]
+		b.Do(fmt.Sprintf("XCLAIM lwango:topic:jobs 4:jobs:workers other 0 %s JUSTID", id))
+		b.Do(fmt.Sprintf("XACK lwango:topic:jobs 4:jobs:workers %s", id))
+	}
+	time.Sleep(*redis.AckWait)
 	at := one.Follow(one.Hub.Topic("jobs"), workers)
-	publish(one.Hub.Topic("jobs"), "news")
-	all(t, at, []string{"news"})
-	// The dead one was there just now, as far as the broker knows: what it has goes to the others.
+	w.Cut(false)
+	one.Status.Expect("carried")
+	publish(two.Hub.Topic("jobs"), "end")
+	for text := ""; text != "end"; {
+		if text = at.Next(); text != "end" && !slices.Contains(numbered("a", 0, 4), text) {
+			t.Errorf("%s was another's", text)
+		}
+	}
+}
+
+// What a killed process has goes to the others.
+func TestQueueGroupOfTheKilled(t *testing.T) {
+	b := broker.Start(t)
 	two := startNode(t, b.URL())
 	b.Do("XGROUP CREATE lwango:topic:more 4:more:workers 0 MKSTREAM")
 	b.Do("XADD lwango:topic:more 1-1 id x-1 time 1 data taken")
@@ -195,6 +226,53 @@ func TestQueueGroupOfTheDead(t *testing.T) {
 	more := two.Follow(two.Hub.Topic("more"), workers)
 	all(t, more, []string{"taken", "waits"})
 	more.Quiet()
+}
+
+// Members are too slow, and the stream is trimmed meanwhile: the log says that.
+func TestQueueGroupIsTooSlow(t *testing.T) {
+	b := broker.Start(t)
+	var log logtext.Buffer
+	one, two := startNodeLogging(t, b.URL(), &log), startNode(t, b.URL())
+	defer join(one, one.Hub.Topic("jobs"), pubsub.Options{Group: "workers", Queue: 8})()
+	groups(t, b, "lwango:topic:jobs", 1)
+	publish(two.Hub.Topic("jobs"), numbered("a", 0, 100)...)
+	two.Acknowledged()
+	wait.Until(t, "it gives back what it has no room for", func() bool {
+		idle := b.Do("XPENDING lwango:topic:jobs 4:jobs:workers IDLE 50000 - + 1").([]any)
+		return len(idle) > 0
+	})
+	b.Do("XTRIM lwango:topic:jobs MAXLEN 1")
+	at := one.Follow(one.Hub.Topic("jobs"), workers)
+	at.Until("a99")
+	if got := log.String(); !strings.Contains(got, "group are too slow") {
+		t.Errorf("the log says: %s", got)
+	}
+}
+
+// Most of what is published is not for a pattern's queue group: what is comes once, to one of two.
+func TestQueueGroupOfFew(t *testing.T) {
+	b := broker.Start(t)
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
+	at := []*follower{one.Follow(one.Hub.Pattern("jobs.*"), workers),
+		two.Follow(two.Hub.Pattern("jobs.*"), workers)}
+	groups(t, b, "lwango:all", 2)
+	var want, got []string
+	for i := range 3 {
+		publish(one.Hub.Topic("other"), numbered("x", 0, 400)...)
+		some := numbered("a", 60*i, 60*(i+1))
+		publish(one.Hub.Topic("jobs.1"), some...)
+		want = append(want, some...)
+	}
+	wait.Until(t, "all have come", func() bool {
+		got = append(append(got, at[0].All()...), at[1].All()...)
+		return len(got) >= len(want)
+	})
+	slices.Sort(want)
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	at[0].Quiet()
+	at[1].Quiet()
 }
 
 // workerURL, in the environment, has the test's binary be a worker.

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -71,7 +70,7 @@ func (e *Engine) Select(s pubsub.Selection, to *pubsub.Feed) error {
 // begin starts the goroutine of a group, after that of the same group before. The caller holds the
 // lock.
 func (all *selections) begin(c *choice, r *consumer) {
-	r.group = fmt.Sprint(len(c.Name), ":", c.Name, ":", c.Group)
+	r.group = groupName(c.Name, c.Group)
 	before := all.leaving[c.Selection]
 	c.done.Add(1)
 	all.ended.Go(func() {
