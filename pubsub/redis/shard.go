@@ -29,7 +29,8 @@ type shard struct {
 	client     *goredis.Client // nil: to be connected
 	opened     *atomic.Int32   // how many connections the client has opened
 	disconnect func()
-	all        bool // the stream of all topics was there
+	all        bool       // the stream of all topics was there
+	on         connection // on which it was found last
 
 	mu      sync.Mutex
 	wakeups []string  // keys of the readers to wake

@@ -17,6 +17,7 @@ import (
 
 const (
 	perTap    = 128              // entries that one read takes of all topics
+	maxWait   = 1 << 10          // messages of a pattern that wait before no more is read
 	keepEvery = 10 * time.Minute // how often the stream of all topics is said to be needed
 )
 
@@ -40,7 +41,7 @@ type tapped struct {
 	*choice
 	from    uint64            // milliseconds of the broker's clock: what is older is not for it
 	known   bool              // from is
-	backlog []*pubsub.Message // read, but its subscribers have no room yet; then no more is read
+	backlog []*pubsub.Message // read, but its subscribers have no room yet
 }
 
 // follows has the shard's topics read for a pattern.
@@ -129,7 +130,24 @@ func (t *tap) session(b *engine.Backoff) (err error) {
 			b.Reset()
 			t.Report(t, nil)
 		}
+		if !more { // nothing comes of a stream that has gone: nobody appends to it
+			there, err := t.there()
+			if err != nil {
+				return err
+			}
+			if !there {
+				t.kept = time.Time{}
+			}
+		}
 	}
+}
+
+// there reports whether there is a stream of all topics.
+func (t *tap) there() (bool, error) {
+	ctx, cancel := t.Within(0)
+	defer cancel()
+	n, err := t.client.XLen(ctx, t.prefix+allKey).Result()
+	return n > 0, err
 }
 
 // keep creates the stream of all topics of the shard, unless it is there, and has it kept for as long
@@ -206,14 +224,22 @@ func brokerTime(ctx context.Context, client *goredis.Client) (now, at time.Time,
 	return now, time.Now(), err
 }
 
-// poll is as that of a reader.
+// poll is like that of a reader. A pattern whose subscribers have no room holds up the others only when
+// much waits for it.
 func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 	if err := t.date(all); err != nil {
 		return false, err
 	}
-	if offer(all) {
+	waiting, full := t.offer(all)
+	if full {
 		time.Sleep(soon)
 		return true, nil
+	}
+	if waiting {
+		if block < 0 {
+			defer time.Sleep(soon)
+		}
+		block = min(block, soon)
 	}
 	ctx, cancel := t.Within(max(block, 0))
 	defer cancel()
@@ -227,7 +253,7 @@ func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 		return false, errReplaced
 	}
 	if err != nil || len(got) == 0 { // nothing came
-		return false, nil
+		return waiting, nil
 	}
 	all = t.all() // one that came meanwhile may be meant
 	if err := t.date(all); err != nil {
@@ -237,7 +263,7 @@ func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 		t.last = x.ID
 		t.pass(x, all)
 	}
-	offer(all)
+	t.offer(all)
 	return true, nil
 }
 
@@ -273,15 +299,21 @@ func parseAny(x goredis.XMessage) (e entry, topic string, err error) {
 	return e, topic, err
 }
 
-// offer gives patterns what was read, and reports whether there is something that has no room.
-func offer(all []*tapped) (waiting bool) {
+// offer gives patterns what was read. It reports whether there is something that has no room, and
+// whether so much of one pattern has none that no more is to be read.
+func (t *tap) offer(all []*tapped) (waiting, full bool) {
 	for _, p := range all {
 		if len(p.backlog) > 0 {
 			p.mu.Lock()
 			p.backlog = p.to.Offer(p.backlog)
 			p.mu.Unlock()
+			bytes := 0
+			for _, m := range p.backlog {
+				bytes += len(m.Data)
+			}
 			waiting = waiting || len(p.backlog) > 0
+			full = full || len(p.backlog) >= maxWait || bytes >= t.Hub.Limits.TopicBytes
 		}
 	}
-	return waiting
+	return waiting, full
 }

@@ -52,6 +52,12 @@ func (s *shard) drop() {
 	}
 }
 
+// connection is one of those that a client has opened.
+type connection struct {
+	opened *atomic.Int32
+	number int32
+}
+
 // transact appends a batch to the streams as a transaction: all of it or nothing. So what is sent
 // again after an error arrives in the right order, if perhaps twice. lost counts the messages that
 // the broker refuses for good.
@@ -85,28 +91,19 @@ func (s *shard) transact(batch []engine.Item, wakeups []string) (lost int, err e
 		p.PExpire(ctx, key, wakeAge)
 	}
 	all, err := exec(ctx, p)
-	if s.added(again) {
+	gone := s.added(again)
+	if gone {
 		err = nil
 		for _, cmd := range all {
 			err = cmp.Or(err, cmd.Err())
 		}
 	}
-	if err == nil {
-		if followed != nil && followed.Val() > 0 { // what comes next is in one transaction
-			s.all = true
-			p := s.client.TxPipeline()
-			again = s.addToAll(ctx, p, batch)
-			if _, err = exec(ctx, p); s.added(again) {
-				err = nil
-			}
-		}
-		return 0, err
-	}
 	// If one of the commands was carried out, all were, whatever the others return: no answer,
 	// because the connection broke just then, or that the broker has refused one. To send that one
 	// again would be too late for its order. If the transaction was carried out, at least a PEXPIRE
 	// has succeeded, because nothing keeps it from that.
-	if !slices.ContainsFunc(all, func(cmd goredis.Cmder) bool { return cmd.Err() == nil }) {
+	if err != nil &&
+		!slices.ContainsFunc(all, func(cmd goredis.Cmder) bool { return cmd.Err() == nil }) {
 		return 0, err
 	}
 	for i, cmd := range added {
@@ -115,6 +112,27 @@ func (s *shard) transact(batch []engine.Item, wakeups []string) (lost int, err e
 			s.Log.Error("redis: the broker refuses a message",
 				"key", s.prefix+topicKeys+batch[i].Topic, "error", refused)
 		}
+	}
+	at := connection{s.opened, s.opened.Load()}
+	late := followed != nil && followed.Err() == nil && followed.Val() > 0
+	if gone && at != s.on {
+		// The broker has forgotten the stream, or another one has taken over. Processes that follow a
+		// pattern may come back later than this one.
+		s.all, late = true, true
+		if err := s.keep(s.client); err != nil {
+			return 0, err
+		}
+	}
+	if late { // what comes next is in one transaction
+		s.all = true
+		p := s.client.TxPipeline()
+		again = s.addToAll(ctx, p, batch)
+		if _, err = exec(ctx, p); err != nil && !s.added(again) {
+			return 0, err
+		}
+	}
+	if s.all && len(batch) > 0 {
+		s.on = at
 	}
 	return lost, nil
 }
