@@ -131,7 +131,7 @@ func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder
 // several codings. Where it goes out in several parts, they have its type, and that is not looked
 // at: a field too many does no harm.
 func (c compressor) varies(contentType string) bool {
-	return c.Types.Match(contentType) || ascii.HasPrefixFold(contentType, "multipart/byteranges")
+	return ascii.HasPrefixFold(contentType, "multipart/byteranges") || c.Types.Match(contentType)
 }
 
 // part completes a 206, which has the fields that the 200 would have (RFC 9110 section 15.3.7). The
