@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,10 +15,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/pubsub"
 )
 
 // TestCacheIsOpen: a request that waits for the server already when that starts finds an open store:
@@ -42,7 +46,7 @@ cache = { ttl = { 200 = "1m" } }
 	defer end()
 	holding, stop := context.WithCancel(t.Context())
 	defer stop()
-	answered, held := make(chan string, 1), make(chan struct{})
+	answered, held := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(held)
 		holdState(holding, filepath.Join(kept, "state"), socket, answered)
@@ -50,9 +54,8 @@ cache = { ttl = { 200 = "1m" } }
 	said := make(chan string, 1)
 	go func() {
 		defer end()
-		answer := firstAnswer(socket)
-		answered <- answer
-		said <- answer
+		said <- firstAnswer(socket)
+		close(answered)
 	}()
 	o, _ := server.Parse([]string{"-c", file, "-l", "unix:" + socket},
 		flag.NewFlagSet("", flag.ContinueOnError), io.Discard, io.Discard)
@@ -67,10 +70,11 @@ cache = { ttl = { 200 = "1m" } }
 	}
 }
 
-// holdState writes the state of a folder, a FIFO, for all that read it. The first one that reads it
-// after there is a socket waits until the request is answered, if it is meanwhile.
-func holdState(ctx context.Context, fifo, socket string, answered chan string) {
-	for held := false; ctx.Err() == nil; time.Sleep(time.Millisecond) {
+// holdState writes the state of a folder, a FIFO, for all that read it: to look at the folder, and
+// last, to open the store. Each one that does so after there is a socket waits until the request is
+// answered, if it is meanwhile.
+func holdState(ctx context.Context, fifo, socket string, answered <-chan struct{}) {
+	for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		if x, err := os.Stat(fifo); err != nil || x.Mode().IsRegular() {
 			return // the store has its own now
 		}
@@ -78,17 +82,19 @@ func holdState(ctx context.Context, fifo, socket string, answered chan string) {
 		if err != nil {
 			continue // nobody reads it
 		}
-		if _, err := os.Stat(socket); err == nil && !held {
-			held = true
+		if _, err := os.Stat(socket); err == nil {
 			select {
 			case <-answered:
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(lookFor):
 			}
 		}
 		fmt.Fprint(w, "lwcache0")
 		w.Close()
 	}
 }
+
+// lookFor is how long a test looks for what must not come.
+const lookFor = 100 * time.Millisecond
 
 // firstAnswer sends a request as soon as there is a socket, and returns the answer.
 func firstAnswer(socket string) string {
@@ -103,4 +109,85 @@ func firstAnswer(socket string) string {
 		return string(b)
 	}
 	return ""
+}
+
+// onLine is a log that calls a function at a line.
+type onLine struct {
+	slog.Handler
+	line string
+	call func()
+}
+
+func (o onLine) Enabled(context.Context, slog.Level) bool { return true }
+
+func (o onLine) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == o.line {
+		o.call()
+	}
+	if !o.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return o.Handler.Handle(ctx, r)
+}
+
+func (o onLine) WithAttrs([]slog.Attr) slog.Handler { return o }
+func (o onLine) WithGroup(string) slog.Handler      { return o }
+
+// TestPurgeWhileTheCacheOpens: what a purge names, for which somebody asks as soon as there is a debug
+// address, is not found in the folder of a store that is opened after that.
+func TestPurgeWhileTheCacheOpens(t *testing.T) {
+	t.Parallel()
+	for _, reload := range []bool{false, true} {
+		t.Run(fmt.Sprint("reload ", reload), func(t *testing.T) {
+			t.Parallel()
+			disk := fmt.Sprintf("[cache]\ndisk = %q\n", t.TempDir())
+			kept := startKeeping(t, new(pubsub.Hub), disk)
+			kept.ask(t, "/", "")
+			kept.ask(t, "/other/", "")
+			wait.Until(t, "both are kept", func() bool { return kept.finds(t, "/") && kept.finds(t, "/other/") })
+			kept.end()
+			kept.store.Close()
+
+			at := "unix:" + filepath.Join(t.TempDir(), "debug")
+			purged := make(chan string, 1)
+			src := source()
+			kept.store = cache.NewStore()
+			t.Cleanup(kept.store.Close)
+			src.Cache, src.Topics = kept.store, new(pubsub.Hub)
+			src.Logger = slog.New(onLine{logtext.Quiet.Handler(), "debug: listening", func() {
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					var failure strings.Builder
+					server.PurgeCache([]string{"-d", at, "-tag", "greeting"}, &failure)
+					purged <- failure.String()
+				}()
+				select {
+				case <-done:
+				case <-time.After(lookFor):
+				}
+			}})
+			text := keepingText(disk + fmt.Sprintf("[debug]\naddress = %q\n", at))
+			if reload {
+				kept.running = serve(t, src, "threads = 1\n")
+				kept.reload(text)
+			} else {
+				kept.running = serve(t, src, text)
+			}
+			if failure := <-purged; failure != "" {
+				t.Error(failure)
+			}
+			wait.Until(t, "the page is looked for, and purged", func() bool {
+				if kept.finds(t, "/other/") && kept.finds(t, "/") {
+					t.Fatal("what was purged is found")
+				}
+				x, _ := kept.store.Stats()
+				return x.Purged > 0
+			})
+			if !kept.finds(t, "/other/") {
+				t.Error("another page is gone")
+			}
+			kept.end()
+		})
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +30,8 @@ type debugger struct {
 	at     sockets.Address
 	socket *sockets.Socket // nil: it does not listen any more
 	server http.Server
-	done   chan struct{}
+	answer func()        // has it answer, from the first call on
+	done   chan struct{} // closed when that is over
 
 	changes atomic.Bool // whoever can connect may change something, see allow
 }
@@ -37,8 +39,8 @@ type debugger struct {
 // debugName is the name of a debugger's socket in a handover.
 func debugName(at sockets.Address) string { return "debug " + at.String() }
 
-// openDebug begins to answer at an address. Only the debugger before, and that of the process before,
-// may listen there already.
+// openDebug begins to listen at an address. Only the debugger before, and that of the process before,
+// may listen there already. The caller calls begin.
 func (s *server) openDebug(at sockets.Address) (*debugger, error) {
 	e := &sockets.Endpoint{Address: at}
 	if at.Network == "unix" {
@@ -67,10 +69,12 @@ func (s *server) openDebug(at sockets.Address) (*debugger, error) {
 	}
 	d.server = http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout: time.Minute}
-	go func() {
-		defer close(d.done)
-		_ = d.server.Serve(ln) // it ends by close
-	}()
+	d.answer = sync.OnceFunc(func() {
+		go func() {
+			defer close(d.done)
+			_ = d.server.Serve(ln) // it ends by close
+		}()
+	})
 	s.own.Info("debug: listening", "network", ln.Addr().Network(), "address", ln.Addr().String())
 	return d, nil
 }
@@ -136,12 +140,21 @@ func (d *debugger) leave(serves []string) {
 	d.socket = nil
 }
 
+// begin has d answer, and what has been asked meanwhile, too. The store of answers is open, so that no
+// purge is lost. A nil d does nothing.
+func (d *debugger) begin() {
+	if d != nil {
+		d.answer()
+	}
+}
+
 // close ends all answers. A nil d does nothing.
 func (d *debugger) close() {
 	if d == nil {
 		return
 	}
 	_ = d.server.Close()
+	d.answer() // which closes the listener, if nothing else has
 	<-d.done
 	if d.socket != nil {
 		d.socket.Remove()
@@ -150,7 +163,7 @@ func (d *debugger) close() {
 }
 
 // nextDebug opens the address of next, if that is another one than before; the one before stays
-// open until the caller closes it.
+// open until the caller closes it. What is asked there waits for begin.
 func (s *server) nextDebug(next *config.Config) (*debugger, error) {
 	switch {
 	case s.debug != nil && s.debug.at == next.Debug.At:

@@ -44,21 +44,26 @@ func startKeeping(t *testing.T, hub *pubsub.Hub, more string) *keeping {
 	t.Cleanup(k.store.Close)
 	s := source()
 	s.Topics, s.Cache = hub, k.store
-	k.running = serve(t, s, "threads = 1\n"+more+`
+	k.running = serve(t, s, keepingText(more))
+	return k
+}
+
+// keepingText is its configuration.
+func keepingText(more string) string {
+	return "threads = 1\n" + more + `
 [[site]]
 [[site.route]]
 prefix = "/"
 module = "response"
-body = "`+strings.Repeat("hello ", 20<<10)+`"
+body = "` + strings.Repeat("hello ", 20<<10) + `"
 headers = { cache-tag = "greeting" }
 cache = { ttl = { 200 = "1h" } }
 [[site.route]]
 prefix = "/other"
 module = "response"
-body = "`+strings.Repeat("other ", 20<<10)+`"
+body = "` + strings.Repeat("other ", 20<<10) + `"
 cache = { ttl = { 200 = "1h" } }
-`)
-	return k
+`
 }
 
 // TestPurgeOfTwoServers: what one server purges, the other one does as well, if a broker connects

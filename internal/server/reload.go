@@ -64,6 +64,7 @@ func (s *server) reload() error {
 	}
 	s.config = next
 	next.OpenCache()
+	s.debug.begin()
 	s.observe(next)
 	s.conn.Configure(s.connConfig())
 	s.access.Retire(next.AccessLogs(), next.AccessLog)

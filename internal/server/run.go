@@ -180,6 +180,7 @@ func (s *server) start() (err error) {
 	}
 	s.config.OpenCache()
 	s.sharePurges()
+	s.debug.begin()
 	for _, l := range s.loops {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
