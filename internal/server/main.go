@@ -292,7 +292,8 @@ func misconfigured(stderr io.Writer, err error) int {
 
 // untilStopped obeys signals until the loops have ended. It returns nil if they were stopped in
 // order, and otherwise an error that it has logged. It ignores the first signal after the end of
-// ctx: that may be the one that has ended ctx, and must not count twice.
+// ctx, which may be the one that has ended ctx, and must not count twice; and after the end of drain,
+// when a manager may stop the service, which signals this process, too.
 //
 // It also runs the functions that come by calls, since the server is its goroutine's.
 func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
