@@ -23,8 +23,8 @@ var ErrLocked = errors.New("another process uses the folder")
 
 // disk is a folder with files: `lock`, which a process holds that uses the folder; `state`, the seed
 // of the hash and the number of times that the folder was opened; `purges`, what was purged; `new`,
-// files that are being written; and 256 folders with the objects' files. What it does, workers do:
-// goroutines beside the loops, a few at most.
+// files that are being written; `old`, folders that are being removed; and 256 folders with the
+// objects' files. What it does, workers do: goroutines beside the loops, a few at most.
 type disk struct {
 	store  *Store
 	path   string
@@ -222,19 +222,19 @@ func (d *disk) readState(root *os.Root) (count uint64, err error) {
 }
 
 // take reads the state, whatever it is, and counts one more. Files of an unknown state or of another
-// version are removed.
+// version are set aside, to be removed.
 func (d *disk) take(root *os.Root, lock *os.File) error {
 	count, err := d.readState(root)
 	d.hashBy()
 	switch {
 	case err == nil:
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errDamaged):
-		count = 0
-		for i := range 256 {
-			if err := root.RemoveAll(fmt.Sprintf("%02x", i)); err != nil {
-				return err
-			}
+	case errors.Is(err, errDamaged):
+		if err := setAside(root); err != nil {
+			return err
 		}
+		fallthrough
+	case errors.Is(err, fs.ErrNotExist): // and CheckFolder has seen that there are no objects
+		count = 0
 		_ = root.Remove("purges")
 	default:
 		return err
@@ -318,7 +318,11 @@ func (d *disk) begin(root *os.Root, lock *os.File, count uint64) error {
 	d.mu.Unlock()
 	d.ready.Store(true)
 	s.scanning, s.partly = true, false
-	go s.scan(root, p.seq)
+	seq := p.seq
+	go func() {
+		s.scan(root, seq)
+		d.removeOld(root)
+	}()
 	return nil
 }
 

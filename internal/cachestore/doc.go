@@ -28,6 +28,7 @@
 //	marksfile.go  the same on disk
 //	sweep.go    the memory of what was purged comes back
 //	disk.go     the folder: its lock, its state, its workers
+//	old.go      files of another version are removed
 //	format.go   heads and names of files
 //	head.go     heads and bodies are read and checked
 //	file.go     open files
