@@ -32,6 +32,8 @@
 //	selection.go     what patterns and queue groups select, and for which logs a message is
 //	group.go         the subscriptions of a log on one loop, and how they are told
 //	subscription.go  Subscription: a position in a log; policies
+//	pass.go          a message that is sent on the loop
+//	remaining.go     what is read at a stop
 //	presence.go      Presence: who is there, told in few messages
 //	message.go       Message; what is made of one for all
 //	feed.go          Feed: what an engine brings, no faster than it is read

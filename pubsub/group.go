@@ -32,7 +32,9 @@ type group struct {
 	calm   int32
 	number uint32 // without its upper bits
 
-	passed uint64 // before which number all have; under the log's lock
+	// Under the log's lock.
+	passed uint64 // before which number all have
+	end    uint64 // what Remaining gives comes before this number; 0: nobody has asked
 }
 
 // place is where a subscription is: in one of its group's lines, or in none.

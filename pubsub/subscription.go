@@ -130,6 +130,7 @@ type past struct {
 type queue struct {
 	own            []*Message
 	bytes          int           // in own
+	end            uint64        // what at is when Remaining has given all, once group.end is set
 	before, behind *Subscription // among those that have one
 }
 
