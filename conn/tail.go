@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"time"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/loop"
@@ -41,6 +42,17 @@ func (w *Tail) Write(p []byte) (int, error) {
 	w.sent += int64(len(p))
 	return len(p), nil
 }
+
+// SetWriteDeadline sets the time by which the client has to have taken what is written, in place of
+// write_timeout and min_rate; the zero Time: these again. It ends with the call of the Keeper.
+func (w *Tail) SetWriteDeadline(by time.Time) {
+	if w.via != nil {
+		w.via.setWriteDeadline(by)
+	}
+}
+
+// SetWriteDeadline is Tail.SetWriteDeadline for an answer whose handler has to stay.
+func (w ResponseLayer) SetWriteDeadline(by time.Time) { w.setWriteDeadline(by) }
 
 // errNoTail refuses a KeepOpen.
 var errNoTail = errors.New("conn: the rest of the answer needs its handler")

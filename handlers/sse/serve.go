@@ -141,16 +141,16 @@ func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 const lastWords = 500 * time.Millisecond
 
 // sendLast delivers, at a stop, what has come for the stream by now. What a queue group has is left to
-// members of other processes. Where something goes on publishing, or the client is slow, there is an end
-// to it.
+// members of other processes, and what others publish at their ends is not for this stream (see
+// Subscription.Remaining). A client that is too slow for that is cut off.
 func (v *served) sendLast() {
-	until := (*Stream)(v).now() + lastWords
+	s := (*Stream)(v)
+	until := s.now() + lastWords
+	s.setWriteDeadline(time.Now().Add(lastWords))
+	defer s.setWriteDeadline(time.Time{}) // the end has limits of its own
 	for f := v.follows; f != nil; f = f.next {
-		for n := 1; !v.over && f.sub.Group() == "" && v.deliver(f); n++ {
+		for n := 1; !v.over && f.sub.Group() == "" && s.now() < until && v.deliver(f); n++ {
 			if n%stepsPerTurn == 0 {
-				if (*Stream)(v).now() >= until {
-					break
-				}
 				v.thread.Yield()
 			}
 		}
@@ -179,12 +179,24 @@ func (v *served) watch() (some bool) {
 	return some
 }
 
+// last reports whether what the stream is to have is only what remains. The first look at that says what it
+// is, even if it is nothing.
+func (v *served) last(f *follow) bool { return v.thread.Loop().Stopping() && f.sub.Group() == "" }
+
 // deliver delivers one message, if there is one.
 func (v *served) deliver(f *follow) bool {
-	if f.f == nil || !f.sub.Ready() {
+	var m *pubsub.Message
+	switch {
+	case f.f == nil:
 		return false
+	case v.last(f):
+		m = f.sub.Remaining()
+	case !f.sub.Ready():
+		return false
+	default:
+		m = f.sub.Next()
 	}
-	m, give := f.sub.Next(), f.f
+	give := f.f
 	if m == nil {
 		if f.sub.Err() == nil {
 			return false

@@ -154,6 +154,16 @@ func (s *Stream) put(p []byte) (err error) {
 	return err
 }
 
+// setWriteDeadline sets the time by which the client has to have taken what is sent; the zero Time: what
+// the server's limits say.
+func (s *Stream) setWriteDeadline(by time.Time) {
+	if s.resp == nil {
+		s.tail.SetWriteDeadline(by)
+	} else {
+		s.resp.Layer().SetWriteDeadline(by)
+	}
+}
+
 // now is this moment by the loop's clock.
 func (s *Stream) now() time.Duration { return s.thread.Loop().Clock(time.Now()) }
 

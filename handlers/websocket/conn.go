@@ -140,6 +140,9 @@ type extra struct {
 
 	rest []byte // of a frame that Prompt has begun
 
+	lastBy time.Duration // when it sends no more at a stop, a point of the loop's clock; 0: not known
+	last   bool          // it sends its last, see sendLast
+
 	pinged, trip time.Duration // when Ping has asked, and how long the last answer took
 }
 

@@ -33,6 +33,7 @@
 //	conn.go       Conn: its record
 //	serve.go      Serve: a Handler, and what calls it
 //	follow.go     its subscriptions
+//	last.go       what it sends at a stop
 //	prompt.go     what it sends from the loop itself
 //	after.go      its timer
 //	read.go       messages from the peer

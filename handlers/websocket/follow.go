@@ -36,8 +36,8 @@ func (c *Conn) Subscribe(to Topic, o pubsub.Options, f func(c *Conn, m *pubsub.M
 }
 
 // Relay subscribes a connection under Serve to messages that are sent as frame, a pubsub.Shared,
-// makes them; it must not wait, and is called on the loop or on any thread. Those that have come by then
-// go out together. When there will be no more, because the
+// makes them; it must not wait, nor call runtime.Goexit, and is called on the loop or on any thread. Those
+// that have come by then go out together. When there will be no more, because the
 // connection is too slow (pubsub.ErrLagged), it is closed with TryAgainLater. It stays open after
 // Unsubscribe, and if the subscription was refused. For the rest see Subscribe.
 func (c *Conn) Relay(to Topic, o pubsub.Options, frame func(m *pubsub.Message) *PreparedMessage) *pubsub.Subscription {
@@ -64,12 +64,24 @@ type follow struct {
 // held reports whether what is relayed waits for the end of a message that the program writes.
 func (f *follow) held(c *Conn) bool { return f.frame != nil && c.writing() }
 
+// last reports whether what the connection is to have is only what remains. The first look at that says
+// what it is, even if it is nothing.
+func (f *follow) last(c *Conn) bool { return c.thread.Loop().Stopping() && f.sub.Group() == "" }
+
+// take returns the next message that the connection is to have; nil: there is none.
+func (f *follow) take(c *Conn) *pubsub.Message {
+	if f.last(c) {
+		return f.sub.Remaining()
+	}
+	return f.sub.Next()
+}
+
 // deliver delivers one message, if there is one.
 func (f *follow) deliver(c *Conn) bool {
-	if f.f == nil || f.held(c) || !f.sub.Ready() {
+	if f.f == nil || f.held(c) || !f.last(c) && !f.sub.Ready() {
 		return false
 	}
-	m, give := f.sub.Next(), f.f
+	m, give := f.take(c), f.f
 	if m == nil {
 		if f.sub.Err() == nil {
 			return false
@@ -86,7 +98,7 @@ func (f *follow) deliver(c *Conn) bool {
 	}
 	var few [stepsPerTurn]*PreparedMessage
 	n := 0
-	for ; m != nil; m = f.sub.Next() {
+	for ; m != nil; m = f.take(c) {
 		few[n] = f.frame(m)
 		if n++; n == len(few) {
 			break

@@ -3,7 +3,9 @@ package websocket_test
 import (
 	"io"
 	"testing"
+	"time"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -70,4 +72,114 @@ func TestStopOfTheBusy(t *testing.T) {
 			t.Errorf("ended with %d", got)
 		}
 	})
+}
+
+// TestStopOfTheSlow: a connection whose peer does not read what is left for it ends soon.
+func TestStopOfTheSlow(t *testing.T) {
+	t.Parallel()
+	for _, from := range []string{"relay", "mailbox"} {
+		modes.Run(t, func(t *testing.T, m mode) {
+			const many = 200 // more than kernels hold
+			hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 32 << 20}}
+			said, relayed := hub.Topic("said"), hub.Topic("relayed")
+			large := make([]byte, 60_000)
+			ends, began := make(chan error, 1), time.Time{}
+			s := start(t, m, talking(new(websocket.Upgrader), talk{message: back, ends: ends,
+				open: func(c *websocket.Conn) {
+					c.Relay(relayed, pubsub.Options{Queue: many}, framed)
+					box := c.Mailbox(32<<20, false)
+					c.Subscribe(said, pubsub.Options{}, func(c *websocket.Conn, _ *pubsub.Message) {
+						l := c.Thread().Loop()
+						l.Stop(wait.Patience)
+						_, _ = c.Thread().AwaitAny(-1, l.Stopped())
+						for range many {
+							if from == "relay" {
+								relayed.Publish(large)
+							} else {
+								_ = box.Send(websocket.Binary, large)
+							}
+						}
+						began = time.Now()
+					})
+				}}))
+			c := &client{s.DialSmall()}
+			c.Send(handshake + "\r\n")
+			c.answered()
+			s.Settle()
+			said.Publish([]byte("stop"))
+			if got := code(t, ends); got != websocket.Abnormal {
+				t.Errorf("%s: ended with %d", from, got)
+			}
+			if took := time.Since(began); took > 15*time.Second { // half of what a write may take
+				t.Errorf("%s: took %v", from, took)
+			}
+		}, serving(direct), serving(overTLS))
+	}
+}
+
+// leaver is a member of a room that tells the others when it leaves.
+type leaver struct {
+	room  *pubsub.Topic
+	o     pubsub.Options
+	relay bool
+	ends  chan<- int
+}
+
+func (l *leaver) Open(c *websocket.Conn) {
+	if l.relay {
+		c.Relay(l.room, l.o, framed)
+	} else {
+		c.Subscribe(l.room, l.o, func(c *websocket.Conn, m *pubsub.Message) {
+			if say(c, m); m == nil {
+				_ = c.Close(websocket.TryAgainLater, "")
+			}
+		})
+	}
+}
+func (l *leaver) Message(*websocket.Conn, int, []byte) {}
+func (l *leaver) Closed(_ *websocket.Conn, err *websocket.CloseError) {
+	l.room.Publish([]byte("somebody has left"))
+	l.ends <- err.Code
+}
+
+// TestStopOfLeavers: what members of a room say when a stop ends them is for none of those that it ends
+// later, however many there are.
+func TestStopOfLeavers(t *testing.T) {
+	t.Parallel()
+	const many = 80
+	for _, l := range []leaver{
+		{o: pubsub.Options{Policy: pubsub.Disconnect}, relay: true},
+		{o: pubsub.Options{Policy: pubsub.Disconnect}},
+		{o: pubsub.Options{Policy: pubsub.Disconnect, Queue: 200}, relay: true},
+		{o: pubsub.Options{Queue: 200}, relay: true},
+		{relay: true},
+		{o: pubsub.Options{Policy: pubsub.DropNewest}},
+		{o: pubsub.Options{Policy: pubsub.DropNewest, Queue: 200}},
+	} {
+		ends := make(chan int, many)
+		l.room, l.ends = new(pubsub.Hub).Topic("room"), ends
+		s := start(t, direct, func(req *conn.Request, resp *conn.Response) int {
+			return new(websocket.Upgrader).Serve(req, resp, &l)
+		})
+		var all []*client
+		for range many {
+			all = append(all, upgrade(s))
+		}
+		s.Settle()
+		if l.o.Queue > many { // else those that leave first make the topic forget it
+			l.room.Publish([]byte("last"))
+		}
+		s.All[0].Stop(wait.Patience)
+		for _, c := range all {
+			if l.o.Queue > many {
+				c.expect(text("last"))
+			}
+			c.closed(websocket.GoingAway)
+		}
+		for range many {
+			if code := <-ends; code != websocket.GoingAway {
+				t.Errorf("%+v: ended with %d", l.o, code)
+			}
+		}
+	}
 }

@@ -135,6 +135,12 @@ func (c *Conn) deliver() error {
 	m.queue = nil
 	m.mu.Unlock()
 	for i := range queue {
+		if c.late() {
+			m.mu.Lock()
+			m.queue = append(queue[i:], m.queue...)
+			m.mu.Unlock()
+			return nil
+		}
 		b := &queue[i]
 		var err error
 		if b.prepared != nil {

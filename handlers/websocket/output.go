@@ -126,6 +126,9 @@ func (c *Conn) writeUntil() time.Time {
 	if c.extra != nil && c.extra.writeBy != 0 {
 		left = min(left, c.extra.writeBy-c.clock(now))
 	}
+	if c.extra != nil && c.extra.last {
+		left = min(left, c.extra.lastBy-c.clock(now))
+	}
 	return now.Add(left)
 }
 

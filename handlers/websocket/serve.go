@@ -80,15 +80,13 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		if n%stepsPerTurn == 0 {
 			t.Yield()
 		}
-		if t.Loop().Stopping() {
+		stopping := t.Loop().Stopping()
+		if stopping {
 			s.sendLast()
 		}
 		some := s.handle()
-		if box := c.box(); box != nil && c.err == nil && box.Ready() {
-			_, some = c.deliver(), true
-		}
-		for f := c.follows; f != nil && c.err == nil; f = f.next {
-			some = f.deliver(c) || some
+		if !stopping {
+			some = s.deliver() || some
 		}
 		if c.err == nil {
 			some = c.then() || some
@@ -128,28 +126,17 @@ func (s *served) look() {
 	}
 }
 
-// lastWords bounds how long a connection still sends at a stop.
-const lastWords = 500 * time.Millisecond
-
-// sendLast sends, at a stop, what has come for the connection by now: the close that is next ends it.
-// What a queue group has is left to members of other processes. Where something goes on publishing, or
-// the peer is slow, there is an end to it.
-func (s *served) sendLast() {
+// deliver delivers what has come for the connection from elsewhere, of each subscription one message or
+// a few, and reports whether there was something.
+func (s *served) deliver() (some bool) {
 	c := (*Conn)(s)
-	until := c.exactly() + lastWords
-	for f := c.follows; f != nil; f = f.next {
-		for n := 1; c.err == nil && f.sub.Group() == "" && f.deliver(c); n++ {
-			if n%stepsPerTurn == 0 {
-				if c.exactly() >= until {
-					break
-				}
-				c.thread.Yield()
-			}
-		}
+	if box := c.box(); box != nil && c.err == nil && box.Ready() {
+		_, some = c.deliver(), true
 	}
-	if c.err == nil {
-		_ = c.deliver()
+	for f := c.follows; f != nil && c.err == nil; f = f.next {
+		some = f.deliver(c) || some
 	}
+	return some
 }
 
 // Attach implements conn.LightKeeper.
@@ -187,7 +174,7 @@ func (x *extra) empty() bool {
 	return x.input == nil && x.early == nil && x.readErr == nil &&
 		x.readBy == 0 && x.writeBy == 0 && x.readLimit == 0 && x.sent == nil && x.got == nil &&
 		x.box == nil && x.reader == nil && x.writer == nil && x.pinged == 0 && x.trip == 0 &&
-		x.then == nil && x.rest == nil
+		x.then == nil && x.rest == nil && x.lastBy == 0
 }
 
 // handle handles a message, if one is there. Its rest is waited for here only if the message is long:
