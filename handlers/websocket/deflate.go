@@ -179,29 +179,14 @@ func (c *Conn) windowLeft() time.Duration {
 	return left
 }
 
-// maxAgreed is how many bytes the windows of what peers have sent take, of all connections of the
-// process that have agreed on one: an end cannot give up what its peer may refer to. The next
-// connections agree that their peers' messages refer to nothing.
-const maxAgreed = 64 << 20
-
-var agreedUpon atomic.Int64 // of these bytes
-
-// agreeOnWindow reports whether there is room for a window of 2^bits bytes of what a peer sends. Then
-// it is agreed upon, until disagree.
-func agreeOnWindow(bits uint8) bool {
-	if agreedUpon.Add(1<<bits) > maxAgreed {
-		disagree(bits)
-		return false
-	}
-	return true
-}
-
-func disagree(bits uint8) { agreedUpon.Add(-1 << bits) }
-
 // dropGot gives up what the peer may have referred to, on a connection that has ended.
 func (c *Conn) dropGot() {
 	if c.keeps > 0 {
-		disagree(c.keeps)
+		if c.want.server {
+			agreedUpon.Add(-1 << c.keeps)
+		} else {
+			disagree(client(c.link.RemoteAddr()), c.keeps)
+		}
 		c.keeps = 0
 	}
 	if c.extra != nil {

@@ -52,4 +52,5 @@
 //	ping.go       pings of the program, and how long their answers take
 //	deflate.go    compression
 //	inflate.go    decompression
+//	share.go      how many connections keep what their peers refer to
 package websocket

@@ -53,3 +53,20 @@ func CheckUTF8(t *testing.T, p []byte, cuts uint16) {
 
 // AcceptKey is what proves that a handshake was understood.
 func AcceptKey(key string) string { return acceptKey(key) }
+
+// Stuff sends bytes that are no frame until there is room for no more.
+func Stuff(c *Conn) {
+	for n, err := 1, error(nil); n > 0 && err == nil; {
+		n, err = c.link.TryWrite(make([]byte, 64<<10))
+	}
+}
+
+// MaxShare is how many of these bytes an address may have, if the others want them.
+const MaxShare = maxShare
+
+// Shares returns how many addresses have some.
+func Shares() int {
+	sharesMu.Lock()
+	defer sharesMu.Unlock()
+	return len(shares)
+}

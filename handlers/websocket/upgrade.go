@@ -46,8 +46,8 @@ type Upgrader struct {
 	// time, and the others compress each message by itself. PeerTakeover lets the client's messages
 	// do so. Its price is that each connection whose client has sent compressed messages keeps the last
 	// 32 KiB of these until it ends, or as much as the client says in client_max_window_bits. The
-	// connections of a process keep 64 MiB together; the clients of further ones are told that each
-	// message is to be compressed by itself.
+	// connections of a process keep 64 MiB together, and once half of that is taken, those of an address
+	// 4 MiB; the clients of further ones are told that each message is to be compressed by itself.
 	Takeover     bool
 	PeerTakeover bool
 
@@ -136,20 +136,20 @@ func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (c *Conn, _ e
 		err.explain(resp)
 		return nil, err
 	}
+	nc, r, e := resp.Hijack()
+	if e != nil {
+		return nil, e
+	}
 	if o.keeps > 0 {
-		if !agreeOnWindow(o.keeps) {
+		if at := client(conn.LinkOf(nc).RemoteAddr()); !agreeOnWindow(at, o.keeps) {
 			o.keeps = 0
 		} else {
 			defer func() { // also if the thread is killed
 				if c == nil {
-					disagree(o.keeps)
+					disagree(at, o.keeps)
 				}
 			}()
 		}
-	}
-	nc, r, e := resp.Hijack()
-	if e != nil {
-		return nil, e
 	}
 	secure, _ := nc.(*tls.Conn)
 	w := &Conn{work: &work{link: conn.LinkOf(nc), tls: secure}, thread: req.Thread, set: u,
