@@ -114,10 +114,16 @@ func (c *Conn) Close(code int, reason string) error {
 	if code != NoStatus && !validCode(code) {
 		code = InternalError
 	}
-	_ = c.fail(code, strings.ToValidUTF8(reason[:min(len(reason), maxControl-2)], ""))
 	if c.want.server {
 		defer c.below().Close() // also if the thread is killed
 	}
+	defer func() { // also when it was killed, and there is no room for the close frame
+		if c.err == nil {
+			_ = c.broken(errCut)
+		}
+		c.letGo()
+	}()
+	_ = c.fail(code, strings.ToValidUTF8(reason[:min(len(reason), maxControl-2)], ""))
 	return c.finish()
 }
 

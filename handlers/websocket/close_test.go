@@ -213,3 +213,33 @@ func isCode(err error, code int) bool {
 	e, ok := errors.AsType[*websocket.CloseError](err)
 	return ok && e.Code == code
 }
+
+// TestKilledWithoutRoom: a connection whose thread is killed while there is no room for a close frame keeps
+// nothing.
+func TestKilledWithoutRoom(t *testing.T) {
+	both(t, func(t *testing.T, m mode) {
+		agreed := websocket.WindowsAgreed()
+		stuffed, boxes := make(chan struct{}), make(chan *websocket.Mailbox, 1)
+		u := &websocket.Upgrader{Compression: true, PeerTakeover: true}
+		s := start(t, m, having(u, func(c *websocket.Conn) {
+			boxes <- c.Mailbox(1000, false)
+			websocket.Stuff(c)
+			close(stuffed)
+			c.Thread().KeepWaiting(true)
+			_ = c.Thread().Sleep(time.Hour)
+		}))
+		c := &client{s.DialSmall()}
+		c.Send(handshake + offered + "\r\n")
+		<-stuffed
+		if websocket.WindowsAgreed() == agreed {
+			t.Error("no window")
+		}
+		s.Stop(time.Millisecond)
+		if n := websocket.WindowsAgreed() - agreed; n != 0 {
+			t.Errorf("windows of %d bytes are left", n)
+		}
+		if err := (<-boxes).Send(websocket.Text, nil); err == nil {
+			t.Error("the mailbox takes messages")
+		}
+	})
+}
