@@ -101,8 +101,7 @@ func (d *Dialer) dial(t *loop.Thread, limit time.Duration, address string) (
 	}
 	defer func() {
 		if c == nil { // also if the thread is killed
-			s.SetNoWait(true) // a server that reads nothing is not told
-			_ = over.Close()
+			_ = s.Close() // not over: to tell a server that reads nothing takes seconds
 		}
 	}()
 	var b [16]byte
