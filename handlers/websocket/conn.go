@@ -83,6 +83,7 @@ type Conn struct {
 
 	cut      bool   // a write has begun and not ended
 	phase    phase  // under Serve
+	unprompt bool   // a function of Relay has panicked on the loop, and is for the thread now
 	protocol uint16 // which of set.Subprotocols, counted from 1; 0: none
 
 	heard time.Duration // when something came last, a point of the loop's clock (see Loop.Clock)

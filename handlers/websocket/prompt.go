@@ -1,6 +1,8 @@
 package websocket
 
 import (
+	"runtime/debug"
+
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -10,7 +12,7 @@ import (
 // most of what a delivery costs beside the system call.
 func (s *served) Prompt(d *loop.Descriptor) bool {
 	c := (*Conn)(s)
-	if c.phase != opened || c.cut || c.asked || c.want.deflate || c.writing() {
+	if c.phase != opened || c.cut || c.unprompt || c.asked || c.want.deflate || c.writing() {
 		return false
 	}
 	for f := c.follows; f != nil; f = f.next {
@@ -29,7 +31,7 @@ func (s *served) Prompt(d *loop.Descriptor) bool {
 // send sends a message on the loop, and reports whether it has begun to. What the kernel has no room
 // for is left to the thread.
 func (f *follow) send(c *Conn, d *loop.Descriptor, m *pubsub.Message) bool {
-	p := f.framed(m)
+	p := f.framed(c, m)
 	if p == nil || len(p.frame) > writePiece {
 		return false
 	}
@@ -44,10 +46,16 @@ func (f *follow) send(c *Conn, d *loop.Descriptor, m *pubsub.Message) bool {
 	return true
 }
 
-// framed is f.frame, which is the program's. If that panics, it is called again on the connection's
-// thread.
-func (f *follow) framed(m *pubsub.Message) (p *PreparedMessage) {
-	defer func() { _ = recover() }()
+// framed is f.frame, which is the program's. If that panics, this and later messages are for the
+// connection's thread, which calls it again.
+func (f *follow) framed(c *Conn, m *pubsub.Message) (p *PreparedMessage) {
+	defer func() {
+		if e := recover(); e != nil {
+			c.unprompt = true
+			c.thread.Loop().Logger().Error("websocket: a function given to Relay has panicked on the loop",
+				"panic", e, "stack", string(debug.Stack()))
+		}
+	}()
 	return f.frame(m)
 }
 

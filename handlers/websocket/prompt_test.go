@@ -3,6 +3,7 @@ package websocket_test
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -122,4 +123,32 @@ func TestRelayPanics(t *testing.T) {
 			t.Errorf("called %d times", n)
 		}
 	}, direct)
+}
+
+// TestRelayPanicsOnTheLoop: a frame function that needs a thread is called on the loop once, and that is
+// logged.
+func TestRelayPanicsOnTheLoop(t *testing.T) {
+	room := new(pubsub.Hub).Topic("room")
+	var calls atomic.Int32
+	var on atomic.Pointer[loop.Loop]
+	s := start(t, direct, hearing(room, func(m *pubsub.Message) *websocket.PreparedMessage {
+		calls.Add(1)
+		_ = on.Load().Current().Loop()
+		return framed(m)
+	}))
+	on.Store(s.All[0])
+	c := upgrade(s)
+	for _, said := range []string{"one", "two", "three"} {
+		unworked(t, s)
+		room.Publish([]byte(said))
+		c.expect(text(said))
+	}
+	if n := calls.Load(); n != 4 {
+		t.Errorf("called %d times", n)
+	}
+	if n := strings.Count(s.Log.String(), "panicked on the loop"); n != 1 {
+		t.Errorf("logged %d times", n)
+	}
+	c.Send(bye)
+	c.closed(1000)
 }
