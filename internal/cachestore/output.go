@@ -252,11 +252,11 @@ func (f *Fill) publish() {
 	x.object, x.entry = obj, f.entry
 	s.files.release(o.reserved, 0)
 	o.reserved = 0
+	d.mu.Lock()
+	d.shelve(x, o.file) // before it can be found: a reader would open it once more
+	d.mu.Unlock()
 	s.keep(obj)
 	s.addFile(obj.entry, x) // obj may have lost its place in memory already
-	d.mu.Lock()
-	d.shelve(x, o.file)
-	d.mu.Unlock()
 	s.examineLocked(obj.entry)
 	if obj.in.where() == nowhere {
 		obj = nil
