@@ -56,9 +56,9 @@ func (p *Purge) Check() error {
 	return nil
 }
 
-// Purge purges, and tells other processes of it where Share has been called. It costs the same
-// whatever is kept: what is purged is found out when it is asked for, and its memory comes back a
-// little later. Where the store has a folder, Purge writes to the disk: a handler calls it by
+// Purge purges, and tells other processes of it where Share has been called. By tag or prefix, or of
+// all, it costs the same whatever is kept: what is purged is found out when it is asked for, and its
+// memory comes back a little later. What is kept of a URL in memory is removed at once. Where the store has a folder, Purge writes to the disk: a handler calls it by
 // Request.Await. The errors are those of Check and of the disk; then a restart may bring back what
 // was purged. Any goroutine may call it.
 func (s *Store) Purge(p Purge) error {
