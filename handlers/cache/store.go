@@ -41,6 +41,7 @@ func CheckFolder(folder string) error { return cachestore.CheckFolder(folder) }
 // open, layers pass all requests on. Any goroutine may call its methods.
 type Store struct {
 	at        atomic.Pointer[opened]
+	missed    atomic.Bool // see Missed
 	passes    passes
 	share     atomic.Pointer[func(text []byte, lasting bool)] // see Share
 	refreshes atomic.Int32                                    // on their way, beside requests
@@ -66,17 +67,28 @@ func Open(o Options) (*Store, error) {
 }
 
 // Configure opens the store or, if it is open, changes its options; what is kept stays as far as
-// there is room. With another folder it begins anew. The error is that of the folder; then the
-// store is as it was. One goroutine at a time calls Configure and Close.
+// there is room. With another folder it begins anew, and what that folder has is purged (see Missed).
+// The error is that of the folder; then the store is as it was. One goroutine at a time calls Configure
+// and Close.
 func (s *Store) Configure(o Options) error {
 	was := s.at.Load()
 	if was != nil && was.folder == o.Folder {
 		was.Store.Configure(s.below(o))
 		return nil
 	}
+	if was != nil || o.Folder == "" {
+		s.Missed()
+	}
 	at, err := cachestore.New(s.below(o))
 	if err != nil {
 		return err
+	}
+	if o.Folder != "" && s.missed.Load() {
+		if err := at.Purge(cachestore.Purge{All: true}); err != nil {
+			at.Close()
+			return err
+		}
+		s.missed.Store(false)
 	}
 	s.at.Store(&opened{at, o.Folder})
 	if was != nil {
@@ -84,6 +96,10 @@ func (s *Store) Configure(o Options) error {
 	}
 	return nil
 }
+
+// Missed says that requests were served that may have changed what a folder has, and were not seen here,
+// or while there was no folder. So what is in a folder is purged when it is opened.
+func (s *Store) Missed() { s.missed.Store(true) }
 
 // Close closes the store.
 func (s *Store) Close() {

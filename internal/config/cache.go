@@ -53,9 +53,6 @@ func (c *Config) cacheFolder() string {
 	return confpath.Join(c.Dir, c.CacheStore.Disk)
 }
 
-// Caches reports whether a route keeps answers.
-func (c *Config) Caches() bool { return c.caches }
-
 // CloseCache closes the store of the routes that keep answers, if c has any: the folder is another
 // process's from now on.
 func (c *Config) CloseCache() {

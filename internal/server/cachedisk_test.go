@@ -95,6 +95,37 @@ func TestCacheOverUpgrade(t *testing.T) {
 	hit("after a reload")
 }
 
+// TestCacheComesBack: while no route has a cache, requests may change what its folder has. A reload that
+// brings the cache back has it begin empty.
+func TestCacheComesBack(t *testing.T) {
+	t.Parallel()
+	conf, asked := cachedApp(t)
+	u := startUpgraded(t, conf)
+	address := u.addresses["tcp"]
+	kept := func() int {
+		return len(must.Get(filepath.Glob(filepath.Join(u.dir, "kept", "??", "*")))(t))
+	}
+	reload := func(conf string) {
+		t.Helper()
+		u.write("lwango.conf", conf)
+		must.Do(t, syscall.Kill(u.mustPID(), syscall.SIGHUP))
+	}
+	askCached(t, address, "/app/1")
+	wait.Until(t, "a file", func() bool { return kept() == 1 })
+	reload(strings.Replace(u.config, "cache = true", "cache = false", 1))
+	wait.Until(t, "there is no cache", func() bool { return askCached(t, address, "/app/1") == "" })
+	if kept() != 1 {
+		t.Error("the folder was cleared")
+	}
+	before := asked.Load()
+	reload(u.config)
+	wait.Until(t, "the folder is empty", func() bool { return kept() == 0 })
+	wait.Until(t, "there is a cache", func() bool { return askCached(t, address, "/app/1") != "" })
+	if asked.Load() == before {
+		t.Error("the answer from before is sent")
+	}
+}
+
 // TestCacheFolder: a folder that cannot be the cache's stops the start.
 func TestCacheFolder(t *testing.T) {
 	t.Parallel()

@@ -177,6 +177,13 @@ func TestPurgeWhileTheCacheOpens(t *testing.T) {
 			if failure := <-purged; failure != "" {
 				t.Error(failure)
 			}
+			if reload { // a folder that it brings into use begins empty
+				if kept.finds(t, "/") || kept.finds(t, "/other/") {
+					t.Error("what the folder had is found")
+				}
+				kept.end()
+				return
+			}
 			wait.Until(t, "the page is looked for, and purged", func() bool {
 				if kept.finds(t, "/other/") && kept.finds(t, "/") {
 					t.Fatal("what was purged is found")

@@ -58,12 +58,9 @@ func (s *server) reload() error {
 		logs.SetJSON(next.ErrorLog.Format == "json")
 	}
 	outdated := s.tighten(next)
+	next.OpenCache(s.config) // if the disk hangs, what is in force goes on
 	s.config.End()
-	if !next.Caches() {
-		s.config.CloseCache()
-	}
 	s.config = next
-	next.OpenCache()
 	s.debug.begin()
 	s.observe(next)
 	s.conn.Configure(s.connConfig())

@@ -178,7 +178,7 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
-	s.config.OpenCache()
+	s.config.OpenCache(nil)
 	s.sharePurges()
 	s.debug.begin()
 	for _, l := range s.loops {
