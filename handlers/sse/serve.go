@@ -137,8 +137,8 @@ func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 	}
 }
 
-// lastWords bounds how long a stream still sends at a stop.
-const lastWords = 500 * time.Millisecond
+// lastWords bounds how long a stream still sends at a stop. It is a variable only for tests.
+var lastWords = 500 * time.Millisecond
 
 // sendLast delivers, at a stop, what has come for the stream by now. What a queue group has is left to
 // members of other processes, and what others publish at their ends is not for this stream (see

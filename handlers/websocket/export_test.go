@@ -70,3 +70,6 @@ func Shares() int {
 	defer sharesMu.Unlock()
 	return len(shares)
 }
+
+// SetLastWords bounds how long a connection still sends at a stop. It is for before any server runs.
+func SetLastWords(d time.Duration) { lastWords = d }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
@@ -20,6 +21,7 @@ func TestMain(m *testing.M) {
 	leak.Parallel(6)
 	// A tenth while a server stops: a client of a busy machine may be late with its answer.
 	websocket.SetCloseWait(10 * wait.Patience)
+	websocket.SetLastWords(3 * time.Second) // a busy machine may stand still for long
 	leak.Main(m)
 }
 

@@ -2,8 +2,8 @@ package websocket
 
 import "time"
 
-// lastWords bounds how long a connection still sends at a stop.
-const lastWords = 500 * time.Millisecond
+// lastWords bounds how long a connection still sends at a stop. It is a variable only for tests.
+var lastWords = 500 * time.Millisecond
 
 // sendLast sends, at a stop, what has come for the connection by now: the close that is next ends it.
 // What a queue group has is left to members of other processes, and what others publish at their ends

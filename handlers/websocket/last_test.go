@@ -79,6 +79,7 @@ func TestStopOfTheSlow(t *testing.T) {
 	t.Parallel()
 	for _, from := range []string{"relay", "mailbox"} {
 		modes.Run(t, func(t *testing.T, m mode) {
+			t.Parallel()
 			const many = 200 // more than kernels hold
 			hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 32 << 20}}
 			said, relayed := hub.Topic("said"), hub.Topic("relayed")
