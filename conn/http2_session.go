@@ -61,6 +61,7 @@ const (
 	leaving                          // GOAWAY was sent: no new streams
 	failing                          // because of an error: nothing more is read
 	over                             // giveBack was called
+	parted                           // takeLeave was called
 )
 
 // Limits of a session.
@@ -151,6 +152,9 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 			if s.active > 0 {
 				return s.outlast()
 			}
+			if s.takeLeave() {
+				continue // what the socket has no room for is held
+			}
 			return s.close()
 		default:
 			before := len(s.Out)
@@ -233,13 +237,24 @@ func (s *session) abandon() {
 	}
 }
 
+// takeLeave tells a client of TLS that no more will be sent (RFC 8446 section 6.1), and reports whether
+// it has done so just now. Nothing can be written behind it, so nothing more is read.
+func (s *session) takeLeave() bool {
+	c := s.connection
+	if c.tls == nil || s.flags&parted != 0 {
+		return false
+	}
+	s.flags |= parted | failing
+	if err := c.tls.CloseWrite(); err != nil {
+		s.fail(err)
+	}
+	return true
+}
+
 // close ends the connection in order: the client gets what was sent.
 func (s *session) close() coro.Code {
 	c := s.connection
 	s.giveBack()
-	if c.tls != nil {
-		_ = c.tls.CloseWrite()
-	}
 	if unix.Shutdown(c.FD(), unix.SHUT_WR) != nil {
 		return coro.Abort
 	}
