@@ -89,4 +89,7 @@
 //	hijack.go         connections handed over to handlers
 //	handover.go       and by these to what keeps them, without a coroutine
 //	tail.go           answers that are kept open in the same way
+//	ask.go            a request that a handler sends to another one, here
+//	errand.go         and one whose answer goes to a Sink, as the cache sends it
+//	errandcarrier.go  its carrier
 package conn

@@ -30,6 +30,7 @@
 //	topic.go         Topic and Pattern: publish, subscribe
 //	log.go           the last messages of a topic, or of a selection
 //	selection.go     what patterns and queue groups select, and for which logs a message is
+//	matches.go       the same for an Engine, which has a topic's name alone
 //	group.go         the subscriptions of a log on one loop, and how they are told
 //	subscription.go  Subscription: a position in a log; policies
 //	pass.go          a message that is sent on the loop

@@ -1,0 +1,182 @@
+package conn
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// Flush implements loop.Holder.
+func (e *errand) Flush() { e.sink.Flush() }
+
+// Client implements loop.Client.
+func (e *errand) Client() netip.Addr {
+	if e.x != nil && e.x.req.client.IsValid() {
+		return e.x.req.client.Addr()
+	}
+	return e.remote.addrPort().Addr()
+}
+
+// exchange implements record.
+func (e *errand) exchange() *exchange { return e.x }
+
+func (e *errand) failed(what string, args ...any) {
+	r := &e.x.req
+	e.x.set.Logger.Error(what, append(args,
+		"request_id", r.ID(), "target", r.Target(), "remote", r.RemoteAddr())...)
+}
+
+// interim implements carrier.
+func (e *errand) interim(status int, fields []Field) { e.sink.Inform(status, fields) }
+
+// head implements carrier.
+func (e *errand) head(p *plan) {
+	w := &e.x.resp
+	h := &e.said
+	*h = SentHead{Status: p.status, Reason: p.reason, Length: -1, Relayed: w.manner == relayed,
+		Forwarded: e.forwarded, Fields: slices.Grow(h.Fields[:0], len(p.fields)+1)}
+	for _, f := range p.fields {
+		if !ofServer(f.Name) {
+			h.Fields = append(h.Fields, f)
+		}
+	}
+	if p.contentType != "" {
+		h.Fields = append(h.Fields, Field{"Content-Type", p.contentType})
+	}
+	switch {
+	case p.bare:
+		h.Length = 0
+	case p.extent == byLength:
+		h.Length = p.length
+	}
+	if n, ok := w.declared(); ok && p.extent == byLength && !p.bare && n != p.length {
+		e.unsound = true
+	}
+	e.headed = true
+	loop.Hold(&e.Thread, true)
+	e.sink.Head(h)
+	if p.bare {
+		e.end(nil)
+	}
+}
+
+// data implements carrier.
+func (e *errand) data(p []byte) error {
+	if e.err == nil {
+		e.err = e.sink.Write(&e.Thread, p)
+	}
+	if e.err == nil {
+		loop.Hold(&e.Thread, true)
+		e.spend(len(p))
+	}
+	return e.err
+}
+
+// file implements carrier.
+func (e *errand) file(f File, off, n int64) error {
+	r := newFileReader(&e.Thread, f, off, n)
+	buf := buffers.Get().(*[streamAt]byte)
+	defer buffers.Put(buf)
+	for n > 0 {
+		k, err := r.Read(buf[:min(n, int64(len(buf)))])
+		if k > 0 {
+			if err := e.data(buf[:k]); err != nil {
+				return err
+			}
+			n -= int64(k)
+		}
+		if err != nil && n > 0 {
+			if err == io.EOF {
+				err = errShortBody
+			}
+			return e.abort(err)
+		}
+	}
+	return nil
+}
+
+// end implements carrier.
+func (e *errand) end(trailer []Field) {
+	if e.err == nil && !e.ended {
+		e.ended = true
+		e.sink.End(trailer, !e.unsound)
+	}
+}
+
+// abort implements carrier.
+func (e *errand) abort(err error) error {
+	if e.err == nil {
+		e.err = err
+	}
+	return e.err
+}
+
+func (e *errand) writeError() error  { return e.err }
+func (e *errand) sent(n int64) int64 { return n }
+
+// spend implements carrier: other threads run from time to time.
+func (e *errand) spend(n int) {
+	if e.spent += n; e.spent >= errandTurn {
+		e.spent = 0
+		loop.GiveWay(&e.Thread)
+	}
+}
+
+// awaitDuplex implements carrier. Nothing is held, and nothing is to come.
+func (e *errand) awaitDuplex(limit time.Duration, read bool, sources []loop.Source) error {
+	if read {
+		return nil
+	}
+	_, err := e.Thread.AwaitAny(limit, sources...)
+	return err
+}
+
+// flush implements carrier.
+func (e *errand) flush() error {
+	if e.headed {
+		loop.Hold(&e.Thread, false)
+		e.sink.Flush()
+	}
+	return e.err
+}
+
+// readBody implements carrier.
+func (e *errand) readBody(p []byte, _ bool) (n int, err error) {
+	n = copy(p, e.sends)
+	if e.sends = e.sends[n:]; len(e.sends) == 0 {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// awaitBody implements carrier.
+func (e *errand) awaitBody(bool) error {
+	if !e.arrived() {
+		return io.EOF
+	}
+	return nil
+}
+
+func (e *errand) beginDuplex()                     {}
+func (e *errand) endDuplex()                       {}
+func (e *errand) dropDuplex()                      {}
+func (e *errand) held() int                        { return 0 }
+func (e *errand) sendHeld() (int, error)           { return 0, e.err }
+func (e *errand) arrived() bool                    { return len(e.sends) > 0 }
+func (e *errand) readExpired() bool                { return false }
+func (e *errand) keepTrailer()                     {}
+func (e *errand) trailer(func(name, value []byte)) {}
+func (e *errand) setReadDeadline(time.Time)        {}
+func (e *errand) setWriteDeadline(time.Time)       {}
+func (e *errand) setMinRate(int)                   {}
+func (e *errand) setMaxRate(int64) int64           { return 0 }
+func (e *errand) slim()                            {}
+func (e *errand) upgrade(*plan)                    {}
+
+func (e *errand) hijack() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
+func (e *errand) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
