@@ -42,12 +42,13 @@ func expect(t *testing.T, body io.Reader, want ...dispatched) {
 	var got strings.Builder
 	buf := make([]byte, 4096)
 	for {
+		n, err := body.Read(buf) // which may give the last bytes and io.EOF at once
+		got.Write(buf[:n])
 		events := parse(got.String()).events
 		if slices.Equal(events, want) {
 			return
 		}
-		n, err := body.Read(buf)
-		if got.Write(buf[:n]); err != nil {
+		if err != nil {
 			t.Fatalf("got %+v, %v, want %+v", events, err, want)
 		}
 	}
