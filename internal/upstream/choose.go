@@ -146,11 +146,10 @@ func (g *Group) weight(m *member, now time.Time) int {
 
 // random draws two members, and takes the one with fewer connections for its weight.
 func (g *Group) random(now time.Time, eligible func(*member) bool) *member {
-	if a := g.draw(nil, now, eligible); a != nil {
-		if b := g.draw(a, now, eligible); b != nil && g.load(b, a, now) < g.load(a, b, now) {
-			return b
+	if i := g.draw(-1, now, eligible); i >= 0 {
+		if j := g.draw(i, now, eligible); j >= 0 {
+			return g.freer(g.members[i], g.members[j], now)
 		}
-		return a
 	}
 	all := g.drawn[:0]
 	for _, m := range g.members {
@@ -181,25 +180,43 @@ func (g *Group) random(now time.Time, eligible func(*member) bool) *member {
 	if len(all) == 0 {
 		return a
 	}
-	if b := draw(); g.load(b, a, now) < g.load(a, b, now) {
+	return g.freer(a, draw(), now)
+}
+
+// freer returns the one with fewer connections for its weight: a, if both have as many.
+func (g *Group) freer(a, b *member, now time.Time) *member {
+	if g.load(b, a, now) < g.load(a, b, now) {
 		return b
 	}
 	return a
 }
 
-// draw draws one of the eligible members by weight, which is not a; nil: a few draws have found none, or
-// weights change with time.
-func (g *Group) draw(a *member, now time.Time, eligible func(*member) bool) *member {
+// draw draws one of the eligible members by weight, and returns its index. It is not the one at but, unless
+// that is negative. -1: a few draws have found none, or weights change with time.
+func (g *Group) draw(but int, now time.Time, eligible func(*member) bool) int {
 	if len(g.sums) == 0 || !g.steady(now) {
-		return nil
+		return -1
+	}
+	total, hole, width := g.sums[len(g.sums)-1], 0, 0 // a hole where the weight of but is
+	if but >= 0 {
+		if but > 0 {
+			hole = g.sums[but-1]
+		}
+		width = g.sums[but] - hole
+	}
+	if total == width {
+		return -1
 	}
 	for range 8 {
-		i, _ := slices.BinarySearch(g.sums, rand.IntN(g.sums[len(g.sums)-1])+1)
-		if m := g.members[i]; m != a && eligible(m) {
-			return m
+		at := rand.IntN(total - width)
+		if at >= hole {
+			at += width
+		}
+		if i, _ := slices.BinarySearch(g.sums, at+1); eligible(g.members[i]) {
+			return i
 		}
 	}
-	return nil
+	return -1
 }
 
 // nearest chooses by rendezvous: each member has a number for the key, and the greatest one wins. So
