@@ -17,11 +17,16 @@ func Lower(c byte) byte {
 
 // ToLower returns s with small letters in the place of capital ones.
 func ToLower(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		b[i] = Lower(c)
+	for i := range len(s) {
+		if Lower(s[i]) != s[i] {
+			b := []byte(s)
+			for i, c := range b {
+				b[i] = Lower(c)
+			}
+			return string(b)
+		}
 	}
-	return string(b)
+	return s
 }
 
 // EqualFold reports whether a and b are equal when the case of letters is ignored.

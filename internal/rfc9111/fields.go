@@ -10,21 +10,8 @@ import (
 // makes anew for each answer: the framing, Age and Cache-Status. X-Accel-Expires is for this server
 // alone. Set-Cookie is left to Rules.
 func (r *Response) Keeps(name string) bool {
-	switch len(name) {
-	case len("Age"):
-		if ascii.EqualFold(name, "Age") {
-			return false
-		}
-	case len("Trailer"):
-		if ascii.EqualFold(name, "Trailer") {
-			return false
-		}
-	case len(accelExpires):
-		if ascii.EqualFold(name, accelExpires) {
-			return false
-		}
-	case len("Cache-Status"):
-		if ascii.EqualFold(name, "Cache-Status") {
+	for _, f := range [...]string{"Age", "Trailer", accelExpires, "Cache-Status"} {
+		if ascii.EqualFold(name, f) {
 			return false
 		}
 	}
@@ -37,7 +24,7 @@ func (r *Response) Keeps(name string) bool {
 func (r *Response) Updates(name string) bool {
 	for _, f := range [...]string{"ETag", "Content-Length", "Content-Encoding", "Content-Range",
 		"Content-MD5", "Content-Digest", "Digest", "Repr-Digest"} {
-		if len(f) == len(name) && ascii.EqualFold(name, f) {
+		if ascii.EqualFold(name, f) {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package rfc9111
 
 import (
 	"iter"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -129,7 +130,7 @@ func (x *Reading) Add(name, value string) {
 		switch {
 		case ascii.EqualFold(name, "CDN-Cache-Control"):
 			if x.targeted == nil {
-				x.targeted = newDictionary()
+				x.targeted = &dictionary{control: noDirectives()}
 			}
 			x.targeted.add(value)
 		case ascii.EqualFold(name, "Surrogate-Control"):
@@ -163,51 +164,49 @@ func noDirectives() Response {
 	return Response{MaxAge: unset, SMaxAge: unset, StaleWhileRevalidate: unset, StaleIfError: unset}
 }
 
+// named returns what a directive sets, whose name is in small letters: a number of seconds or a
+// flag; neither for a name that means nothing here.
+func (r *Response) named(name string) (seconds *time.Duration, flag *bool) {
+	switch name {
+	case "max-age":
+		return &r.MaxAge, nil
+	case "s-maxage":
+		return &r.SMaxAge, nil
+	case "stale-while-revalidate":
+		return &r.StaleWhileRevalidate, nil
+	case "stale-if-error":
+		return &r.StaleIfError, nil
+	case "public":
+		return nil, &r.Public
+	case "private":
+		return nil, &r.Private
+	case "no-cache":
+		return nil, &r.NoCache
+	case "no-store":
+		return nil, &r.NoStore
+	case "no-transform":
+		return nil, &r.NoTransform
+	case "must-revalidate":
+		return nil, &r.MustRevalidate
+	case "proxy-revalidate":
+		return nil, &r.ProxyRevalidate
+	case "must-understand":
+		return nil, &r.MustUnderstand
+	}
+	return nil, nil
+}
+
+// listed reports whether flag is that of a directive that may have a list of fields.
+func (r *Response) listed(flag *bool) bool { return flag == &r.Private || flag == &r.NoCache }
+
 func (r *Response) directive(name, argument string, bare bool) {
-	switch len(name) {
-	case len("public"):
-		if ascii.EqualFold(name, "public") {
-			r.Public = true
-		}
-	case len("max-age"): // and private
-		switch {
-		case ascii.EqualFold(name, "max-age"):
-			set(&r.MaxAge, argument)
-		case ascii.EqualFold(name, "private"):
-			r.Private = r.list(argument, bare) || r.Private
-		}
-	case len("s-maxage"): // and no-cache, no-store
-		switch {
-		case ascii.EqualFold(name, "s-maxage"):
-			set(&r.SMaxAge, argument)
-		case ascii.EqualFold(name, "no-cache"):
-			r.NoCache = r.list(argument, bare) || r.NoCache
-		case ascii.EqualFold(name, "no-store"):
-			r.NoStore = true
-		}
-	case len("no-transform"):
-		if ascii.EqualFold(name, "no-transform") {
-			r.NoTransform = true
-		}
-	case len("stale-if-error"):
-		if ascii.EqualFold(name, "stale-if-error") {
-			set(&r.StaleIfError, argument)
-		}
-	case len("must-revalidate"): // and must-understand
-		switch {
-		case ascii.EqualFold(name, "must-revalidate"):
-			r.MustRevalidate = true
-		case ascii.EqualFold(name, "must-understand"):
-			r.MustUnderstand = true
-		}
-	case len("proxy-revalidate"):
-		if ascii.EqualFold(name, "proxy-revalidate") {
-			r.ProxyRevalidate = true
-		}
-	case len("stale-while-revalidate"):
-		if ascii.EqualFold(name, "stale-while-revalidate") {
-			set(&r.StaleWhileRevalidate, argument)
-		}
+	switch seconds, flag := r.named(ascii.ToLower(name)); {
+	case seconds != nil:
+		set(seconds, argument)
+	case r.listed(flag):
+		*flag = r.list(argument, bare) || *flag
+	case flag != nil:
+		*flag = true
 	}
 }
 
@@ -223,12 +222,7 @@ func (r *Response) list(argument string, bare bool) (whole bool) {
 
 // without reports whether a field is in one of the lists of Without.
 func (r *Response) without(name string) bool {
-	for _, list := range r.Without {
-		if ascii.HasToken(list, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Without, func(list string) bool { return ascii.HasToken(list, name) })
 }
 
 // unix returns a date in Unix seconds; 0 if it is none.

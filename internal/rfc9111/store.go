@@ -1,6 +1,9 @@
 package rfc9111
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Rules are what an operator adds to what an answer says. The zero value adds nothing.
 type Rules struct {
@@ -174,11 +177,7 @@ func (rules *Rules) lifetime(f *Freshness, answer *Response, now time.Time) (exp
 func (rules *Rules) implied(f *Freshness, answer *Response, now time.Time) time.Duration {
 	may := answer.Public || heuristic(answer.Status)
 	if rules.Heuristic > 0 && may && answer.LastModified != 0 {
-		from := answer.Date
-		if from == 0 {
-			from = now.Unix()
-		}
-		since := seconds(from - answer.LastModified)
+		since := seconds(cmp.Or(answer.Date, now.Unix()) - answer.LastModified)
 		if d := since / 100 * time.Duration(rules.Heuristic); d > 0 {
 			return min(d, rules.HeuristicMax)
 		}

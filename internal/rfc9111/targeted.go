@@ -18,8 +18,6 @@ type dictionary struct {
 	content bool // Surrogate-Control says what has to be made of the body
 }
 
-func newDictionary() *dictionary { return &dictionary{control: noDirectives()} }
-
 // add takes a field line. One that is no part of a dictionary fails the whole field, as does a
 // directive whose value has another type than the directive: then the field says nothing at all,
 // and Cache-Control counts (RFC 9213 section 2.1).
@@ -27,73 +25,30 @@ func (d *dictionary) add(line string) {
 	p := sfParser{s: strings.Trim(line, " ")}
 	for p.s != "" && !d.failed {
 		key, ok := p.key()
-		if !ok {
-			d.failed = true
-			return
-		}
 		item := sfItem{kind: sfTrue}
-		if p.take('=') {
+		if ok && p.take('=') {
 			item, ok = p.item()
 		}
-		if !ok || !p.parameters() || !d.member(key, item) {
-			d.failed = true
-			return
-		}
+		d.failed = !ok || !p.parameters() || !d.member(key, item)
 		d.members++
+		if p.s = ascii.TrimOWS(p.s); p.s == "" {
+			return
+		}
+		comma := p.take(',')
 		p.s = ascii.TrimOWS(p.s)
-		if p.s == "" {
-			return
-		}
-		if !p.take(',') {
-			d.failed = true
-			return
-		}
-		if p.s = ascii.TrimOWS(p.s); p.s == "" { // a comma at the end
-			d.failed = true
-		}
+		d.failed = d.failed || !comma || p.s == "" // a comma at the end is wrong, too
 	}
 }
 
 // member takes a directive. The last one of a name counts (RFC 9651 section 4.2.2).
 func (d *dictionary) member(key string, item sfItem) (ok bool) {
 	c := &d.control
-	var seconds *time.Duration
-	var flag *bool
-	switch key {
-	case "max-age":
-		seconds = &c.MaxAge
-	case "s-maxage":
-		seconds = &c.SMaxAge
-	case "stale-while-revalidate":
-		seconds = &c.StaleWhileRevalidate
-	case "stale-if-error":
-		seconds = &c.StaleIfError
-	case "public":
-		flag = &c.Public
-	case "no-store":
-		flag = &c.NoStore
-	case "no-transform":
-		flag = &c.NoTransform
-	case "must-revalidate":
-		flag = &c.MustRevalidate
-	case "proxy-revalidate":
-		flag = &c.ProxyRevalidate
-	case "must-understand":
-		flag = &c.MustUnderstand
-	case "private", "no-cache":
-		flag = &c.Private
-		if key == "no-cache" {
-			flag = &c.NoCache
-		}
-		if item.kind == sfString {
-			c.Without = append(c.Without, item.text)
-			return true
-		}
-	}
-	switch {
+	switch seconds, flag := c.named(key); {
 	case seconds != nil:
 		*seconds = time.Duration(max(0, min(item.number, maxDelta))) * time.Second
 		return item.kind == sfInteger
+	case c.listed(flag) && item.kind == sfString:
+		c.Without = append(c.Without, item.text)
 	case flag != nil:
 		*flag = item.kind == sfTrue
 		return item.kind == sfTrue || item.kind == sfFalse
