@@ -2,7 +2,6 @@ package settings
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -63,24 +62,12 @@ func text(value any) string {
 	switch v := value.(type) {
 	case nil:
 		return `""`
-	case map[string]any:
-		var parts []string
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			parts = append(parts, fmt.Sprintf("%q: %s", key, text(v[key])))
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	case []any:
-		var parts []string
-		for _, e := range v {
-			parts = append(parts, text(e))
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
-	case []map[string]any:
-		var parts []string
-		for _, e := range v {
-			parts = append(parts, text(e))
+	case []any: // of which a name may consist
+		parts := make([]string, len(v))
+		for i, e := range v {
+			parts[i] = text(e)
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	}
-	return fmt.Sprintf("%#v", value)
+	return fmt.Sprintf("%#v", value) // maps are sorted
 }

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,7 +43,7 @@ func (p position) String() string { return fmt.Sprintf("%s, line %d", p.file, p.
 func Parse(name, dir, text string) *File {
 	f := &File{dir: dir, root: map[string]any{}, lines: map[string]position{},
 		written: map[string]string{}, assumed: map[string]map[string]any{}}
-	f.add(name, text)
+	f.Include(name, text)
 	return f
 }
 
@@ -90,14 +91,7 @@ type Table struct {
 type valuePath struct{ path, name string }
 
 func (p valuePath) child(key string) valuePath {
-	name := key
-	if !bareKey(key) {
-		name = quoteKey(key)
-	}
-	if p.name != "" {
-		name = p.name + "." + name
-	}
-	return valuePath{childPath(p.path, key), name}
+	return valuePath{childPath(p.path, key), childPath(p.name, key)}
 }
 
 func (p valuePath) index(i int) valuePath { return valuePath{indexPath(p.path, i), p.name} }
@@ -151,27 +145,20 @@ func (t Table) Errorf(key, format string, args ...any) {
 // Wrong returns an error of the given key, for what turns out to be wrong after the file was read.
 func (t Table) Wrong(key string, err error) *Error {
 	at := t.position(key)
-	if at.file == "" {
-		at.file = t.file.names[0]
-	}
-	return &Error{File: at.file, Line: at.line, Key: t.at.child(key).name,
+	return &Error{File: cmp.Or(at.file, t.file.names[0]), Line: at.line, Key: t.at.child(key).name,
 		Msg: t.file.hide(err.Error())}
 }
 
 // follows reports whether an error at a path follows from a value that was refused before: that of
 // the value itself, of something around it, or of one of its elements.
 func (f *File) follows(at valuePath) bool {
-	for _, path := range f.refused {
-		if below, ok := strings.CutPrefix(at.path, path); ok &&
-			(below == "" || below[0] == '.' || below[0] == '[') {
+	return slices.ContainsFunc(f.refused, func(path string) bool {
+		if _, ok := below(at.path, path); ok {
 			return true
 		}
-		if element, ok := strings.CutPrefix(path, at.path); ok && element != "" &&
-			element[0] == '[' && at.path != "" {
-			return true
-		}
-	}
-	return false
+		element, ok := below(path, at.path)
+		return ok && element != "" && element[0] == '[' && at.path != ""
+	})
 }
 
 // Refused reports whether one of the table's keys was refused.
@@ -191,9 +178,6 @@ func (f *File) errorAt(at valuePath, format string, args ...any) {
 }
 
 func (f *File) report(at position, key, format string, args ...any) {
-	if at.file == "" { // a key or a table that is missing
-		at.file = f.names[0]
-	}
-	f.errs = append(f.errs, &Error{File: at.file, Line: at.line, Key: key,
-		Msg: f.hide(fmt.Sprintf(format, args...))})
+	f.errs = append(f.errs, &Error{File: cmp.Or(at.file, f.names[0]), // without: it is missing
+		Line: at.line, Key: key, Msg: f.hide(fmt.Sprintf(format, args...))})
 }

@@ -14,10 +14,7 @@ import (
 // Include adds the keys of another text. Its lists of tables go on with those of the texts before;
 // any other key stands in one text only. A key include of its own means nothing. Position and
 // errors show name.
-func (f *File) Include(name, text string) { f.add(name, text) }
-
-// add is Parse and Include.
-func (f *File) add(name, text string) {
+func (f *File) Include(name, text string) {
 	f.names = append(f.names, name)
 	var root map[string]any
 	if _, err := toml.Decode(text, &root); err != nil {

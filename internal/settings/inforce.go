@@ -50,10 +50,8 @@ func (f *File) inForce(value any, at valuePath) any {
 			return written
 		}
 	case map[string]any:
-		all := maps.Clone(f.assumed[at.path])
-		if all == nil {
-			all = map[string]any{}
-		}
+		all := map[string]any{}
+		maps.Copy(all, f.assumed[at.path])
 		for key, item := range value {
 			all[key] = f.inForce(item, at.child(key))
 		}

@@ -10,9 +10,10 @@ import (
 // first written. A path is dotted, with the index of each list element: site[1].route[0].prefix.
 type lineMap map[string]int
 
+// childPath quotes keys that have dots or brackets of their own.
 func childPath(parent, key string) string {
 	if !bareKey(key) {
-		key = quoteKey(key)
+		key = strconv.Quote(key)
 	}
 	if parent == "" {
 		return key
@@ -22,19 +23,10 @@ func childPath(parent, key string) string {
 
 func indexPath(parent string, i int) string { return parent + "[" + strconv.Itoa(i) + "]" }
 
-// quoteKey makes keys that have dots or brackets of their own unambiguous in a path.
-func quoteKey(key string) string { return strconv.Quote(key) }
-
 func bareKey(key string) bool {
-	if key == "" {
-		return false
-	}
-	for i := 0; i < len(key); i++ {
-		if !bareKeyByte(key[i]) {
-			return false
-		}
-	}
-	return true
+	return key != "" && !strings.ContainsFunc(key, func(r rune) bool {
+		return r >= utf8.RuneSelf || !bareKeyByte(byte(r))
+	})
 }
 
 func bareKeyByte(c byte) bool {
@@ -266,33 +258,13 @@ func (s *scanner) closes(quotes string) bool {
 
 func (s *scanner) escape(b *strings.Builder) {
 	c := s.peek()
-	digits := 0
-	switch c {
-	case 'b':
-		b.WriteByte('\b')
-	case 't':
-		b.WriteByte('\t')
-	case 'n':
-		b.WriteByte('\n')
-	case 'f':
-		b.WriteByte('\f')
-	case 'r':
-		b.WriteByte('\r')
-	case 'e':
-		b.WriteByte(0x1b)
-	case '"', '\\':
-		b.WriteByte(c)
-	case 'x':
-		digits = 2
-	case 'u':
-		digits = 4
-	case 'U':
-		digits = 8
-	default: // a line end in a long string; the value of those is not needed
-		s.advance()
+	s.advance()
+	if i := strings.IndexByte(`btnfre"\`, c); i >= 0 {
+		b.WriteByte("\b\t\n\f\r\x1b\"\\"[i])
 		return
 	}
-	s.advance()
+	// Anything else is a line end in a long string; the value of those is not needed.
+	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
 	if digits == 0 || s.pos+digits > len(s.text) {
 		return
 	}

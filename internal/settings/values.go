@@ -268,6 +268,8 @@ func expected(t reflect.Type) string {
 		return `a duration such as "15s"`
 	case t == sizeType:
 		return `a size such as "16KiB"`
+	case reflect.PointerTo(t).Implements(textType):
+		return "a string"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -277,20 +279,13 @@ func expected(t reflect.Type) string {
 	case reflect.Float32, reflect.Float64:
 		return "a number"
 	case reflect.Struct, reflect.Map:
-		if reflect.PointerTo(t).Implements(textType) {
-			return "a string"
-		}
 		if _, ok := switchOf(t); ok {
 			return "a table, true or false"
 		}
 		return "a table"
 	case reflect.Slice:
-		e := expected(t.Elem())
-		return e + " or a list of them"
+		return expected(t.Elem()) + " or a list of them"
 	case reflect.String:
-		return "a string"
-	}
-	if reflect.PointerTo(t).Implements(textType) {
 		return "a string"
 	}
 	return "an integer"
