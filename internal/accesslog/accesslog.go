@@ -60,9 +60,7 @@ func (c *Config) LogRequest(l *loop.Loop, e *conn.AccessEntry) bool {
 }
 
 // HasRoom implements conn.AccessLog.
-func (c *Config) HasRoom(_ *loop.Loop, s conn.Share) bool {
-	return c.to == nil || c.to.hasRoom(s)
-}
+func (c *Config) HasRoom(_ *loop.Loop, s conn.Share) bool { return c.to == nil || c.to.hasRoom(s) }
 
 // Middleware is the layer of a site that has an access log of its own.
 func (c *Config) Middleware(next conn.Handler) conn.Handler {

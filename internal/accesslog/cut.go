@@ -33,9 +33,7 @@ type cut struct {
 }
 
 // newCut begins a text of at most limit bytes at the end of b.
-func newCut(b []byte, limit int) cut {
-	return cut{len(b) + limit, len(b) + limit - len(cutMark)}
-}
+func newCut(b []byte, limit int) cut { return cut{len(b) + limit, len(b) + limit - len(cutMark)} }
 
 // whole keeps the bytes of the buffer from begin to end together.
 func (c *cut) whole(begin, end int) {

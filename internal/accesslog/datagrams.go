@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"net"
 	"os"
@@ -49,12 +50,9 @@ func newSyslog(rest string) *datagrams {
 	pid := strconv.Itoa(os.Getpid())
 	path, local := strings.CutPrefix(rest, "unix:")
 	if local || rest == "" {
-		if path == "" {
-			path = syslogSocket
-		}
 		// What the C library sends, and so what every daemon reads there (RFC 3164, without the name
 		// of the host).
-		return &datagrams{network: "unixgram", address: path,
+		return &datagrams{network: "unixgram", address: cmp.Or(path, syslogSocket),
 			frame: func(b []byte, now time.Time) []byte {
 				b = now.AppendFormat(append(b, "<"+syslogPriority+">"...), time.Stamp)
 				return append(b, " lwango["+pid+"]: "...)
@@ -79,10 +77,7 @@ const syslogPriority = "190"
 // newJournal sends lines to journald, in its native protocol: fields, each on a line. rest is the
 // path of its socket; "": the usual one.
 func newJournal(rest string) *datagrams {
-	if rest == "" {
-		rest = journalSocket
-	}
-	return &datagrams{network: "unixgram", address: rest, whole: true,
+	return &datagrams{network: "unixgram", address: cmp.Or(rest, journalSocket), whole: true,
 		frame: func(b []byte, _ time.Time) []byte {
 			return append(b, "PRIORITY=6\nSYSLOG_IDENTIFIER=lwango\nMESSAGE="...)
 		}}

@@ -7,112 +7,74 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/template"
 )
 
-// logField appends what stands for a placeholder of a format.
-type logField func(b []byte, e *conn.AccessEntry, c *clock) []byte
-
 // logFields are the placeholders of formats.
-var logFields = map[string]logField{
-	"remote": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendRemote(b, e.Remote)
-	},
-	"user": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendUser(b, e.User, c.limit)
-	},
-	"time": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return append(b, c.common(e.Time)...)
-	},
-	"time_iso8601": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return c.appendISO(b, e.Time)
-	},
-	"request": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendRequest(b, e, c.limit)
-	},
-	"method": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, e.Method, c.limit)
-	},
-	"target": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, e.Target, c.limit)
-	},
-	"proto": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, e.Proto, c.limit)
-	},
-	"scheme": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return append(b, scheme(e)...)
-	},
-	"host": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, e.Host, c.limit)
-	},
-	"status": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return strconv.AppendInt(b, int64(e.Status), 10)
-	},
-	"bytes": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return strconv.AppendInt(b, e.Bytes, 10)
-	},
-	"duration": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendSeconds(b, e.Duration)
-	},
-	"referer": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, e.Referer, c.limit)
-	},
-	"user_agent": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, e.UserAgent, c.limit)
-	},
-	"request_id": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, e.ID, c.limit)
-	},
-	"bytes_in": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return strconv.AppendInt(b, e.Received, 10)
-	},
-	"tls_version": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, tlsVersion(e.TLSVersion), c.limit)
-	},
-	"tls_cipher": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, tlsCipher(e.CipherSuite), c.limit)
-	},
-	"upstream": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, e.Upstream, c.limit)
-	},
-	"upstream_address": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, e.UpstreamAddress, c.limit)
-	},
-	"upstream_split": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, e.UpstreamSplit, c.limit)
-	},
-	"upstream_tries": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return strconv.AppendInt(b, int64(e.UpstreamTries), 10)
-	},
-	"upstream_connect": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendSecondsOrDash(b, e.UpstreamConnect)
-	},
-	"upstream_first_byte": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendSecondsOrDash(b, e.UpstreamFirst)
-	},
-	"upstream_time": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendSecondsOrDash(b, e.UpstreamTime)
-	},
-	"cache": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
-		return appendOrDash(b, e.Cache.String(), c.limit)
-	},
-	"close": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+var logFields = map[string]lineFormat{
+	"remote":       func(b []byte, e *entry, _ *clock) []byte { return appendRemote(b, e.Remote) },
+	"user":         func(b []byte, e *entry, c *clock) []byte { return appendUser(b, e.User, c.limit) },
+	"time":         func(b []byte, e *entry, c *clock) []byte { return append(b, c.common(e.Time)...) },
+	"time_iso8601": func(b []byte, e *entry, c *clock) []byte { return c.appendISO(b, e.Time) },
+	"request":      func(b []byte, e *entry, c *clock) []byte { return appendRequest(b, e, c.limit) },
+	"scheme":       func(b []byte, e *entry, _ *clock) []byte { return append(b, scheme(e)...) },
+	"duration":     func(b []byte, e *entry, _ *clock) []byte { return appendSeconds(b, e.Duration) },
+
+	"method":           textField(func(e *entry) string { return e.Method }),
+	"target":           textField(func(e *entry) []byte { return e.Target }),
+	"proto":            textField(func(e *entry) string { return e.Proto }),
+	"host":             textField(func(e *entry) []byte { return e.Host }),
+	"referer":          textField(func(e *entry) []byte { return e.Referer }),
+	"user_agent":       textField(func(e *entry) []byte { return e.UserAgent }),
+	"request_id":       textField(func(e *entry) []byte { return e.ID }),
+	"tls_version":      textField(func(e *entry) string { return tlsVersion(e.TLSVersion) }),
+	"tls_cipher":       textField(func(e *entry) string { return tlsCipher(e.CipherSuite) }),
+	"upstream":         textField(func(e *entry) string { return e.Upstream }),
+	"upstream_address": textField(func(e *entry) string { return e.UpstreamAddress }),
+	"upstream_split":   textField(func(e *entry) string { return e.UpstreamSplit }),
+	"cache":            textField(func(e *entry) string { return e.Cache.String() }),
+
+	"status":         numberField(func(e *entry) int64 { return int64(e.Status) }),
+	"bytes":          numberField(func(e *entry) int64 { return e.Bytes }),
+	"bytes_in":       numberField(func(e *entry) int64 { return e.Received }),
+	"upstream_tries": numberField(func(e *entry) int64 { return int64(e.UpstreamTries) }),
+	"close": func(b []byte, e *entry, _ *clock) []byte {
 		if e.CloseCode == 0 {
 			return append(b, '-')
 		}
 		return strconv.AppendInt(b, int64(e.CloseCode), 10)
 	},
+
+	"upstream_connect":    secondsField(func(e *entry) time.Duration { return e.UpstreamConnect }),
+	"upstream_first_byte": secondsField(func(e *entry) time.Duration { return e.UpstreamFirst }),
+	"upstream_time":       secondsField(func(e *entry) time.Duration { return e.UpstreamTime }),
+}
+
+func textField[T string | []byte](of func(*entry) T) lineFormat {
+	return func(b []byte, e *entry, c *clock) []byte { return appendOrDash(b, of(e), c.limit) }
+}
+
+func numberField(of func(*entry) int64) lineFormat {
+	return func(b []byte, e *entry, _ *clock) []byte { return strconv.AppendInt(b, of(e), 10) }
+}
+
+func secondsField(of func(*entry) time.Duration) lineFormat {
+	return func(b []byte, e *entry, _ *clock) []byte {
+		if of(e) <= 0 {
+			return append(b, '-')
+		}
+		return appendSeconds(b, of(e))
+	}
 }
 
 // parseFormat returns what `format` of [access_log] stands for: a name, or a text with
 // placeholders.
 func parseFormat(format string) (lineFormat, error) {
-	known := slices.Sorted(maps.Keys(logFields))
 	switch format {
 	case "combined", "":
 		return appendCombined, nil
@@ -121,30 +83,37 @@ func parseFormat(format string) (lineFormat, error) {
 	case "json":
 		return appendJSON, nil
 	}
-	text, err := template.Parse(format, known)
+	line, err := parseText(format, `"combined", "common", "json"`, logFields)
+	if foreign := template.Foreign(format); err == nil && foreign != "" {
+		err = fmt.Errorf("%s: placeholders are written in braces (known: %s)", foreign,
+			template.List(slices.Sorted(maps.Keys(logFields))))
+	}
+	return line, err
+}
+
+// parseText returns what a text with placeholders stands for. Messages name the other formats.
+func parseText[E any, F ~func(b []byte, e E, c *clock) []byte](
+	format, others string, known map[string]F,
+) (F, error) {
+	names := slices.Sorted(maps.Keys(known))
+	text, err := template.Parse(format, names)
 	if err != nil {
 		return nil, err
 	}
 	if text.Literal() {
-		return nil, fmt.Errorf(`expected "combined", "common", "json" or a text with placeholders `+
-			"(known: %s), found %q", template.List(known), format)
+		return nil, fmt.Errorf("expected %s or a text with placeholders (known: %s), found %q", others,
+			template.List(names), format)
 	}
-	if foreign := template.Foreign(format); foreign != "" {
-		return nil, fmt.Errorf("%s: placeholders are written in braces (known: %s)", foreign,
-			template.List(known))
-	}
-	for _, p := range text {
-		for _, c := range p.Text {
-			if c < ' ' && c != '\t' || c == utf8.RuneError {
-				return nil, errors.New("a line of the log has no control characters")
-			}
+	fields := make([]F, len(text)) // nil: a literal text
+	for i, p := range text {
+		fields[i] = known[p.Name]
+		if strings.ContainsFunc(p.Text, func(c rune) bool {
+			return c < ' ' && c != '\t' || c == utf8.RuneError
+		}) {
+			return nil, errors.New("a line of the log has no control characters")
 		}
 	}
-	fields := make([]logField, len(text)) // nil: a literal text
-	for i, p := range text {
-		fields[i] = logFields[p.Name]
-	}
-	return func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+	return func(b []byte, e E, c *clock) []byte {
 		for i, f := range fields {
 			if f == nil {
 				b = append(b, text[i].Text...)
@@ -157,67 +126,48 @@ func parseFormat(format string) (lineFormat, error) {
 }
 
 // appendJSON appends an object in one line. What a request does not have is left out.
-func appendJSON(b []byte, e *conn.AccessEntry, c *clock) []byte {
-	b = append(b, `{"time":"`...)
-	b = c.appendISO(b, e.Time)
-	b = append(b, `","request_id":"`...)
-	b = append(b, e.ID...) // of letters that need no escape, see conn.Request.ID
-	b = append(b, `","remote":"`...)
-	b = append(appendRemote(b, e.Remote), '"')
+func appendJSON(b []byte, e *entry, c *clock) []byte {
+	b = c.appendISO(append(b, `{"time":"`...), e.Time)
+	b = append(append(b, `","request_id":"`...), e.ID...) // letters without escapes: conn.Request.ID
+	b = append(appendRemote(append(b, `","remote":"`...), e.Remote), '"')
 	b = appendMember(b, "user", e.User, c.limit)
 	if e.Method == "" {
 		b = appendMember(b, "line", e.Line, c.limit)
 	} else {
-		b = append(b, `,"method":"`...)
-		b = append(b, e.Method...) // a known one
-		b = append(b, `","scheme":"`...)
-		b = append(b, scheme(e)...)
-		b = append(b, '"')
+		b = append(append(b, `,"method":"`...), e.Method...) // a known one
+		b = append(append(append(b, `","scheme":"`...), scheme(e)...), '"')
 		b = appendMember(b, "host", e.Host, c.limit)
 		b = appendMember(b, "target", e.Target, c.limit)
-		b = append(b, `,"proto":"`...)
-		b = append(b, e.Proto...)
-		b = append(b, '"')
+		b = append(append(append(b, `,"proto":"`...), e.Proto...), '"')
 	}
 	if e.TLSVersion != 0 {
 		b = appendMember(b, "tls_version", tlsVersion(e.TLSVersion), c.limit)
 		b = appendMember(b, "tls_cipher", tlsCipher(e.CipherSuite), c.limit)
 	}
-	b = append(b, `,"status":`...)
-	b = strconv.AppendInt(b, int64(e.Status), 10)
-	b = append(b, `,"bytes":`...)
-	b = strconv.AppendInt(b, e.Bytes, 10)
-	b = append(b, `,"bytes_in":`...)
-	b = strconv.AppendInt(b, e.Received, 10)
-	b = append(b, `,"duration":`...)
-	b = appendSeconds(b, e.Duration)
+	b = strconv.AppendInt(append(b, `,"status":`...), int64(e.Status), 10)
+	b = strconv.AppendInt(append(b, `,"bytes":`...), e.Bytes, 10)
+	b = strconv.AppendInt(append(b, `,"bytes_in":`...), e.Received, 10)
+	b = appendSeconds(append(b, `,"duration":`...), e.Duration)
 	if e.Upstream != "" {
 		b = appendMember(b, "upstream", e.Upstream, c.limit)
-		if e.UpstreamSplit != "" {
-			b = appendMember(b, "upstream_split", e.UpstreamSplit, c.limit)
-		}
+		b = appendMember(b, "upstream_split", e.UpstreamSplit, c.limit)
 		if e.UpstreamTries > 0 {
 			b = appendMember(b, "upstream_address", e.UpstreamAddress, c.limit)
-			b = append(b, `,"upstream_tries":`...)
-			b = strconv.AppendInt(b, int64(e.UpstreamTries), 10)
+			b = strconv.AppendInt(append(b, `,"upstream_tries":`...), int64(e.UpstreamTries), 10)
 			if e.UpstreamConnect > 0 {
-				b = append(b, `,"upstream_connect":`...)
-				b = appendSeconds(b, e.UpstreamConnect)
+				b = appendSeconds(append(b, `,"upstream_connect":`...), e.UpstreamConnect)
 			}
 		}
 		if e.UpstreamFirst > 0 {
-			b = append(b, `,"upstream_first_byte":`...)
-			b = appendSeconds(b, e.UpstreamFirst)
+			b = appendSeconds(append(b, `,"upstream_first_byte":`...), e.UpstreamFirst)
 		}
-		b = append(b, `,"upstream_time":`...)
-		b = appendSeconds(b, e.UpstreamTime)
+		b = appendSeconds(append(b, `,"upstream_time":`...), e.UpstreamTime)
 	}
 	b = appendMember(b, "cache", e.Cache.String(), c.limit)
 	b = appendMember(b, "referer", e.Referer, c.limit)
 	b = appendMember(b, "user_agent", e.UserAgent, c.limit)
 	if e.CloseCode != 0 {
-		b = append(b, `,"close":`...)
-		b = strconv.AppendInt(b, int64(e.CloseCode), 10)
+		b = strconv.AppendInt(append(b, `,"close":`...), int64(e.CloseCode), 10)
 	}
 	return append(b, '}', '\n')
 }
@@ -293,13 +243,6 @@ func appendDigits(b []byte, n, unit int) []byte {
 	return b
 }
 
-func appendSecondsOrDash(b []byte, d time.Duration) []byte {
-	if d <= 0 {
-		return append(b, '-')
-	}
-	return appendSeconds(b, d)
-}
-
 // tlsVersion returns the name of a version as nginx and OpenSSL write it, "" for none.
 func tlsVersion(v uint16) string {
 	switch v {
@@ -325,7 +268,7 @@ var cipherNames = sync.OnceValue(func() map[uint16]string {
 	return names
 })
 
-func scheme(e *conn.AccessEntry) string {
+func scheme(e *entry) string {
 	if e.Secure {
 		return "https"
 	}

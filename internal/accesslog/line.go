@@ -11,15 +11,17 @@ import (
 // lineFormat appends the line of a request. The formats are those of NCSA's and Apache's servers,
 // which every tool reads; like nginx, \xHH stands for what a client could send to forge a line or
 // to confuse a terminal. See append for how long a line may be.
-type lineFormat func(b []byte, e *conn.AccessEntry, c *clock) []byte
+type lineFormat func(b []byte, e *entry, c *clock) []byte
+
+type entry = conn.AccessEntry
 
 // appendCommon appends `remote - user [time] "request line" status bytes`.
-func appendCommon(b []byte, e *conn.AccessEntry, c *clock) []byte {
+func appendCommon(b []byte, e *entry, c *clock) []byte {
 	return appendEnd(appendFields(b, e, c), e)
 }
 
 // appendCombined appends the same with referrer and user agent.
-func appendCombined(b []byte, e *conn.AccessEntry, c *clock) []byte {
+func appendCombined(b []byte, e *entry, c *clock) []byte {
 	b = appendFields(b, e, c)
 	b = append(b, ` "`...)
 	b = appendOrDash(b, e.Referer, c.limit)
@@ -30,7 +32,7 @@ func appendCombined(b []byte, e *conn.AccessEntry, c *clock) []byte {
 
 // appendEnd ends a line. For a connection that a handler has taken over, such as a WebSocket, it
 // appends the duration in seconds and the close code, if that is known.
-func appendEnd(b []byte, e *conn.AccessEntry) []byte {
+func appendEnd(b []byte, e *entry) []byte {
 	if e.Hijacked {
 		b = append(b, " duration="...)
 		b = strconv.AppendFloat(b, e.Duration.Seconds(), 'f', 3, 64)
@@ -42,7 +44,7 @@ func appendEnd(b []byte, e *conn.AccessEntry) []byte {
 	return append(b, '\n')
 }
 
-func appendFields(b []byte, e *conn.AccessEntry, c *clock) []byte {
+func appendFields(b []byte, e *entry, c *clock) []byte {
 	b = appendRemote(b, e.Remote)
 	b = append(b, " - "...)
 	b = appendUser(b, e.User, c.limit)
@@ -60,7 +62,7 @@ func appendFields(b []byte, e *conn.AccessEntry, c *clock) []byte {
 }
 
 // appendRequest appends the request line, or what came in its place.
-func appendRequest(b []byte, e *conn.AccessEntry, limit int) []byte {
+func appendRequest(b []byte, e *entry, limit int) []byte {
 	if e.Method == "" {
 		return appendOrDash(b, e.Line, limit)
 	}

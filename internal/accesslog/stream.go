@@ -1,17 +1,12 @@
 package accesslog
 
 import (
+	"cmp"
 	"crypto/tls"
-	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
-	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/template"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -38,13 +33,11 @@ func (c *Config) LogConnection(l *loop.Loop, e *Connection) {
 	if c.to == nil {
 		return
 	}
-	c.to.add(l, noRequest(), func(b []byte, _ *conn.AccessEntry, at *clock) []byte {
-		return append(c.connection(b, e, at), '\n')
+	// The line is about no request, for which an empty one stands.
+	c.to.add(l, new(entry), func(b []byte, _ *entry, at *clock) []byte {
+		return c.connection(b, e, at)
 	})
 }
-
-// noRequest stands for the request that a connection's line is not about.
-func noRequest() *conn.AccessEntry { return new(conn.AccessEntry) }
 
 // CheckStream is Check for the log of a [[stream]], whose lines have other fields. all gives only the
 // path.
@@ -60,38 +53,10 @@ func (c *Config) CheckStream(dir string, all *Config) {
 const usualConnection = `{remote} [{time}] "{sni}" {upstream} {bytes_in} {bytes} {duration} "{result}"`
 
 func parseConnectionFormat(format string) (connectionFormat, error) {
-	known := slices.Sorted(maps.Keys(connectionFields))
-	switch format {
-	case "":
-		format = usualConnection
-	case "json":
+	if format == "json" {
 		return appendConnectionJSON, nil
 	}
-	text, err := template.Parse(format, known)
-	if err != nil {
-		return nil, err
-	}
-	if text.Literal() {
-		return nil, fmt.Errorf(`expected "json" or a text with placeholders (known: %s), found %q`,
-			template.List(known), format)
-	}
-	for _, p := range text {
-		for _, c := range p.Text {
-			if c < ' ' && c != '\t' || c == utf8.RuneError {
-				return nil, fmt.Errorf("a line of the log has no control characters")
-			}
-		}
-	}
-	return func(b []byte, e *Connection, c *clock) []byte {
-		for _, p := range text {
-			if f := connectionFields[p.Name]; f != nil {
-				b = f(b, e, c)
-			} else {
-				b = append(b, p.Text...)
-			}
-		}
-		return b
-	}, nil
+	return parseText(cmp.Or(format, usualConnection), `"json"`, connectionFields)
 }
 
 // connectionFields are the placeholders of a stream's format.
@@ -135,5 +100,5 @@ func appendConnectionJSON(b []byte, e *Connection, c *clock) []byte {
 	b = appendSeconds(append(b, `,"duration":`...), e.Duration)
 	b = append(append(b, `,"result":"`...), e.Result...)
 	b = append(append(b, `","tls_version":"`...), versionName(e.TLSVersion)...)
-	return append(b, `"}`...)
+	return append(b, "\"}\n"...)
 }
