@@ -41,20 +41,13 @@ func New(_ Settings, env handlers.Env) (conn.Handler, error) {
 	for i := range conn.NumTimeBounds {
 		bounds = append(bounds, conn.TimeBound(i))
 	}
-	m := &module{json: form{kind: "application/json"}, text: form{kind: metrics.ContentType}}
-	m.json.write = func() ([]byte, error) {
-		s, err := snapshot()
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(s)
-	}
-	m.text.write = func() ([]byte, error) {
-		s, err := snapshot()
-		if err != nil {
-			return nil, err
-		}
-		return s.AppendText(nil, bounds), nil
+	m := &module{
+		json: form{kind: "application/json", snapshot: snapshot, write: func(s *metrics.Snapshot) ([]byte, error) {
+			return json.Marshal(s)
+		}},
+		text: form{kind: metrics.ContentType, snapshot: snapshot, write: func(s *metrics.Snapshot) ([]byte, error) {
+			return s.AppendText(nil, bounds), nil
+		}},
 	}
 	return m.serve, nil
 }
@@ -63,8 +56,9 @@ func New(_ Settings, env handlers.Env) (conn.Handler, error) {
 // are a thousand routes or many topics. So it is written off the loops, and once for all requests
 // that come meanwhile.
 type form struct {
-	kind  string // the Content-Type
-	write func() ([]byte, error)
+	kind     string // the Content-Type
+	snapshot func() (*metrics.Snapshot, error)
+	write    func(*metrics.Snapshot) ([]byte, error)
 
 	mu   sync.Mutex
 	next *loop.Promise[[]byte] // is being written; nil: nothing is
@@ -91,7 +85,11 @@ func (f *form) answer(req *conn.Request, resp *conn.Response) int {
 }
 
 func (f *form) settle(p *loop.Promise[[]byte]) {
-	text, err := f.write()
+	var text []byte
+	s, err := f.snapshot()
+	if err == nil {
+		text, err = f.write(s)
+	}
 	f.mu.Lock()
 	f.next = nil
 	f.mu.Unlock()
