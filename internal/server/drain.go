@@ -84,17 +84,14 @@ func (s *server) leaveListeners(m message) {
 // lookIdle reports the event idle if no loop has a thread beside the one that keeps it running.
 func (s *server) lookIdle() {
 	u := s.upgrade
-	var left atomic.Int32
 	var busy atomic.Bool
-	left.Store(int32(len(s.loops)))
-	for _, l := range s.loops {
-		_ = l.Post(func() { // a loop that has ended is an event of its own
-			if l.Threads() > 1 {
-				busy.Store(true)
-			}
-			if left.Add(-1) == 0 && !busy.Load() {
-				go u.tell(event{idle: true})
-			}
-		})
-	}
+	s.afterTurn(func(l *loop.Loop) {
+		if l.Threads() > 1 {
+			busy.Store(true)
+		}
+	}, func() {
+		if !busy.Load() {
+			u.tell(event{idle: true})
+		}
+	})
 }

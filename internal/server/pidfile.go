@@ -62,9 +62,7 @@ func openRegular(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
-func wholeFile(kind int16) unix.Flock_t {
-	return unix.Flock_t{Type: kind, Whence: io.SeekStart}
-}
+func wholeFile(kind int16) unix.Flock_t { return unix.Flock_t{Type: kind, Whence: io.SeekStart} }
 
 // inPlace reports whether path still leads to the file.
 func (p *pidFile) inPlace() bool {

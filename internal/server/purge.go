@@ -4,15 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 
 	"github.com/lwango/lwango/handlers/cache"
-	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -137,58 +133,31 @@ Surrogate-Key, or all.
 
 // PurgeCache is the command purge, with the arguments behind it. It returns the exit code.
 func PurgeCache(args []string, stderr io.Writer) int {
-	set := flag.NewFlagSet("lwango purge", flag.ContinueOnError)
-	set.SetOutput(stderr)
-	set.Usage = func() { fmt.Fprint(stderr, purgeUsage) }
-	file := set.String("c", "lwango.conf", "")
-	address := set.String("d", "", "")
 	var p cache.Purge
-	set.BoolVar(&p.Soft, "soft", false, "")
-	set.BoolVar(&p.All, "all", false, "")
+	c := newDebugCommand("purge", purgeUsage, stderr)
+	c.BoolVar(&p.Soft, "soft", false, "")
+	c.BoolVar(&p.All, "all", false, "")
 	add := func(to *[]string) func(string) error {
 		return func(s string) error { *to = append(*to, s); return nil }
 	}
-	set.Func("prefix", "", add(&p.Prefixes))
-	set.Func("tag", "", add(&p.Tags))
-	switch err := set.Parse(args); {
-	case err == flag.ErrHelp:
-		return 0
-	case err != nil:
-		return exitUsage
+	c.Func("prefix", "", add(&p.Prefixes))
+	c.Func("tag", "", add(&p.Tags))
+	check := func(urls []string) error {
+		p.URLs = urls
+		return p.Check()
 	}
-	p.URLs = set.Args()
-	if err := p.Check(); err != nil {
-		fmt.Fprintf(stderr, "lwango purge: %v\n%s", err, purgeUsage)
-		return exitUsage
-	}
-	at, err := debugAddress(*address, *file)
-	if err != nil {
-		return misconfigured(stderr, err)
-	}
-	if err := askPurge(at, p); err != nil {
-		fmt.Fprintf(stderr, "lwango purge: %v\n", err)
-		return exitFailure
-	}
-	return 0
-}
-
-// askPurge asks the server at an address to purge.
-func askPurge(at sockets.Address, p cache.Purge) error {
-	text, err := json.Marshal(p)
-	if err != nil {
+	return c.run(args, check, func(client *http.Client) error {
+		text, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		resp, err := answered(client.Post("http://localhost/debug/cache/purge", "application/json",
+			bytes.NewReader(text)))
+		if err == nil {
+			resp.Body.Close()
+		}
 		return err
-	}
-	resp, err := debugClient(at).Post("http://localhost/debug/cache/purge", "application/json",
-		bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
-		return errors.New(strings.TrimSpace(string(text)))
-	}
-	return nil
+	})
 }
 
 // Cache returns where the routes of the program's servers keep answers.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // manager is the service manager that has started the process, if it wants to know how the server
@@ -97,12 +99,18 @@ func (m *manager) heartbeat() (ticks <-chan time.Time, stop func()) {
 // handler holds up does not, and in the end the manager starts the server anew.
 func (s *server) alive() {
 	manager := s.manager
+	s.afterTurn(func(*loop.Loop) {}, func() { manager.say("WATCHDOG=1") })
+}
+
+// afterTurn calls f on each loop, and done on a goroutine once all have called it. If a loop has
+// ended, which is an event of its own, it does not call done.
+func (s *server) afterTurn(f func(*loop.Loop), done func()) {
 	var left atomic.Int32
 	left.Store(int32(len(s.loops)))
 	for _, l := range s.loops {
-		_ = l.Post(func() { // a loop that has ended says nothing; the server ends, too
-			if left.Add(-1) == 0 {
-				go manager.say("WATCHDOG=1")
+		_ = l.Post(func() {
+			if f(l); left.Add(-1) == 0 {
+				go done()
 			}
 		})
 	}

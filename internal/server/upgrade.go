@@ -122,9 +122,7 @@ func (u *upgrade) end() {
 }
 
 // replaced reports whether a new process has taken the place of this one.
-func (s *server) replaced() bool {
-	return s.upgrade != nil && s.upgrade.state == draining
-}
+func (s *server) replaced() bool { return s.upgrade != nil && s.upgrade.state == draining }
 
 // beginUpgrade starts the new process.
 func (s *server) beginUpgrade(stopping bool) {

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -63,9 +65,7 @@ func (o *observed) states() map[string]string {
 	out := map[string]string{}
 	if all := o.observed.upstreams.Load(); all != nil {
 		for _, u := range *all {
-			for name, state := range u.States() {
-				out[name] = state
-			}
+			maps.Copy(out, u.States())
 		}
 	}
 	return out
@@ -89,30 +89,55 @@ reloads and upgrades, but not over a stop.
 
 // Upstream is the command of that name, with the arguments behind it. It returns the exit code.
 func Upstream(args []string, stdout, stderr io.Writer) int {
-	set := flag.NewFlagSet("lwango upstream", flag.ContinueOnError)
-	set.SetOutput(stderr)
-	set.Usage = func() { fmt.Fprint(stderr, upstreamUsage) }
-	file := set.String("c", "lwango.conf", "")
-	address := set.String("d", "", "")
-	switch err := set.Parse(args); {
+	var to string
+	c := newDebugCommand("upstream", upstreamUsage, stderr)
+	check := func([]string) error {
+		state := map[string]string{"list": "", "drain": "drain", "disable": "down", "enable": "up"}
+		var known bool
+		if to, known = state[cmp.Or(c.Arg(0), "list")]; !known || (to == "") != (c.Arg(1) == "") || c.NArg() > 2 {
+			return errors.New("expected list, or drain, disable or enable and a NAME")
+		}
+		return nil
+	}
+	return c.run(args, check, func(client *http.Client) error {
+		return askUpstreams(stdout, client, c.Arg(1), to)
+	})
+}
+
+// debugCommand is a command that asks a running server at its debug address, with the flags -c and
+// -d beside its own.
+type debugCommand struct {
+	*flag.FlagSet
+	usage         string
+	file, address *string
+}
+
+func newDebugCommand(name, usage string, stderr io.Writer) debugCommand {
+	c := debugCommand{FlagSet: flag.NewFlagSet("lwango "+name, flag.ContinueOnError), usage: usage}
+	c.SetOutput(stderr)
+	c.Usage = func() { fmt.Fprint(stderr, usage) }
+	c.file, c.address = c.String("c", "lwango.conf", ""), c.String("d", "", "")
+	return c
+}
+
+// run checks what stands behind the flags, asks, and returns the exit code.
+func (c debugCommand) run(args []string, check func(rest []string) error, ask func(*http.Client) error) int {
+	switch err := c.Parse(args); {
 	case err == flag.ErrHelp:
 		return 0
 	case err != nil:
 		return exitUsage
 	}
-	verb, name := cmp.Or(set.Arg(0), "list"), set.Arg(1)
-	state := map[string]string{"list": "", "drain": "drain", "disable": "down", "enable": "up"}
-	to, known := state[verb]
-	if !known || (to == "") != (name == "") || set.NArg() > 2 {
-		fmt.Fprint(stderr, upstreamUsage)
+	if err := check(c.Args()); err != nil {
+		fmt.Fprintf(c.Output(), "%s: %v\n%s", c.Name(), err, c.usage)
 		return exitUsage
 	}
-	at, err := debugAddress(*address, *file)
+	at, err := debugAddress(*c.address, *c.file)
 	if err != nil {
-		return misconfigured(stderr, err)
+		return misconfigured(c.Output(), err)
 	}
-	if err := askUpstreams(stdout, at, name, to); err != nil {
-		fmt.Fprintf(stderr, "lwango upstream: %v\n", err)
+	if err := ask(debugClient(at)); err != nil {
+		fmt.Fprintf(c.Output(), "%s: %v\n", c.Name(), err)
 		return exitFailure
 	}
 	return 0
@@ -145,26 +170,30 @@ func debugClient(at sockets.Address) *http.Client {
 		}}}
 }
 
-// askUpstreams asks the server at an address, with to for the state of an upstream, and prints what
-// it says.
-func askUpstreams(out io.Writer, at sockets.Address, name, to string) error {
-	client := debugClient(at)
-	const path = "http://localhost/debug/upstreams"
-	ask := func() (*http.Response, error) { return client.Get(path) }
-	if to != "" {
-		ask = func() (*http.Response, error) {
-			return client.PostForm(path, url.Values{"name": {name}, "state": {to}})
-		}
+// answered returns a good answer; what else a server says is an error.
+func answered(resp *http.Response, err error) (*http.Response, error) {
+	if err != nil || resp.StatusCode == http.StatusOK {
+		return resp, err
 	}
-	resp, err := ask()
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+	return nil, errors.New(strings.TrimSpace(string(text)))
+}
+
+// askUpstreams asks a server for its upstreams, with to for the state of one, and prints what it
+// says.
+func askUpstreams(out io.Writer, client *http.Client, name, to string) (err error) {
+	const path = "http://localhost/debug/upstreams"
+	var resp *http.Response
+	if to == "" {
+		resp, err = answered(client.Get(path))
+	} else {
+		resp, err = answered(client.PostForm(path, url.Values{"name": {name}, "state": {to}}))
+	}
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
-		return fmt.Errorf("%s", strings.TrimSpace(string(text)))
-	}
 	var all []metrics.Upstream
 	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
 		return err

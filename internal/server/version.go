@@ -16,21 +16,16 @@ var release, commit string
 
 // version is that of this module, in its own program and in a program that is built with it, with
 // the commit, if that is known, and the version of Go.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = new(debug.BuildInfo)
-	}
-	return versionOf(release, commit, info)
-}
+func version() string { return versionOf(release, commit, buildInfo()) }
 
 // moduleVersion is that of this module alone.
-func moduleVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = new(debug.BuildInfo)
+func moduleVersion() string { return releaseOf(release, buildInfo()) }
+
+func buildInfo() *debug.BuildInfo {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info
 	}
-	return releaseOf(release, info)
+	return new(debug.BuildInfo)
 }
 
 func releaseOf(release string, info *debug.BuildInfo) string {
