@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -168,9 +169,7 @@ func (c *Client) Do(t *loop.Thread, limit time.Duration, r *Request) (*Response,
 	if r.From != nil {
 		body = content{from: r.From, left: r.Length}
 	}
-	if method == "" {
-		method = "GET"
-	}
+	method = cmp.Or(method, "GET")
 	if err := r.check(method); err != nil {
 		return nil, err
 	}
@@ -205,10 +204,7 @@ func redirects(status int) bool {
 // ask sends one request, perhaps twice.
 func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body content,
 	foreign bool, until time.Time) (*Response, error) {
-	limit := r.MaxBody
-	if limit == 0 {
-		limit = maxBody
-	}
+	limit := cmp.Or(r.MaxBody, maxBody)
 	u.Host = strings.TrimSuffix(u.Host, ":") // an empty port is none (RFC 3986 section 3.2.3)
 	g, err := c.group(t, u, until)
 	if err != nil {
@@ -347,11 +343,7 @@ func (r *Request) check(method string) error {
 func appendHead(out []byte, r *Request, u *url.URL, method string, body content,
 	foreign bool) []byte {
 	out = append(append(out, method...), ' ')
-	path := u.EscapedPath()
-	if path == "" {
-		path = "/"
-	}
-	out = append(out, path...)
+	out = append(out, cmp.Or(u.EscapedPath(), "/")...)
 	if u.RawQuery != "" {
 		out = append(out, '?')
 		for i := range len(u.RawQuery) {

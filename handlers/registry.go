@@ -176,16 +176,7 @@ type Registry struct {
 // not in its configuration.
 func RegisterModule[S any](r *Registry, name string, defaults S,
 	build func(S, Env) (conn.Handler, error)) {
-	if name == "" || build == nil {
-		panic("handlers: a module needs a name and a build function")
-	}
-	if _, taken := r.modules[name]; taken {
-		panic("handlers: module " + name + " registered twice")
-	}
-	if r.modules == nil {
-		r.modules = make(map[string]Module)
-	}
-	r.modules[name] = Module{
+	put(&r.modules, "module", name, build != nil, Module{
 		Name: name,
 		NewSettings: func() any {
 			s := defaults
@@ -199,37 +190,33 @@ func RegisterModule[S any](r *Registry, name string, defaults S,
 			}
 			return build(*s, env)
 		},
+	})
+}
+
+// put puts v, which has a function, into one of the maps of a Registry.
+func put[V any](all *map[string]V, kind, name string, has bool, v V) {
+	if name == "" || !has {
+		panic("handlers: a " + kind + " needs a name and a function")
 	}
+	if _, taken := (*all)[name]; taken {
+		panic("handlers: " + kind + " " + name + " registered twice")
+	}
+	if *all == nil {
+		*all = make(map[string]V)
+	}
+	(*all)[name] = v
 }
 
 // HandleFunc puts a compiled-in handler into r, for `handler = "name"` in the configuration. It
 // panics if the name is empty or taken, or if h is nil.
 func (r *Registry) HandleFunc(name string, h conn.Handler) {
-	if name == "" || h == nil {
-		panic("handlers: a handler needs a name and a function")
-	}
-	if _, taken := r.handlers[name]; taken {
-		panic("handlers: handler " + name + " registered twice")
-	}
-	if r.handlers == nil {
-		r.handlers = make(map[string]conn.Handler)
-	}
-	r.handlers[name] = h
+	put(&r.handlers, "handler", name, h != nil, h)
 }
 
 // RegisterMiddleware puts a compiled-in middleware into r, for `use = ["name"]` in the
 // configuration. It panics if the name is empty or taken, or if m is nil.
 func (r *Registry) RegisterMiddleware(name string, m Middleware) {
-	if name == "" || m == nil {
-		panic("handlers: a middleware needs a name and a function")
-	}
-	if _, taken := r.middleware[name]; taken {
-		panic("handlers: middleware " + name + " registered twice")
-	}
-	if r.middleware == nil {
-		r.middleware = make(map[string]Middleware)
-	}
-	r.middleware[name] = m
+	put(&r.middleware, "middleware", name, m != nil, m)
 }
 
 // Module returns the module of that name.

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -304,10 +305,7 @@ func originForm(target string) string {
 		}
 	}
 	path, query, _ := strings.Cut(target, "?")
-	if path == "" {
-		path = "/"
-	}
-	raw := []byte(path)
+	raw := []byte(cmp.Or(path, "/"))
 	clean, err := http1.CleanPath(nil, raw)
 	if err != nil { // it was not accepted
 		clean = []byte("/")
@@ -351,8 +349,7 @@ func (a *asker) pass(req *conn.Request, resp *conn.Response, said *answer) {
 // relay answers with the whole answer of the route. One without a body may get an error page.
 func (a *asker) relay(resp *conn.Response, status int, header *conn.Header, body []byte) int {
 	for name, value := range header.All() {
-		if http1.HopByHop(name) || http1.Framing(name) || ascii.EqualFold(name, "Connection") ||
-			ascii.EqualFold(name, "Upgrade") || ascii.EqualFold(name, "Trailer") {
+		if http1.HopByHop(name) || http1.Framing(name) || ascii.EqualFold(name, "Trailer") {
 			continue
 		}
 		resp.Header().Add(strings.Clone(name), strings.Clone(value))

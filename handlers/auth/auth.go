@@ -14,6 +14,7 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
@@ -90,9 +91,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	if err := s.withoutRequest(); err != nil {
 		return nil, err
 	}
-	if s.Realm == "" {
-		s.Realm = "restricted"
-	}
+	s.Realm = cmp.Or(s.Realm, "restricted")
 	if !http1.ValidFieldValue(s.Realm) {
 		return nil, handlers.BadKey("realm", "control characters cannot be part of it")
 	}

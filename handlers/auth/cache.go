@@ -3,6 +3,7 @@ package auth
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"io"
 	"slices"
 	"strings"
@@ -100,11 +101,7 @@ func (c *cache) digest(req *conn.Request) (d digest) {
 
 // part adds a part with its length, so that no other parts have the same digest.
 func part(h io.Writer, s string) {
-	var length [8]byte
-	for i, n := 0, len(s); i < len(length); i, n = i+1, n>>8 {
-		length[i] = byte(n)
-	}
-	_, _ = h.Write(length[:])
+	_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(s))))
 	_, _ = io.WriteString(h, s)
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -123,7 +124,11 @@ func (f *file) refresh() {
 		}
 		return
 	}
-	changed := !sameUsers(f.table.Load(), t)
+	// If the users are the same, with the same hashes, the older table stays, with what its entries
+	// have learned.
+	changed := !slices.EqualFunc(f.table.Load().all, t.all, func(a, b *entry) bool {
+		return a.name == b.name && a.hash == b.hash
+	})
 	if changed {
 		f.table.Store(t)
 	}
@@ -131,20 +136,6 @@ func (f *file) refresh() {
 		f.log.Info("auth: the file was read again", "path", f.path, "users", len(t.all))
 	}
 	f.wrong = ""
-}
-
-// sameUsers reports whether two tables have the same users, with the same hashes. The older one
-// then stays, with what its entries have learned.
-func sameUsers(a, b *table) bool {
-	if len(a.all) != len(b.all) {
-		return false
-	}
-	for i, e := range a.all {
-		if e.name != b.all[i].name || e.hash != b.all[i].hash {
-			return false
-		}
-	}
-	return true
 }
 
 // read reads and parses the file, and sets seen.

@@ -31,7 +31,7 @@ func parseHash(s string) (hash, error) {
 	switch {
 	case s == "":
 		return "", errors.New("no hash of a password behind the name")
-	case hasPrefix(s, "$2a$", "$2b$", "$2y$"):
+	case strings.HasPrefix(s, "$2a$"), strings.HasPrefix(s, "$2b$"), strings.HasPrefix(s, "$2y$"):
 		if len(s) != 60 || s[6] != '$' || !isCrypt(s[7:]) {
 			return "", errors.New("not a complete hash of bcrypt")
 		}
@@ -39,12 +39,12 @@ func parseHash(s string) (hash, error) {
 		if err != nil || s[4] == '+' || cost < bcrypt.MinCost || cost > maxCost {
 			return "", fmt.Errorf("the cost of bcrypt must be %d to %d", bcrypt.MinCost, maxCost)
 		}
-	case hasPrefix(s, apr1Magic):
+	case strings.HasPrefix(s, apr1Magic):
 		salt, sum, ok := strings.Cut(s[len(apr1Magic):], "$")
 		if !ok || len(salt) < 1 || len(salt) > 8 || len(sum) != 22 || !isCrypt(salt+sum) {
 			return "", errors.New("not a complete hash of APR1")
 		}
-	case hasPrefix(s, shaMagic):
+	case strings.HasPrefix(s, shaMagic):
 		sum, err := base64.StdEncoding.Strict().DecodeString(s[len(shaMagic):])
 		// The decoder ignores line ends, which a hash does not have.
 		if err != nil || len(sum) != sha1.Size || strings.Contains(s, "\r") {
@@ -64,24 +64,15 @@ func parseHash(s string) (hash, error) {
 
 const known = "bcrypt (which htpasswd -B makes), APR1 and {SHA} are"
 
-func hasPrefix(s string, prefixes ...string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(s, p) {
-			return true
-		}
-	}
-	return false
-}
-
 func isCrypt(s string) bool { return strings.Trim(s, cryptDigits) == "" }
 
 // matches reports whether h is the hash of the password. It may take a second.
 func (h hash) matches(password []byte) bool {
 	switch {
-	case hasPrefix(string(h), apr1Magic):
+	case strings.HasPrefix(string(h), apr1Magic):
 		salt, _, _ := strings.Cut(string(h[len(apr1Magic):]), "$")
 		return equal(string(h), apr1(password, salt))
-	case hasPrefix(string(h), shaMagic):
+	case strings.HasPrefix(string(h), shaMagic):
 		sum := sha1.Sum(password)
 		return equal(string(h), shaMagic+base64.StdEncoding.EncodeToString(sum[:]))
 	}

@@ -8,6 +8,7 @@ package echo
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -45,10 +46,7 @@ func Serve(req *conn.Request, resp *conn.Response) int {
 	if err != nil && err != io.EOF {
 		return http.StatusBadRequest
 	}
-	contentType := req.Header().Get("Content-Type")
-	if contentType == "" {
-		contentType = "application/octet-stream"
-	}
+	contentType := cmp.Or(req.Header().Get("Content-Type"), "application/octet-stream")
 	resp.Header().Set("Content-Type", contentType)
 	if length := req.ContentLength(); err == io.EOF || length == int64(n) {
 		resp.SetBody(first[:n])

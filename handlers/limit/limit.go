@@ -10,6 +10,7 @@
 package limit
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"net/http"
@@ -104,10 +105,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	}
 	switch {
 	case s.Requests.Count > 0:
-		burst := s.Burst
-		if burst == 0 {
-			burst = s.Requests.Count
-		}
+		burst := cmp.Or(s.Burst, s.Requests.Count)
 		l.requests = newClients(s.Requests, burst, l.field != "")
 	case s.Burst > 0:
 		return nil, handlers.BadKey("burst", "needs the key requests, such as requests = \"10/s\"")

@@ -58,9 +58,7 @@ func (m *module) readFields() error {
 }
 
 // proves reports whether a placeholder says who the client has proved to be.
-func proves(name string) bool {
-	return name == "user" || strings.HasPrefix(name, "cert_")
-}
+func proves(name string) bool { return name == "user" || strings.HasPrefix(name, "cert_") }
 
 func readField(key, name, text string) (field, error) {
 	value, err := placeholder.Parse(text, placeholder.OfRoute)

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -69,7 +70,18 @@ func cost(c condition) int {
 	return 3
 }
 
-// conditions makes the conditions of a rule; prefix is what stands before their keys in errors.
+// allConditions makes the conditions of a rule, in the order in which they are asked.
+func (c *compiler) allConditions(in, not *Conditions, folder *sysio.Folder) ([]condition, *expression) {
+	all, x := c.conditions("", in, folder)
+	none, _ := c.conditions("not.", not, folder)
+	for _, n := range none {
+		all = append(all, negated{n})
+	}
+	slices.SortStableFunc(all, func(a, b condition) int { return cost(a) - cost(b) })
+	return all, x
+}
+
+// conditions makes those of one table; prefix is what stands before their keys in errors.
 func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folder) (all []condition,
 	x *expression) {
 	if len(in.Method) > 0 {
@@ -292,12 +304,7 @@ type Sample struct {
 }
 
 // Method implements Asked, as the methods below do.
-func (s *Sample) Method() string {
-	if s.Verb == "" {
-		return http.MethodGet
-	}
-	return s.Verb
-}
+func (s *Sample) Method() string { return cmp.Or(s.Verb, http.MethodGet) }
 
 // PathView is the path.
 func (s *Sample) PathView() []byte { return []byte(s.Path) }

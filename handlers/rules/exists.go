@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,15 +40,7 @@ func (c *exists) found(q Asked, _ []byte) string {
 
 func (c *exists) hold(q Asked, _ []byte) (bool, error) {
 	kind, err := c.kind(q)
-	if err != nil {
-		return false, err
-	}
-	for _, k := range c.kinds {
-		if k == kind {
-			return true, nil
-		}
-	}
-	return false, nil
+	return err == nil && slices.Contains(c.kinds, kind), err
 }
 
 // kind returns what the path below the route names in the folder, by the names and links that

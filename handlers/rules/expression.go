@@ -140,12 +140,7 @@ func (w *word) in(b []byte) bool {
 // folds reports whether a word is folded. In a text that is not ASCII, letters fold to others, as
 // the Kelvin sign to "k", which only the expression knows.
 func folds(words []word) bool {
-	for i := range words {
-		if words[i].fold {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w word) bool { return w.fold })
 }
 
 func isASCII(b []byte) bool {

@@ -15,6 +15,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -173,10 +174,7 @@ func (c *compiler) wrongf(key, format string, args ...any) {
 
 func (c *compiler) rule(in *Rule) rule {
 	r := rule{name: in.Name, around: in.Around, asks: in.Asks}
-	root := in.Root
-	if root == "" {
-		root = c.folder
-	}
+	root := cmp.Or(in.Root, c.folder)
 	var folder *sysio.Folder
 	if len(in.Exists)+len(in.Not.Exists) > 0 {
 		var err error
@@ -191,12 +189,7 @@ func (c *compiler) rule(in *Rule) rule {
 	} else if in.Root != "" {
 		c.wrongf("root", "is for `exists`, which this rule does not have")
 	}
-	r.conditions, r.expression = c.conditions("", &in.Conditions, folder)
-	not, _ := c.conditions("not.", &in.Not, folder)
-	for _, n := range not {
-		r.conditions = append(r.conditions, negated{n})
-	}
-	slices.SortStableFunc(r.conditions, func(a, b condition) int { return cost(a) - cost(b) })
+	r.conditions, r.expression = c.allConditions(&in.Conditions, &in.Not, folder)
 	c.actions(&r, in)
 	return r
 }

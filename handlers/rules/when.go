@@ -1,11 +1,6 @@
 package rules
 
-import (
-	"slices"
-
-	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/sysio"
-)
+import "github.com/lwango/lwango/handlers"
 
 // When is conditions for what is no rule: all must be true, and none of Not.
 type When struct {
@@ -24,14 +19,8 @@ func (w When) Compile() (*Match, error) {
 	if len(w.Exists)+len(w.Not.Exists) > 0 {
 		return nil, handlers.BadKey("exists", "is for rules alone")
 	}
-	var folder *sysio.Folder
 	m := new(Match)
-	m.rule.conditions, _ = c.conditions("", &w.Conditions, folder)
-	not, _ := c.conditions("not.", &w.Not, folder)
-	for _, n := range not {
-		m.rule.conditions = append(m.rule.conditions, negated{n})
-	}
-	slices.SortStableFunc(m.rule.conditions, func(a, b condition) int { return cost(a) - cost(b) })
+	m.rule.conditions, _ = c.allConditions(&w.Conditions, &w.Not, nil)
 	if len(c.errs) > 0 {
 		return nil, c.errs[0]
 	}

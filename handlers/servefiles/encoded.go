@@ -2,6 +2,7 @@ package servefiles
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"os"
 	"sync/atomic"
@@ -23,11 +24,7 @@ func (m *module) negotiated(resp *conn.Response, f *opened) bool {
 	if m.coding == nil || f.facts.coding != coding.Identity {
 		return m.coding != nil
 	}
-	t := resp.Header().Get("Content-Type")
-	if t == "" {
-		t = f.facts.contentType
-	}
-	return m.coding.Worth(f.facts.size, t)
+	return m.coding.Worth(f.facts.size, cmp.Or(resp.Header().Get("Content-Type"), f.facts.contentType))
 }
 
 // encoded promises all of f in the coding in which the client is going to get it; nil: it will be

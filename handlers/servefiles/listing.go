@@ -264,23 +264,12 @@ func (l *listing) readText(m *module) {
 	if errno != 0 {
 		return
 	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return
+	f := os.NewFile(uintptr(fd), l.readme)
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		text, _ := io.ReadAll(io.LimitReader(f, maxReadme))
+		l.text = appendText(nil, string(text))
 	}
-	text := make([]byte, min(st.Size, maxReadme))
-	n := 0
-	for n < len(text) {
-		k, err := readOnce(text[n:], func() (int, error) {
-			return unix.Pread(fd, text[n:], int64(n))
-		})
-		if err != nil {
-			break
-		}
-		n += k
-	}
-	l.text = appendText(nil, string(text[:n]))
 }
 
 // look returns the state of what a name below the root leads to, as open would open it.

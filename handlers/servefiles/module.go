@@ -73,9 +73,7 @@ var Defaults = Settings{Source: "disk", Index: []string{"index.html"}, Precompre
 	OpenFiles: 256}
 
 // Register puts the module into r.
-func Register(r *handlers.Registry) {
-	handlers.RegisterModule(r, "serve_files", Defaults, New)
-}
+func Register(r *handlers.Registry) { handlers.RegisterModule(r, "serve_files", Defaults, New) }
 
 // New opens the folder and makes the handler. Errors are *handlers.KeyError. The handler may run on
 // any number of loops at once; the garbage collector closes the folder when nothing refers to the

@@ -66,9 +66,7 @@ func AppendEvent(b []byte, e Event) ([]byte, error) {
 }
 
 // AppendComment adds text as a comment, which clients ignore.
-func AppendComment(b []byte, text string) []byte {
-	return append(appendLines(b, ": ", text), '\n')
-}
+func AppendComment(b []byte, text string) []byte { return append(appendLines(b, ": ", text), '\n') }
 
 // appendLines adds each line of text behind a prefix. CR, LF and CRLF end a line, as they do for
 // the client. The text behind the last of them, even if empty, is one more line: so the client's

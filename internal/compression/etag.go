@@ -19,9 +19,7 @@ import (
 // application behind it.
 
 // tagged returns a strong entity tag for the encoded body.
-func tagged(tag string, c coding.Coding) string {
-	return tag[:len(tag)-1] + "-" + c.String() + `"`
-}
+func tagged(tag string, c coding.Coding) string { return tag[:len(tag)-1] + "-" + c.String() + `"` }
 
 func strong(tag string) bool { return strings.HasPrefix(tag, `"`) && http1.ValidETag(tag) }
 

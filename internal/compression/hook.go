@@ -3,11 +3,13 @@ package compression
 import (
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/http1"
 )
 
 // Middleware compresses by p; nil: what is further out does not either. The innermost decides.
@@ -67,33 +69,22 @@ func (c compressor) worth(resp *conn.Response) bool {
 	return (n < 0 || n >= max(c.MinSize, 1)) && c.Types.Match(resp.ContentType())
 }
 
+// fixing are fields of which one keeps a body as it is, and Cache-Control is another one.
+var (
+	fixing = [...]string{"Digest", "Content-MD5", "Repr-Digest", "Content-Range", "Content-Digest",
+		"Content-Encoding"}
+	fixingSet = http1.NamesOf(fixing[:]...) | http1.NamesOf("Cache-Control")
+)
+
 // asItIs reports whether the body must not be encoded: it is encoded already, a part of something,
 // a proxy must not touch it (RFC 9111 section 5.2.2.6) and so we do not either, or a field has its
 // checksum.
 func asItIs(h *conn.Header) bool {
 	for name, value := range h.All() {
-		switch len(name) {
-		case len("Digest"):
-			if ascii.EqualFold(name, "Digest") {
-				return true
-			}
-		case len("Content-MD5"): // and Repr-Digest
-			if ascii.EqualFold(name, "Content-MD5") || ascii.EqualFold(name, "Repr-Digest") {
-				return true
-			}
-		case len("Cache-Control"): // and Content-Range
-			if ascii.EqualFold(name, "Content-Range") ||
-				ascii.EqualFold(name, "Cache-Control") && ascii.HasToken(value, "no-transform") {
-				return true
-			}
-		case len("Content-Digest"):
-			if ascii.EqualFold(name, "Content-Digest") {
-				return true
-			}
-		case len("Content-Encoding"):
-			if ascii.EqualFold(name, "Content-Encoding") {
-				return true
-			}
+		if http1.MayHave(fixingSet, name) && (slices.ContainsFunc(fixing[:], func(f string) bool {
+			return ascii.EqualFold(name, f)
+		}) || ascii.EqualFold(name, "Cache-Control") && ascii.HasToken(value, "no-transform")) {
+			return true
 		}
 	}
 	return false
@@ -166,7 +157,7 @@ func Choose(req *conn.Request, order []coding.Coding, contentType string) coding
 		return coding.Identity
 	case !isEventStream(contentType):
 		return ranked[0]
-	case contains(ranked, coding.Gzip): // the client may wait for hours, and only gzip can rest
+	case slices.Contains(ranked, coding.Gzip): // the client may wait for hours, and only gzip can rest
 		return coding.Gzip
 	}
 	return coding.Identity
@@ -174,15 +165,6 @@ func Choose(req *conn.Request, order []coding.Coding, contentType string) coding
 
 func isEventStream(contentType string) bool {
 	return ascii.HasPrefixFold(contentType, coding.EventStream)
-}
-
-func contains(list []coding.Coding, c coding.Coding) bool {
-	for _, have := range list {
-		if have == c {
-			return true
-		}
-	}
-	return false
 }
 
 // head stands for the encoder in the answer to HEAD, which has no body.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/user"
@@ -211,11 +212,7 @@ func (c *Config) Files() (read, write []string) {
 			write = append(write, confine.Folders(path)...)
 		}
 	}
-	spool := c.SpoolDir
-	if spool == "" {
-		spool = os.TempDir()
-	}
-	return read, append(write, spool)
+	return read, append(write, cmp.Or(c.SpoolDir, os.TempDir()))
 }
 
 // LogFiles returns the paths of the access logs that are files.

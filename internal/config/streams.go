@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/streams"
@@ -9,10 +10,7 @@ import (
 
 // checkStreams checks the tables [[stream]] and builds what serves them.
 func (c *Config) checkStreams(s Source) {
-	hub := s.Hub
-	if hub == nil {
-		hub = new(streams.Hub)
-	}
+	hub := cmp.Or(s.Hub, new(streams.Hub))
 	taken := map[string]bool{}
 	for _, l := range c.Listeners {
 		taken[l.Address.String()] = true

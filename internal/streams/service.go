@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -50,9 +51,7 @@ func (h *Hub) Build(set *Settings, dir string, path func(string) string, share i
 	s := &Service{set: set, names: map[string]*route{}, ledger: h.ledger(set.Address.String()),
 		limits: tunnel.Limits{Idle: set.IdleTimeout, Total: set.MaxTime},
 		log:    log.With("stream", set.Address.String())}
-	if set.MaxConnections == 0 {
-		set.MaxConnections = max(share, 1)
-	}
+	set.MaxConnections = cmp.Or(set.MaxConnections, max(share, 1))
 	if set.MaxConnectionsPerAddress == 0 {
 		set.MaxConnectionsPerAddress = max(set.MaxConnections/4, min(8, set.MaxConnections))
 	}

@@ -190,12 +190,7 @@ func HasDots(raw string) bool {
 	if path, err := url.PathUnescape(raw); err == nil {
 		raw = path
 	}
-	for segment := range strings.SplitSeq(raw, "/") {
-		if segment == "." || segment == ".." {
-			return true
-		}
-	}
-	return false
+	return strings.Contains("/"+raw+"/", "/./") || strings.Contains("/"+raw+"/", "/../")
 }
 
 func parse(text string, captures []string) (*Template, error) {

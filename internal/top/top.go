@@ -3,6 +3,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,10 +57,7 @@ func Main(args []string, in, out *os.File, stderr io.Writer) int {
 			address = a
 		}
 	}
-	if address == "" {
-		address = "http://127.0.0.1:8080/status"
-	}
-	s, err := newSource(address)
+	s, err := newSource(cmp.Or(address, "http://127.0.0.1:8080/status"))
 	if err != nil {
 		fmt.Fprintf(stderr, "lwango top: %v\n", err)
 		return 2
@@ -104,10 +102,7 @@ func newSource(address string) (*source, error) {
 		if path == "" || prefix != "" && prefix[0] != '/' {
 			return nil, fmt.Errorf("expected unix:/path/of/socket:/prefix, found %q", address)
 		}
-		if prefix == "" {
-			prefix = "/status"
-		}
-		s.url = "http://localhost" + strings.TrimSuffix(prefix, "/") + "/json"
+		s.url = "http://localhost" + strings.TrimSuffix(cmp.Or(prefix, "/status"), "/") + "/json"
 		s.client.Transport = &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, "unix", path)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/lwango/lwango"
@@ -83,13 +84,7 @@ func follow(req *lwango.Request, resp *lwango.Response) int {
 
 // validID tells an id that a page has made up from what would fill the memory of topics.
 func validID(id string) bool {
-	if len(id) < 8 || len(id) > 64 {
-		return false
-	}
-	for _, c := range []byte(id) {
-		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			return false
-		}
-	}
-	return true
+	return len(id) >= 8 && len(id) <= 64 && !strings.ContainsFunc(id, func(c rune) bool {
+		return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+	})
 }
