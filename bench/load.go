@@ -116,14 +116,19 @@ func (c *loadClient) closedLoop() figures {
 	for _, i := range c.free {
 		check(c.send(i, 0))
 	}
-	c.run(c.Warmup)
-	c.answers = 0
-	m := newMeter(c.Group)
-	c.run(c.Duration)
-	if !c.until(c.Patience, func() bool { return c.answers > 0 }) {
-		failf("nothing came back in %v", c.Duration+c.Patience)
+	return c.byItself(c.reactor, &c.answers)
+}
+
+// byItself measures what goes on by itself on a reactor.
+func (j job) byItself(r *reactor, answers *int) figures {
+	r.run(j.Warmup)
+	*answers = 0
+	m := newMeter(j.Group)
+	r.run(j.Duration)
+	if !r.until(j.Patience, func() bool { return *answers > 0 }) {
+		failf("nothing came back in %v", j.Duration+j.Patience)
 	}
-	return m.figures(float64(c.answers))
+	return m.figures(float64(*answers))
 }
 
 // openLoop sends arrival i at start + i/rate on whichever connection is free, and counts each

@@ -29,6 +29,33 @@ func (j job) grow(warm, open func()) (figures, meter) {
 	return f, m
 }
 
+// idle measures what connections take that open makes and use uses once each, and that stay.
+func idle[C any](j job, open func() C, use func(C), leave func(C)) figures {
+	var all []C
+	connect := func(n int) {
+		for range n {
+			c := open()
+			all = append(all, c)
+			use(c)
+		}
+	}
+	leaveAll := func() {
+		for _, c := range all {
+			leave(c)
+		}
+		all = nil
+	}
+	defer leaveAll()
+	f, _ := j.grow(func() {
+		connect(min(warmConns, j.Conns))
+		leaveAll()
+	}, func() { connect(j.Conns) })
+	for i := 0; i < len(all); i += aliveEvery {
+		use(all[i])
+	}
+	return f
+}
+
 // settled is the server's resident memory after a while; where it can be asked for that, it has
 // given back its garbage.
 func (j job) settled() int64 {

@@ -37,9 +37,7 @@ func (c *cell) values(name string) (values []float64) {
 	return values
 }
 
-func (c *cell) value(name string) float64 {
-	return median(c.values(name))
-}
+func (c *cell) value(name string) float64 { return median(c.values(name)) }
 
 // results has a cell for each work and peer of the run.
 type results map[string]map[string]*cell

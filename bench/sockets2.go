@@ -60,5 +60,5 @@ func loadSockets2(j job) figures {
 		}
 		check(c.flush(l))
 	}
-	return c.closedLoop()
+	return c.byItself(c.reactor, &c.answers)
 }

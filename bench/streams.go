@@ -242,34 +242,11 @@ func loadBulk(j job) figures {
 func loadIdle2(j job) figures {
 	j.verifyHTTP2()
 	config, buf := j.trust2(), make([]byte, longestFrame)
-	var wires []*wire2
-	use := func(w *wire2) {
+	return idle(j, func() *wire2 { return j.wire2(config, buf) }, func(w *wire2) {
 		if body := w.ask(j.get(j.Path)); body != string(j.body()) {
 			failf("an answer of %.40q", body)
 		}
-	}
-	connect := func(n int) {
-		for range n {
-			w := j.wire2(config, buf)
-			wires = append(wires, w)
-			use(w)
-		}
-	}
-	leave := func() {
-		for _, w := range wires {
-			w.Close()
-		}
-		wires = nil
-	}
-	defer leave()
-	f, _ := j.grow(func() {
-		connect(min(warmConns, j.Conns))
-		leave()
-	}, func() { connect(j.Conns) })
-	for i := 0; i < len(wires); i += aliveEvery {
-		use(wires[i])
-	}
-	return f
+	}, func(w *wire2) { w.Close() })
 }
 
 // grpcFields are those of a call, and grpcMessage is one of n bytes, without compression.
@@ -316,17 +293,5 @@ func loadGRPC(j job) figures {
 		}
 		check(c.flush(l))
 	}
-	return c.closedLoop()
-}
-
-// closedLoop measures what goes on by itself.
-func (c *client2) closedLoop() figures {
-	c.run(c.Warmup)
-	c.answers = 0
-	m := newMeter(c.Group)
-	c.run(c.Duration)
-	if !c.until(c.Patience, func() bool { return c.answers > 0 }) {
-		failf("nothing came back in %v", c.Duration+c.Patience)
-	}
-	return m.figures(float64(c.answers))
+	return c.byItself(c.reactor, &c.answers)
 }

@@ -122,29 +122,12 @@ func loadTLS(j job) figures {
 // loadTLSIdle opens connections that are used once each and stay.
 func loadTLSIdle(j job) figures {
 	c := newTLSClient(j)
-	answer, conns := make([]byte, c.size), []*tls.Conn{}
-	connect := func(n int) {
-		for range n {
-			conns = append(conns, c.open())
-			c.use(conns[len(conns)-1], answer)
-		}
-	}
-	leave := func() {
-		for _, conn := range conns {
-			conn.NetConn().Close()
-		}
-		conns = nil
-	}
-	defer leave()
-	f, _ := j.grow(func() {
-		connect(min(warmConns, j.Conns))
-		leave()
-	}, func() { connect(j.Conns) })
-	for i := 0; i < len(conns); i += aliveEvery {
-		c.use(conns[i], answer)
-	}
-	return f
+	answer := make([]byte, c.size)
+	return idle(j, c.open, func(conn *tls.Conn) { c.use(conn, answer) }, closeBelow)
 }
+
+// closeBelow closes without a goodbye.
+func closeBelow(conn *tls.Conn) { conn.NetConn().Close() }
 
 // loadHandshakes opens connections at a fixed rate, and uses each once. One that is due while all
 // that may be under way are taken follows as soon as one is not.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"math/rand/v2"
@@ -139,12 +140,8 @@ func init() {
 
 // complete sets what a work leaves out and looks up what it names.
 func (w *work) complete(kinds map[string]kind) {
-	if w.Program == "" {
-		w.Program = lwangoCommand
-	}
-	if w.Size == 0 {
-		w.Size = int64(len(hello))
-	}
+	w.Program = cmp.Or(w.Program, lwangoCommand)
+	w.Size = cmp.Or(w.Size, int64(len(hello)))
 	w.Threads, w.Depth = max(w.Threads, 1), max(w.Depth, 1)
 	w.kind = kinds[w.Kind]
 	w.peers = must(choose(strings.Join(w.Peers, ","), peers))

@@ -131,7 +131,6 @@ type securedSocket struct {
 func loadIdleSecured(j job) figures {
 	c := &tlsClient{job: j, config: j.trust()}
 	where := must(url.Parse("wss://" + j.Addr + j.Path))
-	var sockets []securedSocket
 	message, sent := letters(echoSource+int(j.Size)), 0
 	use := func(s securedSocket) {
 		text := message[messageAt(sent):][:j.Size]
@@ -145,31 +144,14 @@ func loadIdleSecured(j job) figures {
 			failf("opcode %d, %.40q came back of %.40q", head.OpCode, back, text)
 		}
 	}
-	connect := func(n int) {
-		for range n {
-			s := securedSocket{conn: c.open()}
-			early, _, err := ws.Dialer{}.Upgrade(s.conn, where)
-			check(err)
-			if s.in = early; early == nil {
-				s.in = bufio.NewReaderSize(s.conn, 256)
-			}
-			sockets = append(sockets, s)
-			use(s)
+	open := func() securedSocket {
+		s := securedSocket{conn: c.open()}
+		early, _, err := ws.Dialer{}.Upgrade(s.conn, where)
+		check(err)
+		if s.in = early; early == nil {
+			s.in = bufio.NewReaderSize(s.conn, 256)
 		}
+		return s
 	}
-	leave := func() {
-		for _, s := range sockets {
-			s.conn.NetConn().Close()
-		}
-		sockets = nil
-	}
-	defer leave()
-	f, _ := j.grow(func() {
-		connect(min(warmConns, j.Conns))
-		leave()
-	}, func() { connect(j.Conns) })
-	for i := 0; i < len(sockets); i += aliveEvery {
-		use(sockets[i])
-	}
-	return f
+	return idle(j, open, use, func(s securedSocket) { closeBelow(s.conn) })
 }
