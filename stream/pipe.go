@@ -117,9 +117,7 @@ var made atomic.Int64
 // maxPipes returns how many pipes there may be: they have a sixteenth of the process's descriptors.
 // A peer that stops reading makes a Pipe keep its two, for as long as it likes. The server does not
 // count them among the descriptors of a connection, and bytes can go through memory as well.
-func maxPipes() int64 {
-	return int64(sysio.DescriptorLimit() / 16 / 2)
-}
+func maxPipes() int64 { return int64(sysio.DescriptorLimit() / 16 / 2) }
 
 // newPipe makes a pipe. Its size is 0 if there are no descriptors left for pipes. It is large
 // enough for all that a turn may move, unless the kernel grants less to a user with many pipes

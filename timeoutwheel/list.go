@@ -8,13 +8,9 @@ package timeoutwheel
 // the times in it. Appending keeps the bound exact. Unlinking does not, because finding the next
 // smallest time would cost a walk.
 
-func initList(root *Timer) {
-	root.next, root.prev = root, root
-}
+func initList(root *Timer) { root.next, root.prev = root, root }
 
-func isEmpty(root *Timer) bool {
-	return root.next == root
-}
+func isEmpty(root *Timer) bool { return root.next == root }
 
 // appendTo puts t, which is idle, at the end. It reports whether the bound is t's own time now, and
 // so is exact.

@@ -46,9 +46,7 @@ type slots struct {
 
 // ordered maps times to unsigned numbers of the same order: two's complement would put the negative
 // ones into the last slots of the top level.
-func ordered(at int64) uint64 {
-	return uint64(at) ^ 1<<63
-}
+func ordered(at int64) uint64 { return uint64(at) ^ 1<<63 }
 
 // place returns where a timer for at belongs when the time is now < at.
 func place(now, at int64) (level, slot uint) {

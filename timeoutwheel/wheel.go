@@ -19,21 +19,15 @@ type Timer struct {
 
 // Init sets the owner, whose Expire is called. It may be called again, for a record that is used
 // anew. A pending timer stays pending.
-func (t *Timer) Init(owner Expirer) {
-	t.owner = owner
-}
+func (t *Timer) Init(owner Expirer) { t.owner = owner }
 
 // Pending reports whether the timer has been added and has neither expired nor been cancelled
 // since.
-func (t *Timer) Pending() bool {
-	return t.next != nil
-}
+func (t *Timer) Pending() bool { return t.next != nil }
 
 // At returns the time, in milliseconds, for which the timer was last added. It is 0 if it never
 // was.
-func (t *Timer) At() int64 {
-	return t.at
-}
+func (t *Timer) At() int64 { return t.at }
 
 // A Wheel holds the pending timers of one loop. [New] makes it. All methods are for one goroutine
 // at a time.

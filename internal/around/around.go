@@ -87,14 +87,12 @@ func (s Site) Intercepts(status int) bool {
 // None is the Server where nothing serves.
 type None struct{}
 
-func (None) Loops() []*loop.Loop                  { return nil }
-func (None) Background(func(ctx context.Context)) {}
-func (None) Reads(string)                         {}
-func (None) Upstreams(metrics.Upstreams)          {}
-func (None) LargerBodies(int64)                   {}
-func (None) Counts(k *metrics.Kind, _ string) []atomic.Int64 {
-	return k.New()
-}
+func (None) Loops() []*loop.Loop                             { return nil }
+func (None) Background(func(ctx context.Context))            {}
+func (None) Reads(string)                                    {}
+func (None) Upstreams(metrics.Upstreams)                     {}
+func (None) LargerBodies(int64)                              {}
+func (None) Counts(k *metrics.Kind, _ string) []atomic.Int64 { return k.New() }
 func (None) Count() func() (*metrics.Snapshot, error) {
 	return func() (*metrics.Snapshot, error) { return nil, errors.New("no server serves this route") }
 }

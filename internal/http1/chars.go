@@ -118,9 +118,7 @@ func targetLen(b []byte) int {
 }
 
 // tokenLen returns the length of the longest token that s begins with, perhaps 0.
-func tokenLen(s []byte) int {
-	return run(s, isTchar)
-}
+func tokenLen(s []byte) int { return run(s, isTchar) }
 
 // run returns how many bytes at the beginning of b are of the class. It is not inlined, so that all
 // who scan share its cache lines.

@@ -1,6 +1,10 @@
 package http2
 
-import "github.com/lwango/lwango/internal/ascii"
+import (
+	"strconv"
+
+	"github.com/lwango/lwango/internal/ascii"
+)
 
 // Fields are encoded without a dynamic table, so that blocks do not depend on each other: what many
 // answers say is encoded once.
@@ -11,21 +15,10 @@ const NoTable = 0x20
 
 // AppendStatus encodes the status of an answer.
 func AppendStatus(b []byte, status int) []byte {
-	switch status {
-	case 200:
-		return append(b, 0x88)
-	case 204:
-		return append(b, 0x89)
-	case 206:
-		return append(b, 0x8a)
-	case 304:
-		return append(b, 0x8b)
-	case 400:
-		return append(b, 0x8c)
-	case 404:
-		return append(b, 0x8d)
-	case 500:
-		return append(b, 0x8e)
+	for i, s := range [...]int{200, 204, 206, 304, 400, 404, 500} { // of the static table
+		if s == status {
+			return append(b, 0x88+byte(i))
+		}
 	}
 	return append(b, 0x08, 3, byte('0'+status/100%10), byte('0'+status/10%10), byte('0'+status%10))
 }
@@ -94,14 +87,7 @@ func staticName[S string | []byte](name S) uint8 {
 // AppendLength encodes a Content-Length.
 func AppendLength(b []byte, n int64) []byte {
 	var digits [20]byte
-	i := len(digits)
-	for {
-		i--
-		digits[i] = byte('0' + n%10)
-		if n /= 10; n == 0 {
-			break
-		}
-	}
+	text := strconv.AppendInt(digits[:0], n, 10)
 	b = appendInteger(b, 0, 4, 28)
-	return append(append(b, byte(len(digits)-i)), digits[i:]...)
+	return append(append(b, byte(len(text))), text...)
 }

@@ -40,9 +40,7 @@ type Fields struct {
 }
 
 // Reset makes f empty, with that limit. It keeps the memory.
-func (f *Fields) Reset(limit int) {
-	*f = Fields{Buf: f.Buf[:0], List: f.List[:0], Limit: limit}
-}
+func (f *Fields) Reset(limit int) { *f = Fields{Buf: f.Buf[:0], List: f.List[:0], Limit: limit} }
 
 // Each calls do for each field.
 func (f *Fields) Each(do func(name, value []byte)) {

@@ -94,9 +94,7 @@ func confManual(tables []*table) string {
 }
 
 // plain leaves out the marks of Markdown.
-func plain(s string) string {
-	return strings.ReplaceAll(link.ReplaceAllString(s, "$1"), "`", "")
-}
+func plain(s string) string { return strings.ReplaceAll(link.ReplaceAllString(s, "$1"), "`", "") }
 
 // roff escapes what roff would take for its own.
 func roff(s string) string {

@@ -117,10 +117,7 @@ func (c *call) roundTrip() (*answer, error) {
 func (c *call) send(conn net.Conn) error {
 	r := c.r
 	w := bufio.NewWriter(conn)
-	method := r.Method
-	if method == "" {
-		method = http.MethodGet
-	}
+	method := cmp.Or(r.Method, http.MethodGet)
 	fmt.Fprintf(w, "%s %s HTTP/1.%d\r\nHost: %s\r\n", method, target(r), r.ProtoMinor,
 		cmp.Or(host(r), unnamed))
 	except := map[string]bool{"Host": true, "Content-Length": true, "Transfer-Encoding": true}
