@@ -3,7 +3,6 @@ package lwango_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/fcgi"
 	"net/http/httptest"
@@ -16,14 +15,12 @@ import (
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/test/embedded"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestCachePage runs the configurations of docs/cache.md in front of applications.
 func TestCachePage(t *testing.T) {
-	page, err := os.ReadFile("docs/cache.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("docs/cache.md"))(t)
 	recipes := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllSubmatch(page, -1)
 	if len(recipes) != 3 {
 		t.Fatalf("%d recipes", len(recipes))
@@ -42,36 +39,22 @@ func TestCachePage(t *testing.T) {
 		text := strings.ReplaceAll(string(recipes[recipe][1]), from, to)
 		root := t.TempDir()
 		text = strings.ReplaceAll(text, "/srv/app", root)
-		if err := os.Mkdir(filepath.Join(root, "assets"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(root, "assets"), 0o700))
 		for _, name := range []string{"index.html", "assets/app-5d41402a.js"} {
-			if err := os.WriteFile(filepath.Join(root, name), []byte(name), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(name), 0o600))
 		}
-		if err := os.WriteFile(filepath.Join(root, "index.php"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(root, "index.php"), nil, 0o600))
 		text = strings.ReplaceAll(text, "/srv/wordpress", root)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		s, _ := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", File: file})
 		return func(method, path string, fields ...string) string {
-			req, err := http.NewRequest(method, "http://"+s.Addrs()[0]+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := must.Get(http.NewRequest(method, "http://"+s.Addrs()[0]+path, nil))(t)
 			for _, f := range fields {
 				name, value, _ := strings.Cut(f, ": ")
 				req.Header.Set(name, value)
 			}
 			client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-			a, err := client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(client.Do(req))(t)
 			_, _ = io.Copy(io.Discard, a.Body) // of an answer that nobody takes, nothing is kept
 			a.Body.Close()
 			said := a.Header.Get("Cache-Status")
@@ -86,11 +69,7 @@ func TestCachePage(t *testing.T) {
 		}
 	}
 
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
+	ln := must.Listen(t)
 	go func() { _ = fcgi.Serve(ln, app) }()
 	ask := begin(0, "127.0.0.1:9000", ln.Addr().String())
 	check("a page", ask("GET", "/"), "200 false true")

@@ -380,9 +380,7 @@ func TestStopCountsSessions(t *testing.T) {
 	for range 3 {
 		c := must.Get(new(net.Dialer).DialContext(context.Background(), "tcp", at[1]))(t)
 		defer c.Close()
-		if _, err := io.WriteString(c, "x"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(c, "x"))(t)
 		<-met
 	}
 	stop()
@@ -396,22 +394,14 @@ func TestStopCountsSessions(t *testing.T) {
 func TestSessionEndsAtStop(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
-	running, err := lwango.Server{
+	running := must.Get(lwango.Server{
 		Listeners: []lwango.Listener{{Addr: "127.0.0.1:0", Streams: stream.Session(session)}},
 		Grace:     time.Hour,
 		Logger:    slog.New(slog.DiscardHandler),
-	}.Start(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}.Start(ctx))(t)
 	var conns []net.Conn
 	for _, rest := range []string{"", "half a li"} {
-		c, err := net.Dial("tcp", running.Addrs()[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(time.Minute))
+		c := must.Dial(t, "tcp", running.Addrs()[0])
 		fmt.Fprint(c, "one\n")
 		if line, err := bufio.NewReader(c).ReadString('\n'); line != "ONE\n" || err != nil {
 			t.Fatalf("%q, %v", line, err)

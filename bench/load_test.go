@@ -117,11 +117,7 @@ func TestOpenLoopRejects(t *testing.T) {
 	} {
 		ln := listen(t)
 		go func() {
-			for {
-				conn, err := ln.Accept()
-				if err != nil {
-					return
-				}
+			for conn, err := ln.Accept(); err == nil; conn, err = ln.Accept() {
 				conn.Read(make([]byte, 4096))
 				conn.Write([]byte(answer))
 				conn.Close()

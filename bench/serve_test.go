@@ -67,11 +67,7 @@ func TestEchoServers(t *testing.T) {
 func badEcho(t *testing.T, n int, change func(p []byte) []byte) string {
 	ln := listen(t)
 	go func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
+		for conn, err := ln.Accept(); err == nil; conn, err = ln.Accept() {
 			go func() {
 				defer conn.Close()
 				buf := make([]byte, 64<<10)

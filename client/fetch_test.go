@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/server"
@@ -276,9 +277,7 @@ func TestPasses(t *testing.T) {
 // TestGetAllocs: a small answer on a kept connection costs the URL's parts, the request, the answer
 // with its text and its list of fields, and here the URL itself.
 func TestGetAllocs(t *testing.T) {
-	if race.Enabled {
-		t.Skip("sync.Pool drops things at random under the race detector")
-	}
+	ci.Without(t, race.Enabled, "sync.Pool drops things at random under the race detector")
 	if r := testing.Benchmark(BenchmarkGet); r.AllocsPerOp() > 6 {
 		t.Error(r.AllocsPerOp(), "allocations")
 	}

@@ -41,11 +41,7 @@ func script(t testing.TB, f func(c net.Conn, r *bufio.Reader)) (address string, 
 	var mu sync.Mutex
 	conns := make(map[net.Conn]bool) // nil at the end
 	running.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
+		for c, err := ln.Accept(); err == nil; c, err = ln.Accept() {
 			mu.Lock()
 			if conns == nil {
 				c.Close()

@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -38,10 +39,7 @@ func TestHTTP2Either(t *testing.T) {
 	serve := func(at string, http2 bool) *httptest.Server {
 		o := httptest.NewUnstartedServer(h)
 		if at != "" {
-			ln, err := net.Listen("tcp", at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ln := must.Get(net.Listen("tcp", at))(t)
 			o.Listener.Close()
 			o.Listener = ln
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -138,10 +139,7 @@ func TestHTTP2Together(t *testing.T) {
 
 // TestHTTP2Refused: a request that the server has not acted on is sent again, once.
 func TestHTTP2Refused(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var seen atomic.Int32
 	var running sync.WaitGroup
 	defer running.Wait()

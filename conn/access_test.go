@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -175,10 +176,7 @@ func TestAccessLogOfLeft(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: byPath(handlers), AccessLog: log})
 		for path := range handlers {
 			for _, reset := range []bool{false, true} {
-				c, err := net.Dial("tcp", s.Addr)
-				if err != nil {
-					t.Fatal(err)
-				}
+				c := must.Get(net.Dial("tcp", s.Addr))(t)
 				length := "0"
 				if path == "/upload" {
 					length = "10"

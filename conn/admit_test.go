@@ -18,6 +18,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -122,10 +123,7 @@ func TestAtWorkIsNotGivenUp(t *testing.T) {
 		s.Settled("all are at work", func(*loop.Loop) bool { return s.Active() == 3 })
 		for range 5 {
 			began := time.Now()
-			raw, err := net.Dial("tcp", s.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(net.Dial("tcp", s.Addr))(t)
 			_ = raw.SetDeadline(began.Add(10 * time.Second))
 			if !m.TLS {
 				send(t, raw, get)
@@ -316,10 +314,7 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 			}
 			s.Settle()
 			s.Settled(name+": all are in", func(*loop.Loop) bool { return s.Active() == limit })
-			raw, err := net.Dial("tcp", s.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(net.Dial("tcp", s.Addr))(t)
 			_ = raw.SetDeadline(time.Now().Add(10 * time.Second))
 			if !m.TLS {
 				send(t, raw, get)
@@ -392,9 +387,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 			clients = clients[1:]
 			must.Do(t, unix.Connect(fd, at))
 			if !m.TLS {
-				if _, err := unix.Write(fd, []byte(raw)); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(unix.Write(fd, []byte(raw)))(t)
 			}
 			if strings.Contains(raw, "/wait") {
 				return "", nil
@@ -452,9 +445,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 
 // TestConnectionSize: what an idle connection costs more than this is the kernel's.
 func TestConnectionSize(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("records have an owner")
-	}
+	ci.Without(t, invariants.Enabled, "records have an owner")
 	if n := conn.ConnectionSize; n > 192 {
 		t.Errorf(
 			"a connection's record has %d bytes; up to 192 are one size class of the allocator", n)

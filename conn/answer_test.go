@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 )
 
 type item struct {
@@ -200,9 +201,7 @@ func TestLongJSONToAClientThatLeaves(t *testing.T) {
 
 // TestJSONCost: besides what encoding/json needs for the value, JSON allocates nothing.
 func TestJSONCost(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("short reads and writes cost memory")
-	}
+	ci.Without(t, invariants.Enabled, "short reads and writes cost memory")
 	v := &item{Name: "tea", Price: 7, Tags: []string{strings.Repeat("x", 1000)}}
 	enc := json.NewEncoder(io.Discard)
 	own := testing.AllocsPerRun(100, func() { _ = enc.Encode(v) })

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -412,9 +413,7 @@ func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
 
 // The first wait of a request allocates, and the others do not.
 func TestOnlyTheFirstWaitOfARequestAllocates(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("the checks cost")
-	}
+	ci.Without(t, invariants.Enabled, "the checks cost")
 	run(t, func(t *testing.T, m mode) {
 		var p [2]int
 		must.Do(t, unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC))

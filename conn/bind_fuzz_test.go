@@ -17,6 +17,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -146,10 +147,7 @@ func FuzzParts(f *testing.F) {
 			raws = append(raws, inChunks("multipart/mixed; boundary=x", body))
 		}
 		for _, raw := range raws {
-			below, err := net.Dial("unix", s.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			below := must.Get(net.Dial("unix", s.Addr))(t)
 			c := server.NewClient(t, below)
 			if a := c.Do("POST", raw); a.StatusCode != status || a.Text != want {
 				t.Errorf("%d %q\nwant %d %q", a.StatusCode, a.Text, status, want)

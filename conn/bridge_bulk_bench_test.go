@@ -93,10 +93,7 @@ func BenchmarkBulk(b *testing.B) {
 				must.Do(b, server.Start())
 				addr := must.Get(bufio.NewReader(out).ReadString('\n'))(b)
 				for range b.N {
-					c, err := net.Dial("tcp", strings.TrimSpace(addr))
-					if err != nil {
-						b.Fatal(err)
-					}
+					c := must.Get(net.Dial("tcp", strings.TrimSpace(addr)))(b)
 					must.Do(b, way.run(c.(*net.TCPConn), bufio.NewReader(c)))
 					_ = c.Close()
 				}

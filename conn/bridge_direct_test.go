@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 )
 
 // whileBlocked calls f while the loop does nothing at all. The time is for a failure only: what f
@@ -41,9 +42,7 @@ const later = time.Hour
 // TestBridgeBulkDownIsDirect: a handler that fills the pipe sends from then on without the loop,
 // until its deadline has passed.
 func TestBridgeBulkDownIsDirect(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("a write that was cut short is for the thread to go on with")
-	}
+	ci.Without(t, invariants.Enabled, "a write that was cut short is for the thread to go on with")
 	t.Parallel()
 	const piece, first, all = 16 << 10, 48 << 10, 240 << 10
 	run(t, func(t *testing.T, m mode) {
@@ -113,9 +112,7 @@ func TestBridgeBulkDownIsDirect(t *testing.T) {
 // TestBridgeBulkUpIsDirect: a handler whose client has sent much takes it without the loop, in
 // large pieces and in small ones, until its deadline has passed.
 func TestBridgeBulkUpIsDirect(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("a read that finds nothing is for the thread to go on with")
-	}
+	ci.Without(t, invariants.Enabled, "a read that finds nothing is for the thread to go on with")
 	t.Parallel()
 	const first, all = 20 << 10, 52 << 10 // no more than any socket takes at once
 	body := strings.Repeat("0123456789abcde\n", all/16)

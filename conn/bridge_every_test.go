@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -353,10 +354,7 @@ func TestBridgeEverything(t *testing.T) {
 	names := slices.Sorted(maps.Keys(observations))
 	for _, name := range names {
 		h, notes := witnessed(observations[name])
-		c, err := net.Dial("tcp", reference(t, h))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", reference(t, h)))(t)
 		noted, got := observe(t, server.NewClient(t, c), observations[name], notes)
 		want[name] = outcome{noted, got}
 	}

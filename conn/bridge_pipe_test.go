@@ -84,9 +84,7 @@ func TestBridgeEcho(t *testing.T) {
 			w := httputil.NewChunkedWriter(c)
 			for _, size := range []int{1, 10, 4000, 40000, 100000, 3} {
 				piece := bytes.Repeat([]byte{byte(size)}, size)
-				if _, err := w.Write(piece); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(w.Write(piece))(t)
 				got := make([]byte, size)
 				if _, err := io.ReadFull(resp.Body, got); err != nil || !bytes.Equal(got, piece) {
 					t.Fatalf("%d: %v", size, err)
@@ -123,9 +121,7 @@ func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
 		send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", size))
 		piece := make([]byte, 64<<10)
 		for range size / len(piece) {
-			if _, err := c.Write(piece); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Write(piece))(t)
 		}
 		resp := must.Get(http.ReadResponse(c.R, nil))(t)
 		if n, err := io.Copy(io.Discard, resp.Body); n != size || err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // tell writes everything that a handler can see of a request.
@@ -58,10 +59,7 @@ func TestBridgeRequest(t *testing.T) {
 	want := make([]answer, len(tellingRequests))
 	addr := reference(t, http.HandlerFunc(tell))
 	for i, raw := range tellingRequests {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", addr))(t)
 		want[i] = ask(t, c, "GET", raw)
 	}
 	bothWays(t, func(t *testing.T, m mode, mount mount) {

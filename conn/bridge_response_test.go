@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // respond are handlers that answer in all ways there are.
@@ -188,10 +189,7 @@ func TestBridgeResponse(t *testing.T) {
 					continue
 				}
 				raw := line + "\r\nHost: a\r\nConnection: keep-alive\r\n\r\n"
-				c, err := net.Dial("tcp", addr)
-				if err != nil {
-					t.Fatal(err)
-				}
+				c := must.Get(net.Dial("tcp", addr))(t)
 				want := ask(t, c, method, raw)
 				got := ask(t, s.Dial(), method, raw)
 				for _, a := range []answer{got, want} {

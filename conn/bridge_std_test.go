@@ -72,10 +72,7 @@ func TestBridgeFileServer(t *testing.T) {
 			for _, method := range []string{"GET", "HEAD"} {
 				raw := strings.Replace(raw, "GET", method, 1) +
 					"\r\nHost: a\r\nConnection: keep-alive\r\n\r\n"
-				c, err := net.Dial("tcp", addr)
-				if err != nil {
-					t.Fatal(err)
-				}
+				c := must.Get(net.Dial("tcp", addr))(t)
 				want := ask(t, c, method, raw)
 				got := ask(t, s.Dial(), method, raw)
 				if got.ContentLength != want.ContentLength {
@@ -102,10 +99,7 @@ func TestBridgeFileServer(t *testing.T) {
 // doubled beside it.
 func TestBridgeSendsFiles(t *testing.T) {
 	name := filepath.Join(files(t), "large.bin")
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(name))(t)
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
 			r *http.Request) {
@@ -363,13 +357,10 @@ func TestBridgeBehindTheRouter(t *testing.T) {
 	late := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	mux.Handle("/late", http.TimeoutHandler(http.HandlerFunc(late), time.Millisecond, "too late"))
 	run(t, func(t *testing.T, m mode) {
-		router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{
+		router := must.Get(handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{
 			{Prefix: "/", Handler: hello},
 			{Prefix: "/x", Handler: conn.HTTP(http.StripPrefix("/x", mux))},
-		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}}))(t)
 		s := start(t, m, conn.Config{Handler: router.Serve})
 		c := s.Dial()
 		for path, want := range map[string]string{

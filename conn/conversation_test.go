@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // talk answers each byte of a request body when it has come.
@@ -39,10 +40,7 @@ func TestConversation(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: talk})
 		c := s.Dial()
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
-		answer, err := http.ReadResponse(bufio.NewReader(c.Conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.ReadResponse(bufio.NewReader(c.Conn), nil))(t)
 		for _, b := range "ninety seconds" {
 			send(t, c, fmt.Sprintf("1\r\n%c\r\n", b))
 			got := make([]byte, 1)

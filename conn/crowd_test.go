@@ -8,6 +8,8 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
@@ -19,9 +21,7 @@ import (
 // its other threads every few milliseconds. What counts is the processor time between two turns of
 // another thread, in which nothing else runs: that of a busy machine's other processes does not.
 func TestCrowdsLeaveInShortTurns(t *testing.T) {
-	if invariants.Enabled || race.Enabled {
-		t.Skip("the checks take most of the time")
-	}
+	ci.Without(t, invariants.Enabled || race.Enabled, "the checks take most of the time")
 	const (
 		clients = 2000
 		longest = 5 * time.Millisecond
@@ -48,9 +48,7 @@ func TestCrowdsLeaveInShortTurns(t *testing.T) {
 			}))(t)
 			server := conn.NewServer(conn.Config{Handler: hello, Limits: conn.Limits{KeepAliveTimeout: time.Minute, MaxConnections: -1},
 				Logger: logtext.Quiet})
-			if _, err := server.Serve(l, conn.Listener{FD: fd}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(server.Serve(l, conn.Listener{FD: fd}))(t)
 			ended := make(chan error, 1)
 			go func() { ended <- l.Run() }()
 			var fds []int
@@ -64,29 +62,25 @@ func TestCrowdsLeaveInShortTurns(t *testing.T) {
 				fd := must.Get(unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 				fds = append(fds, fd)
 				must.Do(t, unix.Connect(fd, &unix.SockaddrUnix{Name: path}))
-				if _, err := unix.Write(fd, []byte(get)); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(unix.Write(fd, []byte(get)))(t)
 				if n, err := unix.Read(fd, buf[:]); n <= 0 {
 					t.Fatal(n, err)
 				}
 			}
 			done := make(chan time.Duration, 1)
-			if err := l.Post(func() {
+			must.Do(t, l.Post(func() {
 				c.leave(l, fds)
 				l.Go(func(th *loop.Thread) {
 					worst := time.Duration(0)
-					for last := processorTime(t); server.Active() > 0; {
+					for last := leak.ProcessorTime(); server.Active() > 0; {
 						th.Yield()
-						now := processorTime(t)
+						now := leak.ProcessorTime()
 						worst = max(worst, now-last)
 						last = now
 					}
 					done <- worst
 				})
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			if worst := <-done; worst > longest {
 				t.Errorf("%d connections: another thread has waited for %v", clients, worst)
 			}
@@ -102,13 +96,4 @@ func hangUp(fds []int) {
 	for _, fd := range fds {
 		_ = unix.Shutdown(fd, unix.SHUT_RDWR)
 	}
-}
-
-// processorTime is what the process has used.
-func processorTime(t *testing.T) time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
-		t.Error(err)
-	}
-	return time.Duration(ts.Nano())
 }

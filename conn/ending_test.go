@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -41,12 +42,7 @@ func TestEnding(t *testing.T) {
 	} {
 		row.config.Handler = hello
 		s := start(t, overTLS, row.config)
-		plain, err := net.Dial("tcp", s.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer plain.Close()
-		_ = plain.SetDeadline(time.Now().Add(wait.Patience))
+		plain := must.Dial(t, "tcp", s.Addr)
 		h := &heard{Conn: plain}
 		// Up to TLS 1.2 the type of a record is plain to see.
 		c := server.NewClient(t, tls.Client(h, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}))

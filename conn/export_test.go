@@ -71,9 +71,7 @@ func MakeID(b []byte) []byte { return makeID(b) }
 
 // LocalKnown reports whether the connection knows the address that its client has connected to, so
 // that nothing asks the kernel any more.
-func LocalKnown(req *Request) bool {
-	return !req.x.c.port.wildcard || req.x.c.localNumber > 0
-}
+func LocalKnown(req *Request) bool { return !req.x.c.port.wildcard || req.x.c.localNumber > 0 }
 
 // ConnectionsFor and PerConnection are of Limits.Complete.
 var ConnectionsFor = connectionsFor

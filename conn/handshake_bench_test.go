@@ -17,10 +17,7 @@ func BenchmarkHandshake(b *testing.B) {
 	var before, after syscall.Rusage
 	_ = syscall.Getrusage(0, &before)
 	for b.Loop() {
-		c, err := net.Dial("tcp", s.Addr)
-		if err != nil {
-			b.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", s.Addr))(b)
 		must.Do(b, tls.Client(c, config).Handshake())
 		c.Close()
 	}

@@ -49,9 +49,7 @@ func dial(t *testing.T, addr string) net.Conn {
 	return c
 }
 
-func overTLSTo(c net.Conn) *tls.Conn {
-	return tls.Client(c, &tls.Config{InsecureSkipVerify: true})
-}
+func overTLSTo(c net.Conn) *tls.Conn { return tls.Client(c, &tls.Config{InsecureSkipVerify: true}) }
 
 // TestHandshakeBesideLoop: what a handshake computes, or waits for in a callback, holds up no other
 // connection of the loop.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/lwangotest"
 )
 
@@ -24,10 +25,8 @@ func TestFieldsGrowWithHead(t *testing.T) {
 		s := lwangotest.StartConfig(t, conn.Config{Limits: conn.Limits{MaxHeaderSize: conn.Size(row.size)},
 			Handler: func(*conn.Request, *conn.Response) int { return 200 }})
 		c := s.Dial()
-		if _, err := io.WriteString(c, "GET / HTTP/1.0\r\n"+strings.Repeat("A: b\r\n", row.fields)+
-			"\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(c, "GET / HTTP/1.0\r\n"+strings.Repeat("A: b\r\n", row.fields)+
+			"\r\n"))(t)
 		if a := c.Answer("GET"); a.StatusCode != row.status {
 			t.Errorf("%d bytes, %d fields: %s", row.size, row.fields, a.Status)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -153,9 +154,7 @@ func TestHTTP2MadeYouReset(t *testing.T) {
 func TestHTTP2NeverReads(t *testing.T) {
 	const streams = 1000
 	file := t.TempDir() + "/f"
-	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, make([]byte, 1<<20), 0o600))
 	body := make([]byte, 1<<20)
 	for _, window := range []string{"\x00\x00\x00\x00", "\x7f\xff\xff\xff"} { // of a stream: none, or all
 		s := start(t, modes.HTTP2, conn.Config{

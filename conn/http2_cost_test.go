@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
@@ -17,9 +18,7 @@ import (
 
 // TestHTTP2PlainRequestIsFree is TestPlainRequestIsFree over HTTP/2.
 func TestHTTP2PlainRequestIsFree(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("short reads and writes cost epoll_ctl")
-	}
+	ci.Without(t, invariants.Enabled, "short reads and writes cost epoll_ctl")
 	if race.Enabled {
 		t.Skip("sync.Pool drops things at random under the race detector")
 	}

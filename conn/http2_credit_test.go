@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -174,10 +175,7 @@ func scan(s string, to ...any) bool {
 // distant returns a connection to a server that each byte takes d to reach, and that takes d back.
 func distant(t *testing.T, addr string, d time.Duration) net.Conn {
 	near, client := net.Pipe()
-	far, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	far := must.Get(net.Dial("tcp", addr))(t)
 	carry := func(to, from net.Conn) {
 		type piece struct {
 			due time.Time

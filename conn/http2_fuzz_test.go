@@ -5,11 +5,11 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // FuzzHTTP2Session sends a server whatever there is, behind the preface. The server must come to an
@@ -48,12 +48,7 @@ func FuzzHTTP2Session(f *testing.F) {
 		return 200
 	}})
 	f.Fuzz(func(t *testing.T, data string) {
-		c, err := net.Dial("tcp", s.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		c := must.Dial(t, "tcp", s.Addr)
 		r := &raw2{t: nil, Conn: c, out: []byte(http2.Preface)}
 		r.frame(http2.SettingsFrame, 0, 0, "")
 		go func() {
@@ -65,12 +60,7 @@ func FuzzHTTP2Session(f *testing.F) {
 				t.Fatal("the session does not end")
 			}
 		}
-		other, err := net.Dial("tcp", s.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer other.Close()
-		_ = other.SetDeadline(time.Now().Add(10 * time.Second))
+		other := must.Dial(t, "tcp", s.Addr)
 		_, _ = io.WriteString(other, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		if got, err := io.ReadAll(other); !strings.HasPrefix(string(got), "HTTP/1.1 200") {
 			t.Fatalf("another client gets %q, %v", got, err)

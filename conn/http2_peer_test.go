@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // standard2 returns the address of a server of net/http.
@@ -85,10 +86,7 @@ type answer2 struct {
 }
 
 func dialPeer2(t *testing.T, addr string) *peer2 {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", addr))(t)
 	_ = c.(*net.TCPConn).SetLinger(0)
 	_ = c.SetDeadline(time.Now().Add(silence2))
 	p := &peer2{raw2: &raw2{t: t, Conn: c, out: []byte(http2.Preface)}, seen: map[uint32]*answer2{}}

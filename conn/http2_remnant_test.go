@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -220,9 +221,7 @@ func TestHTTP2Curl(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(_ *conn.Request, w *conn.Response) int { return w.Text(403, "unread") }})
 		for _, n := range []int{10, 100_000, 250_000, 3 << 20} {
-			if err := os.WriteFile(file, make([]byte, n), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, make([]byte, n), 0o600))
 			for _, length := range []string{"Content-Length: " + fmt.Sprint(n), "Content-Length:"} {
 				out, err := exec.Command(curl, "-sSk", "--http2-prior-knowledge", "-H", length, "-H", "Expect:", "--data-binary", "@"+file,
 					"-w", " %{http_code}", url2(s, "/")).CombinedOutput()

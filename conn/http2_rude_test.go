@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -27,12 +28,7 @@ type raw2 struct {
 // dial2 connects, and sends the preface and empty SETTINGS.
 func dial2(t *testing.T, s *site) *raw2 {
 	t.Helper()
-	c, err := net.Dial("tcp", s.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	c := must.Dial(t, "tcp", s.Addr)
 	r := &raw2{t: t, Conn: c, out: []byte(http2.Preface)}
 	r.frame(http2.SettingsFrame, 0, 0, "")
 	return r

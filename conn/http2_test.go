@@ -18,6 +18,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -43,9 +44,7 @@ func url2(s *site, path string) string {
 	return "http://" + s.Addr + path
 }
 
-func run2(t *testing.T, f func(t *testing.T, m mode)) {
-	run(t, f, modes.HTTP2, modes.HTTP2TLS)
-}
+func run2(t *testing.T, f func(t *testing.T, m mode)) { run(t, f, modes.HTTP2, modes.HTTP2TLS) }
 
 // do sends a request and reads the answer.
 func do2(t *testing.T, c *http.Client, req *http.Request) (*http.Response, string) {
@@ -70,9 +69,7 @@ func TestHTTP2Answers(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789abcdef", 20<<10) // 320 KiB
 	file := t.TempDir() + "/f"
-	if err := os.WriteFile(file, []byte(long), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(long), 0o600))
 	open := func() *os.File {
 		f, err := os.Open(file)
 		if err != nil {

@@ -34,13 +34,9 @@ func TestKeyUpdateIsNoRequest(t *testing.T) {
 	}
 	becomes("no request yet") // the handshake computes off the loop
 	record := keyupdate.First(t, secrets.String(), "CLIENT", false)
-	if _, err := raw.Write(record[:7]); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(raw.Write(record[:7]))(t)
 	becomes("between requests") // a part of a record may be one of a head
-	if _, err := raw.Write(record[7:]); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(raw.Write(record[7:]))(t)
 	becomes("no request yet")
 	s.Skip(2 * time.Minute)
 	if got, err := io.ReadAll(c); len(got) > 0 || err != nil {

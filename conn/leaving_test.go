@@ -25,14 +25,10 @@ func TestLeaving(t *testing.T) {
 	r := bufio.NewReader(c)
 	ask := func(n int, last bool) {
 		t.Helper()
-		if _, err := io.WriteString(c, strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", n)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(c, strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", n)))(t)
 		for i := range n {
 			resp := must.Get(http.ReadResponse(r, nil))(t)
-			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.Copy(io.Discard, resp.Body))(t)
 			if want := last && i == n-1; resp.StatusCode != 200 || resp.Close != want {
 				t.Errorf("answer %d: status %d, close %v, want 200, %v", i+1, resp.StatusCode, resp.Close, want)
 			}

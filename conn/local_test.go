@@ -51,10 +51,7 @@ func TestLocalAddrIsAskedOnce(t *testing.T) {
 	to := netip.MustParseAddr("127.0.0.1")
 	for i := range clients {
 		addr := netip.AddrPortFrom(to, port).String()
-		raw, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(net.Dial("tcp", addr))(t)
 		r := bufio.NewReader(raw)
 		for n, path := range []string{"/bridge", "/", "/bridge"} {
 			send(t, raw, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -95,9 +95,7 @@ func TestMaxRateOfOneAnswer(t *testing.T) {
 	}})
 	slow := s.Dial()
 	slow.Send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
-	if _, err := io.ReadFull(slow.R, make([]byte, 10)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(slow.R, make([]byte, 10)))(t)
 	c := s.Dial()
 	for _, path := range []string{"/first", "/second"} {
 		c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -32,10 +32,7 @@ func behindNginx(s *site) func() net.Conn {
 	}
 `, "SITE", s.Addr), "socket")
 	return func() net.Conn {
-		c, err := net.Dial("unix", filepath.Join(dir, "socket"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("unix", filepath.Join(dir, "socket")))(t)
 		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 		return c
 	}

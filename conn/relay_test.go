@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
 )
@@ -120,11 +121,8 @@ func TestBodyLimit(t *testing.T) {
 func TestBothDirections(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, _ *conn.Response) int {
-			fds, err := unix.Socketpair(unix.AF_UNIX,
-				unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fds := must.Get(unix.Socketpair(unix.AF_UNIX,
+				unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
 			defer unix.Close(fds[1])
 			st, err := stream.New(req.Loop(), fds[0])
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/server"
@@ -46,9 +47,7 @@ func TestReplaceHeaders(t *testing.T) {
 
 // TestReplaceHeadersCost: however many fields there are, the head is copied once.
 func TestReplaceHeadersCost(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
+	ci.Without(t, race.Enabled, "the race detector allocates")
 	var names []string
 	var fields []conn.Field
 	for i := range 12 {

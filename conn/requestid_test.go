@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/race"
 )
@@ -96,9 +97,7 @@ func TestRequestIDInLog(t *testing.T) {
 
 // TestRequestIDAllocates: an id costs nothing where it is not a string.
 func TestRequestIDAllocates(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
+	ci.Without(t, race.Enabled, "the race detector allocates")
 	h := func(view bool) conn.Handler {
 		return func(req *conn.Request, _ *conn.Response) int {
 			if view && len(req.Layer().IDView()) != 32 {

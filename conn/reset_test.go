@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -61,14 +62,9 @@ func TestResetIsNoError(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(handlers)})
 		for path := range handlers {
-			c, err := net.Dial("tcp", s.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.WriteString(c,
-				"POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx"); err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(net.Dial("tcp", s.Addr))(t)
+			must.Get(io.WriteString(c,
+				"POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx"))(t)
 			<-began
 			_ = c.(*net.TCPConn).SetLinger(0)
 			c.Close()

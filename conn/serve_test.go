@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func TestHello(t *testing.T) {
@@ -32,9 +33,7 @@ func TestKeepAliveOneByOne(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: hello})
 		c := s.Dial()
 		for range 100 {
-			if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"))(t)
 			if a := answers(t, c, "GET")[0]; a.Text != "Hello, world!" {
 				t.Fatalf("%v", a)
 			}

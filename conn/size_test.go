@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 )
 
 // TestSizeOfLaterLine: a line of the access log that waits for the end of a connection is small.
@@ -18,9 +19,7 @@ func TestSizeOfLaterLine(t *testing.T) {
 // TestSizeOfIdle: what was handed on, or is kept open, is these records while it is idle. The sizes are
 // classes of the allocator.
 func TestSizeOfIdle(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("records have an owner")
-	}
+	ci.Without(t, invariants.Enabled, "records have an owner")
 	for _, row := range []struct {
 		what    string
 		n, most uintptr

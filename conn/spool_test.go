@@ -6,13 +6,14 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -140,10 +141,8 @@ func TestMaxSpool(t *testing.T) {
 // TestStalledRequestIsCheap: a client that stalls within a head, or within a body that is being
 // spooled, holds what has come up to a limit, and little else.
 func TestStalledRequestIsCheap(t *testing.T) {
-	if invariants.Enabled || race.Enabled {
-		t.Skip(
-			"short reads make buffers grow in other steps, and the race detector has memory of its own")
-	}
+	ci.Without(t, invariants.Enabled || race.Enabled,
+		"short reads make buffers grow in other steps, and the race detector has memory of its own")
 	run(t, func(t *testing.T, m mode) {
 		const n = 200
 		for _, row := range []struct {
@@ -164,7 +163,7 @@ func TestStalledRequestIsCheap(t *testing.T) {
 			at := must.Get(loop.Sockaddr(netip.MustParseAddrPort(s.Addr)))(t)
 			var clients [n]int // bare descriptors: their memory would count, too
 			raw := []byte(row.begin + strings.Repeat("x", row.sent))
-			before := inUse()
+			before := leak.InUse()
 			for i := range clients {
 				c, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 				if err == nil {
@@ -184,7 +183,7 @@ func TestStalledRequestIsCheap(t *testing.T) {
 			var each int64
 			wait.Until(t, fmt.Sprintf("a request of which %d bytes have come holds at most %d",
 				row.sent, row.most), func() bool {
-				each = (inUse() - before) / n
+				each = (leak.InUse() - before) / n
 				return each <= row.most
 			})
 			t.Logf("%d bytes sent: %d held", row.sent, each)
@@ -194,13 +193,4 @@ func TestStalledRequestIsCheap(t *testing.T) {
 			s.Stop(0)
 		}
 	}, plain, direct)
-}
-
-// inUse is how many bytes of memory are in use, stacks included.
-func inUse() int64 {
-	runtime.GC()
-	runtime.GC() // what pools hold goes in two steps
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse)
 }

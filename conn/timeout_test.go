@@ -115,10 +115,7 @@ func TestSlowRecords(t *testing.T) {
 			"body": {Limits: conn.Limits{MinRate: 1 << 30}, Handler: echoes["/collect"]},
 		} {
 			s := start(t, m, cfg)
-			raw, err := net.Dial("tcp", s.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(net.Dial("tcp", s.Addr))(t)
 			slow := &dripping{Conn: raw}
 			c := tls.Client(slow, &tls.Config{InsecureSkipVerify: true})
 			_ = c.SetDeadline(time.Now().Add(wait.Patience))
@@ -164,13 +161,8 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 		if m.TLS { // not even a handshake
 			c.Close()
 			s.Idle() // its handshake may still have the turn, and others' bytes are unread until then
-			raw, err := net.Dial("tcp", s.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer raw.Close()
+			raw := must.Dial(t, "tcp", s.Addr)
 			send(t, raw, "\x16\x03\x01")
-			_ = raw.SetReadDeadline(time.Now().Add(wait.Patience))
 			s.Settle() // unread bytes would make the close a reset
 			skip(s)
 			if got := rest(t, raw); got != "" {

@@ -57,9 +57,7 @@ func TestSlimTLS(t *testing.T) {
 			if _, err := io.ReadFull(server, got); err != nil || !bytes.Equal(got, data) {
 				t.Fatalf("%s: not what was sent, %v", tls.VersionName(version), err)
 			}
-			if _, err := server.Write(got); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(server.Write(got))(t)
 		}
 		if _, err := server.Read(make([]byte, 1)); err != io.EOF {
 			t.Error(err)

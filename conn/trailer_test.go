@@ -163,10 +163,7 @@ func TestIdentity(t *testing.T) {
 			}
 		}
 		for _, path := range paths { // the reference
-			c, err := net.Dial("tcp", std.Listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(net.Dial("tcp", std.Listener.Addr().String()))(t)
 			check(t, server.NewClient(t, c), path)
 		}
 	}, plain, direct)

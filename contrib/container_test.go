@@ -24,9 +24,7 @@ import (
 // the user of the description, with nothing else there.
 func TestContainerfile(t *testing.T) {
 	ci.Root(t)
-	if race.Enabled {
-		t.Skip("the program of the image is the same one with the race detector")
-	}
+	ci.Without(t, race.Enabled, "the program of the image is the same one with the race detector")
 	text := must.Read(t, "Containerfile")
 	dir := t.TempDir()
 	must.Do(t, os.Chmod(filepath.Dir(dir), 0o755))

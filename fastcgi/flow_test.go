@@ -122,9 +122,7 @@ func TestSlowReaderOfPHP(t *testing.T) {
 	slow := p.Dial()
 	fmt.Fprintf(slow, "GET /big.php?n=16000000 HTTP/1.1\r\nHost: a\r\n\r\n")
 	r := bufio.NewReader(slow)
-	if _, err := r.Peek(1); err != nil { // the worker has it
-		t.Fatal(err)
-	}
+	must.Get(r.Peek(1))(t) // the worker has it
 	if g := p.get("/hello.php"); g.body != "Hello, world!" {
 		t.Error(g)
 	}
@@ -200,9 +198,7 @@ func TestEventsPassSpool(t *testing.T) {
 			for range 3 {
 				next <- true
 				b := make([]byte, len("data: x\n\n"))
-				if _, err := io.ReadFull(r.Body, b); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(io.ReadFull(r.Body, b))(t)
 			}
 		})
 }

@@ -84,18 +84,14 @@ func TestClientLeaves(t *testing.T) {
 					}
 				})
 				c := p.Dial()
-				if _, err := io.WriteString(c, tt.wire); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(io.WriteString(c, tt.wire))(t)
 				if tt.asked {
 					requests(t, up, 1)
 				} else {
 					wait.Until(t, "the client is in", func() bool { return p.Active() == 1 })
 				}
 				if tt.name == "in the body" {
-					if _, err := bufio.NewReader(c).Peek(1); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(bufio.NewReader(c).Peek(1))(t)
 				}
 				if reset {
 					must.Do(t, c.TCP().SetLinger(0))
@@ -128,16 +124,13 @@ func TestGoneAtOnce(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			left := make(chan time.Time, 1)
 			up := fcgitest.Start(t, "unix", tt.script)
-			h, err := module.Build(t, fastcgi.Register, "fastcgi", env(t),
+			h := must.Get(module.Build(t, fastcgi.Register, "fastcgi", env(t),
 				func(s *fastcgi.Settings) {
 					s.Address, s.ScriptPath, s.CheckFile = []string{up.Address}, ".", false
 					if tt.change != nil {
 						tt.change(s)
 					}
-				})
-			if err != nil {
-				t.Fatal(err)
-			}
+				}))(t)
 			s := module.Start(t, modes.Direct, "/",
 				func(req *conn.Request, resp *conn.Response) int {
 					ctx := req.Context()
@@ -156,9 +149,7 @@ func TestGoneAtOnce(t *testing.T) {
 					t.Fatal("closed after ", best)
 				}
 				c := s.Dial()
-				if _, err := io.WriteString(c, tt.wire); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(io.WriteString(c, tt.wire))(t)
 				if !up.Wait(wait.Patience,
 					func(_, _, requests int) bool { return requests == try }) {
 					t.Fatal("no request")
@@ -190,9 +181,7 @@ func TestQueuedClientLeaves(t *testing.T) {
 	})
 	send := func(wire string) net.Conn {
 		c := p.Dial()
-		if _, err := io.WriteString(c, wire); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(c, wire))(t)
 		return c
 	}
 	first := send(get)
@@ -251,9 +240,7 @@ func TestClientAbortIgnored(t *testing.T) {
 		})
 		c := p.Dial()
 		fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
-		if _, err := bufio.NewReader(c).ReadByte(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(bufio.NewReader(c).ReadByte())(t)
 		c.Close()
 		if up.Wait(50*time.Millisecond, func(_, open, _ int) bool { return open == 0 }) {
 			t.Fatal("closed")

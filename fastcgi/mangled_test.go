@@ -37,16 +37,10 @@ echo "lo"; error_log("last");`,
 	go func() { answered <- p.get("/x.php") }()
 	from := must.Get(relay.Accept())(t)
 	defer from.Close()
-	to, err := net.Dial("unix", strings.TrimPrefix(f.Address, "unix:"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer to.Close()
+	to := must.Dial(t, "unix", strings.TrimPrefix(f.Address, "unix:"))
 	go io.Copy(to, from)
 	var whole strings.Builder
-	if _, err := io.Copy(io.MultiWriter(from, &whole), to); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.Copy(io.MultiWriter(from, &whole), to))(t)
 	if g := <-answered; g.body != "hello" || g.err != nil {
 		t.Fatal(g)
 	}

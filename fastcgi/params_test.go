@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestServerName: SERVER_NAME is a name of the site, and HTTP_HOST is what the client says.
@@ -25,12 +26,9 @@ func TestServerName(t *testing.T) {
 		"TEST.example|test.example": {"a.example", "TEST.example"},
 	} {
 		env := handlers.Env{Dir: t.TempDir(), Prefix: "/", Hosts: hosts}
-		h, err := module.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
+		h := must.Get(module.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
 			s.Address, s.ScriptPath, s.CheckFile = []string{up.Address}, ".", false
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		s := module.Start(t, modes.Direct, "/", h)
 		if got := s.Request("GET /x.php", nil, ""); got.Text != want {
 			t.Errorf("%q: %q", hosts, got.Text)

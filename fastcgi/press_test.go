@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -40,9 +41,7 @@ func TestSlowReaderGivesWay(t *testing.T) {
 		conn.Config{Handler: p.handler, Limits: conn.Limits{MinRate: -1, WriteTimeout: time.Hour}})
 	slow := p.DialSmall()
 	slow.Send("GET /x.php?long HTTP/1.1\r\nHost: test.example\r\n\r\n")
-	if _, err := slow.R.ReadByte(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(slow.R.ReadByte())(t)
 	for range 4 {
 		p.Skip(20 * time.Second)
 	}

@@ -113,16 +113,11 @@ func TestReadmeExamples(t *testing.T) {
 		if test.method == "POST" {
 			body = "a body"
 		}
-		req, err := http.NewRequestWithContext(t.Context(), test.method, url+test.path,
-			strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(t.Context(), test.method, url+test.path,
+			strings.NewReader(body)))(t)
 		req.Host = test.host
 		resp := must.Get(client.Do(req))(t)
-		text := must.Get(io.ReadAll(resp.Body))(t)
-		resp.Body.Close()
-		got := string(text)
+		got := must.Body(t, resp)
 		if resp.StatusCode == 301 {
 			got = resp.Header.Get("Location")
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -44,9 +45,7 @@ func TestUnreadByMany(t *testing.T) {
 		readers[i] = bufio.NewReader(c)
 	}
 	for _, r := range readers {
-		if _, err := r.Peek(1); err != nil { // the answer has begun
-			t.Fatal(err)
-		}
+		must.Get(r.Peek(1))(t) // the answer has begun
 	}
 	watch := status(t, f)
 	wait.Until(t, "the workers are free", func() bool { return busy(t, watch) == "1" })

@@ -40,9 +40,7 @@ func TestUploadBothWays(t *testing.T) {
 			var r *http.Response
 			for i := range n {
 				piece := fmt.Sprintf("%04d\n", i)
-				if _, err := io.WriteString(c, piece); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(io.WriteString(c, piece))(t)
 				if r == nil {
 					var err error
 					if r, err = http.ReadResponse(bufio.NewReader(c), nil); err != nil {
@@ -85,9 +83,7 @@ func TestUploadStops(t *testing.T) {
 				c := p.Dial()
 				fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
 				if answered {
-					if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(http.ReadResponse(bufio.NewReader(c), nil))(t)
 				} else if !up.Wait(wait.Patience, func(_, open, _ int) bool { return open == 1 }) {
 					t.Fatal("no connection")
 				}
@@ -207,10 +203,8 @@ func TestSlowUploads(t *testing.T) {
 		if i%2 == 1 {
 			framing = fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s", size, body[:size/2])
 		}
-		if _, err := io.WriteString(c,
-			"POST /md5.php HTTP/1.1\r\nHost: a\r\n"+framing); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(c,
+			"POST /md5.php HTTP/1.1\r\nHost: a\r\n"+framing))(t)
 		all = append(all, c)
 		if g := p.get("/hello.php"); g.body != "Hello, world!" {
 			t.Fatal("with ", i+1, " uploads under way: ", g)

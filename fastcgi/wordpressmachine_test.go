@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/machine"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
@@ -31,9 +32,7 @@ exec /usr/bin/apt-get -y -s "$@"
 // followInMachine does all that the page says, word by word, as root of a machine with systemd.
 // Where MariaDB and Debian's WordPress are not installed, scripts stand for them.
 func followInMachine(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the program of the package is the same one with the race detector")
-	}
+	ci.Without(t, race.Enabled, "the program of the package is the same one with the race detector")
 	sources := must.Get(filepath.Abs(".."))(t)
 	out := must.Get(exec.Command("go", "env", "GOROOT", "GOMODCACHE", "GOCACHE").Output())(t)
 	env := strings.Fields(string(out))

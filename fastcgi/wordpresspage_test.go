@@ -23,10 +23,7 @@ type pageBlock struct{ language, text, file string }
 // pageBlocks returns the blocks of docs/wordpress.md. A file's path begins the paragraph before it.
 func pageBlocks(t *testing.T) (all []pageBlock) {
 	t.Helper()
-	text, err := os.ReadFile("../docs/wordpress.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/wordpress.md"))(t)
 	fences := regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 	path := regexp.MustCompile("^`(/[^`]+)`")
 	end := 0
@@ -57,9 +54,7 @@ func TestWordPressPage(t *testing.T) {
 	ci.Only(t, "follows a page that installs WordPress")
 	findFPM(t)
 	for _, tool := range []string{"openssl", "curl", "go"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(exec.LookPath(tool))(t)
 	}
 	t.Run("shape", followShape)
 	t.Run("machine", followInMachine)

@@ -16,9 +16,7 @@ import (
 )
 
 // numbered gives handlers that can be told apart: each returns its number.
-func numbered(n int) conn.Handler {
-	return func(*conn.Request, *conn.Response) int { return n }
-}
+func numbered(n int) conn.Handler { return func(*conn.Request, *conn.Response) int { return n } }
 
 // find returns "site/prefix", the site by its number from 1 and the prefix as it is set, or "404".
 func find(r *handlers.Router, host, path string) string {

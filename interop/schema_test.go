@@ -10,37 +10,27 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestSchema: the JSON Schema for editors takes the configurations that lwango takes, and refuses
 // what an editor should mark.
 func TestSchema(t *testing.T) {
-	schema, err := jsonschema.NewCompiler().Compile("../docs/lwango.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := must.Get(jsonschema.NewCompiler().Compile("../docs/lwango.schema.json"))(t)
 	validate := func(text string) error {
 		t.Helper()
 		var tree map[string]any
 		if _, err := toml.Decode(text, &tree); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		asJSON, err := json.Marshal(tree)
-		if err != nil {
-			t.Fatal(err)
-		}
-		value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(asJSON)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		asJSON := must.Get(json.Marshal(tree))(t)
+		value := must.Get(jsonschema.UnmarshalJSON(strings.NewReader(string(asJSON))))(t)
 		return schema.Validate(value)
 	}
 	read := func(path string) string {
 		t.Helper()
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		return string(text)
 	}
 
@@ -54,10 +44,7 @@ func TestSchema(t *testing.T) {
 		good = append(good, m[1])
 	}
 	// What manuals show of sites.
-	manuals, err := filepath.Glob("../handlers/*/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	manuals := must.Get(filepath.Glob("../handlers/*/README.md"))(t)
 	for _, path := range append(manuals, "../fastcgi/README.md", "../README.md") {
 		for block := range strings.SplitSeq(read(path), "\n\n") {
 			if strings.HasPrefix(block, "    [[site") {

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/interop/httptest"
 )
 
@@ -141,25 +142,15 @@ func TestSuites(t *testing.T) {
 		}
 		from := strings.TrimSpace(string(out))
 		to := filepath.Join(dir, filepath.Base(filepath.Dir(s.module)), filepath.Base(s.module))
-		if err := copyModule(to, from); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, copyModule(to, from))
 		args = append(args, "-replace="+s.module+"="+to)
 	}
 	modfile := filepath.Join(dir, "go.mod")
 	for _, name := range []string{"go.mod", "go.sum"} {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(name))(t)
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs(".."))(t)
 	args = append(args, "-replace=github.com/lwango/lwango="+root, modfile)
 	if out, err := goCommand(args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -266,10 +257,7 @@ func run(t *testing.T, modfile, log string, packages []string) map[name]result {
 
 // readLog reads the log of httptest: how many requests each test has sent each way.
 func readLog(t *testing.T, file string) map[name]map[string]int {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	ways := make(map[name]map[string]int)
 	for line := range strings.Lines(string(data)) {
 		test, way, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -34,10 +34,7 @@ func TestAccept(t *testing.T) {
 		}
 		wait := start(t, l)
 		for range n {
-			c, err := net.Dial("tcp", addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(net.Dial("tcp", addr))(t)
 			c.Close()
 		}
 		wait()
@@ -52,9 +49,7 @@ func TestAcceptGoesOnAfterDescriptorsRanOut(t *testing.T) {
 		fd := must.Get(loop.Listen("tcp", "127.0.0.1:0", false))(t)
 		addr := loop.LocalAddr(fd).String()
 		accepted := make(chan int, 1)
-		if _, err := l.Accept(fd, func(fd int, _ netip.AddrPort) { accepted <- fd }); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Accept(fd, func(fd int, _ netip.AddrPort) { accepted <- fd }))(t)
 		c, err := net.Dial("tcp", addr) // waits in the kernel's queue
 		if err != nil {
 			t.Fatal(err)

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
-	"golang.org/x/sys/unix"
 )
 
 // linear fails unless twenty times as much takes about twenty times as long, and not four hundred
@@ -31,15 +31,6 @@ func linear(t *testing.T, took func(n int) time.Duration) {
 	}
 }
 
-// processorTime is what the process has used.
-func processorTime(t *testing.T) time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
-		t.Error(err)
-	}
-	return time.Duration(ts.Nano())
-}
-
 // TestGivingUpInBulk: thousands of threads that give up at once do not hold the loop.
 func TestGivingUpInBulk(t *testing.T) {
 	t.Run("waiters of a promise", func(t *testing.T) {
@@ -49,11 +40,11 @@ func TestGivingUpInBulk(t *testing.T) {
 			for i := range threads {
 				must.Do(t, p.Watch(&threads[i]))
 			}
-			begin := processorTime(t)
+			begin := leak.ProcessorTime()
 			for i := range threads {
 				p.Unwatch(&threads[n-1-i])
 			}
-			return processorTime(t) - begin
+			return leak.ProcessorTime() - begin
 		})
 	})
 	t.Run("functions for a stuck worker", func(t *testing.T) {
@@ -69,9 +60,9 @@ func TestGivingUpInBulk(t *testing.T) {
 				if got := l.Stats().Queued; got != n {
 					t.Errorf("%d wait, want %d", got, n)
 				}
-				begin := processorTime(t)
+				begin := leak.ProcessorTime()
 				th.RunDeferred(mark)
-				return processorTime(t) - begin
+				return leak.ProcessorTime() - begin
 			})
 			close(stuck)
 			_, _ = blocked.Await(th, -1)

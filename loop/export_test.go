@@ -147,9 +147,7 @@ func EdgesIn(read, write int) Edges { return Edges{edges{read: edge(read), write
 func (e *Edges) Move(events uint16, m move) { e.e.move(events, m) }
 
 // States returns the names of the states of both directions.
-func (e *Edges) States() (read, write string) {
-	return EdgeStates[e.e.read], EdgeStates[e.e.write]
-}
+func (e *Edges) States() (read, write string) { return EdgeStates[e.e.read], EdgeStates[e.e.write] }
 
 // Armed, Dead and Known are what a loop asks of them.
 func (e *Edges) Armed(events uint16) bool { return e.e.armed(events) }

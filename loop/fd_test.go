@@ -132,9 +132,7 @@ func TestReusedDescriptor(t *testing.T) {
 				want(t, th.AwaitRead(time.Minute, old[0]), nil)
 			}
 			s := openPair(t)
-			if err := unix.Dup3(s[0], old[0], unix.O_CLOEXEC); err != nil { // closes it
-				t.Fatal(err)
-			}
+			must.Do(t, unix.Dup3(s[0], old[0], unix.O_CLOEXEC)) // closes it
 			unix.Close(s[0])
 			began, d := time.Now(), 3*time.Millisecond
 			want(t, wait(th, old[0], d), loop.ErrDeadlineExceeded) // not what is left of the old one
@@ -435,9 +433,7 @@ func TestRunningThreadIsNotWoken(t *testing.T) {
 			_, _ = unix.Read(b.FD(), make([]byte, 1))
 			want(t, b.WantRead(0), loop.ErrDeadlineExceeded) // input is what it wants now
 			s := openPair(t)
-			if err := unix.Dup3(s[0], b.FD(), unix.O_CLOEXEC); err != nil { // closes it
-				t.Fatal(err)
-			}
+			must.Do(t, unix.Dup3(s[0], b.FD(), unix.O_CLOEXEC)) // closes it
 			unix.Close(s[0])
 			other := &body{run: func(*body) coro.Code { return coro.Abort }}
 			must.Do(t, l.Attach(&other.Thread, b.FD(), other, time.Minute))

@@ -44,11 +44,8 @@ func (i *idler) Ended() { *i.ended = append(*i.ended, i.n) }
 // newIdler attaches one. It is called on the loop, or before it runs.
 func newIdler(t *testing.T, l *loop.Loop, n int, ended *[]int, run func(t *loop.Thread)) *idler {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
-		0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+		0))(t)
 	i := &idler{peer: fds[1], n: n, ended: ended, run: run, word: coro.WantRead}
 	must.Do(t, l.Attach(&i.Thread, fds[0], i, time.Minute))
 	t.Cleanup(func() { unix.Close(i.peer) })
@@ -73,9 +70,7 @@ func TestGiveUp(t *testing.T) {
 		all[0].run = func(t *loop.Thread) { close(working); _, _ = t.AwaitAny(-1, release) }
 		keep := newIdler(t, l, 99, &ended, nil) // keeps the loop running, and is not marked
 		wait := start(t, l)
-		if _, err := unix.Write(all[0].peer, []byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(unix.Write(all[0].peer, []byte("x")))(t)
 		<-working
 		var since int64
 		on(t, l, func() { since, _ = l.IdleSince() })

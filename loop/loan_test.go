@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -126,9 +127,7 @@ func TestLentWaitCosts(t *testing.T) {
 
 // Waits for several things: what the first one allocates is all.
 func TestAwaitAnyAllocates(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("the checks cost")
-	}
+	ci.Without(t, invariants.Enabled, "the checks cost")
 	run(t, func(t *testing.T, l *loop.Loop) {
 		r, w := pipe(t)
 		l.Go(func(th *loop.Thread) {

@@ -128,12 +128,8 @@ func TestEchoNeedsNoEpollCtlWhileItKeepsUp(t *testing.T) {
 		}})
 		wait := start(t, l)
 		ping := func() {
-			if _, err := c.Write([]byte("p")); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Read(make([]byte, 1)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Write([]byte("p")))(t)
+			must.Get(c.Read(make([]byte, 1)))(t)
 		}
 		ping()
 		var before, after loop.Stats
@@ -306,11 +302,8 @@ func TestIdleThreadHoldsNoCoroutineAndTimesOut(t *testing.T) {
 		const threads = 50
 		runs := make(map[any]int)
 		for range threads {
-			fds, err := unix.Socketpair(unix.AF_UNIX,
-				unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fds := must.Get(unix.Socketpair(unix.AF_UNIX,
+				unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
 			defer unix.Close(fds[1])
 			b := &body{run: func(b *body) coro.Code {
 				if loop.Local(&b.Thread) == nil {

@@ -34,17 +34,10 @@ func TestAcceptRefused(t *testing.T) {
 			if fds[i], err = loop.Listen("tcp", "127.0.0.1:0", false); err != nil {
 				t.Fatal(err)
 			}
-			// waits in the kernel's queue
-			c, err := net.Dial("tcp", loop.LocalAddr(fds[i]).String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
+			must.Dial(t, "tcp", loop.LocalAddr(fds[i]).String()) // waits in the kernel's queue
 		}
-		if _, err := l.Accept(fds[0],
-			func(int, netip.AddrPort) { t.Error("accepted") }); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Accept(fds[0],
+			func(int, netip.AddrPort) { t.Error("accepted") }))(t)
 		var d loop.Shared
 		must.Do(t, l.Open(&d, fds[1]))
 		var waits int64

@@ -392,11 +392,7 @@ func TestNilIsNeverReady(t *testing.T) {
 // TestReadableFile: an os.File is awaited and read without holding the loop.
 func TestReadableFile(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer w.Close()
+		r, w := must.Pipe(t)
 		l.Go(func(th *loop.Thread) {
 			readable := loop.ReadableFile(r)
 			if i, err := th.AwaitAny(0, readable); i != -1 || err != loop.ErrDeadlineExceeded {

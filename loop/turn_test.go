@@ -149,9 +149,7 @@ func TestOneLook(t *testing.T) {
 		on(t, l, func() { before = l.Stats().Waits })
 		for range rounds {
 			var buf [8]byte
-			if _, err := unix.Write(fds[1], []byte("x")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(unix.Write(fds[1], []byte("x")))(t)
 			if n, err := unix.Read(fds[1], buf[:]); n != 1 || err != nil {
 				t.Fatal(n, err)
 			}

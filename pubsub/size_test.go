@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
@@ -131,10 +132,7 @@ func TestMemberThatReadsNothing(t *testing.T) {
 	handoffs(t, 1, func(t *testing.T, ls *loops.Loops) {
 		hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 256 << 10}}
 		topic := hub.Topic("room")
-		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0))(t)
 		defer unix.Close(fds[0])
 		defer unix.Close(fds[1])
 		var stuck *pubsub.Subscription

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/race"
@@ -113,9 +114,7 @@ func TestOneWakeUpForABurst(t *testing.T) {
 
 // What a subscriber takes, and what it leaves, costs no allocation.
 func TestAllocations(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates, too")
-	}
+	ci.Without(t, race.Enabled, "the race detector allocates, too")
 	for _, policy := range []pubsub.Policy{pubsub.DropOldest, pubsub.Disconnect} {
 		var hub pubsub.Hub
 		topic := hub.Topic("room")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
@@ -27,9 +28,7 @@ func costs(t *testing.T, l *loop.Loop, f func()) (allocs float64, ctls int64) {
 // TestMessageIsFree: a message that arrives, is read and answered costs nothing, in each of the
 // ways to write a service.
 func TestMessageIsFree(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("short reads and writes cost epoll_ctl")
-	}
+	ci.Without(t, invariants.Enabled, "short reads and writes cost epoll_ctl")
 	handlers := map[string]func(th *loop.Thread, s *stream.Stream) error{
 		"copy in try mode": func(_ *loop.Thread, s *stream.Stream) error {
 			s.SetNoWait(true)
@@ -102,9 +101,7 @@ func TestMessageIsFree(t *testing.T) {
 // TestStreamOfItsOwnIsFree: a message between two streams of a loop costs nothing, a deadline
 // included. Neither stream is its thread's own.
 func TestStreamOfItsOwnIsFree(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("short reads and writes cost epoll_ctl")
-	}
+	ci.Without(t, invariants.Enabled, "short reads and writes cost epoll_ctl")
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		a, b := pair(t, l, "tcp")
 		l.Go(func(*loop.Thread) {

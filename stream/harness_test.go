@@ -52,11 +52,8 @@ func onLoop(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
 func sockets(t *testing.T, network string) (a, b int) {
 	t.Helper()
 	if network == "unix" {
-		fds, err := unix.Socketpair(
-			unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fds := must.Get(unix.Socketpair(
+			unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
 		return fds[0], fds[1]
 	}
 	ln := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)

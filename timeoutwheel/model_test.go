@@ -107,9 +107,7 @@ func (w *world) byte() byte {
 	return b
 }
 
-func (w *world) pick() *member {
-	return w.timer[int(w.byte())%len(w.timer)]
-}
+func (w *world) pick() *member { return w.timer[int(w.byte())%len(w.timer)] }
 
 // time reads a time: usually near, at times years away, at times in the past.
 func (w *world) time() int64 {

@@ -65,14 +65,8 @@ func besideHostile(t *testing.T, read bool) (median time.Duration, rest string) 
 		application.Addr(), dir)
 	must.Write(t, conf, text)
 
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {
-		t.Fatal(err)
-	}
+	r, w := must.Pipe(t)
+	must.Get(unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096))(t)
 	cmd := exec.Command("lwango", "-c", conf)
 	cmd.Stderr = w
 	cmd.Env = append(cmd.Environ(), "GORACE="+noExitSleep)

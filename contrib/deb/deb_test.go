@@ -28,13 +28,9 @@ const root = "../.."
 // the operator's.
 func TestPackage(t *testing.T) {
 	ci.Root(t)
-	if race.Enabled {
-		t.Skip("the program of the package is the same one with the race detector")
-	}
+	ci.Without(t, race.Enabled, "the program of the package is the same one with the race detector")
 	for _, tool := range []string{"dpkg", "dpkg-deb", "systemd-sysusers", "git"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(exec.LookPath(tool))(t)
 	}
 	one, two := build(t, root, "1.0.0"), build(t, root, "1.0.1")
 	if a, b := sum(t, one), sum(t, build(t, copied(t), "1.0.0")); a != b {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/machine"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
@@ -14,9 +15,7 @@ import (
 
 // TestUnderSystemd: systemd itself runs the package's units, from installation to removal.
 func TestUnderSystemd(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the program of the package is the same one with the race detector")
-	}
+	ci.Without(t, race.Enabled, "the program of the package is the same one with the race detector")
 	m := machine.Start(t)
 	for _, version := range []string{"1.0.0", "1.0.1"} {
 		text, err := os.ReadFile(build(t, root, version))

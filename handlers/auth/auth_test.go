@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/auth"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -42,12 +43,9 @@ func start(t *testing.T, m modes.Mode, text string) *site {
 	t.Helper()
 	s := &site{t: t, file: filepath.Join(t.TempDir(), "users"), log: new(logtext.Buffer)}
 	s.write(text)
-	mw, err := auth.New(auth.Settings{Realm: `a "b" \ ü`, Htpasswd: "users"}, handlers.Env{
+	mw := must.Get(auth.New(auth.Settings{Realm: `a "b" \ ü`, Htpasswd: "users"}, handlers.Env{
 		Dir: filepath.Dir(s.file), Logger: slog.New(slog.NewTextHandler(s.log, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	s.Server = module.Start(t, m, "/", mw(whoami))
 	return s
 }
@@ -191,9 +189,7 @@ func TestErrors(t *testing.T) {
 
 // TestCost: a request of a user who has passed before allocates nothing.
 func TestCost(t *testing.T) {
-	if race.Enabled {
-		t.Skip("sync.Pool drops things at random under the race detector")
-	}
+	ci.Without(t, race.Enabled, "sync.Pool drops things at random under the race detector")
 	dir := t.TempDir()
 	must.Write(t, filepath.Join(dir, "users"), "ann:"+sha)
 	mw := must.Get(auth.New(auth.Settings{Htpasswd: "users"}, handlers.Env{Dir: dir}))(t)

@@ -2,7 +2,6 @@ package cache_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/fcgi"
 	"net/http/httptest"
@@ -45,8 +44,7 @@ func TestAccelExpires(t *testing.T) {
 	})
 	up := httptest.NewServer(app)
 	defer up.Close()
-	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer ln.Close()
+	ln := must.Listen(t)
 	go func() { _ = fcgi.Serve(ln, app) }()
 	root := t.TempDir()
 	for _, name := range []string{"a.php", "b.php", "zero.php"} {

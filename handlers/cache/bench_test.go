@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -29,10 +30,7 @@ func ping(b *testing.B, s *server.Server, target string) {
 		c.Send(string(raw))
 		n := 0
 		for {
-			line, err := c.R.ReadString('\n')
-			if err != nil {
-				b.Fatal(err)
-			}
+			line := must.Get(c.R.ReadString('\n'))(b)
 			n += len(line)
 			if line == "\r\n" {
 				break
@@ -67,15 +65,10 @@ func BenchmarkHit(b *testing.B) {
 
 func BenchmarkFile(b *testing.B) {
 	dir := b.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte(strings.Repeat("x", 4<<10)), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.WriteFile(filepath.Join(dir, "a.txt"), []byte(strings.Repeat("x", 4<<10)), 0o600))
 	set := servefiles.Defaults
 	set.Path = dir
-	h, err := servefiles.New(set, handlers.Env{Prefix: "/"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	h := must.Get(servefiles.New(set, handlers.Env{Prefix: "/"}))(b)
 	ping(b, module.Start(b, modes.Direct, "/", h), "/a.txt")
 }
 
@@ -127,10 +120,7 @@ func missed(b *testing.B, s *server.Server, same bool) {
 			b.Fatal(err)
 		}
 		for ends := 0; ends < batch; { // each answer has one empty line
-			k, err := c.R.Read(buf)
-			if err != nil {
-				b.Fatal(err)
-			}
+			k := must.Get(c.R.Read(buf))(b)
 			ends += bytes.Count(buf[:k], []byte("Content-Length: 1024"))
 		}
 	}

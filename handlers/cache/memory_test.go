@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
@@ -26,9 +27,7 @@ func heap() int64 {
 
 // TestForgotten: what an answer has replaced is not kept with it, nor is what has fetched it.
 func TestForgotten(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector has memory of its own")
-	}
+	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	body := strings.Repeat("0123456789", 5000)
 	s := start(t, modes.Direct, cache.Settings{}, func(_ *conn.Request, w *conn.Response) int {
 		w.Header().Set("Cache-Control", "max-age=1")
@@ -53,9 +52,7 @@ func TestForgotten(t *testing.T) {
 // TestKeptSize: an answer of 1 KiB takes 1.6 KiB at most, with its header and its key, and what is
 // counted is what it takes.
 func TestKeptSize(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector has memory of its own")
-	}
+	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	body := strings.Repeat("b", 1024)
 	s := start(t, modes.Direct, cache.Settings{}, func(_ *conn.Request, w *conn.Response) int {
 		w.Header().Set("Cache-Control", "public, max-age=1000")

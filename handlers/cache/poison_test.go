@@ -219,10 +219,7 @@ func TestRewritten(t *testing.T) {
 		return w.Text(200, req.Target()+" "+req.Path())
 	}}
 	c := &cached{store: open(t)}
-	m, err := cache.New(c.store, cache.Settings{}, handlers.Env{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(cache.New(c.store, cache.Settings{}, handlers.Env{}))(t)
 	inner := m(o.serve)
 	c.Server = serveAll(t, func(req *conn.Request, w *conn.Response) int {
 		if err := req.Layer().Rewrite("/index.php"); err != nil {

@@ -77,9 +77,7 @@ func TestTold(t *testing.T) {
 // TestNamedFilesAreNotKept: an application that names a file has chosen it for one client.
 func TestNamedFilesAreNotKept(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("a file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "a"), []byte("a file"), 0o600))
 	accel := must.Get(servefiles.OpenAccel(dir, false, handlers.Env{}))(t)
 	for _, way := range [][2]string{{"/a", ""}, {"", dir + "/a"}, {"/none", ""}} {
 		o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {

@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/rfc9111"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestSurrogate: the application learns that there is a cache, whatever the client says, and also
@@ -52,10 +53,7 @@ func TestModifiedByDate(t *testing.T) {
 		})
 		a, _ := get(t, s, "/a")
 		date := a.Header.Get("Date")
-		at, err := http1.ParseDate(date)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(http1.ParseDate(date))(t)
 		earlier := string(http1.AppendDate(nil, at.Add(-time.Second)))
 		for _, tt := range []struct {
 			fields []string

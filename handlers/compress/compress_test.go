@@ -18,6 +18,7 @@ import (
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -321,9 +322,7 @@ func TestClients(t *testing.T) {
 
 // TestLookIsFree: what is not compressed costs no memory.
 func TestLookIsFree(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("short reads and writes")
-	}
+	ci.Without(t, invariants.Enabled, "short reads and writes")
 	small, large := []byte("Hello, world!"), bytes.Repeat([]byte("x"), 5000)
 	s := start(t, modes.Direct, func(req *conn.Request, resp *conn.Response) int {
 		h := resp.Header()

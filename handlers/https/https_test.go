@@ -17,7 +17,7 @@ import (
 func start(t *testing.T, m modes.Mode, s https.Settings, port int, trusted ...string) *server.Server {
 	t.Helper()
 	around := must.Get(https.New(s, func() int { return port }))(t)
-	router, err := handlers.NewRouter([]handlers.Site{{Around: around, Routes: []handlers.Route{
+	router := must.Get(handlers.NewRouter([]handlers.Site{{Around: around, Routes: []handlers.Route{
 		{Prefix: "/", Handler: func(*conn.Request, *conn.Response) int { return 204 }},
 		{Prefix: "/error", Handler: func(*conn.Request, *conn.Response) int { return 500 }},
 		{Prefix: "/panic", Handler: func(*conn.Request, *conn.Response) int { panic("on purpose") }},
@@ -25,10 +25,7 @@ func start(t *testing.T, m modes.Mode, s https.Settings, port int, trusted ...st
 			resp.Header().Set("Strict-Transport-Security", "max-age=0")
 			return 204
 		}},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}}))(t)
 	cfg := conn.Config{Handler: router.Serve}
 	if len(trusted) > 0 {
 		p := new(conn.Proxies)

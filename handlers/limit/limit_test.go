@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/limit"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -270,9 +271,7 @@ func TestErrors(t *testing.T) {
 
 // TestCost: a limit that does not count connections allocates nothing.
 func TestCost(t *testing.T) {
-	if race.Enabled {
-		t.Skip("sync.Pool drops things at random under the race detector")
-	}
+	ci.Without(t, race.Enabled, "sync.Pool drops things at random under the race detector")
 	h := wrap(t, limit.Settings{Deny: []string{"10.0.0.0/8"}, Methods: []string{"GET"}, MaxBodySize: 5,
 		Requests: rate(t, "1000000/s")}, func(*conn.Request, *conn.Response) int { return 200 })
 	s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {

@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -50,11 +51,8 @@ func startBehind(t *testing.T, m modes.Mode, set mirror.Settings,
 	s := &site{told: told{seen: new([]atomic.Int64)}, copies: make(chan string, 1000)}
 	set.To = "/copy"
 	routes := &handlers.SiteRoutes{Prefixes: []string{"/", "/copy"}}
-	mw, err := mirror.New(set, handlers.Env{Prefix: "/",
-		Server: around.In(around.Site{Server: s.told, Routes: routes})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mw := must.Get(mirror.New(set, handlers.Env{Prefix: "/",
+		Server: around.In(around.Site{Server: s.told, Routes: routes})}))(t)
 	if other == nil {
 		other = func(req *conn.Request, resp *conn.Response) int {
 			body, err := io.ReadAll(req.Body())

@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestBodyLimits: a body that is longer than the route allows is refused before an upstream is asked
@@ -26,10 +27,7 @@ func testBodyLimits(t *testing.T, m modes.Mode) {
 				p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 			}
 		})
-		mw, err := limit.New(limit.Settings{MaxBodySize: 8}, handlers.Env{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		mw := must.Get(limit.New(limit.Settings{MaxBodySize: 8}, handlers.Env{}))(t)
 		f := serve(t, m, "/", []string{o.addr}, func(s *proxy.Settings) { s.RequestBuffering = buffering })
 		s := module.Start(t, m, "/", mw(f.handler))
 		for _, expect := range []string{"", "Expect: 100-continue\r\n"} {

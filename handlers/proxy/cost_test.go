@@ -5,6 +5,7 @@ import (
 
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -43,9 +44,8 @@ const usualAnswer = "HTTP/1.1 200 OK\r\nServer: x\r\nDate: Thu, 01 Jan 1970 00:0
 
 // TestCost: what a request on a kept connection allocates, and how often epoll is asked for it.
 func TestCost(t *testing.T) {
-	if invariants.Enabled || race.Enabled {
-		t.Skip("short reads and writes cost more, and so does the race detector")
-	}
+	ci.Without(t, invariants.Enabled || race.Enabled,
+		"short reads and writes cost more, and so does the race detector")
 	f := kept(t, usualAnswer)
 	var before, after loop.Stats
 	f.Request("GET /", nil, "")

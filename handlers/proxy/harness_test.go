@@ -38,16 +38,13 @@ func serve(t testing.TB, m modes.Mode, prefix string, addresses []string,
 	f := &front{log: new(logtext.Buffer)}
 	env := handlers.Env{Dir: t.TempDir(), Prefix: prefix,
 		Logger: slog.New(slog.NewTextHandler(f.log, nil))}
-	h, err := module.Build(t, proxy.Register, "proxy", env, func(s *proxy.Settings) {
+	h := must.Get(module.Build(t, proxy.Register, "proxy", env, func(s *proxy.Settings) {
 		s.Address = addresses
 		s.IdleTimeout = 50 * time.Millisecond // nothing is left behind when the tests end
 		if change != nil {
 			change(s)
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	f.handler = h
 	f.Server = module.Start(t, m, prefix, h)
 	return f
@@ -116,11 +113,7 @@ func startAt(t testing.TB, network, address string, script func(p *peer)) *origi
 	all := make(map[net.Conn]bool)
 	stopped := false
 	running.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
+		for c, err := ln.Accept(); err == nil; c, err = ln.Accept() {
 			o.accepted.Add(1)
 			o.open.Add(1)
 			mu.Lock()

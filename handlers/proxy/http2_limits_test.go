@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -101,9 +102,7 @@ func TestHTTP2SlowClient(t *testing.T) {
 	for range 3 {
 		c := f.DialBuffer(server.SlowReader)
 		c.Send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
-		if _, err := c.R.Peek(1); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.R.Peek(1))(t)
 		slow = append(slow, c)
 	}
 	for range 10 {

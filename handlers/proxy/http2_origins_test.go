@@ -161,9 +161,7 @@ func testHTTP2Answers(t *testing.T, m modes.Mode) {
 
 // TestHTTP2Resets: a stream that the upstream resets is an answer that is missing, or one that is cut
 // off, and the other streams of the connection go on.
-func TestHTTP2Resets(t *testing.T) {
-	modes.Run(t, testHTTP2Resets, modes.Direct, modes.HTTP2)
-}
+func TestHTTP2Resets(t *testing.T) { modes.Run(t, testHTTP2Resets, modes.Direct, modes.HTTP2) }
 
 func testHTTP2Resets(t *testing.T, m modes.Mode) {
 	for _, code := range []http2.Code{http2.NoError, http2.InternalError, http2.Cancel, http2.EnhanceYourCalm,

@@ -16,7 +16,9 @@ import (
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -32,10 +34,7 @@ type server2 struct {
 // start2 starts one. change may change its settings.
 func start2(t testing.TB, h http.HandlerFunc, change func(*http.Server)) *server2 {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	o := &server2{addr: ln.Addr().String()}
 	s := &http.Server{Handler: h, Protocols: new(http.Protocols), ConnState: func(_ net.Conn, state http.ConnState) {
 		switch state {
@@ -370,9 +369,8 @@ func answersBare2(p *peer) {
 
 // TestHTTP2Cost: what a request on a connection that is there allocates, and how often epoll is asked.
 func TestHTTP2Cost(t *testing.T) {
-	if invariants.Enabled || race.Enabled {
-		t.Skip("short reads and writes cost more, and so does the race detector")
-	}
+	ci.Without(t, invariants.Enabled || race.Enabled,
+		"short reads and writes cost more, and so does the race detector")
 	o := start(t, answersBare2)
 	f := serve(t, modes.Direct, "/", []string{o.addr}, version2)
 	var before, after loop.Stats
@@ -417,10 +415,7 @@ func TestHTTP2TrailersOnly(t *testing.T) {
 			version2(s)
 			s.RequestBuffering = buffered
 		})
-		c, err := net.Dial("tcp", f.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", f.Addr))(t)
 		_ = c.SetDeadline(time.Now().Add(wait.Patience))
 		head := http2.AppendRequest([]byte{http2.NoTable}, []byte("POST /a HTTP/1.1\r\nHost: b\r\nTE: trailers\r\n\r\n"), false)
 		flags := uint8(0)

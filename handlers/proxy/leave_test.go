@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -127,9 +128,7 @@ func TestAbortInOneRead(t *testing.T) {
 		if answer.begin != "" {
 			c.R.ReadByte()
 		}
-		if err := c.Conn.(*net.TCPConn).SetLinger(0); err != nil { // a reset
-			t.Fatal(err)
-		}
+		must.Do(t, c.Conn.(*net.TCPConn).SetLinger(0)) // a reset
 		c.Close()
 		close(left)
 		if g := f.get("/next"); g.status != 200 || g.body != "hello" {

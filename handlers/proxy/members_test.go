@@ -76,8 +76,7 @@ func full(t *testing.T) string {
 	must.Do(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
 	must.Do(t, unix.Listen(fd, 0))
 	at := fmt.Sprintf("127.0.0.1:%d", must.Get(unix.Getsockname(fd))(t).(*unix.SockaddrInet4).Port)
-	c := must.Get(net.Dial("tcp", at))(t)
-	t.Cleanup(func() { c.Close() })
+	must.Dial(t, "tcp", at)
 	wait.Until(t, "a full queue", func() bool { // one more than its length is 0 (tcp(7), TCP_INFO)
 		return must.Get(unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO))(t).Unacked > 0
 	})

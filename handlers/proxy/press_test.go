@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -43,9 +44,7 @@ func TestSlowReaderGivesWay(t *testing.T) {
 		conn.Config{Handler: f.handler, Limits: conn.Limits{MinRate: -1, WriteTimeout: time.Hour}})
 	slow := f.DialSmall()
 	slow.Send("GET /long HTTP/1.1\r\nHost: test.example\r\n\r\n")
-	if _, err := slow.R.ReadByte(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(slow.R.ReadByte())(t)
 	for range 4 {
 		f.Skip(20 * time.Second)
 	}

@@ -117,11 +117,8 @@ func TestWebSocket(t *testing.T) {
 func TestReplaced(t *testing.T) {
 	seen := make(chan string, 1)
 	o := start(t, func(p *peer) { seen <- p.head(); p.say("%s", hello) })
-	h, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
-		func(s *proxy.Settings) { s.Address, s.MaxIdle = []string{o.addr}, 0 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
+		func(s *proxy.Settings) { s.Address, s.MaxIdle = []string{o.addr}, 0 }))(t)
 	named := func(req *conn.Request, resp *conn.Response) int {
 		req.Layer().ReplaceHeader("X-User", "ann")
 		return h(req, resp)

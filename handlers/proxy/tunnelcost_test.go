@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
@@ -17,9 +18,7 @@ import (
 // TestIdleTunnelIsCheap: an idle WebSocket, both sides of it, takes less than 3 KiB after bytes have gone
 // both ways, and no coroutine.
 func TestIdleTunnelIsCheap(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector has memory of its own")
-	}
+	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	const n = 1000
 	ln := must.Listen(t)
 	f := serve(t, modes.Direct, "/", []string{ln.Addr().String()}, nil)
@@ -33,13 +32,9 @@ func TestIdleTunnelIsCheap(t *testing.T) {
 			unix.Close(fd)
 		}
 	}()
-	measure := func() uint64 {
+	measure := func() int64 {
 		f.Settle()
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc + m.StackInuse
+		return leak.InUse()
 	}
 	b := make([]byte, 4096)
 	says := func(from, to int, text, end string) {
@@ -70,7 +65,7 @@ func TestIdleTunnelIsCheap(t *testing.T) {
 	open(10)
 	before := measure()
 	open(n)
-	each := int64(measure()-before) / n
+	each := (measure() - before) / n
 	t.Log(fmt.Sprint(each, " bytes"))
 	if each > 3<<10 {
 		t.Errorf("%d bytes each, want 3 KiB", each)

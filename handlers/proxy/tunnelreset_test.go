@@ -11,15 +11,14 @@ import (
 
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestTunnelResets: a reset is passed on, in both directions, behind all that was said before: who has
 // lost the other must not take that for an orderly end.
-func TestTunnelResets(t *testing.T) {
-	modes.Run(t, testTunnelResets, modes.Direct, modes.OverTLS)
-}
+func TestTunnelResets(t *testing.T) { modes.Run(t, testTunnelResets, modes.Direct, modes.OverTLS) }
 
 // TestTunnelLateBytes: a client gets all that an upstream has said before it has closed in order, also
 // if the client has sent it something since, which draws a reset.
@@ -84,9 +83,7 @@ func testTunnelResets(t *testing.T, m modes.Mode) {
 		return c
 	}
 	c := upgrade("/upstream")
-	if _, err := io.ReadFull(c.R, make([]byte, size)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(c.R, make([]byte, size)))(t)
 	proceed <- true
 	if n, err := io.Copy(io.Discard, c.R); n != 0 || !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("an upstream that is reset: %d bytes, %v", n, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -117,9 +118,7 @@ func TestTunnelsAtStop(t *testing.T) {
 				t.Fatal(std, err)
 			}
 			b := make([]byte, len(c.sent))
-			if _, err := io.ReadFull(client.R, b); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.ReadFull(client.R, b))(t)
 			began := time.Now()
 			f.Stop(c.grace)
 			if d := time.Since(began); d > wait.Patience {

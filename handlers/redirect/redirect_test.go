@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/handlers/redirect"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func TestRedirect(t *testing.T) {
@@ -47,11 +48,8 @@ func TestRedirect(t *testing.T) {
 		{"/search?q={path}", "GET /old/a", "/search?q=/a", "in a query"},
 	} {
 		t.Run(c.to+" "+c.line, func(t *testing.T) {
-			h, err := module.Build(t, redirect.Register, "redirect", handlers.Env{},
-				func(s *redirect.Settings) { s.To = c.to })
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := must.Get(module.Build(t, redirect.Register, "redirect", handlers.Env{},
+				func(s *redirect.Settings) { s.To = c.to }))(t)
 			got := module.Start(t, modes.Plain, "/old", h).Request(c.line,
 				[]string{"Content-Length: 0"}, "")
 			want := 302
@@ -68,11 +66,8 @@ func TestRedirect(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
-		h, err := module.Build(t, redirect.Register, "redirect", handlers.Env{},
-			func(s *redirect.Settings) { s.To, s.Status = "/", status })
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(module.Build(t, redirect.Register, "redirect", handlers.Env{},
+			func(s *redirect.Settings) { s.To, s.Status = "/", status }))(t)
 		if got := module.Start(t, modes.Plain, "/", h).Request("GET /", nil,
 			""); got.StatusCode != status {
 			t.Errorf("got %d, want %d", got.StatusCode, status)
@@ -81,11 +76,8 @@ func TestStatus(t *testing.T) {
 }
 
 func TestWithoutHost(t *testing.T) {
-	h, err := module.Build(t, redirect.Register, "redirect", handlers.Env{},
-		func(s *redirect.Settings) { s.To = "https://{host}{uri}" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(module.Build(t, redirect.Register, "redirect", handlers.Env{},
+		func(s *redirect.Settings) { s.To = "https://{host}{uri}" }))(t)
 	s := module.Start(t, modes.Plain, "/", h)
 	for wire, want := range map[string]string{
 		"GET /evil.example HTTP/1.0\r\n\r\n":                   "400 ",

@@ -60,11 +60,8 @@ func TestResponse(t *testing.T) {
 }
 
 func TestErrorPage(t *testing.T) {
-	h, err := module.Build(t, response.Register, "response", handlers.Env{},
-		func(s *response.Settings) { s.Status = 503 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(module.Build(t, response.Register, "response", handlers.Env{},
+		func(s *response.Settings) { s.Status = 503 }))(t)
 	got := module.Start(t, modes.Plain, "/", h).Request("GET /", nil, "")
 	if got.StatusCode != 503 || !strings.Contains(got.Header.Get("Content-Type"), "text/html") ||
 		!strings.Contains(got.Text, "503") {

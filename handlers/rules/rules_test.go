@@ -448,12 +448,9 @@ e: redirects with 302 to https://h/x (it has no conditions)`},
 
 // TestExplainNoClient: a sample without an address is not that of a client of a UNIX socket.
 func TestExplainNoClient(t *testing.T) {
-	set, err := rules.Compile([]rules.Rule{
+	set := must.Get(rules.Compile([]rules.Rule{
 		rule(func(s *rules.Settings) { s.Client, s.Deny = []string{"unix:"}, 404 }),
-	}, "", handlers.Env{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, "", handlers.Env{}))(t)
 	var text string
 	got := set.Explain(&rules.Sample{Path: "/"}, func(line string) { text += line })
 	if want := `: not for this request: client wants unix:, it has no address`; got == rules.Ended ||

@@ -84,7 +84,7 @@ func startSpelled(t testing.TB) *spelled {
 	mux.Handle("/y/{all...}", func(req *conn.Request, _ *conn.Response) int {
 		return note(append([]string{"y"}, strings.Split(req.PathValue("all"), "/")...)...)
 	})
-	router, err := handlers.NewRouter([]handlers.Site{{
+	router := must.Get(handlers.NewRouter([]handlers.Site{{
 		Patterns: mux,
 		Routes: []handlers.Route{
 			{Prefix: "/", Handler: upstream(false)},
@@ -101,10 +101,7 @@ func startSpelled(t testing.TB) *spelled {
 				return set.Middleware()(next)(req, resp)
 			}
 		},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	s.Server = server.Start(t, modes.Direct, conn.Config{Handler: router.Serve})
 	t.Cleanup(func() {
 		if s.conn != nil {

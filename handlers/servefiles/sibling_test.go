@@ -42,11 +42,8 @@ func TestSiblings(t *testing.T) {
 		return handlers.Env{Server: around.In(its)}
 	}
 	for _, on := range []bool{true, false} {
-		h, err := module.Build(t, servefiles.Register, "serve_files", build(on),
-			func(s *servefiles.Settings) { s.Path = dir })
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(module.Build(t, servefiles.Register, "serve_files", build(on),
+			func(s *servefiles.Settings) { s.Path = dir }))(t)
 		s := module.Start(t, modes.Direct, "/", h)
 		for range 3 { // also from the shelf
 			for _, tt := range []struct{ path, accept, coding, body string }{

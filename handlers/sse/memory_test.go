@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/sse"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
@@ -30,9 +31,7 @@ func inUse() int64 {
 
 // TestServeMemory: what an idle stream takes that follows a topic, with nine others, after an event.
 func TestServeMemory(t *testing.T) {
-	if race.Enabled || invariants.Enabled {
-		t.Skip("these take memory of their own")
-	}
+	ci.Without(t, race.Enabled || invariants.Enabled, "these take memory of their own")
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		const many, before = 1000, 50
 		most := int64(640)

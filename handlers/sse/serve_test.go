@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/sse"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -324,9 +325,7 @@ func TestServeManyStop(t *testing.T) {
 	began := time.Now()
 	go s.Stop(wait.Patience)
 	for _, resp := range all {
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.Copy(io.Discard, resp.Body))(t)
 	}
 	if d := time.Since(began); d > wait.Patience/2 {
 		t.Errorf("the stop took %v", d)

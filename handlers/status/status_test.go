@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -33,11 +34,8 @@ func TestManyLooks(t *testing.T) {
 		<-gather
 		return &metrics.Snapshot{PID: int(gathered.Add(1))}, nil
 	}
-	h, err := status.New(status.Settings{},
-		handlers.Env{Server: around.In(around.Site{Server: counting{count: snapshot}})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(status.New(status.Settings{},
+		handlers.Env{Server: around.In(around.Site{Server: counting{count: snapshot}})}))(t)
 	handler := func(req *conn.Request, resp *conn.Response) int {
 		if req.Path() == "/hello" {
 			return 204

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -54,9 +55,7 @@ func TestPeerDoesNotEnd(t *testing.T) {
 // TestAnsweredInTime: a loop that is held up sees the answer to a close frame when the limit has
 // passed. The connection ends in order, and not by a reset.
 func TestAnsweredInTime(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("a forced EAGAIN hides the answer")
-	}
+	ci.Without(t, invariants.Enabled, "a forced EAGAIN hides the answer")
 	const limit = 500 * time.Millisecond
 	defer websocket.SetCloseWait(limit)()
 	both(t, func(t *testing.T, m mode) {
@@ -130,9 +129,7 @@ func TestServerStops(t *testing.T) {
 // TestKilled: a handler that heeds nothing is ended after the grace period; its client is told all
 // the same.
 func TestKilled(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("a forced EAGAIN takes the last word from a thread that cannot wait")
-	}
+	ci.Without(t, invariants.Enabled, "a forced EAGAIN takes the last word from a thread that cannot wait")
 	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, having(new(websocket.Upgrader), func(c *websocket.Conn) {
 			c.Thread().KeepWaiting(true)

@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -21,11 +22,7 @@ func leaving() conn.Handler {
 // connection. The server sends nothing but its close frame.
 func dropped(t *testing.T, s *site, raw []byte, cut int) {
 	t.Helper()
-	nc, err := net.Dial("tcp", s.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
+	nc := must.Dial(t, "tcp", s.Addr)
 	c := &client{server.NewClient(t, nc)}
 	c.Send(handshake + "\r\n")
 	c.answered()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
@@ -17,9 +18,7 @@ import (
 // TestCostOfAMessage: in the steady state a message takes no epoll_ctl, one turn of the loop at
 // most, and no allocation.
 func TestCostOfAMessage(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("short reads are forced")
-	}
+	ci.Without(t, invariants.Enabled, "short reads are forced")
 	for _, m := range []mode{plain, direct, serving(direct)} {
 		t.Run(m.Name, func(t *testing.T) {
 			s := start(t, m, echo(new(websocket.Upgrader)))
@@ -61,9 +60,7 @@ func TestCostOfAMessage(t *testing.T) {
 
 // TestCostOverHTTP2: nor does a message over HTTP/2 allocate anything.
 func TestCostOverHTTP2(t *testing.T) {
-	if invariants.Enabled || race.Enabled {
-		t.Skip("reads are short, or sync.Pool drops things")
-	}
+	ci.Without(t, invariants.Enabled || race.Enabled, "reads are short, or sync.Pool drops things")
 	modes.Run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(new(websocket.Upgrader)))
 		const streams = 4
@@ -88,9 +85,7 @@ func TestCostOverHTTP2(t *testing.T) {
 // TestCostOfTheLongestMessage: what a message of the limit's size is read into serves the next one,
 // too.
 func TestCostOfTheLongestMessage(t *testing.T) {
-	if invariants.Enabled || race.Enabled {
-		t.Skip("reads are short, or sync.Pool drops things")
-	}
+	ci.Without(t, invariants.Enabled || race.Enabled, "reads are short, or sync.Pool drops things")
 	modes.Run(t, costOfTheLongestMessage, plain, serving(direct))
 }
 
@@ -138,9 +133,7 @@ func BenchmarkEcho(b *testing.B) {
 // TestCostOfCompression: a message that is inflated and compressed allocates nothing either, once
 // the connection has its windows.
 func TestCostOfCompression(t *testing.T) {
-	if invariants.Enabled || race.Enabled {
-		t.Skip("reads are short, or sync.Pool drops things")
-	}
+	ci.Without(t, invariants.Enabled || race.Enabled, "reads are short, or sync.Pool drops things")
 	for i, takeover := range []bool{false, true, false, true} {
 		m := []mode{direct, serving(direct)}[i/2]
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true, Takeover: takeover}))

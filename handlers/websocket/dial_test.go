@@ -153,11 +153,7 @@ func accepts(t testing.TB, h func(c net.Conn, key string)) (url string) {
 	t.Cleanup(func() { ln.Close(); <-done })
 	go func() {
 		defer close(done)
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
+		for c, err := ln.Accept(); err == nil; c, err = ln.Accept() {
 			if req, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 				h(c, req.Header.Get("Sec-WebSocket-Key"))
 			}

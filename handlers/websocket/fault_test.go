@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -193,9 +194,7 @@ func TestPeerReadsSlowly(t *testing.T) {
 // TestManyVanish: a thousand clients that are gone without a word are found out by the pings, and
 // leave nothing behind.
 func TestManyVanish(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("slow")
-	}
+	ci.Without(t, invariants.Enabled, "slow")
 	modes.Run(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{PingInterval: 200 * time.Millisecond,
 			IdleTimeout: 400 * time.Millisecond}

@@ -7,6 +7,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/pubsub"
@@ -14,9 +15,7 @@ import (
 
 // TestServeMemoryHTTP2 is TestServeMemory over HTTP/2, a hundred connections on one of HTTP/2.
 func TestServeMemoryHTTP2(t *testing.T) {
-	if race.Enabled || invariants.Enabled {
-		t.Skip("these take memory of their own")
-	}
+	ci.Without(t, race.Enabled || invariants.Enabled, "these take memory of their own")
 	const most, conns, each = 900, 10, 100
 	hub, room, n := new(pubsub.Hub), (*pubsub.Topic)(nil), 0
 	var u websocket.Upgrader

@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
@@ -29,9 +30,7 @@ func inUse() int64 {
 
 // TestServeMemory: what an idle connection takes that is subscribed, in a room of ten, after a message.
 func TestServeMemory(t *testing.T) {
-	if race.Enabled || invariants.Enabled {
-		t.Skip("these take memory of their own")
-	}
+	ci.Without(t, race.Enabled || invariants.Enabled, "these take memory of their own")
 	modes.Run(t, func(t *testing.T, m mode) {
 		const many, before = 1000, 50
 		most := int64(640)

@@ -369,9 +369,7 @@ func (m counter) Open(c *websocket.Conn) {
 		c.Subscribe(m.room, pubsub.Options{}, prepared)
 	}
 }
-func (counter) Message(c *websocket.Conn, kind int, p []byte) {
-	_ = c.WriteMessage(kind, p)
-}
+func (counter) Message(c *websocket.Conn, kind int, p []byte) { _ = c.WriteMessage(kind, p) }
 func (m counter) Closed(_ *websocket.Conn, err *websocket.CloseError) {
 	if m.closed != nil {
 		m.closed <- err.Code

@@ -96,10 +96,7 @@ func TestTakeover(t *testing.T) {
 			sent, all := 0, 0
 			var k keeper
 			for i, w := range want {
-				f, err := c.read()
-				if err != nil {
-					t.Fatal(err)
-				}
+				f := must.Get(c.read())(t)
 				got := f.payload
 				if f.first&0x40 != 0 {
 					if !row.takeover {
@@ -171,9 +168,7 @@ func TestPeerTakeover(t *testing.T) {
 }
 
 // TestWindowIsGivenUp: an idle connection keeps nothing of what it has sent, and goes on without.
-func TestWindowIsGivenUp(t *testing.T) {
-	both(t, windowIsGivenUp)
-}
+func TestWindowIsGivenUp(t *testing.T) { both(t, windowIsGivenUp) }
 
 func windowIsGivenUp(t *testing.T, m mode) {
 	held := websocket.WindowsHeld

@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 )
@@ -19,9 +20,7 @@ import (
 // TestTakeoverMemory: an idle connection whose messages have referred to earlier ones takes what one
 // without compression takes. The windows of clients are bounded together.
 func TestTakeoverMemory(t *testing.T) {
-	if race.Enabled || invariants.Enabled {
-		t.Skip("these take memory of their own")
-	}
+	ci.Without(t, race.Enabled || invariants.Enabled, "these take memory of their own")
 	const many, before, windows = 1000, 20, 10
 	plainly := websocket.Upgrader{}
 	own := websocket.Upgrader{Compression: true, Takeover: true}

@@ -6,13 +6,12 @@ import (
 
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 )
 
 // TestServeSlowReaderOverUNIX: there progress counts from one call to the next.
 func TestServeSlowReaderOverUNIX(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("a forced EAGAIN moves a write past the skip of the clock")
-	}
+	ci.Without(t, invariants.Enabled, "a forced EAGAIN moves a write past the skip of the clock")
 	message := make([]byte, 10<<10)
 	b := &busy{open: func(c *websocket.Conn) {
 		c.After(70*time.Second, func(c *websocket.Conn) { // it is in one call with the ping

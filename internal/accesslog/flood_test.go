@@ -51,19 +51,13 @@ func TestStuckDelaysNobody(t *testing.T) {
 	path, reader := fifo(t)
 	a, log := open(t, path)
 	srv := server.Start(t, modes.Direct, config(a))
-	c, err := net.Dial("tcp", srv.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := must.Dial(t, "tcp", srv.Addr)
 	answers := bufio.NewReader(c)
 	long := strings.Repeat("x", 1<<10) // more would be cut
 	request := "GET /" + long + " HTTP/1.1\r\nHost: a\r\nReferer: " + long + "\r\nUser-Agent: " + long + "\r\n\r\n"
 	for range 3 * accesslog.BufferSize / len(request) {
 		began := time.Now()
-		if _, err := io.WriteString(c, request); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(c, request))(t)
 		resp := must.Get(http.ReadResponse(answers, nil))(t)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		if waited := time.Since(began); waited > 4*time.Second {
@@ -94,10 +88,7 @@ func TestFlood(t *testing.T) {
 	batch := []byte(strings.Repeat("GET /"+long+" HTTP/1.1\r\nHost: a\r\nReferer: "+long+"\r\nUser-Agent: "+long[:4<<10]+"\r\n\r\n", 50))
 	var flooded atomic.Int64
 	for range 4 {
-		c, err := net.Dial("tcp", srv.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", srv.Addr))(t)
 		floods.Go(func() {
 			for {
 				n, err := c.Write(batch)
@@ -145,9 +136,7 @@ func TestFlood(t *testing.T) {
 	client.CloseIdleConnections()
 	srv.Stop(wait.Patience)
 	a.Close()
-	if _, err := reader.WriteString("last\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reader.WriteString("last\n"))(t)
 	if n := <-seen; n != honest {
 		t.Errorf("%d of %d lines are in the log", n, honest)
 	}

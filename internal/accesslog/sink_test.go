@@ -92,9 +92,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("said %d times:\n%s", n, text.String())
 	}
 	full := must.Read(t, path)
-	if err := os.Truncate(path, 0); err != nil { // as logrotate's copytruncate
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(path, 0)) // as logrotate's copytruncate
 	say(1)
 	say(10)
 	a.Close()

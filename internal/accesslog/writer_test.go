@@ -52,10 +52,7 @@ func TestReopen(t *testing.T) {
 
 func lines(t *testing.T, path string) int {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	return bytes.Count(b, []byte{'\n'})
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -273,10 +273,7 @@ func TestAfterTheEnd(t *testing.T) {
 
 // TestEndWithStalledReader: the end of the program does not wait longer than it says.
 func TestEndWithStalledReader(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, w := must.Pipe(t)
 	l := asynclog.New(w)
 	log := asynclog.Vital(l.Logger())
 	for range 1000 {

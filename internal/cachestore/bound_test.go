@@ -15,9 +15,7 @@ var distinct = flag.Uint64("keys", 20_000, "how many keys TestDistinctKeys has; 
 
 // TestDistinctKeys: keys that never come again take no memory beyond the bound, however many they are.
 func TestDistinctKeys(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector has memory of its own")
-	}
+	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	keys := *distinct
 	if ci.Enabled() {
 		keys *= 50

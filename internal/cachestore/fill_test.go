@@ -36,10 +36,7 @@ func put(t testing.TB, s *cachestore.Store, key string, h cachestore.Head, body 
 		defer r.Close()
 		f.Start(h, int64(len(body)))
 		must.Do(t, f.Write(nil, []byte(body), -1))
-		o, err := f.Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(f.Commit())(t)
 		return o
 	}
 }

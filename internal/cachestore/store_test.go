@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
@@ -126,9 +127,7 @@ func TestHit(t *testing.T) {
 
 // TestSize: an object of 1 KiB takes 1.6 KiB at most, and what the store counts is what it takes.
 func TestSize(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector has memory of its own")
-	}
+	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	const n = 20_000
 	fields := strings.Repeat("field: value\r\n", 14)
 	heap := func() int64 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/cgi"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 func TestFields(t *testing.T) {
@@ -89,9 +90,7 @@ func TestFieldsAreLinear(t *testing.T) {
 			}
 			return func() time.Duration {
 				begin := time.Now()
-				if _, err := params(t, &r); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(params(t, &r))(t)
 				return time.Since(begin)
 			}
 		}

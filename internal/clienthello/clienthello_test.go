@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/clienthello"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // hello returns the first flight of a client of crypto/tls.
@@ -22,13 +23,9 @@ func hello(t testing.TB, c *tls.Config) []byte {
 	defer server.Close()
 	_ = server.SetDeadline(time.Now().Add(20 * time.Second))
 	head := make([]byte, 5)
-	if _, err := io.ReadFull(server, head); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(server, head))(t)
 	body := make([]byte, int(head[3])<<8|int(head[4]))
-	if _, err := io.ReadFull(server, body); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(server, body))(t)
 	return append(head, body...)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 )
@@ -361,9 +362,7 @@ func TestEncodersAtRest(t *testing.T) {
 
 // TestCosts: an encoder takes about what it is counted as, and so it stays bounded what all take.
 func TestCosts(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector takes memory, too")
-	}
+	ci.Without(t, race.Enabled, "the race detector takes memory, too")
 	var text strings.Builder
 	random := rand.New(rand.NewPCG(1, 2))
 	for text.Len() < 512<<10 { // as many words as a book has

@@ -306,10 +306,7 @@ func TestExampleFile(t *testing.T) {
 		t.Errorf("x-content-type-options: %q", got)
 	}
 
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	// Lines like `# key = value  # why` at the top of the file show defaults.
 	top, _, _ := strings.Cut(string(text), "\n[")
 	shown := regexp.MustCompile(`(?m)^# ([a-z_]+ = .*)$`).FindAllStringSubmatch(top, -1)
@@ -370,9 +367,7 @@ func TestEnv(t *testing.T) {
 	})
 	text := "[[site]]\nhost = [\"a.example\", \"*.b.example\"]\n[[site.route]]\nprefix = \"/x\"\nmodule = \"spy\"\n" +
 		route("prefix = \"/\"\nmodule = \"spy\"")
-	if _, err := s.Parse("/etc/t.conf", text); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Parse("/etc/t.conf", text))(t)
 	want := []handlers.Env{
 		{Dir: "/etc", Prefix: "/x", Hosts: []string{"a.example", "*.b.example"}, Logger: s.Logger},
 		{Dir: "/etc", Prefix: "/", Logger: s.Logger},

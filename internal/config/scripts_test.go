@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // ends is a module's settings that name the endings of scripts.
@@ -35,9 +36,7 @@ func TestEnvOfScripts(t *testing.T) {
 		"[[site.route]]\nprefix = \"/b\"\nmodule = \"run\"\nends = [\".py\"]\n" +
 		"[[site.route]]\nprefix = \"/last\"\nmodule = \"spy\"\n" +
 		"[[site]]\nhost = \"static.example\"\n[[site.route]]\nprefix = \"/other\"\nmodule = \"spy\"\n"
-	if _, err := s.Parse("/etc/t.conf", text); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Parse("/etc/t.conf", text))(t)
 	php := []string{".php", ".py"}
 	if want := map[string][]string{"/first": php, "/last": php, "/other": nil}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/settings"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // values are one of each type that TOML has, and lists and tables of them.
@@ -183,9 +184,7 @@ func TestEveryKeyWithEveryType(t *testing.T) {
 		line := strings.Count(at.before, "\n") + 1
 		for _, value := range values {
 			var decoded map[string]any
-			if _, err := toml.Decode("v = "+value, &decoded); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(toml.Decode("v = "+value, &decoded))(t)
 			try(at, at.before+at.key+" = "+value+"\n", line,
 				takes(at.typ, decoded["v"]) || at.none && decoded["v"] == int64(-1))
 		}

@@ -44,11 +44,7 @@ func TestReadOnce(t *testing.T) {
 	fifo, file := filepath.Join(dir, "fifo"), filepath.Join(dir, "file")
 	must.Write(t, file, "")
 	must.Do(t, syscall.Mkfifo(fifo, 0o600))
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r, w := must.Pipe(t)
 	pipe := fmt.Sprintf("/proc/self/fd/%d", r.Fd())
 	go func() {
 		w.WriteString("12")

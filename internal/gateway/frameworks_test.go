@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"mime/multipart"
 	"net/http"
 	"net/http/cookiejar"
@@ -62,8 +61,7 @@ func tryFramework(t *testing.T, base string) {
 			req.Header[name] = values
 		}
 		resp := must.Get(client.Do(req))(t)
-		defer resp.Body.Close()
-		return resp, string(must.Get(io.ReadAll(resp.Body))(t))
+		return resp, must.Body(t, resp)
 	}
 	host := strings.TrimPrefix(base, "http://")
 	want := func(method, path string, fields http.Header, body string, status int, text string) {

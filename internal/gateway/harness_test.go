@@ -22,6 +22,7 @@ import (
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -149,10 +150,7 @@ func application(t *testing.T, p protocol, network string, script func(r *reques
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		at = dir + "/s"
 	}
-	ln, err := net.Listen(network, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen(network, at))(t)
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // describe puts what Parse found into words; buf is the buffer last parsed.
@@ -147,9 +148,7 @@ func TestInRequestLine(t *testing.T) {
 	var h http1.Head
 	raw := "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"
 	for i := range len(raw) + 1 {
-		if _, err := h.Parse([]byte(raw[:i])); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(h.Parse([]byte(raw[:i])))(t)
 		if got, want := h.InRequestLine(), i < len("\r\nGET / HTTP/1.1\r\n"); got != want {
 			t.Errorf("after %q: %v", raw[:i], got)
 		}
@@ -159,9 +158,7 @@ func TestInRequestLine(t *testing.T) {
 func TestFieldsAndGet(t *testing.T) {
 	raw := []byte("GET / HTTP/1.1\r\nHost: a\r\nAccept: x\r\naccept: y\r\nX_y-1:\r\nAccept-Encoding: z\r\n\r\n")
 	var h http1.Head
-	if _, err := h.Parse(raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(h.Parse(raw))(t)
 	want := []string{"Host:a", "Accept:x", "accept:y", "X_y-1:", "Accept-Encoding:z"}
 	if got := fields(&h, raw); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -232,9 +229,7 @@ func TestLongLineByteByByte(t *testing.T) {
 	var h http1.Head
 	began := time.Now()
 	for n := range line {
-		if _, err := h.Parse(line[:n+1]); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(h.Parse(line[:n+1]))(t)
 	}
 	if took := time.Since(began); took > 8*time.Second { // some milliseconds; quadratic: 20 s
 		t.Errorf("%v for %d bytes", took, len(line))

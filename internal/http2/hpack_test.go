@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // text is what a Decoder makes of a block.
@@ -165,9 +166,7 @@ func TestDecodeCost(t *testing.T) {
 	f.Buf = make([]byte, 0, 1000)
 	if n := testing.AllocsPerRun(100, func() {
 		f.Reset(1 << 14)
-		if err := d.Decode(block, &f); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Decode(block, &f))
 	}); n > 1 { // the list, once
 		t.Errorf("%v allocations", n)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/race"
 )
 
@@ -47,9 +48,7 @@ func TestInbox(t *testing.T) {
 
 // TestInboxAllocates: content that is read as it comes takes no new memory.
 func TestInboxAllocates(t *testing.T) {
-	if invariants.Enabled || race.Enabled {
-		t.Skip("the race detector empties pools")
-	}
+	ci.Without(t, invariants.Enabled || race.Enabled, "the race detector empties pools")
 	frame, p := make([]byte, http2.FrameSize), make([]byte, 20_000)
 	allocs := testing.AllocsPerRun(100, func() {
 		var in http2.Inbox

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/http2client"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -38,10 +39,7 @@ func FuzzSession(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := loop.New(loop.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(loop.New(loop.Options{}))(t)
 		file := os.NewFile(uintptr(fds[1]), "server")
 		server, err := net.FileConn(file)
 		file.Close()
@@ -74,9 +72,7 @@ func FuzzSession(f *testing.F) {
 			_ = server.(*net.UnixConn).CloseWrite()
 			_, _ = io.Copy(io.Discard, server)
 		}()
-		if err := l.Run(); err != nil { // until all threads have ended
-			t.Fatal(err)
-		}
+		must.Do(t, l.Run()) // until all threads have ended
 		<-done
 		if ended != len(answers) || over != 1 {
 			t.Errorf("%d requests have ended; the session has ended %d times", ended, over)

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/http2client"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -119,10 +120,7 @@ type session struct {
 // dialRaw is dial without the prefaces.
 func dialRaw(t testing.TB, ls *loops.Loops, script func(*peer)) *session {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var running sync.WaitGroup
 	accepted := make(chan net.Conn, 1)
 	running.Go(func() {
@@ -156,9 +154,7 @@ func dialRaw(t testing.TB, ls *loops.Loops, script func(*peer)) *session {
 		}
 		done <- err
 	})
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	return s
 }
 

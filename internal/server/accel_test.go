@@ -82,9 +82,8 @@ limit = { deny = ["127.0.0.0/8"] }
 			req.Body, req.ContentLength = nil, 0
 		}
 		resp := must.Get(http.DefaultClient.Do(req))(t)
-		body, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if resp.StatusCode != test.status || test.status < 400 && string(body) != test.want {
+		body := must.Body(t, resp)
+		if resp.StatusCode != test.status || test.status < 400 && body != test.want {
 			t.Errorf("%s %s: %s, %q", test.method, test.path, resp.Status, body)
 		}
 		own, led := resp.Header.Get("Content-Type") == "application/x-own", strings.HasPrefix(test.path, "/?")
@@ -179,8 +178,7 @@ cache_control = "max-age=60"
 			req.Header.Set("If-None-Match", tag)
 		}
 		resp := must.Get(client.Do(req))(t)
-		body, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
+		body := must.Body(t, resp)
 		h := resp.Header
 		kind := fmt.Sprintf("%q", h["Content-Type"])
 		if strings.Contains(kind, "html") {
@@ -195,7 +193,7 @@ cache_control = "max-age=60"
 		if resp.StatusCode == 200 {
 			tag = h.Get("ETag")
 		}
-		if kind == "multipart" && strings.Count(string(body), "Content-Range: bytes ") != 2 {
+		if kind == "multipart" && strings.Count(body, "Content-Range: bytes ") != 2 {
 			t.Errorf("%q", body)
 		}
 	}

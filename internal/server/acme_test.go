@@ -187,11 +187,8 @@ func TestACMEChallenge(t *testing.T) {
 	s := startACME(t, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
 	<-proving
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		c, err := tls.Dial("tcp", s.at, &tls.Config{ServerName: "A.test", MaxVersion: version,
-			NextProtos: []string{"acme-tls/1"}, InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(tls.Dial("tcp", s.at, &tls.Config{ServerName: "A.test", MaxVersion: version,
+			NextProtos: []string{"acme-tls/1"}, InsecureSkipVerify: true}))(t)
 		_ = c.SetDeadline(time.Now().Add(wait.Patience))
 		_, _ = c.Write([]byte("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")) // may be too late already
 		if got, err := io.ReadAll(c); len(got) > 0 || err != nil && strings.Contains(err.Error(), "timeout") {
@@ -235,9 +232,7 @@ func TestACMERenewal(t *testing.T) {
 	if left := time.Until(c.ConnectionState().PeerCertificates[0].NotAfter); left < 24*time.Hour {
 		t.Errorf("the certificate is good for %v", left)
 	}
-	if _, err := kept.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(kept.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")))(t)
 	if _, err := kept.Read(make([]byte, 1)); err != nil {
 		t.Errorf("a connection of before: %v", err)
 	}

@@ -188,12 +188,7 @@ func TestACMELeftovers(t *testing.T) {
 // the old one does.
 func TestACMEUpgrade(t *testing.T) {
 	ca := acme.New(t)
-	told, news, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer told.Close()
-	defer news.Close()
+	_, news := must.Pipe(t)
 	s := startACMEBy(t, func(src config.Source, c *config.Config) (*server.Server, error) {
 		return server.StartBehind(news, src, c)
 	}, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -150,10 +149,9 @@ auth = { request = "/validate", copy_headers = ["X-Vouch-User"], user_header = "
 	req := must.Get(http.NewRequest("GET", "http://"+srv.Addr+"/app/a%20b?x=1&y=%26", nil))(t)
 	req.Header.Set("X-Vouch-User", "forged")
 	resp := must.Get(client.Do(req))(t)
-	body, _ := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	if resp.StatusCode != 200 || !strings.HasPrefix(string(body), "GET /app/a%20b?x=1&y=%26 HTTP/1.1\n") ||
-		!strings.Contains(string(body), "\nX-Vouch-User: bob@example.org\n") || strings.Contains(string(body), "forged") {
+	body := must.Body(t, resp)
+	if resp.StatusCode != 200 || !strings.HasPrefix(body, "GET /app/a%20b?x=1&y=%26 HTTP/1.1\n") ||
+		!strings.Contains(body, "\nX-Vouch-User: bob@example.org\n") || strings.Contains(body, "forged") {
 		t.Errorf("%s\n%s", resp.Status, body)
 	}
 

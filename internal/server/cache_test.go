@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -71,9 +70,8 @@ path = "DIR"
 			req.Header.Set("Cookie", step.cookie)
 		}
 		resp := must.Get(http.DefaultClient.Do(req))(t)
-		body, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		got := fmt.Sprint(resp.StatusCode, " ", string(body), " ", resp.Header.Get("Cache-Status"))
+		body := must.Body(t, resp)
+		got := fmt.Sprint(resp.StatusCode, " ", body, " ", resp.Header.Get("Cache-Status"))
 		if got != step.want && !(step.want == "401" && resp.StatusCode == 401) {
 			t.Errorf("step %d, %s: %q, want %q", i, step.path, got, step.want)
 		}

@@ -45,9 +45,8 @@ func askCached(t *testing.T, address, path string) string {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp := must.Get(client.Get("http://" + address + path))(t)
-	defer resp.Body.Close()
-	body := must.Get(io.ReadAll(resp.Body))(t)
-	if string(body) != path+strings.Repeat("0123456789", 20_000) {
+	body := must.Body(t, resp)
+	if body != path+strings.Repeat("0123456789", 20_000) {
 		t.Errorf("%s: %d bytes", path, len(body))
 	}
 	return resp.Header.Get("Cache-Status")

@@ -29,9 +29,7 @@ func TestClientCRL(t *testing.T) {
 		}
 		resumes, fresh := client(own), client(other)
 		for range 2 {
-			if _, err := s.connect(resumes); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.connect(resumes))(t)
 		}
 		s.replace("crl.pem", string(s.ca.List(until, nil, certs.Leaf(own))))
 		s.RenewCerts(time.Now())

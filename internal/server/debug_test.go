@@ -63,11 +63,7 @@ func TestDebug(t *testing.T) {
 		return resp.StatusCode, string(text)
 	}
 
-	c, err := net.Dial("tcp", s.at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := must.Dial(t, "tcp", s.at)
 	fmt.Fprint(c, "GET /wait/for?me HTTP/1.1\r\nHost: a\r\n\r\n")
 	dump := ""
 	for end := time.Now().Add(wait.Patience); !strings.Contains(dump, "/wait/for?me"); {

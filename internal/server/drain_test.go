@@ -81,9 +81,7 @@ func TestUpgradeKilled(t *testing.T) {
 	}
 	t.Run("new one before it is ready", func(t *testing.T) {
 		u, old, next, _ := begin(t)
-		if err := syscall.Kill(old, syscall.SIGUSR2); err != nil { // twice
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Kill(old, syscall.SIGUSR2)) // twice
 		u.logged("upgrade refused: one is under way")
 		kill(t, next)
 		u.logged("upgrade failed, this process goes on.*signal: killed")

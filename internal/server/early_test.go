@@ -49,9 +49,7 @@ func TestEarlySignal(t *testing.T) {
 		return false
 	})
 	must.Do(t, cmd.Process.Signal(syscall.SIGHUP))
-	if _, err := io.WriteString(w, "[[listener]]\naddress = \"127.0.0.1:0\"\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(w, "[[listener]]\naddress = \"127.0.0.1:0\"\n"))(t)
 	w.Close()
 	wait.Until(t, "the signal is obeyed", func() bool {
 		select {

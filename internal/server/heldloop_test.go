@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
@@ -49,12 +48,7 @@ func TestHeldLoopIsSeen(t *testing.T) {
 
 	var conns [2]net.Conn // by the number of their loop
 	for conns[0] == nil || conns[1] == nil {
-		c, err := net.Dial("tcp", srv.at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(wait.Patience))
+		c := must.Dial(t, "tcp", srv.at)
 		conns[askOn(t, c, "/loop")[0]-'0'] = c
 	}
 	look := func() (s metrics.Snapshot) {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestHTTP2ByDefault: over TLS, clients that speak HTTP/2 get it, unless the listener has it off.
@@ -34,10 +36,7 @@ func TestReloadHTTP2(t *testing.T) {
 			keys + certs + "\n" + route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
 		tr := &http.Transport{ForceAttemptHTTP2: true,
 			TLSClientConfig: &tls.Config{RootCAs: s.ca.Pool, ServerName: "a.test"}}
-		resp, err := (&http.Client{Transport: tr}).Get("https://" + s.Addresses()[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get((&http.Client{Transport: tr}).Get("https://" + s.Addresses()[0]))(t)
 		resp.Body.Close()
 		tr.CloseIdleConnections()
 		if resp.Proto != want || resp.Header.Get("Date") == "" || resp.Header.Get("Server") != "x" {

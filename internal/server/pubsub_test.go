@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -64,11 +64,7 @@ func TestTopicsOfTwoServers(t *testing.T) {
 	// That is in another room: one, which follows the first anew, could take the hello of the same
 	// millisecond for news.
 	got = fetching("/last")
-	c, err := net.Dial("tcp", two.at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := must.Dial(t, "tcp", two.at)
 	fmt.Fprint(c, "GET /last/ HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-subscribed
 	two.end()

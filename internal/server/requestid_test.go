@@ -95,13 +95,8 @@ address = %q
 	}
 	dial := func(request string) net.Conn {
 		t.Helper()
-		c, err := net.Dial("tcp", srv.at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(c, request); err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", srv.at))(t)
+		must.Get(io.WriteString(c, request))(t)
 		return c
 	}
 	get := func(path, fields string) (request string) {

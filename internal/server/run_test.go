@@ -26,9 +26,7 @@ func fetch(t *testing.T, address string) string {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp := must.Get(client.Get("http://" + address + "/"))(t)
-	defer resp.Body.Close()
-	body := must.Get(io.ReadAll(resp.Body))(t)
-	return string(body)
+	return must.Body(t, resp)
 }
 
 func descriptors(t *testing.T) int {
@@ -121,15 +119,9 @@ func TestReloadLeavesNothing(t *testing.T) {
 func TestReloadFromPipe(t *testing.T) {
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if _, err := io.WriteString(w, "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
-		route("prefix = \"/\"\nmodule = \"response\"\nbody = \"a\"\n")); err != nil {
-		t.Fatal(err)
-	}
+	r, w := must.Pipe(t)
+	must.Get(io.WriteString(w, "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
+		route("prefix = \"/\"\nmodule = \"response\"\nbody = \"a\"\n")))(t)
 	w.Close()
 	s := source()
 	s.File = fmt.Sprintf("/proc/self/fd/%d", r.Fd())

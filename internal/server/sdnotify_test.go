@@ -82,9 +82,7 @@ func TestServiceManager(t *testing.T) {
 
 	address := logged(t, lines, `msg=listening address=(\S+)`)
 	c := must.Dial(t, "tcp", address)
-	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))(t)
 	<-held
 	// Those that were on their way come; then there is silence.
 	end := time.Now().Add(wait.Patience)
@@ -157,10 +155,7 @@ func TestUnits(t *testing.T) {
 	// verify looks for the program.
 	dir := t.TempDir()
 	for _, unit := range []string{"lwango.service", "lwango.socket"} {
-		text, err := os.ReadFile("../../contrib/systemd/" + unit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile("../../contrib/systemd/" + unit))(t)
 		text = []byte(strings.ReplaceAll(string(text), "/usr/local/bin/lwango", "/bin/true"))
 		must.Do(t, os.WriteFile(filepath.Join(dir, unit), text, 0o600))
 	}

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"errors"
-	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,14 +38,8 @@ func TestWaitOfAStuckLoop(t *testing.T) {
 		route("prefix = \"/\"\nmodule = \"hold\"\n"))
 	config := must.Get(s.Load())(t)
 	srv := must.Get(server.Start(s, config))(t)
-	c, err := net.Dial("tcp", srv.Addresses()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if _, err := c.Write([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	c := must.Dial(t, "tcp", srv.Addresses()[0])
+	must.Get(c.Write([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n")))(t)
 	<-held
 	srv.Stop()
 	var stuck *loop.StuckError

@@ -43,9 +43,7 @@ func get(t *testing.T, url string) (*http.Response, string) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: wait.Patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp := must.Get(client.Get(url))(t)
-	defer resp.Body.Close()
-	text := must.Get(io.ReadAll(resp.Body))(t)
-	return resp, string(text)
+	return resp, must.Body(t, resp)
 }
 
 func snapshot(t *testing.T, url string) (s metrics.Snapshot) {
@@ -329,12 +327,7 @@ func TestStatusHijacked(t *testing.T) {
 		return 200
 	}})
 	for _, path := range []string{"/take", "/std", "/exit"} {
-		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(wait.Patience))
+		c := must.Dial(t, "tcp", strings.TrimPrefix(url, "http://"))
 		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path)
 		_, _ = c.Read(make([]byte, 100))
 	}

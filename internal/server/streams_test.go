@@ -10,11 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/internal/streams"
 	"github.com/lwango/lwango/internal/test/must"
-	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // tcp serves each connection by sending a name and then what comes.
@@ -24,11 +22,7 @@ func tcp(t *testing.T, name string) string {
 	var all sync.WaitGroup
 	t.Cleanup(func() { ln.Close(); all.Wait() })
 	all.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
+		for c, err := ln.Accept(); err == nil; c, err = ln.Accept() {
 			all.Go(func() {
 				defer c.Close()
 				_, _ = io.WriteString(c, name)
@@ -42,9 +36,7 @@ func tcp(t *testing.T, name string) string {
 // reads returns a connection from which so much came.
 func reads(t *testing.T, at, want string) net.Conn {
 	t.Helper()
-	c := must.Get(net.Dial("tcp", at))(t)
-	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	c := must.Dial(t, "tcp", at)
 	echoes(t, c, "", want)
 	return c
 }
@@ -88,8 +80,7 @@ func TestStreamReload(t *testing.T) {
 		}}}
 	metrics := func() string {
 		resp := must.Get(client.Get("http://x/metrics"))(t)
-		defer resp.Body.Close()
-		return string(must.Get(io.ReadAll(resp.Body))(t))
+		return must.Body(t, resp)
 	}
 	text := metrics()
 	for _, want := range []string{`lwango_stream_connections{address="127.0.0.1:0"} 2`,

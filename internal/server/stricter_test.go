@@ -74,13 +74,9 @@ func TestStricterHTTP2(t *testing.T) {
 	}
 	ponged := func() bool {
 		head := make([]byte, http2.HeaderSize)
-		if _, err := io.ReadFull(c, head); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.ReadFull(c, head))(t)
 		h := http2.ParseHeader(head)
-		if _, err := io.CopyN(io.Discard, c, int64(h.Length)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.CopyN(io.Discard, c, int64(h.Length)))(t)
 		return h.Type == http2.Ping
 	}
 	for !ponged() {
@@ -115,12 +111,7 @@ func testStricter(t *testing.T, before, after string, stays bool) {
 	own := s.ca.Issue(time.Hour, "client.test")
 	dial := func() *client {
 		t.Helper()
-		conn, err := net.Dial("tcp", s.at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(wait.Patience))
+		conn := must.Dial(t, "tcp", s.at)
 		if before != "" {
 			conn = tls.Client(conn, &tls.Config{RootCAs: s.ca.Pool, ServerName: "a.test",
 				Certificates: []tls.Certificate{own}})

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -167,9 +166,7 @@ func TestRenewCerts(t *testing.T) {
 	look("a.pem: not a regular file") // and nobody waits for its writer
 	names("with a pipe", "a2.test a2.test")
 
-	if _, err := kept.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(kept.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")))(t)
 	if _, err := kept.Read(make([]byte, 1)); err != nil {
 		t.Errorf("a connection of before: %v", err)
 	}
@@ -219,17 +216,15 @@ module = "status"`)
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			return net.Dial("unix", filepath.Join(s.dir, "status"))
 		}}}
-	read := func(path string) []byte {
+	read := func(path string) string {
 		t.Helper()
 		resp := must.Get(client.Get("http://x/status/" + path))(t)
-		defer resp.Body.Close()
-		text := must.Get(io.ReadAll(resp.Body))(t)
-		return text
+		return must.Body(t, resp)
 	}
 	check := func(when string) {
 		t.Helper()
 		var got metrics.Snapshot
-		must.Do(t, json.Unmarshal(read("json"), &got))
+		must.Do(t, json.Unmarshal([]byte(read("json")), &got))
 		a, b := s.leaf("a"), s.leaf("b")
 		want := []metrics.Certificate{
 			{File: filepath.Join(s.dir, "a.pem"), Names: a.DNSNames, Until: a.NotAfter},
@@ -239,7 +234,7 @@ module = "status"`)
 		}
 		line := fmt.Sprintf("lwango_certificate_not_after_seconds{file=%q} %g\n", want[0].File,
 			float64(a.NotAfter.Unix()))
-		if text := string(read("metrics")); !strings.Contains(text, line) {
+		if text := read("metrics"); !strings.Contains(text, line) {
 			t.Errorf("%s: no line %s", when, line)
 		}
 	}

@@ -125,9 +125,7 @@ func TestStrictSNI(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		sessions := oneSession{tls.NewLRUClientSessionCache(1)}
 		c := &tls.Config{ServerName: "a.test", MaxVersion: version, ClientSessionCache: sessions}
-		if _, err := s.connect(c); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.connect(c))(t)
 		c.ServerName, c.InsecureSkipVerify = "c.test", true
 		if _, err := s.connect(c); err == nil || !strings.Contains(err.Error(), refused) {
 			t.Errorf("%s with another's session: %v", tls.VersionName(version), err)
@@ -213,12 +211,8 @@ func TestSessionsStay(t *testing.T) {
 				c := &tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool, MaxVersion: version, ClientSessionCache: sessions}
 				conn := must.Get(tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", s.at, c))(t)
 				defer conn.Close()
-				if _, err := conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := conn.Read(make([]byte, 1)); err != nil { // behind the ticket of TLS 1.3
-					t.Fatal(err)
-				}
+				must.Get(conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")))(t)
+				must.Get(conn.Read(make([]byte, 1)))(t) // behind the ticket of TLS 1.3
 				return conn.ConnectionState().DidResume
 			}
 			if resumed() {

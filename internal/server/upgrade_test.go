@@ -194,11 +194,7 @@ func TestUpgradeOfDebug(t *testing.T) {
 		}
 	}
 	traced := make(chan error, 1)
-	c, err := net.Dial("tcp", at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := must.Dial(t, "tcp", at)
 	fmt.Fprint(c, "GET /debug/pprof/trace?seconds=60 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	trace := bufio.NewReader(c)
 	if line, err := trace.ReadString('\n'); line != "HTTP/1.1 200 OK\r\n" || err != nil {

@@ -170,10 +170,7 @@ func startUpgradedBy(t *testing.T, change func(*exec.Cmd), more string) *upgrade
 	cmd := exec.Command(os.Args[0], "-c", filepath.Join(dir, "lwango.conf"))
 	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+filepath.Join(dir, "behaviour"))
 	change(cmd)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, w := must.Pipe(t)
 	cmd.Stdout, cmd.Stderr = w, w // a file: the processes that follow have it, too
 	must.Do(t, cmd.Start())
 	w.Close()

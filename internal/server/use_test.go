@@ -134,13 +134,9 @@ host = "other.example"
 		req := must.Get(http.NewRequestWithContext(t.Context(), "GET", "http://"+address+c.path, nil))(t)
 		req.Host, req.Close = c.host, true
 		resp := must.Get(http.DefaultTransport.RoundTrip(req))(t)
-		text, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Body(t, resp)
 		way := strings.Join(resp.Header.Values("Way"), " ")
-		if resp.StatusCode != c.status || way != c.way || c.text != "" && string(text) != c.text {
+		if resp.StatusCode != c.status || way != c.way || c.text != "" && text != c.text {
 			t.Errorf("%s: %s by %q: %q; want %d by %q: %q",
 				c.path, resp.Status, way, text, c.status, c.way, c.text)
 		}

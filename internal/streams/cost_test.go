@@ -2,9 +2,10 @@ package streams_test
 
 import (
 	"net"
-	"runtime"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -14,9 +15,7 @@ import (
 // TestIdleIsCheap: an idle connection, both sides and what the clients and upstreams of the test have,
 // takes less than 3 KiB, after bytes have gone both ways.
 func TestIdleIsCheap(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector has memory of its own")
-	}
+	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	const n = 1000
 	ln := must.Listen(t)
 	s := serve(t, "[[stream]]\nLISTEN\nmax_connections = 2000\nmax_connections_per_address = -1\n"+
@@ -31,13 +30,9 @@ func TestIdleIsCheap(t *testing.T) {
 			unix.Close(fd)
 		}
 	}()
-	measure := func() uint64 {
+	measure := func() int64 {
 		s.settle()
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc + m.StackInuse
+		return leak.InUse()
 	}
 	open := func(n int) {
 		for range n {
@@ -57,7 +52,7 @@ func TestIdleIsCheap(t *testing.T) {
 	open(10)
 	before := measure()
 	open(n)
-	each := int64(measure()-before) / n
+	each := (measure() - before) / n
 	t.Logf("%d bytes", each)
 	if each > 3<<10 {
 		t.Errorf("%d bytes each, want 3 KiB", each)
@@ -68,28 +63,20 @@ func TestIdleIsCheap(t *testing.T) {
 // TestWaitingIsCheap: a connection that waits for a place, and has sent a little that is kept for its
 // upstream, takes less than 20 KiB, both sides of it, its coroutine among that.
 func TestWaitingIsCheap(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector has memory of its own")
-	}
+	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	const n = 300
 	s := serve(t, one+"'"+upstream(t, echo("."))+"'\nmax_conns = 1\n[[stream.route]]\nsni = 'x.example'\naddress = '127.0.0.1:1'")
 	has := s.dial()
 	says(t, has, "x")
 	wants(t, has, ".x")
-	var before, after runtime.MemStats
-	use := func(m *runtime.MemStats) uint64 {
-		s.settle()
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(m)
-		return m.HeapAlloc + m.StackInuse
-	}
-	use(&before)
+	s.settle()
+	before := leak.InUse()
 	for range n {
 		says(t, s.dial(), "x")
 	}
 	wait.Until(t, "all wait", func() bool { return s.waiting() == n })
-	each := int64(use(&after)-before.HeapAlloc-before.StackInuse) / n
+	s.settle()
+	each := (leak.InUse() - before) / n
 	t.Logf("%d bytes", each)
 	if each > 20<<10 {
 		t.Errorf("%d bytes each, want 20 KiB", each)

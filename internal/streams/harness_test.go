@@ -91,9 +91,7 @@ func (s *running) log(n int) (lines []string) {
 }
 
 // counts returns what the first stream has counted.
-func (s *running) counts() metrics.Stream {
-	return s.config.StreamReports()()[0]
-}
+func (s *running) counts() metrics.Stream { return s.config.StreamReports()()[0] }
 
 // dial connects to the server.
 func (s *running) dial() *net.TCPConn {
@@ -116,11 +114,7 @@ func upstream(t *testing.T, f func(c *net.TCPConn)) string {
 	var all sync.WaitGroup
 	t.Cleanup(func() { ln.Close(); all.Wait() })
 	all.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
+		for c, err := ln.Accept(); err == nil; c, err = ln.Accept() {
 			all.Go(func() {
 				defer c.Close()
 				_ = c.SetDeadline(time.Now().Add(wait.Patience))
@@ -159,9 +153,7 @@ func wantsEnd(t *testing.T, c io.Reader, text string) {
 // says writes a text.
 func says(t *testing.T, c io.Writer, text string) {
 	t.Helper()
-	if _, err := io.WriteString(c, text); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(c, text))(t)
 }
 
 // settle returns when the loop has acted on what has come so far.

@@ -18,9 +18,7 @@ func upload(t *testing.T, s *sysio.TempSpace, client netip.Addr, n int) *sysio.T
 	t.Helper()
 	f := must.Get(s.CreateUpload(client))(t)
 	t.Cleanup(func() { f.Close() })
-	if _, err := f.Write(make([]byte, n)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Write(make([]byte, n)))(t)
 	return f
 }
 
@@ -64,9 +62,7 @@ func TestOnlyFileOfAClient(t *testing.T) {
 	sysio.Age(large, 1)
 	f := must.Get(s.CreateUpload(bob))(t)
 	defer f.Close()
-	if _, err := f.Write(make([]byte, 10)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Write(make([]byte, 10)))(t)
 	if n := s.Used(); n != 10 {
 		t.Errorf("%d bytes are counted, want 10", n)
 	}

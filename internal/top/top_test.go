@@ -59,11 +59,7 @@ var looks atomic.Int64
 // run runs the command with a pipe as its output.
 func run(t *testing.T, args ...string) (code int, out, errors string) {
 	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r, w := must.Pipe(t)
 	var said bytes.Buffer
 	code = Main(args, r, w, &said)
 	w.Close()
@@ -204,9 +200,7 @@ func TestTerminal(t *testing.T) {
 		n := must.Get(master.Read(buf))(t)
 		seen = append(seen, buf[:n]...)
 	}
-	if _, err := master.Write([]byte("q")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(master.Write([]byte("q")))(t)
 	select {
 	case got := <-code:
 		if got != 0 {

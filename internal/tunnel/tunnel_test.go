@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/tunnel"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -45,10 +46,7 @@ func (h *holder) SetWriteDeadline(t time.Time) error { return nil }
 // TestHolderMoves: bytes that a client takes slowly keep the tunnel from being idle, where the link
 // sends them by itself, and the last of them do, too.
 func TestHolderMoves(t *testing.T) {
-	l, err := loop.New(loop.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(loop.New(loop.Options{}))(t)
 	defer l.Close()
 	client, up := &holder{l: l}, &holder{l: l, in: make([]byte, 1000)}
 	var j tunnel.Tunnel

@@ -5,9 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
-	"golang.org/x/sys/unix"
 )
 
 // TestGivingUpInBulk: what it costs to wait for a slot, and to give up, does not depend on how
@@ -39,8 +40,8 @@ func TestGivingUpInBulk(t *testing.T) {
 			took := func(n int) time.Duration {
 				var waiting sync.WaitGroup
 				waiting.Add(n)
-				begin := processorTime(t)
-				if err := l.Post(func() {
+				begin := leak.ProcessorTime()
+				must.Do(t, l.Post(func() {
 					for range n {
 						l.Go(func(th *loop.Thread) {
 							defer waiting.Done()
@@ -49,11 +50,9 @@ func TestGivingUpInBulk(t *testing.T) {
 							}
 						})
 					}
-				}); err != nil {
-					t.Fatal(err)
-				}
+				}))
 				waiting.Wait()
-				return processorTime(t) - begin
+				return leak.ProcessorTime() - begin
 			}
 			const times = 20
 			few := c.few
@@ -76,13 +75,4 @@ func TestGivingUpInBulk(t *testing.T) {
 			}
 		})
 	}
-}
-
-// processorTime is what the process has used.
-func processorTime(t *testing.T) time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
-		t.Error(err)
-	}
-	return time.Duration(ts.Nano())
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
@@ -112,9 +113,7 @@ func TestCircuitBeside(t *testing.T) {
 		l.Broke()
 		_ = s.Close()
 	})
-	if err := <-taken; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-taken)
 	done := make(chan got, 1)
 	one.ask("x", false, done)
 	wait.Until(t, "a request waits", func() bool { return pool.Waiting() == 1 })

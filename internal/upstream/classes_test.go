@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -22,10 +23,7 @@ func weighted(t *testing.T, n int, change func(*upstream.Settings), weights ...i
 	if change != nil {
 		change(&s)
 	}
-	g, err := new(upstream.Pool).Group(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(new(upstream.Pool).Group(s))(t)
 	return g, of
 }
 
@@ -186,10 +184,7 @@ func TestUnequalBackups(t *testing.T) {
 		of[name] = i%3 + 1
 		all = append(all, fmt.Sprint(name, " backup weight=", of[name]))
 	}
-	g, err := new(upstream.Pool).Group(upstream.Settings{Addresses: all})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(new(upstream.Pool).Group(upstream.Settings{Addresses: all}))(t)
 	for _, name := range first {
 		upstream.Avoid(g, name, time.Hour)
 	}

@@ -75,11 +75,7 @@ func newTLSFiles(t *testing.T, ca *certs.Authority, own tls.Certificate) *tlsFil
 		ClientCAs: ca.Pool, ClientAuth: tls.RequireAndVerifyClientCert}))(t)
 	t.Cleanup(func() { ln.Close() })
 	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
+		for c, err := ln.Accept(); err == nil; c, err = ln.Accept() {
 			go func() { // it answers each line with the name of its client
 				defer c.Close()
 				for in := bufio.NewScanner(c); in.Scan(); {

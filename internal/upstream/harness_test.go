@@ -57,11 +57,7 @@ func startAt(t *testing.T, address string, answer func(conn int, line string) st
 }
 
 func (s *service) accept() {
-	for {
-		c, err := s.listener.Accept()
-		if err != nil {
-			return
-		}
+	for c, err := s.listener.Accept(); err == nil; c, err = s.listener.Accept() {
 		s.mu.Lock()
 		if s.stopped { // stop could not close this one
 			s.mu.Unlock()

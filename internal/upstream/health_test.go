@@ -16,11 +16,8 @@ import (
 func startFull(t *testing.T) string {
 	t.Helper()
 	path := t.TempDir() + "/s"
-	fd, err := syscall.Socket(syscall.AF_UNIX,
-		syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(syscall.Socket(syscall.AF_UNIX,
+		syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0))(t)
 	t.Cleanup(func() { syscall.Close(fd) })
 	must.Do(t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}))
 	must.Do(t, syscall.Listen(fd, 0))

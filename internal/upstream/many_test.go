@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -16,10 +17,7 @@ func many(t testing.TB, n int, b upstream.Balance, weights ...int) *upstream.Gro
 	for i := range n {
 		all = append(all, fmt.Sprintf("10.0.%d.%d:80 weight=%d", i/250, i%250, weights[i%len(weights)]))
 	}
-	g, err := new(upstream.Pool).Group(upstream.Settings{Addresses: all, Balance: b})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(new(upstream.Pool).Group(upstream.Settings{Addresses: all, Balance: b}))(t)
 	return g
 }
 

@@ -144,7 +144,7 @@ func TestWatchedName(t *testing.T) {
 	for _, a := range []string{"127.0.0.1", "127.0.0.2"} {
 		startAt(t, a+":"+port, says(a))
 	}
-	g, err := new(upstream.Pool).Group(upstream.Settings{Addresses: []string{"app.test:" + port},
+	g := must.Get(new(upstream.Pool).Group(upstream.Settings{Addresses: []string{"app.test:" + port},
 		Check: &upstream.Check{Interval: time.Millisecond, Timeout: wait.Patience, Rises: 1, Falls: 1,
 			Ask: func(c net.Conn, name string) error {
 				select {
@@ -153,10 +153,7 @@ func TestWatchedName(t *testing.T) {
 				}
 				return nil
 			},
-			Changed: func(string, bool, error) {}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+			Changed: func(string, bool, error) {}}}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan bool)
 	go func() { g.Watch(ctx); close(ended) }()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
@@ -35,9 +36,7 @@ func (r *route) holds(t *testing.T, works bool, home uint64) (letGo func()) {
 			_ = s.Close()
 		}
 	})
-	if err := <-taken; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-taken)
 	letGo = sync.OnceFunc(func() { close(goOn); <-ended })
 	t.Cleanup(letGo)
 	return letGo
@@ -54,9 +53,7 @@ func TestCircuitOfTunnel(t *testing.T) {
 	})
 	opens := func() {
 		t.Helper()
-		if err := r.outcome(false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.outcome(false))
 		upstream.EndOpen(r.Group)
 	}
 	opens()
@@ -87,9 +84,7 @@ func TestCircuitWakes(t *testing.T) {
 			Changed: func(string, bool, int, int) {}}
 	}
 	r := newRoute(t, pool, []string{free.address, busy.address}, limit)
-	if err := r.outcome(false); err != nil { // the first one's turn
-		t.Fatal(err)
-	}
+	must.Do(t, r.outcome(false)) // the first one's turn
 	r.holds(t, true, 0)
 	done := make(chan got, 1)
 	r.ask("x", false, done)

@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
@@ -28,10 +29,7 @@ type silent2 struct {
 // startSilent starts one, over TLS with a configuration.
 func startSilent(t *testing.T, address string, c *tls.Config, hold bool) *silent2 {
 	t.Helper()
-	ln, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("tcp", address))(t)
 	s := &silent2{addr: ln.Addr().String()}
 	if hold {
 		s.first = make(chan net.Conn, 1)
@@ -60,9 +58,7 @@ func startSilent(t *testing.T, address string, c *tls.Config, hold bool) *silent
 }
 
 // by2 has a route asked by HTTP/2, and keep its connections.
-func by2(s *upstream.Settings) {
-	s.HTTP2, s.MaxIdle, s.IdleTimeout = true, 1, wait.Patience
-}
+func by2(s *upstream.Settings) { s.HTTP2, s.MaxIdle, s.IdleTimeout = true, 1, wait.Patience }
 
 // TestSessions: requests of a loop share a connection, another loop has another one, and all end when
 // their time has come.
@@ -141,10 +137,7 @@ func testSessionDialing(t *testing.T, scheme string, config *tls.Config) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startSilent(t, "127.0.0.1:0", config, true)
-			security, err := (&upstream.TLS{Insecure: true}).Load(nil, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			security := must.Get((&upstream.TLS{Insecure: true}).Load(nil, false))(t)
 			r := newRoute(t, new(upstream.Pool), []string{scheme + s.addr}, func(s *upstream.Settings) {
 				by2(s)
 				s.TLS = security

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 )
@@ -58,13 +59,10 @@ func TestWatchEndsBesideNames(t *testing.T) {
 	names.lead("127.0.0.1")
 	startNames(t, names)
 	pool := new(upstream.Pool)
-	g, err := pool.Group(upstream.Settings{Addresses: []string{"app.test:80"},
+	g := must.Get(pool.Group(upstream.Settings{Addresses: []string{"app.test:80"},
 		Check: &upstream.Check{Interval: time.Hour, Timeout: time.Hour, Rises: 1, Falls: 1,
 			Ask:     func(net.Conn, string) error { return nil },
-			Changed: func(string, bool, error) {}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+			Changed: func(string, bool, error) {}}}))(t)
 	names.gate.Lock()
 	defer names.gate.Unlock()
 	ctx, cancel := context.WithCancel(t.Context())

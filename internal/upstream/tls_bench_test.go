@@ -34,11 +34,8 @@ func BenchmarkHandshake(b *testing.B) {
 			o.StartTLS()
 			defer o.Close()
 			security := must.Get((&upstream.TLS{CA: ca.File}).Load(filepath.Clean, false))(b)
-			g, err := new(upstream.Pool).Group(upstream.Settings{Addresses: []string{o.URL},
-				TLS: security, QueueTimeout: time.Minute, ConnectTimeout: time.Minute})
-			if err != nil {
-				b.Fatal(err)
-			}
+			g := must.Get(new(upstream.Pool).Group(upstream.Settings{Addresses: []string{o.URL},
+				TLS: security, QueueTimeout: time.Minute, ConnectTimeout: time.Minute}))(b)
 			l := loops.Start(b, modes.Direct, nil, nil)
 			done := make(chan error)
 			b.ReportAllocs()

@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/embedded"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 //go:embed package.json package-lock.json run.mjs loopback.cjs
@@ -33,9 +34,7 @@ func install(t *testing.T) (dir string) {
 		}
 	}
 	dir = t.TempDir()
-	if err := os.CopyFS(dir, files); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, files))
 	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	npm.Dir = dir
 	if out, err := npm.CombinedOutput(); err != nil {
@@ -54,13 +53,8 @@ func startUpstream(t *testing.T, dir string) (address string) {
 		"npm_config_pidfile="+filepath.Join(dir, "pid"))
 	var failed bytes.Buffer
 	c.Stderr = &failed
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.StdoutPipe())(t)
+	must.Do(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
@@ -132,9 +126,7 @@ func TestSuite(t *testing.T) {
 	dir := install(t)
 	file := filepath.Join(dir, "lwango.conf")
 	text := fmt.Sprintf(configuration, startUpstream(t, dir))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	r, _ := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", File: file})
 	only := os.Getenv("LWANGO_CACHETEST")
 	results := run(t, dir, "http://"+r.Addrs()[0], only)
@@ -143,10 +135,7 @@ func TestSuite(t *testing.T) {
 		return
 	}
 
-	manual, err := os.ReadFile("../../handlers/cache/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	manual := must.Get(os.ReadFile("../../handlers/cache/README.md"))(t)
 	var told []string
 	for _, m := range row.FindAllSubmatch(manual, -1) {
 		told = append(told, string(m[1]))

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -100,9 +101,7 @@ func testDuplex(ctx context.Context, t *testing.T,
 		s := c.CallBidiStream(ctx)
 		for i := range 20 {
 			sent := &pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte, i*1000)}}
-			if err := s.Send(sent); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Send(sent))
 			got, err := s.Receive()
 			if err != nil || len(got.GetPayload().GetBody()) != i*1000 {
 				t.Fatalf("message %d: %d bytes, %v", i, len(got.GetPayload().GetBody()), err)

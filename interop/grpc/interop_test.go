@@ -23,6 +23,7 @@ import (
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/test/embedded"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // cases are those of grpc-go that need no account of a cloud.
@@ -94,10 +95,7 @@ func TestGRPC(t *testing.T) {
 
 // runCases runs the cases against the server at an address, but for some.
 func runCases(t *testing.T, addr string, creds credentials.TransportCredentials, not ...string) {
-	cc, err := grpc.NewClient(addr, grpc.WithTransportCredentials(creds))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cc := must.Get(grpc.NewClient(addr, grpc.WithTransportCredentials(creds)))(t)
 	defer cc.Close()
 	client := testgrpc.NewTestServiceClient(cc)
 	for name, test := range cases {
@@ -122,10 +120,7 @@ func runCases(t *testing.T, addr string, creds credentials.TransportCredentials,
 func TestFails(t *testing.T) {
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusTeapot) })
 	both(t, nothing, func(t *testing.T, addr string, creds credentials.TransportCredentials) {
-		cc, err := grpc.NewClient(addr, grpc.WithTransportCredentials(creds))
-		if err != nil {
-			t.Fatal(err)
-		}
+		cc := must.Get(grpc.NewClient(addr, grpc.WithTransportCredentials(creds)))(t)
 		defer cc.Close()
 		defer func() {
 			if r := fmt.Sprint(recover()); !strings.Contains(r, "418") {

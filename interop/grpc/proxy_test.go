@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/test/embedded"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestProxy runs the cases through module proxy, against grpc-go's own server of HTTP/2.
@@ -24,10 +25,7 @@ func TestProxy(t *testing.T) {
 		"http": grpc.EmptyServerOption{}, "https": grpc.Creds(credentials.NewServerTLSFromCert(&modes.ServerTLS().Certificates[0])),
 	} {
 		t.Run(name, func(t *testing.T) {
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 			s := grpc.NewServer(opt)
 			testgrpc.RegisterTestServiceServer(s, interop.NewTestServer())
 			var running sync.WaitGroup
@@ -39,16 +37,14 @@ func TestProxy(t *testing.T) {
 				tls = "tls = { insecure = true }\n"
 			}
 			file := filepath.Join(t.TempDir(), "lwango.conf")
-			if err := os.WriteFile(file, fmt.Appendf(nil, `[[site]]
+			must.Do(t, os.WriteFile(file, fmt.Appendf(nil, `[[site]]
 [[site.route]]
 prefix = "/"
 module = "proxy"
 address = "%s://%s"
 version = "2"
 request_buffering = false
-%s`, name, ln.Addr(), tls), 0o600); err != nil {
-				t.Fatal(err)
-			}
+%s`, name, ln.Addr(), tls), 0o600))
 			r, stop := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", TLS: modes.ServerTLS(), File: file})
 			defer stop()
 			// At its deadline the server resets the stream. The proxy answers that with 502, which may

@@ -6,7 +6,6 @@ import (
 	"crypto/sha1"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/test/embedded"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // startService builds and starts oauth2-proxy with a user ann, whose password is pw. It returns its
@@ -42,9 +42,7 @@ func startService(t *testing.T) (at string, stop func()) {
 	sum := sha1.Sum([]byte("pw"))
 	users := filepath.Join(dir, "users")
 	line := "ann:{SHA}" + base64.StdEncoding.EncodeToString(sum[:]) + "\n"
-	if err := os.WriteFile(users, []byte(line), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(users, []byte(line), 0o600))
 	var log bytes.Buffer
 	c := exec.Command(program, "--http-address="+at, "--reverse-proxy", "--trusted-proxy-ip=127.0.0.1",
 		"--set-xauthrequest", "--upstream=static://202", "--provider=oidc", "--skip-oidc-discovery",
@@ -53,9 +51,7 @@ func startService(t *testing.T) (at string, stop func()) {
 		"--client-id=x", "--client-secret=y", "--email-domain=*", "--htpasswd-file="+users,
 		"--cookie-secret="+strings.Repeat("0123456789abcdef", 2), "--cookie-secure=false")
 	c.Stdout, c.Stderr = &log, &log
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	stop = func() { _ = c.Process.Kill(); <-ended }
@@ -109,9 +105,7 @@ address = "%[2]s"
 request_headers = { X-User = "{user}" }
 auth = { request = "/check", whole_answer = true, copy_headers = ["X-Auth-Request-User", "X-Auth-Request-Email"], answer_headers = ["Set-Cookie"], user_header = "X-Auth-Request-User", cache = "1m", cache_by = "host" }
 `, at, app.Listener.Addr())
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	r, end := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", File: file})
 	defer end()
 	base := "http://" + r.Addrs()[0]
@@ -120,25 +114,14 @@ auth = { request = "/check", whole_answer = true, copy_headers = ["X-Auth-Reques
 	defer client.CloseIdleConnections()
 	ask := func(method, target, body string) (status int, answer string) {
 		t.Helper()
-		req, err := http.NewRequest(method, base+target, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequest(method, base+target, strings.NewReader(body)))(t)
 		req.Header.Set("X-Auth-Request-User", "forged")
 		req.Header.Set("X-Auth-Request-Email", "forged")
 		if method == "POST" {
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		}
-		a, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Body.Close()
-		b, err := io.ReadAll(a.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a.StatusCode, string(b)
+		a := must.Get(client.Do(req))(t)
+		return a.StatusCode, must.Body(t, a)
 	}
 	status, page := ask("GET", "/app?x=1", "")
 	if status != http.StatusForbidden || !strings.Contains(page, `value="/app?x=1"`) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -27,10 +28,7 @@ type upstream struct{ net.Listener }
 
 func listen(t *testing.T, network, address string) upstream {
 	t.Helper()
-	ln, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen(network, address))(t)
 	t.Cleanup(func() { ln.Close() })
 	return upstream{ln}
 }
@@ -62,25 +60,19 @@ func patient(t *testing.T, c net.Conn, err error) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.SetDeadline(time.Now().Add(patience)))
 	return c
 }
 
 func send(t *testing.T, c net.Conn, text string) {
 	t.Helper()
-	if _, err := io.WriteString(c, text); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(c, text))(t)
 }
 
 // reset closes a connection so that the peer sees it broken.
 func reset(t *testing.T, c net.Conn) {
 	t.Helper()
-	if err := c.(*net.TCPConn).SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.(*net.TCPConn).SetLinger(0))
 	c.Close()
 }
 
@@ -104,10 +96,7 @@ func (c *client) request(t *testing.T) {
 
 func (c *client) response(t *testing.T) *http.Response {
 	t.Helper()
-	resp, err := http.ReadResponse(c.in, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.ReadResponse(c.in, nil))(t)
 	return resp
 }
 
@@ -165,9 +154,7 @@ func TestPieces(t *testing.T) {
 						sent <- err
 					}()
 					expect(t, resp.Body, piece)
-					if err := <-sent; err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, <-sent)
 				}
 				up.Close()
 				expectEnd(t, resp.Body)
@@ -247,9 +234,7 @@ func TestUpstreamEndDoesNotSpin(t *testing.T) {
 		c := connect(t, "tcp", s.Address)
 		c.request(t)
 		up := u.accept(t)
-		if err := up.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, up.(*net.TCPConn).CloseWrite())
 		expectEnd(t, c.response(t).Body)
 		idle(t, s)
 		expectClosed(t, up)
@@ -265,9 +250,7 @@ func TestUpstreamEndDoesNotSpin(t *testing.T) {
 		up := u.accept(t)
 		// Of UNIX sockets it is the receiver that holds what was sent: when nothing more fits in,
 		// all buffers on the way are full, and the upstream can go.
-		if err := up.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, up.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
 		body := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
 		sent, err := up.Write(body)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -299,6 +282,4 @@ func TestSlowUpstream(t *testing.T) {
 	expectEnd(t, resp.Body)
 }
 
-func TestNoUpstream(t *testing.T) {
-	program.Fails(t, nil, 2, "-upstream is missing")
-}
+func TestNoUpstream(t *testing.T) { program.Fails(t, nil, 2, "-upstream is missing") }

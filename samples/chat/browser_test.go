@@ -21,6 +21,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/internal/test/browser"
 	"github.com/lwango/lwango/internal/test/loopback"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 )
 
@@ -42,9 +43,7 @@ func open(t *testing.T, width, height int64) *tab {
 	t.Cleanup(cancel)
 	w := &tab{t, ctx}
 	// No time limit: chromedp would apply it to the whole life of the window.
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, height)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, height)))
 	err := chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *runtime.EventExceptionThrown:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 )
 
@@ -378,9 +379,7 @@ func TestStop(t *testing.T) {
 	s := program.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
 	follower := follows(t, s, "r", "")
-	if err := s.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Signal(syscall.SIGTERM))
 	if code, _ := ann.closed(); code != 1001 {
 		t.Errorf("closed with %d", code)
 	}

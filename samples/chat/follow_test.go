@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 )
 
@@ -24,18 +24,12 @@ func follows(t *testing.T, s *program.Server, room, last string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.Address+"/sse-chat?room="+room,
-		nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, "GET", "http://"+s.Address+"/sse-chat?room="+room,
+		nil))(t)
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(req))(t)
 	t.Cleanup(func() { resp.Body.Close() })
 	if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 ||
 		got != "text/event-stream" {
@@ -101,13 +95,9 @@ func TestFollow(t *testing.T) {
 
 func TestFollowBadRoom(t *testing.T) {
 	s := program.Start(t)
-	resp, err := http.Get("http://" + s.Address + "/sse-chat?room=%00")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != 400 || string(body) != "room: only printable characters are allowed\n" {
+	resp := must.Get(http.Get("http://" + s.Address + "/sse-chat?room=%00"))(t)
+	body := must.Body(t, resp)
+	if resp.StatusCode != 400 || body != "room: only printable characters are allowed\n" {
 		t.Errorf("%s: %q", resp.Status, body)
 	}
 }

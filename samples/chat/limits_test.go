@@ -2,13 +2,13 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 )
 
@@ -93,13 +93,9 @@ func TestGuests(t *testing.T) {
 	refused(connect(t, s, "/ws-chat?name=Ann&room=room+0"),
 		"too many connections from your address")
 	for _, path := range []string{"/sse-chat?room=r", "/ws-write", "/ws-read"} {
-		resp, err := http.Get("http://" + s.Address + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if resp.StatusCode != 503 || string(body) != "too many connections from your address\n" ||
+		resp := must.Get(http.Get("http://" + s.Address + path))(t)
+		body := must.Body(t, resp)
+		if resp.StatusCode != 503 || body != "too many connections from your address\n" ||
 			resp.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %s, %q", path, resp.Status, body)
 		}

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 )
 
@@ -30,21 +30,10 @@ func TestPage(t *testing.T) {
 		{"GET", "/page/../../main.go", 400, ""},
 		{"POST", "/", 405, ""},
 	} {
-		req, err := http.NewRequest(c.method, "http://"+s.Address+c.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequest(c.method, "http://"+s.Address+c.path, nil))(t)
 		get := func() (*http.Response, string) {
-			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			body, err := io.ReadAll(resp.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return resp, string(body)
+			resp := must.Get(http.DefaultClient.Do(req))(t)
+			return resp, must.Body(t, resp)
 		}
 		resp, body := get()
 		if resp.StatusCode != c.status ||

@@ -4,6 +4,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // proxy passes bytes on, or swallows them: it reads all and passes nothing on, like a network that
@@ -24,10 +26,7 @@ const (
 
 func startProxy(t *testing.T, target string) *proxy {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p := &proxy{Listener: ln}
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -47,11 +46,7 @@ func startProxy(t *testing.T, target string) *proxy {
 		all.Wait()
 	})
 	all.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
+		for c, err := ln.Accept(); err == nil; c, err = ln.Accept() {
 			up, err := net.Dial("tcp", target)
 			if err != nil {
 				c.Close()

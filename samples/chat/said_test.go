@@ -8,15 +8,13 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/broker"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 )
 
 func parseAddr(t *testing.T, s string) netip.Addr {
 	t.Helper()
-	addr, err := netip.ParseAddr(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	addr := must.Get(netip.ParseAddr(s))(t)
 	return addr
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/internal/test/broker"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // A stop comes while people speak. What was acknowledged until then the next process has, once.
@@ -74,9 +75,7 @@ func TestAcknowledgedBeforeStop(t *testing.T) {
 		case "history":
 			for _, text := range n.Messages {
 				var m notice
-				if err := json.Unmarshal(text, &m); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(text, &m))
 				hear(m)
 			}
 		case "message":

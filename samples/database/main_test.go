@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/test/broker"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/lwangotest"
 )
@@ -24,10 +25,7 @@ func TestMain(m *testing.M) { lwangotest.Main(m) }
 func opened(t testing.TB) (*stores, *broker.Broker) {
 	t.Helper()
 	url, redis := startPostgres(t), broker.Start(t)
-	s, err := open(context.Background(), url, strings.TrimPrefix(redis.URL(), "redis://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(open(context.Background(), url, strings.TrimPrefix(redis.URL(), "redis://")))(t)
 	t.Cleanup(s.close)
 	return s, redis
 }
@@ -102,13 +100,8 @@ func TestDatabase(t *testing.T) {
 			s.Do("PUT", "/"+d+"/items/1", "x")
 		}
 		hasty := lwangotest.Start(t, stores.mux(50*time.Millisecond).Serve)
-		tx, err := stores.pgx.Begin(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tx.Exec(context.Background(), "LOCK TABLE items"); err != nil {
-			t.Fatal(err)
-		}
+		tx := must.Get(stores.pgx.Begin(context.Background()))(t)
+		must.Get(tx.Exec(context.Background(), "LOCK TABLE items"))(t)
 		redis.Signal(syscall.SIGSTOP)
 		for _, d := range drivers {
 			if a := hasty.Get("/" + d + "/items/1"); a.StatusCode != 504 {

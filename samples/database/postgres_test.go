@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -40,15 +41,10 @@ func startPostgres(t testing.TB) (url string) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
 	if os.Getuid() == 0 {
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(user.Lookup("postgres"))(t)
 		uid, _ := strconv.Atoi(u.Uid)
 		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(os.Getgid())}
-		if err := os.Chown(dir, uid, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chown(dir, uid, -1))
 	}
 	command := func(name string, args ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(bin, name), args...)
@@ -60,16 +56,11 @@ func startPostgres(t testing.TB) (url string) {
 		"--no-instructions", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v: %s", err, text)
 	}
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(os.Create(filepath.Join(dir, "log")))(t)
 	defer log.Close()
 	server := command("postgres", "-D", data, "-k", dir, "-h", "", "-F")
 	server.Stdout, server.Stderr = log, log
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Start())
 	t.Cleanup(func() {
 		_ = server.Process.Signal(syscall.SIGQUIT) // at once, with its children
 		_ = server.Wait()

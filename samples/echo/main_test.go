@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 )
 
@@ -18,13 +19,7 @@ func TestMain(m *testing.M) { program.Main(m, main) }
 
 func dial(t *testing.T, addr string) *net.TCPConn {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
-	return c.(*net.TCPConn)
+	return must.Dial(t, "tcp", addr).(*net.TCPConn)
 }
 
 // random is data that is not the same anywhere.

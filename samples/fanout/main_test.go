@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -78,16 +79,8 @@ func start(t *testing.T, timeout string, upstreams ...string) *program.Server {
 
 func get(t *testing.T, s *program.Server, path string) (*http.Response, string) {
 	t.Helper()
-	resp, err := http.Get("http://" + s.Address + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(body)
+	resp := must.Get(http.Get("http://" + s.Address + path))(t)
+	return resp, must.Body(t, resp)
 }
 
 // The first good answer is the answer. The connections of slower upstreams are closed.
@@ -250,20 +243,13 @@ func TestClientLeaves(t *testing.T) {
 			t.Run(path+" "+how, func(t *testing.T) {
 				one, two := newSilent(t), newSilent(t)
 				s := start(t, "1m", one.address, two.address)
-				c, err := net.Dial("tcp", s.Address)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := io.WriteString(c,
-					"GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-					t.Fatal(err)
-				}
+				c := must.Get(net.Dial("tcp", s.Address))(t)
+				must.Get(io.WriteString(c,
+					"GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"))(t)
 				happens(t, one.asked, "one is asked")
 				happens(t, two.asked, "two is asked")
 				if how == "reset" {
-					if err := c.(*net.TCPConn).SetLinger(0); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, c.(*net.TCPConn).SetLinger(0))
 				}
 				c.Close()
 				happens(t, one.left, "one's connection is closed")
@@ -300,6 +286,4 @@ func TestOthersAreServedMeanwhile(t *testing.T) {
 	happens(t, done, "the slow request is answered")
 }
 
-func TestNoUpstream(t *testing.T) {
-	program.Fails(t, nil, 2, "-upstream is missing")
-}
+func TestNoUpstream(t *testing.T) { program.Fails(t, nil, 2, "-upstream is missing") }

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 )
 
@@ -13,21 +13,10 @@ func TestMain(m *testing.M) { program.Main(m, main) }
 
 func get(t *testing.T, url, host string) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", url, nil))(t)
 	req.Host = host
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(body))
+	resp := must.Get(http.DefaultClient.Do(req))(t)
+	return strings.TrimSpace(must.Body(t, resp))
 }
 
 func TestHello(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -32,9 +33,7 @@ func TestKilled(t *testing.T) {
 func TestPHPFPMDies(t *testing.T) {
 	s := run(t)
 	worker := s.worker(t)
-	if err := syscall.Kill(s.master, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(s.master, syscall.SIGKILL))
 	if code := s.End(t, 0); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
@@ -70,16 +69,11 @@ func TestCannotStart(t *testing.T) {
 // If PHP-FPM refuses its configuration, the log says why.
 func TestPHPFPMRefuses(t *testing.T) {
 	needFPM(t)
-	path, err := find("php-fpm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(find("php-fpm"))(t)
 	// The wrapper spoils our configuration before it starts PHP-FPM.
 	wrapper := filepath.Join(t.TempDir(), "php-fpm")
 	script := fmt.Sprintf("#!/bin/sh\nprintf 'pm = none\\n' >>php-fpm.conf\nexec %s \"$@\"\n", path)
-	if err := os.WriteFile(wrapper, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(wrapper, []byte(script), 0o755))
 	temporary(t)
 	program.Fails(t, []string{"-l", "127.0.0.1:0", "-php-fpm", wrapper}, 1,
 		"ERROR php-fpm", "invalid process manager", "cannot start php-fpm",
@@ -101,9 +95,7 @@ func TestFind(t *testing.T) {
 		one + "/other8.3":    0o755,
 		one + "/only8.2.bak": 0o755,
 	} {
-		if err := os.WriteFile(path, nil, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, nil, mode))
 	}
 	for name, want := range map[string]string{
 		"some":            two + "/some98.10",
@@ -128,25 +120,16 @@ func TestStopWhileStarting(t *testing.T) {
 	} {
 		tmp := temporary(t)
 		slow := filepath.Join(t.TempDir(), "php-fpm")
-		if err := os.WriteFile(slow, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(slow, []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 		cmd := program.Command(t, "-l", "127.0.0.1:0", "-php-fpm", slow)
-		log, err := cmd.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		log := must.Get(cmd.StderrPipe())(t)
+		must.Do(t, cmd.Start())
 		lines := bufio.NewScanner(log)
 		for lines.Scan() && !strings.Contains(lines.Text(), "begun") {
 		}
 		_, rest, _ := strings.Cut(lines.Text(), "begun ")
 		process := atoi(t, strings.Trim(rest, `"`))
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Process.Signal(syscall.SIGTERM))
 		var said strings.Builder
 		for lines.Scan() {
 			said.WriteString(lines.Text() + "\n")

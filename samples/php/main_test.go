@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -61,14 +62,9 @@ func needFPM(t *testing.T) {
 // short, since names of sockets are.
 func temporary(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "php")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "php"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o755))
 	t.Setenv("TMPDIR", dir)
 	return dir
 }
@@ -78,10 +74,7 @@ func (s *server) left(t *testing.T) []string { return left(t, s.tmp) }
 // left lists what is in a folder of temporary files, except those of the test.
 func left(t *testing.T, tmp string) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(tmp)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(tmp))(t)
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), "Test") {
 			names = append(names, e.Name())
@@ -92,10 +85,7 @@ func left(t *testing.T, tmp string) (names []string) {
 
 func atoi(t *testing.T, s string) int {
 	t.Helper()
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.Atoi(s))(t)
 	return n
 }
 
@@ -125,25 +115,14 @@ type answer struct {
 
 func get(t *testing.T, url string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", url, nil))(t)
 	return do(t, req)
 }
 
 func do(t *testing.T, req *http.Request) answer {
 	t.Helper()
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer{resp.StatusCode, resp.Header, string(body)}
+	resp := must.Get(client.Do(req))(t)
+	return answer{resp.StatusCode, resp.Header, must.Body(t, resp)}
 }
 
 // A signal ends both, and the folder is gone.
@@ -184,12 +163,8 @@ func TestStopWithRequest(t *testing.T) {
 		answered <- got
 	}()
 	// This ends when the server has asked for the body, so the server has the request.
-	if _, err := w.Write(body[:1000]); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(body[:1000]))(t)
+	must.Do(t, s.Signal(syscall.SIGTERM))
 	s.Logged(t, "msg=stopping .*connections=1")
 	if _, err := w.Write(body[1000:]); err != nil {
 		t.Error(err)
@@ -208,9 +183,7 @@ func TestStopAtOnce(t *testing.T) {
 	s := run(t)
 	c := s.clock(t, "")
 	worker := c.next(t).Process
-	if err := s.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Signal(syscall.SIGTERM))
 	s.Logged(t, "msg=stopping ")
 	if code := s.End(t, syscall.SIGINT); code != 1 {
 		t.Errorf("exit code %d", code)
@@ -227,9 +200,7 @@ func TestClosedFolder(t *testing.T) {
 		t.Skip("not root: scripts run as ourselves")
 	}
 	dir := temporary(t)
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o700))
 	out, err := program.Command(t, "-l", "127.0.0.1:0").CombinedOutput()
 	if err == nil || !bytes.Contains(out, []byte(dir+" is closed to the user nobody")) {
 		t.Errorf("%v: %s", err, out)

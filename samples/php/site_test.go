@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -88,10 +89,7 @@ func TestPages(t *testing.T) {
 // source is a file of the public folder.
 func source(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("site/public/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("site/public/" + name))(t)
 	return string(text)
 }
 
@@ -114,11 +112,8 @@ func TestForm(t *testing.T) {
 	s := run(t)
 	const name, text = `O'Brien "x" <i>`, "<script>alert(1)</script>\r\n</textarea>& \xff end"
 	sent := url.Values{"name": {name}, "text": {text}}.Encode()
-	post, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/form.php",
-		strings.NewReader(sent))
-	if err != nil {
-		t.Fatal(err)
-	}
+	post := must.Get(http.NewRequestWithContext(t.Context(), "POST", s.url+"/form.php",
+		strings.NewReader(sent)))(t)
 	post.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for method, a := range map[string]answer{"POST": do(t, post),
 		"GET": get(t, s.url+"/form.php?"+sent)} {
@@ -154,10 +149,7 @@ func upload(t *testing.T, n int, name string) (body []byte, kind, digest string)
 	rand.Read(file)
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
-	part, err := w.CreateFormFile("file", name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	part := must.Get(w.CreateFormFile("file", name))(t)
 	part.Write(file) // to memory, as all of it
 	w.Close()
 	sum := sha256.Sum256(file)
@@ -171,10 +163,7 @@ func (s *server) upload(t *testing.T, accept, kind string, body io.Reader) answe
 
 func (s *server) uploading(t *testing.T, accept, kind string, body io.Reader) *http.Request {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/upload.php", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "POST", s.url+"/upload.php", body))(t)
 	req.Header.Set("Accept", accept)
 	req.Header.Set("Content-Type", kind)
 	// With this, an answer to the head alone is not lost in a reset.
@@ -286,10 +275,7 @@ func TestBadUploads(t *testing.T) {
 	}
 	uploads := s.folder(t) + "/tmp"
 	wait.Until(t, "PHP removes what was uploaded", func() bool { // after its answer
-		entries, err := os.ReadDir(uploads)
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := must.Get(os.ReadDir(uploads))(t)
 		return len(entries) == 0
 	})
 }
@@ -319,17 +305,11 @@ type event struct {
 // clock opens one. It ends with the test, or earlier.
 func (s *server) clock(t *testing.T, last string) *clock {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/events.php", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", s.url+"/events.php", nil))(t)
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Do(req))(t)
 	t.Cleanup(func() { resp.Body.Close() })
 	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != 200 ||
 		!strings.HasPrefix(kind, "text/event-stream") {
@@ -347,9 +327,7 @@ func (c *clock) next(t *testing.T) (e event) {
 		case "id":
 			e.ID = value
 		case "data":
-			if err := json.Unmarshal([]byte(value), &e); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(value), &e))
 		case "":
 			if e.ID != "" {
 				return e

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -33,10 +33,7 @@ func start(t *testing.T, upstream http.HandlerFunc, args ...string) (url string,
 // ask sends a request. Its client leaves with ctx.
 func ask(t *testing.T, ctx context.Context, method, url string, body io.Reader, fields ...string) (*http.Response, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, method, url, body))(t)
 	for _, field := range fields {
 		name, value, _ := strings.Cut(field, ": ")
 		req.Header.Add(name, value)
@@ -73,10 +70,7 @@ func TestPasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	host := strings.TrimPrefix(url, "http://")
 	for _, want := range []string{"PATCH /a%2Fb/c%20d?q=1&q=%20 HTTP/1.1\r\n", "\r\n\r\nthe body", "X-Own: 1\r\nX-Own: 2\r\n",
 		"X-Forwarded-For: 127.0.0.1\r\n", "X-Forwarded-Host: " + host + "\r\n", "User-Agent: test\r\n"} {
@@ -161,10 +155,7 @@ func TestStreams(t *testing.T) {
 			}
 		})
 		r, w := io.Pipe()
-		req, err := http.NewRequestWithContext(t.Context(), "POST", url, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(t.Context(), "POST", url, r))(t)
 		req.ContentLength = length
 		answer := make(chan *http.Response)
 		go func() {
@@ -218,10 +209,7 @@ func TestLarge(t *testing.T) {
 		}
 		w.Write(got)
 	})
-	resp, err := ask(t, t.Context(), "PUT", url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(ask(t, t.Context(), "PUT", url, bytes.NewReader(body)))(t)
 	if got, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(got, body) {
 		t.Errorf("the client got %d bytes, %v", len(got), err)
 	}
@@ -242,10 +230,7 @@ func TestFails(t *testing.T) {
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	})
-	resp, err := ask(t, t.Context(), "GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(ask(t, t.Context(), "GET", url, nil))(t)
 	if text, err := io.ReadAll(resp.Body); string(text) != "half" || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("half an answer: %q, %v", text, err)
 	}
@@ -254,11 +239,7 @@ func TestFails(t *testing.T) {
 		t.Error(resp.Status)
 	}
 	// A body that is no body.
-	c, err := net.Dial("tcp", s.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := must.Dial(t, "tcp", s.Address)
 	fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n")
 	if text, err := io.ReadAll(c); !strings.HasPrefix(string(text), "HTTP/1.1 400 ") || err != nil {
 		t.Errorf("%q, %v", text, err)

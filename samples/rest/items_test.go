@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/lwangotest"
 )
 
@@ -18,10 +19,7 @@ const asJSON = "Content-Type: application/json"
 // start serves an empty table.
 func start(t *testing.T, token string) (*lwangotest.Server, *sql.DB) {
 	t.Helper()
-	db, err := open(filepath.Join(t.TempDir(), "a b%20c.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(open(filepath.Join(t.TempDir(), "a b%20c.db")))(t)
 	t.Cleanup(func() { db.Close() })
 	return lwangotest.Start(t, routes(db, token).Serve), db
 }
@@ -75,9 +73,7 @@ func TestPages(t *testing.T) {
 			Items []item
 			Next  string
 		}
-		if err := json.Unmarshal([]byte(s.Get(next).Text), &page); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(s.Get(next).Text), &page))
 		for _, it := range page.Items {
 			seen = append(seen, it.ID)
 		}

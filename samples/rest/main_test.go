@@ -2,13 +2,13 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 )
 
@@ -19,24 +19,13 @@ func TestProgram(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "items.db")
 	ask := func(p *program.Server, method, path, body string) string {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.Address+path,
-			strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(t.Context(), method, "http://"+p.Address+path,
+			strings.NewReader(body)))(t)
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Authorization", "Bearer secret")
 		req.Close = true
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fmt.Sprint(resp.StatusCode, " ", strings.TrimSpace(string(text)))
+		resp := must.Get(http.DefaultClient.Do(req))(t)
+		return fmt.Sprint(resp.StatusCode, " ", strings.TrimSpace(must.Body(t, resp)))
 	}
 	const tea = `{"id":1,"name":"tea","price":350,"version":1}`
 	first := program.Start(t, "-db", file, "-token", "secret")

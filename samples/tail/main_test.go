@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -42,14 +43,8 @@ func follow(t *testing.T, s *program.Server) *client {
 
 func request(t *testing.T, ctx context.Context, method string, s *program.Server) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.Address+"/tail", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, method, "http://"+s.Address+"/tail", nil))(t)
+	resp := must.Get(http.DefaultClient.Do(req))(t)
 	t.Cleanup(func() { resp.Body.Close() })
 	return resp
 }
@@ -75,16 +70,9 @@ func (c *client) ends() {
 // write writes a file anew, or appends to it.
 func write(t *testing.T, path string, flag int, text string) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|flag, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_WRONLY|os.O_CREATE|flag, 0o600))(t)
+	must.Get(f.WriteString(text))(t)
+	must.Do(t, f.Close())
 }
 
 func appendTo(t *testing.T, path, text string) { t.Helper(); write(t, path, os.O_APPEND, text) }
@@ -141,9 +129,7 @@ func TestRotated(t *testing.T) {
 			appendTo(t, path+".new", "new\n")
 			c := follow(t, s)
 			appendTo(t, path, "last\n")
-			if err := rotate(path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, rotate(path))
 			c.gets("last")
 			c.ends()
 		})
@@ -203,12 +189,8 @@ func TestStop(t *testing.T) {
 func TestStopFarBehind(t *testing.T) {
 	s, path := start(t)
 	c := follow(t, s)
-	if err := os.Truncate(path, 1<<40); err != nil { // it has a hole, and takes no room
-		t.Fatal(err)
-	}
-	if _, err := c.lines.ReadByte(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(path, 1<<40)) // it has a hole, and takes no room
+	must.Get(c.lines.ReadByte())(t)
 	rest := make(chan error)
 	go func() {
 		_, err := io.Copy(io.Discard, c.lines)
@@ -225,9 +207,7 @@ func TestStopFarBehind(t *testing.T) {
 func TestNoFile(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	for _, path := range []string{filepath.Join(dir, "none"), dir, fifo} {
 		if resp := request(t, t.Context(), "GET",
 			program.Start(t, "-file", path)); resp.StatusCode != 404 {

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/lwango/lwango/internal/test/browser"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -22,17 +23,13 @@ func TestBrowser(t *testing.T) {
 	body := random(3 << 20)
 	small, large := filepath.Join(files, "holiday.jpg"), filepath.Join(files, "large.jpg")
 	for path, body := range map[string][]byte{small: body, large: random(5 << 20)} {
-		if err := os.WriteFile(path, body, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, body, 0o600))
 	}
 	s := program.Start(t, "-dir", dir, "-most", "4000000")
 
 	w, cancel := chromedp.NewContext(browser.Context(t), chromedp.WithNewBrowserContext())
 	defer cancel()
-	if err := chromedp.Do(w); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Do(w))
 	err := chromedp.Listen(w, func(event any) {
 		switch e := event.(type) {
 		case *runtime.EventExceptionThrown:
@@ -47,9 +44,7 @@ func TestBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The network is slow enough for events to come while the file is on its way.
-	if _, err := chromedp.Call(w, network.Enable, network.EnableParams{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(chromedp.Call(w, network.Enable, network.EnableParams{}))(t)
 	slow := func(rate float64) {
 		t.Helper()
 		_, err = chromedp.Call(w, network.EmulateNetworkConditionsByRule,
@@ -64,9 +59,7 @@ func TestBrowser(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(w, wait.Patience)
 		defer cancel()
-		if err := chromedp.Do(ctx, steps...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, chromedp.Do(ctx, steps...))
 	}
 	until := func(expression string) {
 		t.Helper()

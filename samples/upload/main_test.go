@@ -21,6 +21,8 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/lwangotest"
@@ -56,9 +58,7 @@ func encode(t *testing.T, files ...upload) (text, field string) {
 	t.Helper()
 	var b strings.Builder
 	form := multipart.NewWriter(&b)
-	if err := write(form, files); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(form, files))
 	return b.String(), "Content-Type: " + form.FormDataContentType()
 }
 
@@ -68,26 +68,15 @@ func post(t *testing.T, url string, write func(form *multipart.Writer) error) (s
 	r, w := io.Pipe()
 	form := multipart.NewWriter(w)
 	go func() { w.CloseWithError(write(form)) }()
-	resp, err := http.Post(url, form.FormDataContentType(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
+	resp := must.Get(http.Post(url, form.FormDataContentType(), r))(t)
+	return resp.StatusCode, must.Body(t, resp)
 }
 
 // serve serves the sample on a loop of the test.
 func serve(t *testing.T, cfg conn.Config, atOnce int) (s *lwangotest.Server, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	to, err := openFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(openFolder(dir))(t)
 	t.Cleanup(func() { to.dir.Close() }) // behind the server's end
 	cfg.MaxBodySize = -1
 	cfg.Handler = routes(to, 1<<20, atOnce)
@@ -98,10 +87,7 @@ func serve(t *testing.T, cfg conn.Config, atOnce int) (s *lwangotest.Server, dir
 func watch(t *testing.T, url, id string) <-chan progress {
 	t.Helper()
 	client := http.Client{Timeout: wait.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Get(url + "/uploads/" + id + "/progress")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Get(url + "/uploads/" + id + "/progress"))(t)
 	t.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("%s, %s", resp.Status, resp.Header.Get("Content-Type"))
@@ -140,10 +126,7 @@ func last(t *testing.T, all <-chan progress) (p progress) {
 // has fails the test unless the folder has these files and no others.
 func has(t *testing.T, dir string, files map[string][]byte) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
 		if body, ok := files[e.Name()]; !ok {
 			t.Errorf("%q is in the folder", e.Name())
@@ -200,15 +183,10 @@ func TestUpload(t *testing.T) {
 
 // The memory of the program does not grow with the upload.
 func TestMemory(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("every read is shortened, and so much takes half a minute")
-	}
+	ci.Without(t, invariants.Enabled, "every read is shortened, and so much takes half a minute")
 	s := program.Start(t, "-dir", t.TempDir())
 	peak := func() (kib int) {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID())))(t)
 		_, rest, _ := strings.Cut(string(text), "VmHWM:")
 		fmt.Sscan(rest, &kib)
 		return kib
@@ -261,9 +239,7 @@ func TestClientLeaves(t *testing.T) {
 			c.Send(fmt.Sprintf("POST /uploads/%s HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %d\r\n\r\n%s",
 				id, field, len(text), text[:200<<10]))
 			wait.Until(t, "both files are open", func() bool { return open("self", dir) == 2 })
-			if err := leave(c.Conn.(*net.TCPConn)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, leave(c.Conn.(*net.TCPConn)))
 			// It is not the server's own fault.
 			if p := last(t, states); p.End != "failed" || p.Error == "" || p.Total != int64(len(text)) ||
 				strings.Contains(p.Error, "the server") || strings.Contains(s.Log(), "handler failed") {

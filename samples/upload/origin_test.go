@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // A page of another site cannot have a browser send files here.
@@ -39,10 +40,7 @@ func TestOrigin(t *testing.T) {
 				req.Header.Set(name, value)
 			}
 		}
-		resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get((&http.Transport{DisableKeepAlives: true}).RoundTrip(req))(t)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != c.want {

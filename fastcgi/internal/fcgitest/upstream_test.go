@@ -136,10 +136,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	} {
 		s := &sink{TB: t}
 		up := fcgitest.Start(s, "unix", func(c *fcgitest.Conn) { c.Answer() })
-		conn, err := net.Dial("unix", up.Address[5:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("unix", up.Address[5:]))(t)
 		io.WriteString(conn, tt.raw)
 		conn.(*net.UnixConn).CloseWrite()
 		io.Copy(io.Discard, conn)
@@ -167,13 +164,11 @@ func TestFirst(t *testing.T) {
 	raw := must.Get(two.conn.(syscall.Conn).SyscallConn())(t)
 	wait.Until(t, "the first bytes are read", func() bool {
 		unread := -1
-		if err := raw.Control(func(fd uintptr) {
+		must.Do(t, raw.Control(func(fd uintptr) {
 			if n, err := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ); err == nil {
 				unread = n
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return unread == 0
 	})
 	two.conn.Write(append(head[16:len(head):len(head)], "\x01\x05\x00\x01\x00\x00\x00\x00"...))

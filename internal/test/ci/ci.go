@@ -31,6 +31,15 @@ func Root(t testing.TB) {
 	}
 }
 
+// Without leaves the test out of builds that have what it cannot bear: the race detector, or the
+// checks of the tag invariants.
+func Without(t testing.TB, has bool, why string) {
+	t.Helper()
+	if has {
+		t.Skip(why)
+	}
+}
+
 // Lacks ends a test that cannot run for want of what, such as a program that is not installed: it
 // is left out, or fails if LWANGO_CI is 1.
 func Lacks(t testing.TB, what string) {

@@ -9,6 +9,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // First is the KeyUpdate of an end of a connection, "CLIENT" or "SERVER", as its first record behind
@@ -21,27 +23,15 @@ func First(t testing.TB, secrets, end string, ask bool) []byte {
 	if len(fields) < 2 {
 		t.Fatalf("no secret of the %s in %q", end, secrets)
 	}
-	secret, err := hex.DecodeString(fields[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := must.Get(hex.DecodeString(fields[1]))(t)
 	expand := func(label string, n int) []byte {
 		label = "tls13 " + label
 		info := string([]byte{0, byte(n), byte(len(label))}) + label + "\x00"
-		out, err := hkdf.Expand(sha256.New, secret, info, n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(hkdf.Expand(sha256.New, secret, info, n))(t)
 		return out
 	}
-	block, err := aes.NewCipher(expand("key", 16))
-	if err != nil {
-		t.Fatal(err)
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		t.Fatal(err)
-	}
+	block := must.Get(aes.NewCipher(expand("key", 16)))(t)
+	aead := must.Get(cipher.NewGCM(block))(t)
 	message := []byte{24, 0, 0, 1, 0, 22} // key_update, its length, what it asks for; handshake
 	if ask {
 		message[4] = 1

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // Exhaust uses up the process's descriptors, under a limit that is a little above those that are
@@ -25,9 +27,7 @@ func Exhaust(t testing.TB) (free func()) {
 			_ = syscall.Close(fd)
 		}
 	}
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	t.Cleanup(free)
 	highest := 0
 	for name := range open() {
@@ -37,9 +37,7 @@ func Exhaust(t testing.TB) (free func()) {
 	}
 	low := limit
 	low.Cur = min(limit.Cur, uint64(highest)+16)
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low))
 	for {
 		fd, err := syscall.Dup(0)
 		if err != nil {

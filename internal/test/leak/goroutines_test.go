@@ -20,10 +20,8 @@ type spy struct {
 	end     func()
 }
 
-func (s *spy) Cleanup(f func()) { s.end = f }
-func (s *spy) Errorf(format string, args ...any) {
-	s.message = fmt.Sprintf(format, args...)
-}
+func (s *spy) Cleanup(f func())                  { s.end = f }
+func (s *spy) Errorf(format string, args ...any) { s.message = fmt.Sprintf(format, args...) }
 
 // TestGoroutines: what waits, and a coroutine, are found; what was there before, what ends, and
 // what the process keeps are not.

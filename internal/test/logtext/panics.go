@@ -36,9 +36,7 @@ func Watch(t testing.TB, l *slog.Logger) (*slog.Logger, *Panics) {
 }
 
 // Watch returns a logger that logs to l; p gets its panics.
-func (p *Panics) Watch(l *slog.Logger) *slog.Logger {
-	return slog.New(watcher{l.Handler(), p})
-}
+func (p *Panics) Watch(l *slog.Logger) *slog.Logger { return slog.New(watcher{l.Handler(), p}) }
 
 // Logger returns a watched logger that writes to w, as text.
 func Logger(t testing.TB, w io.Writer) *slog.Logger {

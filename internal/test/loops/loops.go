@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -31,10 +32,7 @@ func Start(t testing.TB, m modes.Mode, logger *slog.Logger, begin func(l *loop.L
 	logger, panics := logtext.Watch(t, logger)
 	ls := &Loops{Panics: panics, t: t}
 	for range m.Loops {
-		l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: logger})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(loop.New(loop.Options{Handoff: m.Handoff, Logger: logger}))(t)
 		if begin == nil {
 			l.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, l.Stopped()) })
 		} else {
@@ -67,9 +65,7 @@ func (ls *Loops) Stop(grace time.Duration) {
 func On(t testing.TB, l *loop.Loop, f func(l *loop.Loop)) {
 	t.Helper()
 	done := make(chan struct{})
-	if err := l.Post(func() { f(l); close(done) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Post(func() { f(l); close(done) }))
 	<-done
 }
 
@@ -147,12 +143,7 @@ func (ls *Loops) resumes() (n int64) {
 // Run runs f as a thread of a loop of its own, and returns when that has nothing left to do.
 func Run(t testing.TB, f func(th *loop.Thread)) {
 	t.Helper()
-	l, err := loop.New(loop.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(loop.New(loop.Options{}))(t)
 	l.Go(f)
-	if err := l.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Run())
 }

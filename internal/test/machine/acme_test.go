@@ -88,12 +88,8 @@ tls = { acme = true }
 	secured(t, ca, address, "a.test")
 	kept := must.Get(tls.Dial("tcp", address, &tls.Config{ServerName: "a.test", RootCAs: ca.CA.Pool}))(t)
 	defer kept.Close() // keeps the old process
-	if _, err := kept.Write([]byte("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := kept.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(kept.Write([]byte("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")))(t)
+	must.Get(kept.Read(make([]byte, 1)))(t)
 	j.signal(syscall.SIGUSR2)
 	j.says("msg=\"replaced by a new process\"", 1)
 	process := must.Get(os.FindProcess(numberIn(t, j.in("pid"))))(t)

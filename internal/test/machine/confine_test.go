@@ -174,9 +174,7 @@ script_path = "../www"
 		}
 		req := must.Get(http.NewRequest(method, base+path, body))(t)
 		resp := must.Get(over[client].Do(req))(t)
-		defer resp.Body.Close()
-		got := must.Get(io.ReadAll(resp.Body))(t)
-		return resp.StatusCode, string(got)
+		return resp.StatusCode, must.Body(t, resp)
 	}
 	check := func(client, path string, body io.Reader, want string) {
 		t.Helper()

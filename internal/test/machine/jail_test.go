@@ -73,9 +73,7 @@ func newJail(t *testing.T) *jail {
 		"secrets": 0o755, "log": 0o700,
 		"run": 0o700, "debug": 0o700, "keys": 0o755, "tmp": 0o777} {
 		must.Do(t, os.MkdirAll(j.in(name), 0o755))
-		if err := os.Chmod(j.in(name), mode); err != nil { // whatever the umask is
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(j.in(name), mode)) // whatever the umask is
 		if mode == 0o700 {
 			j.give(name)
 		}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -58,16 +59,12 @@ mount -t cgroup2 cgroup2 "$1/r/sys/fs/cgroup"; mkdir "$1/r/sys/fs/cgroup/x"`
 	if out, err := command(probe, dir).CombinedOutput(); err != nil {
 		t.Skipf("the kernel allows no machine here: %v: %s", err, out)
 	}
-	if err := os.Remove(filepath.Join(group, "x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(group, "x")))
 
 	var said bytes.Buffer
 	cmd := command(boot, append([]string{dir}, binds...)...)
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 	t.Cleanup(func() {
@@ -98,14 +95,8 @@ mount -t cgroup2 cgroup2 "$1/r/sys/fs/cgroup"; mkdir "$1/r/sys/fs/cgroup/x"`
 // newGroup makes a cgroup beside this process's, which is removed when the test ends.
 func newGroup(t *testing.T) string {
 	t.Helper()
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mounts := must.Get(os.ReadFile("/proc/self/mounts"))(t)
+	own := must.Get(os.ReadFile("/proc/self/cgroup"))(t)
 	for line := range strings.Lines(string(mounts)) {
 		field := strings.Fields(line)
 		if field[2] != "cgroup2" {

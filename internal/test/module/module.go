@@ -7,6 +7,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -34,9 +35,6 @@ func Build[S any](t testing.TB, register func(*handlers.Registry), name string, 
 func Start(t testing.TB, m modes.Mode, prefix string, h conn.Handler) *server.Server {
 	t.Helper()
 	routes := []handlers.Route{{Prefix: prefix, Handler: h}}
-	router, err := handlers.NewRouter([]handlers.Site{{Routes: routes}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	router := must.Get(handlers.NewRouter([]handlers.Site{{Routes: routes}}))(t)
 	return server.Start(t, m, conn.Config{Handler: router.Serve, Limits: conn.Limits{KeepAliveTimeout: 2 * wait.Patience}})
 }

@@ -2,7 +2,9 @@
 package must
 
 import (
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -66,4 +68,20 @@ func Dial(t testing.TB, network, address string) net.Conn {
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetDeadline(time.Now().Add(wait.Patience))
 	return c
+}
+
+// Pipe returns the two ends of a pipe, which are closed when the test ends.
+func Pipe(t testing.TB) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	Do(t, err)
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
+}
+
+// Body returns the body of an answer, which has to be whole, and closes it.
+func Body(t testing.TB, resp *http.Response) string {
+	t.Helper()
+	defer resp.Body.Close()
+	return string(Get(io.ReadAll(resp.Body))(t))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -39,13 +40,9 @@ http {
 	uwsgi_temp_path DIR/uwsgi; scgi_temp_path DIR/scgi;
 `+config+`}`, "DIR", dir)
 	file, log := filepath.Join(dir, "conf"), filepath.Join(dir, "error.log")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(config), 0o600))
 	cmd := exec.Command(name, "-p", dir, "-c", file, "-e", log)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

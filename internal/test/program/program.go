@@ -18,6 +18,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -44,9 +45,7 @@ func Command(t *testing.T, args ...string) *exec.Cmd {
 func Configure(t *testing.T, dir, text string) (file string) {
 	t.Helper()
 	file = filepath.Join(dir, "lwango.conf")
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o644))
 	return file
 }
 
@@ -107,13 +106,8 @@ func start(t *testing.T, args ...string) *Server {
 		ended: make(chan struct{}),
 		lines: make(chan struct{}),
 	}
-	stderr, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stderr := must.Get(s.cmd.StderrPipe())(t)
+	must.Do(t, s.cmd.Start())
 	go func() {
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
 			s.add(lines.Text())
@@ -203,10 +197,7 @@ func (s *Server) End(t *testing.T, signal syscall.Signal) int {
 // CPU is the processor time that the program has used so far, to the clock tick.
 func (s *Server) CPU(t *testing.T) time.Duration {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid)))(t)
 	// proc_pid_stat(5): the name, in parentheses, may have spaces; utime and stime are the 12th and
 	// 13th after it.
 	_, rest, _ := strings.Cut(string(stat), ") ")

@@ -186,10 +186,7 @@ func TestConfigurationsOfDocuments(t *testing.T) {
 // what a handler can do to docs/handlers.md, what a server can do to docs/operate.md.
 func TestDocumentsAreShort(t *testing.T) {
 	for file, most := range map[string]int{"README.md": 9 << 10, "ARCHITECTURE.md": 20 << 10} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		if n := len(text); n > most {
 			t.Errorf("%s has %d bytes, %d at most", file, n, most)
 		}

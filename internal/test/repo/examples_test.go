@@ -21,11 +21,8 @@ var without = map[string]string{
 
 // TestExamples: each package that a program can import has an example, and one that is run.
 func TestExamples(t *testing.T) {
-	out, err := exec.Command("go", "list", "-f",
-		`{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}} {{.Dir}}{{end}}`, "./...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-f",
+		`{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}} {{.Dir}}{{end}}`, "./...").Output())(t)
 	n := 0
 	for line := range strings.Lines(string(out)) {
 		path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")

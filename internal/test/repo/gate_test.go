@@ -67,10 +67,7 @@ func TestGate(t *testing.T) {
 				green != strings.Contains(string(out), "\n== done") {
 				t.Errorf("%v:\n%s", err, out)
 			}
-			calls, err := os.ReadFile(filepath.Join(dir, "calls"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			calls := must.Get(os.ReadFile(filepath.Join(dir, "calls")))(t)
 			if strings.Contains(string(calls), "-fuzz") || !strings.Contains(string(calls), "CI=1") {
 				t.Errorf("fuzzing, or no LWANGO_CI:\n%s", calls)
 			}

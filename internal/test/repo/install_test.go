@@ -20,17 +20,12 @@ import (
 // module proxy that has this module as the go command would pack it.
 func TestGoInstall(t *testing.T) {
 	ci.Only(t, "builds the command anew")
-	if race.Enabled {
-		t.Skip("builds a program, which is the same one with the race detector")
-	}
+	ci.Without(t, race.Enabled, "builds a program, which is the same one with the race detector")
 	const version = "v1.2.3"
 	proxy := t.TempDir()
 	at := filepath.Join(proxy, filepath.FromSlash(module), "@v")
 	must.Do(t, os.MkdirAll(at, 0o755))
-	gomod, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	gomod := must.Get(os.ReadFile("go.mod"))(t)
 	for name, text := range map[string][]byte{
 		"list": []byte(version + "\n"), version + ".mod": gomod, version + ".zip": packed(t, module+"@"+version),
 		version + ".info": []byte(`{"Version":"` + version + `","Time":"2026-01-01T00:00:00Z"}`),

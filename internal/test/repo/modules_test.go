@@ -102,9 +102,7 @@ var tested = []string{
 // neither does its test. What tests of lwango use, and Redis, is not among them.
 func TestModulesOfPrograms(t *testing.T) {
 	ci.Only(t, "builds a program and its test")
-	if race.Enabled {
-		t.Skip("builds a program, which is the same one with the race detector")
-	}
+	ci.Without(t, race.Enabled, "builds a program, which is the same one with the race detector")
 	here := must.Get(os.Getwd())(t)
 	sum := must.Read(t, "go.sum")
 	dir := t.TempDir()

@@ -28,14 +28,9 @@ var command = regexp.MustCompile(`(?m)^    .*\bgo run (\S+)(.*)$`)
 // listens and serves what is its own, and not the folder of the lwango.conf there.
 func TestCommandsOfReadmes(t *testing.T) {
 	ci.Only(t, "builds all samples")
-	if race.Enabled {
-		t.Skip("builds all samples, which are the same ones with the race detector")
-	}
+	ci.Without(t, race.Enabled, "builds all samples, which are the same ones with the race detector")
 	files := must.Get(filepath.Glob("samples/*/README.md"))(t)
-	page, err := os.ReadFile("wwwroot/index.html")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("wwwroot/index.html"))(t)
 	built := map[string]string{} // package -> program
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.conf")

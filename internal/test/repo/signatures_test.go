@@ -23,10 +23,7 @@ func TestSignaturesNameNoInternalType(t *testing.T) {
 	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
 		module+"/...")
 	list.Stderr = os.Stderr
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(list.Output())(t)
 	files := make(map[string]string)
 	for line := range strings.Lines(string(out)) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -45,10 +42,7 @@ func TestSignaturesNameNoInternalType(t *testing.T) {
 			}) {
 			continue
 		}
-		p, err := imports.Import(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(imports.Import(path))(t)
 		for _, name := range p.Scope().Names() {
 			o := p.Scope().Lookup(name)
 			if !o.Exported() {

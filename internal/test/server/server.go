@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -33,20 +34,14 @@ func Start(t testing.TB, m modes.Mode, cfg conn.Config) *Server {
 	s := &Server{Mode: m, Addr: "127.0.0.1:0", Log: new(logtext.Buffer), T: t}
 	if m.UNIX {
 		// Names of sockets are short. Those of a test's folder are not.
-		dir, err := os.MkdirTemp("", "server")
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := must.Get(os.MkdirTemp("", "server"))(t)
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		s.Addr = filepath.Join(dir, "s")
 	}
 	s.watch(&cfg)
 	s.Server = conn.NewServer(cfg)
 	s.Loops = loops.Start(t, m, cfg.Logger, func(l *loop.Loop) {
-		fd, err := loop.Listen(m.Network(), s.Addr, m.Loops > 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd := must.Get(loop.Listen(m.Network(), s.Addr, m.Loops > 1))(t)
 		if !m.UNIX {
 			s.Addr = loop.LocalAddr(fd).String()
 		}

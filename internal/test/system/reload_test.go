@@ -35,9 +35,7 @@ func TestReload(t *testing.T) {
 	keep := must.Dial(t, "tcp", at)
 	answers := bufio.NewReader(keep)
 	ask := func() string {
-		if _, err := io.WriteString(keep, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(keep, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"))(t)
 		resp := must.Get(http.ReadResponse(answers, nil))(t)
 		body, _ := io.ReadAll(resp.Body)
 		return string(body)

@@ -224,9 +224,7 @@ func TestCrowdGivesUp(t *testing.T) {
 	clients := make([]net.Conn, crowd)
 	for i := range clients {
 		clients[i] = dial(t, s.Address)
-		if _, err := io.WriteString(clients[i], rawGet("/wait")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(clients[i], rawGet("/wait")))(t)
 	}
 	until := time.Now().Add(time.Minute)
 	for threads() < own+crowd && time.Now().Before(until) {
