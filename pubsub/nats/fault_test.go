@@ -84,26 +84,7 @@ func TestBrokerStandsStill(t *testing.T) {
 func TestOneIsCutOff(t *testing.T) {
 	b := startBroker(t)
 	w := rooms.StartWire(t, b.addr())
-	one, two := startNode(t, "nats://"+w.Addr()), startNode(t, b.url())
-	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")
-	at1, at2 := one.Follow(room1, pubsub.Options{}), two.Follow(room2, pubsub.Options{})
-	publish(room1, "up")
-	at1.Expect("up")
-	at2.Expect("up")
-	for round := range 3 {
-		w.Cut(true)
-		one.Status.Expect("local")
-		from, to := 300*round, 300*(round+1)
-		at1.Hears(room1, numbered("a", from, to)...)
-		at2.Hears(room2, numbered("b", from, to)...)
-		w.Cut(false)
-		one.Status.Expect("carried")
-		at1.Expect(numbered("b", from, to)...)
-		at2.Expect(numbered("a", from, to)...)
-	}
-	two.Status.Quiet()
-	at1.Quiet()
-	at2.Quiet()
+	rooms.CutOff(t, w, startNode(t, "nats://"+w.Addr()), startNode(t, b.url()))
 }
 
 // The connections break while both speak: acknowledgements are lost, and batches are sent twice.

@@ -3,7 +3,6 @@ package nats_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -38,8 +37,7 @@ func askKeeper(t *testing.T, s *program.Server, path string) (hit bool) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: wait.Patience}
 	resp := must.Get(client.Get("http://" + s.Address + path))(t)
-	defer resp.Body.Close()
-	if text := must.Get(io.ReadAll(resp.Body))(t); resp.StatusCode != 200 {
+	if text := must.Body(t, resp); resp.StatusCode != 200 {
 		t.Fatalf("%s: %d %s", path, resp.StatusCode, text)
 	}
 	return strings.Contains(resp.Header.Get("Cache-Status"), "; hit")

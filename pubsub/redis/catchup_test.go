@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/broker"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -51,13 +52,11 @@ func TestCatchUpWaitsForSubscribers(t *testing.T) {
 	}
 	t.Logf("caught up after %v", time.Since(start))
 	ended := make(chan error)
-	if err := two.Loops.All[0].Post(func() {
+	must.Do(t, two.Loops.All[0].Post(func() {
 		m, err := sub.Next(),
 			sub.Err()
 		go func() { _ = m; ended <- err }()
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if err := <-ended; err != pubsub.ErrLagged {
 		t.Errorf("the one who does not read: %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/rooms"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
@@ -24,26 +25,7 @@ import (
 func TestOneIsCutOff(t *testing.T) {
 	b := broker.Start(t)
 	w := startWire(t, b)
-	one, two := startNode(t, w.url()), startNode(t, b.URL())
-	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")
-	at1, at2 := one.Follow(room1, pubsub.Options{}), two.Follow(room2, pubsub.Options{})
-	publish(room1, "up")
-	at1.Expect("up")
-	at2.Expect("up")
-	for round := range 3 {
-		w.Cut(true)
-		one.Status.Expect("local")
-		from, to := 300*round, 300*(round+1)
-		at1.Hears(room1, numbered("a", from, to)...)
-		at2.Hears(room2, numbered("b", from, to)...)
-		w.Cut(false)
-		one.Status.Expect("carried")
-		at1.Expect(numbered("b", from, to)...)
-		at2.Expect(numbered("a", from, to)...)
-	}
-	two.Status.Quiet()
-	at1.Quiet()
-	at2.Quiet()
+	rooms.CutOff(t, w.Wire, startNode(t, w.url()).Node, startNode(t, b.URL()).Node)
 }
 
 // Nobody is in a room, and the broker is away: that is said once, and the attempts become rare.

@@ -46,8 +46,6 @@ func startNodeLogging(t testing.TB, url string, log io.Writer) (n *node) {
 // wire is what lies between a node and a broker.
 type wire struct{ *rooms.Wire }
 
-func startWire(t testing.TB, b *broker.Broker) wire {
-	return wire{rooms.StartWire(t, b.Addr())}
-}
+func startWire(t testing.TB, b *broker.Broker) wire { return wire{rooms.StartWire(t, b.Addr())} }
 
 func (w wire) url() string { return "redis://" + w.Addr() }

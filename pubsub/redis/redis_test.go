@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/rooms"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -17,41 +18,7 @@ import (
 
 func TestOneRoomOfSeveralProcesses(t *testing.T) {
 	b := broker.Start(t)
-	one, two := startNode(t, b.URL()), startNode(t, b.URL())
-	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")
-	at1, at2 := one.Follow(room1, pubsub.Options{}), two.Follow(room2, pubsub.Options{})
-
-	at1.Hears(room1, numbered("a", 0, 100)...)
-	at2.Expect(numbered("a", 0, 100)...)
-	publish(room2, "b")
-	at2.Expect("b")
-	at1.Expect("b")
-
-	// A process that comes later gets the history, and what it says itself.
-	three := startNode(t, b.URL())
-	room3 := three.Hub.Topic("room")
-	at3 := three.Follow(room3, pubsub.Options{History: 3})
-	publish(room3, "here I am")
-	said := append(numbered("a", 0, 100), "b")
-	at3.ExpectEnd(said, 2, "here I am")
-	at1.Expect("here I am")
-	at2.Expect("here I am")
-
-	// The last of a process leaves and comes back.
-	close(at3.Done)
-	publish(room1, "meanwhile")
-	at1.Expect("meanwhile")
-	at2.Expect("meanwhile")
-	at3 = three.Follow(room3, pubsub.Options{History: 2})
-	at3.ExpectEnd(append(said, "meanwhile"), 1, "here I am")
-	publish(room1, "end")
-	for _, f := range []*follower{at1, at2, at3} {
-		f.Expect("end")
-		f.Quiet()
-	}
-	if !one.Hub.Carried() {
-		t.Error("not carried")
-	}
+	rooms.OneRoom(t, func() *rooms.Node { return startNode(t, b.URL()).Node })
 }
 
 func TestBrokerIsKilledAndRestarted(t *testing.T) {

@@ -3,6 +3,7 @@
 package rooms
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -104,9 +105,7 @@ type Source interface {
 // then must be the engine's fault.
 func (n *Node) Follow(topic Source, o pubsub.Options) *Follower {
 	n.t.Helper()
-	if o.Queue == 0 {
-		o.Queue = pubsub.MaxQueue
-	}
+	o.Queue = cmp.Or(o.Queue, pubsub.MaxQueue)
 	f := &Follower{t: n.t, messages: make(chan *pubsub.Message, pubsub.MaxQueue),
 		Done: make(chan struct{}), node: n}
 	subscribed := make(chan struct{})

@@ -29,11 +29,7 @@ func StartWire(t testing.TB, to string) *Wire {
 	ln := must.Listen(t)
 	w := &Wire{t: t, ln: ln, to: to, conns: map[net.Conn]bool{}}
 	w.ended.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
+		for c, err := ln.Accept(); err == nil; c, err = ln.Accept() {
 			w.ended.Go(func() { w.serve(c) })
 		}
 	})
