@@ -36,7 +36,7 @@ type fill struct {
 	ask    rfc9111.Request
 	old    *cachestore.Object // that is validated; nil: none
 	asked  time.Time
-	mark   []byte // see Store.passes
+	mark   uint64 // see Store.passes
 	errand conn.Errand
 	req    *conn.Request // the errand's, while its handler runs
 	keep   bool          // no rule of the operator's is against it, and somebody wants it

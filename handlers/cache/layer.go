@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"net/http"
@@ -39,13 +38,15 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 		return l.past(req, resp, rfc9111.ForwardBypass)
 	}
 	var space [usualKey]byte
-	key := l.appendKey(space[:0], req)
-	if len(key) > maxKey {
+	text := l.appendKey(space[:0], req)
+	if len(text) > maxKey {
 		return l.past(req, resp, rfc9111.ForwardBypass)
 	}
 	// What is fresh is found and sent without a copy of the key, and what is known not to be kept is
 	// passed on.
-	o, why := l.find(at.Lookup(req.Thread, key), r)
+	key := at.Key(text)
+	seen := at.Lookup(req.Thread, key)
+	o, why := l.find(seen, r)
 	now := l.store.now(req)
 	probe := false
 	switch {
@@ -54,25 +55,28 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 			return l.hit(req, resp, o, conn.CacheHit, now)
 		}
 	case method == http.MethodGet && !ask.OnlyIfCached && !ask.Authorized && !l.named(req) &&
-		l.store.passes.has(key, now):
+		l.store.passes.has(key.Hash(), now):
 		// A part is asked for as a part: what is too long is no whole to look at.
-		if ask.Ranged || !l.store.passes.probe(key, now) {
+		if ask.Ranged || !l.store.passes.probe(key.Hash(), now) {
 			return l.past(req, resp, why)
 		}
 		probe = true
 	}
-	return l.miss(req, resp, at, bytes.Clone(key), &ask, probe)
+	return l.miss(req, resp, at, key.Clone(), seen, &ask, probe)
 }
 
-// miss answers a request for which there is nothing fresh. probe is that of passes.
-func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key []byte,
-	ask *rfc9111.Request, probe bool) int {
+// miss answers a request for which there is nothing fresh among what was seen. probe is that of
+// passes.
+func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key cachestore.Key,
+	seen []*cachestore.Object, ask *rfc9111.Request, probe bool) int {
 	r := req.Layer()
 	ask.Authorized = ask.Authorized || l.named(req)
 	var validated *cachestore.Object
 	for look := range maxLooks {
 		now := l.store.now(req)
-		seen := at.Lookup(req.Thread, key)
+		if look > 0 {
+			seen = at.Lookup(req.Thread, key)
+		}
 		o, why := l.find(seen, r)
 		if o != nil {
 			fresh := l.store.freshness(o, now)
@@ -100,7 +104,7 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key []b
 		if ask.Method == http.MethodHead {
 			return l.past(req, resp, why)
 		}
-		mark := l.mark(key, ask)
+		mark := markOf(key, ask)
 		marked := l.store.passes.has(mark, now)
 		if marked && (o == nil || look > 0) && !(probe && look == 0) {
 			return l.past(req, resp, why)
@@ -153,13 +157,13 @@ func holds(all []*rules.Match, q rules.Asked) bool {
 	return false
 }
 
-// mark appends to a key what passes knows it by. Answers to requests with Authorization are often
-// not kept, whatever becomes of others.
-func (l *layer) mark(key []byte, ask *rfc9111.Request) []byte {
+// markOf is what passes knows a key by. Answers to requests with Authorization are often not kept,
+// whatever becomes of others.
+func markOf(key cachestore.Key, ask *rfc9111.Request) uint64 {
 	if ask.Authorized {
-		return append(key[:len(key):len(key)], "\nauthorized"...)
+		return ^key.Hash()
 	}
-	return key
+	return key.Hash()
 }
 
 // find returns the variant for a request, nil and the reason if there is none.
@@ -264,13 +268,14 @@ func (l *layer) changed(req *conn.Request, resp *conn.Response, method string,
 
 // fetch is a request for what is not kept, or has to be validated.
 type fetch struct {
-	at        *opened
-	key, mark []byte
-	seen      []*cachestore.Object
-	old       *cachestore.Object
-	ask       rfc9111.Request
-	why       rfc9111.Forward
-	alone     bool // others need not wait for the head
+	at    *opened
+	key   cachestore.Key
+	mark  uint64
+	seen  []*cachestore.Object
+	old   *cachestore.Object
+	ask   rfc9111.Request
+	why   rfc9111.Forward
+	alone bool // others need not wait for the head
 }
 
 // fetch answers a request by what the handler, or another request's, brings. An error means that the
@@ -383,7 +388,7 @@ const maxRefreshes = 256
 
 // refresh validates a stale answer beside the request that gets it, unless that is being done. It
 // asks as a GET that says nothing to caches.
-func (l *layer) refresh(req *conn.Request, at *opened, key []byte, seen []*cachestore.Object,
+func (l *layer) refresh(req *conn.Request, at *opened, key cachestore.Key, seen []*cachestore.Object,
 	o *cachestore.Object, ask *rfc9111.Request) {
 	r := req.Layer()
 	if holds(l.noStore, r) {
@@ -407,6 +412,6 @@ func (l *layer) refresh(req *conn.Request, at *opened, key []byte, seen []*cache
 	plain := *ask
 	plain.Method, plain.Ranged = http.MethodGet, false
 	plain.Ignore()
-	f := l.begin(req, to, &fetch{at: at, mark: l.mark(key, ask), old: o, ask: plain})
+	f := l.begin(req, to, &fetch{at: at, mark: markOf(key, ask), old: o, ask: plain})
 	f.beside = true
 }

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"hash/maphash"
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
@@ -56,8 +55,7 @@ type opened struct {
 
 // NewStore makes a store that is not open.
 func NewStore() *Store {
-	return &Store{passes: passes{seed: maphash.MakeSeed()},
-		clock: clock{began: time.Now(), number: rand.Int64()}}
+	return &Store{clock: clock{began: time.Now(), number: rand.Int64()}}
 }
 
 // Open makes an open store.
@@ -114,10 +112,10 @@ func (s *Store) now(req *conn.Request) time.Time { return s.clock.at(req.Thread.
 // date returns the time by the machine's clock, as dates have it.
 func (s *Store) date(req *conn.Request) time.Time { return s.clock.machine(req.Thread.Loop().Time()) }
 
-// passes remembers keys whose answers were not kept: until the mark is over, requests for them do
-// not wait for each other. A mark that is lost, or another key's, costs or spares a wait, no more.
+// passes remembers keys whose answers were not kept, by their hashes: until the mark is over,
+// requests for them do not wait for each other. A mark that is lost, or another key's, costs or
+// spares a wait, no more.
 type passes struct {
-	seed   maphash.Seed
 	slots  [1 << 12]atomic.Uint64 // 40 bits of the hash, and the end in Unix seconds, modulo 1<<24
 	probed [1 << 12]atomic.Uint32 // Unix seconds, modulo 1<<32, see probe
 }
@@ -131,16 +129,16 @@ const (
 
 const secondBits = 24
 
-func (p *passes) slot(key []byte) (*atomic.Uint64, uint64) {
-	h := maphash.Bytes(p.seed, key)
-	return &p.slots[h%uint64(len(p.slots))], h >> secondBits << secondBits
+func (p *passes) slot(key uint64) (*atomic.Uint64, uint64) {
+	return &p.slots[p.index(key)], key >> secondBits << secondBits
 }
 
-func (p *passes) index(key []byte) uint64 {
-	return maphash.Bytes(p.seed, key) % uint64(len(p.slots))
+// index is that of a key's slot. The lowest bits alone are those of its URL.
+func (p *passes) index(key uint64) uint64 {
+	return (key ^ key>>secondBits) % uint64(len(p.slots))
 }
 
-func (p *passes) add(key []byte, now time.Time, d time.Duration) {
+func (p *passes) add(key uint64, now time.Time, d time.Duration) {
 	slot, tag := p.slot(key)
 	p.probed[p.index(key)].Store(uint32(now.Unix()))
 	slot.Store(tag | uint64(now.Add(d).Unix())&(1<<secondBits-1))
@@ -149,20 +147,20 @@ func (p *passes) add(key []byte, now time.Time, d time.Duration) {
 // probe reports whether a request for a marked key should look whether its answer may be kept after
 // all, and nobody waits for that: once in a second. A page may be for one client only where that has
 // a session, or gets one, and such clients come all the time.
-func (p *passes) probe(key []byte, now time.Time) bool {
+func (p *passes) probe(key uint64, now time.Time) bool {
 	at, second := &p.probed[p.index(key)], uint32(now.Unix())
 	last := at.Load()
 	return last != second && at.CompareAndSwap(last, second)
 }
 
-func (p *passes) remove(key []byte) {
+func (p *passes) remove(key uint64) {
 	slot, tag := p.slot(key)
 	if v := slot.Load(); v>>secondBits<<secondBits == tag {
 		slot.CompareAndSwap(v, 0)
 	}
 }
 
-func (p *passes) has(key []byte, now time.Time) bool {
+func (p *passes) has(key uint64, now time.Time) bool {
 	slot, tag := p.slot(key)
 	v := slot.Load()
 	if v == 0 || v>>secondBits<<secondBits != tag {

@@ -36,7 +36,7 @@ func TestDistinctKeys(t *testing.T) {
 			before = heap()
 		}
 		key := binary.BigEndian.AppendUint64([]byte("https://example.org/?"), i)
-		r, f := s.Begin(key, s.Lookup(nil, key), anyone)
+		r, f := s.Begin(s.Key(key), s.Lookup(nil, s.Key(key)), anyone)
 		f.Start(cachestore.Head{Tags: "t"}, int64(len(body)))
 		if f.Write(nil, body, -1) != nil {
 			t.Fatal("no room")

@@ -44,7 +44,7 @@ func keep(t testing.TB, th *loop.Thread, s *cachestore.Store, key string, h cach
 	body []byte) *cachestore.Object {
 	t.Helper()
 	for {
-		r, f := s.Begin([]byte(key), s.Lookup(th, []byte(key)), anyone)
+		r, f := s.Begin(s.Key([]byte(key)), s.Lookup(th, s.Key([]byte(key))), anyone)
 		if r == nil {
 			continue
 		}
@@ -63,7 +63,7 @@ func keep(t testing.TB, th *loop.Thread, s *cachestore.Store, key string, h cach
 // get returns the bodies of a key's variants.
 func get(t testing.TB, th *loop.Thread, s *cachestore.Store, key string) (bodies []string) {
 	t.Helper()
-	for _, o := range s.Lookup(th, []byte(key)) {
+	for _, o := range s.Lookup(th, s.Key([]byte(key))) {
 		b, err := bodyOf(th, o)
 		switch {
 		case err == cachestore.ErrGone:
@@ -123,10 +123,10 @@ func TestRestart(t *testing.T) {
 		purge(t, th, s, cachestore.Purge{Tags: []string{"t1"}})
 		purge(t, th, s, cachestore.Purge{Tags: []string{"t2"}, Soft: true})
 		keep(t, th, s, "/10", head(10), body(10)) // after its purge
-		r, f := s.Begin([]byte("/20"), s.Lookup(th, []byte("/20")), anyone)
-		f.Freshen(s.Lookup(th, []byte("/20"))[0], cachestore.Head{Status: 299, Fields: "fresh"})
+		r, f := s.Begin(s.Key([]byte("/20")), s.Lookup(th, s.Key([]byte("/20"))), anyone)
+		f.Freshen(s.Lookup(th, s.Key([]byte("/20")))[0], cachestore.Head{Status: 299, Fields: "fresh"})
 		r.Close()
-		r, f = s.Begin([]byte("/half"), nil, anyone)
+		r, f = s.Begin(s.Key([]byte("/half")), nil, anyone)
 		f.Start(head(7), -1)
 		must.Do(t, f.Write(th, body(7), -1))
 		r.Close()
@@ -158,7 +158,7 @@ func TestRestart(t *testing.T) {
 				if !slices.Equal(got, want) {
 					t.Errorf("%d: %d bodies, want %d", i, len(got), len(want))
 				}
-				for _, o := range s.Lookup(th, []byte(fmt.Sprint("/", i))) {
+				for _, o := range s.Lookup(th, s.Key([]byte(fmt.Sprint("/", i)))) {
 					h := head(i)
 					switch want := fmt.Sprint("parsed ", i); {
 					case i == 20:
@@ -173,7 +173,7 @@ func TestRestart(t *testing.T) {
 					}
 				}
 			}
-			if l := s.Lookup(th, []byte("/half")); len(l) > 0 {
+			if l := s.Lookup(th, s.Key([]byte("/half"))); len(l) > 0 {
 				t.Error("half an answer is found")
 			}
 		})
@@ -199,7 +199,7 @@ func TestReaders(t *testing.T) {
 		body[i] = byte(i * 7 >> 8)
 	}
 	key := []byte("k")
-	r0, f := s.Begin(key, nil, anyone)
+	r0, f := s.Begin(s.Key(key), nil, anyone)
 	defer r0.Close()
 	var fs []func(*loop.Thread)
 	fs = append(fs, func(th *loop.Thread) {
@@ -217,7 +217,7 @@ func TestReaders(t *testing.T) {
 			var r *cachestore.Reader
 			for {
 				var f *cachestore.Fill
-				if r, f = s.Begin(key, s.Lookup(th, key), anyone); f != nil {
+				if r, f = s.Begin(s.Key(key), s.Lookup(th, s.Key(key)), anyone); f != nil {
 					t.Fatal("it does not join")
 				} else if r != nil {
 					break
@@ -286,7 +286,7 @@ func TestLocked(t *testing.T) {
 				t.Errorf("%s: %d, want %d", key, n, want)
 			}
 		}
-		if keep(t, th, first, "/4", cachestore.Head{}, long) != nil || len(first.Lookup(th, []byte("/1"))) > 0 {
+		if keep(t, th, first, "/4", cachestore.Head{}, long) != nil || len(first.Lookup(th, first.Key([]byte("/1")))) > 0 {
 			t.Error("a closed store keeps or finds something")
 		}
 	})
@@ -392,7 +392,7 @@ func TestDiskFails(t *testing.T) {
 	must.Do(t, os.RemoveAll(filepath.Join(folder, "new")))
 	must.Write(t, filepath.Join(folder, "new"), "not a folder")
 	body := bytes.Repeat([]byte("x"), 5<<20)
-	r, f := s.Begin([]byte("k"), nil, anyone)
+	r, f := s.Begin(s.Key([]byte("k")), nil, anyone)
 	run(t, 2, func(th *loop.Thread) {
 		f.Start(cachestore.Head{}, int64(len(body)))
 		must.Do(t, f.Write(th, body, -1))
@@ -431,7 +431,7 @@ func TestDiskBound(t *testing.T) {
 				t.Fatal("over the bound")
 			}
 		}
-		if len(s.Lookup(th, []byte("/first"))) > 0 {
+		if len(s.Lookup(th, s.Key([]byte("/first")))) > 0 {
 			t.Error("it is not evicted")
 		}
 		b := make([]byte, 50_000)

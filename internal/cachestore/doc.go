@@ -1,14 +1,15 @@
 // Package cachestore keeps answers for the layer cache: in memory, and on disk. It knows nothing of
 // HTTP's rules: the layer says what is kept, for whom, and when it is stale.
 //
+//	key := store.Key(text)
 //	objects := store.Lookup(t, key)          // the variants of a resource, the newest first
 //	object.Hit(); object.Body()              // or object.Open(t), if it is on disk
 //	reader, fill := store.Begin(key, match)  // nothing fits: one caller fills, the others read
 //	fill.Start(head, length); fill.Write(t, p); fill.Commit()
 //	reader.Head(t, d); reader.Read(p)
 //
-// A key is bytes of the layer's choice. It is kept and compared whole, so no other key's answer is
-// ever found, whatever the hash. An Object does not change and is safe to use while it is evicted or
+// The text of a key is bytes of the layer's choice. It is kept and compared whole, so no other key's
+// answer is ever found, whatever the hash. An Object does not change and is safe to use while it is evicted or
 // purged: its bytes belong to the garbage collector, its descriptor to its users.
 //
 // Any goroutine may call what takes no thread and says nothing else. What takes a *loop.Thread is

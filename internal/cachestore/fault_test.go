@@ -82,7 +82,7 @@ func TestSlowDisk(t *testing.T) {
 	settle(t, s)
 	goOn := s.Stall()
 	ls := loops.Start(t, modes.Mode{Loops: 2, Handoff: coro.Direct}, nil, nil)
-	r, f := s.Begin([]byte("k"), nil, anyone)
+	r, f := s.Begin(s.Key([]byte("k")), nil, anyone)
 	done := make(chan error, 3)
 	ls.Go(0, func(th *loop.Thread) {
 		f.Start(cachestore.Head{}, -1)
@@ -105,7 +105,7 @@ func TestSlowDisk(t *testing.T) {
 		done <- err
 	})
 	ls.Go(1, func(th *loop.Thread) {
-		if _, err := bodyOf(th, s.Lookup(th, []byte("/old"))[0]); err != loop.ErrDeadlineExceeded {
+		if _, err := bodyOf(th, s.Lookup(th, s.Key([]byte("/old")))[0]); err != loop.ErrDeadlineExceeded {
 			done <- fmt.Errorf("a file is opened: %v", err)
 			return
 		}
@@ -164,7 +164,7 @@ func TestManyPurgesOnDisk(t *testing.T) {
 	settle(t, s)
 	run(t, 1, func(th *loop.Thread) {
 		for i := range 30 {
-			l := s.Lookup(th, []byte(fmt.Sprint("/", i)))
+			l := s.Lookup(th, s.Key([]byte(fmt.Sprint("/", i))))
 			if len(l) == 0 != (i%3 == 0) || len(l) > 0 && l[0].Stale() != (i%3 == 1) {
 				t.Errorf("%d: %v", i, l)
 			}
@@ -187,7 +187,7 @@ func TestPurgesDamaged(t *testing.T) {
 		s = onDisk(t, folder)
 		settle(t, s)
 		run(t, 1, func(th *loop.Thread) {
-			if len(s.Lookup(th, []byte("/k"))) > 0 {
+			if len(s.Lookup(th, s.Key([]byte("/k")))) > 0 {
 				t.Error("it is found")
 			}
 		})
@@ -207,7 +207,7 @@ func TestDiskFull(t *testing.T) {
 	must.Do(t, os.WriteFile(filler, make([]byte, 1<<20), 0o600))
 	body := []byte(strings.Repeat("0123456789", 150_000))
 	for _, length := range []int64{-1, int64(len(body))} {
-		r, f := s.Begin([]byte("k"), nil, anyone)
+		r, f := s.Begin(s.Key([]byte("k")), nil, anyone)
 		run(t, 2, func(th *loop.Thread) {
 			f.Start(cachestore.Head{}, length)
 			must.Do(t, f.Write(th, body, -1))
@@ -242,7 +242,7 @@ func TestHitOnDisk(t *testing.T) {
 	run(t, 1, func(th *loop.Thread) {
 		keep(t, th, s, "/k", cachestore.Head{}, make([]byte, 5000))
 		if n := testing.AllocsPerRun(100, func() {
-			o := s.Lookup(th, []byte("/k"))[0]
+			o := s.Lookup(th, s.Key([]byte("/k")))[0]
 			o.Hit()
 			f, _, err := o.Open(th)
 			if err != nil || o.Size() != 5000 {
@@ -314,7 +314,7 @@ func TestHeadsComeBack(t *testing.T) {
 		}()
 		for range 50 {
 			s.Forget()
-			l := s.Lookup(th, []byte("/k"))
+			l := s.Lookup(th, s.Key([]byte("/k")))
 			if len(l) != 1 || l[0] == o || l[0].Size() != 5000 {
 				t.Errorf("%v", l)
 			}
@@ -332,17 +332,17 @@ func TestFreshenAfterEviction(t *testing.T) {
 	run(t, 1, func(th *loop.Thread) {
 		old := keep(t, th, s, "/k", cachestore.Head{Fields: "old"}, make([]byte, 5000))
 		for i, again := range []bool{false, true} {
-			r, f := s.Begin([]byte("/k"), s.Lookup(th, []byte("/k")), anyone)
+			r, f := s.Begin(s.Key([]byte("/k")), s.Lookup(th, s.Key([]byte("/k"))), anyone)
 			s.Forget()
 			if again {
-				s.Lookup(th, []byte("/k"))
+				s.Lookup(th, s.Key([]byte("/k")))
 			}
 			fields := fmt.Sprint("new ", i)
 			if o := f.Freshen(old, cachestore.Head{Fields: fields}); o == nil {
 				t.Error("it is not kept")
 			}
 			r.Close()
-			if l := s.Lookup(th, []byte("/k")); len(l) != 1 || l[0].Head().Fields != fields {
+			if l := s.Lookup(th, s.Key([]byte("/k"))); len(l) != 1 || l[0].Head().Fields != fields {
 				t.Errorf("%v", l)
 			}
 			s.Check()
@@ -351,7 +351,7 @@ func TestFreshenAfterEviction(t *testing.T) {
 	settle(t, s)
 	s.Forget()
 	run(t, 1, func(th *loop.Thread) {
-		if l := s.Lookup(th, []byte("/k")); len(l) != 1 || l[0].Head().Fields != "new 1" {
+		if l := s.Lookup(th, s.Key([]byte("/k"))); len(l) != 1 || l[0].Head().Fields != "new 1" {
 			t.Errorf("on disk there is another head: %v", l)
 		}
 	})

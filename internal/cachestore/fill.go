@@ -40,17 +40,22 @@ var (
 //
 // If the head does not match after all, the caller closes its Reader and calls Begin again. match
 // must not call the store.
-func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Reader, *Fill) {
-	hash := s.hash(key)
-	unfit := s.unfit(hash, key, match)
+func (s *Store) Begin(key Key, seen []*Object, match func(*Head) bool) (*Reader, *Fill) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.table.find(hash, key)
+	e := s.table.find(key.hash, key.text)
+	var unfit map[*Fill]*Head
+	if fills := headed(e); len(fills) > 0 {
+		s.mu.Unlock()
+		unfit = unfits(fills, match)
+		s.mu.Lock()
+		e = s.table.find(key.hash, key.text)
+	}
 	switch {
 	case e != nil && e.key == "":
-		e = s.name(e, string(key))
+		e = s.name(e, string(key.text))
 	case e == nil:
-		e = &entry{key: unsafe.String(unsafe.SliceData(key), len(key)), hash: hash}
+		e = &entry{key: unsafe.String(unsafe.SliceData(key.text), len(key.text)), hash: key.hash}
 		s.table.add(e)
 	}
 	if !slices.Equal(e.list(), seen) {
@@ -69,7 +74,7 @@ func (s *Store) Begin(key []byte, seen []*Object, match func(*Head) bool) (*Read
 	f.store, f.entry, f.since, f.kept, f.length = s, e, s.purges.now, !s.closed, -1
 	f.room.fill, f.first.fill = f, f
 	f.readers, f.chunks = append(f.few[:0], &f.first), f.piece[:0]
-	f.held = fillCost + size(len(key))
+	f.held = fillCost + size(len(key.text))
 	s.memory.reserve(f.held, true)
 	if f.older = s.filling; f.older != nil {
 		f.older.newer = f
@@ -98,34 +103,33 @@ func (s *Store) unfill(f *Fill) {
 	s.fillers--
 }
 
-// unfit returns those fills of a key whose heads do not match. match takes its time, so nobody
-// waits for it.
-func (s *Store) unfit(hash uint64, key []byte, match func(*Head) bool) map[*Fill]*Head {
-	e := s.table.find(hash, key)
-	if e == nil || e.more.Load() == nil {
+// headed returns the fills of an entry whose heads have come, for unfits. e may be nil. The caller
+// holds s.mu.
+func headed(e *entry) (fills []*Fill) {
+	if e == nil {
 		return nil
 	}
-	s.mu.Lock()
-	var fills []*Fill
 	if m := e.more.Load(); m != nil {
-		fills = slices.Clone(m.fills)
-		for _, f := range fills {
-			f.seen = true
+		for _, f := range m.fills {
+			if f.head.Load() != nil {
+				f.seen = true
+				fills = append(fills, f)
+			}
 		}
 	}
-	s.mu.Unlock()
-	if len(fills) == 0 {
-		return nil
-	}
+	return fills
+}
+
+// unfits returns those fills whose heads do not match, up to one that does. match takes its time, so
+// nobody waits for it.
+func unfits(fills []*Fill, match func(*Head) bool) map[*Fill]*Head {
 	unfit := make(map[*Fill]*Head)
 	for _, f := range fills {
-		switch h := f.head.Load(); {
-		case h == nil:
-		case match(h):
-			return unfit // that one is joined
-		default:
-			unfit[f] = h
+		h := f.head.Load()
+		if match(h) {
+			break // that one is joined
 		}
+		unfit[f] = h
 	}
 	return unfit
 }

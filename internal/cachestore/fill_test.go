@@ -29,7 +29,7 @@ func store(t testing.TB, memory int64) *cachestore.Store {
 func put(t testing.TB, s *cachestore.Store, key string, h cachestore.Head, body string) *cachestore.Object {
 	t.Helper()
 	for {
-		r, f := s.Begin([]byte(key), s.Lookup(nil, []byte(key)), func(*cachestore.Head) bool { return false })
+		r, f := s.Begin(s.Key([]byte(key)), s.Lookup(nil, s.Key([]byte(key))), func(*cachestore.Head) bool { return false })
 		if r == nil {
 			continue
 		}
@@ -71,7 +71,7 @@ func TestFilledOnce(t *testing.T) {
 		fs := make([]func(*loop.Thread), threads)
 		for i := range fs {
 			fs[i] = func(th *loop.Thread) {
-				r, f := s.Begin(key, s.Lookup(th, key), anyone)
+				r, f := s.Begin(s.Key(key), s.Lookup(th, s.Key(key)), anyone)
 				if r == nil {
 					t.Error("there was nothing to look up again")
 					return
@@ -110,7 +110,7 @@ func TestFilledOnce(t *testing.T) {
 		if fills.Load() != 1 || read.Load() != threads {
 			t.Errorf("%d fills, %d have read", fills.Load(), read.Load())
 		}
-		if n := len(s.Lookup(nil, key)); (n == 1) != (end == nil) {
+		if n := len(s.Lookup(nil, s.Key(key))); (n == 1) != (end == nil) {
 			t.Errorf("%d objects", n)
 		}
 		if x := s.Stats(); x.Filling != 0 {
@@ -151,13 +151,13 @@ func TestNotKept(t *testing.T) {
 	} {
 		s := store(t, 1<<20)
 		before := s.Stats()
-		r, f := s.Begin([]byte("k"), nil, anyone)
+		r, f := s.Begin(s.Key([]byte("k")), nil, anyone)
 		err := fill(f)
 		r.Bind(nil, -1)
 		if _, got := io.Copy(io.Discard, r); got != err && (got != nil || err != io.EOF) {
 			t.Errorf("%s: the reader got %v, want %v", name, got, err)
 		}
-		if l := s.Lookup(nil, []byte("k")); len(l) > 0 {
+		if l := s.Lookup(nil, s.Key([]byte("k"))); len(l) > 0 {
 			t.Errorf("%s: it is kept", name)
 		}
 		r.Close()
@@ -176,8 +176,8 @@ func TestNotForAll(t *testing.T) {
 	wants := func(v string) func(*cachestore.Head) bool {
 		return func(h *cachestore.Head) bool { return h.Vary == v }
 	}
-	r1, f1 := s.Begin(key, nil, wants("a"))
-	r2, f2 := s.Begin(key, nil, wants("b"))
+	r1, f1 := s.Begin(s.Key(key), nil, wants("a"))
+	r2, f2 := s.Begin(s.Key(key), nil, wants("b"))
 	if f2 != nil {
 		t.Fatal("two fill before a head has come")
 	}
@@ -187,11 +187,11 @@ func TestNotForAll(t *testing.T) {
 		t.Fatal(h)
 	}
 	r2.Close()
-	if r2, f2 = s.Begin(key, nil, wants("b")); f2 == nil {
+	if r2, f2 = s.Begin(s.Key(key), nil, wants("b")); f2 == nil {
 		t.Fatal("it joins an answer that is another's")
 	}
 	f2.Start(cachestore.Head{Vary: "b"}, -1)
-	if _, f := s.Begin(key, nil, wants("b")); f != nil {
+	if _, f := s.Begin(s.Key(key), nil, wants("b")); f != nil {
 		t.Fatal("it does not join the second one")
 	}
 	must.Get(f1.Commit())(t)
@@ -199,13 +199,13 @@ func TestNotForAll(t *testing.T) {
 	r1.Close()
 	r2.Close()
 	var got []string
-	for _, o := range s.Lookup(nil, key) {
+	for _, o := range s.Lookup(nil, s.Key(key)) {
 		got = append(got, o.Head().Vary)
 	}
 	if fmt.Sprint(got) != "[b a]" {
 		t.Error(got)
 	}
-	if r, f := s.Begin(key, nil, anyone); r != nil || f != nil {
+	if r, f := s.Begin(s.Key(key), nil, anyone); r != nil || f != nil {
 		t.Error("Begin does not see that there is something by now")
 	}
 }
@@ -216,8 +216,8 @@ func TestTooLong(t *testing.T) {
 	t.Parallel()
 	s := store(t, 8<<20)
 	const total = 12 << 20
-	r, f := s.Begin([]byte("k"), nil, anyone)
-	idle, _ := s.Begin([]byte("k"), nil, anyone)
+	r, f := s.Begin(s.Key([]byte("k")), nil, anyone)
+	idle, _ := s.Begin(s.Key([]byte("k")), nil, anyone)
 	var most int64
 	ls := loops.Start(t, modes.Mode{Loops: 2, Handoff: coro.Direct}, nil, nil)
 	done := make(chan bool, 2)
@@ -265,7 +265,7 @@ func TestFreshen(t *testing.T) {
 	s := store(t, 1<<20)
 	old := put(t, s, "k", cachestore.Head{Fields: "old"}, strings.Repeat("x", 1000))
 	begin := func() (*cachestore.Reader, *cachestore.Fill) {
-		return s.Begin([]byte("k"), s.Lookup(nil, []byte("k")), anyone)
+		return s.Begin(s.Key([]byte("k")), s.Lookup(nil, s.Key([]byte("k"))), anyone)
 	}
 	r, f := begin()
 	o := f.Freshen(old, cachestore.Head{Fields: "new"})
@@ -273,7 +273,7 @@ func TestFreshen(t *testing.T) {
 		t.Error(err)
 	}
 	r.Close()
-	l := s.Lookup(nil, []byte("k"))
+	l := s.Lookup(nil, s.Key([]byte("k")))
 	if len(l) != 1 || l[0] != o || o.Head().Fields != "new" || o.Size() != 1000 {
 		t.Fatalf("%v", l)
 	}
@@ -284,7 +284,7 @@ func TestFreshen(t *testing.T) {
 	r.Close()
 	r, f = begin()
 	must.Do(t, s.Purge(cachestore.Purge{Lines: [][]byte{[]byte("k")}}))
-	if f.Freshen(o, cachestore.Head{}) != nil || len(s.Lookup(nil, []byte("k"))) > 0 {
+	if f.Freshen(o, cachestore.Head{}) != nil || len(s.Lookup(nil, s.Key([]byte("k")))) > 0 {
 		t.Error("what is purged comes back")
 	}
 	r.Close()

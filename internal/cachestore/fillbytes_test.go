@@ -27,7 +27,7 @@ func TestBytesOfFills(t *testing.T) {
 				settle(t, s)
 			}
 			before := s.Stats().MemoryBytes
-			r, f := s.Begin([]byte("k"), nil, anyone)
+			r, f := s.Begin(s.Key([]byte("k")), nil, anyone)
 			goOn := func() {}
 			if disk {
 				goOn = s.Stall()

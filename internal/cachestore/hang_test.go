@@ -30,7 +30,7 @@ func TestPurgeOfHangingDisk(t *testing.T) {
 		go func() {
 			purged <- s.Purge(p)
 		}()
-		wait.Until(t, "it is purged", func() bool { return len(s.Lookup(nil, []byte("/a"))) == 0 })
+		wait.Until(t, "it is purged", func() bool { return len(s.Lookup(nil, s.Key([]byte("/a")))) == 0 })
 		select {
 		case err := <-purged:
 			t.Errorf("it is over before it is written: %v", err)
@@ -70,7 +70,7 @@ func TestLongCheck(t *testing.T) {
 		ls := loops.Start(t, modes.Mode{Loops: 1, Handoff: coro.Direct}, nil, nil)
 		opened := make(chan error, 1)
 		ls.Go(0, func(th *loop.Thread) {
-			_, _, err := s.Lookup(th, []byte("/old"))[0].Open(th)
+			_, _, err := s.Lookup(th, s.Key([]byte("/old")))[0].Open(th)
 			opened <- err
 		})
 		over := make(chan struct{})
@@ -99,7 +99,7 @@ func TestLongCheck(t *testing.T) {
 		checking.Wait()
 		if hangs {
 			ls.Go(0, func(th *loop.Thread) {
-				_, _, err := s.Lookup(th, []byte("/old"))[0].Open(th)
+				_, _, err := s.Lookup(th, s.Key([]byte("/old")))[0].Open(th)
 				opened <- err
 			})
 			if err := <-opened; err != cachestore.ErrGone {
@@ -129,7 +129,7 @@ func TestMarksDoNotWait(t *testing.T) {
 	put(t, s, "/b", cachestore.Head{Tags: "t"}, "b")
 	goOn := s.StallPurges()
 	marked := s.Mark(cachestore.Purge{Lines: [][]byte{[]byte("/a")}}, cachestore.Purge{Tags: []string{"t"}})
-	if len(s.Lookup(nil, []byte("/a")))+len(s.Lookup(nil, []byte("/b"))) > 0 {
+	if len(s.Lookup(nil, s.Key([]byte("/a"))))+len(s.Lookup(nil, s.Key([]byte("/b")))) > 0 {
 		t.Error("something is left")
 	}
 	goOn()

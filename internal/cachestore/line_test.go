@@ -27,7 +27,7 @@ func TestLinesAreFound(t *testing.T) {
 	}
 	for i := range 100 {
 		key := fmt.Appendf(nil, "/%d\nsite", i)
-		if n := len(s.Lookup(nil, key)); (n == 0) != (i >= 50) {
+		if n := len(s.Lookup(nil, s.Key(key))); (n == 0) != (i >= 50) {
 			t.Errorf("%s: %d are left", key, n)
 		}
 	}
@@ -51,22 +51,22 @@ func TestManyKeysOfALine(t *testing.T) {
 		}
 		s.Check()
 		for i := 0; i < n; i += 2 {
-			s.Remove(s.Lookup(nil, fmt.Appendf(nil, "/a\nsite\n%d", i))[0])
+			s.Remove(s.Lookup(nil, s.Key(fmt.Appendf(nil, "/a\nsite\n%d", i)))[0])
 		}
 		s.Check()
 		p := line("/a\nsite")
 		p.Soft = soft
 		must.Do(t, s.Purge(p))
 		for i := range n {
-			list := s.Lookup(nil, fmt.Appendf(nil, "/a\nsite\n%d", i))
+			list := s.Lookup(nil, s.Key(fmt.Appendf(nil, "/a\nsite\n%d", i)))
 			if left := i%2 > 0 && soft; (len(list) == 1) != left || left && !list[0].Stale() {
 				t.Errorf("soft %t: %d: %v", soft, i, list)
 			}
-			if list = s.Lookup(nil, fmt.Appendf(nil, "/%d\nsite\n0", i)); len(list) != 1 || list[0].Stale() {
+			if list = s.Lookup(nil, s.Key(fmt.Appendf(nil, "/%d\nsite\n0", i))); len(list) != 1 || list[0].Stale() {
 				t.Errorf("soft %t: of another line, %d: %v", soft, i, list)
 			}
 		}
-		if list := s.Lookup(nil, []byte("/ab\nsite\n0")); len(list) != 1 || list[0].Stale() {
+		if list := s.Lookup(nil, s.Key([]byte("/ab\nsite\n0"))); len(list) != 1 || list[0].Stale() {
 			t.Errorf("soft %t: of a line that begins as this one: %v", soft, list)
 		}
 		s.Check()
@@ -80,7 +80,7 @@ func TestLineOfFills(t *testing.T) {
 	s := store(t, 4<<20)
 	var fills []*cachestore.Fill
 	for i := range 70 {
-		r, f := s.Begin([]byte("/a\nsite"), nil, func(*cachestore.Head) bool { return false })
+		r, f := s.Begin(s.Key([]byte("/a\nsite")), nil, func(*cachestore.Head) bool { return false })
 		defer r.Close()
 		f.Start(cachestore.Head{Vary: fmt.Sprint(i)}, -1)
 		if i == 0 {
@@ -95,7 +95,7 @@ func TestLineOfFills(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	if list := s.Lookup(nil, []byte("/a\nsite")); len(list) > 0 || s.Marks() > 0 {
+	if list := s.Lookup(nil, s.Key([]byte("/a\nsite"))); len(list) > 0 || s.Marks() > 0 {
 		t.Errorf("%d are kept, %d purges are remembered", len(list), s.Marks())
 	}
 	s.Check()
@@ -131,7 +131,7 @@ func TestLineOfFiles(t *testing.T) {
 	}
 	run(t, 1, func(th *loop.Thread) {
 		for _, key := range []string{"/a\nsite", "/b\nsite", "/c\nsite"} {
-			if list := s.Lookup(th, []byte(key)); len(list) > 0 {
+			if list := s.Lookup(th, s.Key([]byte(key))); len(list) > 0 {
 				t.Errorf("%q: %v", key, list)
 			}
 		}
@@ -153,7 +153,7 @@ func TestFoundLater(t *testing.T) {
 	first.Close()
 	settle(t, second)
 	run(t, 1, func(th *loop.Thread) {
-		list := second.Lookup(th, []byte("/a\nsite"))
+		list := second.Lookup(th, second.Key([]byte("/a\nsite")))
 		if len(list) != 1 || list[0].Head().Fields != "new" {
 			t.Errorf("%d are found, want the new one", len(list))
 		}

@@ -32,7 +32,7 @@ func TestPurge(t *testing.T) {
 			fills := make(map[string]*cachestore.Fill)
 			for key, tags := range tags {
 				put(t, s, key, cachestore.Head{Tags: tags}, "body")
-				r, f := s.Begin([]byte(key), s.Lookup(nil, []byte(key)), anyone)
+				r, f := s.Begin(s.Key([]byte(key)), s.Lookup(nil, s.Key([]byte(key))), anyone)
 				defer r.Close()
 				f.Start(cachestore.Head{Tags: tags, Vary: "later"}, -1)
 				fills[key] = f
@@ -42,7 +42,7 @@ func TestPurge(t *testing.T) {
 			for key := range tags {
 				o, err := fills[key].Commit()
 				purged := strings.Contains(" "+test.want+" ", " "+key+" ")
-				list := s.Lookup(nil, []byte(key))
+				list := s.Lookup(nil, s.Key([]byte(key)))
 				switch {
 				case purged && soft:
 					if len(list) != 2 || !list[0].Stale() || !list[1].Stale() {
@@ -56,7 +56,7 @@ func TestPurge(t *testing.T) {
 					t.Errorf("%s: %s: %v of another one's purge", test.name, key, list)
 				}
 				put(t, s, key, cachestore.Head{Tags: tags[key]}, "anew")
-				if list = s.Lookup(nil, []byte(key)); list[0].Stale() {
+				if list = s.Lookup(nil, s.Key([]byte(key))); list[0].Stale() {
 					t.Errorf("%s: %s: what comes afterwards is purged", test.name, key)
 				}
 			}
@@ -85,7 +85,7 @@ func TestPurgeGivesBack(t *testing.T) {
 func TestManyPurges(t *testing.T) {
 	t.Parallel()
 	s := store(t, 8<<20)
-	r, f := s.Begin([]byte("k"), nil, anyone)
+	r, f := s.Begin(s.Key([]byte("k")), nil, anyone)
 	defer r.Close()
 	for i := range 3 * cachestore.MaxMarks {
 		must.Do(t, s.Purge(cachestore.Purge{Tags: []string{fmt.Sprint(i)}}))
@@ -125,7 +125,7 @@ func TestPurgeOfOwner(t *testing.T) {
 		must.Do(t, s.Purge(test.purge))
 		got := ""
 		for i, key := range keys {
-			if len(s.Lookup(nil, []byte(key))) == 0 {
+			if len(s.Lookup(nil, s.Key([]byte(key)))) == 0 {
 				got += fmt.Sprint(i)
 			}
 		}
@@ -144,7 +144,7 @@ func TestManyLines(t *testing.T) {
 		must.Do(t, s.Purge(cachestore.Purge{Lines: [][]byte{fmt.Append(nil, i)}}))
 	}
 	wait.Until(t, "few marks are left", func() bool { return s.Marks() <= cachestore.MaxLines })
-	if len(s.Lookup(nil, []byte("/"))) == 0 {
+	if len(s.Lookup(nil, s.Key([]byte("/")))) == 0 {
 		t.Error("what was not purged is gone")
 	}
 }

@@ -20,7 +20,7 @@ func TestSkip(t *testing.T) {
 		body[i] = byte(i / 1000)
 	}
 	for _, s := range []*cachestore.Store{store(t, 64<<20), onDisk(t, t.TempDir())} {
-		r, f := s.Begin([]byte("k"), nil, anyone)
+		r, f := s.Begin(s.Key([]byte("k")), nil, anyone)
 		const skip = 2<<20 + 12345
 		jumps := 0
 		run(t, 1, func(th *loop.Thread) {
@@ -72,7 +72,7 @@ func TestMatchBeside(t *testing.T) {
 	}
 	var locked int
 	for i := range 20 {
-		r, f := s.Begin([]byte("k"), nil, want(fmt.Sprint(i), &locked))
+		r, f := s.Begin(s.Key([]byte("k")), nil, want(fmt.Sprint(i), &locked))
 		if f == nil {
 			t.Fatal("it joins another variant")
 		}
@@ -83,7 +83,7 @@ func TestMatchBeside(t *testing.T) {
 	if locked > 0 {
 		t.Errorf("%d calls of match under the lock", locked)
 	}
-	r, f := s.Begin([]byte("k"), nil, want("7", &locked))
+	r, f := s.Begin(s.Key([]byte("k")), nil, want("7", &locked))
 	if f != nil || locked > 1 {
 		t.Errorf("it does not join; %d calls under the lock", locked)
 	}

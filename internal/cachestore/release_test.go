@@ -23,11 +23,11 @@ func TestRelease(t *testing.T) {
 		{name: "coming", coming: true},
 	} {
 		s := store(t, 1<<20)
-		r, f := s.Begin([]byte("key"), nil, anyone)
+		r, f := s.Begin(s.Key([]byte("key")), nil, anyone)
 		f.Start(cachestore.Head{Fields: "a"}, -1)
 		must.Do(t, f.Write(nil, []byte("body"), -1))
 		if test.joined || test.asked {
-			other, fill := s.Begin([]byte("key"), nil, func(*cachestore.Head) bool { return test.joined })
+			other, fill := s.Begin(s.Key([]byte("key")), nil, func(*cachestore.Head) bool { return test.joined })
 			must.Do(t, other.Close())
 			if fill != nil {
 				fill.Abort(cachestore.ErrUnread)
@@ -43,7 +43,7 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%s: released: %t", test.name, !test.want)
 		}
 		if test.want { // what comes next has nothing of it
-			r, next := s.Begin([]byte("other"), nil, anyone)
+			r, next := s.Begin(s.Key([]byte("other")), nil, anyone)
 			if next.Readers() != 1 || r.Length() != -1 || next.Keep(true) != true {
 				t.Errorf("%s: a fill that was used has %d readers", test.name, next.Readers())
 			}

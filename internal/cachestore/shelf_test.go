@@ -27,7 +27,7 @@ func TestFoundAtOnce(t *testing.T) {
 		next.Store(answers)
 	}, func(th *loop.Thread) {
 		for i := next.Load(); i < answers; i = next.Load() {
-			for _, o := range s.Lookup(th, []byte(key(i))) {
+			for _, o := range s.Lookup(th, s.Key([]byte(key(i)))) {
 				if b, err := bodyOf(th, o); err == nil && !bytes.Equal(b, body) {
 					t.Error("another body")
 				}

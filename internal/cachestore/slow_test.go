@@ -28,7 +28,7 @@ func TestPassesThrough(t *testing.T) {
 	ended := make(chan error, fills)
 	var readers []*cachestore.Reader
 	for i := range fills {
-		r, f := s.Begin([]byte(fmt.Sprint("private ", i)), nil, anyone)
+		r, f := s.Begin(s.Key([]byte(fmt.Sprint("private ", i))), nil, anyone)
 		readers = append(readers, r)
 		ls.Go(0, func(th *loop.Thread) {
 			f.Keep(false)
@@ -85,8 +85,8 @@ func TestTrickle(t *testing.T) {
 				}
 			}
 		}
-		r1, f := s.Begin([]byte("k"), nil, anyone)
-		r2, _ := s.Begin([]byte("k"), nil, anyone)
+		r1, f := s.Begin(s.Key([]byte("k")), nil, anyone)
+		r2, _ := s.Begin(s.Key([]byte("k")), nil, anyone)
 		ls.Go(0, func(th *loop.Thread) {
 			f.Start(cachestore.Head{}, -1)
 			f.Keep(false)

@@ -22,7 +22,7 @@ func TestStaleSince(t *testing.T) {
 			keep(t, th, s, key, cachestore.Head{Tags: "t" + key}, make([]byte, 5000))
 		}
 	})
-	r, f := s.Begin([]byte("/fill"), s.Lookup(nil, []byte("/fill")), anyone)
+	r, f := s.Begin(s.Key([]byte("/fill")), s.Lookup(nil, s.Key([]byte("/fill"))), anyone)
 	defer r.Close()
 	before := time.Now().Truncate(time.Second)
 	for _, p := range []cachestore.Purge{{Lines: [][]byte{[]byte("/key")}}, {Tags: []string{"t", "t/tag"}},
@@ -35,7 +35,7 @@ func TestStaleSince(t *testing.T) {
 		t.Helper()
 		run(t, 1, func(th *loop.Thread) {
 			for _, key := range keys {
-				list := s.Lookup(th, []byte(key))
+				list := s.Lookup(th, s.Key([]byte(key)))
 				if len(list) != 1 || !list[0].Stale() {
 					t.Errorf("%s: not stale: %v", key, list)
 					continue
@@ -47,7 +47,7 @@ func TestStaleSince(t *testing.T) {
 		})
 	}
 	check("/memory", "/key", "/tag")
-	if o := f.Freshen(s.Lookup(nil, []byte("/fill"))[0], cachestore.Head{}); !o.Stale() ||
+	if o := f.Freshen(s.Lookup(nil, s.Key([]byte("/fill")))[0], cachestore.Head{}); !o.Stale() ||
 		o.StaleSince().Before(before) || o.StaleSince().After(after) {
 		t.Errorf("what was purged while it came is stale since %v", o.StaleSince())
 	}
@@ -56,7 +56,7 @@ func TestStaleSince(t *testing.T) {
 	s = onDisk(t, folder)
 	settle(t, s)
 	check("/key", "/tag", "/fill")
-	if o := s.Lookup(nil, []byte("/late")); len(o) > 0 {
+	if o := s.Lookup(nil, s.Key([]byte("/late"))); len(o) > 0 {
 		t.Error("its head is in memory already")
 	}
 	must.Do(t, s.Purge(cachestore.Purge{Tags: []string{"t/late"}, Soft: true}))

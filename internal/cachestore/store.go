@@ -92,6 +92,22 @@ func New(o Options) (*Store, error) {
 	return s, nil
 }
 
+// Key is what an answer is kept by: bytes of the caller's choice, and their hash, which costs more
+// than the rest of a lookup. It is one store's.
+type Key struct {
+	text []byte
+	hash uint64
+}
+
+// Key returns the key of these bytes, which nobody changes as long as the key is used.
+func (s *Store) Key(text []byte) Key { return Key{text, s.hash(text)} }
+
+// Clone returns the same key with bytes of its own.
+func (k Key) Clone() Key { return Key{bytes.Clone(k.text), k.hash} }
+
+// Hash is a number that other keys are not likely to have, and that nobody can foretell.
+func (k Key) Hash() uint64 { return k.hash }
+
 // hash is that of a key. Its lineBits lowest bits are those of the sum of the first line.
 func (s *Store) hash(key []byte) uint64 {
 	end := bytes.IndexByte(key, '\n')
@@ -160,14 +176,14 @@ func (s *Store) Close() {
 // Lookup returns the variants that are kept for a key, the newest first. It allocates nothing. The
 // caller must not change the slice, and calls Hit of the one that it uses. t waits only where heads
 // have to be read from disk; with nil in its place, they are passed over.
-func (s *Store) Lookup(t *loop.Thread, key []byte) []*Object {
-	e := s.table.find(s.hash(key), key)
+func (s *Store) Lookup(t *loop.Thread, key Key) []*Object {
+	e := s.table.find(key.hash, key.text)
 	if e == nil {
 		return nil
 	}
 	if m := e.more.Load(); m != nil && m.cold.Load() && t != nil {
 		s.warm(t, e)
-		if e = s.table.find(e.hash, key); e == nil {
+		if e = s.table.find(key.hash, key.text); e == nil {
 			return nil
 		}
 	}

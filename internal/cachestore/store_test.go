@@ -35,7 +35,7 @@ func TestModel(t *testing.T) {
 			model[key] = slices.DeleteFunc(model[key], func(b string) bool { return b[0] == vary[0] })
 			model[key] = append([]string{body}, model[key]...)
 		case n < 45:
-			r, f := s.Begin([]byte(key), s.Lookup(nil, []byte(key)), anyone)
+			r, f := s.Begin(s.Key([]byte(key)), s.Lookup(nil, s.Key([]byte(key))), anyone)
 			f.Start(cachestore.Head{Vary: vary}, -1)
 			must.Do(t, f.Write(nil, []byte("never seen"), -1))
 			f.Abort(io.ErrUnexpectedEOF)
@@ -58,13 +58,13 @@ func TestModel(t *testing.T) {
 				}
 			}
 		case n < 55:
-			if l := s.Lookup(nil, []byte(key)); len(l) > 0 {
+			if l := s.Lookup(nil, s.Key([]byte(key))); len(l) > 0 {
 				s.Remove(l[len(l)-1])
 				model[key] = model[key][:len(model[key])-1]
 			}
 		}
 		var got []string
-		for _, o := range s.Lookup(nil, []byte(key)) {
+		for _, o := range s.Lookup(nil, s.Key([]byte(key))) {
 			b, _ := o.Body()
 			got = append(got, string(b))
 		}
@@ -85,7 +85,7 @@ func TestBound(t *testing.T) {
 		key := make([]byte, 1+random.IntN(1<<random.IntN(16)))
 		key[0] = byte(i)
 		body := make([]byte, random.IntN(1<<random.IntN(17)))
-		r, f := s.Begin(key, s.Lookup(nil, key), anyone)
+		r, f := s.Begin(s.Key(key), s.Lookup(nil, s.Key(key)), anyone)
 		f.Start(cachestore.Head{Fields: strings.Repeat("f", random.IntN(500))}, -1)
 		must.Do(t, f.Write(nil, body, -1))
 		if s.Stats().MemoryBytes > memory {
@@ -115,7 +115,7 @@ func TestHit(t *testing.T) {
 	put(t, s, "/some/key?with=query", cachestore.Head{Fields: "a: b\r\n"}, "body")
 	if n := testing.AllocsPerRun(100, func() {
 		var space [64]byte
-		o := s.Lookup(nil, append(space[:0], "/some/key?with=query"...))[0]
+		o := s.Lookup(nil, s.Key(append(space[:0], "/some/key?with=query"...)))[0]
 		o.Hit()
 		if b, ok := o.Body(); !ok || len(b) != 4 || o.Head().Fields == "" || o.Stale() {
 			t.Fail()
@@ -182,7 +182,7 @@ func trace(t testing.TB, scans bool, n int) float64 {
 	hits, asked := 0, 0
 	ask := func(key string) {
 		asked++
-		if l := s.Lookup(nil, []byte(key)); len(l) > 0 {
+		if l := s.Lookup(nil, s.Key([]byte(key))); len(l) > 0 {
 			l[0].Hit()
 			hits++
 			return
@@ -244,7 +244,7 @@ func client(t *testing.T, s *cachestore.Store, th *loop.Thread, seed uint64, rou
 	random := rand.New(rand.NewPCG(seed, 7))
 	for range rounds {
 		key := fmt.Sprintf("/%03d/", random.IntN(150))
-		l := s.Lookup(th, []byte(key))
+		l := s.Lookup(th, s.Key([]byte(key)))
 		if len(l) > 0 && random.IntN(8) > 0 {
 			o := l[random.IntN(len(l))]
 			o.Hit()
@@ -257,7 +257,7 @@ func client(t *testing.T, s *cachestore.Store, th *loop.Thread, seed uint64, rou
 			}
 			continue
 		}
-		r, f := s.Begin([]byte(key), l, func(*cachestore.Head) bool { return random.IntN(4) > 0 })
+		r, f := s.Begin(s.Key([]byte(key)), l, func(*cachestore.Head) bool { return random.IntN(4) > 0 })
 		if r == nil {
 			continue
 		}
@@ -361,7 +361,7 @@ func BenchmarkHit(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
-			o := s.Lookup(nil, keys[i*7919%len(keys)])[0]
+			o := s.Lookup(nil, s.Key(keys[i*7919%len(keys)]))[0]
 			o.Hit()
 		}
 	})
@@ -373,7 +373,7 @@ func BenchmarkFill(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		key := fmt.Appendf(nil, "https://www.example.org/some/path/%06d", i)
-		r, f := s.Begin(key, nil, anyone)
+		r, f := s.Begin(s.Key(key), nil, anyone)
 		f.Start(cachestore.Head{Fields: "a: b\r\n"}, 1024)
 		_ = f.Write(nil, body, -1)
 		_, _ = f.Commit()

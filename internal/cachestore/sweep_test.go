@@ -46,7 +46,7 @@ func TestManyLinesWithoutFolder(t *testing.T) {
 	first.Close()
 	settle(t, second)
 	run(t, 1, func(th *loop.Thread) {
-		if list := second.Lookup(th, []byte("k")); len(list) > 0 {
+		if list := second.Lookup(th, second.Key([]byte("k"))); len(list) > 0 {
 			t.Error("a file came back that was purged")
 		}
 	})

@@ -32,7 +32,7 @@ func found(t *testing.T, folder string) (n int) {
 	must.Do(t, os.CopyFS(again, os.DirFS(folder)))
 	s := onDisk(t, again)
 	settle(t, s)
-	run(t, 1, func(th *loop.Thread) { n = len(s.Lookup(th, []byte("/u"))) })
+	run(t, 1, func(th *loop.Thread) { n = len(s.Lookup(th, s.Key([]byte("/u")))) })
 	s.Close()
 	return n
 }
@@ -117,7 +117,7 @@ func TestManyPurgesBesideFileThatStays(t *testing.T) {
 		t.Errorf("%d marks are left", n)
 	}
 	put(t, s, "/w", cachestore.Head{}, "short")
-	if n := len(s.Lookup(nil, []byte("/w"))); n != 1 {
+	if n := len(s.Lookup(nil, s.Key([]byte("/w")))); n != 1 {
 		t.Error("what has come since is gone")
 	}
 	must.Do(t, os.RemoveAll(name))
