@@ -223,7 +223,7 @@ func (e *errand) begin(l *loop.Loop, h Handler, sink Sink) Errand {
 	e.h, e.sink = h, sink
 	e.x.began, e.x.unheard = l.Time(), false
 	e.x.resp.begin(e.x)
-	l.Begin(&e.Thread, e)
+	l.BeginNext(&e.Thread, e)
 	return Errand{e}
 }
 

@@ -71,3 +71,42 @@ func TestPassedOnIsFair(t *testing.T) {
 		mustRun(t, l)
 	})
 }
+
+// step is a thread that calls a function.
+type step struct {
+	loop.Thread
+	f func()
+}
+
+func (s *step) Run(*loop.Thread) coro.Code {
+	s.f()
+	return coro.Abort
+}
+func (*step) Left()  {}
+func (*step) Ended() {}
+
+// TestNext: what is to run next runs before what was queued earlier, the last one first.
+func TestNext(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		order, open := "", false
+		note := func(what string) *step { return &step{f: func() { order += what + " " }} }
+		waiter := l.Go(func(th *loop.Thread) {
+			if _, err := th.AwaitAny(time.Minute, source(func() bool { return open })); err != nil {
+				t.Error(err)
+			}
+			order += "notified "
+		})
+		l.Go(func(th *loop.Thread) {
+			queued, begun := note("queued"), note("begun")
+			l.Begin(&queued.Thread, queued)
+			l.BeginNext(&begun.Thread, begun)
+			open = true
+			loop.NotifyNext(waiter)
+			loop.NotifyNext(&queued.Thread) // which does not wait
+		})
+		mustRun(t, l)
+		if order != "notified begun queued " {
+			t.Error(order)
+		}
+	})
+}

@@ -61,7 +61,9 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		return i, err
 	}
 	l := t.loop
-	l.tick() // what the thread did before may have taken its time
+	if d >= 0 {
+		l.tick() // what the thread did before may have taken its time
+	}
 	until := l.after(d)
 	var why error // that the last wait has returned
 	for {
