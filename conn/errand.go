@@ -22,8 +22,9 @@ type Sink interface {
 	Inform(status int, fields []Field)
 
 	// Head takes the head, once. h is valid until Head returns. The slice of the fields is the sink's
-	// from then on, until it releases the errand, and the strings stay as they are.
-	Head(h *SentHead)
+	// from then on, until it releases the errand, and the strings stay as they are. If Head returns
+	// true, the sink has taken an answer that is Whole with its content, and Over comes next.
+	Head(h *SentHead) (taken bool)
 
 	// Write takes a piece of the content, which is valid until Write returns. It may wait, on t, which
 	// is the errand's thread. After an error it is not called again.
@@ -50,6 +51,11 @@ type SentHead struct {
 
 	// Length is that of the content, as the handler has declared it; -1: its end tells.
 	Length int64
+
+	// Whole says that the answer is there at once, sound and without a trailer, and Content is all of
+	// it, valid until Head returns. Else the content is Write's.
+	Whole   bool
+	Content []byte
 
 	// Relayed says that the answer is another server's, as ResponseLayer.Relay does.
 	Relayed bool
@@ -91,6 +97,8 @@ type errand struct {
 
 	facade    front  // front points here
 	sends     []byte // what is left of the request's body
+	whole     bool   // head and content are there at once: end passes them on
+	content   []byte // then
 	headed    bool
 	ended     bool  // all of the answer was passed on
 	unsound   bool  // see Sink.End
@@ -109,8 +117,8 @@ type errand struct {
 // drop makes an errand, which is over, hold nothing but memory to use again, of the usual size. Its
 // thread stays as it is: whoever notifies it does not know that it has ended.
 func (e *errand) drop() {
-	e.h, e.sink, e.facade, e.sends, e.err = nil, nil, front{}, nil, nil
-	e.headed, e.ended, e.unsound, e.forwarded, e.spent = false, false, false, false, 0
+	e.h, e.sink, e.facade, e.sends, e.content, e.err = nil, nil, front{}, nil, nil, nil
+	e.whole, e.headed, e.ended, e.unsound, e.forwarded, e.spent = false, false, false, false, false, 0
 	e.upstream, e.standing = upstream{}, standing(0)
 	e.localNumber, e.logRound, e.logUsed = 0, 0, 0
 	sent := e.said.Fields[:0]
@@ -147,10 +155,11 @@ const errandTurn = stream.TurnBudget
 // Send has h answer what r asks for on a new thread of r's loop, and sink takes the answer. The
 // errand does not end when r does. To h it is a GET with r's target and with r's header, except
 // what is about a body, conditions, ranges and the connection; extra are in place of r's fields of
-// these names. Its client is the same as r's, but the thread's waits do not end when that leaves. The access log has no line of an
-// errand, and no counter counts it.
+// these names. Its client is the same as r's, but the thread's waits do not end when that leaves. The
+// access log has no line of an errand, and no counter counts it.
 //
-// It is called on r's thread. h begins when that thread waits, or has returned.
+// It is called on r's thread. h begins as soon as that thread waits, or has returned: see
+// loop.BeginNext.
 func (r RequestLayer) Send(h Handler, sink Sink, extra []Field) Errand {
 	e := r.errand(ofThisAlone, extra)
 	e.x.req.head.Method = http1.GET
@@ -265,7 +274,7 @@ func (e *errand) copyTo(r, of *Request, drop func(name string) bool, extra []Fie
 	r.head.ContentLength, r.head.Chunked = -1, false
 	size := len(of.raw)
 	for _, f := range extra {
-		size += len(f.Name) + len(f.Value)
+		size += len(f.Name) + len(f.Value) + len(": \r\n")
 	}
 	e.raw = append(slices.Grow(e.raw[:0], size), of.raw...)
 	r.raw = e.raw
@@ -282,13 +291,13 @@ func (e *errand) copyTo(r, of *Request, drop func(name string) bool, extra []Fie
 		})
 		r.header.fields = append(r.header.fields, extra...)
 	}
-	add := func(s string) http1.Span {
+	add := func(s, behind string) http1.Span {
 		from := len(r.raw)
-		r.raw = append(r.raw, s...)
-		return http1.Span{Start: uint32(from), End: uint32(len(r.raw))}
+		r.raw = append(append(r.raw, s...), behind...)
+		return http1.Span{Start: uint32(from), End: uint32(from + len(s))}
 	}
-	for _, f := range extra {
-		fields = append(fields, http1.Field{Name: add(f.Name), Value: add(f.Value)})
+	for _, f := range extra { // in the form that goes on as it is, see FieldViews
+		fields = append(fields, http1.Field{Name: add(f.Name, ": "), Value: add(f.Value, "\r\n")})
 	}
 	e.raw, e.fields = r.raw, fields
 	r.head.SetFields(r.raw, fields)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,20 +21,26 @@ import (
 
 // taken is a conn.Sink that writes down what it gets.
 type taken struct {
-	got  strings.Builder
-	size int
-	over *loop.Promise[string]
+	got   strings.Builder
+	size  int
+	takes bool // whole answers with their heads
+	over  *loop.Promise[string]
 }
 
 func (s *taken) Inform(status int, fields []conn.Field) { fmt.Fprint(&s.got, status, fields, " ") }
 
-func (s *taken) Head(h *conn.SentHead) {
+func (s *taken) Head(h *conn.SentHead) bool {
 	fmt.Fprint(&s.got, h.Status, " ", h.Reason, h.Fields, h.Length)
 	for text, is := range map[string]bool{" relayed": h.Relayed, " forwarded": h.Forwarded} {
 		if is {
 			s.got.WriteString(text)
 		}
 	}
+	if s.takes && h.Whole {
+		s.got.WriteString(" whole")
+		s.size = len(h.Content)
+	}
+	return s.takes && h.Whole
 }
 
 func (s *taken) Write(_ *loop.Thread, p []byte) error {
@@ -161,7 +168,8 @@ func TestErrand(t *testing.T) {
 	}
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			sink := &taken{over: new(loop.Promise[string])}
+			_, takes := req.Layer().HeaderView("Takes")
+			sink := &taken{takes: takes, over: new(loop.Promise[string])}
 			req.Layer().Send(ways[req.RawQuery()].h, sink, []conn.Field{{Name: "A", Value: "c"}})
 			got, err := sink.over.Await(req.Thread, wait.Patience)
 			if err != nil {
@@ -174,6 +182,14 @@ func TestErrand(t *testing.T) {
 				"If-None-Match: *\r\nConnection: close\r\n\r\n")
 			if _, text, _ := strings.Cut(got, "\r\n\r\n"); text != way.want {
 				t.Errorf("%s: %q, want %q", name, text, way.want)
+			}
+			want := way.want
+			if slices.Contains([]string{"nothing", "refused", "text", "none", "forwarded", "request", "hijack", "sleeps"}, name) {
+				want = strings.Replace(want, "end[]", "whole", 1)
+			}
+			got = s.Exchange("GET /a%2Fb?" + name + " HTTP/1.1\r\nHost: h\r\nA: b\r\nTakes: 1\r\nConnection: close\r\n\r\n")
+			if _, text, _ := strings.Cut(got, "\r\n\r\n"); text != want {
+				t.Errorf("%s, taken with its head: %q, want %q", name, text, want)
 			}
 		}
 	})

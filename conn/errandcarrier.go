@@ -57,16 +57,21 @@ func (e *errand) head(p *plan) {
 	if n, ok := w.declared(); ok && p.extent == byLength && !p.bare && n != p.length {
 		e.unsound = true
 	}
-	e.headed = true
-	loop.Hold(&e.Thread, true)
-	e.sink.Head(h)
-	if p.bare {
+	if e.whole = e.whole && w.enc == nil || p.bare; !e.whole {
+		e.headed = true
+		loop.Hold(&e.Thread, true)
+		e.sink.Head(h)
+	} else if p.bare {
 		e.end(nil)
 	}
 }
 
 // data implements carrier.
 func (e *errand) data(p []byte) error {
+	if e.whole {
+		e.content = p
+		return nil
+	}
 	if e.err == nil {
 		e.err = e.sink.Write(&e.Thread, p)
 	}
@@ -102,10 +107,25 @@ func (e *errand) file(f File, off, n int64) error {
 
 // end implements carrier.
 func (e *errand) end(trailer []Field) {
-	if e.err == nil && !e.ended {
-		e.ended = true
-		e.sink.End(trailer, !e.unsound)
+	if e.err != nil || e.ended {
+		return
 	}
+	if e.whole {
+		h := &e.said
+		if h.Whole = !e.unsound && len(trailer) == 0; h.Whole {
+			h.Content = e.content
+		}
+		if e.ended = e.sink.Head(h); e.ended {
+			return
+		}
+		if len(e.content) > 0 {
+			if e.err = e.sink.Write(&e.Thread, e.content); e.err != nil {
+				return
+			}
+		}
+	}
+	e.ended = true
+	e.sink.End(trailer, !e.unsound)
 }
 
 // abort implements carrier.

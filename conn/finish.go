@@ -46,6 +46,9 @@ func (w *Response) finishWhole(status int) {
 		w.x.req.ContentLength() > drainLimit { // the reader does not lead to it
 		w.close = true
 	}
+	if e := w.x.errand; e != nil {
+		e.whole = w.kind == gathered || w.kind == given
+	}
 	w.sendHead(status, w.buf, reading)
 	if !w.plan.bare {
 		w.sendBody(n, err)

@@ -125,24 +125,23 @@ func (f *fill) Inform(status int, fields []conn.Field) {
 }
 
 // Head implements conn.Sink.
-func (f *fill) Head(h *conn.SentHead) {
+func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	now, date := f.l.store.now(f.req), f.l.store.date(f.req)
 	switch {
 	case f.old == nil:
 	case h.Status == 304:
 		f.validated(h, now, date)
-		return
+		return false
 	case rfc9111.Failed(h.Status):
 		if fresh := f.l.store.freshness(f.old, now); fresh.IfError(&f.ask, now) {
 			f.stop(errFailed)
-			return
+			return false
 		}
 	}
 	answer := read(h.Status, h.Fields)
 	f.changed = f.old != nil && (h.Status < 400 || h.Status == 404 || h.Status == 410)
 	rules := f.l.rulesFor(h.Status)
 	k := &kept{reason: h.Reason, relayed: h.Relayed}
-	k.fill.Store(f)
 	k.fresh, f.why = rules.Store(&f.ask, &answer, f.asked, date)
 	k.fresh.Received = now.UnixNano()
 	k.shared = f.why == rfc9111.Kept && f.keep && !h.Forwarded
@@ -163,9 +162,15 @@ func (f *fill) Head(h *conn.SentHead) {
 		f.to.Keep(false)
 		f.pass(h.Status, now)
 	}
-	f.head = f.to.Start(k.keep(h.Status, f.fields, &answer, date, variant, tags), h.Length)
+	var space [cachestore.Short]byte
+	text := k.appendText(space[:0], f.fields, &answer, date)
+	if k.shared && h.Whole && len(h.Content) <= splitAt && f.whole(h, text, variant, tags, k) {
+		return true
+	}
+	k.fill.Store(f)
+	f.head = f.to.Start(k.head(h.Status, string(text), variant, tags), h.Length)
 	if f.to.Keep(true) {
-		return
+		return false
 	}
 	if k.shared { // it is too long
 		f.pass(h.Status, now)
@@ -173,6 +178,25 @@ func (f *fill) Head(h *conn.SentHead) {
 	if f.ask.Ranged {
 		f.Flush() // for passes
 	}
+	return false
+}
+
+// whole keeps an answer that is there at once. It reports whether it has done so; else the answer
+// comes as others do.
+func (f *fill) whole(h *conn.SentHead, text []byte, variant, tags string, k *kept) bool {
+	var fields, body string
+	if n := len(text); n+len(h.Content) <= cachestore.Short { // one piece of memory for both
+		fields = string(append(text, h.Content...))
+		fields, body = fields[:n], fields[n:]
+	} else {
+		fields, body = string(text), string(h.Content)
+	}
+	f.head, f.object = f.to.Whole(k.head(h.Status, fields, variant, tags), body)
+	if f.head == nil {
+		return false
+	}
+	f.over(nil)
+	return true
 }
 
 // pass notes that the answer is not kept because of what it is: requests for the key need not wait
@@ -240,7 +264,8 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 		f.stop(cachestore.ErrAgain)
 		return
 	}
-	f.to.Freshen(f.old, k.keep(old.Status, fields, &merged, date, old.Vary, old.Tags))
+	text := k.appendText(nil, fields, &merged, date)
+	f.to.Freshen(f.old, k.head(old.Status, string(text), old.Vary, old.Tags))
 	f.over(cachestore.ErrAgain)
 }
 
@@ -373,24 +398,25 @@ func addTags(tags, list, between string) string {
 	return tags
 }
 
-// keep makes the store's head of those fields that are kept, and of a date if there is none.
-func (k *kept) keep(status int, fields []conn.Field, answer *rfc9111.Response, date time.Time,
-	variant, tags string) cachestore.Head {
-	var space [512]byte
-	text := space[:0]
+// appendText appends those fields that are kept, and a date if there is none, and notes what they
+// decide, and when the answer was changed.
+func (k *kept) appendText(text []byte, fields []conn.Field, answer *rfc9111.Response,
+	date time.Time) []byte {
 	for i := range fields {
 		f := &fields[i]
 		if answer.Keeps(f.Name) && (answer.Date != 0 || !ascii.EqualFold(f.Name, "Date")) {
+			k.take(f.Name, f.Value, len(text))
 			text = appendField(text, f)
 		}
 	}
 	if answer.Date == 0 {
+		k.take("Date", "", len(text))
 		text = append(http1.AppendDate(append(text, "Date: "...), date), "\r\n"...)
 	}
 	if k.changed, k.dated = answer.LastModified, answer.LastModified != 0; !k.dated {
 		k.changed = cmp.Or(answer.Date, date.Unix())
 	}
-	return k.head(status, string(text), variant, tags)
+	return text
 }
 
 // freshness returns the object's, as purges have left it.

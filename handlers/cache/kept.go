@@ -85,9 +85,8 @@ func appendField(text []byte, f *conn.Field) []byte {
 	return append(append(append(append(text, f.Name...), ": "...), f.Value...), "\r\n"...)
 }
 
-// head makes the store's head of the text of the fields.
+// head makes the store's head of the text that appendText has made.
 func (k *kept) head(status int, fields, variant, tags string) cachestore.Head {
-	k.look(fields)
 	if k.reason == http.StatusText(status) {
 		k.reason = ""
 	} else {
@@ -183,47 +182,51 @@ func (s *Store) parse(h *cachestore.Head, text string) {
 	h.Parsed = k
 }
 
-// look looks through the text of the fields for those that decide something. When the answer was
-// changed may be known already.
+// look looks through the text of the fields for those that decide something.
 func (k *kept) look(fields string) {
-	known, date := k.changed != 0, int64(0)
+	date := int64(0)
 	for text := fields; text != ""; {
 		var name, value string
 		at := len(fields) - len(text)
 		name, value, text = cutField(text)
-		where := part{uint32(at + len(name) + len(": ")), uint32(len(value))}
-		if k.fields < math.MaxUint16 {
-			k.fields++
-		}
-		switch len(name) {
-		case len("ETag"): // and Date
-			switch {
-			case ascii.EqualFold(name, "ETag") && http1.ValidETag(value):
-				k.etag = where
-			case !known && ascii.EqualFold(name, "Date"):
-				if t, err := http1.ParseDate(value); err == nil {
-					date = t.Unix()
-				}
+		k.take(name, value, at)
+		switch {
+		case ascii.EqualFold(name, "Date"):
+			if t, err := http1.ParseDate(value); err == nil {
+				date = t.Unix()
 			}
-		case len("Content-Type"):
-			if ascii.EqualFold(name, "Content-Type") {
-				k.contentType = where
+		case ascii.EqualFold(name, "Last-Modified"):
+			if t, err := http1.ParseDate(value); err == nil {
+				k.changed, k.dated = t.Unix(), true
 			}
-		case len("Last-Modified"): // and Cache-Control
-			switch {
-			case !known && ascii.EqualFold(name, "Last-Modified"):
-				if t, err := http1.ParseDate(value); err == nil {
-					k.changed, k.dated = t.Unix(), true
-				}
-			case ascii.EqualFold(name, "Cache-Control"):
-				k.asItIs = k.asItIs || ascii.HasToken(value, "no-transform")
-			}
-		case len("Content-Encoding"):
-			k.asItIs = k.asItIs || ascii.EqualFold(name, "Content-Encoding")
 		}
 	}
-	if !known && !k.dated {
+	if !k.dated {
 		k.changed = date
+	}
+}
+
+// take notes what the field decides that begins there in the text.
+func (k *kept) take(name, value string, at int) {
+	where := part{uint32(at + len(name) + len(": ")), uint32(len(value))}
+	if k.fields < math.MaxUint16 {
+		k.fields++
+	}
+	switch len(name) {
+	case len("ETag"):
+		if ascii.EqualFold(name, "ETag") && http1.ValidETag(value) {
+			k.etag = where
+		}
+	case len("Content-Type"):
+		if ascii.EqualFold(name, "Content-Type") {
+			k.contentType = where
+		}
+	case len("Cache-Control"):
+		if ascii.EqualFold(name, "Cache-Control") {
+			k.asItIs = k.asItIs || ascii.HasToken(value, "no-transform")
+		}
+	case len("Content-Encoding"):
+		k.asItIs = k.asItIs || ascii.EqualFold(name, "Content-Encoding")
 	}
 }
 

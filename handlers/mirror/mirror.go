@@ -240,7 +240,10 @@ func (j *job) Flush()                   {}
 func (j *job) End([]conn.Field, bool)   {}
 
 // Head implements conn.Sink.
-func (j *job) Head(h *conn.SentHead) { j.status = h.Status }
+func (j *job) Head(h *conn.SentHead) bool {
+	j.status = h.Status
+	return false
+}
 
 // Write implements conn.Sink: an endless answer ends when its time is over.
 func (j *job) Write(*loop.Thread, []byte) error { return j.cut }

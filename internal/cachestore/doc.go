@@ -5,7 +5,7 @@
 //	objects := store.Lookup(t, key)          // the variants of a resource, the newest first
 //	object.Hit(); object.Body()              // or object.Open(t), if it is on disk
 //	reader, fill := store.Begin(key, match)  // nothing fits: one caller fills, the others read
-//	fill.Start(head, length); fill.Write(t, p); fill.Commit()
+//	fill.Start(head, length); fill.Write(t, p); fill.Commit() // or at once: fill.Whole(head, body)
 //	reader.Head(t, d); reader.Read(p)
 //
 // The text of a key is bytes of the layer's choice. It is kept and compared whole, so no other key's

@@ -3,6 +3,7 @@ package cachestore
 import (
 	"io"
 	"slices"
+	"strings"
 	"unsafe"
 )
 
@@ -33,14 +34,7 @@ func (f *Fill) Commit() (*Object, error) {
 	s.mu.Lock()
 	f.mu.Lock()
 	if o != nil && !f.spoiled && !s.closed {
-		o.in.mark.Store(f.stale)
-		f.giveBack(f.held)
-		f.share(o.body)
-		s.keep(o)
-		s.examineLocked(f.entry)
-		if o.in.where() == nowhere {
-			o = nil // it was purged or there was no room
-		}
+		o = f.keep(o)
 	} else {
 		o = nil
 	}
@@ -51,6 +45,48 @@ func (f *Fill) Commit() (*Object, error) {
 		return nil, ErrNotKept
 	}
 	return o, nil
+}
+
+// keep keeps o, and returns nil if it was purged or there is no room for it. Readers read its body.
+// The caller holds the locks of the store and of f.
+func (f *Fill) keep(o *Object) *Object {
+	s := f.store
+	o.in.mark.Store(f.stale)
+	f.giveBack(f.held)
+	f.share(o.body)
+	s.keep(o)
+	s.examineLocked(f.entry)
+	if o.in.where() == nowhere {
+		return nil
+	}
+	return o
+}
+
+// Short is how long a body is at most that may be of one memory with its head, both together.
+const Short = 512
+
+// Whole is Start, Write and Commit of a short answer that is there at once: most are, and it takes the
+// locks once. Nobody changes the bytes of body. It returns where the head is, or nil if the answer
+// goes the way of others, which has not begun then. The object is nil if there was no room for it.
+func (f *Fill) Whole(h Head, body string) (*Head, *Object) {
+	s, n := f.store, int64(len(body))
+	if most, split := s.longest(); n > min(most, chunk) || split >= 0 && n > split {
+		return nil, nil
+	}
+	o := &Object{head: h, entry: f.entry, store: s, body: body}
+	o.seen.Store(f.since)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.kept || f.spoiled || s.closed {
+		return nil, nil
+	}
+	f.length, f.size = n, n
+	f.head.Store(&o.head)
+	kept := f.keep(o)
+	f.finish(kept, io.EOF)
+	return &o.head, kept
 }
 
 // body returns what has come in one piece.
@@ -93,7 +129,11 @@ func (f *Fill) Abort(err error) {
 // an object with another head and the same body, which is returned. It is nil if old is not kept any
 // more, or was purged meanwhile. Readers get ErrAgain.
 func (f *Fill) Freshen(old *Object, h Head) *Object {
-	o := &Object{head: h, entry: old.entry, store: f.store, body: old.body, file: old.file}
+	body := old.body
+	if len(body) <= Short {
+		body = strings.Clone(body) // or the head that is of one memory with it would stay, too
+	}
+	o := &Object{head: h, entry: old.entry, store: f.store, body: body, file: old.file}
 	o.seen.Store(f.since)
 	s := f.store
 	s.mu.Lock()

@@ -209,14 +209,8 @@ func (f *Fill) Release() bool {
 // Start gives the answer's head. length is that of the body in bytes, -1 if it is not known.
 // Readers wake up. It returns where the head is, which nobody changes.
 func (f *Fill) Start(h Head, length int64) *Head {
-	o := f.store.options.Load()
 	f.length = length
-	f.most = cmp.Or(o.MaxObject, o.Memory/8)
-	f.split = -1
-	if d := f.store.disk; d != nil && d.ready.Load() {
-		f.most = cmp.Or(o.MaxObject, o.Disk/8)
-		f.split = o.Split
-	}
+	f.most, f.split = f.store.longest()
 	f.mu.Lock()
 	f.space = h
 	f.head.Store(&f.space)
@@ -226,6 +220,16 @@ func (f *Fill) Start(h Head, length int64) *Head {
 		f.Keep(false)
 	}
 	return &f.space
+}
+
+// longest returns how long a body is at most that is kept, and one that stays in memory: -1 if all
+// do.
+func (s *Store) longest() (most, split int64) {
+	o := s.options.Load()
+	if d := s.disk; d != nil && d.ready.Load() {
+		return cmp.Or(o.MaxObject, o.Disk/8), o.Split
+	}
+	return cmp.Or(o.MaxObject, o.Memory/8), -1
 }
 
 // Keep says whether the answer is going to be kept, as things stand. With false, the caller decides

@@ -168,6 +168,74 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
+// TestWhole: an answer that is there at once is kept, and those that wait read it; one that is not
+// to be kept, or is purged or too long, has not begun.
+func TestWhole(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		length int
+		before func(*cachestore.Store, *cachestore.Fill)
+		begins bool
+	}{
+		{"short", 100, nil, true},
+		{"empty", 0, nil, true},
+		{"a chunk", 64 << 10, nil, true},
+		{"more than a chunk", 64<<10 + 1, nil, false},
+		{"too long", 33 << 10, func(s *cachestore.Store, _ *cachestore.Fill) {
+			s.Configure(cachestore.Options{Memory: 1 << 20, MaxObject: 32 << 10})
+		}, false},
+		{"not kept", 100, func(_ *cachestore.Store, f *cachestore.Fill) { f.Keep(false) }, false},
+		{"purged", 100, func(s *cachestore.Store, _ *cachestore.Fill) {
+			must.Do(t, s.Purge(cachestore.Purge{Lines: [][]byte{[]byte("k")}}))
+		}, false},
+		{"softly", 100, func(s *cachestore.Store, _ *cachestore.Fill) {
+			must.Do(t, s.Purge(cachestore.Purge{Lines: [][]byte{[]byte("k")}, Soft: true}))
+		}, true},
+	} {
+		s := store(t, 1<<20)
+		body := strings.Repeat("x", tt.length)
+		key := s.Key([]byte("k"))
+		r, f := s.Begin(key, nil, anyone)
+		read := make(chan bool)
+		joined, _ := s.Begin(key, nil, anyone)
+		go func() {
+			defer close(read)
+			run(t, 1, func(th *loop.Thread) {
+				h, err := joined.Head(th, -1)
+				joined.Bind(th, -1)
+				got, more := io.ReadAll(joined)
+				if err != nil || more != nil || h.Fields != "f" || string(got) != body || joined.Length() != int64(tt.length) {
+					t.Errorf("%s: head %v, %v, %d bytes, %v", tt.name, h, err, len(got), more)
+				}
+				must.Do(t, joined.Close())
+			})
+		}()
+		if tt.before != nil {
+			tt.before(s, f)
+		}
+		h, o := f.Whole(cachestore.Head{Fields: "f"}, body)
+		if (h != nil) != tt.begins || (o != nil) != tt.begins {
+			t.Errorf("%s: %v, %v", tt.name, h, o)
+		}
+		if h == nil {
+			f.Start(cachestore.Head{Fields: "f"}, int64(tt.length))
+			must.Do(t, f.Write(nil, []byte(body), -1))
+			o, _ = f.Commit()
+		}
+		<-read
+		must.Do(t, r.Close())
+		l := s.Lookup(nil, key)
+		if (o != nil) != (len(l) == 1) || o != nil && l[0].Stale() != (tt.name == "softly") {
+			t.Errorf("%s: kept %v, found %v", tt.name, o, l)
+		}
+		if x := s.Stats(); x.Filling != 0 || x.Fills != uint64(len(l)) || x.Dropped != 1-uint64(len(l)) {
+			t.Errorf("%s: %+v", tt.name, x)
+		}
+		s.Check()
+	}
+}
+
 // TestNotForAll: readers who ask for another variant fill for themselves, beside.
 func TestNotForAll(t *testing.T) {
 	t.Parallel()

@@ -121,7 +121,7 @@ func TestCutAnswers(t *testing.T) {
 type sink struct{ ended func(sound bool) }
 
 func (sink) Inform(int, []conn.Field)         {}
-func (sink) Head(*conn.SentHead)              {}
+func (sink) Head(*conn.SentHead) bool         { return false }
 func (sink) Write(*loop.Thread, []byte) error { return nil }
 func (sink) Flush()                           {}
 func (s sink) End(_ []conn.Field, sound bool) { s.ended(sound) }
