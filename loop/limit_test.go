@@ -7,9 +7,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestTimerStaysNearItsTime: waits that end early leave the timer where it is, but not where it
-// would wake up the loop for nothing long before the next one's end.
-func TestTimerStaysNearItsTime(t *testing.T) {
+// TestTimerStays: waits that end early leave the timer where it is, also for a longer wait, but not
+// where it is too late or is about to expire for nothing.
+func TestTimerStays(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
 			// at waits for what is there as soon as it waits, at most d, and returns what the timer
@@ -23,11 +23,19 @@ func TestTimerStaysNearItsTime(t *testing.T) {
 			if second := at(time.Hour + 100*time.Millisecond); second != first {
 				t.Errorf("moved by %v for a wait that ends a little later", second-first)
 			}
-			if third := at(2 * time.Hour); third < first+time.Hour {
-				t.Errorf("moved by %v only for a wait that ends an hour later", third-first)
+			if third := at(2 * time.Hour); third != first {
+				t.Errorf("moved by %v for a wait that ends an hour later", third-first)
 			}
-			if fourth := at(time.Minute); fourth > first-58*time.Minute {
+			fourth := at(time.Minute)
+			if fourth > first-58*time.Minute {
 				t.Errorf("moved by %v for a wait that ends 59 minutes earlier", fourth-first)
+			}
+			short := at(900 * time.Millisecond)
+			if short > fourth-58*time.Second {
+				t.Errorf("moved by %v for a wait that ends 59 seconds earlier", short-fourth)
+			}
+			if last := at(time.Minute); last < short+58*time.Second {
+				t.Errorf("moved by %v only for a wait that ends 59 seconds later", last-short)
 			}
 		})
 		mustRun(t, l)

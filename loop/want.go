@@ -17,22 +17,28 @@ func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }
 
 // limit sets the time at which the present wait returns at the latest.
 //
-// Most waits return long before that time, and the limit of the next one is a little later. So
-// limit leaves the timer where it is, within a second of the new time, and alarm moves it when it
-// has expired too early: a connection in use costs one timer operation a second at most. A timer
-// that is far too early is moved at once. Otherwise thousands of idle connections would each wake
-// up a loop that has nothing to do.
+// Most waits return long before that time, and the limit of the next one is a little later, or
+// quite another: a request that asks an upstream waits for a minute at most, and its connection is
+// idle for less or for longer between two. So limit leaves the timer where it is, as long as it is
+// neither too late nor about to expire, and alarm moves it when it has expired too early: a
+// connection in use costs one timer operation a second at most, and one that is idle wakes up the
+// loop for nothing once at most. A timer that is about to expire long before the new time is moved
+// at once, since a short wait comes before each of the idle times of some connections.
 func (t *Thread) limit(at int64) {
 	t.until = at
 	if t.more != nil && len(t.more.loans) > 0 {
 		at = min(at, t.loop.now+early)
 	}
-	if at != never && (!t.timer.Pending() || t.timer.At() > at || at-t.timer.At() > early) {
+	if at == never {
+		return
+	}
+	if set := t.timer.At(); !t.timer.Pending() || set > at || at-set > early && set-t.loop.now < early {
 		t.loop.wheel.Add(&t.timer, at)
 	}
 }
 
-// early is by how many milliseconds a pending timer may expire before the limit of the wait.
+// early is how many milliseconds a timer that is left where it is expires before the limit of the
+// wait at most, or from now at least.
 const early = 1000
 
 // never is the limit of a wait without one.
