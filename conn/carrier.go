@@ -103,7 +103,7 @@ type plan struct {
 
 	contentType string // to be added; "": none
 	dated       bool   // no Date is to be added
-	overridden  bool   // fields has some of Config.Headers, or dated is set
+	overridden  bool   // fields has some of Config.Headers
 	upgrade     bool   // fields has Upgrade
 	identity    bool   // the handler wants the end of the connection to be the end of the content
 	close       bool   // the connection is to end with this answer

@@ -196,7 +196,7 @@ func (w *Response) decide(status int, first []byte) {
 	head := w.req.head.Method == http1.HEAD
 	p.bare = head || status == 204 || status == 304
 	hasType := w.look()
-	p.dated, p.overridden = w.dated, p.overridden || w.dated
+	p.dated = w.dated
 	if !hasType && status != 204 && status != 304 {
 		p.contentType = w.impliedType(first)
 	}

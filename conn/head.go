@@ -88,11 +88,20 @@ func (t *turn) appendStanding(out []byte, p *plan) []byte {
 	at, set := t.c.port, t.set
 	at.refresh(set)
 	if !p.overridden {
-		return append(out, at.fields...)
+		standing := at.fields
+		if p.dated {
+			standing = standing[len(at.date):]
+		}
+		return append(out, standing...)
 	}
 	if !p.dated {
 		out = append(out, at.date...)
 	}
+	return appendConfigured(out, p, set)
+}
+
+// appendConfigured adds the configured fields that the handler has not set itself, one by one.
+func appendConfigured(out []byte, p *plan, set *settings) []byte {
 	for _, f := range set.Headers {
 		if !has(p.fields, f.Name) && http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
 			out = http1.AppendField(out, f.Name, f.Value)

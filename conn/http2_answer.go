@@ -49,7 +49,11 @@ func (st *h2stream) head(p *plan) {
 	port, set := s.port, s.set
 	port.refresh(set)
 	if !p.overridden {
-		s.Out = append(s.Out, port.encoded...)
+		standing := port.encoded
+		if p.dated {
+			standing = standing[len(port.encodedDate):]
+		}
+		s.Out = append(s.Out, standing...)
 	} else {
 		if !p.dated {
 			s.Out = append(s.Out, port.encodedDate...)
