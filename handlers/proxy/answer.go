@@ -149,6 +149,8 @@ func (c *call) fields(text string, out *conn.Header) {
 func (c *call) returned(name, value string) bool {
 	h := &c.x.Head
 	switch {
+	case len(name) == len("Content-Length") && ascii.EqualFold(name, "Content-Length"):
+		return false // see open; most answers have one
 	case len(name) == len("Upgrade") && ascii.EqualFold(name, "Upgrade"):
 		// An offer with 426 stays (RFC 9110 section 15.5.22).
 		return (h.Status == http.StatusSwitchingProtocols ||

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
@@ -48,28 +49,94 @@ func (m *module) readForwarded() error {
 	if !m.path.cut || len(m.prefix) == 0 {
 		m.says &^= saysPrefix // the upstream sees all of the path
 	}
+	m.readUsual()
 	return nil
 }
 
-// appendForwarded says who the client is, as far as this server knows: in the fields that most
-// applications read, and in that of RFC 7239.
+// appendForwarded says who the client is, as far as this server knows, in the fields that most
+// applications read, and in that of RFC 7239; and by which id this server knows the request.
+//
+// A request runs through the code of a head once, and what that costs is to fetch it. So what the usual
+// ones are told is made by appendTold when the module is built, and a short loop fills it in.
 func (c *call) appendForwarded(out []byte) []byte {
-	says := c.m.says
-	remote := c.Req.RemoteAddr().Addr().Unmap().WithZone("")
+	remote := c.Req.RemoteAddr().Addr().Unmap()
+	host, id := c.Req.Layer().HostView(), c.Req.Layer().IDView()
+	usual := c.m.usual[0]
+	if c.Req.Secure() {
+		usual = c.m.usual[1]
+	}
+	if !remote.Is4() || len(host) == 0 || usual == nil {
+		return c.appendUnusual(out, remote, host, id)
+	}
+	var text [len("255.255.255.255")]byte
+	parts := [...][]byte{ofAddress: http1.AppendAddr(text[:0], remote), ofHost: host, ofID: id, ofNothing: nil}
+	for i := range usual {
+		t := &usual[i]
+		out = append(append(out, t.text...), parts[t.part]...)
+	}
+	return out
+}
+
+// told is a piece of what the usual requests are told: a text, and a part of the request behind it.
+type told struct {
+	text string
+	part int
+}
+
+// The parts, and what stands for them where the pieces are made.
+const (
+	ofAddress = iota
+	ofHost
+	ofID
+	ofNothing
+)
+
+const marks = "\x00\x01\x02"
+
+// readUsual makes the pieces. There are none where all requests need a look.
+func (m *module) readUsual() {
+	if m.says&(saysPort|saysRealIP) != 0 || m.set.ForwardedChain {
+		return
+	}
+	c := &call{passing: passing{m: m}}
+	for i := range m.usual {
+		text := string(c.appendTold(nil, netip.IPv4Unspecified(), []byte(marks[ofAddress:ofHost]),
+			[]byte(marks[ofHost:ofID]), []byte(marks[ofID:]), i == 1, nil))
+		for {
+			at := strings.IndexAny(text, marks)
+			if at < 0 {
+				m.usual[i] = append(m.usual[i], told{text, ofNothing})
+				break
+			}
+			m.usual[i] = append(m.usual[i], told{text[:at], int(text[at])})
+			text = text[at+1:]
+		}
+	}
+}
+
+// appendUnusual is appendForwarded for any request.
+func (c *call) appendUnusual(out []byte, remote netip.Addr, host, id []byte) []byte {
 	var text [len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")]byte
 	address := text[:0]
-	if remote.IsValid() {
+	if remote = remote.WithZone(""); remote.IsValid() {
 		address = remote.AppendTo(address)
-	}
-	host := c.Req.Layer().HostView()
-	protoLine, protoPart := "X-Forwarded-Proto: http\r\n", ";proto=http"
-	if c.Req.Secure() {
-		protoLine, protoPart = "X-Forwarded-Proto: https\r\n", ";proto=https"
 	}
 	var hops []netip.Addr // from the client's proxy to the one that has asked this server
 	if c.m.set.ForwardedChain && c.Req.Layer().Proxied() {
 		var room [8]netip.Addr
 		hops = c.Req.Layer().AppendHops(room[:0])
+	}
+	return c.appendTold(out, remote, address, host, id, c.Req.Secure(), hops)
+}
+
+// appendTold appends what the upstream is told of a client with that address, which also stands in
+// remote.
+func (c *call) appendTold(
+	out []byte, remote netip.Addr, address, host, id []byte, secure bool, hops []netip.Addr,
+) []byte {
+	says, proto := c.m.says, "http"
+	if secure {
+		proto = "https"
 	}
 	if says&saysFor != 0 && len(address) > 0 {
 		out = put(out, "X-Forwarded-For: ", address, "\r\n")
@@ -78,7 +145,7 @@ func (c *call) appendForwarded(out []byte) []byte {
 		}
 	}
 	if says&saysProto != 0 {
-		out = append(out, protoLine...)
+		out = http1.AppendField(out, "X-Forwarded-Proto", proto)
 	}
 	if says&saysHost != 0 && len(host) > 0 {
 		out = put(out, "X-Forwarded-Host: ", host, "\r\n")
@@ -86,21 +153,26 @@ func (c *call) appendForwarded(out []byte) []byte {
 	if says&(saysPort|saysPrefix|saysRealIP) != 0 {
 		out = c.appendFurther(out, address)
 	}
-	if says&saysForwarded == 0 {
-		return out
+	if says&saysForwarded != 0 {
+		out = append(out, "Forwarded: for="...)
+		if remote.Is4() {
+			out = append(out, address...)
+		} else {
+			out = appendNode(out, remote)
+		}
+		out = append(append(out, ";proto="...), proto...)
+		if len(host) > 0 { // quoted, for the colon of a port (RFC 7239 section 4)
+			out = put(out, `;host="`, host, `"`)
+		}
+		for _, hop := range hops {
+			out = appendNode(append(out, ", for="...), hop)
+		}
+		out = append(out, "\r\n"...)
 	}
-	if remote.Is4() {
-		out = put(out, "Forwarded: for=", address, protoPart)
-	} else {
-		out = append(appendNode(append(out, "Forwarded: for="...), remote), protoPart...)
+	if !c.m.configures(conn.RequestIDField) {
+		out = put(out, conn.RequestIDField+": ", id, "\r\n")
 	}
-	if len(host) > 0 { // quoted, for the colon of a port (RFC 7239 section 4)
-		out = put(out, `;host="`, host, `"`)
-	}
-	for _, hop := range hops {
-		out = appendNode(append(out, ", for="...), hop)
-	}
-	return append(out, "\r\n"...)
+	return out
 }
 
 // appendHops appends the rest of X-Forwarded-For behind the client.

@@ -120,9 +120,6 @@ func (c *call) appendHead(out []byte) []byte {
 		}
 	}
 	out = c.appendForwarded(out)
-	if !c.m.configures(conn.RequestIDField) {
-		out = put(out, conn.RequestIDField+": ", req.Layer().IDView(), "\r\n")
-	}
 	if len(c.m.fields)+len(c.m.added) > 0 {
 		out = c.appendFields(c.appendFields(out, c.m.fields), c.m.added)
 	}
@@ -157,6 +154,8 @@ type seen struct {
 // appendField appends a field that needs a look, if it goes on.
 func (c *call) appendField(out, name, value []byte, s *seen) []byte {
 	switch {
+	case len(name) == len("Host") && ascii.EqualFold(name, "Host"): // the head has it, and most have one
+		return out
 	case len(name) == len("Via") && ascii.EqualFold(name, "Via"):
 		if s.via != "" {
 			s.via += ", "

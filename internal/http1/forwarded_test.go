@@ -163,3 +163,13 @@ func FuzzForwarded(f *testing.F) {
 		}
 	})
 }
+
+// TestAppendAddr: it writes what netip does.
+func TestAppendAddr(t *testing.T) {
+	for _, text := range []string{"0.0.0.0", "1.20.255.100", "10.9.99.109", "255.255.255.255", "::1", "fe80::1%eth0",
+		"::ffff:1.2.3.4"} {
+		if got := string(http1.AppendAddr([]byte("a "), netip.MustParseAddr(text))); got != "a "+text {
+			t.Errorf("%q, want %q", got, text)
+		}
+	}
+}
