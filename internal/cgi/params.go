@@ -269,7 +269,7 @@ func (r *Request) addresses(h *Vars) {
 	name, port := http1.SplitPort(r.Host)
 	local := r.Local.Addr().Unmap().WithZone("")
 	if local.IsValid() {
-		r.addBytes(h, "SERVER_ADDR", local.AppendTo(tmp[:0]))
+		r.addBytes(h, "SERVER_ADDR", http1.AppendAddr(tmp[:0], local))
 	}
 	if local.IsValid() && !r.Proxied {
 		r.addBytes(h, "SERVER_PORT", strconv.AppendUint(tmp[:0], uint64(r.Local.Port()), 10))
@@ -300,7 +300,7 @@ func (r *Request) addresses(h *Vars) {
 // appendRemote appends the client's address.
 func (r *Request) appendRemote(b []byte) []byte {
 	if remote := r.Remote.Addr(); remote.IsValid() {
-		return remote.Unmap().WithZone("").AppendTo(b)
+		return http1.AppendAddr(b, remote.Unmap().WithZone(""))
 	}
 	return append(b, "unix:"...)
 }
