@@ -156,8 +156,17 @@ func (p *peer) idleFor(l *Lease) (k kept) {
 	if i < 0 {
 		return k
 	}
-	k = all[i]
-	*shelf = slices.Delete(all, i, i+1)
+	return takeKept(shelf, i)
+}
+
+// takeKept takes a connection off a shelf. As a rule it is the last one.
+func takeKept(shelf *[]kept, i int) (k kept) {
+	all, last := *shelf, len(*shelf)-1
+	if k = all[i]; i < last {
+		copy(all[i:], all[i+1:])
+	}
+	all[last] = kept{}
+	*shelf = all[:last]
 	return k
 }
 
@@ -207,8 +216,7 @@ func (p *peer) justUsed(l *Lease, now time.Duration) (k kept) {
 		}
 	}
 	if best >= 0 {
-		k = all[best]
-		*shelf = slices.Delete(all, best, best+1)
+		k = takeKept(shelf, best)
 	}
 	return k
 }

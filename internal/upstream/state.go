@@ -50,7 +50,14 @@ func (s *states) set(name, to string) {
 }
 
 // state returns the state of a member.
-func (s *states) state(m *member) state { return max(s.of[m.name], s.of[m.address]) }
+func (s *states) state(m *member) state {
+	if s.of == nil { // as a rule, and it is asked for each request
+		return up
+	}
+	return s.said(m)
+}
+
+func (s *states) said(m *member) state { return max(s.of[m.name], s.of[m.address]) }
 
 // SetState says what requests go to an address, for all groups of the pool: "up", "drain" or "down".
 // name is an address as the configuration has it, or one to which such a name leads. It lasts until
