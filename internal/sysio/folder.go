@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -110,10 +111,29 @@ func Mode(name string) (uint32, error) { return modeAt(unix.AT_FDCWD, name, 0) }
 func modeAt(dir int, name string, flags int) (uint32, error) {
 	for {
 		var st unix.Stat_t
-		if err := unix.Fstatat(dir, name, &st, flags); err != unix.EINTR {
+		if err := fstatat(dir, name, &st, flags); err != unix.EINTR {
 			return st.Mode, err
 		}
 	}
+}
+
+// direct says that the system call has the struct of package unix.
+const direct = runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64"
+
+// fstatat is fstatat(2). Names of the usual length are not copied to the heap for it: each request for
+// a script asks for one.
+func fstatat(dir int, name string, st *unix.Stat_t, flags int) error {
+	var text [128]byte
+	if !direct || len(name) >= len(text) || strings.IndexByte(name, 0) >= 0 {
+		return unix.Fstatat(dir, name, st, flags)
+	}
+	copy(text[:], name)
+	_, _, errno := syscall.Syscall6(unix.SYS_NEWFSTATAT, uintptr(dir), uintptr(unsafe.Pointer(&text)),
+		uintptr(unsafe.Pointer(st)), uintptr(flags), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // HasOpenat2 reports whether openat2(2) reaches the kernel, which it asks once. The seccomp filters

@@ -58,3 +58,11 @@ func TestFolder(t *testing.T) {
 		t.Error("a file is opened as a folder")
 	}
 }
+
+// TestModeAllocatesNothing: each request for a script asks for one.
+func TestModeAllocatesNothing(t *testing.T) {
+	f := must.Get(sysio.OpenFolder(links.Folder(t)))(t)
+	if n := testing.AllocsPerRun(100, func() { _, _ = f.Mode("a.php") }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
