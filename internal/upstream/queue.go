@@ -173,11 +173,11 @@ func (l *Lease) Pressed(long time.Duration) bool {
 	}
 	l.group.pool.mu.Lock()
 	defer l.group.pool.mu.Unlock()
-	own, slots := networks.SiteOf(l.client), l.at.holders.slots
+	own, slots := networks.SiteOf(l.client), &l.at.holders.slots
 	for _, k := range l.at.waiting.kinds {
 		for i := range k.lines {
 			for e := range k.lines[i].Firsts(func(site netip.Addr) bool {
-				return site == own || slots[site] < slots[own]
+				return site == own || slots.of(site) < slots.of(own)
 			}) {
 				if loop.Now()-e.Value.since >= long {
 					return true

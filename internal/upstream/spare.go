@@ -22,9 +22,9 @@ var spareFor = time.Minute
 // end together, all of their time later. Where one is not enough, two are. Sites that always have
 // slots, such as a few proxies in front, share all of them.
 type holders struct {
-	slots map[netip.Addr]int // of each site that has any
-	last  netip.Addr         // the site that got the last slot
-	waits bool               // a timer is set that ends what follows
+	slots sites      // of each site that has any
+	last  netip.Addr // the site that got the last slot
+	waits bool       // a timer is set that ends what follows
 
 	// By loop.Now, until when the last free slot is spare, and, no longer, another.
 	spare [2]time.Duration
@@ -36,15 +36,12 @@ func (l *Lease) hold(p *peer, now time.Duration) {
 		return
 	}
 	h, site := &p.holders, networks.SiteOf(l.client)
-	has := h.slots[site]
-	switch {
-	case h.slots == nil:
-		h.slots = make(map[netip.Addr]int)
-	case has == 0 && site != h.last:
+	has := h.slots.of(site)
+	if has == 0 && site != h.last && h.slots.few != nil { // nil: it is the first one of all
 		h.spare[0] = now + spareFor
 	}
 	h.last = site
-	if h.slots[site] = has + 1; has == 0 {
+	if h.slots.set(site, has+1); has == 0 {
 		p.waiting.move(site, false)
 	}
 }
@@ -55,10 +52,8 @@ func (l *Lease) letGo(p *peer) {
 		return
 	}
 	h, site := &p.holders, networks.SiteOf(l.client)
-	if has := h.slots[site]; has > 1 {
-		h.slots[site] = has - 1
-	} else {
-		delete(h.slots, site)
+	has := h.slots.of(site)
+	if h.slots.set(site, max(has-1, 0)); has <= 1 {
 		p.waiting.move(site, true)
 	}
 }
@@ -72,7 +67,7 @@ func (l *Lease) lacks(p *peer, now time.Duration) {
 }
 
 // hasNone reports whether a site has no slot.
-func (p *peer) hasNone(site netip.Addr) bool { return p.holders.slots[site] == 0 }
+func (p *peer) hasNone(site netip.Addr) bool { return p.holders.slots.of(site) == 0 }
 
 // room reports whether a request of the route may have another connection to p, whichever routes
 // have the others.

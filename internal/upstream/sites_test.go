@@ -1,0 +1,30 @@
+package upstream
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+)
+
+// TestSites: the list and the map together are one map.
+func TestSites(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var s sites
+	model := make(map[netip.Addr]int)
+	for step := range 10_000 {
+		site := netip.AddrFrom4([4]byte{10, 0, 0, byte(random.IntN(3 * fewSites))})
+		n := max(random.IntN(6)-3, 0)
+		s.set(site, n)
+		if model[site] = n; n == 0 {
+			delete(model, site)
+		}
+		if len(s.few)+len(s.many) != len(model) {
+			t.Fatalf("step %d: %d and %d sites, want %d", step, len(s.few), len(s.many), len(model))
+		}
+		for site, n := range model {
+			if got := s.of(site); got != n {
+				t.Fatalf("step %d: %v has %d, want %d", step, site, got, n)
+			}
+		}
+	}
+}
