@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,7 +35,13 @@ func eachSocketServer(t *testing.T, test func(t *testing.T, addr string)) {
 	}
 }
 
-func TestChat(t *testing.T) { eachSocketServer(t, testChat) }
+func TestChat(t *testing.T) {
+	eachSocketServer(t, testChat)
+	t.Run("floor", func(t *testing.T) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // each of its threads has rooms of its own
+		testChat(t, socketServer(t, "floor"))
+	})
+}
 
 func testChat(t *testing.T, addr string) {
 	o := chatTestOptions(addr)

@@ -13,13 +13,14 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/lwango/lwango/bench/tasks"
 	"golang.org/x/sys/unix"
 )
 
 // serveFloor answers hello with what no server of this kind can do without: a receive and a send
 // for each request, and a wait where nothing has come. What a server costs beyond it is the
 // server's own; what it costs itself is the machine's, and all pay that. It has a thread for each
-// P, and each thread a listening socket and an epoll instance.
+// P, and each thread a listening socket and an epoll instance, and rooms of its own.
 func serveFloor(addr string) error {
 	threads := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(threads + 1) // a thread that waits keeps its P: its calls are raw
@@ -59,6 +60,8 @@ func floorThread(addr string) error {
 		return err
 	}
 	events, buf := make([]unix.EpollEvent, 256), make([]byte, 16<<10)
+	rooms := floorRooms{byTarget: map[string]*floorRoom{}}
+	enters, end := []byte("GET "+tasks.RoomPath), []byte("\r\n\r\n")
 	var answer []byte
 	var dated int64
 	for {
@@ -88,12 +91,18 @@ func floorThread(addr string) error {
 				}
 				continue
 			}
-			got, _ := transfer(unix.SYS_RECVFROM, fd, buf)
-			if got == 0 || !bytes.HasSuffix(buf[:got], []byte("\r\n\r\n")) {
+			size, _ := transfer(unix.SYS_RECVFROM, fd, buf)
+			room := rooms.room(fd)
+			switch got := buf[:size]; {
+			case room != nil && size > 0 && room.say(got):
+			case room != nil || !bytes.HasSuffix(got, end):
+				rooms.leave(fd)
 				unix.Close(fd)
-				continue
+			case bytes.HasPrefix(got, enters):
+				rooms.enter(fd, got)
+			default:
+				transfer(unix.SYS_SENDTO, fd, answer)
 			}
-			transfer(unix.SYS_SENDTO, fd, answer)
 		}
 	}
 }

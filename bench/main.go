@@ -16,6 +16,7 @@
 //	chat.go, ws.go               rooms whose members talk; WebSockets
 //	reactor.go                   the event loop of the clients
 //	proc.go, report.go           CPU time and memory as figures; statistics, the Markdown report
+//	floorserve.go, floorrooms.go the least that any server can do
 //	serve.go, gnetserve.go,      the servers in Go, and the applications behind HTTP proxies; tasks:
 //	chatserve.go                 what they do as lwangoapp does it
 //	respond.go                   the FastCGI application
