@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/ci"
@@ -13,6 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
 )
 
 // TestCostOfAMessage: in the steady state a message takes no epoll_ctl, one turn of the loop at
@@ -113,6 +115,41 @@ func costOfTheLongestMessage(t *testing.T, m mode) {
 	// the collector empties pools now and then
 	if n := (after.TotalAlloc - before.TotalAlloc) / many; n > 16<<10 {
 		t.Errorf("%d bytes are allocated for each message", n)
+	}
+}
+
+// TestCostOfARoom: a message to a room allocates what its members share, and nothing for each.
+func TestCostOfARoom(t *testing.T) {
+	ci.Without(t, invariants.Enabled || race.Enabled, "sends are short, or sync.Pool drops things")
+	const members, many, most = 20, 200, 520
+	room := new(pubsub.Hub).Topic("room")
+	u := new(websocket.Upgrader)
+	s := start(t, direct, func(req *conn.Request, resp *conn.Response) int {
+		return u.Serve(req, resp, &relayed{room, pubsub.Options{}})
+	})
+	var clients [members]*client
+	for i := range clients {
+		clients[i] = upgrade(s)
+	}
+	s.Settle()
+	text, b := make([]byte, 125), make([]byte, 127)
+	say := func(n int) (allocated uint64) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range n {
+			room.Publish(text)
+			for _, c := range clients {
+				must.Get(io.ReadFull(c.R, b))(t)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	say(many)
+	n := say(many) / many
+	t.Logf("%d bytes", n)
+	if n > most {
+		t.Errorf("%d bytes are allocated for a message, want %d at most", n, most)
 	}
 }
 

@@ -37,7 +37,7 @@ const boxedSize = 64
 
 func (b *boxed) size() int {
 	if b.prepared != nil {
-		return boxedSize + len(b.prepared.payload)
+		return boxedSize + len(b.prepared.payload())
 	}
 	return boxedSize + len(b.p)
 }

@@ -12,13 +12,15 @@ var errKind = errors.New("websocket: a message is of kind Text or Binary")
 type PreparedMessage struct {
 	opcode   byte
 	compress bool
-	frame    []byte // without compression
-	payload  []byte // part of it
+	head     uint8 // bytes of the frame's header
+	short    uint8 // bytes of packed's
 
 	packing sync.Once
-	packed  []byte // a frame, too
-	short   []byte // its payload
+	frame   []byte // without compression
+	packed  []byte // a frame, too; nil: compression does not shorten it, or none has asked
 }
+
+func (m *PreparedMessage) payload() []byte { return m.frame[m.head:] }
 
 // Prepare makes a message of kind Text or Binary for many connections. It copies p.
 func Prepare(kind int, p []byte) (*PreparedMessage, error) {
@@ -26,10 +28,9 @@ func Prepare(kind int, p []byte) (*PreparedMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	frame := make([]byte, 0, headerLength(len(p))+len(p))
-	frame = append(appendHeader(frame, finBit|opcode, len(p)), p...)
-	return &PreparedMessage{opcode: opcode, compress: compress, frame: frame,
-		payload: frame[len(frame)-len(p):]}, nil
+	head := headerLength(len(p))
+	frame := append(appendHeader(make([]byte, 0, head+len(p)), finBit|opcode, len(p)), p...)
+	return &PreparedMessage{opcode: opcode, compress: compress, head: uint8(head), frame: frame}, nil
 }
 
 // data returns the opcode of a kind, and whether a message of that kind may be compressed. The error
@@ -46,13 +47,13 @@ func (m *PreparedMessage) compressed(level int) []byte {
 	m.packing.Do(func() {
 		b := messages.Get().(*[]byte)
 		defer recycle(b)
-		*b = deflateTo((*b)[:0], m.payload, nil, level)
-		if len(*b) >= len(m.payload) {
+		*b = deflateTo((*b)[:0], m.payload(), nil, level)
+		if len(*b) >= len(m.payload()) {
 			return
 		}
-		m.packed = make([]byte, 0, headerLength(len(*b))+len(*b))
-		m.packed = append(appendHeader(m.packed, finBit|deflateBit|m.opcode, len(*b)), *b...)
-		m.short = m.packed[len(m.packed)-len(*b):]
+		head := headerLength(len(*b))
+		m.packed = appendHeader(make([]byte, 0, head+len(*b)), finBit|deflateBit|m.opcode, len(*b))
+		m.packed, m.short = append(m.packed, *b...), uint8(head)
 	})
 	return m.packed
 }
@@ -103,11 +104,11 @@ func (c *Conn) WritePrepared(ms ...*PreparedMessage) error {
 		}
 	}()
 	for i, m := range ms {
-		frame, payload, first := m.frame, m.payload, finBit|m.opcode
-		if m.compress && c.compresses(len(m.payload)) {
+		frame, payload, first := m.frame, m.payload(), finBit|m.opcode
+		if m.compress && c.compresses(len(payload)) {
 			if packed := m.compressed(c.set.level()); packed != nil {
-				frame, payload, first = packed, m.short, first|deflateBit
-				c.sentWindow().add(m.payload)
+				c.sentWindow().add(payload)
+				frame, payload, first = packed, packed[m.short:], first|deflateBit
 			}
 		}
 		if c.err != nil {
