@@ -126,16 +126,6 @@ func listen(t *testing.T, m modes.Mode, l *listener, log conn.AccessLog,
 	return s, resp.Body, c
 }
 
-func unworked(t *testing.T, s *server.Server) {
-	t.Helper()
-	s.Settle()
-	s.On(func(l *loop.Loop) {
-		if n := l.Stats().Working; n > 0 {
-			t.Errorf("%d coroutines work", n)
-		}
-	})
-}
-
 type lines chan conn.AccessEntry
 
 func (l lines) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool { l <- *e; return true }
@@ -148,12 +138,12 @@ func TestServe(t *testing.T) {
 		l := &listener{topic: new(pubsub.Hub).Topic("news")}
 		log := make(lines, 10)
 		s, body, c := listen(t, m, l, log, nil)
-		unworked(t, s)
+		s.Unworked()
 		for _, text := range []string{"one", "two", strings.Repeat("long ", 100_000)} {
 			l.topic.Publish([]byte(text))
 			expect(t, body, dispatched{name: "message", data: text})
 			l.expect(t, "item")
-			unworked(t, s)
+			s.Unworked()
 		}
 		for range 60 {
 			l.topic.Publish([]byte("many"))
@@ -169,7 +159,7 @@ func TestServe(t *testing.T) {
 		if _, err := io.ReadFull(body, b); err != nil || string(b) != ": \n" {
 			t.Errorf("%q, %v, want a comment", b, err)
 		}
-		unworked(t, s)
+		s.Unworked()
 		if len(log) > 0 {
 			t.Error("logged before its end")
 		}
@@ -321,7 +311,7 @@ func TestServeManyStop(t *testing.T) {
 		resp, _ := get(s, "GET / HTTP/1.1")
 		all = append(all, resp)
 	}
-	unworked(t, s)
+	s.Unworked()
 	began := time.Now()
 	go s.Stop(wait.Patience)
 	for _, resp := range all {

@@ -45,7 +45,7 @@ func TestServeAfter(t *testing.T) {
 		})
 		c := upgrade(s)
 		for range 3 {
-			unworked(t, s)
+			s.Unworked()
 			s.Skip(11 * time.Second)
 			c.expect(text("tick"))
 		}
@@ -53,7 +53,7 @@ func TestServeAfter(t *testing.T) {
 		c.expect(text("at once"))
 		c.Send(frame(0x81, "never"))
 		c.expect(text("never"))
-		unworked(t, s)
+		s.Unworked()
 		s.Skip(time.Minute)
 		c.Send(frame(0x81, "never"))
 		c.expect(text("never")) // and nothing before it

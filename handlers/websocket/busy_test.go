@@ -64,7 +64,7 @@ func TestServeJoins(t *testing.T) {
 			gate[i].Resolve(0)
 			c.expect(text(how))
 		}
-		unworked(t, s)
+		s.Unworked()
 		c.Send(bye)
 		c.closed(1000)
 	}, direct, overTLS, modes.HTTP2)
@@ -94,7 +94,7 @@ func TestServeDropsTheUnread(t *testing.T) {
 				c.Send(frame(0x81, "peek") + frame(0x01, long[:15000]) + frame(0x80, long[15000:]))
 			}
 			c.expect(text("01"))
-			unworked(t, s)
+			s.Unworked()
 			room.Publish([]byte("news"))
 			c.expect(text("news"))
 			c.Send(frame(0x81, "next"))

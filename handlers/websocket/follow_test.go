@@ -49,11 +49,11 @@ func TestServeGathers(t *testing.T) {
 		})
 		c := upgrade(s)
 		c.expect(text("a,b"))
-		unworked(t, s)
+		s.Unworked()
 		for range 2 {
 			c.Send(frame(0x81, "x"))
 			c.expect(text("c,d,e"))
-			unworked(t, s)
+			s.Unworked()
 		}
 		room.Publish([]byte("last"))
 		c.expect(text("last"))

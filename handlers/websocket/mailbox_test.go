@@ -187,7 +187,7 @@ func TestMailboxServed(t *testing.T) {
 		box := <-b.boxes
 		var k keeper
 		for i := range 3 {
-			unworked(t, s)
+			s.Unworked()
 			must.Do(t, box.Send(websocket.Text, []byte(quotes(i)[:800])))
 			f, err := c.read()
 			if err != nil || f.first != 0xc1 || k.inflate(t, f.payload) != quotes(i)[:800] {
@@ -196,12 +196,12 @@ func TestMailboxServed(t *testing.T) {
 			must.Do(t, box.Send(websocket.Text, []byte("plain")))
 			c.expect(text("plain"))
 		}
-		unworked(t, s)
+		s.Unworked()
 		if n := websocket.WindowsHeld() - held; n != 1 {
 			t.Errorf("%d windows are held", n)
 		}
 		s.Skip(15 * time.Second)
-		unworked(t, s)
+		s.Unworked()
 		if n := websocket.WindowsHeld() - held; n != 0 {
 			t.Errorf("%d windows are held after a silence", n)
 		}

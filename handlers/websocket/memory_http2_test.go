@@ -1,7 +1,6 @@
 package websocket_test
 
 import (
-	"net"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
@@ -13,10 +12,10 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// TestServeMemoryHTTP2 is TestServeMemory over HTTP/2, a hundred connections on one of HTTP/2.
+// TestServeMemoryHTTP2 is TestServeMemory over HTTP/2.
 func TestServeMemoryHTTP2(t *testing.T) {
 	ci.Without(t, race.Enabled || invariants.Enabled, "these take memory of their own")
-	const most, conns, each = 900, 10, 100
+	const most = 900
 	hub, room, n := new(pubsub.Hub), (*pubsub.Topic)(nil), 0
 	var u websocket.Upgrader
 	s := start(t, modes.HTTP2, func(req *conn.Request, resp *conn.Response) int {
@@ -26,19 +25,9 @@ func TestServeMemoryHTTP2(t *testing.T) {
 		n++
 		return u.Serve(req, resp, counter{room, nil})
 	})
-	open := func() net.Conn {
-		return s.Streams(each, []string{":method", "CONNECT", ":protocol", "websocket", ":scheme", "http",
-			":path", "/", ":authority", "example.org", "sec-websocket-version", "13"},
-			frame(0x81, "hello"), "\x81\x05hello")
-	}
-	defer open().Close()
-	unworked(t, s)
-	first := inUse()
-	for range conns {
-		defer open().Close()
-	}
-	unworked(t, s)
-	per := (inUse() - first) / (conns * each)
+	per := s.IdleStreamBytes([]string{":method", "CONNECT", ":protocol", "websocket", ":scheme", "http",
+		":path", "/", ":authority", "example.org", "sec-websocket-version", "13"},
+		frame(0x81, "hello"), "\x81\x05hello")
 	t.Logf("%d bytes", per)
 	if per > most {
 		t.Errorf("an idle connection takes %d bytes, want %d at most", per, most)

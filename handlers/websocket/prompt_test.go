@@ -45,7 +45,7 @@ func TestRelayNeedsNoCoroutine(t *testing.T) {
 		}
 		for i := range 3 {
 			var before int64
-			unworked(t, s)
+			s.Unworked()
 			s.On(func(l *loop.Loop) { before = l.Resumes() })
 			room.Publish(fmt.Append(nil, i))
 			for _, c := range all {
@@ -78,7 +78,7 @@ func TestRelayToFullKernel(t *testing.T) {
 		c := &client{s.DialSmall()}
 		c.Send(handshake + "\r\n")
 		c.answered()
-		unworked(t, s)
+		s.Unworked()
 		said := func(i int) []byte {
 			return append(fmt.Appendf(nil, "%d ", i), bytes.Repeat([]byte{'x'}, 20_000)...)
 		}
@@ -108,10 +108,10 @@ func TestRelayPanics(t *testing.T) {
 		}))
 		s.Panics.Expect()
 		c := upgrade(s)
-		unworked(t, s)
+		s.Unworked()
 		room.Publish([]byte("good"))
 		c.expect(text("good"))
-		unworked(t, s)
+		s.Unworked()
 		room.Publish([]byte("bad"))
 		if f, err := c.next(); err != nil || f.first != 0x88 || f.payload[:2] != "\x03\xf3" {
 			t.Errorf("%q, %v", f, err)
@@ -139,7 +139,7 @@ func TestRelayPanicsOnTheLoop(t *testing.T) {
 	on.Store(s.All[0])
 	c := upgrade(s)
 	for _, said := range []string{"one", "two", "three"} {
-		unworked(t, s)
+		s.Unworked()
 		room.Publish([]byte(said))
 		c.expect(text(said))
 	}

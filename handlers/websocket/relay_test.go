@@ -155,7 +155,7 @@ func TestRelayWaitsForTheWriter(t *testing.T) {
 			s.Settle()
 			room.Publish([]byte("one"))
 			room.Publish([]byte("two"))
-			unworked(t, s)
+			s.Unworked()
 			c.Send(frame(0x81, "end"))
 			c.expect(text("begin end"), text("one"), text("two"))
 			room.Publish([]byte("three"))

@@ -15,7 +15,6 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
-	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -138,16 +137,6 @@ func (m *member) done(t *testing.T, s *site) {
 	}
 }
 
-func unworked(t *testing.T, s *site) {
-	t.Helper()
-	s.Settle()
-	s.On(func(l *loop.Loop) {
-		if n := l.Stats().Working; n > 0 {
-			t.Errorf("%d coroutines work", n)
-		}
-	})
-}
-
 // TestServe: a connection is idle between what comes, and holds nothing then. What it has subscribed to
 // is the connection's.
 func TestServe(t *testing.T) {
@@ -155,16 +144,16 @@ func TestServe(t *testing.T) {
 		hub := new(pubsub.Hub)
 		who := &member{room: hub.Topic("room")}
 		s, c := serveMember(t, m, who, new(websocket.Upgrader))
-		unworked(t, s)
+		s.Unworked()
 		for range 2 {
 			c.Send(frame(0x81, "one") + frame(0x81, "two"))
 			c.expect(text("one"), text("two"))
 			who.expect(t, "message", "message")
-			unworked(t, s)
+			s.Unworked()
 			who.room.Publish([]byte("news"))
 			c.expect(text("news"))
 			who.expect(t, "item")
-			unworked(t, s)
+			s.Unworked()
 		}
 		c.Send(frame(0x81, "publish"))
 		c.expect(text("from within"))
@@ -174,11 +163,11 @@ func TestServe(t *testing.T) {
 		c.Send(frame(0x89, "p") + frame(0x81, "Ann"))
 		c.expect(pong("p"), text("hello Ann"))
 		who.expect(t, "message")
-		unworked(t, s)
+		s.Unworked()
 		f := frame(0x81, "in pieces")
 		for i := range f {
 			c.Send(f[i : i+1])
-			unworked(t, s)
+			s.Unworked()
 		}
 		c.expect(text("in pieces"))
 		who.expect(t, "message")
@@ -314,7 +303,7 @@ func TestServeKeepsAlive(t *testing.T) {
 		for range 3 {
 			s.Skip(61 * time.Second)
 			c.expect(received{0x89, ""})
-			unworked(t, s)
+			s.Unworked()
 			c.Send(frame(0x8a, ""))
 			s.Settle()
 		}
@@ -340,7 +329,7 @@ func TestServeManyStop(t *testing.T) {
 	for range many {
 		all = append(all, upgrade(s))
 	}
-	unworked(t, s)
+	s.Unworked()
 	began := time.Now()
 	stopped := make(chan struct{})
 	go func() { s.Stop(2 * wait.Patience); close(stopped) }()

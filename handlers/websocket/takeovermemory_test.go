@@ -36,7 +36,7 @@ func TestTakeoverMemory(t *testing.T) {
 		s := start(t, direct, func(req *conn.Request, resp *conn.Response) int {
 			return u.Serve(req, resp, counter{})
 		})
-		return idleBytes(t, s, false, before, many, 15*time.Second, func(c io.ReadWriter) {
+		return s.IdleBytes(before, many, 15*time.Second, func(c io.ReadWriter) {
 			offer := ""
 			if u.Compression {
 				offer = "Sec-WebSocket-Extensions: permessage-deflate\r\n"
