@@ -48,35 +48,52 @@ const (
 func (c *connection) Run(t *loop.Thread) coro.Code {
 	own := turnOf(t)
 	own.attach(c)
-	defer func() { // also when a handler ends its goroutine, or a reader of its response panics
-		if c.turn == nil {
-			if h, _ := loop.Local(t).(*handed); h != nil { // else it is handed on
-				defer loop.SetLocal(t, nil) // the next thread of the coroutine has taken nothing over
-				defer h.release()
-				h.conclude(t) // if there is a keeper, its handler has not returned
-			}
-			c.RunDeferred(0)
-			return
-		}
-		defer c.turn.leave()
-		if r := c.turn.x.stays; r != nil {
-			r.lost(t, c.port)
-		}
-	}()
+	defer c.leave(t) // also when a handler ends its goroutine, or a reader of its response panics
 	code := own.serve()
+	if c.state&(lingers|speaks2) != 0 || c.turn == nil || c.turn.x.stays != nil {
+		return c.handOn(t, code)
+	}
+	return code
+}
+
+// handOn makes what takes the place of c the thread's body, if there is such, and runs it. code is what
+// the loop does otherwise.
+func (c *connection) handOn(t *loop.Thread, code coro.Code) coro.Code {
 	switch {
 	case c.state&lingers != 0:
 		return c.linger()
 	case c.state&speaks2 != 0:
 		return c.turn.begin2().Run(t)
-	case c.turn == nil:
-		if h, _ := loop.Local(t).(*handed); h != nil && h.keeper != nil {
-			return h.begin(t)
-		}
-	case c.turn.x.stays != nil:
+	case c.turn != nil:
 		return c.turn.x.stays.begin(t)
 	}
+	if h, _ := loop.Local(t).(*handed); h != nil && h.keeper != nil {
+		return h.begin(t)
+	}
 	return code
+}
+
+// leave ends what Run has begun.
+func (c *connection) leave(t *loop.Thread) {
+	switch {
+	case c.turn == nil:
+		c.leaveHanded(t)
+	case c.turn.x.stays != nil:
+		defer c.turn.leave()
+		c.turn.x.stays.lost(t, c.port)
+	default:
+		c.turn.leave()
+	}
+}
+
+// leaveHanded is leave of a connection that a handler has taken over, unless it is handed on.
+func (c *connection) leaveHanded(t *loop.Thread) {
+	if h, _ := loop.Local(t).(*handed); h != nil {
+		defer loop.SetLocal(t, nil) // the next thread of the coroutine has taken nothing over
+		defer h.release()
+		h.conclude(t) // if there is a keeper, its handler has not returned
+	}
+	c.RunDeferred(0)
 }
 
 // turnOf returns the turn of t's coroutine.

@@ -26,10 +26,19 @@ type exchange struct {
 	asks     *asking // that it is a part of; nil: the request is the client's
 	errand   *errand // that it is a part of; nil: it is none's
 
+	entry  *AccessEntry // for logAccess, used again; nil before the first
+	crowds AccessLog    // has too many lines of this connection; nil: none has
+
+	req  Request
+	resp Response
+
+	ofRequest
+}
+
+// ofRequest is what else an exchange has of its request. Nothing of it is left for the next one.
+type ofRequest struct {
 	began    time.Time
-	unheard  bool         // the client left before the head went out, which ended a wait of the handler
-	entry    *AccessEntry // for logAccess, used again; nil before the first
-	crowds   AccessLog    // has too many lines of this connection; nil: none has
+	unheard  bool // the client left before the head went out, which ended a wait of the handler
 	upstream upstream
 	cache    CacheUse
 	duplex   *Duplex
@@ -43,9 +52,6 @@ type exchange struct {
 	counting bool          // the request has begun and is not counted yet
 	called   time.Duration // when its handler was
 	took     time.Duration // by its handler, or untimed
-
-	req  Request
-	resp Response
 }
 
 func newExchange() *exchange {
@@ -77,7 +83,6 @@ func (x *exchange) begin(t *loop.Thread) {
 	x.c.port.tally.Requests++
 	x.counting, x.took = true, untimed
 	x.began = t.Loop().Time()
-	x.unheard, x.cache = false, CacheNone
 	x.req.begin(x, t)
 	x.resp.begin(x)
 }
@@ -89,10 +94,7 @@ func (x *exchange) end() {
 	}
 	x.count(0) // the handler has ended its goroutine, or was killed
 	x.canceled(loop.ErrClientGone)
-	x.task, x.ctx, x.cancel, x.lasting, x.duplex, x.stays = nil, nil, nil, nil, nil, nil
-	if x.upstream.name != "" {
-		x.upstream = upstream{}
-	}
+	x.ofRequest = ofRequest{}
 	x.req.release()
 	x.resp.reset()
 }
@@ -166,13 +168,20 @@ func called(t *loop.Thread, mark, status int) {
 		x.settle()
 		x.resp.finish(status)
 		loop.Hold(t, true)
-		if x.stays != nil && taken(x.stays).handOver(t) {
-			return
-		}
-	} else if h := takeoverOf(t); h.handOver(t) {
+	}
+	if (x == nil || x.stays != nil) && keptOpen(x, t) {
 		return
 	}
 	t.RunDeferred(mark)
+}
+
+// keptOpen prepares the hand-over of what the handler on t has taken over, if there is to be one. x is
+// nil if that is the connection.
+func keptOpen(x *exchange, t *loop.Thread) bool {
+	if x == nil {
+		return takeoverOf(t).handOver(t)
+	}
+	return taken(x.stays).handOver(t)
 }
 
 // completed is called when the answer has been given.

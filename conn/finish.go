@@ -36,10 +36,7 @@ func (w *Response) finishWhole(status int) {
 		w.size = int64(len(w.buf))
 	}
 	if status >= 400 && w.size == 0 && w.manner == native && w.x.asks == nil && w.x.errand == nil {
-		w.discard()
-		w.header.Set("Content-Type", "text/html; charset=utf-8")
-		w.buf = appendErrorPage(w.buf, status)
-		w.size = int64(len(w.buf))
+		w.setErrorPage(status)
 	}
 	reading := w.kind == reader
 	if body := &w.x.req.body; reading && body.read == 0 && body.state == bodyOpen &&
@@ -53,6 +50,14 @@ func (w *Response) finishWhole(status int) {
 	if !w.plan.bare {
 		w.sendBody(n, err)
 	}
+}
+
+// setErrorPage makes the server's own page of an error the body.
+func (w *Response) setErrorPage(status int) {
+	w.discard()
+	w.header.Set("Content-Type", "text/html; charset=utf-8")
+	w.buf = appendErrorPage(w.buf, status)
+	w.size = int64(len(w.buf))
 }
 
 // decideAnswer returns the status to send. It is the handler's, unless the answer cannot be sent;
@@ -225,24 +230,10 @@ func (w *Response) look() (hasType bool) {
 	configured := w.x.set.Headers
 	for i := range w.header.fields {
 		f := &w.header.fields[i]
-		switch len(f.Name) {
-		case len("Content-Type"):
+		if len(f.Name) == len("Content-Type") {
 			hasType = hasType || f.Name == "Content-Type" || ascii.EqualFold(f.Name, "Content-Type")
-		case len("Date"):
-			// Another server's answer keeps its date, from which clients and caches tell its age; a
-			// proxy must not change it (RFC 9110 section 6.6.1).
-			w.dated = w.dated || w.manner == relayed && ascii.EqualFold(f.Name, "Date")
-		case len("Upgrade"):
-			p.upgrade = p.upgrade || ascii.EqualFold(f.Name, "Upgrade")
-		case len("Connection"):
-			if ascii.EqualFold(f.Name, "Connection") {
-				p.close = p.close || ascii.HasToken(f.Value, "close")
-			}
-		case len("Transfer-Encoding"):
-			if f.Value == "identity" && ascii.EqualFold(f.Name, "Transfer-Encoding") && !p.bare {
-				_, declared := w.declared() // as in net/http, Content-Length goes before
-				p.identity = p.identity || !declared
-			}
+		} else if http1.MayHave(decisive, f.Name) {
+			w.heed(f)
 		}
 		for j := range configured {
 			p.overridden = p.overridden || len(f.Name) == len(configured[j].Name) &&
@@ -250,6 +241,31 @@ func (w *Response) look() (hasType bool) {
 		}
 	}
 	return hasType
+}
+
+// decisive are the names of heed.
+var decisive = http1.NamesOf("Date", "Upgrade", "Connection", "Transfer-Encoding")
+
+// heed notes what a field of the handler's decides.
+func (w *Response) heed(f *Field) {
+	p := &w.plan
+	switch len(f.Name) {
+	case len("Date"):
+		// Another server's answer keeps its date, from which clients and caches tell its age; a
+		// proxy must not change it (RFC 9110 section 6.6.1).
+		w.dated = w.dated || w.manner == relayed && ascii.EqualFold(f.Name, "Date")
+	case len("Upgrade"):
+		p.upgrade = p.upgrade || ascii.EqualFold(f.Name, "Upgrade")
+	case len("Connection"):
+		if ascii.EqualFold(f.Name, "Connection") {
+			p.close = p.close || ascii.HasToken(f.Value, "close")
+		}
+	case len("Transfer-Encoding"):
+		if f.Value == "identity" && ascii.EqualFold(f.Name, "Transfer-Encoding") && !p.bare {
+			_, declared := w.declared() // as in net/http, Content-Length goes before
+			p.identity = p.identity || !declared
+		}
+	}
 }
 
 // impliedType returns the Content-Type that the server adds where the handler has set none, "" for
@@ -375,6 +391,13 @@ func (w *Response) runHooks(status int, first []byte) {
 		hooks[i](&w.x.req, w, status)
 	}
 	w.hooking, w.first = false, nil
+	if w.header.firstBad() != nil {
+		w.dropBad()
+	}
+}
+
+// dropBad drops the fields that are not valid.
+func (w *Response) dropBad() {
 	for bad := w.header.firstBad(); bad != nil; bad = w.header.firstBad() {
 		w.x.set.Logger.Error("conn: response header left out, not a valid field",
 			"name", bad.Name, "value", bad.Value, "request_id", w.x.req.ID(),

@@ -241,6 +241,7 @@ func (h *handed) detach() {
 	if h.tls != nil {
 		h.transport().Conn = nil
 	}
+	*h.link = stream.Stream{}
 	streams.Put(h.link)
 	h.link = nil
 }

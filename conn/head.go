@@ -123,8 +123,7 @@ func has(fields []Field, name string) bool {
 func appendOwn(out []byte, p *plan) []byte {
 	for i := range p.fields {
 		f := &p.fields[i]
-		if http1.MayHave(serverSet, f.Name) &&
-			(ofServer(f.Name) || !p.dated && ascii.EqualFold(f.Name, "Date")) {
+		if http1.MayHave(serverSet, f.Name) && setByServer(f.Name, p.dated) {
 			continue
 		}
 		out = http1.AppendField(out, f.Name, f.Value)
@@ -133,6 +132,11 @@ func appendOwn(out []byte, p *plan) []byte {
 }
 
 var serverSet = http1.NamesOf("Connection", "Keep-Alive", "Content-Length", "Transfer-Encoding", "Date")
+
+// setByServer reports a field that the server sets itself. dated: the date is the handler's.
+func setByServer(name string, dated bool) bool {
+	return ofServer(name) || !dated && ascii.EqualFold(name, "Date")
+}
 
 // ofServer reports a field that speaks of the connection or of the framing.
 func ofServer(name string) bool {

@@ -19,50 +19,54 @@ const bytesPerField = 64
 // readHead reads until the head of the next request is complete. The error stream.ErrWouldBlock
 // means that nothing of the head has arrived. The caller must answer an *http1.Error. After any
 // other error the client is gone.
-func (t *turn) readHead() error {
-	h := &t.x.req.head
-	h.Reset()
-	h.FieldLimit = int(t.set.MaxHeaderSize) / bytesPerField
-	t.x.req.raw = nil
+func (t *turn) readHead() (err error) {
+	r := &t.x.req
+	r.head.Reset()
+	r.head.FieldLimit = int(t.set.MaxHeaderSize) / bytesPerField
+	r.raw = nil
 	t.stream.DropReadDeadline() // the last handler's
 	t.reading = stream.Pace{}   // nothing is demanded of an idle client
 	t.base = 0                  // the previous head is not used any more
 	if t.r == t.w {
 		t.r, t.w = 0, 0
+		err = t.fill(false)
 	}
+	if err == nil {
+		if whole, err := t.parseHead(); whole || err != nil {
+			return err
+		}
+	}
+	return t.readRest(err)
+}
+
+// parseHead parses what has come of the head, and reports whether that is all of it.
+func (t *turn) parseHead() (whole bool, err error) {
+	// The parser sees nothing beyond the limit, so that the answer does not depend on how the bytes
+	// arrive.
+	r, limit := &t.x.req, int(t.set.MaxHeaderSize)
+	n, err := r.head.Parse(t.in[t.r:min(t.w, t.r+limit)])
+	switch {
+	case err != nil:
+		return false, err
+	case n > 0:
+		r.raw = t.in[t.r : t.r+n : t.r+n]
+		t.r += n
+		t.base = t.r
+		return true, nil
+	case t.w-t.r <= limit:
+		return false, nil
+	case r.head.InRequestLine():
+		return false, errTargetTooLong
+	}
+	return false, errHeadTooLarge
+}
+
+// readRest is readHead of a head that has not come at once. err is the error of the first read.
+func (t *turn) readRest(err error) error {
 	timed := false  // the head has begun, and has its deadline
 	sealed := false // a part of a TLS record has come: for the time limit, the head has begun;
 	// a whole one without data, such as a KeyUpdate, is no part of a head
 	for {
-		if t.r < t.w {
-			// The parser sees nothing beyond the limit, so that the answer does not depend on how
-			// the bytes arrive.
-			n, err := h.Parse(t.in[t.r:min(t.w, t.r+int(t.set.MaxHeaderSize))])
-			if err != nil {
-				return err
-			}
-			if n == 0 && t.w-t.r > int(t.set.MaxHeaderSize) {
-				if h.InRequestLine() {
-					return errTargetTooLong
-				}
-				return errHeadTooLarge
-			}
-			if n > 0 {
-				t.x.req.raw = t.in[t.r : t.r+n : t.r+n]
-				t.r += n
-				t.base = t.r
-				if timed {
-					_ = t.stream.SetReadDeadline(time.Time{})
-				}
-				return nil
-			}
-		}
-		begun := t.r < t.w || sealed
-		if begun && !timed {
-			timed = true
-			_ = t.stream.SetReadDeadline(t.c.Loop().Time().Add(t.set.HeaderTimeout))
-		}
-		err := t.fill(t.r < t.w)
 		if err == stream.ErrWouldBlock {
 			if sealed = t.c.tls != nil && heldTLS(t.c.tls); !sealed {
 				return err
@@ -78,6 +82,20 @@ func (t *turn) readHead() error {
 		default:
 			return err
 		}
+		if t.r < t.w {
+			whole, err := t.parseHead()
+			if whole && timed {
+				_ = t.stream.SetReadDeadline(time.Time{})
+			}
+			if whole || err != nil {
+				return err
+			}
+		}
+		if !timed && (t.r < t.w || sealed) {
+			timed = true
+			_ = t.stream.SetReadDeadline(t.c.Loop().Time().Add(t.set.HeaderTimeout))
+		}
+		err = t.fill(t.r < t.w)
 	}
 }
 

@@ -39,29 +39,35 @@ type Request struct {
 	head http1.Head
 	raw  []byte // the head's bytes, to which head points
 
+	body    Body
+	matched matched
+	values  []value // see Set and Once
+	header  Header  // see Header
+	pathBuf []byte
+	idText  [32]byte // of an id that was made
+
+	noted
+}
+
+// noted is what was found out, or set, about one request. Nothing of it is left for the next one.
+type noted struct {
 	text      string // copy of raw
 	path      []byte // decoded and clean: part of raw, in pathBuf, or of rewritten
-	pathBuf   []byte
 	segments  []byte // see SegmentsView; nil: not made yet
 	clean     bool   // see SegmentsView
-	rewritten string // the target that takes the place of the head's; see Rewrite
+	listed    bool   // header is what the request has, and head.Fields what the client has sent
+	internal  bool   // not what the client has asked for; see Internal
 	rewrites  int
-	internal  bool    // not what the client has asked for; see Internal
-	values    []value // see Set and Once
+	rewritten string // the target that takes the place of the head's; see Rewrite
 	prefix    string
-	matched   matched
 	user      string
 	authType  string
-	header    Header   // see Header
-	listed    bool     // header is what the request has, and head.Fields what the client has sent
 	replaced  []string // names; see ReplaceHeader
-	body      Body
 	query     url.Values
 	form      url.Values
 	multipart *multipart.Form
 	id        string
-	idView    []byte   // the same: a part of raw, or of idText; nil: not decided
-	idText    [32]byte // of an id that was made
+	idView    []byte // the same: a part of raw, or of idText; nil: not decided
 
 	counter uint32    // see SetCounter
 	log     AccessLog // see LogTo; nil: the server's
@@ -81,26 +87,15 @@ func (r *Request) begin(x *exchange, t *loop.Thread) {
 // release drops what the last request left. The head and its bytes stay: they belong to readHead.
 func (r *Request) release() {
 	r.Thread = nil
-	r.text, r.prefix, r.user, r.authType = "", "", "", ""
-	r.rewritten, r.rewrites = "", 0
 	r.matched.release()
 	if len(r.values) > 0 {
 		clear(r.values)
 		r.values = r.values[:0]
 	}
-	r.path, r.segments, r.replaced = nil, nil, nil
-	r.query, r.form, r.multipart = nil, nil, nil
-	r.id, r.idView, r.counter = "", nil, 0
-	if r.log != nil {
-		r.log = nil
-	}
-	if r.proxied {
-		r.proxied, r.scheme, r.client = false, 0, netip.AddrPort{}
-	}
 	if r.listed {
-		r.listed = false
 		r.header.reset()
 	}
+	r.noted = noted{}
 }
 
 // compact gives up buffers that are larger than the request needs.

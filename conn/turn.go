@@ -20,9 +20,17 @@ const (
 // exchanges. It belongs to a coroutine and not to a connection, so that the few turns in use stay
 // in the cache.
 type turn struct {
+	x   *exchange // the present one, and used again for the next request
+	in  []byte    // in[r:w] was read and is not used yet, see ofConnection
+	out []byte    // not written yet
+
+	ofConnection
+}
+
+// ofConnection is what a turn has of its connection. Nothing of it is left for the next one.
+type ofConnection struct {
 	c   *connection
 	set *settings // of the present request
-	x   *exchange // the present one, and used again for the next request
 
 	// The connection's bytes; with TLS, the encrypted ones. A handler's deadlines are the stream's.
 	stream stream.Stream
@@ -33,16 +41,14 @@ type turn struct {
 
 	// Input. in[r:w] was read and is not used yet. in[:base] belongs to the present request's head
 	// and must stay where it is.
-	in   []byte
 	base int
 	r, w int
 	body framing // of the present request
 
 	// Output.
-	out      []byte // not written yet
-	writeErr error  // sticky
-	severed  bool   // writeErr is from abort, and the client may still take what came before
-	unsent   int    // bytes that the kernel had not sent when writeErr was set
+	writeErr error // sticky
+	severed  bool  // writeErr is from abort, and the client may still take what came before
+	unsent   int   // bytes that the kernel had not sent when writeErr was set
 
 	// The present answer.
 	delimited delimiter
@@ -115,10 +121,7 @@ func (t *turn) release() {
 		c.transport().detach()
 	}
 	c.turn = nil
-	t.c, t.set, t.writeErr = nil, nil, nil
-	t.r, t.w, t.base = 0, 0, 0
-	t.stream, t.duplex = stream.Stream{}, stream.Duplex{}
-	t.reading, t.writing, t.unsent, t.severed, t.last = stream.Pace{}, stream.Pace{}, 0, false, false
+	t.ofConnection = ofConnection{}
 	if len(t.in) > keptBuffer {
 		t.in = make([]byte, firstInput)
 	}
@@ -147,55 +150,69 @@ func (t *turn) strand() {
 // serve answers requests as long as there are any, and returns what the loop does next.
 func (t *turn) serve() coro.Code {
 	c := t.c
+	if c.state&served == 0 {
+		if code, ready := t.prepare(); !ready {
+			return code
+		}
+	}
+	for !t.readEmpty() {
+		if err := t.readHead(); err != nil {
+			return t.headless(err)
+		}
+		if !t.exchange() {
+			return coro.Abort
+		}
+		t = c.turn // the same; see exchange.call
+		t.set = c.port.server.settings.Load()
+	}
+	return t.idle()
+}
+
+// prepare sees to what comes before the first request of a connection. If that cannot come yet, or
+// not to this turn, prepare returns what the loop does next.
+func (t *turn) prepare() (next coro.Code, ready bool) {
+	c := t.c
 	if c.state&(headed|named) == headed {
 		switch err := t.introduce(); {
 		case err == stream.ErrWouldBlock:
-			return t.idle()
+			return t.idle(), false
 		case err == errOverload && c.port.TLS == nil:
 			t.reject(errOverload)
-			return coro.Abort
+			return coro.Abort, false
 		case err != nil:
-			return coro.Abort
+			return coro.Abort, false
 		case c.port.TLS != nil && t.readEmpty(): // the handshake waits with a coroutine
-			return t.idle()
+			return t.idle(), false
 		}
 	}
 	if c.port.TLS != nil && c.tls == nil {
 		if err := t.handshake(); err != nil {
-			return coro.Abort
+			return coro.Abort, false
 		}
 	}
-	if c.tls != nil && c.state&served == 0 && c.transport().http2 {
+	if c.tls != nil && c.transport().http2 {
 		c.state |= speaks2
-		return coro.WantRead
+		return coro.WantRead, false
 	}
-	for {
-		t.set = c.port.server.settings.Load()
-		if t.readEmpty() {
-			return t.idle()
-		}
-		err := t.readHead()
-		if err == nil {
-			if !t.exchange() {
-				return coro.Abort
-			}
-			t = c.turn // the same; see exchange.call
-			continue
-		}
-		if err == stream.ErrWouldBlock {
-			return t.idle()
-		}
-		if bad, ok := err.(*http1.Error); ok {
-			if t.serves2(bad) {
-				c.state |= speaks2
-				return coro.WantRead
-			}
-			t.reject(bad)
-		} else if t.flush() == nil { // the client has left: there is nothing to linger for
-			t.closeTLS()
-		}
-		return coro.Abort
+	t.set = c.port.server.settings.Load() // it may have waited
+	return 0, true
+}
+
+// headless acts on an error of readHead, and returns what the loop does next.
+func (t *turn) headless(err error) coro.Code {
+	if err == stream.ErrWouldBlock {
+		return t.idle()
 	}
+	if bad, ok := err.(*http1.Error); ok {
+		if t.serves2(bad) {
+			t.c.state |= speaks2
+			return coro.WantRead
+		}
+		t.reject(bad)
+	} else if t.flush() == nil { // the client has left: there is nothing to linger for
+		t.closeTLS()
+	}
+	return coro.Abort
 }
 
 // readEmpty reports whether readHead would find nothing, without a system call. Most requests come

@@ -37,7 +37,7 @@ func TestRequestShowsItsWaits(t *testing.T) {
 		}
 	}
 	for field := range request.Elem().Fields() {
-		if field.Anonymous {
+		if field.Anonymous && reflect.PointerTo(field.Type).NumMethod() > 0 {
 			t.Errorf("Request embeds %s, whose methods go doc does not show", field.Name)
 		}
 	}

@@ -392,11 +392,14 @@ func (l *Loop) bodyReturned(c *coro.Coro, v coro.Value) {
 		t.more = nil // an idle thread takes as little memory as possible
 	}
 	t.own.flags = t.own.flags.next(v.Code())
-	if v.Code() == coro.Yield { // behind the threads of this turn: see Soon
-		l.enqueue(&l.turn, t, ByEvent)
-	} else if l.arm(&t.own) {
-		l.ready(t, ByEvent)
+	if v.Code() != coro.Yield && !l.arm(&t.own) {
+		return
 	}
+	q := &l.runq
+	if v.Code() == coro.Yield { // behind the threads of this turn: see Soon
+		q = &l.turn
+	}
+	l.enqueue(q, t, ByEvent)
 }
 
 // logPanic logs the panic of t's body, if there was one, and notes it as t's error.

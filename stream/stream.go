@@ -94,12 +94,11 @@ func open(l *loop.Loop, fd int) (*Stream, error) {
 	return &s.Stream, nil
 }
 
-// Own makes s a stream of t's own socket. s is the zero Stream, or one that is not used any more.
-// remote is what RemoteAddr returns: the peer's address, the zero AddrPort for UNIX sockets; or
-// that of the peer's client, if the peer is a proxy and has said so. After Close, Detach or
-// Release, t is a thread without a descriptor. s must not be used after t has ended.
+// Own makes s, the zero Stream, a stream of t's own socket. remote is what RemoteAddr returns: the
+// peer's address, the zero AddrPort for UNIX sockets; or that of the peer's client, if the peer is a
+// proxy and has said so. After Close, Detach or Release, t is a thread without a descriptor. s must
+// not be used after t has ended.
 func (s *Stream) Own(t *loop.Thread, remote netip.AddrPort) {
-	*s = Stream{} // a literal with the fields below would be copied
 	s.d, s.loop, s.remote, s.unix = loop.Own(t), t.Loop(), remote, !remote.IsValid()
 }
 

@@ -99,34 +99,46 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 				return end, nil
 			}
 		}
-		start := h.line
-		if h.stage == inFirstLine && longMethod(buf[start:]) {
-			return h.fail(ErrMethod)
+		if more, err := h.oddLine(buf); !more || err != nil {
+			return 0, err
 		}
-		_, end, e := h.cut(buf, false)
-		if e != nil || end < 0 {
-			h.noteMethod(buf[start:])
-		}
-		switch {
-		case e != nil:
-			return h.fail(e)
-		case end < 0:
-			return 0, nil
-		case h.stage == inFirstLine:
-			e = h.requestLine(buf, start, end)
-			h.stage = inFields
-		case start == end:
-			if e = h.finish(); e == nil {
-				h.stage = complete
-				return h.line, nil
-			}
-		default:
-			e = h.field(buf, start, end)
-		}
-		if e != nil {
-			return h.fail(orBareCR(e, buf[start:end]))
+		if h.stage == complete {
+			return h.line, nil
 		}
 	}
+}
+
+// oddLine parses a line that straight has left. more is false if it is not complete.
+func (h *Head) oddLine(buf []byte) (more bool, err error) {
+	start := h.line
+	if h.stage == inFirstLine && longMethod(buf[start:]) {
+		_, err = h.fail(ErrMethod)
+		return false, err
+	}
+	_, end, e := h.cut(buf, false)
+	if e != nil || end < 0 {
+		h.noteMethod(buf[start:])
+	}
+	switch {
+	case e != nil:
+		_, err = h.fail(e)
+		return false, err
+	case end < 0:
+		return false, nil
+	case h.stage == inFirstLine:
+		e = h.requestLine(buf, start, end)
+		h.stage = inFields
+	case start == end:
+		if e = h.finish(); e == nil {
+			h.stage = complete
+		}
+	default:
+		e = h.field(buf, start, end)
+	}
+	if e != nil {
+		_, err = h.fail(orBareCR(e, buf[start:end]))
+	}
+	return true, err
 }
 
 // straight parses the lines from start on that are complete and about which nothing is unusual, each
