@@ -30,7 +30,8 @@ func framed(body string, size int) string {
 func TestChunksAreReadAtLength(t *testing.T) {
 	ci.Without(t, invariants.Enabled, "reads are cut short")
 	const size = 256 << 10
-	arrived, reads := make(chan struct{}), 0
+	arrived := make(chan struct{})
+	var reads atomic.Int64
 	s := start(t, plain, conn.Config{Handler: func(req *conn.Request, _ *conn.Response) int {
 		if _, err := conn.Await(req, wait.Patience, func(context.Context) (int, error) { <-arrived; return 0, nil }); err != nil {
 			t.Error(err)
@@ -44,7 +45,7 @@ func TestChunksAreReadAtLength(t *testing.T) {
 				}
 				return 204
 			}
-			reads++
+			reads.Add(1)
 		}
 	}})
 	c := s.Dial()
@@ -56,8 +57,8 @@ func TestChunksAreReadAtLength(t *testing.T) {
 	if a := c.Answer("POST"); a.StatusCode != 204 {
 		t.Error(a.Status)
 	}
-	if reads > 30 { // 9 and a few more; by way of the buffer of heads, 128
-		t.Errorf("%d reads", reads)
+	if n := reads.Load(); n > 30 { // 9 and a few more; by way of the buffer of heads, 128
+		t.Errorf("%d reads", n)
 	}
 }
 
