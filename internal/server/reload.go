@@ -188,6 +188,13 @@ func (s *server) exchange(next *config.Config, added map[sockets.Address]*listen
 			gone = append(gone, l)
 		}
 	}
+	var fresh []*listener
+	for _, lc := range next.Listeners {
+		l, old := added[lc.Address], s.listeners[lc.Address]
+		if l != nil && (old == nil || (old.TLS == nil) != (l.TLS == nil)) {
+			fresh = append(fresh, l)
+		}
+	}
 	for addr, l := range added {
 		s.listeners[addr] = l
 	}
@@ -217,10 +224,8 @@ func (s *server) exchange(next *config.Config, added map[sockets.Address]*listen
 	for _, l := range gone {
 		s.own.Info("no longer listening", "address", l.socket.Shown)
 	}
-	for _, lc := range next.Listeners {
-		if l := added[lc.Address]; l != nil {
-			s.announce(l)
-		}
+	for _, l := range fresh {
+		s.announce(l)
 	}
 }
 
@@ -256,7 +261,7 @@ func (s *server) restartNeeded(next *config.Config) {
 // attributes for the log.
 func differences(before, c *config.Config) (attrs []any) {
 	added, removed, changed := settings.Changes(before.Table, c.Table,
-		map[string]string{"listener": "address", "site": "host"})
+		map[string]string{"listener": "address", "stream": "address", "site": "host"})
 	for _, list := range []struct {
 		name  string
 		names []string

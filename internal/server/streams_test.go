@@ -10,9 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/internal/streams"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // tcp serves each connection by sending a name and then what comes.
@@ -99,6 +102,30 @@ func TestStreamReload(t *testing.T) {
 	if strings.Count(lines, "\n") != 2 || strings.Count(lines, `"stopped"`) != 2 {
 		t.Errorf("log:\n%s", lines)
 	}
+}
+
+// TestStreamLog: the log says that a port is listened to once, whatever is reloaded, and why a client
+// has got no upstream, also where there is only one.
+func TestStreamLog(t *testing.T) {
+	src := source()
+	var log logtext.Buffer
+	src.Logger = logtext.Logger(t, &log)
+	site := "[[listener]]\naddress = 'unix:http'\n"
+	s := serve(t, src, streamTo(tcp(t, "a"), "")+site)
+	listening := strings.Count(log.String(), "msg=listening")
+	gone := must.Listen(t)
+	gone.Close()
+	s.reload(streamTo(gone.Addr().String(), "") + site)
+	if n := strings.Count(log.String(), "msg=listening"); n != listening {
+		t.Errorf("%d lines say that a port is listened to, %d before the reload:\n%s", n, listening, log.String())
+	}
+	c := must.Get(net.Dial("tcp", s.at))(t)
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	_, _ = c.Read(make([]byte, 1))
+	wait.Until(t, "the log says why", func() bool {
+		return strings.Contains(log.String(), `level=ERROR msg="stream: no upstream"`)
+	})
 }
 
 // TestStreamStop: connections have the grace period for their end.

@@ -136,16 +136,22 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Stream, why r
 		t.KeepWaiting(false) // its end is an event like others from now on
 		return to, ""
 	}
-	c.port.service.log.Debug("stream: no upstream", "client", c.remote, "error", err)
 	switch {
 	case errors.Is(err, loop.ErrClientGone):
 		return nil, clientLeft
 	case set.MaxTime > 0 && c.now() >= c.tunnel.Began+set.MaxTime:
 		return nil, maxTime
 	case upstream.Busy(err):
-		return nil, upstreamBusy
+		why = upstreamBusy
+	default:
+		why = upstreamFailed
 	}
-	return nil, upstreamFailed
+	args := []any{"client", c.remote, "error", err}
+	if c.lease.Held() {
+		args = append(args, "upstream", c.lease.Name())
+	}
+	c.port.service.log.Error("stream: no upstream", args...)
+	return nil, why
 }
 
 // unheard returns what the failure of a read before the upstream is known means.

@@ -106,6 +106,10 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 		set.Table.Errorf("tls", "%v", err)
 		return
 	}
+	if h := set.Health; h.Interval == 0 && h != healthDefaults {
+		set.Table.Errorf("health", `missing: interval, such as "5s"; without it there are no checks`)
+		return
+	}
 	source, err := upstream.ParseSource(set.Source)
 	if err != nil {
 		set.Table.Errorf("source", "%v", err)

@@ -23,6 +23,7 @@ func TestSettings(t *testing.T) {
 		{one + "'127.0.0.1:1'\nsource = '192.0.2.1'", "source: 192.0.2.1 is no address of this machine"},
 		{one + "'unix:/x'\nsource = '127.0.0.1'", "source has no effect"},
 		{one + "'127.0.0.1:1'\nhealth = { interval = '1s', rises = 0 }", "rises"},
+		{one + "'127.0.0.1:1'\nhealth = { rises = 1 }", "health: missing: interval"},
 		{one + "'127.0.0.1:1'\n[[stream.route]]\naddress = '127.0.0.1:2'", "another route has no sni"},
 		{one + "'127.0.0.1:1'\nsni = []", "expected at least one name"},
 		{one + "'127.0.0.1:1'\nsni = ['a.example', 'A.example']", `"A.example": named twice`},
