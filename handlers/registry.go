@@ -112,7 +112,12 @@ type KeyError struct {
 }
 
 // Error gives the key and what is wrong with it.
-func (e *KeyError) Error() string { return e.Key + ": " + e.Err.Error() }
+func (e *KeyError) Error() string {
+	if e.Key == "" {
+		return e.Err.Error()
+	}
+	return e.Key + ": " + e.Err.Error()
+}
 
 // Unwrap returns Err.
 func (e *KeyError) Unwrap() error { return e.Err }

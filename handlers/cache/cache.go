@@ -126,11 +126,11 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 		status, err := strconv.Atoi(name)
 		switch {
 		case d < 0:
-			return nil, handlers.BadKey("ttl."+name, "must not be negative")
+			return nil, handlers.BadKey("ttl", "%s: must not be negative", name)
 		case name == "any":
 			l.any = d
 		case err != nil || status < 200 || status > 599 || len(name) != 3:
-			return nil, handlers.BadKey("ttl."+name, `expected a status such as "200", or "any"`)
+			return nil, handlers.BadKey("ttl", `expected a status such as "200", or "any", not %q`, name)
 		default:
 			l.ttl[status] = d
 		}

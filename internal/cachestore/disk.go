@@ -135,6 +135,9 @@ func (d *disk) hashBy() {
 // CheckFolder tells why a folder that exists cannot be the one of a store: it cannot be written to,
 // or has files of others. A store removes what it does not know.
 func CheckFolder(folder string) error {
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is no folder", folder)
+	}
 	if err := unix.Faccessat(unix.AT_FDCWD, folder, unix.R_OK|unix.W_OK|unix.X_OK,
 		unix.AT_EACCESS); err != nil {
 		return &fs.PathError{Op: "open", Path: folder, Err: err}

@@ -2,8 +2,10 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/lwango/lwango/conn"
@@ -58,6 +60,24 @@ func (c *Config) cacheFolder() string {
 func (c *Config) CloseCache() {
 	if c.caches && c.store != nil {
 		c.store.Close()
+	}
+}
+
+// checkCacheFolder reports why makeCacheFolder would fail, so that `lwango -t`, which makes no
+// folders, says so.
+func (c *Config) checkCacheFolder() {
+	folder := c.cacheFolder()
+	_, err := os.Stat(folder)
+	switch {
+	case err == nil:
+		err = cache.CheckFolder(folder)
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err = os.Stat(filepath.Dir(folder)); err != nil {
+			err = fmt.Errorf("there is no folder %s", filepath.Dir(folder))
+		}
+	}
+	if err != nil {
+		c.CacheStore.Table.Errorf("disk", "%v", err)
 	}
 }
 

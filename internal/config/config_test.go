@@ -171,6 +171,15 @@ t.conf:3: error_log.path: unknown key (known here: format)`},
 		{"access log in no folder", "[access_log]\npath = \"none/log\"",
 			`t.conf:2: access_log.path: there is no folder DIR/none`},
 
+		{"cache in no folder", "[cache]\ndisk = \"none/c\"\n[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = \"127.0.0.1:1\"\ncache = true",
+			`t.conf:2: cache.disk: there is no folder DIR/none`},
+		{"cache that is no folder", "[cache]\ndisk = \"/dev/null\"\n[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = \"127.0.0.1:1\"\ncache = true",
+			`t.conf:2: cache.disk: /dev/null is no folder`},
+		{"time of no status", "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = \"127.0.0.1:1\"\ncache = { ttl = { 9 = \"1s\" } }",
+			`t.conf:6: site.route.cache.ttl: expected a status such as "200", or "any", not "9"`},
+		{"bypass of all", "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = \"127.0.0.1:1\"\ncache = { bypass = [{}] }",
+			`t.conf:6: site.route.cache.bypass: has no conditions, and so would be true of all requests`},
+
 		{"access log that is a folder", "[access_log]\npath = \"/\"", `t.conf:2: access_log.path: open /: is a directory`},
 
 		{"access log as a string", "access_log = \"a.log\"", `t.conf:1: access_log: expected a table, found the string "a.log"`},

@@ -25,7 +25,7 @@ func openPIDFile(path string) (*pidFile, error) {
 	for {
 		f, err := openRegular(path, os.O_RDWR|os.O_CREATE)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("pid_file: %w", err)
 		}
 		lock := wholeFile(unix.F_WRLCK)
 		if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock); err != nil {

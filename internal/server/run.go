@@ -289,8 +289,11 @@ func (s *server) connConfig() conn.Config {
 		2*len(c.AccessLogs()) + held // a reload has the new ones beside the old ones
 	if limit := sysio.DescriptorLimit(); c.MaxConnections > limit-cc.Reserved {
 		// Where the reserve is large, the routes have it, such as serve_files with open_files.
-		s.own.Warn("max_connections is more than the descriptor limit allows",
-			"max_connections", c.MaxConnections,
+		what := "max_connections is more than the descriptor limit allows"
+		if c.MaxConnections == 0 {
+			what = "the descriptor limit leaves hardly any for connections"
+		}
+		s.own.Warn(what, "max_connections", c.MaxConnections,
 			"descriptor_limit", limit, "reserved", cc.Reserved, "of_these_by_routes", held,
 			"left", max(limit-cc.Reserved, 0))
 	}
