@@ -2,7 +2,6 @@ package servefiles
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
@@ -24,14 +23,13 @@ type Accel struct {
 	sender *Sender // nil: there is no folder
 
 	routes *handlers.SiteRoutes // that X-Accel-Redirect leads to; nil: it names a file of the folder
-	log    *slog.Logger
 }
 
 // OpenAccel opens the folder that the key accel_root names, if root is not "". With redirect
 // X-Accel-Redirect leads to another route of the site, as the key accel_redirect says. It returns
 // nil if there is neither. The error is a *handlers.KeyError.
 func OpenAccel(root string, redirect bool, env handlers.Env) (*Accel, error) {
-	a := &Accel{log: env.Log()}
+	a := new(Accel)
 	if redirect {
 		a.routes = around.Of(env).Routes
 	}
@@ -58,21 +56,30 @@ func (a *Accel) Takes(redirect, sendfile string) bool {
 }
 
 // Send answers with the file that the application names in the value of X-Accel-Redirect, or of
-// X-Sendfile if redirect is "", or lets the route answer that X-Accel-Redirect leads to. Status and
-// results are those of Sender.Send.
+// X-Sendfile if redirect is "", or lets the route answer that X-Accel-Redirect leads to. The status is
+// that of Sender.Send; an error says why neither could be.
 func (a *Accel) Send(
 	req *conn.Request, resp *conn.Response, redirect, sendfile string, status int,
-) (_ int, sent bool) {
+) (_ int, err error) {
 	req.Layer().Elsewhere()
 	if redirect != "" && a.routes != nil {
 		return a.forward(req, resp, redirect)
 	}
 	name, ok := a.name(redirect, sendfile)
 	if !ok {
-		return http.StatusNotFound, false
+		return http.StatusNotFound, errOutside
 	}
-	return a.sender.Send(req, resp, name, status)
+	status, sent := a.sender.Send(req, resp, name, status)
+	if !sent {
+		err = errNotSent
+	}
+	return status, err
 }
+
+var (
+	errOutside = errors.New("accel_root has no such path")
+	errNotSent = errors.New("the file cannot be sent")
+)
 
 // kept are the fields of the application's answer that come before those of the route's, as in
 // nginx.
@@ -81,7 +88,7 @@ var kept = []string{"Content-Type", "Content-Disposition", "Accept-Ranges", "Cac
 
 // forward lets a route of the site answer. What is around that route is asked as for a request of
 // the client's, with its limit and its auth.
-func (a *Accel) forward(req *conn.Request, resp *conn.Response, target string) (int, bool) {
+func (a *Accel) forward(req *conn.Request, resp *conn.Response, target string) (int, error) {
 	var fields []conn.Field
 	for name, value := range resp.Header().All() {
 		if ascii.EqualFold(name, "Set-Cookie") ||
@@ -106,11 +113,9 @@ func (a *Accel) forward(req *conn.Request, resp *conn.Response, target string) (
 	target = strings.ReplaceAll(target, " ", "%20") // as nginx takes it
 	status, err := req.Layer().Forward(target, resp, a.routes.Serve)
 	if err != nil {
-		a.log.Error("X-Accel-Redirect cannot be followed", "target", target, "error", err,
-			"request_id", req.ID())
-		return http.StatusInternalServerError, false
+		return http.StatusInternalServerError, err
 	}
-	return status, true
+	return status, nil
 }
 
 // fits reports whether a field of the application's belongs to an answer of the route with that

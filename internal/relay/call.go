@@ -175,11 +175,11 @@ func (c *Call) attempt() (err error) {
 func (c *Call) SendAccel() int {
 	redirect, sendfile := strings.Clone(c.Redirect), strings.Clone(c.Sendfile)
 	c.Close() // another route may wait for a connection to the same upstream
-	status, sent := c.Accel.Send(c.Req, c.Resp, redirect, sendfile, c.Status)
-	if !sent {
-		c.Log.Error(c.Module+": file of X-Accel-Redirect or X-Sendfile not sent",
-			"request_id", c.Req.ID(), "target", c.Req.Target(), "file", redirect+sendfile,
-			"status", status)
+	status, err := c.Accel.Send(c.Req, c.Resp, redirect, sendfile, c.Status)
+	if err != nil {
+		c.Log.Error(c.Module+": X-Accel-Redirect or X-Sendfile cannot be followed",
+			"request_id", c.Req.ID(), "target", c.Req.Target(), "to", redirect+sendfile,
+			"error", err, "status", status)
 		c.Resp.Layer().Clear()
 	}
 	return status

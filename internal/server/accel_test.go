@@ -95,8 +95,11 @@ limit = { deny = ["127.0.0.0/8"] }
 		}
 	}
 	wait.Until(t, "the log says why", func() bool {
-		return strings.Contains(log.String(), "X-Accel-Redirect cannot be followed")
+		return strings.Count(log.String(), "X-Accel-Redirect or X-Sendfile cannot be followed") == 2
 	})
+	if text := log.String(); strings.Count(text, "level=ERROR") != 2 {
+		t.Errorf("more than a line for each:\n%s", text)
+	}
 }
 
 // TestAccelRedirectInCircles: an application that leads to itself is asked eleven times.
