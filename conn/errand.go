@@ -236,9 +236,19 @@ func (e *errand) begin(l *loop.Loop, h Handler, sink Sink) Errand {
 	return Errand{e}
 }
 
-// TookUpstream notes for the access log what e has said of its upstream (SetUpstream). It is called on
-// the errand's loop.
-func (r RequestLayer) TookUpstream(e Errand) { r.x.upstream = e.of.upstream }
+// TookUpstream notes for the access log what e has said of its upstream so far (SetUpstream). It is
+// called on the errand's loop.
+func (r RequestLayer) TookUpstream(e Errand) {
+	if x := e.of.x; x != nil {
+		r.x.upstream = x.upstream
+	} else {
+		r.x.upstream = e.of.upstream
+	}
+}
+
+// OnErrand reports whether the request is an errand's: then what is said of its upstream may be asked
+// for before it is over.
+func (r RequestLayer) OnErrand() bool { return r.x.errand != nil }
 
 // Doubt says that nothing tells whether what was written is all of the content: it has come from a
 // connection whose end is that of the content, and would be if the other side had died. The client of

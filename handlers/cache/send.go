@@ -273,7 +273,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	reader.Bind(req.Thread, -1)
 	b := &body{r: reader, fill: cmp.Or(f, k.fill.Load()), skip: part.Start, left: part.Length}
 	if f != nil {
-		b.resp, b.leads = resp, true
+		b.req, b.resp, b.leads = req, resp, true
 	}
 	resp.SetBodyReader(b, part.Length)
 	return status
@@ -291,6 +291,7 @@ func unread(reader *cachestore.Reader, f *fill) {
 type body struct {
 	r    *cachestore.Reader
 	fill *fill          // nil: all has come
+	req  *conn.Request  // that has begun fill; nil: another one has
 	resp *conn.Response // that gets the trailer, nil: none does
 	skip int64          // bytes in front of the part
 	left int64          // of the part; -1: unknown
@@ -329,6 +330,9 @@ func (b *body) Close() error {
 		return nil
 	}
 	b.closed = true
+	if b.leads {
+		b.req.Layer().TookUpstream(b.fill.errand) // it has said more since its head came
+	}
 	err := b.r.Close()
 	switch {
 	case !b.done && b.left != 0 && b.fill != nil:

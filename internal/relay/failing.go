@@ -60,6 +60,9 @@ func (r *Route) Fails(status int) bool { return slices.Contains(r.FailStatus, st
 
 // Answers notes the status of an answer whose head has come.
 func (c *Call) Answers(status int) {
+	if c.Req.Layer().OnErrand() {
+		c.Note()
+	}
 	if c.Fails(status) {
 		c.Up.Broke()
 	} else {

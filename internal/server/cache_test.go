@@ -2,13 +2,16 @@ package server_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/must"
@@ -75,5 +78,40 @@ path = "DIR"
 		if got != step.want && !(step.want == "401" && resp.StatusCode == 401) {
 			t.Errorf("step %d, %s: %q, want %q", i, step.path, got, step.want)
 		}
+	}
+}
+
+// TestMissInAccessLog: the line of a request that has filled the cache names the upstream, though that
+// has sent the rest of its answer long after the head.
+func TestMissInAccessLog(t *testing.T) {
+	headed := make(chan struct{})
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=100")
+		w.Header().Set("Content-Length", "4")
+		_, _ = io.WriteString(w, "a")
+		w.(http.Flusher).Flush()
+		<-headed
+		_, _ = io.WriteString(w, "bcd")
+	}))
+	defer app.Close()
+	src := source()
+	src.Cache = cache.NewStore()
+	dir := t.TempDir()
+	src.File = filepath.Join(dir, "lwango.conf")
+	up := app.Listener.Addr().String()
+	s := serve(t, src, `
+[access_log]
+path = "log"
+format = "{cache} {upstream} {upstream_tries}"
+[[listener]]
+address = "127.0.0.1:0"
+`+route("prefix = '/'\nmodule = 'proxy'\ncache = true\naddress = '"+up+"'"))
+	resp := must.Get(http.Get("http://" + s.at + "/"))(t)
+	close(headed)
+	must.Get(io.ReadAll(resp.Body))(t)
+	resp.Body.Close()
+	s.end()
+	if log := string(must.Get(os.ReadFile(filepath.Join(dir, "log")))(t)); log != "MISS "+up+" 1\n" {
+		t.Errorf("log: %q", log)
 	}
 }
