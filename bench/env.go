@@ -39,6 +39,7 @@ type environment struct {
 	save                 string // a file for the record of this run
 	earlier              *record
 	smoke                bool
+	profile              string // a file for profiles of lwango; "": none are taken
 
 	dir      string            // removed at the end
 	maxFiles uint64            // the hard limit of descriptors per process
@@ -46,6 +47,7 @@ type environment struct {
 	mute     net.Listener      // see server.Mute; nil: no work has needed it
 	load     float64           // average over the minute before the run
 	failed   int               // measurements
+	profiles []string          // files
 }
 
 type usageError struct{ error }
@@ -69,6 +71,7 @@ func parse(ctx context.Context, args []string) (*environment, error) {
 	flags.StringVar(&env.repo, "repo", "..", "folder of the lwango module")
 	flags.StringVar(&env.save, "save", "", "keep the results in this `FILE`, for -compare")
 	compare := flags.String("compare", "", "show medians over those of a run kept in this `FILE`")
+	flags.StringVar(&env.profile, "profile", "", "add up profiles of lwango's CPU time in this `FILE`")
 	flags.BoolVar(&env.smoke, "smoke", false,
 		"run everything once and briefly, check the answers, judge no figures")
 	if err := flags.Parse(args); err != nil {

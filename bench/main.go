@@ -17,6 +17,7 @@
 //	reactor.go                   the event loop of the clients
 //	proc.go, report.go           CPU time and memory as figures; statistics, the Markdown report
 //	floorserve.go, floorrooms.go the least that any server can do
+//	profile.go                   profiles of lwango, for its own build
 //	serve.go, gnetserve.go,      the servers in Go, and the applications behind HTTP proxies; tasks:
 //	chatserve.go                 what they do as lwangoapp does it
 //	respond.go                   the FastCGI application
@@ -75,6 +76,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
+	env.writeProfile()
 	if env.save != "" {
 		check(os.WriteFile(env.save, must(json.Marshal(now)), 0o644))
 	}

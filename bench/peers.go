@@ -245,7 +245,13 @@ func (s *server) start() error {
 	for end := time.Now().Add(startLimit); ; time.Sleep(5 * time.Millisecond) {
 		conn, err := net.Dial(network, s.Addr)
 		if err == nil {
-			return conn.Close()
+			check(conn.Close())
+			if !s.Profile() {
+				return nil
+			}
+			if _, err = os.Stat(s.debugSocket()); err == nil {
+				return nil
+			}
 		}
 		select {
 		case <-s.done:

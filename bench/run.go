@@ -89,6 +89,7 @@ func (env *environment) measure(w work, p peer) (f figures, err error) {
 		if p.HTTP1 {
 			j.Conns, j.Streams = j.Conns*j.Streams, 0
 		}
+		defer s.profileFor(j.Warmup + j.Duration)()
 		var f figures
 		if w.Probe.Path != "" {
 			f = s.measureBeside(j)
