@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/settings"
+	"golang.org/x/sys/unix"
 )
 
 // Cache is the value of `cache` in a site or a route: a table, true or false. A table stands for true.
@@ -63,22 +64,33 @@ func (c *Config) CloseCache() {
 	}
 }
 
-// checkCacheFolder reports why makeCacheFolder would fail, so that `lwango -t`, which makes no
-// folders, says so.
-func (c *Config) checkCacheFolder() {
+// CheckCacheFolder is for -t, which makes no folders: it returns an error if a start could not make that
+// of [cache], or not use it. A process that gets confined makes it before that, and looks into it
+// afterwards.
+func (c *Config) CheckCacheFolder(confined bool) error {
 	folder := c.cacheFolder()
-	_, err := os.Stat(folder)
-	switch {
-	case err == nil:
-		err = cache.CheckFolder(folder)
-	case errors.Is(err, fs.ErrNotExist):
-		if _, err = os.Stat(filepath.Dir(folder)); err != nil {
-			err = fmt.Errorf("there is no folder %s", filepath.Dir(folder))
+	if folder == "" {
+		return nil
+	}
+	_, err := os.Lstat(folder)
+	switch missing := errors.Is(err, fs.ErrNotExist); {
+	case missing && confined:
+		err = nil
+	case missing:
+		around := filepath.Dir(folder)
+		err = unix.Faccessat(unix.AT_FDCWD, around, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+		if err == unix.ENOENT {
+			err = fmt.Errorf("there is no folder %s", around)
+		} else if err != nil {
+			err = &fs.PathError{Op: "mkdir", Path: folder, Err: err}
 		}
+	case err == nil && (confined || c.Confine == nil):
+		err = cache.CheckFolder(folder)
 	}
 	if err != nil {
-		c.CacheStore.Table.Errorf("disk", "%v", err)
+		return c.CacheStore.Table.Wrong("disk", err)
 	}
+	return nil
 }
 
 // makeCacheFolder makes the folder, if it is missing, for a user and a group; -1: the process's own.

@@ -120,7 +120,6 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	sites := c.buildSites(s)
 	if c.cacheFolder() != "" {
 		c.Held += cache.Descriptors
-		c.checkCacheFolder()
 	}
 	if s.Root == "" {
 		c.checkStreams(s)

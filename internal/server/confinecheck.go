@@ -23,7 +23,7 @@ func tryConfined(c *config.Config, from config.Source) error {
 			return err
 		}
 	}
-	return nil
+	return c.CheckCacheFolder(true)
 }
 
 // checkJail warns of what will not work from now on: better at the start than when it is needed.

@@ -233,11 +233,13 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		return 0
 	}
 	if o.check {
-		if c.Confine != nil {
-			if err := tryConfined(c, src); err != nil {
-				fmt.Fprintln(stderr, err) // it begins with file and line
-				return exitUsage
-			}
+		err := c.CheckCacheFolder(false)
+		if err == nil && c.Confine != nil {
+			err = tryConfined(c, src)
+		}
+		if err != nil {
+			fmt.Fprintln(stderr, err) // it begins with file and line
+			return exitUsage
 		}
 		fmt.Fprintf(stdout, "%s: ok\n", cmp.Or(src.File, "built-in defaults"))
 		for _, w := range c.Certs().Concerns(time.Now()) {
