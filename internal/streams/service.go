@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -106,7 +107,8 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 		set.Table.Errorf("tls", "%v", err)
 		return
 	}
-	if h := set.Health; h.Interval == 0 && h != healthDefaults {
+	health := set.Table.Sub("health")
+	if !health.Has("interval") && slices.ContainsFunc([]string{"timeout", "rises", "falls"}, health.Has) {
 		set.Table.Errorf("health", `missing: interval, such as "5s"; without it there are no checks`)
 		return
 	}

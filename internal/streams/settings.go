@@ -84,8 +84,6 @@ type Health struct {
 	Falls int `toml:"falls" min:"1" max:"100" default:"3"`
 }
 
-var healthDefaults = Health{Timeout: time.Second, Rises: 2, Falls: 3}
-
 // name returns what the status page calls the route.
 func (r *Route) name() string {
 	if len(r.SNI) == 0 {

@@ -24,6 +24,7 @@ func TestSettings(t *testing.T) {
 		{one + "'unix:/x'\nsource = '127.0.0.1'", "source has no effect"},
 		{one + "'127.0.0.1:1'\nhealth = { interval = '1s', rises = 0 }", "rises"},
 		{one + "'127.0.0.1:1'\nhealth = { rises = 1 }", "health: missing: interval"},
+		{one + "'127.0.0.1:1'\nhealth = { timeout = '1s' }", "health: missing: interval"},
 		{one + "'127.0.0.1:1'\n[[stream.route]]\naddress = '127.0.0.1:2'", "another route has no sni"},
 		{one + "'127.0.0.1:1'\nsni = []", "expected at least one name"},
 		{one + "'127.0.0.1:1'\nsni = ['a.example', 'A.example']", `"A.example": named twice`},
@@ -46,6 +47,11 @@ func TestSettings(t *testing.T) {
 		_, err := s.parse(test.text)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s\n%v\nwant %s", test.text, err, test.want)
+		}
+	}
+	for _, health := range []string{"{}", "{ interval = '0s', rises = 1 }"} {
+		if _, err := s.parse(one + "'127.0.0.1:1'\nhealth = " + health); err != nil {
+			t.Errorf("health = %s: %v", health, err)
 		}
 	}
 }
