@@ -44,6 +44,12 @@ func newListener(sock *sockets.Socket, lc config.Listener, n int,
 	return l, nil
 }
 
+// like reports whether both serve the same: HTTP or one of the kinds of streams, with TLS or without.
+func (l *listener) like(o *listener) bool {
+	return (l.TLS == nil) == (o.TLS == nil) && (l.config.Stream == nil) == (o.config.Stream == nil) &&
+		(l.config.Streams == nil) == (o.config.Streams == nil)
+}
+
 // discard closes the descriptors that no loop has taken over.
 func (l *listener) discard() {
 	for _, fds := range l.given {

@@ -191,7 +191,7 @@ func (s *server) exchange(next *config.Config, added map[sockets.Address]*listen
 	var fresh []*listener
 	for _, lc := range next.Listeners {
 		l, old := added[lc.Address], s.listeners[lc.Address]
-		if l != nil && (old == nil || (old.TLS == nil) != (l.TLS == nil)) {
+		if l != nil && (old == nil || !l.like(old)) {
 			fresh = append(fresh, l)
 		}
 	}

@@ -104,8 +104,8 @@ func TestStreamReload(t *testing.T) {
 	}
 }
 
-// TestStreamLog: the log says that a port is listened to once, whatever is reloaded, and why a client
-// has got no upstream, also where there is only one.
+// TestStreamLog: the log says that a port is listened to once, whatever is reloaded, unless it becomes
+// one of HTTP or of a stream; and why a client has got no upstream, also where there is only one.
 func TestStreamLog(t *testing.T) {
 	src := source()
 	var log logtext.Buffer
@@ -126,6 +126,13 @@ func TestStreamLog(t *testing.T) {
 	wait.Until(t, "the log says why", func() bool {
 		return strings.Contains(log.String(), `level=ERROR msg="stream: no upstream"`)
 	})
+	for _, other := range []string{"[[listener]]\naddress = '127.0.0.1:0'\n", streamTo(gone.Addr().String(), "")} {
+		s.reload(other + site)
+		listening++
+		if n := strings.Count(log.String(), "msg=listening"); n != listening {
+			t.Errorf("%d lines say that a port is listened to, want %d:\n%s", n, listening, log.String())
+		}
+	}
 }
 
 // TestStreamStop: connections have the grace period for their end.
