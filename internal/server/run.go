@@ -291,7 +291,7 @@ func (s *server) connConfig() conn.Config {
 		// Where the reserve is large, the routes have it, such as serve_files with open_files.
 		what := "max_connections is more than the descriptor limit allows"
 		if c.MaxConnections == 0 {
-			what = "the descriptor limit leaves hardly any for connections"
+			what = "the descriptor limit leaves none for connections"
 		}
 		s.own.Warn(what, "max_connections", c.MaxConnections,
 			"descriptor_limit", limit, "reserved", cc.Reserved, "of_these_by_routes", held,

@@ -137,7 +137,7 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Stream, why r
 		return to, ""
 	}
 	switch {
-	case errors.Is(err, loop.ErrClientGone):
+	case errors.Is(err, loop.ErrClientGone), errors.Is(err, loop.ErrCanceled):
 		return nil, clientLeft
 	case set.MaxTime > 0 && c.now() >= c.tunnel.Began+set.MaxTime:
 		return nil, maxTime
