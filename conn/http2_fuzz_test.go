@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
@@ -48,7 +49,9 @@ func FuzzHTTP2Session(f *testing.F) {
 		return 200
 	}})
 	f.Fuzz(func(t *testing.T, data string) {
+		until := time.Now().Add(10 * time.Second)
 		c := must.Dial(t, "tcp", s.Addr)
+		_ = c.SetDeadline(until)
 		r := &raw2{t: nil, Conn: c, out: []byte(http2.Preface)}
 		r.frame(http2.SettingsFrame, 0, 0, "")
 		go func() {
@@ -61,6 +64,7 @@ func FuzzHTTP2Session(f *testing.F) {
 			}
 		}
 		other := must.Dial(t, "tcp", s.Addr)
+		_ = other.SetDeadline(until)
 		_, _ = io.WriteString(other, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		if got, err := io.ReadAll(other); !strings.HasPrefix(string(got), "HTTP/1.1 200") {
 			t.Fatalf("another client gets %q, %v", got, err)

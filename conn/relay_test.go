@@ -11,7 +11,6 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
 )
@@ -121,12 +120,17 @@ func TestBodyLimit(t *testing.T) {
 func TestBothDirections(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, _ *conn.Response) int {
-			fds := must.Get(unix.Socketpair(unix.AF_UNIX,
-				unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
+			fds, err := unix.Socketpair(unix.AF_UNIX,
+				unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Error(err)
+				return 500
+			}
 			defer unix.Close(fds[1])
 			st, err := stream.New(req.Loop(), fds[0])
 			if err != nil {
-				t.Fatal(err)
+				t.Error(err)
+				return 500
 			}
 			st.SetNoWait(true)
 			block := make([]byte, 64<<10)
@@ -159,7 +163,8 @@ func TestBothDirections(t *testing.T) {
 				t.Error("twice")
 			}
 			if st, err = stream.New(req.Loop(), fd); err != nil {
-				t.Fatal(err)
+				t.Error(err)
+				return 500
 			}
 			if err := st.Close(); err != nil {
 				t.Error(err)

@@ -15,7 +15,7 @@ func Lower(c byte) byte {
 	return c
 }
 
-// ToLower returns s with small letters in the place of capital ones.
+// ToLower returns s with small letters in the place of capital ones: s itself if it has none.
 func ToLower(s string) string {
 	for i := range len(s) {
 		if Lower(s[i]) != s[i] {

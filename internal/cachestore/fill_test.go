@@ -44,7 +44,13 @@ func put(t testing.TB, s *cachestore.Store, key string, h cachestore.Head, body 
 // run runs functions as threads of several loops, and waits for them.
 func run(t *testing.T, loops int, fs ...func(*loop.Thread)) {
 	t.Helper()
-	ended := make(chan error)
+	begin(t, loops, fs...)()
+}
+
+// begin is run, and waits where the returned function is called.
+func begin(t *testing.T, loops int, fs ...func(*loop.Thread)) (wait func()) {
+	t.Helper()
+	ended := make(chan error, loops)
 	for i := range loops {
 		l := must.Get(loop.New(loop.Options{}))(t)
 		for j := i; j < len(fs); j += loops {
@@ -52,9 +58,11 @@ func run(t *testing.T, loops int, fs ...func(*loop.Thread)) {
 		}
 		go func() { ended <- l.Run() }()
 	}
-	for range loops {
-		if err := <-ended; err != nil {
-			t.Error(err)
+	return func() {
+		for range loops {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
@@ -197,20 +205,18 @@ func TestWhole(t *testing.T) {
 		body := strings.Repeat("x", tt.length)
 		key := s.Key([]byte("k"))
 		r, f := s.Begin(key, nil, anyone)
-		read := make(chan bool)
 		joined, _ := s.Begin(key, nil, anyone)
-		go func() {
-			defer close(read)
-			run(t, 1, func(th *loop.Thread) {
-				h, err := joined.Head(th, -1)
-				joined.Bind(th, -1)
-				got, more := io.ReadAll(joined)
-				if err != nil || more != nil || h.Fields != "f" || string(got) != body || joined.Length() != int64(tt.length) {
-					t.Errorf("%s: head %v, %v, %d bytes, %v", tt.name, h, err, len(got), more)
-				}
-				must.Do(t, joined.Close())
-			})
-		}()
+		read := begin(t, 1, func(th *loop.Thread) {
+			h, err := joined.Head(th, -1)
+			joined.Bind(th, -1)
+			got, more := io.ReadAll(joined)
+			if err != nil || more != nil || h.Fields != "f" || string(got) != body || joined.Length() != int64(tt.length) {
+				t.Errorf("%s: head %v, %v, %d bytes, %v", tt.name, h, err, len(got), more)
+			}
+			if err := joined.Close(); err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+		})
 		if tt.before != nil {
 			tt.before(s, f)
 		}
@@ -223,7 +229,7 @@ func TestWhole(t *testing.T) {
 			must.Do(t, f.Write(nil, []byte(body), -1))
 			o, _ = f.Commit()
 		}
-		<-read
+		read()
 		must.Do(t, r.Close())
 		l := s.Lookup(nil, key)
 		if (o != nil) != (len(l) == 1) || o != nil && l[0].Stale() != (tt.name == "softly") {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/streams"

@@ -46,7 +46,7 @@ type Response struct {
 	Age          time.Duration
 
 	ETag      string // "" if there is none, or none that is valid
-	Vary      Vary
+	Vary      Vary   // of one name may be a part of its field
 	SetCookie bool
 	Trailer   bool // more fields may follow the body
 }

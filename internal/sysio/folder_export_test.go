@@ -2,6 +2,9 @@ package sysio
 
 import "os"
 
+// Direct says that names are not copied to the heap.
+const Direct = direct
+
 // Refuse makes f do without openat2, as where that is refused.
 func (f *Folder) Refuse(dir string) (err error) {
 	f.root, err = os.OpenRoot(dir)

@@ -61,7 +61,11 @@ func TestFolder(t *testing.T) {
 
 // TestModeAllocatesNothing: each request for a script asks for one.
 func TestModeAllocatesNothing(t *testing.T) {
+	if !sysio.Direct {
+		t.Skip("the system call has another struct here")
+	}
 	f := must.Get(sysio.OpenFolder(links.Folder(t)))(t)
+	must.Get(f.Mode("a.php"))(t)
 	if n := testing.AllocsPerRun(100, func() { _, _ = f.Mode("a.php") }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

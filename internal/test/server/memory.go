@@ -10,6 +10,7 @@ import (
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
+
 	"golang.org/x/sys/unix"
 )
 
