@@ -158,8 +158,7 @@ const errandTurn = stream.TurnBudget
 // these names. Its client is the same as r's, but the thread's waits do not end when that leaves. The
 // access log has no line of an errand, and no counter counts it.
 //
-// It is called on r's thread. h begins as soon as that thread waits, or has returned: see
-// loop.BeginNext.
+// It is called on r's thread. h begins when that thread waits, or has returned.
 func (r RequestLayer) Send(h Handler, sink Sink, extra []Field) Errand {
 	e := r.errand(ofThisAlone, extra)
 	e.x.req.head.Method = http1.GET
@@ -220,7 +219,6 @@ func (r RequestLayer) errand(drop func(name string) bool, extra []Field) *errand
 	x := of.port.spareExchange()
 	e.x = x
 	x.c, x.via, x.set, x.protocol, x.errand = &e.connection, e, r.x.set, r.x.protocol, e
-	x.cache = CacheNone
 	e.copyTo(&x.req, r.Request, drop, extra)
 	x.req.x = x
 	x.req.body.none(x)
@@ -230,9 +228,9 @@ func (r RequestLayer) errand(drop func(name string) bool, extra []Field) *errand
 // begin has h answer on a new thread of l.
 func (e *errand) begin(l *loop.Loop, h Handler, sink Sink) Errand {
 	e.h, e.sink = h, sink
-	e.x.began, e.x.unheard = l.Time(), false
+	e.x.began = l.Time()
 	e.x.resp.begin(e.x)
-	l.BeginNext(&e.Thread, e)
+	l.Begin(&e.Thread, e)
 	return Errand{e}
 }
 
@@ -335,7 +333,6 @@ func (e *errand) Run(t *loop.Thread) coro.Code {
 	x.req.Thread = t
 	mark := t.Mark()
 	status := x.call(e.h)
-	e.upstream = x.upstream
 	x.settle()
 	if x.unheard { // the handler has given up, and what it returns means nothing
 		x.resp.fail(true)
@@ -349,7 +346,7 @@ func (e *errand) Run(t *loop.Thread) coro.Code {
 func (e *errand) leave(t *loop.Thread) {
 	t.RunDeferred(0)
 	x := e.x
-	e.x = nil
+	e.x, e.upstream = nil, x.upstream
 	if loop.AbandonCalls(t) {
 		e.astray = true
 		x.strand()

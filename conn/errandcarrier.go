@@ -57,11 +57,13 @@ func (e *errand) head(p *plan) {
 	if n, ok := w.declared(); ok && p.extent == byLength && !p.bare && n != p.length {
 		e.unsound = true
 	}
-	if e.whole = e.whole && w.enc == nil || p.bare; !e.whole {
+	e.whole = p.bare || e.whole && w.enc == nil
+	switch {
+	case !e.whole:
 		e.headed = true
 		loop.Hold(&e.Thread, true)
 		e.sink.Head(h)
-	} else if p.bare {
+	case p.bare:
 		e.end(nil)
 	}
 }
@@ -118,6 +120,8 @@ func (e *errand) end(trailer []Field) {
 		if e.ended = e.sink.Head(h); e.ended {
 			return
 		}
+		e.headed = true
+		loop.Hold(&e.Thread, true) // while Write waits for those who read, these have to know the head
 		if len(e.content) > 0 {
 			if e.err = e.sink.Write(&e.Thread, e.content); e.err != nil {
 				return

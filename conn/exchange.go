@@ -94,9 +94,9 @@ func (x *exchange) end() {
 	}
 	x.count(0) // the handler has ended its goroutine, or was killed
 	x.canceled(loop.ErrClientGone)
-	x.ofRequest = ofRequest{}
 	x.req.release()
-	x.resp.reset()
+	x.resp.reset() // which may end what still tells x of its upstream
+	x.ofRequest = ofRequest{}
 }
 
 // rest makes an exchange, which has ended, hold nothing of its last client.

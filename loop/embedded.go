@@ -21,24 +21,6 @@ func Soon(t *Thread) {
 	}
 }
 
-// BeginNext is Begin for a caller that is about to wait for t, or to end: t runs next, before all
-// others, in the place of the caller. So what the caller has made for t is still in the processor's
-// cache, and few threads are half done at a time.
-func (l *Loop) BeginNext(t *Thread, b Body) {
-	t.reset()
-	if l.enlist(t, b) {
-		l.enqueueFirst(t, ByEvent)
-	}
-}
-
-// NotifyNext is NotifyLocal for a caller that has done what t waits for: t runs next, as that of
-// BeginNext does.
-func NotifyNext(t *Thread) {
-	if t.own.flags&listening != 0 {
-		t.loop.enqueueFirst(t, ByNotice)
-	}
-}
-
 // BodyOf returns the body of t.
 func BodyOf(t *Thread) Body { return t.body }
 

@@ -16,14 +16,6 @@ func (q *queue) push(t *Thread) {
 	q.tail = t
 }
 
-// pushFirst puts t in front of what is in q.
-func (q *queue) pushFirst(t *Thread) {
-	if t.next = q.head; q.head == nil {
-		q.tail = t
-	}
-	q.head = t
-}
-
 // append moves all of other behind what is in q.
 func (q *queue) append(other *queue) {
 	switch {
@@ -53,27 +45,13 @@ func (l *Loop) ready(t *Thread, why Reason) { l.enqueue(&l.runq, t, why) }
 
 // enqueue is ready for one of the loop's queues.
 func (l *Loop) enqueue(q *queue, t *Thread, why Reason) {
-	if l.stir(t, why) {
-		q.push(t)
-	}
-}
-
-// enqueueFirst is ready for a thread that runs before all others: see BeginNext.
-func (l *Loop) enqueueFirst(t *Thread, why Reason) {
-	if l.stir(t, why) {
-		l.turn.pushFirst(t)
-	}
-}
-
-// stir ends the wait of a thread that the caller queues, and reports whether there is one.
-func (l *Loop) stir(t *Thread, why Reason) bool {
 	if t.own.flags&(queued|ended) != 0 || t == l.current {
-		return false
+		return
 	}
 	t.own.flags = t.own.flags.next(coro.Resume) | queued
 	t.woken = why
 	t.until = never
-	return true
+	q.push(t)
 }
 
 // runQueued resumes the threads that are in the run queue now, as far as their share of the turn

@@ -120,7 +120,7 @@ func (f *fill) answer(req *conn.Request, resp *conn.Response) int {
 func (f *fill) Inform(status int, fields []conn.Field) {
 	if f.leader != nil {
 		f.interims = append(f.interims, interim{status, slices.Clone(fields)})
-		loop.NotifyNext(f.leader)
+		loop.NotifyLocal(f.leader)
 	}
 }
 
@@ -296,7 +296,7 @@ func (f *fill) Write(t *loop.Thread, p []byte) error {
 func (f *fill) Flush() {
 	f.ready = true
 	if f.leader != nil {
-		loop.NotifyNext(f.leader)
+		loop.NotifyLocal(f.leader)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/race"
+	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -240,6 +241,61 @@ func TestLock(t *testing.T) {
 	for _, c := range []*client{{first}, {second}, {third}, {fourth}} {
 		if text, err := c.read(); err != nil || text != whole {
 			t.Errorf("%d bytes, %v", len(text), err)
+		}
+	}
+}
+
+// TestLongAnswerAtOnce: a long answer that is there at once, and is not kept, reaches all that wait for it,
+// at their pace.
+func TestLongAnswerAtOnce(t *testing.T) {
+	text := strings.Repeat("x", 4<<20)
+	g := newGate("")
+	s := start(t, modes.Direct, cache.Settings{}, func(req *conn.Request, w *conn.Response) int {
+		g.asked.Add(1)
+		_, _ = g.head.Await(req.Thread, wait.Patience)
+		w.Header().Set("Cache-Control", "private")
+		return w.Text(200, text)
+	})
+	first, second := s.Dial(), s.Dial()
+	first.Send(ask)
+	wait.Until(t, "the first request", func() bool { return g.asked.Load() == 1 })
+	second.Send(ask)
+	s.Settle()
+	g.head.Resolve("")
+	got := make(chan string, 1)
+	go func() {
+		text, _ := (&client{second}).read()
+		got <- text
+	}()
+	if read, err := (&client{first}).read(); err != nil || read != text {
+		t.Errorf("%d bytes, %v", len(read), err)
+	}
+	if read := <-got; read != text {
+		t.Errorf("the second client: %d bytes", len(read))
+	}
+}
+
+// TestMarksOfAKey: that an answer is not kept is remembered for requests with and without Authorization.
+func TestMarksOfAKey(t *testing.T) {
+	g := newGate("private")
+	s := start(t, modes.Direct, cache.Settings{Lock: new(time.Hour)}, func(req *conn.Request, w *conn.Response) int {
+		if g.asked.Add(1) > 2 {
+			_, _ = g.head.Await(req.Thread, wait.Patience)
+		}
+		w.Header().Set("Cache-Control", "private")
+		return w.Text(200, "x")
+	})
+	get(t, s, "/x")
+	get(t, s, "/x", "Authorization: Basic eDp5")
+	clients := []*server.Client{s.Dial(), s.Dial()}
+	for _, c := range clients {
+		c.Send(ask)
+	}
+	wait.Until(t, "both ask the handler", func() bool { return g.asked.Load() == 4 })
+	g.head.Resolve("")
+	for _, c := range clients {
+		if text, err := (&client{c}).read(); err != nil || text != "x" {
+			t.Errorf("%q, %v", text, err)
 		}
 	}
 }

@@ -161,7 +161,7 @@ func holds(all []*rules.Match, q rules.Asked) bool {
 // whatever becomes of others.
 func markOf(key cachestore.Key, ask *rfc9111.Request) uint64 {
 	if ask.Authorized {
-		return ^key.Hash()
+		return key.Hash() ^ 1<<secondBits // another slot, and another tag
 	}
 	return key.Hash()
 }

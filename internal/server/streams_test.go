@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/streams"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -113,9 +114,8 @@ func TestStreamLog(t *testing.T) {
 	site := "[[listener]]\naddress = 'unix:http'\n"
 	s := serve(t, src, streamTo(tcp(t, "a"), "")+site)
 	listening := strings.Count(log.String(), "msg=listening")
-	gone := must.Listen(t)
-	gone.Close()
-	s.reload(streamTo(gone.Addr().String(), "") + site)
+	gone := refuse.Address(t)
+	s.reload(streamTo(gone, "") + site)
 	if n := strings.Count(log.String(), "msg=listening"); n != listening {
 		t.Errorf("%d lines say that a port is listened to, %d before the reload:\n%s", n, listening, log.String())
 	}
@@ -126,7 +126,7 @@ func TestStreamLog(t *testing.T) {
 	wait.Until(t, "the log says why", func() bool {
 		return strings.Contains(log.String(), `level=ERROR msg="stream: no upstream"`)
 	})
-	for _, other := range []string{"[[listener]]\naddress = '127.0.0.1:0'\n", streamTo(gone.Addr().String(), "")} {
+	for _, other := range []string{"[[listener]]\naddress = '127.0.0.1:0'\n", streamTo(gone, "")} {
 		s.reload(other + site)
 		listening++
 		if n := strings.Count(log.String(), "msg=listening"); n != listening {
