@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -178,7 +179,7 @@ func (c *Call) SendAccel() int {
 	status, err := c.Accel.Send(c.Req, c.Resp, redirect, sendfile, c.Status)
 	if err != nil {
 		c.Log.Error(c.Module+": X-Accel-Redirect or X-Sendfile cannot be followed",
-			"request_id", c.Req.ID(), "target", c.Req.Target(), "to", redirect+sendfile,
+			"request_id", c.Req.ID(), "target", c.Req.Target(), "to", cmp.Or(redirect, sendfile),
 			"error", err, "status", status)
 		c.Resp.Layer().Clear()
 	}

@@ -26,6 +26,7 @@ func TestAccelRedirect(t *testing.T) {
 		h.Set("X-Own", "of the application")
 		if to := r.URL.Query().Get("to"); to != "" {
 			h.Set("X-Accel-Redirect", to)
+			h.Set("X-Sendfile", "/none") // X-Accel-Redirect counts
 		}
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s %s %s", r.Method, r.URL, body)
@@ -97,8 +98,8 @@ limit = { deny = ["127.0.0.0/8"] }
 	wait.Until(t, "the log says why", func() bool {
 		return strings.Count(log.String(), "X-Accel-Redirect or X-Sendfile cannot be followed") == 2
 	})
-	if text := log.String(); strings.Count(text, "level=ERROR") != 2 {
-		t.Errorf("more than a line for each:\n%s", text)
+	if text := log.String(); strings.Count(text, "level=ERROR") != 2 || !strings.Contains(text, " to=files ") {
+		t.Errorf("not a line for each, with where it leads:\n%s", text)
 	}
 }
 
