@@ -58,7 +58,9 @@ func (r *Route) failing(s *upstream.Settings) error {
 // Fails reports whether fail_status has that status.
 func (r *Route) Fails(status int) bool { return slices.Contains(r.FailStatus, status) }
 
-// Answers notes the status of an answer whose head has come.
+// Answers is for an answer whose head has come: it says whether the upstream works. On an errand it
+// tells the access log of the upstream at once, since the client's line takes that from the errand
+// before the errand is over.
 func (c *Call) Answers(status int) {
 	if c.Req.Layer().OnErrand() {
 		c.Note()
