@@ -289,9 +289,9 @@ func (r *Request) addresses(h *Vars) {
 	case name != "":
 		r.add(h, "SERVER_NAME", name)
 	case local.Is6(): // in brackets, as in a URL: RFC 3875 section 4.1.14
-		r.addBytes(h, "SERVER_NAME", append(local.AppendTo(append(tmp[:0], '[')), ']'))
+		r.addBytes(h, "SERVER_NAME", append(http1.AppendAddr(append(tmp[:0], '['), local), ']'))
 	case local.IsValid():
-		r.addBytes(h, "SERVER_NAME", local.AppendTo(tmp[:0]))
+		r.addBytes(h, "SERVER_NAME", http1.AppendAddr(tmp[:0], local))
 	default:
 		r.add(h, "SERVER_NAME", "localhost")
 	}
