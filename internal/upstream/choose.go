@@ -191,23 +191,23 @@ func (g *Group) freer(a, b *member, now time.Time) *member {
 	return a
 }
 
-// draw draws one of the eligible members by weight, and returns its index. It is not the one at but, unless
-// that is negative. -1: a few draws have found none, or weights change with time.
-func (g *Group) draw(but int, now time.Time, eligible func(*member) bool) int {
+// draw draws one of the eligible members by weight, and returns its index. It is not the one at except,
+// unless that is negative. -1: a few draws have found none, or weights change with time.
+func (g *Group) draw(except int, now time.Time, eligible func(*member) bool) int {
 	if len(g.sums) == 0 || !g.steady(now) {
 		return -1
 	}
-	total, hole, width := g.sums[len(g.sums)-1], 0, 0 // a hole where the weight of but is
-	if but >= 0 {
-		if but > 0 {
-			hole = g.sums[but-1]
+	total, hole, width := g.sums[len(g.sums)-1], 0, 0 // a hole where the weight of except is
+	if except >= 0 {
+		if except > 0 {
+			hole = g.sums[except-1]
 		}
-		width = g.sums[but] - hole
+		width = g.sums[except] - hole
 	}
 	if total == width {
 		return -1
 	}
-	for range 8 {
+	for range min(8, len(g.members)) { // to walk a few members costs less than to draw in vain
 		at := rand.IntN(total - width)
 		if at >= hole {
 			at += width
