@@ -3,6 +3,7 @@ package conn_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -115,6 +116,34 @@ func TestConfiguredFieldsGiveWayToTheHandlers(t *testing.T) {
 			t.Errorf("refusal: %v", a.Response)
 		}
 	}, plain)
+}
+
+// TestRelayedDate: the date of a relayed answer takes the place of the server's, and of no configured
+// field beside it.
+func TestRelayedDate(t *testing.T) {
+	const date = "Thu, 01 Jan 1970 00:00:00 GMT"
+	cfg := conn.Config{Headers: []conn.Field{{Name: "Server", Value: "configured"}, {Name: "X-B", Value: "b"}}}
+	cfg.Handler = func(req *conn.Request, resp *conn.Response) int {
+		resp.Layer().Relay(200, "")
+		if req.Path() != "/undated" {
+			resp.Header().Set("Date", date)
+		}
+		if req.Path() == "/own" {
+			resp.Header().Set("Server", "own")
+		}
+		return 200
+	}
+	run(t, func(t *testing.T, m mode) {
+		c := start(t, m, cfg).Dial()
+		for path, server := range map[string]string{"/": "configured", "/own": "own", "/undated": "configured"} {
+			h := c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n").Header
+			dates := h.Values("Date")
+			if len(dates) != 1 || (dates[0] == date) != (path != "/undated") ||
+				!slices.Equal(h.Values("Server"), []string{server}) || !slices.Equal(h.Values("X-B"), []string{"b"}) {
+				t.Errorf("%s: %v", path, h)
+			}
+		}
+	})
 }
 
 func TestTheServersOwnFields(t *testing.T) {
