@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -66,9 +67,7 @@ func (wouldBlock) Error() string   { return "call would block" }
 func (wouldBlock) Timeout() bool   { return false }
 func (wouldBlock) Temporary() bool { return true }
 
-var errNoThread = errors.New(
-	"no thread of the stream's loop is running; other goroutines need Detach",
-)
+var errNoThread = errors.New("no thread of the stream's loop is running; other goroutines need Detach")
 
 // New makes a stream of fd, a connected non-blocking TCP or UNIX socket. It must be called on the
 // loop. On an error fd still belongs to the caller.
@@ -99,6 +98,9 @@ func open(l *loop.Loop, fd int) (*Stream, error) {
 // proxy and has said so. After Close, Detach or Release, t is a thread without a descriptor. s must
 // not be used after t has ended.
 func (s *Stream) Own(t *loop.Thread, remote netip.AddrPort) {
+	if invariants.Enabled && s.d != nil {
+		panic("stream: Own needs the zero Stream")
+	}
 	s.d, s.loop, s.remote, s.unix = loop.Own(t), t.Loop(), remote, !remote.IsValid()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -390,4 +391,23 @@ func TestForeignGoroutines(t *testing.T) {
 		}
 	})
 	must.Do(t, l.Run())
+}
+
+// TestOwnTwice: Own keeps what a Stream has, so it takes none that was used. The invariants tag tells.
+func TestOwnTwice(t *testing.T) {
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		l.Go(func(th *loop.Thread) {
+			var s stream.Stream
+			own := func() (p any) {
+				defer func() { p = recover() }()
+				s.Own(th, netip.AddrPort{})
+				return nil
+			}
+			first, second := own(), own()
+			s = stream.Stream{}
+			if again := own(); first != nil || (second != nil) != invariants.Enabled || again != nil {
+				t.Errorf("first %v, second %v, emptied %v", first, second, again)
+			}
+		})
+	})
 }

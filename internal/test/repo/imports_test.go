@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 	"internal/test/slots":       {"internal/fair"},
 	"internal/test/*":           {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
 	"loop":                      {"coro", "timeoutwheel", "internal/fair", "internal/sysio", "internal/invariants"},
-	"stream":                    {"coro", "loop", "internal/sysio"},
+	"stream":                    {"coro", "loop", "internal/invariants", "internal/sysio"},
 	"internal/httpclient":       {"loop", "stream", "internal/ascii", "internal/http1", "internal/http2client", "internal/upstream"},
 	"client":                    {"conn", "loop", "stream", "internal/ascii", "internal/http1", "internal/httpclient", "internal/upstream"},
 	"conn":                      {"coro", "loop", "stream", "internal/ascii", "internal/byteranges", "internal/handshake", "internal/http1", "internal/http2", "internal/mediatype", "internal/networks", "internal/proxyproto", "internal/sysio", "internal/tags", "internal/invariants"},
