@@ -38,7 +38,8 @@ func about(head string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestForwarded: what the upstream is told of the client, by the fields that the configuration lists.
+// TestForwarded: what the upstream is told of the client, by the fields that the configuration lists. That is
+// of https as well, from a client over TLS and from one whose proxy says so.
 func TestForwarded(t *testing.T) {
 	o := heads(t)
 	all := []string{"x-real-ip", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
@@ -71,6 +72,18 @@ func TestForwarded(t *testing.T) {
 		f := serve(t, modes.Direct, "/a b", []string{o.addr}, tt.change)
 		if got := about(f.ask("GET /a%20b/x", forged, "").body); got != tt.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, got, tt.want)
+		}
+		want := strings.NewReplacer("Proto: http", "Proto: https", "proto=http", "proto=https", "Port: 80", "Port: 443").
+			Replace(tt.want)
+		overTLS := &front{Server: module.Start(t, modes.OverTLS, "/a b", f.handler)}
+		if got := about(overTLS.ask("GET /a%20b/x", forged, "").body); got != want {
+			t.Errorf("%s, over TLS: got\n%s\nwant\n%s", tt.name, got, want)
+		}
+		want = strings.ReplaceAll(want, "127.0.0.1", "192.0.2.1")
+		behind := &front{Server: server.Start(t, modes.Direct, conn.Config{Handler: f.handler,
+			Proxies: map[string]*conn.Proxies{"": {Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}})}
+		if got := about(behind.ask("GET /a%20b/x", "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n", "").body); got != want {
+			t.Errorf("%s, behind a proxy: got\n%s\nwant\n%s", tt.name, got, want)
 		}
 	}
 	got := refused(t, func(s *proxy.Settings) { s.Forwarded.Forwarded = []string{"X-Forwarded-By"} })
