@@ -19,9 +19,7 @@ import (
 // TestHTTP2PlainRequestIsFree is TestPlainRequestIsFree over HTTP/2.
 func TestHTTP2PlainRequestIsFree(t *testing.T) {
 	ci.Without(t, invariants.Enabled, "short reads and writes cost epoll_ctl")
-	if race.Enabled {
-		t.Skip("sync.Pool drops things at random under the race detector")
-	}
+	ci.Without(t, race.Enabled, "sync.Pool drops things at random")
 	h := func(req *conn.Request, resp *conn.Response) int {
 		resp.Header().Set("Content-Type", "text/plain")
 		l := req.Layer()

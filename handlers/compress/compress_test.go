@@ -309,7 +309,7 @@ func TestClients(t *testing.T) {
 		}
 		curl, err := exec.LookPath("curl")
 		if err != nil {
-			t.Skip("no curl")
+			ci.Lacks(t, "curl")
 		}
 		for _, args := range [][]string{{"--compressed"}, {"--compressed", "-0"}, {}} {
 			out, err := exec.Command(curl, append(args, "-sS", "http://"+s.Addr+"/")...).CombinedOutput()

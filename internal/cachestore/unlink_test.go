@@ -61,6 +61,17 @@ func TestPurgeOfLeavingFile(t *testing.T) {
 	s.Check()
 }
 
+// stays has the disk refuse to remove a file, until the returned function is called.
+func stays(t *testing.T, name string) (goOn func()) {
+	aside := filepath.Join(t.TempDir(), "aside")
+	must.Do(t, os.Rename(name, aside))
+	must.Do(t, os.MkdirAll(filepath.Join(name, "in"), 0o700)) // unlinkat and rmdir refuse that
+	return func() {
+		must.Do(t, os.RemoveAll(name))
+		must.Do(t, os.Rename(aside, name))
+	}
+}
+
 // TestPurgeOfFileThatStays: the same where the disk refuses to remove the file. It is tried again with
 // the next one.
 func TestPurgeOfFileThatStays(t *testing.T) {
@@ -68,13 +79,10 @@ func TestPurgeOfFileThatStays(t *testing.T) {
 	folder := t.TempDir()
 	s := withFile(t, folder)
 	name := files(t, folder)[0]
-	aside := filepath.Join(t.TempDir(), "aside")
-	must.Do(t, os.Rename(name, aside))
-	must.Do(t, os.MkdirAll(filepath.Join(name, "in"), 0o700)) // unlinkat and rmdir refuse that
+	goOn := stays(t, name)
 	put(t, s, "/u", cachestore.Head{}, "short")
 	settle(t, s)
-	must.Do(t, os.RemoveAll(name))
-	must.Do(t, os.Rename(aside, name))
+	goOn()
 	must.Do(t, s.Purge(line("/u")))
 	if n := found(t, folder); n > 0 {
 		t.Error("what was purged is found after a restart")
@@ -101,9 +109,7 @@ func TestManyPurgesBesideFileThatStays(t *testing.T) {
 	folder := t.TempDir()
 	s := withFile(t, folder)
 	name := files(t, folder)[0]
-	aside := filepath.Join(t.TempDir(), "aside")
-	must.Do(t, os.Rename(name, aside))
-	must.Do(t, os.MkdirAll(filepath.Join(name, "in"), 0o700))
+	goOn := stays(t, name)
 	put(t, s, "/u", cachestore.Head{}, "short")
 	settle(t, s)
 	must.Do(t, s.Purge(line("/u")))
@@ -120,8 +126,7 @@ func TestManyPurgesBesideFileThatStays(t *testing.T) {
 	if n := len(s.Lookup(nil, s.Key([]byte("/w")))); n != 1 {
 		t.Error("what has come since is gone")
 	}
-	must.Do(t, os.RemoveAll(name))
-	must.Do(t, os.Rename(aside, name))
+	goOn()
 	if n := found(t, folder); n > 0 {
 		t.Error("what was purged is found after a restart")
 	}
