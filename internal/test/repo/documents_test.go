@@ -192,3 +192,16 @@ func TestDocumentsAreShort(t *testing.T) {
 		}
 	}
 }
+
+// TestNoBinaries: what is built stays out of the repository, which every clone pays for.
+func TestNoBinaries(t *testing.T) {
+	for _, file := range kept(t, "*") {
+		info, err := os.Stat(file)
+		if err != nil {
+			continue // removed, and not yet committed
+		}
+		if n := info.Size(); n > 256<<10 {
+			t.Errorf("%s has %d bytes", file, n)
+		}
+	}
+}
