@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"net/netip"
@@ -166,6 +167,12 @@ func (c *connection) Overdue() time.Duration {
 	return 0
 }
 
+// Unsent implements loop.Sender: the answers that idle has put off are sent as those of others are.
+func (c *connection) Unsent(rest []byte) {
+	c.port.unsent[c] = bytes.Clone(rest)
+	c.Loop().Nudge(loop.Own(&c.Thread))
+}
+
 // resetOnClose makes the connection end with a reset, which drops what the client has not taken.
 func (c *connection) resetOnClose() { sysio.ResetOnClose(c.FD()) }
 
@@ -198,6 +205,7 @@ func (c *connection) Ended() {
 		c.countLingering(-1)
 	}
 	delete(c.port.untaken, c)
+	delete(c.port.unsent, c)
 	c.port.server.admission.dismiss(c)
 }
 

@@ -208,7 +208,8 @@ func (m *matched) of(r *http.Request) {
 // enter serves the connection fd, on its loop. It is not accepted by a listener, and no limit of
 // connections counts it: net/http has let it in.
 func (s *Server) enter(l *loop.Loop, fd int, w *withHeader) {
-	w.port = &port{server: s, loop: l, untaken: make(map[*connection]int), tally: new(tally)}
+	w.port = &port{server: s, loop: l, untaken: make(map[*connection]int),
+		unsent: make(map[*connection][]byte), tally: new(tally)}
 	s.admission.active.Add(1)
 	set := s.settings.Load()
 	if err := l.Attach(&w.Thread, fd, &w.connection, set.HeaderTimeout); err != nil {

@@ -75,6 +75,7 @@ func (t *turn) attach(c *connection) {
 		delete(c.port.untaken, c)
 	}
 	t.set = c.port.server.settings.Load()
+	c.Loop().SendNow(loop.Own(&c.Thread))
 	t.stream.Own(&c.Thread, c.remote.addrPort())
 	t.pace(&t.writing, t.set.WriteTimeout)
 	t.stream.SetPace(&t.reading, &t.writing)
@@ -150,6 +151,10 @@ func (t *turn) strand() {
 // serve answers requests as long as there are any, and returns what the loop does next.
 func (t *turn) serve() coro.Code {
 	c := t.c
+	if len(c.port.unsent) > 0 && t.sendUnsent() != nil {
+		t.close()
+		return coro.Abort
+	}
 	if c.state&served == 0 {
 		if code, ready := t.prepare(); !ready {
 			return code
@@ -225,7 +230,11 @@ func (t *turn) readEmpty() bool {
 // idle sends the answers, and leaves the connection idle until the next request comes.
 func (t *turn) idle() coro.Code {
 	c := t.c
-	if t.flush() != nil || c.Loop().Stopping() || c.outdated() {
+	ends := c.Loop().Stopping() || c.outdated()
+	if !ends && len(t.out) <= loop.PutOffSize {
+		t.stream.PutOff(c)
+	}
+	if t.flush() != nil || ends {
 		t.close()
 		return coro.Abort
 	}
@@ -239,6 +248,13 @@ func (t *turn) idle() coro.Code {
 	loop.MarkIdle(&c.Thread, c.Loop().Time(), false)
 	loop.IdleTimeout(&c.Thread, timeout)
 	return coro.WantRead
+}
+
+// sendUnsent sends what idle has put off, and the kernel had no room for then.
+func (t *turn) sendUnsent() error {
+	rest := t.c.port.unsent[t.c]
+	delete(t.c.port.unsent, t.c)
+	return t.wrote(t.stream.Send(rest, nil, false))
 }
 
 // exchange serves the request whose head was read, and reports whether the connection goes on. If

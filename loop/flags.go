@@ -28,6 +28,7 @@ const (
 	listed                        // the thread is in the list of idle ones
 	holding                       // the body holds output back until the thread waits
 	resting                       // no thread uses it, and its number belongs to code off the loop
+	putsOff                       // something that is to be sent to it was put off
 	sole                          // nothing has duplicated it, so close(2) takes it out of epoll
 )
 

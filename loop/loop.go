@@ -75,6 +75,7 @@ type Loop struct {
 	now      int64         // of this turn, milliseconds since start
 	polls    bool          // the next look for events asks without blocking first
 	slept    bool          // the last look has slept
+	looks    int64         // see Looks
 	held     time.Duration // in sum, between looks at the clock that were more than heldUp apart
 	gaveWay  int64         // when other goroutines were last given the processor
 	share    share         // of the present turn, for its queue or its timers
@@ -83,6 +84,7 @@ type Loop struct {
 	turn     queue // the rest of the present turn's, or of the one before
 	behind   queue // those that gave way to all of these
 	rounds   rounds
+	putOffs  putOffs
 	crowded  bool // in this turn more threads are ready than it has time for
 	pool     coro.Pool
 	trim     trimmer
@@ -158,6 +160,7 @@ func (l *Loop) Run() error {
 	for l.threads > 0 || !l.post.closeIfEmpty() {
 		l.runPosted()
 		l.runQueued()
+		l.sendPutOffs()
 		if err := l.wait(); err != nil {
 			l.killAll()
 			return err

@@ -13,7 +13,7 @@ import (
 // ok is false, and d is as before, if d is not quiet: there is something to read, of which Rest may
 // take a byte, the peer has left, or a thread waits for d.
 func (l *Loop) Rest(d *Descriptor) (fd int, ok bool) {
-	const state = shared | borrowed | finished
+	const state = shared | borrowed | finished | putsOff
 	if d.fd < 0 || d.edges.dead() || d.flags&state != shared || d.flags.awaited() != 0 {
 		return -1, false
 	}
@@ -38,6 +38,11 @@ func (l *Loop) Resume(d *Descriptor) bool {
 	d.flags &^= resting
 	return true
 }
+
+// Looks counts the times that the loop has asked the kernel for events and got all that there were.
+// Whatever had come for a descriptor before the last of them, the loop knows of. It is called on the
+// loop.
+func (l *Loop) Looks() int64 { return l.looks }
 
 // Withdraw takes fd, which rests, out of the loop. Any goroutine may call it that owns fd.
 //

@@ -53,6 +53,7 @@ func (l *Loop) Open(d *Shared, fd int) error {
 // number, or -1 if it has none any more. A thread that waits for d gets net.ErrClosed, or returns
 // from WantRead. Release is called by the loop's threads, or on the loop.
 func (l *Loop) Release(d *Descriptor) (fd int) {
+	l.SendNow(d)
 	if d.fd >= 0 {
 		l.remove(d)
 	}
@@ -76,6 +77,7 @@ func (l *Loop) drop(d *Descriptor) (fd int) {
 // it, see there; at most a child process has it, between fork and exec. Events that come meanwhile
 // are stale, and dispatch drops them.
 func (l *Loop) CloseDescriptor(d *Descriptor) {
+	l.SendNow(d)
 	if d.fd >= 0 && d.flags&sole == 0 {
 		l.remove(d)
 	}

@@ -353,6 +353,7 @@ func (l *Loop) kill(t *Thread) {
 	if t.own.flags&ended != 0 {
 		return
 	}
+	l.SendNow(&t.own)
 	if t.more != nil {
 		l.killMembers(t.more.scope)
 	}
@@ -377,6 +378,7 @@ func (l *Loop) kill(t *Thread) {
 
 // dismiss ends t, which is idle.
 func (l *Loop) dismiss(t *Thread) {
+	l.SendNow(&t.own)
 	if b, ok := t.body.(Ending); ok {
 		b.Ending()
 	}
@@ -392,6 +394,7 @@ func (l *Loop) end(t *Thread) {
 	l.wheel.Cancel(&t.timer)
 	l.threads--
 	if fd := int(t.own.fd); fd >= 0 {
+		l.SendNow(&t.own)
 		if t.own.flags&sole == 0 {
 			l.remove(&t.own)
 		}

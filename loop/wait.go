@@ -86,6 +86,9 @@ func (l *Loop) look(d time.Duration) (n int, errno syscall.Errno) {
 		l.tick()
 	}
 	l.stats.Waits++
+	if n < len(events) {
+		l.looks++
+	}
 	return n, errno
 }
 

@@ -16,8 +16,13 @@ import (
 )
 
 // TestDuplex: a thread that passes everything back waits only in Await, and loses nothing. Its peer
-// sends all before it reads.
+// sends all before it reads. So it is where small pieces are put off.
 func TestDuplex(t *testing.T) {
+	t.Run("at once", func(t *testing.T) { duplex(t, false) })
+	t.Run("put off", func(t *testing.T) { duplex(t, true) })
+}
+
+func duplex(t *testing.T, putOff bool) {
 	data := chacha(2 << 20)
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		a, b := pair(t, l, "unix") // with room for little
@@ -34,9 +39,12 @@ func TestDuplex(t *testing.T) {
 			defer b.Close()
 			var d stream.Duplex
 			b.Duplex(&d)
+			if putOff {
+				d.PutOff()
+			}
 			held, buf := 0, make([]byte, 64<<10)
-			for {
-				n, err := b.Read(buf)
+			for i := 0; ; i++ {
+				n, err := b.Read(buf[:[]int{len(buf), 1000, 20}[i%3]])
 				if n > 0 {
 					if k, err := b.Write(buf[:n]); k != n || err != nil {
 						t.Errorf("wrote %d of %d, %v", k, n, err)

@@ -10,7 +10,10 @@ import (
 func (s *Stream) ResetOnClose() { sysio.ResetOnClose(s.d.FD()) }
 
 // Unsent returns how many bytes the kernel holds for the peer.
-func (s *Stream) Unsent() int { return sysio.Unsent(s.d.FD()) }
+func (s *Stream) Unsent() int {
+	s.loop.SendNow(s.d)
+	return sysio.Unsent(s.d.FD())
+}
 
 // Counted returns what Progress has of the stream itself, and not of the kernel. Another Stream of the
 // same socket begins at 0 with that.

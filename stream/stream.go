@@ -34,7 +34,8 @@ type Stream struct {
 	loop *loop.Loop
 
 	in, out Limit
-	duplex  *Duplex // nil: writes wait
+	duplex  *Duplex     // nil: writes wait
+	later   loop.Sender // see PutOff; nil: writes go out at once
 
 	remote netip.AddrPort // of TCP
 	local  net.Addr       // set when it is first asked for
@@ -107,6 +108,10 @@ func (s *Stream) Own(t *loop.Thread, remote netip.AddrPort) {
 // FD returns the number of the stream's descriptor, -1 if it is closed or was handed on. It stays the
 // stream's.
 func (s *Stream) FD() int { return s.d.FD() }
+
+// PutOff has the next writes, if they are small, go out at the end of the loop's turn, see loop.PutOff.
+// They have no error.
+func (s *Stream) PutOff(to loop.Sender) { s.later = to }
 
 // SetNoWait decides what happens when a read finds nothing. With on, the read returns
 // ErrWouldBlock, or the error of a limit that has passed; otherwise it waits.
@@ -259,6 +264,10 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 	if d != nil && d.aside {
 		return d.sendAside(a, b), nil
 	}
+	if n := len(a) + len(b); s.later != nil && 0 < n && n <= loop.PutOffSize && (d == nil || len(d.held) == 0) &&
+		!s.out.limited() && s.begin(&s.out, false) == nil && s.loop.PutOff(s.d, s.later, a, b) {
+		return n, s.wrote(n, 0)
+	}
 	err = s.beginWrite()
 	// What most answers are: one piece, which the kernel takes. A function of its own for the others
 	// would make the stack of each that waits deeper.
@@ -382,8 +391,11 @@ func (s *Stream) rest(d time.Duration) error {
 }
 
 // beginRead and beginWrite return the error of a call that cannot begin.
-func (s *Stream) beginRead() error  { return s.begin(&s.in, s.noWait || s.duplex != nil) }
-func (s *Stream) beginWrite() error { return s.begin(&s.out, false) }
+func (s *Stream) beginRead() error { return s.begin(&s.in, s.noWait || s.duplex != nil) }
+func (s *Stream) beginWrite() error {
+	s.loop.SendNow(s.d)
+	return s.begin(&s.out, false)
+}
 
 func (s *Stream) begin(l *Limit, try bool) error {
 	s.loop.Check()
@@ -475,6 +487,7 @@ func (s *Stream) CloseWrite() error {
 	if s.gone() {
 		return s.fail("close", net.ErrClosed)
 	}
+	s.loop.SendNow(s.d)
 	if err := unix.Shutdown(s.d.FD(), unix.SHUT_WR); err != nil {
 		return s.fail("close", os.NewSyscallError("shutdown", err))
 	}

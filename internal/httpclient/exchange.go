@@ -126,6 +126,7 @@ func (x *Exchange) Begin(s *stream.Stream, over net.Conn, method string) {
 	x.Head.Lenient = x.Lenient
 	s.SetNoWait(true)
 	s.Duplex(&x.duplex)
+	x.duplex.PutOff()
 }
 
 // End ends the exchange. The caller closes the connection, or uses it for another exchange if
