@@ -26,6 +26,7 @@ type kept struct {
 type record struct {
 	born   time.Duration // when it was made, by loop.Now
 	served int           // requests
+	looks  int64         // of the loop, when it was given back
 	since  time.Duration // it waits
 	until  time.Duration // it may
 
@@ -36,16 +37,16 @@ type record struct {
 // use makes it the stream of a request on l, nil if the connection has ended, or bytes have come
 // that no request has asked for.
 //
-// The loop at which it rests knows that as of its last look at its events. That is too old: the
-// bytes that came since may be a second answer to the last request, which the next client would get
-// for its own. A busy loop serves many requests between two looks, often those that come with a
-// connection that has just been given back; and once the request is sent, nothing tells bytes that
-// came before it from the answer. So this takes a system call for each request, of less than a
-// microsecond. What comes after it is left to the protocol.
-// The connection may end at any moment, too; then the request finds no answer, and is sent again.
-func (k kept) use(l *loop.Loop) *stream.Stream {
+// A second answer to the last request, which the next client would get for its own, comes with the
+// first one or soon behind it. The loop at which the connection rests sees it when it looks for events.
+// If it has not done so since the connection was given back, the kernel is asked, which takes a system
+// call. What comes between the look and the request, in the time of a turn, is left to the protocol as
+// what comes behind the request is: nothing tells them apart.
+// The connection may end at any moment, too; then the request finds no answer, and is sent again. For
+// one that cannot be, again is false, and the kernel is always asked.
+func (k kept) use(l *loop.Loop, again bool) *stream.Stream {
 	if k.loop == l {
-		if sysio.Quiet(k.fd) && k.stream.Resume() {
+		if (again && k.looks < l.Looks() || sysio.Quiet(k.fd)) && k.stream.Resume() {
 			return k.stream
 		}
 		k.close()

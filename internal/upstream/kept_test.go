@@ -200,34 +200,43 @@ func TestKeptEnds(t *testing.T) {
 	}
 }
 
-// TestKeptEndsUnseen: that counts as well before the loop has looked at its events.
+// TestKeptEndsUnseen: that counts as well before the loop has looked at its events, for a request that
+// cannot be sent again, and for all if it has not looked since the connection was given back.
 func TestKeptEndsUnseen(t *testing.T) {
 	for what, spoil := range map[string]func(c io.WriteCloser){
 		"closed": func(c io.WriteCloser) { c.Close() },
 		"bytes":  func(c io.WriteCloser) { io.WriteString(c, "stale\n") },
 	} {
-		t.Run(what, func(t *testing.T) {
-			s := numbers(t)
-			_, r := keeping(t, s, 1, nil)
-			r[0].get("x")
-			done := make(chan bool, 1)
-			r[0].loops.Go(0, func(th *loop.Thread) {
-				s.each(spoil)
-				l := r[0].Lease()
-				defer l.Release()
-				conn, kept, err := l.Connect(th, upstream.Kept)
-				if err != nil {
-					t.Error(err)
-				} else {
-					conn.Close()
+		for _, want := range []upstream.Want{upstream.Kept, upstream.JustUsed} {
+			t.Run(fmt.Sprint(what, want), func(t *testing.T) {
+				s := numbers(t)
+				_, r := keeping(t, s, 1, nil)
+				r[0].get("x")
+				done := make(chan bool, 1)
+				r[0].loops.Go(0, func(th *loop.Thread) {
+					connect := func(want upstream.Want) (l upstream.Lease, conn *stream.Stream, kept bool) {
+						l = r[0].Lease()
+						conn, kept, err := l.Connect(th, want)
+						if err != nil {
+							t.Error(err)
+						}
+						return l, conn, kept
+					}
+					if want == upstream.Kept {
+						l, conn, _ := connect(want)
+						l.Keep(conn, 0)
+					}
+					s.each(spoil)
+					l, conn, kept := connect(want)
+					l.Close(conn)
+					done <- kept
+				})
+				if <-done {
+					t.Error("the connection is used again")
 				}
-				done <- kept
+				s.closed(t)
 			})
-			if <-done {
-				t.Error("the connection is used again")
-			}
-			s.closed(t)
-		})
+		}
 	}
 }
 

@@ -154,7 +154,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			return nil, false, l.NoName
 		}
 		if l.kept.stream != nil {
-			if s := l.kept.use(l.loop); s != nil {
+			if s := l.kept.use(l.loop, want == Kept); s != nil {
 				l.reached = true
 				return s, true, nil
 			}
@@ -404,6 +404,7 @@ func (l *Lease) Keep(s *stream.Stream, limit time.Duration) {
 		k = l.kept
 		k.fd, k.loop, k.stream = fd, s.Loop(), s
 		k.served++
+		k.looks = l.loop.Looks()
 	} else {
 		_ = s.Close()
 		l.at.hurried(0, l.now())
