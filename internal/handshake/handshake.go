@@ -41,7 +41,7 @@ func Serve(
 	return run(t, peer, c, below, over, until, true)
 }
 
-// Dial is Serve for a client's connection, to the server peer. The waits end as those of t do.
+// Dial is Serve for a client's connection. The waits end as those of t do.
 func Dial(
 	t *loop.Thread, peer netip.Addr, c *tls.Conn, below *net.Conn, over net.Conn, until time.Time,
 ) (ended bool, err error) {
@@ -65,7 +65,8 @@ func run(
 			return false, err
 		}
 		if len(n.out) > 0 {
-			if _, err := over.Write(n.out); err != nil {
+			// Why it has failed counts for more than an alert that cannot be sent.
+			if _, err := over.Write(n.out); err != nil && (!n.ended || n.err == nil) {
 				return false, err
 			}
 			n.out = n.out[:0]

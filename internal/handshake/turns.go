@@ -1,6 +1,7 @@
 package handshake
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 // their processors, and with turns other clients have their handshakes, too. A handshake has a slot
 // while it computes, and not while it waits for the client.
 var Slots = fair.NewSlots(fair.Processors)
+
+// ErrNoTurn is the error of a handshake whose time has passed while it waited for its turn.
+var ErrNoTurn = fmt.Errorf("no turn for a handshake: %w", loop.ErrDeadlineExceeded)
 
 // mayCompute is for how long a handshake has its slot at most: many times what one takes to
 // compute. One that takes longer waits for something in a callback of the tls.Config, and others
@@ -45,7 +49,11 @@ func (n *negotiation) compute(
 		} else {
 			_, err = called.Await(t, max(until.Sub(t.Loop().Time()), 0))
 		}
-		if err != nil {
+		switch err {
+		case nil:
+		case loop.ErrDeadlineExceeded:
+			return ErrNoTurn
+		default:
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lwango/lwango/internal/handshake"
 	"github.com/lwango/lwango/internal/http2client"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
@@ -174,7 +175,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		} else if s, err = p.dial(t, share); err == nil {
 			until := loop.At(begin + share)
 			if err = l.preface(s, until); err == nil && p.peer.tls != nil {
-				err = l.secure(s, until)
+				err = l.secure(t, s, until)
 			}
 		}
 		took := loop.Now() - begin
@@ -269,14 +270,14 @@ func (l *Lease) preface(s *stream.Stream, until time.Time) (err error) {
 }
 
 // secure makes TLS on a new stream, or closes it.
-func (l *Lease) secure(s *stream.Stream, until time.Time) (err error) {
+func (l *Lease) secure(t *loop.Thread, s *stream.Stream, until time.Time) (err error) {
 	defer func() { // also when the thread is killed
 		if l.kept.tls == nil {
 			_ = s.Close()
 		}
 	}()
 	name := l.serverName()
-	if l.kept.tls, l.files, err = l.at.handshake(s, until, name); err != nil {
+	if l.kept.tls, l.files, err = l.at.handshake(t, l.client, s, until, name); err != nil {
 		return unshaken{err}
 	}
 	if name != "" {
@@ -458,6 +459,7 @@ func (l *Lease) Asked() (name string, first, whole time.Duration) {
 func Busy(err error) bool {
 	return errors.Is(err, errQueueFull) || errors.Is(err, errNoSlot) ||
 		errors.Is(err, errBacklog) || errors.Is(err, errOpen) || errors.Is(err, errDown) ||
+		errors.Is(err, handshake.ErrNoTurn) ||
 		errors.Is(err, syscall.EADDRNOTAVAIL) || sysio.Exhausted(err)
 }
 

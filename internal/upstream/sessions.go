@@ -140,7 +140,7 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stre
 		return nil, err
 	}
 	if p.tls != nil {
-		if err := l.secure(s, until); err != nil {
+		if err := l.secure(t, s, until); err != nil {
 			return nil, err
 		}
 	}

@@ -8,12 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/crl"
+	"github.com/lwango/lwango/internal/handshake"
 	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -171,20 +174,25 @@ type carrier struct{ net.Conn }
 // record, and a Duplex may still hold that.
 func (*carrier) SetWriteDeadline(time.Time) error { return nil }
 
-// handshake makes TLS on s, until the given time, for a name; "": that of the configuration. It returns
-// the version of the files that it has gone by, or an earlier one.
-func (m *member) handshake(s *stream.Stream, until time.Time, name string) (*tls.Conn, int64, error) {
+// handshake makes TLS on s, until the given time, for a name; "": that of the configuration. What that
+// computes is done off the loop, in the client's turn. It returns the version of the files that it has
+// gone by, or an earlier one.
+func (m *member) handshake(
+	t *loop.Thread, client netip.Addr, s *stream.Stream, until time.Time, name string,
+) (*tls.Conn, int64, error) {
 	config, version := m.security.at(m.tls)
 	if name != "" {
 		config = config.Clone()
 		config.ServerName = name
 	}
-	c := tls.Client(&carrier{s}, config)
+	below := new(carrier)
+	c := tls.Client(below, config)
 	_ = s.SetDeadline(until)
-	if err := c.Handshake(); err != nil {
+	if _, err := handshake.Dial(t, client, c, &below.Conn, s, until); err != nil {
 		return nil, 0, fmt.Errorf("tls handshake: %w", err)
 	}
 	_ = s.SetDeadline(time.Time{})
+	below.Conn = s
 	return c, version, nil
 }
 

@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"internal/around":           {"handlers", "loop", "internal/coding", "internal/metrics"},
 	"internal/coding":           {"loop", "internal/ascii"},
 	"internal/compression":      {"conn", "handlers", "internal/ascii", "internal/coding", "internal/http1"},
-	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/crl", "internal/fair", "internal/http2client", "internal/metrics", "internal/networks", "internal/sysio"},
+	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/crl", "internal/fair", "internal/handshake", "internal/http2client", "internal/metrics", "internal/networks", "internal/sysio"},
 	"internal/http1":            {"internal/ascii"},
 	"internal/http2":            {"internal/ascii", "internal/http1"},
 	"internal/rfc9111":          {"internal/ascii", "internal/http1"},
