@@ -129,8 +129,10 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 			return nil, handlers.BadKey("ttl", "%s: must not be negative", name)
 		case name == "any":
 			l.any = d
-		case err != nil || status < 200 || status > 599 || len(name) != 3:
+		case err != nil || len(name) != 3:
 			return nil, handlers.BadKey("ttl", `expected a status such as "200", or "any", not %q`, name)
+		case !rfc9111.Keeps(status):
+			return nil, handlers.BadKey("ttl", "answers with the status %s are never kept", name)
 		default:
 			l.ttl[status] = d
 		}

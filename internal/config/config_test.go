@@ -173,6 +173,9 @@ t.conf:3: error_log.path: unknown key (known here: format)`},
 
 		{"time of no status", "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = \"127.0.0.1:1\"\ncache = { ttl = { 9 = \"1s\" } }",
 			`t.conf:6: site.route.cache.ttl: expected a status such as "200", or "any", not "9"`},
+		{"time of a part", "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = \"127.0.0.1:1\"\ncache = { ttl = { 206 = \"1s\" } }",
+			`t.conf:6: site.route.cache.ttl: answers with the status 206 are never kept`},
+		{"size of no folder", "[cache]\ndisk_size = \"2GiB\"", `t.conf:2: cache.disk_size: it has no effect without disk`},
 		{"bypass of all", "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = \"127.0.0.1:1\"\ncache = { bypass = [{}] }",
 			`t.conf:6: site.route.cache.bypass: has no conditions, and so would be true of all requests`},
 

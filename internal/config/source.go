@@ -18,6 +18,7 @@ import (
 	"github.com/lwango/lwango/internal/settings"
 	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/internal/streams"
+	"github.com/lwango/lwango/internal/tags"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -95,6 +96,9 @@ func (s Source) Parse(name, text string) (*Config, error) {
 		}
 	}
 	c.checkConfine(s)
+	if t := &c.CacheStore; t.Disk == "" && t.DiskSize != tags.Defaults[CacheStore]().DiskSize {
+		t.Table.Errorf("disk_size", "it has no effect without disk")
+	}
 	if err := s.override(c); err != nil {
 		return nil, err
 	}
@@ -174,9 +178,6 @@ func (s Source) decode(wd, name, text string) (*Config, error) {
 		if *path != "" {
 			*path = confpath.Join(c.Dir, *path)
 		}
-	}
-	if t := c.Confine; t != nil && !t.Table.Has("landlock") {
-		t.Landlock = true
 	}
 	return c, nil
 }

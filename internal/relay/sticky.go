@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -71,6 +72,7 @@ func (r *Route) sticky(s *upstream.Settings) error {
 		return nil
 	}
 	secret := []byte(set.Secret)
+	const host = "__Host-" // a cookie with this prefix is one host's (RFC 6265bis section 4.1.3)
 	valid := http.Cookie{Name: set.Name, Value: "x", Domain: set.Domain, Path: set.Path}
 	switch err := valid.Valid(); {
 	case err != nil:
@@ -79,6 +81,10 @@ func (r *Route) sticky(s *upstream.Settings) error {
 		return handlers.BadKey("sticky", "path: expected one that begins with a slash, not %q", set.Path)
 	case set.SameSite == "none" && set.Secure == "off":
 		return handlers.BadKey("sticky", `browsers take no cookie with samesite = "none" and secure = "off"`)
+	case set.Secure == "off" && (ascii.HasPrefixFold(set.Name, host) || ascii.HasPrefixFold(set.Name, "__Secure-")):
+		return handlers.BadKey("sticky", `browsers take no cookie of the name %s with secure = "off"`, set.Name)
+	case ascii.HasPrefixFold(set.Name, host) && (set.Path != "/" || set.Domain != ""):
+		return handlers.BadKey("sticky", "browsers take no cookie of the name %s with a domain or another path than /", set.Name)
 	case len(secret) == 0:
 		secret = ownSecret()
 	case len(secret) < 16:

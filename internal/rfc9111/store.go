@@ -100,13 +100,19 @@ func storable(ask *Request, answer *Response) Why {
 	case ask.Authorized && !answer.Public && !answer.MustRevalidate && answer.SMaxAge == unset:
 		return WhyAuthorized // section 3.5
 	}
-	switch s := answer.Status; {
-	case s < 200 || s > 599:
-		return WhyStatus
-	case s == 206 || s == 304 || s == 412 || s == 416: // about a part, or about conditions
+	if !Keeps(answer.Status) {
 		return WhyStatus
 	}
 	return Kept
+}
+
+// Keeps reports whether answers of a status may be kept at all.
+func Keeps(status int) bool {
+	switch status {
+	case 206, 304, 412, 416: // about a part, or about conditions
+		return false
+	}
+	return 200 <= status && status <= 599
 }
 
 // understood reports whether we know all that a status means for caches (section 5.2.2.3).
