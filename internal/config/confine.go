@@ -23,9 +23,8 @@ type Confine struct {
 	User string `toml:"user"`
 	// Group is the process's, by name or number; without it, that of the user.
 	Group string `toml:"group"`
-	// Landlock leaves the files that the configuration names, where the kernel has it; true without
-	// the key.
-	Landlock bool `toml:"landlock"`
+	// Landlock leaves the files that the configuration names, where the kernel has it.
+	Landlock bool `toml:"landlock" default:"true"`
 	// Seccomp leaves the system calls that a server needs.
 	Seccomp bool `toml:"seccomp"`
 	// Read has more files and folders to read, for a program's own handlers.

@@ -201,7 +201,10 @@ func (r *reader) manual(t *table) {
 	for _, m := range row.FindAllStringSubmatch(settings, -1) {
 		for i := range t.keys {
 			if k := &t.keys[i]; k.name == m[1] {
-				k.fallback = strings.Trim(strings.TrimSpace(m[2]), "`")
+				k.fallback = strings.TrimSpace(m[2])
+				if one := strings.Trim(k.fallback, "`"); !strings.Contains(one, "`") {
+					k.fallback = one
+				}
 				k.text = link.ReplaceAllStringFunc(strings.ReplaceAll(m[3], `\|`, "|"), func(s string) string {
 					parts := link.FindStringSubmatch(s)
 					return "[" + parts[1] + "](" + rebased(parts[2], dir) + ")"

@@ -16,7 +16,7 @@ func (k key) facts() string {
 		all = append(all, k.span)
 	}
 	if k.fallback != "" {
-		all = append(all, "default "+k.fallback)
+		all = append(all, "default "+plain(k.fallback))
 	}
 	if k.sub != nil {
 		all = append(all, "see "+k.sub.name)

@@ -47,6 +47,9 @@ func TestComplete(t *testing.T) {
 			}
 		}
 	}
+	if !strings.Contains(page, "| `Forwarded`, `X-Forwarded-For`, `") {
+		t.Error("a default of several words has not the marks of the manual")
+	}
 	if n < 100 {
 		t.Errorf("%d keys", n)
 	}

@@ -45,7 +45,9 @@ func (f *File) value(value any, at valuePath, v reflect.Value, tag reflect.Struc
 	case reflect.Pointer:
 		n := len(f.errs)
 		p := reflect.New(t.Elem())
-		if !v.IsNil() {
+		if v.IsNil() {
+			tags.Fill(p.Elem())
+		} else {
 			p.Elem().Set(v.Elem())
 		}
 		f.value(value, at, p.Elem(), tag)
