@@ -254,6 +254,21 @@ func (v FieldViews) At(i int) (name, value, line []byte) {
 	return f.Name.Of(raw), f.Value.Of(raw), line
 }
 
+// Strings returns the name and the value of a field as strings, which are valid for as long as those
+// of At: the caller must not keep them.
+func (v FieldViews) Strings(i int) (name, value string) {
+	r := v.r
+	if r.listed {
+		f := &r.header.fields[i]
+		return f.Name, f.Value
+	}
+	f := &r.head.Fields[i]
+	return textOf(f.Name.Of(r.raw)), textOf(f.Value.Of(r.raw))
+}
+
+// textOf returns b as a string without a copy.
+func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
 // viewOf returns the bytes of s without a copy; nobody writes to them.
 func viewOf(s string) []byte {
 	if s == "" {

@@ -5,10 +5,28 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
 )
 
 // A Field is a header field, or a parameter, with its name.
 type Field struct{ Name, Value string }
+
+// Fields are the fields of a request's header.
+type Fields interface {
+	Len() int
+	// Strings returns the name and the value of a field. They need not be valid for longer than the
+	// request.
+	Strings(i int) (name, value string)
+}
+
+// List is a list of fields.
+type List []Field
+
+// Len implements Fields.
+func (l List) Len() int { return len(l) }
+
+// Strings implements Fields.
+func (l List) Strings(i int) (name, value string) { return l[i].Name, l[i].Value }
 
 // maxOptions is how many names Connection may have beside the usual ones.
 const maxOptions = 16
@@ -39,31 +57,112 @@ type place struct {
 	at    int32
 }
 
-// fields adds the header fields as HTTP_* parameters. Fields of the same name become one parameter,
-// in the place of the first: of several parameters of a name PHP would keep the last. Where there
-// may be any, sorting brings equal names together. A client may send some thousand fields, and
-// comparing each with each would hold up the loop.
+// steering are the fields that do not become a parameter of their own name, or say something of
+// others, besides those that begin with P.
+var steering = http1.NamesOf("Host", "Connection", "Keep-Alive", "TE", "Trailer", "Transfer-Encoding",
+	"Upgrade", "Content-Length", "Content-Type", "X-Request-ID")
+
+// fields adds the header fields as HTTP_* parameters, and the type of the body.
 func (r *Request) fields(h *Vars) {
-	options, host := r.options(&r.named, h)
-	if host || r.Host != "" {
-		r.add(h, "HTTP_HOST", r.Host)
+	if r.Fields == nil {
+		if r.Host != "" {
+			r.add(h, "HTTP_HOST", r.Host, "")
+		}
+		return
 	}
-	list := r.order[:0]
-	var seen uint64 // a bit for each length and first letter
-	sorts := false
-	for i := range r.Fields {
-		name := r.Fields[i].Name
-		if !r.passes(name, options) {
+	begin := *h
+	if !r.usual(h) {
+		*h = begin
+		r.unusual(h)
+	}
+}
+
+// usual adds the fields one by one, as they come. It returns false, and what it has added does not
+// count, where one of them has to do with others: it comes again, Connection names some, or the name
+// is none of a parameter.
+func (r *Request) usual(h *Vars) bool {
+	if r.Host != "" {
+		r.add(h, "HTTP_HOST", r.Host, "")
+	}
+	var seen http1.NameSet
+	for i := range r.Fields.Len() {
+		name, value := r.Fields.Strings(i)
+		bit := http1.NameOf(name)
+		if bit == 0 || seen&bit != 0 && r.repeated(i, name) {
+			return false
+		}
+		seen |= bit
+		if steering&bit != 0 || name[0]|0x20 == 'p' {
+			switch {
+			case !ours(name):
+			case r.tells(h, name, value):
+				continue
+			default:
+				return false
+			}
+		}
+		if len(r.Params) > 0 && r.sets(name) {
 			continue
 		}
-		bit := uint64(1) << ((uint(len(name)) + 41*uint(upper[name[0]])) & 63)
-		sorts = sorts || seen&bit != 0 && r.repeated(list, name)
-		seen |= bit
-		list = append(list, place{first: int32(i), at: int32(i)})
+		b := append(h.Open(len(http)+len(name), len(value)), http...)
+		for k := range len(name) {
+			c := upper[name[k]]
+			if c == 0 || name[k] == '_' {
+				return false
+			}
+			b = append(b, c)
+		}
+		b = h.Value(b)
+		if strings.IndexByte(value, 0) >= 0 {
+			h.Fail(ErrPairNUL)
+		}
+		h.Close(append(b, value...))
 	}
-	if r.order = list; sorts {
-		r.gather(list)
+	return true
+}
+
+// tells takes what a field says that is ours, if it says nothing of other fields.
+func (r *Request) tells(h *Vars, name, value string) bool {
+	switch {
+	case mapsTo(name, "HOST"):
+		return r.Host != ""
+	case mapsTo(name, "CONNECTION"):
+		return ascii.EqualFold(value, "keep-alive") || ascii.EqualFold(value, "close")
+	case ascii.EqualFold(name, "content-type"):
+		r.add(h, "CONTENT_TYPE", value, "")
 	}
+	return true
+}
+
+// repeated reports whether one of the first n fields becomes the same parameter as one of that name,
+// or there are too many of them to compare.
+func (r *Request) repeated(n int, name string) bool {
+	for i := range min(n, fewFields) {
+		if other, _ := r.Fields.Strings(i); same(other, name) {
+			return true
+		}
+	}
+	return n > fewFields
+}
+
+// unusual adds any fields. Fields of the same name become one parameter, in the place of the first: of
+// several parameters of a name PHP would keep the last. Sorting brings equal names together. A client
+// may send some thousand fields, and comparing each with each would hold up the loop.
+//
+//go:noinline
+func (r *Request) unusual(h *Vars) {
+	options, host := r.options(h)
+	if host || r.Host != "" {
+		r.add(h, "HTTP_HOST", r.Host, "")
+	}
+	list := r.order[:0]
+	for i := range r.Fields.Len() {
+		if name, _ := r.Fields.Strings(i); r.passes(name, options) {
+			list = append(list, place{first: int32(i), at: int32(i)})
+		}
+	}
+	r.order = list
+	r.gather(list)
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && list[n].first == list[0].first {
@@ -77,24 +176,17 @@ func (r *Request) fields(h *Vars) {
 // fewFields is how many fields are compared with each other.
 const fewFields = 32
 
-// repeated reports whether one of the fields may become the same parameter as one of that name.
-func (r *Request) repeated(list []place, name string) bool {
-	return len(list) > fewFields || slices.ContainsFunc(list, func(p place) bool {
-		return same(r.Fields[p.at].Name, name)
-	})
-}
-
 // gather brings the fields together that become the same parameter.
 func (r *Request) gather(list []place) {
 	slices.SortFunc(list, func(a, b place) int {
-		if c := compare(r.Fields[a.at].Name, r.Fields[b.at].Name); c != 0 {
+		if c := compare(r.nameOf(a), r.nameOf(b)); c != 0 {
 			return c
 		}
 		return int(a.at - b.at)
 	})
 	for i := range list {
 		list[i].first = list[i].at
-		if i > 0 && compare(r.Fields[list[i-1].at].Name, r.Fields[list[i].at].Name) == 0 {
+		if i > 0 && compare(r.nameOf(list[i-1]), r.nameOf(list[i])) == 0 {
 			list[i].first = list[i-1].first
 		}
 	}
@@ -106,16 +198,22 @@ func (r *Request) gather(list []place) {
 	})
 }
 
+func (r *Request) nameOf(p place) string {
+	name, _ := r.Fields.Strings(int(p.at))
+	return name
+}
+
 // field adds one parameter, whose value joins those of the fields.
 func (r *Request) field(h *Vars, parts []place) {
-	name := r.Fields[parts[0].at].Name
+	name := r.nameOf(parts[0])
 	separator := ", " // RFC 9110 section 5.2
 	if ascii.EqualFold(name, "cookie") {
 		separator = "; " // RFC 6265 section 5.4
 	}
 	n := len(separator) * (len(parts) - 1)
 	for _, p := range parts {
-		n += len(r.Fields[p.at].Value)
+		_, value := r.Fields.Strings(int(p.at))
+		n += len(value)
 	}
 	b := append(h.Open(len(http)+len(name), n), http...)
 	for k := range len(name) {
@@ -126,7 +224,11 @@ func (r *Request) field(h *Vars, parts []place) {
 		if i > 0 {
 			b = append(b, separator...)
 		}
-		b = value(h, b, r.Fields[p.at].Value)
+		_, value := r.Fields.Strings(int(p.at))
+		if strings.IndexByte(value, 0) >= 0 {
+			h.Fail(ErrPairNUL)
+		}
+		b = append(b, value...)
 	}
 	h.Close(b)
 }
@@ -134,7 +236,7 @@ func (r *Request) field(h *Vars, parts []place) {
 // passes reports whether a field of that name becomes a parameter: the configuration sets none of
 // that name, and the Connection field does not name it.
 func (r *Request) passes(name string, options []string) bool {
-	if !r.mappable(name) || ours(name) {
+	if !r.mappable(name) || ours(name) || r.sets(name) {
 		return false
 	}
 	for _, o := range options {
@@ -142,48 +244,49 @@ func (r *Request) passes(name string, options []string) bool {
 			return false
 		}
 	}
-	for i := range r.Params {
-		if p := r.Params[i].Name; len(p) == len(http)+len(name) && p[:len(http)] == http &&
-			mapsTo(name, p[len(http):]) {
-			return false
-		}
-	}
 	return true
 }
 
-func value(h *Vars, b []byte, v string) []byte {
-	if strings.IndexByte(v, 0) >= 0 {
-		h.Fail(ErrPairNUL)
+// sets reports whether the configuration has the parameter that a field of that name becomes.
+func (r *Request) sets(name string) bool {
+	for i := range r.Params {
+		if p := r.Params[i].Name; len(p) == len(http)+len(name) && p[:len(http)] == http &&
+			mapsTo(name, p[len(http):]) {
+			return true
+		}
 	}
-	return append(b, v...)
+	return false
 }
 
-// options gathers the names in the Connection fields into named, without the usual ones and those
-// that are trusted. host reports whether there is a Host field.
-func (r *Request) options(named *[maxOptions]string, h *Vars) (list []string, host bool) {
-	n := 0
-	for i := range r.Fields {
-		f := &r.Fields[i]
-		switch {
-		case ascii.EqualFold(f.Name, "host"):
+// options gathers the names in the Connection fields, without the usual ones and those that are
+// trusted. host reports whether there is a Host field. It adds the type of the body: a program must
+// not see another one than the first, which was checked in front of it.
+func (r *Request) options(h *Vars) (list []string, host bool) {
+	list = r.named[:0]
+	typed := false
+	for i := range r.Fields.Len() {
+		switch name, value := r.Fields.Strings(i); {
+		case ascii.EqualFold(name, "host"):
 			host = true
-		case ascii.EqualFold(f.Name, "connection") &&
-			!ascii.EqualFold(f.Value, "keep-alive") && !ascii.EqualFold(f.Value, "close"):
-			ascii.EachElement(f.Value, func(o string) bool {
+		case ascii.EqualFold(name, "content-type") && !typed:
+			typed = true
+			r.add(h, "CONTENT_TYPE", value, "")
+		case ascii.EqualFold(name, "connection"):
+			ascii.EachElement(value, func(o string) bool {
 				switch {
 				// An option that is always dropped, or never.
 				case ours(o) || ascii.EqualFold(o, "close") || r.trusted(o):
-				case n == maxOptions:
+				case len(list) == maxOptions:
 					h.Fail(ErrOptions)
 				default:
-					named[n] = o
-					n++
+					list = append(list, o)
 				}
 				return true
 			})
 		}
 	}
-	return named[:n], host
+	r.named = list
+	return list, host
 }
 
 // trusted reports whether Connection does not remove fields of that name.

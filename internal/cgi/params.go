@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
+	"unsafe"
 
-	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/template"
 )
@@ -36,7 +35,7 @@ type Request struct {
 
 	ID     []byte // of the request; empty: none
 	Length int64  // of the body that will be sent, exactly
-	Fields []Field
+	Fields Fields // nil: none
 
 	Prefix string // of the route, part of the path and not of the file's name; no slash at its end
 	Path   string // decoded, below the prefix; needed only for placeholders
@@ -58,17 +57,17 @@ type Request struct {
 	Own interface{ Replaced(name string) bool }
 
 	// Scratch. On the stack it would make the caller's grow.
-	named [maxOptions]string
+	named []string
 	order []place
 	value []byte
 }
 
 // Reset makes r ready for another request. It keeps memory, but not its contents.
 func (r *Request) Reset() {
-	clear(r.Fields)
-	fields, order, value := r.Fields[:0], r.order[:0], r.value[:0]
+	clear(r.named)
+	named, order, value := r.named[:0], r.order[:0], r.value[:0]
 	*r = Request{} // a literal with these would be copied, and make the stack grow
-	r.Fields, r.order, r.value = fields, order, value
+	r.named, r.order, r.value = named, order, value
 }
 
 // AppendTo adds the parameters to h, whose Finish returns the error, if any.
@@ -76,60 +75,100 @@ func (r *Request) Reset() {
 // Missing on purpose are: HTTPS without TLS, since programs ask whether it is there; PATH_INFO and
 // PATH_TRANSLATED without path info; REMOTE_USER and AUTH_TYPE without a user that this server
 // knows; and REMOTE_HOST and REMOTE_IDENT.
+//
+// A request runs once through this code, and what that costs is to fetch it. So each parameter is one
+// call, and what few requests have is in functions of its own.
 func (r *Request) AppendTo(h *Vars) {
 	if h.format == SCGI { // CONTENT_LENGTH is the first one
 		r.length(h)
 		h.Add("SCGI", "1")
 	}
 	h.addAll(r.Fixed.pairs)
-	root := strings.TrimRight(r.Root, "/")
-	r.add(h, "SERVER_PROTOCOL", r.Proto)
-	r.add(h, "REQUEST_METHOD", r.Method)
-	and := ""
-	if r.Front != "" && r.Query != "" {
-		and = "&"
-	}
-	r.join(h, "QUERY_STRING", r.Front, and, r.Query)
-	r.requestURI(h)
-	r.join(h, "DOCUMENT_URI", r.Prefix, r.Script, r.Info)
-	r.join(h, "SCRIPT_NAME", r.Prefix, r.Script, "")
-	if r.Root == "" {
-		r.add(h, "PATH_INFO", r.Info) // programs ask for it, whether it is empty or not
+	r.add(h, "SERVER_PROTOCOL", r.Proto, "")
+	r.add(h, "REQUEST_METHOD", r.Method, "")
+	if r.Front == "" {
+		r.add(h, "QUERY_STRING", r.Query, "")
 	} else {
-		r.join(h, "SCRIPT_FILENAME", root, r.Script, "")
-		if r.Info != "" {
-			r.add(h, "PATH_INFO", r.Info)
-			r.join(h, "PATH_TRANSLATED", root, r.Info, "") // RFC 3875 section 4.1.6
-		}
+		r.frontQuery(h)
 	}
-	r.add(h, "REQUEST_SCHEME", r.scheme())
+	path, query := r.Target, ""
+	if path == "" || path[0] != '/' {
+		path, query = r.uri()
+	}
+	r.add(h, "REQUEST_URI", path, query)
+	if r.Info == "" {
+		r.add(h, "DOCUMENT_URI", r.Prefix, r.Script)
+	} else {
+		r.documentURI(h)
+	}
+	r.add(h, "SCRIPT_NAME", r.Prefix, r.Script)
+	switch {
+	case r.Root == "":
+		r.add(h, "PATH_INFO", r.Info, "") // programs ask for it, whether it is empty or not
+	case r.Info == "":
+		r.add(h, "SCRIPT_FILENAME", r.Fixed.root, r.Script)
+	default:
+		r.add(h, "SCRIPT_FILENAME", r.Fixed.root, r.Script)
+		r.add(h, "PATH_INFO", r.Info, "")
+		r.add(h, "PATH_TRANSLATED", r.Fixed.root, r.Info) // RFC 3875 section 4.1.6
+	}
+	r.add(h, "REQUEST_SCHEME", r.scheme(), "")
 	if r.TLS {
-		r.add(h, "HTTPS", "on")
+		r.add(h, "HTTPS", "on", "")
 	}
 	if r.User != "" {
-		r.add(h, "REMOTE_USER", r.User)
+		r.add(h, "REMOTE_USER", r.User, "")
 	}
 	if r.AuthType != "" {
-		r.add(h, "AUTH_TYPE", r.AuthType)
+		r.add(h, "AUTH_TYPE", r.AuthType, "")
 	}
 	r.addresses(h)
-	r.body(h)
+	if h.format != SCGI {
+		r.length(h)
+	}
 	r.fields(h)
 	if len(r.ID) > 0 {
-		r.addBytes(h, "HTTP_X_REQUEST_ID", r.ID)
+		r.add(h, "HTTP_X_REQUEST_ID", textOf(r.ID), "")
 	}
+	if r.Fixed.others {
+		r.others(h)
+	}
+}
+
+// frontQuery adds the query of the front controller and the request's.
+//
+//go:noinline
+func (r *Request) frontQuery(h *Vars) {
+	r.value = append(r.value[:0], r.Front...)
+	if r.Query != "" {
+		r.value = append(append(r.value, '&'), r.Query...)
+	}
+	r.add(h, "QUERY_STRING", textOf(r.value), "")
+}
+
+// documentURI adds the path of a request that has path info.
+//
+//go:noinline
+func (r *Request) documentURI(h *Vars) {
+	r.value = append(append(r.value[:0], r.Script...), r.Info...)
+	r.add(h, "DOCUMENT_URI", r.Prefix, textOf(r.value))
+}
+
+// others adds what Fixed has besides pairs.
+//
+//go:noinline
+func (r *Request) others(h *Vars) {
 	for _, p := range r.Fixed.rest {
 		h.Add(p.Name, p.Value)
 	}
 	for _, p := range r.Fixed.varying {
 		r.value = r.expand(r.value[:0], p.value)
-		if bytes.IndexByte(r.value, 0) >= 0 {
-			h.Fail(ErrPairNUL)
-		}
-		b := append(h.Open(len(p.name), len(r.value)), p.name...)
-		h.Close(append(h.Value(b), r.value...))
+		h.Add(p.name, textOf(r.value))
 	}
 }
+
+// textOf returns b as a string without a copy, for a call that does not keep it.
+func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func (r *Request) scheme() string {
 	if r.TLS {
@@ -140,7 +179,9 @@ func (r *Request) scheme() string {
 
 // Fixed are the parameters that are the same for all requests of a route, encoded once.
 type Fixed struct {
+	root    string  // without a slash at its end
 	pairs   []byte  // of MaxVars bytes at most
+	others  bool    // there are some of the following
 	rest    []Field // those that have no room there, and those at fault
 	varying []varying
 }
@@ -167,7 +208,7 @@ func Fix(format Format, root, software string, params []Field) *Fixed {
 			Field{"REDIRECT_STATUS", "200"})
 	}
 	all = slices.DeleteFunc(all, func(f Field) bool { return has(params, f.Name) })
-	x := new(Fixed)
+	x := &Fixed{root: strings.TrimRight(root, "/")}
 	for _, f := range append(all, params...) {
 		if value, err := template.Parse(f.Value, ofParams); err == nil && !value.Literal() {
 			x.varying = append(x.varying, varying{f.Name, value})
@@ -178,45 +219,29 @@ func Fix(format Format, root, software string, params []Field) *Fixed {
 			x.pairs = appendPair(x.pairs, format, f.Name, f.Value)
 		}
 	}
+	x.others = len(x.rest)+len(x.varying) > 0
 	return x
 }
 
-// add adds a parameter, unless the configuration has one of that name.
-func (r *Request) add(h *Vars, name, value string) {
-	if !r.configured(name) {
-		r.check(h, value)
-		b := append(h.Open(len(name), len(value)), name...)
-		h.Close(append(h.Value(b), value...))
+// add adds a parameter, unless the configuration has one of that name. The value may come in two
+// pieces. One with a NUL is refused, see Vars.Add.
+//
+//go:noinline
+func (r *Request) add(h *Vars, name, a, b string) {
+	if len(r.Params) > 0 && has(r.Params, name) {
+		return
 	}
-}
-
-// join is add for a value that comes in pieces.
-func (r *Request) join(h *Vars, name, a, b, c string) {
-	if !r.configured(name) {
-		r.check(h, a)
-		r.check(h, b)
-		r.check(h, c)
-		p := append(h.Open(len(name), len(a)+len(b)+len(c)), name...)
-		h.Close(append(append(append(h.Value(p), a...), b...), c...))
+	p := h.Value(append(h.Open(len(name), len(a)+len(b)), name...))
+	from := len(p)
+	p = append(p, a...)
+	if b != "" {
+		p = append(p, b...)
 	}
-}
-
-// check refuses a value with a NUL.
-func (r *Request) check(h *Vars, value string) {
-	if value != "" && strings.IndexByte(value, 0) >= 0 {
+	if bytes.IndexByte(p[from:], 0) >= 0 {
 		h.Fail(ErrPairNUL)
 	}
+	h.Close(p)
 }
-
-// addBytes is add for a value of bytes, which has no NUL.
-func (r *Request) addBytes(h *Vars, name string, value []byte) {
-	if !r.configured(name) {
-		b := append(h.Open(len(name), len(value)), name...)
-		h.Close(append(h.Value(b), value...))
-	}
-}
-
-func (r *Request) configured(name string) bool { return has(r.Params, name) }
 
 // has reports whether there is a field of that name.
 func has(fields []Field, name string) bool {
@@ -228,15 +253,10 @@ func has(fields []Field, name string) bool {
 	return false
 }
 
-// requestURI adds the target as it came, since programs route by it and want to see every %2F.
+// uri returns REQUEST_URI: the target as it came, since programs route by it and want to see every %2F.
 // Every server has to accept a target in absolute form (RFC 9112 section 3.2.2). Of that only the
-// path is added, which programs expect here; HTTP_HOST has the authority.
-func (r *Request) requestURI(h *Vars) {
-	path, query := r.uri()
-	r.join(h, "REQUEST_URI", path, query, "")
-}
-
-// uri returns REQUEST_URI. The target's query is a part of path if there is a path before it.
+// path counts, which programs expect here; HTTP_HOST has the authority. The target's query is a part
+// of path if there is a path before it.
 func (r *Request) uri() (path, query string) {
 	target := r.Target
 	if target != "" && target[0] != '/' {
@@ -261,62 +281,104 @@ func (r *Request) uri() (path, query string) {
 // an address. The loopback address would be wrong, as programs trust it. The port is then that of
 // the Host field, as it is behind a trusted proxy.
 func (r *Request) addresses(h *Vars) {
-	var tmp [64]byte
-	r.addBytes(h, "REMOTE_ADDR", r.appendRemote(tmp[:0]))
-	if r.Remote.Addr().IsValid() {
-		r.addBytes(h, "REMOTE_PORT", strconv.AppendUint(tmp[:0], uint64(r.Remote.Port()), 10))
-	}
-	name, port := http1.SplitPort(r.Host)
-	local := r.Local.Addr().Unmap().WithZone("")
-	if local.IsValid() {
-		r.addBytes(h, "SERVER_ADDR", http1.AppendAddr(tmp[:0], local))
-	}
-	if local.IsValid() && !r.Proxied {
-		r.addBytes(h, "SERVER_PORT", strconv.AppendUint(tmp[:0], uint64(r.Local.Port()), 10))
+	if r.Remote.IsValid() {
+		r.address(h, "REMOTE_ADDR", r.Remote.Addr())
+		r.number(h, "REMOTE_PORT", uint64(r.Remote.Port()))
 	} else {
-		switch {
-		case port != "":
-		case r.TLS:
-			port = "443"
-		default:
-			port = "80"
-		}
-		r.add(h, "SERVER_PORT", port)
+		r.add(h, "REMOTE_ADDR", unixAddr, "")
 	}
+	local := r.Local.IsValid()
+	if local {
+		r.address(h, "SERVER_ADDR", r.Local.Addr())
+	}
+	if local && !r.Proxied {
+		r.number(h, "SERVER_PORT", uint64(r.Local.Port()))
+	} else {
+		r.port(h)
+	}
+	if r.Server != "" {
+		r.add(h, "SERVER_NAME", r.Server, "")
+	} else {
+		r.name(h)
+	}
+}
+
+// unixAddr is in place of the address of a client that has none.
+const unixAddr = "unix:"
+
+// address adds an address.
+//
+//go:noinline
+func (r *Request) address(h *Vars, name string, a netip.Addr) {
+	var tmp [maxAddr]byte
+	r.add(h, name, textOf(appendAddr(tmp[:0], a)), "")
+}
+
+// maxAddr is the length of the longest address.
+const maxAddr = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
+
+// appendAddr appends an address without its zone.
+func appendAddr(b []byte, a netip.Addr) []byte {
+	if !a.Is4() {
+		a = a.Unmap().WithZone("")
+	}
+	return http1.AppendAddr(b, a)
+}
+
+// number adds a number.
+//
+//go:noinline
+func (r *Request) number(h *Vars, name string, n uint64) {
+	var tmp [20]byte
+	i := len(tmp) - 1
+	for ; n > 9; n /= 10 {
+		tmp[i] = byte('0' + n%10)
+		i--
+	}
+	tmp[i] = byte('0' + n)
+	r.add(h, name, textOf(tmp[i:]), "")
+}
+
+// port adds the port that a client asks for, which is not that of Local.
+//
+//go:noinline
+func (r *Request) port(h *Vars) {
+	_, port := http1.SplitPort(r.Host)
 	switch {
-	case r.Server != "":
-		r.add(h, "SERVER_NAME", r.Server)
-	case name != "":
-		r.add(h, "SERVER_NAME", name)
-	case local.Is6(): // in brackets, as in a URL: RFC 3875 section 4.1.14
-		r.addBytes(h, "SERVER_NAME", append(http1.AppendAddr(append(tmp[:0], '['), local), ']'))
-	case local.IsValid():
-		r.addBytes(h, "SERVER_NAME", http1.AppendAddr(tmp[:0], local))
+	case port != "":
+	case r.TLS:
+		port = "443"
 	default:
-		r.add(h, "SERVER_NAME", "localhost")
+		port = "80"
+	}
+	r.add(h, "SERVER_PORT", port, "")
+}
+
+// name adds the name of a server that has none.
+//
+//go:noinline
+func (r *Request) name(h *Vars) {
+	name, _ := http1.SplitPort(r.Host)
+	local := r.Local.Addr()
+	switch {
+	case name != "":
+		r.add(h, "SERVER_NAME", name, "")
+	case local.Is6() && !local.Is4In6(): // in brackets, as in a URL: RFC 3875 section 4.1.14
+		r.value = append(appendAddr(append(r.value[:0], '['), local), ']')
+		r.add(h, "SERVER_NAME", textOf(r.value), "")
+	case local.IsValid():
+		r.address(h, "SERVER_NAME", local)
+	default:
+		r.add(h, "SERVER_NAME", "localhost", "")
 	}
 }
 
 // appendRemote appends the client's address.
 func (r *Request) appendRemote(b []byte) []byte {
-	if remote := r.Remote.Addr(); remote.IsValid() {
-		return http1.AppendAddr(b, remote.Unmap().WithZone(""))
+	if r.Remote.IsValid() {
+		return appendAddr(b, r.Remote.Addr())
 	}
-	return append(b, "unix:"...)
-}
-
-// body adds what is known of the body.
-func (r *Request) body(h *Vars) {
-	if h.format != SCGI {
-		r.length(h)
-	}
-	for i := range r.Fields {
-		if ascii.EqualFold(r.Fields[i].Name, "content-type") {
-			r.add(h, "CONTENT_TYPE", r.Fields[i].Value)
-			// a program must not see another type than the one that was checked in front of it
-			return
-		}
-	}
+	return append(b, unixAddr...)
 }
 
 // length adds the length of the body. It is always there, and always right: with one that is too large
@@ -326,6 +388,5 @@ func (r *Request) length(h *Vars) {
 		h.Fail(ErrLength)
 		return
 	}
-	var tmp [20]byte
-	r.addBytes(h, "CONTENT_LENGTH", strconv.AppendInt(tmp[:0], r.Length, 10))
+	r.number(h, "CONTENT_LENGTH", uint64(r.Length))
 }

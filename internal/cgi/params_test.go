@@ -82,7 +82,7 @@ func TestParamsComplete(t *testing.T) {
 	r.Prefix, r.Info, r.Server = "/app", "/info", "www.example.org"
 	r.User, r.AuthType = "ann", "Basic"
 	r.Length = 12
-	r.Fields = []cgi.Field{
+	r.Fields = cgi.List{
 		{"Host", "elsewhere"}, {"Content-Length", "99"}, {"Content-Type", "text/plain"},
 		{"Accept", "*/*"},
 		{"Authorization", "Basic eDp5"}, {"X-Empty", ""}, {"X-Raw", "\xff\xc3\xbc\t"},
@@ -100,8 +100,8 @@ func TestParamsComplete(t *testing.T) {
 		"REMOTE_USER=ann", "AUTH_TYPE=Basic",
 		"REMOTE_ADDR=192.0.2.7", "REMOTE_PORT=41234", "SERVER_ADDR=192.0.2.1", "SERVER_PORT=8080",
 		"SERVER_NAME=www.example.org",
-		"CONTENT_LENGTH=12", "CONTENT_TYPE=text/plain",
-		"HTTP_HOST=example.org", "HTTP_ACCEPT=*/*", "HTTP_AUTHORIZATION=Basic eDp5",
+		"CONTENT_LENGTH=12",
+		"HTTP_HOST=example.org", "CONTENT_TYPE=text/plain", "HTTP_ACCEPT=*/*", "HTTP_AUTHORIZATION=Basic eDp5",
 		"HTTP_X_EMPTY=",
 		"HTTP_X_RAW=\xff\xc3\xbc\t",
 	}
@@ -138,10 +138,10 @@ func TestParams(t *testing.T) {
 		{"large body", func(r *cgi.Request) { r.Length = 1 << 40 },
 			[]string{"CONTENT_LENGTH=1099511627776"}},
 		{"two types", func(r *cgi.Request) {
-			r.Fields = []cgi.Field{{"content-type", "a/b"}, {"Content-Type", "c/d"}}
+			r.Fields = cgi.List{{"content-type", "a/b"}, {"Content-Type", "c/d"}}
 		},
 			[]string{"CONTENT_TYPE=a/b", "HTTP_CONTENT_TYPE"}},
-		{"empty type", func(r *cgi.Request) { r.Fields = []cgi.Field{{"Content-Type", ""}} },
+		{"empty type", func(r *cgi.Request) { r.Fields = cgi.List{{"Content-Type", ""}} },
 			[]string{"CONTENT_TYPE="}},
 
 		{"root folder", func(r *cgi.Request) { r.Root, r.Info = "/", "/i" },
@@ -190,14 +190,14 @@ func TestParams(t *testing.T) {
 			r.Host, r.Local = "", netip.MustParseAddrPort("[::1]:80")
 		},
 			[]string{"SERVER_NAME=[::1]", "SERVER_ADDR=::1"}},
-		{"empty host", func(r *cgi.Request) { r.Host, r.Fields = "", []cgi.Field{{"Host", ""}} },
+		{"empty host", func(r *cgi.Request) { r.Host, r.Fields = "", cgi.List{{"Host", ""}} },
 			[]string{"HTTP_HOST="}},
-		{"authority beats Host", func(r *cgi.Request) { r.Fields = []cgi.Field{{"HOST", "other"}} },
+		{"authority beats Host", func(r *cgi.Request) { r.Fields = cgi.List{{"HOST", "other"}} },
 			[]string{"HTTP_HOST=example.org"}},
 
 		// The configuration wins, whatever case the client writes.
 		{"configured", func(r *cgi.Request) {
-			r.Fields = []cgi.Field{{"x-real-ip", "6.6.6.6"}, {"X-REAL-IP", "7"}, {"X-Other", "o"}}
+			r.Fields = cgi.List{{"x-real-ip", "6.6.6.6"}, {"X-REAL-IP", "7"}, {"X-Other", "o"}}
 			r.Params = []cgi.Field{{"APP_ENV", "prod"}, {"HTTP_X_REAL_IP", "1.1.1.1"},
 				{"SERVER_NAME", "n"}, {"HTTPS", "on"},
 				{"CONTENT_TYPE", ""}, {"HTTP_HOST", "h"}, {"REQUEST_URI", "/u"},
@@ -238,28 +238,28 @@ func TestParamsRefused(t *testing.T) {
 	}{
 		{"a length that is not known", func(r *cgi.Request) { r.Length = -1 }, cgi.ErrLength},
 		{"NUL in the path", func(r *cgi.Request) { r.Script = "/a.jpg\x00.php" }, cgi.ErrPairNUL},
-		{"NUL in a field", func(r *cgi.Request) { r.Fields = []cgi.Field{{"A", "b\x00"}} },
+		{"NUL in a field", func(r *cgi.Request) { r.Fields = cgi.List{{"A", "b\x00"}} },
 			cgi.ErrPairNUL},
 		{"NUL in a repeat", func(r *cgi.Request) {
-			r.Fields = []cgi.Field{{"A", "b"}, {"a", "\x00"}}
+			r.Fields = cgi.List{{"A", "b"}, {"a", "\x00"}}
 		},
 			cgi.ErrPairNUL},
 		{"NUL in the query", func(r *cgi.Request) { r.Query = "\x00" }, cgi.ErrPairNUL},
 		{"NUL in the configuration", func(r *cgi.Request) { r.Params = []cgi.Field{{"A", "\x00"}} },
 			cgi.ErrPairNUL},
 		{"a field larger than a record", func(r *cgi.Request) {
-			r.Fields = []cgi.Field{{"A",
+			r.Fields = cgi.List{{"A",
 				strings.Repeat("x", 65535)}}
 		},
 			cgi.ErrPairSize},
 		{"options as many as can be", func(r *cgi.Request) {
-			r.Fields = []cgi.Field{{"Connection", many}}
+			r.Fields = cgi.List{{"Connection", many}}
 		}, nil},
 		{"and one more", func(r *cgi.Request) {
-			r.Fields = []cgi.Field{{"Connection", many + "y"}}
+			r.Fields = cgi.List{{"Connection", many + "y"}}
 		}, cgi.ErrOptions},
 		{"64 KiB and more in all", func(r *cgi.Request) {
-			r.Fields = []cgi.Field{{"A", strings.Repeat("x", 50000)},
+			r.Fields = cgi.List{{"A", strings.Repeat("x", 50000)},
 				{"B", strings.Repeat("y", 50000)}}
 		}, nil},
 	} {
@@ -280,7 +280,7 @@ func TestParamsRefused(t *testing.T) {
 func TestParamsPeer(t *testing.T) {
 	r := base()
 	r.TLS, r.Length, r.Method = true, 5, "POST"
-	r.Fields = []cgi.Field{{"Cookie", "a=1"}, {"Cookie", "b=2"}, {"X-A", "1"}, {"X-A", "2"},
+	r.Fields = cgi.List{{"Cookie", "a=1"}, {"Cookie", "b=2"}, {"X-A", "1"}, {"X-A", "2"},
 		{"Content-Type", "text/plain"}}
 	list := must.Get(params(t, &r))(t)
 	env := make(map[string]string)
@@ -351,7 +351,7 @@ func TestParamsBeyondARecord(t *testing.T) {
 
 func TestParamsAllocations(t *testing.T) {
 	r := browser()
-	r.Fields = append(r.Fields, r.Fields...) // repeats
+	r.Fields = append(r.Fields.(cgi.List), r.Fields.(cgi.List)...) // repeats
 	buf := make([]byte, 0, 8192)
 	if n := testing.AllocsPerRun(100, func() {
 		var v cgi.Vars

@@ -138,7 +138,7 @@ func TestPlaceholders(t *testing.T) {
 	r.Target, r.Path, r.Query = "/app/a%20b?x=1", "/a b", "x=1"
 	r.Host, r.TLS, r.ID = "[::1]:8443", true, []byte("17")
 	r.Remote = netip.MustParseAddrPort("[::ffff:192.0.2.1]:5")
-	r.Fields = []cgi.Field{{Name: "X-Url", Value: "theirs"}}
+	r.Fields = cgi.List{{Name: "X-Url", Value: "theirs"}}
 	want := map[string]string{
 		"PATHS": "/a b|a b", "URI": "/app/a%20b?x=1", "QUERY": "?x=1",
 		"HTTP_X_URL":  "https://[::1]/",

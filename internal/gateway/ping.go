@@ -22,7 +22,7 @@ func (m *plain) ping(c net.Conn, _ string) (status int, body []byte, err error) 
 	r := cgi.Request{Method: "GET", Target: health.Path, Query: query, Proto: "HTTP/1.1", Host: host,
 		Remote: local, Local: local, Proxied: true, Info: path, Path: path, Server: host,
 		Params: m.params, Fixed: m.fixed,
-		Fields: []cgi.Field{{Name: "User-Agent", Value: "lwango (health)"}}}
+		Fields: cgi.List{{Name: "User-Agent", Value: "lwango (health)"}}}
 	if rest, ok := strings.CutPrefix(path, m.prefix); ok && (rest == "" || rest[0] == '/') {
 		r.Prefix, r.Info, r.Path = m.prefix, rest, rest
 	}

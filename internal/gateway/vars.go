@@ -16,9 +16,7 @@ func (route *Route) Tell(c *Call, r *cgi.Request) {
 	r.Local = c.Req.LocalAddr()
 	r.Proxied = c.Req.Layer().Proxied()
 	r.Length = c.Length
-	for name, value := range c.Req.Header().All() {
-		r.Fields = append(r.Fields, cgi.Field{Name: name, Value: value})
-	}
+	r.Fields = c.Req.Layer().FieldViews()
 	r.Server = cgi.ServerName(c.Env.Hosts, r.Host)
 	r.Params = route.params
 	r.ID = c.Req.Layer().IDView()

@@ -112,7 +112,7 @@ func badName(line []byte) *Error {
 // add adds the valid field line that begins at start, whose colon and value are at the given
 // positions.
 func (m *message) add(buf []byte, start, colon, from, to int) {
-	m.names |= nameBit(buf[start:colon])
+	m.names |= NameOf(buf[start:colon])
 	m.Fields = append(m.Fields, Field{
 		Name:  Span{uint32(start), uint32(colon)},
 		Value: Span{uint32(from), uint32(to)},
@@ -126,7 +126,7 @@ func (m *message) MayHave(name string) bool { return MayHave(m.names, name) }
 func (m *message) SetFields(buf []byte, fields []Field) {
 	m.Fields, m.names = fields, 0
 	for _, f := range fields {
-		m.names |= nameBit(f.Name.Of(buf))
+		m.names |= NameOf(f.Name.Of(buf))
 	}
 }
 

@@ -50,7 +50,7 @@ func (c *client) head(body string) []byte {
 		Method: "GET", Target: "/x.php?q", Query: "q", Proto: "HTTP/1.1", Host: "example.org",
 		Script: "/x.php",
 		Root:   "/srv", Fixed: cgi.Fix(cgi.FastCGI, "/srv", "lwango", nil),
-		Length: int64(len(body)), Fields: []cgi.Field{{Name: "Accept", Value: "*/*"}},
+		Length: int64(len(body)), Fields: cgi.List{{Name: "Accept", Value: "*/*"}},
 	}
 	if body != "" {
 		r.Method = "POST"
