@@ -2,7 +2,7 @@ package cgi
 
 import (
 	"cmp"
-	"strconv"
+	"math"
 	"strings"
 
 	"github.com/lwango/lwango/internal/ascii"
@@ -13,89 +13,105 @@ import (
 // with Proxy.
 var special = http1.Steering | http1.NamesOf("Status", "Content-Type", "Location")
 
-// finish finds out what the field lines mean. It cuts names and values from one copy of the header.
-func (h *Header) finish() *Error {
+// finish finds out what the field lines mean. Names and values are parts of text, a copy of the header.
+func (h *Header) finish(text string) *Error {
 	h.Length = -1
-	text := string(h.buf[:h.line])
-	location, lengths, connection, mediaType := false, 0, false, ""
 	for _, l := range h.lines {
 		name, value := text[l.name:l.colon], text[l.value:l.end]
 		switch c := ascii.Lower(name[0]); {
 		case c != 'x' && c != 'p' && !http1.MayHave(special, name):
-			h.Fields = append(h.Fields, Field{name, value})
-		case ascii.EqualFold(name, "status"):
-			if e := h.status(value); e != nil {
-				return e
-			}
-		case ascii.EqualFold(name, "content-length"):
-			// A value that is no number is dropped, and the length of the body is what comes. If
-			// two lengths differ, an attacker may have made the program write one of them; and
-			// whichever we chose, another reader may choose the other.
-			n := length(value)
-			if lengths > 0 && n != h.Length {
-				return ErrLengthTwice
-			}
-			h.Length = n
-			lengths++
-		case ascii.EqualFold(name, "content-type"):
+		case len(name) == len("Content-Type") && h.mediaType == "" && ascii.EqualFold(name, "Content-Type"):
 			// There is one of it (RFC 3875 section 6.3). Of two, one recipient takes the first and
 			// sees text, and another takes the last and sees a page with scripts. So only the first
 			// one is sent on. An empty one does not count.
-			switch {
-			case value == "":
-			case mediaType == "":
-				mediaType = value
-				h.Fields = append(h.Fields, Field{name, value})
-			case value != mediaType:
-				h.SecondType = value
+			if h.mediaType = value; value == "" {
+				continue
 			}
-		case ascii.EqualFold(name, "transfer-encoding"):
-			h.Coding = value
-			if value == "" {
-				h.Coding = "identity"
-			}
-		case ascii.EqualFold(name, "connection"):
-			connection = true
-		case http1.HopByHop(name), ascii.EqualFold(name, "trailer"),
-			ascii.HasPrefixFold(name, "proxy-"):
-			// They are about the connection, and the program has no say there: the server frames,
-			// keeps and upgrades the client's.
-		case ascii.HasPrefixFold(name, "x-accel-"):
-			// All of these are between program and server, so the client gets none, not even those
-			// that we do not know.
-			switch {
-			case ascii.EqualFold(name, "x-accel-redirect"):
-				h.Redirect = value
-			case ascii.EqualFold(name, "x-accel-expires"):
-				h.Expires = cmp.Or(h.Expires, value)
-			case ascii.EqualFold(name, "x-accel-buffering") && ascii.EqualFold(value, "yes"):
-				h.Buffering = Buffered
-			case ascii.EqualFold(name, "x-accel-buffering") && ascii.EqualFold(value, "no"):
-				h.Buffering = Unbuffered
-			}
-		case ascii.EqualFold(name, "x-sendfile"):
-			h.Sendfile = value // never sent on: it shows where files lie
 		default:
-			if ascii.EqualFold(name, "location") && value != "" {
-				location = true
+			if on, e := h.heed(name, value); e != nil {
+				return e
+			} else if !on {
+				continue
 			}
-			h.Fields = append(h.Fields, Field{name, value})
 		}
+		h.Fields = append(h.Fields, Field{name, value})
 	}
-	if lengths > 0 && h.Coding != "" {
+	if h.Coding != "" && h.lengths {
 		return ErrFraming
 	}
-	if connection {
+	if h.connection {
 		h.dropNamed(text)
 	}
 	switch {
 	case h.Status != 0:
-	case location:
+	case h.location:
 		h.Status = 302 // RFC 3875 sections 6.2.3 and 6.2.4
 	default:
 		h.Status = 200 // RFC 3875 section 6.3.3
 	}
 	return nil
+}
+
+// heed takes what a field says to the server, and reports whether it is sent on.
+func (h *Header) heed(name, value string) (on bool, e *Error) {
+	switch {
+	case ascii.EqualFold(name, "content-length"):
+		// A value that is no number is dropped, and the length of the body is what comes. If
+		// two lengths differ, an attacker may have made the program write one of them; and
+		// whichever we chose, another reader may choose the other.
+		n, digits := length(value)
+		if h.lengths && n != h.Length {
+			return false, ErrLengthTwice
+		}
+		h.Length, h.Digits, h.lengths = n, digits, true
+	case ascii.EqualFold(name, "status"):
+		return false, h.status(value)
+	default:
+		return h.obey(name, value), nil
+	}
+	return false, nil
+}
+
+// obey is heed for what few programs say.
+//
+//go:noinline
+func (h *Header) obey(name, value string) (on bool) {
+	switch {
+	case ascii.EqualFold(name, "content-type"):
+		if value != "" && value != h.mediaType {
+			h.SecondType, h.Tells = value, true
+		}
+	case ascii.EqualFold(name, "transfer-encoding"):
+		h.Coding, h.Tells = cmp.Or(value, "identity"), true
+	case ascii.EqualFold(name, "connection"):
+		h.connection = true
+	case http1.HopByHop(name), ascii.EqualFold(name, "trailer"),
+		ascii.HasPrefixFold(name, "proxy-"):
+		// They are about the connection, and the program has no say there: the server frames,
+		// keeps and upgrades the client's.
+	case ascii.HasPrefixFold(name, "x-accel-"):
+		// All of these are between program and server, so the client gets none, not even those
+		// that we do not know.
+		h.Tells = true
+		switch {
+		case ascii.EqualFold(name, "x-accel-redirect"):
+			h.Redirect = value
+		case ascii.EqualFold(name, "x-accel-expires"):
+			h.Expires = cmp.Or(h.Expires, value)
+		case ascii.EqualFold(name, "x-accel-buffering") && ascii.EqualFold(value, "yes"):
+			h.Buffering = Buffered
+		case ascii.EqualFold(name, "x-accel-buffering") && ascii.EqualFold(value, "no"):
+			h.Buffering = Unbuffered
+		}
+	case ascii.EqualFold(name, "x-sendfile"):
+		h.Sendfile, h.Tells = value, true // never sent on: it shows where files lie
+	default:
+		if ascii.EqualFold(name, "location") && value != "" {
+			h.location = true
+		}
+		return true
+	}
+	return false
 }
 
 // statusLine reads a status line (RFC 9112 section 4), which is not of CGI. Its version is that of the
@@ -151,19 +167,23 @@ func (h *Header) status(value string) *Error {
 	return nil
 }
 
-// length returns the number that a Content-Length holds, or -1. Lists and signs are not allowed
-// (RFC 9112 section 6.3 (5)).
-func length(value string) int64 {
+// length returns the number that a Content-Length holds, or -1, and its digits, of which the first is
+// no zero but of 0 itself. Lists and signs are not allowed (RFC 9112 section 6.3 (5)).
+func length(value string) (n int64, digits string) {
+	for len(value) > 1 && value[0] == '0' {
+		value = value[1:]
+	}
 	for _, c := range []byte(value) {
-		if c < '0' || c > '9' {
-			return -1
+		d := int64(c) - '0'
+		if d < 0 || d > 9 || n > (math.MaxInt64-d)/10 {
+			return -1, ""
 		}
+		n = n*10 + d
 	}
-	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil {
-		return -1
+	if value == "" {
+		return -1, ""
 	}
-	return n
+	return n, value
 }
 
 // dropNamed removes the fields that the Connection fields name.

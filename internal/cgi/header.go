@@ -44,7 +44,11 @@ type Header struct {
 	Status int    // 200 to 999; from a status line also 100 to 199 but 101, see Interim
 	Reason string // the text behind the number, perhaps empty
 	Length int64  // Content-Length; -1: there is none, or it is no number
+	Digits string // the same as text
 	Fields []Field
+
+	// Tells says that one of the following is set.
+	Tells bool
 
 	// Not among Fields, as the client does not get them:
 	Redirect  string // X-Accel-Redirect
@@ -56,11 +60,17 @@ type Header struct {
 	Coding     string // Transfer-Encoding
 	SecondType string // a Content-Type that is not the first one's
 
-	buf    []byte // the bytes so far
-	line   int    // where the current line begins in it
+	buf    []byte // what has come in earlier pieces
+	line   int    // where the current line begins in the header
 	lines  []line
 	state  headerState
 	failed *Error
+
+	// For finish.
+	location   bool
+	lengths    bool
+	connection bool
+	mediaType  string // the first one
 }
 
 // A line is a field line. It has positions, as buf moves while it grows.
@@ -77,64 +87,69 @@ const (
 // Parse takes the next piece of STDOUT, of which the header uses n bytes. When done, p[n:] is the
 // begin of the body. An error is always a *Error, and every later call returns it again. If
 // the response ends before done, that is ErrIncomplete, which the caller has to find out.
+//
+// A header that comes in one piece, as most do, is read where it is.
 func (h *Header) Parse(p []byte) (n int, done bool, err error) {
+	if h.state != inHeader {
+		return h.over()
+	}
+	old := len(h.buf)
+	buf := p
+	if old > 0 {
+		buf = append(h.buf, p...)
+		h.buf = buf[:old]
+	}
 	limit := h.Limit
 	if limit <= 0 {
 		limit = HeaderLimit
 	}
-	for h.state == inHeader {
-		rest := p[n:]
-		i := bytes.IndexByte(rest, '\n')
-		whole := i >= 0
-		if whole {
-			rest = rest[:i+1]
+	for at := old; ; at = h.line {
+		i := bytes.IndexByte(buf[at:], '\n')
+		end := at + i // of the line
+		if i < 0 {
+			end = len(buf) - 1
 		}
-		if len(rest) > limit-len(h.buf) {
-			return h.fail(ErrHeaderSize, n)
+		switch {
+		case end >= limit:
+			return h.fail(ErrHeaderSize, at-old)
+		case i < 0:
+			h.buf = append(h.buf, p...)
+			return len(p), false, nil
 		}
-		h.buf = append(h.buf, rest...)
-		n += len(rest)
-		if !whole {
-			return n, false, nil
-		}
-		end := len(h.buf) - 1
-		if end > h.line && h.buf[end-1] == '\r' {
+		next := end + 1
+		if end > h.line && buf[end-1] == '\r' {
 			end--
 		}
 		if end == h.line {
-			if e := h.finish(); e != nil {
-				return h.fail(e, n)
+			if e := h.finish(string(buf[:end])); e != nil {
+				return h.fail(e, next-old)
 			}
 			h.state = headerDone
-			break
+			return next - old, true, nil
 		}
-		if e := h.field(end); e != nil {
-			return h.fail(e, n)
+		if e := h.field(buf[h.line:end]); e != nil {
+			return h.fail(e, next-old)
 		}
-		h.line = len(h.buf)
+		h.line = next
 	}
-	if h.state == headerBroken {
-		return n, false, h.failed
-	}
-	return n, true, nil
 }
 
-// field notes the field line that ends before end.
-func (h *Header) field(end int) *Error {
-	text := h.buf[h.line:end]
-	switch {
-	case text[0] == ' ' || text[0] == '\t':
-		return ErrFold
-	case h.line == 0 && bytes.HasPrefix(text, []byte("HTTP/")):
-		if !h.StatusLine {
-			return ErrNPH
-		}
-		return h.statusLine(string(text))
+// over is Parse behind the end of the header, or behind an error.
+//
+//go:noinline
+func (h *Header) over() (n int, done bool, err error) {
+	if h.state == headerBroken {
+		return 0, false, h.failed
 	}
+	return 0, true, nil
+}
+
+// field notes a field line.
+func (h *Header) field(text []byte) *Error {
 	colon := bytes.IndexByte(text, ':')
 	// White space before the colon, which is no part of a token, hides a field from some readers.
 	if colon < 0 || !http1.ValidToken(text[:colon]) {
-		return ErrName
+		return h.noField(text)
 	}
 	from := colon + 1
 	for from < len(text) && (text[from] == ' ' || text[from] == '\t') {
@@ -153,6 +168,22 @@ func (h *Header) field(end int) *Error {
 	return nil
 }
 
+// noField is for a line that is none of a field.
+//
+//go:noinline
+func (h *Header) noField(text []byte) *Error {
+	switch {
+	case text[0] == ' ' || text[0] == '\t':
+		return ErrFold
+	case h.line > 0 || !bytes.HasPrefix(text, []byte("HTTP/")):
+		return ErrName
+	case !h.StatusLine:
+		return ErrNPH
+	}
+	return h.statusLine(string(text))
+}
+
+//go:noinline
 func (h *Header) fail(e *Error, n int) (int, bool, error) {
 	h.state, h.failed = headerBroken, e
 	return n, false, e

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strconv"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/cgi"
@@ -79,43 +78,61 @@ func (c *Call) inform(h *cgi.Header) error {
 // open makes the head of the answer from the response's header.
 func (c *Call) open(h *cgi.Header) {
 	c.answer.begun, c.Status, c.answer.length = true, h.Status, h.Length
-	c.answer.buffered = h.Buffering == cgi.Buffered
-	if h.Buffering == cgi.Unbuffered {
-		c.Flow.Unbuffered()
-	}
 	c.answer.bodiless = c.Req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
-	// it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
-	if h.Status == http.StatusResetContent {
-		c.answer.length, h.Length = -1, -1
-		c.Flow.Discard()
+	if h.Buffering != 0 {
+		c.answer.buffered = h.Buffering == cgi.Buffered
+		if !c.answer.buffered {
+			c.Flow.Unbuffered()
+		}
 	}
 	c.Answers(h.Status)
 	out := c.Resp.Header()
 	c.Stick(out)
 	if c.Intercepts(h.Status) {
-		c.answer.length = -1
-		c.Flow.Discard()
-		for _, f := range h.Fields {
-			if relay.Explains(f.Name) {
-				out.Add(f.Name, f.Value)
-			}
-		}
+		c.intercept(h, out)
 		return
 	}
 	c.Resp.Layer().Relay(h.Status, h.Reason)
 	parsed := out.Len()
-	for _, f := range h.Fields {
-		if !c.Hides(f.Name) {
+	for i := range h.Fields {
+		if f := &h.Fields[i]; len(c.HideHeader) == 0 || !c.Hides(f.Name) {
 			out.Add(f.Name, f.Value)
 		}
 	}
 	c.Resp.Layer().Vouch(parsed)
+	if h.Tells || h.Status == http.StatusResetContent {
+		c.obey(h)
+	}
+	if c.answer.length >= 0 {
+		out.Set("Content-Length", h.Digits)
+	}
+}
+
+// intercept drops an answer in whose place the client gets a page of the site.
+//
+//go:noinline
+func (c *Call) intercept(h *cgi.Header, out *conn.Header) {
+	c.drop()
+	for _, f := range h.Fields {
+		if relay.Explains(f.Name) {
+			out.Add(f.Name, f.Value)
+		}
+	}
+}
+
+// obey does what few responses say to the server.
+//
+//go:noinline
+func (c *Call) obey(h *cgi.Header) {
 	c.Resp.Layer().CacheFor(h.Expires)
 	if c.Accel.Takes(h.Redirect, h.Sendfile) {
 		c.Redirect, c.Sendfile = h.Redirect, h.Sendfile
-		c.answer.length = -1
-		c.Flow.Discard()
+		c.drop()
 		return
+	}
+	// it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
+	if h.Status == http.StatusResetContent {
+		c.drop()
 	}
 	if h.Coding != "" {
 		c.Note(slog.LevelWarn, "Transfer-Encoding of an application is dropped", "coding", h.Coding)
@@ -123,9 +140,12 @@ func (c *Call) open(h *cgi.Header) {
 	if h.SecondType != "" {
 		c.Note(slog.LevelWarn, "a second Content-Type of an application is dropped", "type", h.SecondType)
 	}
-	if h.Length >= 0 {
-		out.Set("Content-Length", strconv.FormatInt(h.Length, 10))
-	}
+}
+
+// drop drops the body of the response.
+func (c *Call) drop() {
+	c.answer.length = -1
+	c.Flow.Discard()
 }
 
 // content passes on a piece of the body. It drops what comes behind the announced length: the
