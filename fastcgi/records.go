@@ -3,6 +3,7 @@ package fastcgi
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/cgi"
@@ -80,11 +81,11 @@ func (c *call) ended(extra bool) error {
 func (c *call) Hangup() error { return upstream.ErrCut }
 
 // Script implements gateway.Protocol.
-func (c *call) Script() string { return c.target.Name }
+func (c *call) Script() string { return strings.Clone(c.target.Name) }
 
 // Pause implements gateway.Protocol.
 func (c *call) Pause() {
 	if c.stderr.any() {
-		c.stderr.log(c.Log, c.Req.ID(), c.target.Name)
+		c.stderr.log(c.Log, c.Req.ID(), c.Script())
 	}
 }

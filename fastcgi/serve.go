@@ -22,11 +22,12 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 		return http.StatusMethodNotAllowed
 	}
 	prefix := strings.TrimSuffix(req.Prefix(), "/")
-	if len(req.Layer().PathView()) == len(prefix) {
+	path := cgi.Text(req.Layer().PathView())[len(prefix):] // valid until the handler returns
+	if path == "" {
 		return servefiles.RedirectToFolder(req, resp)
 	}
 	t := m.current()
-	target, err := m.rules.Resolve(t.files, req.SubPath())
+	target, err := m.rules.Resolve(t.files, path)
 	if err != nil {
 		return m.unknown(req, resp, err)
 	}

@@ -14,7 +14,7 @@ import (
 // A Request is what a script is told of a request. AppendTo writes it as parameters.
 //
 // Strings from the client are neither escaped nor changed, except as said here. A NUL in one of
-// them is an error.
+// them is an error. None need be valid for longer than the call of AppendTo.
 type Request struct {
 	Method string
 	Target string // as received, in whatever form
@@ -128,7 +128,7 @@ func (r *Request) AppendTo(h *Vars) {
 	}
 	r.fields(h)
 	if len(r.ID) > 0 {
-		r.add(h, "HTTP_X_REQUEST_ID", textOf(r.ID), "")
+		r.add(h, "HTTP_X_REQUEST_ID", Text(r.ID), "")
 	}
 	if r.Fixed.others {
 		r.others(h)
@@ -143,7 +143,7 @@ func (r *Request) frontQuery(h *Vars) {
 	if r.Query != "" {
 		r.value = append(append(r.value, '&'), r.Query...)
 	}
-	r.add(h, "QUERY_STRING", textOf(r.value), "")
+	r.add(h, "QUERY_STRING", Text(r.value), "")
 }
 
 // documentURI adds the path of a request that has path info.
@@ -151,7 +151,7 @@ func (r *Request) frontQuery(h *Vars) {
 //go:noinline
 func (r *Request) documentURI(h *Vars) {
 	r.value = append(append(r.value[:0], r.Script...), r.Info...)
-	r.add(h, "DOCUMENT_URI", r.Prefix, textOf(r.value))
+	r.add(h, "DOCUMENT_URI", r.Prefix, Text(r.value))
 }
 
 // others adds what Fixed has besides pairs.
@@ -163,12 +163,12 @@ func (r *Request) others(h *Vars) {
 	}
 	for _, p := range r.Fixed.varying {
 		r.value = r.expand(r.value[:0], p.value)
-		h.Add(p.name, textOf(r.value))
+		h.Add(p.name, Text(r.value))
 	}
 }
 
-// textOf returns b as a string without a copy, for a call that does not keep it.
-func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// Text returns b as a string without a copy, for what does not keep it.
+func Text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func (r *Request) scheme() string {
 	if r.TLS {
@@ -311,7 +311,7 @@ const unixAddr = "unix:"
 //go:noinline
 func (r *Request) address(h *Vars, name string, a netip.Addr) {
 	var tmp [maxAddr]byte
-	r.add(h, name, textOf(appendAddr(tmp[:0], a)), "")
+	r.add(h, name, Text(appendAddr(tmp[:0], a)), "")
 }
 
 // maxAddr is the length of the longest address.
@@ -336,7 +336,7 @@ func (r *Request) number(h *Vars, name string, n uint64) {
 		i--
 	}
 	tmp[i] = byte('0' + n)
-	r.add(h, name, textOf(tmp[i:]), "")
+	r.add(h, name, Text(tmp[i:]), "")
 }
 
 // port adds the port that a client asks for, which is not that of Local.
@@ -365,7 +365,7 @@ func (r *Request) name(h *Vars) {
 		r.add(h, "SERVER_NAME", name, "")
 	case local.Is6() && !local.Is4In6(): // in brackets, as in a URL: RFC 3875 section 4.1.14
 		r.value = append(appendAddr(append(r.value[:0], '['), local), ']')
-		r.add(h, "SERVER_NAME", textOf(r.value), "")
+		r.add(h, "SERVER_NAME", Text(r.value), "")
 	case local.IsValid():
 		r.address(h, "SERVER_NAME", local)
 	default:

@@ -48,7 +48,7 @@ type Protocol interface {
 	Take(p []byte) error
 	// Hangup says what it means that the application has closed the connection.
 	Hangup() error
-	// Script is what the log calls the script, "" if the request's target says enough.
+	// Script is what the log calls the script, "" if the request's target says enough. A log may keep it.
 	Script() string
 	// Pause is called when the application has sent all for the moment, and in the end.
 	Pause()

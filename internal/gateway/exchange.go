@@ -60,8 +60,10 @@ func (c *Call) Exchange() error {
 				return err
 			}
 		}
-		if err := c.pour(); err != nil {
-			return err
+		if c.Flow.Late() {
+			if err := c.pour(); err != nil {
+				return err
+			}
 		}
 		if c.Stream.Unread() && !c.Flow.Full() {
 			if err := c.receive(); err != nil || c.done {

@@ -101,7 +101,7 @@ func (c *plainCall) AppendHead(dst []byte) ([]byte, error) {
 	r := &b.Request
 	c.m.Tell(&c.Call, r)
 	r.Prefix = strings.TrimSuffix(c.Req.Prefix(), "/")
-	r.Info = c.Req.Path()[len(r.Prefix):]
+	r.Info = cgi.Text(c.Req.Layer().PathView())[len(r.Prefix):]
 	r.Path = r.Info
 	r.Fixed = c.m.fixed
 	dst, err := c.m.framing.head(dst, r, &b.vars)

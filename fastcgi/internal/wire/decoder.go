@@ -64,6 +64,15 @@ func (d *Decoder) Next(src []byte) (t Type, data []byte, n int, err error) {
 			if e := d.begin(); e != nil {
 				return d.fail(e, n)
 			}
+			// mostly all of the record is there
+			if d.state == inStream && len(src)-n >= d.left+d.padding {
+				data = src[n : n+d.left : n+d.left]
+				n += d.left + d.padding
+				d.state, d.left, d.padding = inHeader, 0, 0
+				if len(data) > 0 {
+					return d.record.Type, data, n, nil
+				}
+			}
 		case inStream:
 			if d.left == 0 {
 				d.state = inPadding
