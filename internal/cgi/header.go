@@ -41,11 +41,19 @@ type Header struct {
 	// StatusLine says that the header may begin with a status line of HTTP, as uWSGI writes it.
 	StatusLine bool
 
+	said
+	Fields []Field
+
+	buf   []byte // what has come in earlier pieces
+	lines []line
+}
+
+// said is what one header says, and how far it has come.
+type said struct {
 	Status int    // 200 to 999; from a status line also 100 to 199 but 101, see Interim
 	Reason string // the text behind the number, perhaps empty
 	Length int64  // Content-Length; -1: there is none, or it is no number
 	Digits string // the same as text
-	Fields []Field
 
 	// Tells says that one of the following is set.
 	Tells bool
@@ -60,9 +68,7 @@ type Header struct {
 	Coding     string // Transfer-Encoding
 	SecondType string // a Content-Type that is not the first one's
 
-	buf    []byte // what has come in earlier pieces
-	line   int    // where the current line begins in the header
-	lines  []line
+	line   int // where the current line begins in the header
 	state  headerState
 	failed *Error
 
@@ -197,9 +203,8 @@ func (h *Header) Interim() bool { return h.Status < 200 }
 // not its contents.
 func (h *Header) Reset() {
 	clear(h.Fields)
-	fields, buf, lines := h.Fields[:0], h.buf[:0], h.lines[:0]
-	if cap(buf) > keptBuffer {
-		fields, buf, lines = nil, nil, nil
+	h.said, h.Fields, h.buf, h.lines = said{}, h.Fields[:0], h.buf[:0], h.lines[:0]
+	if cap(h.buf) > keptBuffer {
+		h.Fields, h.buf, h.lines = nil, nil, nil
 	}
-	*h = Header{Limit: h.Limit, StatusLine: h.StatusLine, Fields: fields, buf: buf, lines: lines}
 }

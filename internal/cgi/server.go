@@ -16,6 +16,9 @@ import (
 // all that RFC 3986 allows in a host, quotes included. So it counts only if it consists of letters,
 // digits, hyphens and dots.
 func ServerName(names []string, authority string) string {
+	if len(names) == 0 {
+		return ""
+	}
 	host, _ := http1.SplitPort(authority)
 	host = strings.TrimSuffix(host, ".")
 	first := ""
@@ -31,7 +34,7 @@ func ServerName(names []string, authority string) string {
 			first = bracketed(name)
 		}
 	}
-	if first == "" && len(names) > 0 {
+	if first == "" {
 		first = strings.TrimPrefix(names[0], "*.")
 	}
 	return first

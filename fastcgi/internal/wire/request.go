@@ -38,8 +38,18 @@ type Head struct{ cgi.Vars }
 
 // Begin appends BEGIN_REQUEST to dst and makes h ready for pairs.
 func (h *Head) Begin(dst []byte, keep bool) {
-	h.Vars.Begin(AppendHeader(AppendBegin(dst, keep), Params, 0), cgi.FastCGI, nextParams)
+	begin := once
+	if keep {
+		begin = kept
+	}
+	h.Vars.Begin(append(dst, begin...), cgi.FastCGI, nextParams)
 }
+
+// once and kept are what comes before the pairs.
+var (
+	once = AppendHeader(AppendBegin(nil, false), Params, 0)
+	kept = AppendHeader(AppendBegin(nil, true), Params, 0)
+)
 
 // Finish ends the parameters and returns the buffer. After an error the caller must not send it.
 func (h *Head) Finish() ([]byte, error) {
