@@ -25,6 +25,9 @@ func describe(h *cgi.Header) string {
 	if h.Length >= 0 {
 		fmt.Fprintf(&b, " length=%d", h.Length)
 	}
+	if h.Length >= 0 && h.Digits != strconv.FormatInt(h.Length, 10) {
+		fmt.Fprintf(&b, " digits=%q", h.Digits)
+	}
 	for _, f := range h.Fields {
 		fmt.Fprintf(&b, " %s=%s", f.Name, f.Value)
 	}
