@@ -216,6 +216,41 @@ func TestRequestFields(t *testing.T) {
 	}, http1...)
 }
 
+// TestFieldViews: the views are of the client's fields, and of the list once a handler has asked for it.
+// What the server has used itself is in neither.
+func TestFieldViews(t *testing.T) {
+	for _, tt := range []struct {
+		why    string
+		change func(req *conn.Request)
+		want   string
+	}{
+		{"the client's", func(*conn.Request) {}, "Host=a X-One=1 Empty= Authorization=Basic eDp5"},
+		{"of a list", func(req *conn.Request) { req.Header().Set("x-two", "2") },
+			"Host=a X-One=1 Empty= Authorization=Basic eDp5 x-two=2"},
+		{"without a password", func(req *conn.Request) { req.Layer().SetUser("x", "Basic") },
+			"Host=a X-One=1 Empty="},
+	} {
+		s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			tt.change(req)
+			var all []string
+			for v, i := req.Layer().FieldViews(), 0; i < v.Len(); i++ {
+				name, value := v.Strings(i)
+				if n, b, _ := v.At(i); string(n) != name || string(b) != value {
+					t.Errorf("%s: %q=%q, and by At %q=%q", tt.why, name, value, n, b)
+				}
+				all = append(all, name+"="+value)
+			}
+			resp.WriteString(strings.Join(all, " "))
+			return 200
+		}})
+		got := s.Dial().Do("GET",
+			"GET / HTTP/1.1\r\nHost: a\r\nX-One:\t1 \r\nEmpty:\r\nAuthorization: Basic eDp5\r\n\r\n").Text
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
+		}
+	}
+}
+
 // TestEachFieldIsLookedAt: a Header remembers which fields it has looked at, and finds each one
 // that is not valid, however the fields change in between.
 func TestEachFieldIsLookedAt(t *testing.T) {
