@@ -209,10 +209,26 @@ func appendStatusLine(b []byte, status int, reason string) []byte {
 	if reason == "" && status < len(statusLines) && statusLines[status] != nil {
 		return append(b, statusLines[status]...)
 	}
+	return appendOddStatusLine(b, status, reason)
+}
+
+// appendOddStatusLine appends a status line that is not among statusLines.
+//
+//go:noinline
+func appendOddStatusLine(b []byte, status int, reason string) []byte {
 	b = append(b, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(status), 10)
 	b = append(b, ' ') // not optional (RFC 9112 section 4)
 	return append(append(b, reason...), "\r\n"...)
+}
+
+// usual reports whether reason is the one that an empty reason stands for.
+func usual(status int, reason string) bool {
+	if uint(status) >= uint(len(statusLines)) || statusLines[status] == nil {
+		return false
+	}
+	line := statusLines[status]
+	return string(line[len("HTTP/1.1 200 "):len(line)-len("\r\n")]) == reason
 }
 
 // appendErrorPage appends the page that a client sees of an error: the error's name, and nothing of

@@ -31,19 +31,31 @@ func (t *turn) head(p *plan) {
 		out = append(out, "Content-Length: "...)
 		out = append(strconv.AppendInt(out, p.length, 10), "\r\n"...)
 	}
-	if p.upgrade { // Connection names Upgrade, even for an offer with 426 (RFC 9110 section 7.8)
-		out = append(out, "Connection: Upgrade\r\n"...)
-	}
-	if t.last {
-		out = append(out, "Connection: close\r\n"...)
-	} else if t.x.req.head.Minor == 0 {
-		out = append(out, "Connection: keep-alive\r\n"...)
+	if p.upgrade || t.last || t.x.req.head.Minor == 0 {
+		out = t.appendConnection(out, p)
 	}
 	t.out = append(out, "\r\n"...)
 	if p.bare { // whatever the head says of the content that GET would get
 		t.delimited = plain
 	}
 	t.before = t.writing.Bytes() + int64(len(t.out))
+}
+
+// appendConnection adds the Connection fields. It is not inlined, nor are the other functions here that
+// few answers need, so that head takes fewer cache lines.
+//
+//go:noinline
+func (t *turn) appendConnection(out []byte, p *plan) []byte {
+	if p.upgrade { // Connection names Upgrade, even for an offer with 426 (RFC 9110 section 7.8)
+		out = append(out, "Connection: Upgrade\r\n"...)
+	}
+	if t.last {
+		return append(out, "Connection: close\r\n"...)
+	}
+	if t.x.req.head.Minor == 0 {
+		out = append(out, "Connection: keep-alive\r\n"...)
+	}
+	return out
 }
 
 // delimit decides how the client finds the end of the content.
@@ -85,22 +97,22 @@ func (t *turn) closes(p *plan) bool {
 
 // appendStanding adds the date, and the configured fields that the handler has not set itself.
 func (t *turn) appendStanding(out []byte, p *plan) []byte {
-	at, set := t.c.port, t.set
-	at.refresh(set)
-	if !p.overridden {
-		standing := at.fields
-		if p.dated {
-			standing = standing[len(at.date):]
-		}
-		return append(out, standing...)
-	}
-	if !p.dated {
+	at := t.c.port
+	at.refresh(t.set)
+	switch {
+	case !p.overridden && p.dated:
+		return append(out, at.fields[len(at.date):]...)
+	case !p.overridden:
+		return append(out, at.fields...)
+	case !p.dated:
 		out = append(out, at.date...)
 	}
-	return appendConfigured(out, p, set)
+	return appendConfigured(out, p, t.set)
 }
 
 // appendConfigured adds the configured fields that the handler has not set itself, one by one.
+//
+//go:noinline
 func appendConfigured(out []byte, p *plan, set *settings) []byte {
 	for _, f := range set.Headers {
 		if !has(p.fields, f.Name) && http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {

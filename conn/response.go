@@ -234,7 +234,7 @@ func (w ResponseLayer) Relay(status int, reason string) {
 		return
 	}
 	w.manner, w.early, w.reason = relayed, status, ""
-	if http1.ValidFieldValue(reason) {
+	if !usual(status, reason) && http1.ValidFieldValue(reason) {
 		w.reason = reason
 	}
 }

@@ -284,13 +284,19 @@ func (p *port) attach(c *connection, fd int, b loop.Body, timeout time.Duration)
 // refresh sets date and fields for this second. The loop's time stands still during a turn, so the
 // text is right even after the loop has slept.
 func (p *port) refresh(set *settings) {
-	now := p.loop.Time()
-	if sec := now.Unix(); sec != p.second || set != p.set {
-		p.second, p.set = sec, set
-		p.date = append(http1.AppendDate(append(p.date[:0], "Date: "...), now), "\r\n"...)
-		p.fields = append(append(p.fields[:0], p.date...), set.fields...)
-		p.encode(set) // also where HTTP/2 was turned off: a connection from before may speak it
+	if now := p.loop.Time(); now.Unix() != p.second || set != p.set {
+		p.renew(now, set)
 	}
+}
+
+// renew is refresh in a new second, or with other settings.
+//
+//go:noinline
+func (p *port) renew(now time.Time, set *settings) {
+	p.second, p.set = now.Unix(), set
+	p.date = append(http1.AppendDate(append(p.date[:0], "Date: "...), now), "\r\n"...)
+	p.fields = append(append(p.fields[:0], p.date...), set.fields...)
+	p.encode(set) // also where HTTP/2 was turned off: a connection from before may speak it
 }
 
 // encode is refresh for HTTP/2.
