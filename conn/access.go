@@ -102,10 +102,15 @@ func (x *exchange) logAccess() { x.logRefused(nil, 0) }
 // logRefused is logAccess for a request that could not be parsed. Of it so many bytes have arrived,
 // and line is their beginning.
 func (x *exchange) logRefused(line []byte, arrived int) {
-	log := x.accessLog()
-	if log == nil {
-		return
+	if log := x.accessLog(); log != nil {
+		x.logIn(log, line, arrived)
 	}
+}
+
+// logIn is logRefused in a certain log.
+//
+//go:noinline
+func (x *exchange) logIn(log AccessLog, line []byte, arrived int) {
 	if x.entry == nil {
 		x.entry = new(AccessEntry)
 	}

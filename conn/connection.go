@@ -80,11 +80,16 @@ func (c *connection) leave(t *loop.Thread) {
 	case c.turn == nil:
 		c.leaveHanded(t)
 	case c.turn.x.stays != nil:
-		defer c.turn.leave()
-		c.turn.x.stays.lost(t, c.port)
+		c.leaveKept(t)
 	default:
 		c.turn.leave()
 	}
+}
+
+// leaveKept is leave of a connection whose answer was kept open.
+func (c *connection) leaveKept(t *loop.Thread) {
+	defer c.turn.leave()
+	c.turn.x.stays.lost(t, c.port)
 }
 
 // leaveHanded is leave of a connection that a handler has taken over, unless it is handed on.

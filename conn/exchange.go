@@ -92,7 +92,9 @@ func (x *exchange) end() {
 	if x.req.Thread == nil {
 		return
 	}
-	x.count(0) // the handler has ended its goroutine, or was killed
+	if x.counting { // the handler has ended its goroutine, or was killed
+		x.count(0)
+	}
 	x.canceled(loop.ErrClientGone)
 	x.req.release()
 	x.resp.reset() // which may end what still tells x of its upstream
@@ -104,9 +106,6 @@ func (x *exchange) rest() {
 	x.req.head.Reset()
 	x.req.raw = nil
 	x.req.body.over(ErrComplete) // the next client must not read this body
-	// Functions of handlers may hold all of a configuration that is in force no more.
-	clear(x.resp.hooks[:cap(x.resp.hooks)])
-	clear(x.resp.pages[:cap(x.resp.pages)])
 	x.c, x.via, x.set, x.crowds = nil, noRequest, nil, nil
 	if x.entry != nil {
 		*x.entry = AccessEntry{}
@@ -186,8 +185,10 @@ func keptOpen(x *exchange, t *loop.Thread) bool {
 
 // completed is called when the answer has been given.
 func (x *exchange) completed() {
-	x.canceled(nil)
-	x.cancel = nil
+	if x.cancel != nil {
+		x.cancel(nil)
+		x.cancel = nil
+	}
 	if x.resp.phase != hijacked {
 		x.countAnswer()
 		x.logAccess()

@@ -388,7 +388,9 @@ func (w *Response) runHooks(status int, first []byte) {
 	w.hooks = hooks[:0]
 	w.hooking, w.first = true, first
 	for i := len(hooks) - 1; i >= 0; i-- {
-		hooks[i](&w.x.req, w, status)
+		hook := hooks[i]
+		hooks[i] = nil // see reset
+		hook(&w.x.req, w, status)
 	}
 	w.hooking, w.first = false, nil
 	if w.header.firstBad() != nil {

@@ -21,9 +21,11 @@ const bytesPerField = 64
 // other error the client is gone.
 func (t *turn) readHead() (err error) {
 	r := &t.x.req
-	r.head.Reset()
+	if r.raw != nil { // else the exchange has rested
+		r.head.Reset()
+		r.raw = nil
+	}
 	r.head.FieldLimit = int(t.set.MaxHeaderSize) / bytesPerField
-	r.raw = nil
 	t.stream.DropReadDeadline() // the last handler's
 	t.reading = stream.Pace{}   // nothing is demanded of an idle client
 	t.base = 0                  // the previous head is not used any more

@@ -130,7 +130,8 @@ func (w *Response) begin(x *exchange) {
 	w.x, w.req, w.phase = x, &x.req, open
 }
 
-// reset drops the whole answer. Buffers stay, for the next one.
+// reset drops the whole answer. Buffers stay, for the next one. Nothing of hooks and pages does,
+// because these functions may hold all of a configuration that is in force no more.
 func (w *Response) reset() {
 	w.discard()
 	if w.header.Len() > 0 {
@@ -139,12 +140,22 @@ func (w *Response) reset() {
 	if cap(w.buf) > keptBuffer {
 		w.buf = nil
 	}
-	w.made, w.hooks, w.pages = made{}, w.hooks[:0], w.pages[:0]
+	if len(w.hooks)+len(w.pages) > 0 {
+		w.Layer().DropHooks(0, 0)
+	}
+	w.made = made{}
 }
 
 // discard drops the body.
 func (w *Response) discard() {
 	w.buf = w.buf[:0]
+	if w.enc != nil || w.encodedAs != "" || w.kind != gathered {
+		w.discardSet()
+	}
+}
+
+// discardSet drops what else discard does than what was gathered.
+func (w *Response) discardSet() {
 	if w.enc != nil {
 		w.dropEncoder()
 	}
@@ -179,6 +190,7 @@ func (w *Response) dropSource() {
 // clear makes an open response as it was when the handler began.
 func (w *Response) clear() {
 	last, hooks, pages, forced := w.close, w.hooks, w.pages, w.forced
+	w.hooks, w.pages = nil, nil
 	w.reset()
 	w.phase, w.close, w.hooks, w.pages, w.forced = open, last, hooks, pages, forced
 }

@@ -93,12 +93,17 @@ func (x *exchange) count(status int) {
 		return
 	}
 	x.counting = false
-	t := x.c.port.tally
-	t.Ended++
-	if !x.set.Count {
-		return
+	x.c.port.tally.Ended++
+	if x.set.Count {
+		x.countRoute(status)
 	}
-	p := t.route(x.req.counter)
+}
+
+// countRoute is count for the request's route.
+//
+//go:noinline
+func (x *exchange) countRoute(status int) {
+	p := x.c.port.tally.route(x.req.counter)
 	p.Status[min(max(status/100, 0), 5)]++
 	p.Sent += x.sentBody()
 	p.Got += x.req.body.read
@@ -111,11 +116,11 @@ func (x *exchange) count(status int) {
 
 // countAnswer is count for an answer that has been given.
 func (x *exchange) countAnswer() {
+	status := x.resp.status
 	if x.left() {
-		x.count(0)
-	} else {
-		x.count(x.resp.status)
+		status = 0
 	}
+	x.count(status)
 }
 
 // clock is a time to take differences of. It is cheaper than time.Now, which looks at two clocks.

@@ -287,12 +287,18 @@ func (t *turn) answered() bool {
 	x.end()
 	full := len(t.out) >= gather // many answers without a body fill it, too
 	if t.writeErr != nil || t.last || full && t.flush() != nil || !t.drain() ||
-		x.crowds != nil && c.awaitLog(x.crowds, t.flush) != nil {
+		x.crowds != nil && t.uncrowd() != nil {
 		t.closeAfter(persistent)
 		return false
 	}
-	x.crowds = nil
 	return true
+}
+
+// uncrowd waits until the access log has room for more lines of the connection.
+func (t *turn) uncrowd() error {
+	err := t.c.awaitLog(t.x.crowds, t.flush)
+	t.x.crowds = nil
+	return err
 }
 
 // begin makes everything ready for one answer.
