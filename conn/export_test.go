@@ -66,8 +66,8 @@ func BindValues(v any, values url.Values) error { return bindValues(v, values, n
 // Resting is how many exchanges rest under the invariants tag.
 const Resting = maxResting
 
-// MakeID appends a new id of a request.
-func MakeID(b []byte) []byte { return makeID(b) }
+// MakeID makes a new id of a request.
+func MakeID(id *[32]byte) { makeID(id) }
 
 // LocalKnown reports whether the connection knows the address that its client has connected to, so
 // that nothing asks the kernel any more.

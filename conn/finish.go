@@ -38,17 +38,26 @@ func (w *Response) finishWhole(status int) {
 	if status >= 400 && w.size == 0 && w.manner == native && w.x.asks == nil && w.x.errand == nil {
 		w.setErrorPage(status)
 	}
-	reading := w.kind == reader
-	if body := &w.x.req.body; reading && body.read == 0 && body.state == bodyOpen &&
-		w.x.req.ContentLength() > drainLimit { // the reader does not lead to it
-		w.close = true
+	if w.kind == reader {
+		w.dropLarge()
 	}
 	if e := w.x.errand; e != nil {
 		e.whole = w.kind == gathered || w.kind == given
 	}
-	w.sendHead(status, w.buf, reading)
+	w.sendHead(status, w.buf, w.kind == reader)
 	if !w.plan.bare {
 		w.sendBody(n, err)
+	}
+}
+
+// dropLarge closes the connection behind an answer whose reader does not lead to a large body of the
+// request.
+//
+//go:noinline
+func (w *Response) dropLarge() {
+	body := &w.x.req.body
+	if body.read == 0 && body.state == bodyOpen && w.x.req.ContentLength() > drainLimit {
+		w.close = true
 	}
 }
 

@@ -326,15 +326,14 @@ const RequestIDField = "X-Request-ID"
 // hops.
 const maxID = 128
 
-// makeID appends a new id: 128 random bits. They are the runtime's, which every OS thread makes by
+// makeID makes a new id: 128 random bits. They are the runtime's, which every OS thread makes by
 // itself (ChaCha8): no lock, no system call, and a client that sees some ids cannot tell others.
-func makeID(b []byte) []byte {
-	for range 2 {
+func makeID(id *[32]byte) {
+	for b := id[:]; len(b) >= 16; b = b[16:] {
 		x := rand.Uint64()
-		b = binary.BigEndian.AppendUint64(b, hexOf(uint32(x>>32)))
-		b = binary.BigEndian.AppendUint64(b, hexOf(uint32(x)))
+		binary.BigEndian.PutUint64(b, hexOf(uint32(x>>32)))
+		binary.BigEndian.PutUint64(b[8:], hexOf(uint32(x)))
 	}
-	return b
 }
 
 // hexOf returns the eight hexadecimal digits of x, the first one in the highest byte.
@@ -390,7 +389,8 @@ func (r RequestLayer) IDView() []byte {
 		r.idView = r.givenID()
 	}
 	if r.idView == nil {
-		r.idView = makeID(r.idText[:0])
+		makeID(&r.idText)
+		r.idView = r.idText[:]
 	}
 	return r.idView
 }

@@ -118,6 +118,6 @@ func BenchmarkRequestID(b *testing.B) {
 	b.ReportAllocs()
 	var buf [32]byte
 	for b.Loop() {
-		conn.MakeID(buf[:0])
+		conn.MakeID(&buf)
 	}
 }

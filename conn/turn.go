@@ -77,7 +77,9 @@ func (t *turn) attach(c *connection) {
 	t.set = c.port.server.settings.Load()
 	c.Loop().SendNow(loop.Own(&c.Thread))
 	t.stream.Own(&c.Thread, c.remote.addrPort())
-	t.pace(&t.writing, t.set.WriteTimeout)
+	if c.port.TLS != nil { // it may write before a request has come
+		t.pace(&t.writing, t.set.WriteTimeout)
+	}
 	t.stream.SetPace(&t.reading, &t.writing)
 	t.body.state = bodyEnded // there is none yet
 	if c.tls != nil {

@@ -22,7 +22,9 @@ func Middleware(p *coding.Policy) handlers.Middleware {
 			}
 		}
 		c := compressor{p}
-		hook := conn.HeadHook(c.look)
+		var hook conn.HeadHook = func(req *conn.Request, resp *conn.Response, status int) {
+			c.look(req, resp, status)
+		}
 		return func(req *conn.Request, resp *conn.Response) int {
 			c.untag(req)
 			resp.Layer().BeforeHead(hook)
@@ -36,8 +38,24 @@ func leave(_ *conn.Request, resp *conn.Response, _ int) { resp.Layer().SetEncode
 
 type compressor struct{ *coding.Policy }
 
-// look decides about one response. Most are too small or of another type, and cost only the look.
+// look decides about one response. Most small ones cost only this look.
 func (c compressor) look(req *conn.Request, resp *conn.Response, status int) {
+	if c.small(resp) && status != http.StatusNotModified && status != http.StatusPartialContent &&
+		!resp.Header().Has("Content-Encoding") {
+		resp.Layer().SetEncoder(nil)
+	} else {
+		c.decide(req, resp, status)
+	}
+}
+
+// small reports whether the body is too short to be worth it.
+func (c compressor) small(resp *conn.Response) bool {
+	n := resp.Layer().BodySize()
+	return 0 <= n && n < max(c.MinSize, 1)
+}
+
+// decide is look for a response that may be worth it, or whose fields may have to say more.
+func (c compressor) decide(req *conn.Request, resp *conn.Response, status int) {
 	// A rule of the site sets its fields behind what is further in: it may have replaced the Vary of
 	// a precompressed file, or of a route's compressor that has decided already. A shared cache would
 	// then give the encoded body to clients that cannot read it. A 304 changes what the cache has.
@@ -65,8 +83,7 @@ func (c compressor) look(req *conn.Request, resp *conn.Response, status int) {
 
 // worth asks for the type only if the size will do.
 func (c compressor) worth(resp *conn.Response) bool {
-	n := resp.Layer().BodySize()
-	return (n < 0 || n >= max(c.MinSize, 1)) && c.Types.Match(resp.ContentType())
+	return !c.small(resp) && c.Types.Match(resp.ContentType())
 }
 
 // fixing are fields of which one keeps a body as it is, and Cache-Control is another one.
