@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+	"weak"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/must"
@@ -176,6 +179,47 @@ func TestEncodedBody(t *testing.T) {
 				}
 				if a.ContentLength != length || a.Header.Get("Used") != used || a.Text != text {
 					t.Errorf("%s %s: %v, %d, %q", method, path, a.Header, a.ContentLength, a.Text)
+				}
+			}
+		}
+	}, plain, direct)
+}
+
+// TestHooksLetGo: hooks and error pages may hold all of a configuration. None is held once its answer
+// was given, whatever has become of it, although the connection and what has served it stay.
+func TestHooksLetGo(t *testing.T) {
+	ways := map[string]conn.Handler{
+		"/called": func(*conn.Request, *conn.Response) int { return 200 },
+		"/page":   func(*conn.Request, *conn.Response) int { return 404 },
+		"/cleared": func(_ *conn.Request, w *conn.Response) int {
+			w.Layer().Clear()
+			return 200
+		},
+		"/dropped": func(_ *conn.Request, w *conn.Response) int {
+			w.Layer().DropHooks(0, 0)
+			return 200
+		},
+	}
+	run(t, func(t *testing.T, m mode) {
+		all := make(chan weak.Pointer[[64]int], len(ways))
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			held := new([64]int)
+			all <- weak.Make(held)
+			for range 2 {
+				w.Layer().BeforeHead(func(*conn.Request, *conn.Response, int) { held[0]++ })
+			}
+			w.Layer().OnError(func(*conn.Request, *conn.Response, int) bool {
+				held[1]++
+				return false
+			})
+			return ways[req.Path()](req, w)
+		}})
+		for path := range ways {
+			s.Request("GET "+path, nil, "")
+			held := <-all
+			for end := time.Now().Add(10 * time.Second); held.Value() != nil; runtime.GC() {
+				if time.Now().After(end) {
+					t.Fatal(path, "hooks or pages are held")
 				}
 			}
 		}
