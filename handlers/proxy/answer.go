@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -86,12 +85,10 @@ func (c *call) open() error {
 		if !ascii.HasToken(c.protocols, out.Get("Upgrade")) {
 			return errUpgrade
 		}
-	case c.Accel.Takes(c.Redirect, c.Sendfile):
-		c.drop() // finish sends a file in its place
-	case h.Status == http.StatusResetContent:
-		c.drop() // it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
-	case h.ContentLength >= 0 && !h.Chunked: // by HTTP/2 it may be both, with trailers
-		out.Set("Content-Length", strconv.FormatInt(h.ContentLength, 10))
+	case c.Accel.Takes(c.Redirect, c.Sendfile), // finish sends a file in its place
+		h.Status == http.StatusResetContent: // it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
+		c.drop()
+		out.Del("Content-Length")
 	}
 	if h.Close && !c.sent && c.Unspooled {
 		// The upstream will not read the rest, as when it refuses a large upload. So the client
@@ -121,16 +118,12 @@ func (c *call) drop() {
 // fields adds the fields of the head to out, except those of the connection with the upstream.
 func (c *call) fields(text string, out *conn.Header) {
 	h := &c.x.Head
-	c.named = options{}
-	if h.MayHave("Connection") {
-		for _, f := range h.Fields {
-			if name := text[f.Name.Start:f.Name.End]; len(name) == len("Connection") &&
-				ascii.EqualFold(name, "Connection") {
-				addOptions(&c.named, text[f.Value.Start:f.Value.End])
-			}
-		}
+	c.named, c.sized = options{}, false
+	if h.Listed {
+		c.readNamed(text)
 	}
-	for _, f := range h.Fields {
+	for i := range h.Fields {
+		f := &h.Fields[i]
 		name, value := text[f.Name.Start:f.Name.End], text[f.Value.Start:f.Value.End]
 		if http1.MayHave(c.m.fromUpstream, name) || name[0]|0x20 == 'x' || len(c.named.names) > 0 {
 			if !c.returned(name, value) {
@@ -144,13 +137,27 @@ func (c *call) fields(text string, out *conn.Header) {
 	}
 }
 
+// readNamed reads the options of the Connection fields.
+func (c *call) readNamed(text string) {
+	for _, f := range c.x.Head.Fields {
+		if ascii.EqualFold(text[f.Name.Start:f.Name.End], "Connection") {
+			addOptions(&c.named, text[f.Value.Start:f.Value.End])
+		}
+	}
+}
+
 // returned takes what a field of the upstream says to the server, and reports whether the client gets
 // the field.
 func (c *call) returned(name, value string) bool {
 	h := &c.x.Head
 	switch {
 	case len(name) == len("Content-Length") && ascii.EqualFold(name, "Content-Length"):
-		return false // see open; most answers have one
+		// It may have come twice, and by HTTP/2 beside trailers, behind chunks.
+		first := !c.sized
+		c.sized = true
+		return first && !h.Chunked && h.Status >= 200
+	case len(name) == len("Connection") && ascii.EqualFold(name, "Connection"):
+		return false // as most answers have it
 	case len(name) == len("Upgrade") && ascii.EqualFold(name, "Upgrade"):
 		// An offer with 426 stays (RFC 9110 section 15.5.22).
 		return (h.Status == http.StatusSwitchingProtocols ||

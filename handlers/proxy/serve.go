@@ -48,6 +48,7 @@ type passing struct {
 	begun  time.Time // when the head of the answer has begun
 	headed bool      // the head is complete
 	named  options   // in Connection fields of the upstream
+	sized  bool      // it has had a Content-Length
 	done   bool      // the answer is complete
 	pushed bool      // all that has come was flushed
 	rest   []byte    // what has come behind a 101

@@ -23,6 +23,7 @@ type message struct {
 	Close         bool    // Connection: close
 	KeepAlive     bool    // Connection: keep-alive
 	Upgrade       bool    // Connection: upgrade
+	Listed        bool    // Connection has several options, or others, which name fields of this hop
 }
 
 type stage uint8
@@ -152,6 +153,7 @@ func (m *message) connection(value []byte) {
 		m.Close = true
 		return
 	}
+	m.Listed = true
 	ascii.EachElement(value, func(option []byte) bool {
 		m.Close = m.Close || ascii.EqualFold(option, "close")
 		m.KeepAlive = m.KeepAlive || ascii.EqualFold(option, "keep-alive")
