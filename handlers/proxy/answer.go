@@ -16,7 +16,7 @@ func (c *call) inform() error {
 	if c.x.Head.Status == http.StatusContinue {
 		return c.proceed()
 	}
-	c.begun = time.Time{} // what was said of the first byte is true of the next head
+	c.begun = 0 // what was said of the first byte is true of the next head
 	var h conn.Header
 	c.fields(c.x.Text(), &h)
 	c.Informed = true
@@ -118,7 +118,7 @@ func (c *call) drop() {
 // fields adds the fields of the head to out, except those of the connection with the upstream.
 func (c *call) fields(text string, out *conn.Header) {
 	h := &c.x.Head
-	c.named, c.sized = options{}, false
+	c.named = options{}
 	if h.Listed {
 		c.readNamed(text)
 	}
@@ -152,10 +152,7 @@ func (c *call) returned(name, value string) bool {
 	h := &c.x.Head
 	switch {
 	case len(name) == len("Content-Length") && ascii.EqualFold(name, "Content-Length"):
-		// It may have come twice, and by HTTP/2 beside trailers, behind chunks.
-		first := !c.sized
-		c.sized = true
-		return first && !h.Chunked && h.Status >= 200
+		return !h.Chunked && h.Status >= 200 // by HTTP/2 it may come beside trailers, behind chunks
 	case len(name) == len("Connection") && ascii.EqualFold(name, "Connection"):
 		return false // as most answers have it
 	case len(name) == len("Upgrade") && ascii.EqualFold(name, "Upgrade"):

@@ -25,7 +25,7 @@ func (c *call) Exchange() error {
 	} else {
 		c.x.Begin(c.Stream, c.Up.Over(c.Stream), c.Req.Method())
 	}
-	c.sent, c.lost, c.begun, c.pushed = false, false, time.Time{}, false
+	c.sent, c.lost, c.begun, c.pushed = c.Left == 0, false, 0, false
 	if err := c.sendHead(); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (c *call) Exchange() error {
 // error comes up: a return from take would leave bytes of the upstream behind, which nobody takes
 // any more.
 func (c *call) unwritable(err error) error {
-	if !c.IgnoreClientAbort || !errors.Is(err, relay.ErrClient) {
+	if err == nil || !c.IgnoreClientAbort || !errors.Is(err, relay.ErrClient) {
 		return err
 	}
 	c.gone = true
@@ -51,20 +51,27 @@ func (c *call) drops() bool { return c.Flow.Discarded() && !c.gone }
 // move moves bytes in both directions until the answer is complete.
 func (c *call) move() error {
 	for {
-		moved, err := c.send()
-		if err != nil {
-			return err
+		moved, empty, expected := false, false, c.expects
+		var err error
+		if !c.sent || c.x.Held() > 0 {
+			if moved, err = c.send(); err != nil {
+				return err
+			}
 		}
-		if !c.gone {
+		if c.Flow.Late() && !c.gone {
 			if err := c.unwritable(c.Flow.Pour(c.headed)); err != nil {
 				return err
 			}
 		}
-		empty, expected := false, c.expects
-		if !c.Flow.Full() {
-			if empty, err = c.receive(); err != nil || c.done {
-				return err
-			}
+		switch {
+		case c.Flow.Full():
+		case !c.x.Unread(): // as right behind a request: no buffer for that
+			empty, err = true, c.pause()
+		default:
+			empty, err = c.receive()
+		}
+		if err != nil || c.done {
+			return err
 		}
 		if moved || !empty && !c.Flow.Full() || expected && !c.expects {
 			continue
@@ -81,11 +88,9 @@ func (c *call) sendHead() error {
 	defer relay.PutBuffer(buf) // also when the thread is killed
 	out := c.appendHead(buf[:0])
 	if c.x.Mux() {
-		c.sent = c.Left == 0
 		c.x.Open(out, c.sent)
 		out = buf[:0]
 	}
-	c.expired = time.Time{}
 	if c.expects {
 		c.expired = time.Now().Add(expectFor)
 	} else if !c.sent && len(out) < requestRoom && cap(out) == relay.BufferSize {
@@ -198,7 +203,7 @@ func (c *call) wait() error {
 		err = c.x.Await(limit)
 	}
 	switch {
-	case !errors.Is(err, os.ErrDeadlineExceeded):
+	case err == nil || !errors.Is(err, os.ErrDeadlineExceeded):
 	case c.drops():
 		return c.ended()
 	case expects:
@@ -221,19 +226,16 @@ func (c *call) limit() time.Duration {
 		return max(time.Until(c.expired), 0)
 	case c.headed:
 		return set.ReadTimeout
-	case c.begun.IsZero():
+	case c.begun == 0:
 		return set.FirstByteTimeout
 	}
 	// A head that comes byte by byte has to be complete in that time, too.
-	return max(set.ReadTimeout-time.Since(c.begun), 0)
+	return max(c.begun+set.ReadTimeout-loop.Now(), 0)
 }
 
 // receive takes the bytes that have come, and reports whether those were all. An upstream that is
 // always ahead must hold up neither the rest of the request nor the client's next bytes.
 func (c *call) receive() (empty bool, err error) {
-	if !c.x.Unread() { // as right behind a request: no buffer for that
-		return true, c.pause()
-	}
 	buf := relay.TakeBuffer()
 	defer relay.PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; got += len(buf) {
@@ -248,8 +250,8 @@ func (c *call) receive() (empty bool, err error) {
 		case err != nil:
 			return false, err
 		}
-		if c.begun.IsZero() {
-			c.begun, c.Heard = c.Req.Thread.Loop().Time(), true
+		if c.begun == 0 {
+			c.begun, c.Heard = c.Req.Thread.Loop().Now(), true
 			c.Up.Spoke()
 		}
 		if err := c.take(); err != nil || c.done {

@@ -174,6 +174,9 @@ func TestFilesOfUpstreams(t *testing.T) {
 			} else if got.body != want || got.status != 200 || got.header.Get("X-Own") != "y" {
 				t.Errorf("%q: %v, want %q", answer, got, want)
 			}
+			if head := f.ask("HEAD /", "", ""); want == "the file" && head.header.Get("Content-Length") != "8" {
+				t.Errorf("%q: HEAD: %v", answer, head)
+			}
 		}
 		f.get(last)
 	}

@@ -39,20 +39,19 @@ type passing struct {
 	protocols string // those to which the client would change; empty: none
 
 	// Sending.
-	sent    bool // all of the request has been written or is held
-	lost    bool // the upstream does not take all of the request
-	expects bool // the body waits for 100 (Continue), until expired
-	expired time.Time
+	sent    bool      // all of the request has been written or is held
+	lost    bool      // the upstream does not take all of the request
+	expects bool      // the body waits for 100 (Continue), until expired
+	expired time.Time // of use only meanwhile
 
 	// Receiving.
-	begun  time.Time // when the head of the answer has begun
-	headed bool      // the head is complete
-	named  options   // in Connection fields of the upstream
-	sized  bool      // it has had a Content-Length
-	done   bool      // the answer is complete
-	pushed bool      // all that has come was flushed
-	rest   []byte    // what has come behind a 101
-	gone   bool      // the client takes no more, and the exchange goes on (ignore_client_abort)
+	begun  time.Duration // by loop.Now, when the head of the answer has; 0: it has not
+	headed bool          // the head is complete
+	named  options       // in Connection fields of the upstream
+	done   bool          // the answer is complete
+	pushed bool          // all that has come was flushed
+	rest   []byte        // what has come behind a 101
+	gone   bool          // the client takes no more, and the exchange goes on (ignore_client_abort)
 
 	// A body that the client does not get.
 	dropped   int // bytes

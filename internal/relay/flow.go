@@ -68,8 +68,9 @@ func (f *Flow) moveAtOnce() {
 // Unbuffered makes the upstream go at the client's pace from here on.
 func (f *Flow) Unbuffered() { f.limit = 0 }
 
-// Late reports that bytes are held for the client, behind which the next ones have to queue.
-func (f *Flow) Late() bool { return f.stuck || f.spool.len() > 0 }
+// Late reports that bytes are held for the client, behind which the next ones have to queue. Before
+// body and answer move at once, none are.
+func (f *Flow) Late() bool { return f.duplex != nil && (f.stuck || f.spool.len() > 0) }
 
 // Stuck reports that the client has no room for all that was written.
 func (f *Flow) Stuck() bool { return f.stuck }
