@@ -90,6 +90,7 @@
 //	promise.go   results that are still to come
 //	waiters.go   the threads that wait for a promise
 //	mutex.go     locks that threads may hold while they wait
+//	buffer.go    memory for bytes that move
 //	call.go      functions that may block, off the loop
 //	scope.go     threads that others have started, and that end before them
 //	post.go      functions from other goroutines

@@ -90,7 +90,8 @@ type Loop struct {
 	trim     trimmer
 	current  *Thread // the running one; nil: the loop itself runs
 	idle     idleList
-	spare    int // a descriptor to accept with when there is no other; -1: none
+	spare    int    // a descriptor to accept with when there is no other; -1: none
+	buffer   Buffer // nil: a thread has it
 	stop     stopper
 	workers  workers
 	stats    Stats

@@ -84,8 +84,8 @@ func (c *call) move() error {
 
 // sendHead sends the head, and with it the first bytes of the body.
 func (c *call) sendHead() error {
-	buf := relay.TakeBuffer()
-	defer relay.PutBuffer(buf) // also when the thread is killed
+	buf := c.Req.Thread.Loop().TakeBuffer()
+	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
 	out := c.appendHead(buf[:0])
 	if c.x.Mux() {
 		c.x.Open(out, c.sent)
@@ -93,7 +93,7 @@ func (c *call) sendHead() error {
 	}
 	if c.expects {
 		c.expired = time.Now().Add(expectFor)
-	} else if !c.sent && len(out) < requestRoom && cap(out) == relay.BufferSize {
+	} else if !c.sent && len(out) < requestRoom && cap(out) == loop.BufferSize {
 		var err error
 		if out, err = c.appendBody(out); err != nil && err != stream.ErrWouldBlock {
 			return err
@@ -118,8 +118,8 @@ func (c *call) send() (moved bool, err error) {
 	if c.sent || c.lost || c.expects {
 		return moved, nil
 	}
-	buf := relay.TakeBuffer()
-	defer relay.PutBuffer(buf) // also when the thread is killed
+	buf := c.Req.Thread.Loop().TakeBuffer()
+	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
 	out, err := c.appendBody(buf[:0])
 	if len(out) > 0 || c.sent {
 		c.write(out)
@@ -236,8 +236,8 @@ func (c *call) limit() time.Duration {
 // receive takes the bytes that have come, and reports whether those were all. An upstream that is
 // always ahead must hold up neither the rest of the request nor the client's next bytes.
 func (c *call) receive() (empty bool, err error) {
-	buf := relay.TakeBuffer()
-	defer relay.PutBuffer(buf) // also when the thread is killed
+	buf := c.Req.Thread.Loop().TakeBuffer()
+	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; got += len(buf) {
 		if got >= relay.AtOnce || c.Flow.Full() {
 			return false, nil

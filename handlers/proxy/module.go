@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/tunnel"
 	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/loop"
 )
 
 // Settings are the module's keys.
@@ -188,4 +189,4 @@ func hostsOf(addresses []string) map[string]string {
 }
 
 // requestRoom is how much of a request's head and body is written at once.
-const requestRoom = relay.BufferSize - http1.ChunkRoom
+const requestRoom = loop.BufferSize - http1.ChunkRoom

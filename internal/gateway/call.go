@@ -20,7 +20,7 @@ type Call struct {
 	protocol Protocol
 
 	// Sending.
-	buf  relay.Buffer // nil: there is nothing to send
+	buf  loop.Buffer // nil: there is nothing to send
 	out  []byte       // the part of buf that is not sent yet
 	End  bool         // the end of the body has been put into buf
 	lost bool         // the upstream has not taken all of the request

@@ -13,7 +13,7 @@ import (
 // begin fills the buffer with the variables and the first bytes of the body, as far as these are
 // there.
 func (c *Call) begin() error {
-	c.buf = relay.TakeBuffer()
+	c.buf = c.Req.Thread.Loop().TakeBuffer()
 	out, err := c.protocol.AppendHead(c.buf[:0])
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (c *Call) dropBody() {
 // free lets go of the buffer.
 func (c *Call) free() {
 	if c.buf != nil {
-		relay.PutBuffer(c.buf)
+		c.Req.Thread.Loop().PutBuffer(c.buf)
 		c.buf, c.out = nil, nil
 	}
 }
@@ -96,7 +96,7 @@ func (c *Call) wait() error {
 // still counts: so that is no error.
 func (c *Call) send() (sent bool, err error) {
 	if c.buf == nil {
-		c.buf = relay.TakeBuffer()
+		c.buf = c.Req.Thread.Loop().TakeBuffer()
 	}
 	if len(c.out) == 0 {
 		if c.out, err = c.protocol.AppendBody(c.buf[:0]); err != nil {
@@ -129,8 +129,8 @@ func (c *Call) send() (sent bool, err error) {
 
 // receive takes the bytes that have come.
 func (c *Call) receive() error {
-	buf := relay.TakeBuffer()
-	defer relay.PutBuffer(buf) // also when the thread is killed
+	buf := c.Req.Thread.Loop().TakeBuffer()
+	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; {
 		n, err := c.Stream.Read(buf[:])
 		switch {

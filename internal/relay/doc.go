@@ -15,5 +15,4 @@
 //	press.go    the pace of a client whose answer holds up the upstream
 //	spool.go    what a slow client has no room for yet
 //	fault.go    the status for a failure
-//	buffers.go  memory that is held while bytes move, and not while a thread waits
 package relay

@@ -16,7 +16,7 @@ var ErrClient = errors.New("the client takes no more")
 // AtOnce is how many bytes a module receives before it looks after the other direction, and offers
 // the client what is held. Without that bound an upstream that is always ahead would fill the spool
 // while its client waits, and would not get the rest of the request.
-const AtOnce = 8 * BufferSize
+const AtOnce = 8 * loop.BufferSize
 
 // gathered is how many bytes of an answer the Response certainly takes without writing any of them
 // to the client.
@@ -51,7 +51,7 @@ func (f *Flow) Begin(
 	if f.req == nil {
 		f.req, f.resp, f.log = req, resp, log
 		f.limit = limit
-		f.spool.size = limit + BufferSize // a caller asks Full before it reads a buffer
+		f.spool.size = limit + loop.BufferSize // a caller asks Full before it reads a buffer
 	}
 	if upload {
 		f.moveAtOnce()
@@ -149,8 +149,8 @@ func (f *Flow) Pour(flush bool) error {
 	if f.stuck || f.discard {
 		return nil
 	}
-	buf := TakeBuffer()
-	defer PutBuffer(buf) // also when the thread is killed
+	buf := f.req.Thread.Loop().TakeBuffer()
+	defer f.req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
 	for !f.stuck && f.spool.len() > 0 {
 		n, err := f.spool.read(buf[:])
 		if err != nil {
