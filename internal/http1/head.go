@@ -195,7 +195,9 @@ func fieldLine(rest []byte) (colon, end int) {
 		}
 		colon += 4
 	}
-	colon += tokenLen(rest[colon:])
+	for colon < len(rest) && class[rest[colon]]&isTchar != 0 {
+		colon++
+	}
 	if colon == 0 || colon >= len(rest) || rest[colon] != ':' {
 		return 0, 0
 	}

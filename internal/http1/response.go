@@ -70,7 +70,9 @@ func (h *ResponseHead) Parse(buf []byte) (n int, err error) {
 		case end < 0:
 			return 0, nil
 		case h.stage == inFirstLine:
-			e = h.statusLine(buf, start, end)
+			if e = ErrStatusLine; valueLen(buf[start:end]) == end-start {
+				e = h.statusLine(buf, start, end)
+			}
 			h.stage = inFields
 		case start == end:
 			if e = h.finish(); e == nil {
@@ -139,7 +141,8 @@ func Around(buf []byte, at int) []byte {
 	return buf[max(at-before, 0):min(at+behind, len(buf))]
 }
 
-// statusLine parses buf[start:end], which begins with "HTTP/1." (RFC 9112 section 4).
+// statusLine parses buf[start:end], which begins with "HTTP/1." (RFC 9112 section 4), and in which all may
+// stand in the value of a field.
 func (h *ResponseHead) statusLine(buf []byte, start, end int) *Error {
 	line := buf[start:end]
 	const status = len("HTTP/1.1 ")
@@ -155,7 +158,7 @@ func (h *ResponseHead) statusLine(buf []byte, start, end int) *Error {
 		h.Status = h.Status*10 + int(c-'0')
 	}
 	reason := line[status+3:]
-	if h.Status < 100 || len(reason) > 0 && reason[0] != ' ' || valueLen(reason) != len(reason) {
+	if h.Status < 100 || len(reason) > 0 && reason[0] != ' ' {
 		return ErrStatusLine
 	}
 	if len(reason) > 0 {
