@@ -325,8 +325,9 @@ func (c *call) ended() error {
 		c.x.End()
 		c.Up.Keep(c.Stream, c.x.KeepFor())
 		c.Stream = nil
+	} else {
+		c.Close()
 	}
-	c.Close()
 	return nil
 }
 

@@ -71,7 +71,8 @@ func (c *Call) Begin(r *Route, t Talk, req *conn.Request, resp *conn.Response) {
 			g, c.splitName = other, name
 		}
 	}
-	c.Up, c.Length = g.Lease(), req.ContentLength()
+	c.Up = g.Lease()
+	c.Length = req.ContentLength()
 	c.Up.Stay = r.Retry&OnConnect == 0
 	if r.key != nil {
 		c.Up.Key = r.key.of(req)
@@ -233,7 +234,9 @@ func (c *Call) Close() {
 
 // Free lets go of all that the call holds.
 func (c *Call) Free() {
-	c.Close()
+	if c.Up.Held() {
+		c.Close()
+	}
 	if c.Req != nil { // a tunnel has given up the request, whose entry was made before
 		c.Note()
 	}
@@ -243,6 +246,9 @@ func (c *Call) Free() {
 // Note tells the access log of the upstream that was asked.
 func (c *Call) Note() {
 	l := c.Req.Layer()
+	if !l.Logged() {
+		return
+	}
 	l.SetUpstream(c.Up.Asked())
 	l.SetAttempts(c.Up.Attempts())
 	if c.splitName != "" {

@@ -208,8 +208,9 @@ func (f *Flow) Discard() {
 // Discarded reports whether Discard was called.
 func (f *Flow) Discarded() bool { return f.discard }
 
-// Drop lets go of all that the flow holds.
+// Drop lets go of the bytes that the flow holds.
 func (f *Flow) Drop() {
-	f.spool.drop()
-	*f = Flow{}
+	if f.duplex != nil { // before that, it holds none
+		f.spool.drop()
+	}
 }

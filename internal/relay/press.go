@@ -28,7 +28,7 @@ func (f *Flow) AwaitRoom(up *upstream.Lease, read bool, sources ...loop.Source) 
 	l := f.req.Thread.Loop()
 	if now := l.Clock(l.Time()); f.looked == 0 || now-f.looked >= lookEvery {
 		f.looked = now
-		f.press(up.Pressed(PressAfter))
+		f.press(up.Pressed(f.req.Thread, PressAfter))
 	}
 	err := f.duplex.Await(lookEvery, read, sources...)
 	if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -192,7 +192,7 @@ func (h *Health) Avoid(until time.Time)    { h.avoid = until }
 func Pick(g *Group, key uint64) string {
 	l := g.Lease()
 	l.Key = key
-	if tk, err := l.acquire(loop.Now()); tk != nil || err != nil {
+	if tk, err := l.acquire(nil, loop.Now()); tk != nil || err != nil {
 		return ""
 	}
 	name := l.at.name
@@ -228,7 +228,7 @@ func Share(all time.Duration, others, tries int) (time.Duration, func(time.Durat
 func Take(g *Group, key uint64) (address string, give func()) {
 	l := g.Lease()
 	l.Key = key
-	if tk, _ := l.acquire(loop.Now()); tk != nil {
+	if tk, _ := l.acquire(nil, loop.Now()); tk != nil {
 		tk.giveUp()
 	}
 	if !l.Held() {

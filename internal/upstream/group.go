@@ -255,7 +255,7 @@ func (g *Group) untried(tried []*peer) iter.Seq[*member] {
 }
 
 // acquire gets a slot at a member that was not tried, or a ticket with which await waits for one.
-func (l *Lease) acquire(now time.Duration) (*ticket, error) {
+func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*ticket, error) {
 	g := l.group
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
@@ -271,6 +271,9 @@ func (l *Lease) acquire(now time.Duration) (*ticket, error) {
 	}
 	if !g.crowded(l.tried) && l.take(now) {
 		return nil, nil
+	}
+	if g.MaxConns == 0 { // as a rule nobody asks for it then
+		l.client = loop.ClientOf(t)
 	}
 	tk := l.enter(now)
 	var room [4]spot // as serve takes a ticket out of all queues
@@ -312,7 +315,7 @@ func (g *Group) crowded(tried []*peer) bool {
 
 // release gives the slot back, and with it a connection that may be used again, if there is one,
 // for as long as limit; 0: the upstream has not said for how long.
-func (l *Lease) release(k kept, limit, now time.Duration) {
+func (l *Lease) release(k *kept, limit, now time.Duration) {
 	if l.mux != nil {
 		now = loop.Now() // a connection of the same turn may be older
 		l.mux.Close()
@@ -329,24 +332,26 @@ func (l *Lease) release(k kept, limit, now time.Duration) {
 		report = l.judge(loop.At(now))
 	}
 	switch {
-	case k.stream == nil:
+	case k == nil:
 	case g.MaxIdle == 0 || m.gone || m.outdated(k.version) || g.pool.states.state(m) == down ||
-		!g.again(k.record, limit, now):
+		!g.again(k, limit, now):
 		k.close() // before another request has its slot
 	default:
 		m.keep(k, g.MaxIdle)
 	}
 	m.forget()
-	m.serve(l.loop)
+	if len(m.waiting.kinds) > 0 {
+		m.serve(l.loop)
+	}
 	g.pool.mu.Unlock()
-	l.at, l.kept = nil, kept{}
+	l.at, l.kept = nil, nil
 	if report != nil {
 		report()
 	}
 }
 
 // again reports whether a connection may serve another request, and until when it may wait for it.
-func (g *Group) again(k *record, limit, now time.Duration) bool {
+func (g *Group) again(k *kept, limit, now time.Duration) bool {
 	k.since, k.until = now, after(now, g.IdleTimeout)
 	if limit > 0 {
 		k.until = min(k.until, after(now, limit))
@@ -376,14 +381,13 @@ func (l *Lease) take(now time.Duration) bool {
 	switch {
 	case m.kept() == 0:
 	case l.want == Fresh:
-		k := m.idleFor(l)
-		k.close() // its process can accept the new one, and there may be no other process
+		m.idleFor(l).close() // its process can accept the new one, and there may be no other process
 	case l.want == JustUsed:
 		l.kept = m.justUsed(l, now)
 	default:
 		l.kept = m.idleFor(l)
 	}
-	for l.kept.stream == nil && m.kept() > 0 && g.MaxConns > 0 && m.active+m.kept() >= g.MaxConns {
+	for l.kept == nil && m.kept() > 0 && g.MaxConns > 0 && m.active+m.kept() >= g.MaxConns {
 		m.closeOldest() // it has the slot that the request wants
 	}
 	l.outcome, l.taken, l.answered, l.connecting, l.reached = unknown, now, false, 0, false

@@ -14,16 +14,13 @@ import (
 // alone may touch stream, and which need not register it anew. The descriptor belongs to
 // the pool: any loop takes it, and the pool closes it, without asking that loop, which may be busy
 // or have ended. So a request never waits where a connection is idle, and no loop can hoard them.
+// Whoever has the connection may touch the rest.
 type kept struct {
 	fd     int
 	loop   *loop.Loop
-	stream *stream.Stream // nil: there is no connection
+	stream *stream.Stream // nil: it serves its first request
 	tls    *tls.Conn      // over stream; nil: none
-	*record
-}
 
-// record is what is known of a connection. Whoever has the connection may touch it.
-type record struct {
 	born   time.Duration // when it was made, by loop.Now
 	served int           // requests
 	looks  int64         // of the loop, when it was given back
@@ -44,7 +41,7 @@ type record struct {
 // what comes behind the request is: nothing tells them apart.
 // The connection may end at any moment, too; then the request finds no answer, and is sent again. For
 // one that cannot be, again is false, and the kernel is always asked.
-func (k kept) use(l *loop.Loop, again bool) *stream.Stream {
+func (k *kept) use(l *loop.Loop, again bool) *stream.Stream {
 	if k.loop == l {
 		if (again && k.looks < l.Looks() || sysio.Quiet(k.fd)) && k.stream.Resume() {
 			return k.stream
@@ -67,7 +64,7 @@ func (k kept) use(l *loop.Loop, again bool) *stream.Stream {
 }
 
 // close closes the connection. Any goroutine may call it.
-func (k kept) close() {
+func (k *kept) close() {
 	k.loop.Withdraw(k.fd)
 	sayGoodbye(k.tls, k.fd)
 	sysio.Close(k.fd)
@@ -105,8 +102,8 @@ const sweepEvery = time.Second
 // keep holds a connection for another request, and closes what is too much then, of most in all. Those
 // with a mark wait for a request that may never come. They have no part in the peak, which is that of
 // others, too, and give way to the rest.
-func (p *peer) keep(k kept, most int) {
-	shelf := p.shelf(k.mark != mark{})
+func (p *peer) keep(k *kept, most int) {
+	shelf := p.shelf(k.name != "" || k.header != "")
 	*shelf = append(*shelf, k)
 	for p.kept() > most || len(p.marked) > maxMarked && p.active+len(p.marked) > p.peak.most() {
 		p.closeOldest()
@@ -132,7 +129,7 @@ func (p *peer) keep(k kept, most int) {
 // The oldest is for upstreams that may still be at work behind their last answer on a connection,
 // as a script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But
 // then all connections take turns, see peak.
-func (p *peer) idleFor(l *Lease) (k kept) {
+func (p *peer) idleFor(l *Lease) *kept {
 	i, marked := -1, l.marked()
 	if l.want == Fresh && len(*p.shelf(marked)) == 0 {
 		marked = !marked
@@ -143,7 +140,7 @@ func (p *peer) idleFor(l *Lease) (k kept) {
 		if l.group.Newest {
 			j = len(all) - 1 - j
 		}
-		if marked && l.want != Fresh && !l.fits(&all[j]) {
+		if marked && l.want != Fresh && !l.fits(all[j]) {
 			continue
 		}
 		if i < 0 {
@@ -155,18 +152,19 @@ func (p *peer) idleFor(l *Lease) (k kept) {
 		}
 	}
 	if i < 0 {
-		return k
+		return nil
 	}
 	return takeKept(shelf, i)
 }
 
 // takeKept takes a connection off a shelf. As a rule it is the last one.
-func takeKept(shelf *[]kept, i int) (k kept) {
+func takeKept(shelf *[]*kept, i int) *kept {
 	all, last := *shelf, len(*shelf)-1
-	if k = all[i]; i < last {
+	k := all[i]
+	if i < last {
 		copy(all[i:], all[i+1:])
 	}
-	all[last] = kept{}
+	all[last] = nil
 	*shelf = all[:last]
 	return k
 }
@@ -197,15 +195,15 @@ func (p *peer) patient(d time.Duration) {
 
 // justUsed takes the kept connection that was used last, if that was just now. It prefers one of the
 // request's loop, if there is one.
-func (p *peer) justUsed(l *Lease, now time.Duration) (k kept) {
+func (p *peer) justUsed(l *Lease, now time.Duration) *kept {
 	if int64(now) < p.hasty.Load() {
-		return k
+		return nil
 	}
 	best, marked := -1, l.marked()
 	shelf := p.shelf(marked)
 	all := *shelf
 	for i := len(all) - 1; i >= 0 && now-all[i].since < justUsedFor; i-- {
-		if marked && !l.fits(&all[i]) {
+		if marked && !l.fits(all[i]) {
 			continue
 		}
 		if best < 0 {
@@ -216,14 +214,14 @@ func (p *peer) justUsed(l *Lease, now time.Duration) (k kept) {
 			break
 		}
 	}
-	if best >= 0 {
-		k = takeKept(shelf, best)
+	if best < 0 {
+		return nil
 	}
-	return k
+	return takeKept(shelf, best)
 }
 
 // shelf returns where connections are kept that have a mark, or have none.
-func (p *peer) shelf(marked bool) *[]kept {
+func (p *peer) shelf(marked bool) *[]*kept {
 	if marked {
 		return &p.marked
 	}
@@ -261,7 +259,7 @@ func (p *Pool) closeIdle() {
 	for _, it := range p.peers {
 		for _, marked := range []bool{false, true} {
 			shelf := it.shelf(marked)
-			*shelf = slices.DeleteFunc(*shelf, func(k kept) bool {
+			*shelf = slices.DeleteFunc(*shelf, func(k *kept) bool {
 				switch {
 				case k.until <= now:
 					k.close()

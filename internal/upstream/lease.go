@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/netip"
@@ -73,15 +74,16 @@ type Lease struct {
 
 	// What Connect wants.
 	loop   *loop.Loop // of the thread
-	client netip.Addr
+	client netip.Addr // known where MaxConns is set, or the request has waited for a slot
 	want   Want
 
 	// The slot that the lease has. While Connect waits for it, the goroutine that gives it sets
 	// these.
-	at     *member // nil: none
-	kept   kept    // the connection; its stream is nil if it is a new one
-	files  int64   // the version by which its TLS was made
-	others int     // how many members the request has not tried, besides this one
+	at     *member   // nil: none
+	kept   *kept     // the connection; nil: it is still to be made
+	tls    *tls.Conn // over one that is being made
+	files  int64     // the version by which its TLS was made
+	others int       // how many members the request has not tried, besides this one
 
 	mux *http2client.Stream // in the place of a connection; nil: none
 
@@ -120,7 +122,10 @@ func (g *Group) Lease() Lease { return Lease{group: g} }
 // After an error the lease may still have the slot of the upstream that was tried last; Name tells
 // which. loop.ErrClientGone and loop.ErrCanceled end the wait; see Busy for the other errors.
 func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool, err error) {
-	l.loop, l.client, l.want = t.Loop(), loop.ClientOf(t), want
+	l.loop, l.want = t.Loop(), want
+	if l.group.MaxConns > 0 {
+		l.client = loop.ClientOf(t)
+	}
 	now := l.now()
 	if l.began == 0 {
 		l.began = now
@@ -142,7 +147,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			}
 			now = l.now()
 		}
-		tk, err := l.acquire(now)
+		tk, err := l.acquire(t, now)
 		if tk != nil {
 			err = tk.await(t, l.queueUntil(waits))
 		}
@@ -154,7 +159,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		if l.NoName != nil && p.peer.tls != nil {
 			return nil, false, l.NoName
 		}
-		if l.kept.stream != nil {
+		if l.kept != nil {
 			if s := l.kept.use(l.loop, want == Kept); s != nil {
 				l.reached = true
 				return s, true, nil
@@ -162,7 +167,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			// The kept connection has ended, and others that were kept with it probably have, too.
 			// A new one takes the place.
 			p.hurried(now-l.kept.since, now)
-			l.kept = kept{}
+			l.kept = nil
 		}
 		if !l.Until.IsZero() {
 			rest = min(rest, time.Until(l.Until))
@@ -187,7 +192,8 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		case err == nil && s == nil:
 			return nil, used, nil
 		case err == nil:
-			l.kept.record = &record{born: begin, version: l.files, mark: l.mark()}
+			l.kept = &kept{tls: l.tls, born: begin, version: l.files, mark: l.mark()}
+			l.tls = nil
 			return s, false, nil
 		case left(err), sysio.Exhausted(err):
 			return nil, false, err
@@ -272,12 +278,12 @@ func (l *Lease) preface(s *stream.Stream, until time.Time) (err error) {
 // secure makes TLS on a new stream, or closes it.
 func (l *Lease) secure(t *loop.Thread, s *stream.Stream, until time.Time) (err error) {
 	defer func() { // also when the thread is killed
-		if l.kept.tls == nil {
+		if l.tls == nil {
 			_ = s.Close()
 		}
 	}()
 	name := l.serverName()
-	if l.kept.tls, l.files, err = l.at.handshake(t, l.client, s, until, name); err != nil {
+	if l.tls, l.files, err = l.at.handshake(t, s, until, name); err != nil {
 		return unshaken{err}
 	}
 	if name != "" {
@@ -372,7 +378,7 @@ func (l *Lease) Untold() bool { return l.outcome == unknown }
 // Works notes that the upstream does. There must be a slot.
 func (l *Lease) Works() {
 	l.outcome = worked
-	if l.kept.stream != nil {
+	if l.kept != nil && l.kept.stream != nil {
 		l.at.patient(l.taken - l.kept.since)
 	}
 	l.at.spoke()
@@ -391,7 +397,7 @@ func (l *Lease) Broke() {
 // Outlived notes that the connection, a kept one, has ended before a byte of the answer: upstreams that
 // close them so soon get new ones for what must not be sent twice. There must be a slot.
 func (l *Lease) Outlived() {
-	if l.kept.record != nil {
+	if l.kept != nil {
 		l.at.hurried(l.taken-l.kept.since, l.taken)
 	}
 }
@@ -400,7 +406,7 @@ func (l *Lease) Outlived() {
 // has sent and received all of this one, and does not use s any more. limit is for how long the
 // upstream keeps the connection, 0 if it has not said that. There must be a slot.
 func (l *Lease) Keep(s *stream.Stream, limit time.Duration) {
-	var k kept
+	var k *kept
 	if fd, ok := s.Rest(); ok {
 		k = l.kept
 		k.fd, k.loop, k.stream = fd, s.Loop(), s
@@ -432,7 +438,7 @@ func (l *Lease) Close(s *stream.Stream) {
 // Release gives the slot back, if there is one.
 func (l *Lease) Release() {
 	if l.at != nil {
-		l.release(kept{}, 0, l.now())
+		l.release(nil, 0, l.now())
 	}
 }
 

@@ -47,8 +47,8 @@ type peer struct {
 	active  int  // connections in use, and those that are being made
 	peak    peak // of active
 	holders holders
-	idle    []kept    // for any request; the last one is the latest
-	marked  []kept    // for those with the same mark; the last one is the latest
+	idle    []*kept   // for any request; the last one is the latest
+	marked  []*kept   // for those with the same mark; the last one is the latest
 	gone    bool      // host leads to it no more
 	set     state     // what SetState has said last
 	risen   time.Time // when it has begun to work, if that was not at the start

@@ -166,14 +166,14 @@ func (tk *ticket) makeRoom() {
 
 // Pressed reports whether a request has waited for that long for a slot such as this lease has, of
 // a site that has fewer of them, or of the same one, which may be all clients of a proxy. So a crowd
-// presses nobody who has less.
-func (l *Lease) Pressed(long time.Duration) bool {
+// presses nobody who has less. t is the request's thread.
+func (l *Lease) Pressed(t *loop.Thread, long time.Duration) bool {
 	if l.at == nil {
 		return false
 	}
 	l.group.pool.mu.Lock()
 	defer l.group.pool.mu.Unlock()
-	own, slots := networks.SiteOf(l.client), &l.at.holders.slots
+	own, slots := networks.SiteOf(loop.ClientOf(t)), &l.at.holders.slots
 	for _, k := range l.at.waiting.kinds {
 		for i := range k.lines {
 			for e := range k.lines[i].Firsts(func(site netip.Addr) bool {

@@ -41,7 +41,7 @@ var (
 func (l *Lease) Mux() *http2client.Stream { return l.mux }
 
 // Connected reports whether the lease has a connection, or a stream on one.
-func (l *Lease) Connected() bool { return l.kept.record != nil || l.mux != nil }
+func (l *Lease) Connected() bool { return l.kept != nil || l.mux != nil }
 
 // Refused reports that the upstream has certainly not acted on the request that has failed with err.
 func Refused(err error) bool { return errors.Is(err, http2client.ErrRefused) }
@@ -144,12 +144,12 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stre
 			return nil, err
 		}
 	}
-	over := l.kept.tls
+	over := l.tls
 	older := over != nil && over.ConnectionState().NegotiatedProtocol != "h2"
 	if p.older.Store(older); older && p.either {
 		return s, nil
 	}
-	l.kept.tls = nil
+	l.tls = nil
 	if older {
 		_ = s.Close()
 		return nil, errNoHTTP2

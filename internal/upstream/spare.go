@@ -84,7 +84,7 @@ func (g *Group) spares(p *peer) bool {
 // room reports whether the request may have another connection to p.
 func (l *Lease) room(p *peer) bool {
 	g := l.group
-	return g.room(p) && (!g.spares(p) || p.hasNone(networks.SiteOf(l.client)))
+	return g.MaxConns == 0 || g.room(p) && (!g.spares(p) || p.hasNone(networks.SiteOf(l.client)))
 }
 
 // spareEnds has the requests that wait served when a slot is spare no more: no other event may

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -178,7 +177,7 @@ func (*carrier) SetWriteDeadline(time.Time) error { return nil }
 // computes is done off the loop, in the client's turn. It returns the version of the files that it has
 // gone by, or an earlier one.
 func (m *member) handshake(
-	t *loop.Thread, client netip.Addr, s *stream.Stream, until time.Time, name string,
+	t *loop.Thread, s *stream.Stream, until time.Time, name string,
 ) (*tls.Conn, int64, error) {
 	config, version := m.security.at(m.tls)
 	if name != "" {
@@ -188,7 +187,7 @@ func (m *member) handshake(
 	below := new(carrier)
 	c := tls.Client(below, config)
 	_ = s.SetDeadline(until)
-	if _, err := handshake.Dial(t, client, c, &below.Conn, s, until); err != nil {
+	if _, err := handshake.Dial(t, loop.ClientOf(t), c, &below.Conn, s, until); err != nil {
 		return nil, 0, fmt.Errorf("tls handshake: %w", err)
 	}
 	_ = s.SetDeadline(time.Time{})
