@@ -123,6 +123,9 @@ func (m *message) add(buf []byte, start, colon, from, to int) {
 // MayHave reports whether there may be a field of that name. If not, it costs no look at each.
 func (m *message) MayHave(name string) bool { return MayHave(m.names, name) }
 
+// MayHaveSome reports whether there may be a field with a name of the set.
+func (m *message) MayHaveSome(s NameSet) bool { return m.names&s != 0 }
+
 // SetFields replaces the fields by others, which are parts of buf.
 func (m *message) SetFields(buf []byte, fields []Field) {
 	m.Fields, m.names = fields, 0

@@ -291,7 +291,9 @@ func (x *Exchange) nextHead() (Event, []byte, error) {
 	}
 	if !x.Head.Interim() {
 		x.state = headDone
-		x.readFields()
+		if x.Head.MayHaveSome(ofConnection) {
+			x.readFields()
+		}
 		return Final, nil, nil
 	}
 	if x.interim++; x.interim > maxInterim {
@@ -300,11 +302,11 @@ func (x *Exchange) nextHead() (Event, []byte, error) {
 	return Interim, nil, nil
 }
 
+// ofConnection are the names of readFields.
+var ofConnection = http1.NamesOf("WWW-Authenticate", "Keep-Alive")
+
 // readFields takes from a head what it says of the connection.
 func (x *Exchange) readFields() {
-	if !x.Head.MayHave("WWW-Authenticate") && !x.Head.MayHave("Keep-Alive") {
-		return
-	}
 	for _, f := range x.Head.Fields {
 		name, value := x.head[f.Name.Start:f.Name.End], x.head[f.Value.Start:f.Value.End]
 		switch {

@@ -62,7 +62,7 @@ type Talk interface {
 	Drop()
 }
 
-// Begin begins a call on a route. Free must be called in the end, also if the thread is killed.
+// Begin begins a call on a route; c is the zero Call. Free must be called in the end, also if the thread is killed.
 func (c *Call) Begin(r *Route, t Talk, req *conn.Request, resp *conn.Response) {
 	c.Route, c.talk, c.Req, c.Resp = r, t, req, resp
 	g := r.Group
@@ -71,7 +71,7 @@ func (c *Call) Begin(r *Route, t Talk, req *conn.Request, resp *conn.Response) {
 			g, c.splitName = other, name
 		}
 	}
-	c.Up = g.Lease()
+	c.Up.Begin(g)
 	c.Length = req.ContentLength()
 	c.Up.Stay = r.Retry&OnConnect == 0
 	if r.key != nil {

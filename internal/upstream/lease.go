@@ -108,6 +108,9 @@ type Lease struct {
 // Lease returns a new lease. It holds nothing until Connect.
 func (g *Group) Lease() Lease { return Lease{group: g} }
 
+// Begin makes the zero Lease one of g, as Lease does, and does not write all of it.
+func (l *Lease) Begin(g *Group) { l.group = g }
+
 // Connect gets a slot and a connection. The lease must have no slot, and must not have excluded
 // all upstreams.
 //
