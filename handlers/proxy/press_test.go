@@ -37,7 +37,8 @@ func TestSlowReaderGivesWay(t *testing.T) {
 		}
 	})
 	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
-		s.MaxConns, s.QueueTimeout, s.ResponseBuffering = 1, time.Hour, 64<<10
+		s.MaxConns, s.ResponseBuffering = 1, 64<<10
+		s.QueueTimeout, s.ReadTimeout = time.Hour, time.Hour // of an origin that is slow, too
 	})
 	f.Server.Stop(0)
 	f.Server = server.Start(t, modes.Direct,
