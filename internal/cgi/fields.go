@@ -84,15 +84,18 @@ func (r *Request) usual(h *Vars) bool {
 	if r.Host != "" {
 		r.add(h, "HTTP_HOST", r.Host, "")
 	}
-	var seen http1.NameSet
+	var seen uint64
 	for i := range r.Fields.Len() {
 		name, value := r.Fields.Strings(i)
-		bit := http1.NameOf(name)
-		if bit == 0 || seen&bit != 0 && r.repeated(i, name) {
+		if name == "" {
+			return false
+		}
+		bit := bitOf(name)
+		if seen&bit != 0 && r.repeated(i, name) {
 			return false
 		}
 		seen |= bit
-		if steering&bit != 0 || name[0]|0x20 == 'p' {
+		if http1.MayHave(steering, name) || name[0]|0x20 == 'p' {
 			switch {
 			case !ours(name):
 			case r.tells(h, name, value):
@@ -132,6 +135,13 @@ func (r *Request) tells(h *Vars, name, value string) bool {
 		r.add(h, "CONTENT_TYPE", value, "")
 	}
 	return true
+}
+
+// bitOf returns a bit for a name, by its length and its last two letters, in which the fields of
+// browsers and proxies differ: by the first letter, Sec-Fetch-Site would be compared with all others.
+func bitOf(name string) uint64 {
+	n := len(name)
+	return 1 << ((15*uint(n) + 3*uint(name[max(n-2, 0)]|0x20) + 29*uint(name[n-1]|0x20)) & 63)
 }
 
 // repeated reports whether one of the first n fields becomes the same parameter as one of that name,

@@ -113,7 +113,7 @@ func badName(line []byte) *Error {
 // add adds the valid field line that begins at start, whose colon and value are at the given
 // positions.
 func (m *message) add(buf []byte, start, colon, from, to int) {
-	m.names |= NameOf(buf[start:colon])
+	m.names |= nameBit(buf[start:colon])
 	m.Fields = append(m.Fields, Field{
 		Name:  Span{uint32(start), uint32(colon)},
 		Value: Span{uint32(from), uint32(to)},
@@ -130,7 +130,7 @@ func (m *message) MayHaveSome(s NameSet) bool { return m.names&s != 0 }
 func (m *message) SetFields(buf []byte, fields []Field) {
 	m.Fields, m.names = fields, 0
 	for _, f := range fields {
-		m.names |= NameOf(f.Name.Of(buf))
+		m.names |= nameBit(f.Name.Of(buf))
 	}
 }
 

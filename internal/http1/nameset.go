@@ -8,14 +8,14 @@ type NameSet uint64
 // NamesOf returns the set of these names.
 func NamesOf(names ...string) (s NameSet) {
 	for _, name := range names {
-		s |= NameOf(name)
+		s |= nameBit(name)
 	}
 	return s
 }
 
-// NameOf is the set of that name alone, by its length and first letter. With this factor few of the
+// nameBit is the set of that name alone, by its length and first letter. With this factor few of the
 // usual names share a bit with those in which a server is interested.
-func NameOf[T string | []byte](name T) NameSet {
+func nameBit[T string | []byte](name T) NameSet {
 	if len(name) == 0 {
 		return 0
 	}
@@ -23,4 +23,4 @@ func NameOf[T string | []byte](name T) NameSet {
 }
 
 // MayHave reports whether the name may be in the set.
-func MayHave[T string | []byte](s NameSet, name T) bool { return s&NameOf(name) != 0 }
+func MayHave[T string | []byte](s NameSet, name T) bool { return s&nameBit(name) != 0 }
