@@ -233,8 +233,8 @@ func (t *turn) readEmpty() bool {
 func (t *turn) idle() coro.Code {
 	c := t.c
 	ends := c.Loop().Stopping() || c.outdated()
-	if !ends && len(t.out) <= loop.PutOffSize {
-		t.stream.PutOff(c)
+	if !ends && len(t.out) > 0 && c.tls == nil && t.writeErr == nil && t.stream.PutOff(t.out, c) {
+		t.out = t.out[:0]
 	}
 	if t.flush() != nil || ends {
 		t.close()

@@ -47,8 +47,7 @@ func TestPutOff(t *testing.T) {
 		d, s, peer := open()
 		ran := false
 		l.Go(func(th *loop.Thread) {
-			l.PutOff(&d.Descriptor, s, []byte("on"), nil)
-			l.PutOff(&d.Descriptor, s, []byte("e "), []byte("two"))
+			l.PutOff(&d.Descriptor, s, []byte("one two"))
 			if text := got(peer); text != "" {
 				t.Errorf("%q was sent at once", text)
 			}
@@ -56,19 +55,19 @@ func TestPutOff(t *testing.T) {
 			if text := got(peer); text != "one two" || !ran {
 				t.Errorf("got %q behind the turn, another thread has run: %v", text, ran)
 			}
-			l.PutOff(&d.Descriptor, s, []byte("three"), nil)
+			l.PutOff(&d.Descriptor, s, []byte("three"))
 			l.SendNow(&d.Descriptor)
 			if text := got(peer); text != "three" {
 				t.Errorf("got %q from SendNow", text)
 			}
 			l.SendNow(&d.Descriptor) // nothing is left
-			l.PutOff(&d.Descriptor, s, []byte("four"), nil)
+			l.PutOff(&d.Descriptor, s, []byte("four"))
 			unix.Close(l.Release(&d.Descriptor))
 			if text := got(peer); text != "four" {
 				t.Errorf("got %q from Release", text)
 			}
 			d, s, peer := open()
-			l.PutOff(&d.Descriptor, s, []byte("five"), nil)
+			l.PutOff(&d.Descriptor, s, []byte("five"))
 			l.CloseDescriptor(&d.Descriptor)
 			if text := got(peer); text != "five" {
 				t.Errorf("got %q from CloseDescriptor", text)
@@ -80,7 +79,7 @@ func TestPutOff(t *testing.T) {
 				if i < 16 {
 					peers = append(peers, peer)
 				}
-				l.PutOff(&d.Descriptor, s, []byte("six"), nil)
+				l.PutOff(&d.Descriptor, s, []byte("six"))
 				defer l.CloseDescriptor(&d.Descriptor)
 			}
 			for _, peer := range peers {
@@ -108,7 +107,7 @@ func TestPutOffEnds(t *testing.T) {
 				if l.Stopping() {
 					return coro.Abort
 				}
-				l.PutOff(loop.Own(&b.Thread), &late{fd: b.FD()}, []byte("last"), nil)
+				l.PutOff(loop.Own(&b.Thread), &late{fd: b.FD()}, []byte("last"))
 				if way == "is killed" {
 					l.Stop(0)
 					return coro.WantRead
@@ -160,7 +159,7 @@ func TestPutOffUnsent(t *testing.T) {
 			for runs == 0 {
 				_ = th.Sleep(time.Millisecond)
 			}
-			l.PutOff(&d.Descriptor, s, []byte("rest"), nil)
+			l.PutOff(&d.Descriptor, s, []byte("rest"))
 			th.Yield()
 			if s.left != len("rest") {
 				t.Errorf("the sender got %d bytes", s.left)

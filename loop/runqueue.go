@@ -61,6 +61,7 @@ func (l *Loop) runQueued() {
 	l.turn.append(&l.runq)
 	l.share.begin()
 	l.runTurn()
+	l.sendPutOffs()
 	l.crowded = !l.turn.empty()
 	l.runRounds()
 	l.runBehind()

@@ -31,33 +31,25 @@ const heldBuffer = 4 << 10
 // Duplex lets both directions move at once from now on, until Duplex.End. The old value of d does
 // not matter. With nil it ends the mode without a wait, and what is held is not written.
 func (s *Stream) Duplex(d *Duplex) {
-	if s.later != nil {
-		s.loop.SendNow(s.d)
-	}
-	if s.duplex, s.later = d, nil; d != nil {
+	s.loop.SendNow(s.d) // what is left of it is the old one's
+	if s.duplex = d; d != nil {
 		*d = Duplex{s: s}
 	}
 }
 
-// PutOff lets small writes go out at the end of the loop's turn, see loop.PutOff, from now on. The
-// writer waits for nothing meanwhile but on the loop, and its writes have no error: the next ones do.
-func (d *Duplex) PutOff() { d.s.later = d }
-
-// Unsent implements loop.Sender. The thread that waits for the stream sends what is held.
+// Unsent implements loop.Sender, for Stream.PutOff: the thread that waits to read sends what is held.
 func (d *Duplex) Unsent(rest []byte) {
 	if d.s.duplex == d {
 		d.hold(rest, nil)
-		d.s.loop.Nudge(d.s.d)
+		d.s.Nudge()
 	}
 }
 
 // End ends the mode and writes what is held, waiting as Write does. The error has no net.OpError
 // around it.
 func (d *Duplex) End() error {
-	if d.s.later != nil {
-		d.s.loop.SendNow(d.s.d)
-	}
-	d.s.duplex, d.s.later = nil, nil
+	d.s.loop.SendNow(d.s.d)
+	d.s.duplex = nil
 	held := d.held
 	d.held = nil
 	if len(held) == 0 {

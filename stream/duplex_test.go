@@ -39,13 +39,13 @@ func duplex(t *testing.T, putOff bool) {
 			defer b.Close()
 			var d stream.Duplex
 			b.Duplex(&d)
-			if putOff {
-				d.PutOff()
-			}
 			held, buf := 0, make([]byte, 64<<10)
 			for i := 0; ; i++ {
 				n, err := b.Read(buf[:[]int{len(buf), 1000, 20}[i%3]])
 				if n > 0 {
+					if putOff && b.PutOff(buf[:n], &d) {
+						continue
+					}
 					if k, err := b.Write(buf[:n]); k != n || err != nil {
 						t.Errorf("wrote %d of %d, %v", k, n, err)
 					}

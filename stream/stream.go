@@ -34,8 +34,7 @@ type Stream struct {
 	loop *loop.Loop
 
 	in, out Limit
-	duplex  *Duplex     // nil: writes wait
-	later   loop.Sender // see PutOff; nil: writes go out at once
+	duplex  *Duplex // nil: writes wait
 
 	remote netip.AddrPort // of TCP
 	local  net.Addr       // set when it is first asked for
@@ -108,10 +107,6 @@ func (s *Stream) Own(t *loop.Thread, remote netip.AddrPort) {
 // FD returns the number of the stream's descriptor, -1 if it is closed or was handed on. It stays the
 // stream's.
 func (s *Stream) FD() int { return s.d.FD() }
-
-// PutOff has the next writes, if they are small, go out at the end of the loop's turn, see loop.PutOff.
-// They have no error.
-func (s *Stream) PutOff(to loop.Sender) { s.later = to }
 
 // SetNoWait decides what happens when a read finds nothing. With on, the read returns
 // ErrWouldBlock, or the error of a limit that has passed; otherwise it waits.
@@ -264,10 +259,6 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 	if d != nil && d.aside {
 		return d.sendAside(a, b), nil
 	}
-	if n := len(a) + len(b); s.later != nil && 0 < n && n <= loop.PutOffSize && (d == nil || len(d.held) == 0) &&
-		!s.out.limited() && s.begin(&s.out, false) == nil && s.loop.PutOff(s.d, s.later, a, b) {
-		return n, s.wrote(n, 0)
-	}
 	err = s.beginWrite()
 	// What most answers are: one piece, which the kernel takes. A function of its own for the others
 	// would make the stack of each that waits deeper.
@@ -319,6 +310,23 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 	}
 	return written, err
 }
+
+// PutOff has p, the last that the thread writes before it waits, go out with what others send in this
+// turn of the loop, see loop.PutOff. It reports false, and has done nothing, if p is too long for that or
+// cannot go out now. The sender finds out about errors by its next read.
+func (s *Stream) PutOff(p []byte, by loop.Sender) bool {
+	if len(p) > loop.PutOffSize || s.out.limited() || s.beginWrite() != nil ||
+		s.duplex != nil && len(s.duplex.held) > 0 {
+		return false
+	}
+	s.sent += int64(len(p))
+	s.out.Moved(s.loop, len(p))
+	s.loop.PutOff(s.d, by, p)
+	return true
+}
+
+// Nudge wakes the thread that waits to read, as if something had come: for what loop.Sender has to do.
+func (s *Stream) Nudge() { s.loop.Nudge(s.d) }
 
 // SendFile sends n bytes of the regular file fd from offset off on, by sendfile(2). If it sends
 // fewer without an error, the file ends there. It must not be called during a Duplex: it waits, and

@@ -134,7 +134,7 @@ func (c *call) send() (moved bool, err error) {
 // write writes to the upstream. If that does not take the request any more, its answer still
 // counts: so that is no error.
 func (c *call) write(p []byte) {
-	if len(p) > 0 {
+	if len(p) > 0 && !(c.sent && c.Again && c.x.PutOff(p)) {
 		if _, err := c.x.Write(p); err != nil {
 			c.lost = true
 		}

@@ -21,9 +21,10 @@ type Call struct {
 
 	// Sending.
 	buf  loop.Buffer // nil: there is nothing to send
-	out  []byte       // the part of buf that is not sent yet
-	End  bool         // the end of the body has been put into buf
-	lost bool         // the upstream has not taken all of the request
+	out  []byte      // the part of buf that is not sent yet
+	End  bool        // the end of the body has been put into buf
+	late bool        // the last of it was put off
+	lost bool        // the upstream has not taken all of the request
 
 	// Receiving.
 	done   bool        // the answer is complete

@@ -126,7 +126,6 @@ func (x *Exchange) Begin(s *stream.Stream, over net.Conn, method string) {
 	x.Head.Lenient = x.Lenient
 	s.SetNoWait(true)
 	s.Duplex(&x.duplex)
-	x.duplex.PutOff()
 }
 
 // End ends the exchange. The caller closes the connection, or uses it for another exchange if
@@ -158,6 +157,10 @@ func (x *Exchange) Write(p []byte) (int, error) {
 	x.broken = x.broken || err != nil
 	return n, err
 }
+
+// PutOff is Write of the last bytes of a request, which can go out a little later than now, with those
+// of others: see stream.Stream.PutOff. It reports whether it has done that.
+func (x *Exchange) PutOff(p []byte) bool { return x.plain && x.s.PutOff(p, &x.duplex) }
 
 // SendHeld sends as much of what is held as there is room for, and returns how much is left.
 func (x *Exchange) SendHeld() (left int, err error) {

@@ -36,6 +36,7 @@ type Call struct {
 	Up       upstream.Lease
 	Stream   *stream.Stream // nil with HTTP/2: see upstream.Lease.Mux
 	old      bool           // Stream has served another request
+	Again    bool           // the request can be sent again if that has ended
 	renewed  bool           // the next connection has to be a new one
 	repeated bool
 	waning   bool // the client's cookie is old
@@ -165,6 +166,7 @@ func (c *Call) attempt() (err error) {
 	if c.name != nil && c.Up.ServerName == "" && c.Up.NoName == nil {
 		c.Up.ServerName, c.Up.NoName = c.serverName(c.Req)
 	}
+	c.Again = want == upstream.Kept
 	if c.Stream, c.old, err = c.Up.Connect(c.Req.Thread, want); err != nil {
 		return err
 	}

@@ -79,7 +79,6 @@ func (e *End) Begin(link Link, over net.Conn) {
 	if s, ok := link.(*stream.Stream); ok {
 		e.s, e.plain = s, over == net.Conn(s)
 		s.Duplex(&e.duplex)
-		e.duplex.PutOff()
 		return
 	}
 	link.(Holder).Hold(true)
