@@ -153,3 +153,6 @@ func (e *Edges) States() (read, write string) { return EdgeStates[e.e.read], Edg
 func (e *Edges) Armed(events uint16) bool { return e.e.armed(events) }
 func (e *Edges) Dead() bool               { return e.e.dead() }
 func (e *Edges) Known() uint16            { return e.e.known() }
+
+// PutOffMost is how many pieces are put off at most.
+const PutOffMost = putOffMost

@@ -20,7 +20,7 @@ const (
 	// PutOffSize is how many bytes are worth putting off. More of them would cost more to copy.
 	PutOffSize = 4 << 10
 
-	putOffMost = 16 // pieces
+	putOffMost = 64 // pieces
 )
 
 // putOffs is what was put off in this turn.

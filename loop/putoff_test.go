@@ -74,9 +74,9 @@ func TestPutOff(t *testing.T) {
 			}
 			th.Yield()
 			peers := []int{}
-			for i := range 17 {
+			for i := range loop.PutOffMost + 1 {
 				d, s, peer := open()
-				if i < 16 {
+				if i < loop.PutOffMost {
 					peers = append(peers, peer)
 				}
 				l.PutOff(&d.Descriptor, s, []byte("six"))
@@ -84,7 +84,7 @@ func TestPutOff(t *testing.T) {
 			}
 			for _, peer := range peers {
 				if text := got(peer); text != "six" {
-					t.Errorf("got %q: nothing waits behind more than 16", text)
+					t.Errorf("got %q: nothing waits behind more of them", text)
 				}
 			}
 		})
