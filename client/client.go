@@ -64,7 +64,7 @@ const (
 // its methods; the fields must not change then.
 type Client struct {
 	// TLS is how to speak TLS; nil: with the system's authorities. ServerName and
-	// ClientSessionCache are ignored.
+	// ClientSessionCache are ignored. Its functions are called on a goroutine, not on the loop.
 	TLS *tls.Config
 
 	// HTTP2 has servers asked by HTTP/2: over TLS those that choose it by ALPN, and the others by

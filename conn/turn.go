@@ -77,9 +77,7 @@ func (t *turn) attach(c *connection) {
 	t.set = c.port.server.settings.Load()
 	c.Loop().SendNow(loop.Own(&c.Thread))
 	t.stream.Own(&c.Thread, c.remote.addrPort())
-	if c.port.TLS != nil { // it may write before a request has come
-		t.pace(&t.writing, t.set.WriteTimeout)
-	}
+	t.pace(&t.writing, t.set.WriteTimeout) // it may write before a request has come
 	t.stream.SetPace(&t.reading, &t.writing)
 	t.body.state = bodyEnded // there is none yet
 	if c.tls != nil {
@@ -233,8 +231,11 @@ func (t *turn) readEmpty() bool {
 func (t *turn) idle() coro.Code {
 	c := t.c
 	ends := c.Loop().Stopping() || c.outdated()
-	if !ends && len(t.out) > 0 && c.tls == nil && t.writeErr == nil && t.stream.PutOff(t.out, c) {
-		t.out = t.out[:0]
+	if !ends && len(t.out) > 0 && c.tls == nil && t.writeErr == nil {
+		loop.Hold(&c.Thread, false)
+		if t.stream.PutOff(t.out, c) {
+			t.out = t.out[:0]
+		}
 	}
 	if t.flush() != nil || ends {
 		t.close()

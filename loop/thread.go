@@ -81,6 +81,9 @@ func Hold(t *Thread, on bool) {
 	}
 }
 
+// Holds reports whether Flush is going to be called.
+func Holds(t *Thread) bool { return t.own.flags&holding != 0 }
+
 // flush calls the body's Flush, if there is output on hold. It comes before every wait but those
 // for the thread's own descriptor, and before anything is watched, because Flush may wait itself.
 func (t *Thread) flush() {

@@ -230,7 +230,7 @@ func (c *call) limit() time.Duration {
 		return set.FirstByteTimeout
 	}
 	// A head that comes byte by byte has to be complete in that time, too.
-	return max(c.begun+set.ReadTimeout-loop.Now(), 0)
+	return max(set.ReadTimeout-(loop.Now()-c.begun), 0)
 }
 
 // receive takes the bytes that have come, and reports whether those were all. An upstream that is
@@ -323,6 +323,9 @@ func (c *call) ended() error {
 	}
 	if c.sent && !c.lost && c.m.set.MaxIdle > 0 && c.x.Reusable() {
 		c.x.End()
+		if status := c.x.Head.Status; status == 204 || status == 304 || c.Req.Method() == "HEAD" {
+			c.Up.Doubt()
+		}
 		c.Up.Keep(c.Stream, c.x.KeepFor())
 		c.Stream = nil
 	} else {

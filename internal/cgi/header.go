@@ -17,6 +17,8 @@ const (
 	MaxFields = 1024
 	// keptBuffer is the size up to which Reset keeps the buffer.
 	keptBuffer = 8 << 10
+	// keptLines is the number of lines up to which it keeps these.
+	keptLines = 128
 )
 
 // Buffering is what X-Accel-Buffering asks for.
@@ -204,7 +206,7 @@ func (h *Header) Interim() bool { return h.Status < 200 }
 func (h *Header) Reset() {
 	clear(h.Fields)
 	h.said, h.Fields, h.buf, h.lines = said{}, h.Fields[:0], h.buf[:0], h.lines[:0]
-	if cap(h.buf) > keptBuffer {
+	if cap(h.buf) > keptBuffer || cap(h.lines) > keptLines {
 		h.Fields, h.buf, h.lines = nil, nil, nil
 	}
 }

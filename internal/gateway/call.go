@@ -82,6 +82,7 @@ func (c *Call) Run(limit int64) int {
 
 // Drop implements relay.Talk.
 func (c *Call) Drop() {
+	c.late = false // what is put off goes out all the same
 	c.free()
 	c.dropHeader()
 }

@@ -134,6 +134,9 @@ func (c *Call) send() (sent bool, err error) {
 
 // Unsent implements loop.Sender.
 func (c *Call) Unsent(rest []byte) {
+	if !c.late {
+		return // the call is over, and so is the connection
+	}
 	c.buf = c.Req.Thread.Loop().TakeBuffer()
 	c.out = c.buf[:copy(c.buf[:], rest)]
 	c.Stream.Nudge()

@@ -7,6 +7,7 @@ package handshake
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -52,12 +53,18 @@ func run(
 	t *loop.Thread, peer netip.Addr, c *tls.Conn, below *net.Conn, over net.Conn, until time.Time,
 	serves bool,
 ) (ended bool, err error) {
+	began := t.Loop().Time()
 	ctx, leave := context.WithCancel(context.Background())
 	defer leave() // also when the thread is killed
 	n := &negotiation{serves: serves,
 		local: over.LocalAddr(), remote: over.RemoteAddr(),
 		left: ctx, filled: make(chan int, 1), pause: new(loop.Promise[struct{}]),
 	}
+	defer func() {
+		if 2*n.waited > until.Sub(began) && errors.Is(err, os.ErrDeadlineExceeded) {
+			err = ErrNoTurn
+		}
+	}()
 	*below = n
 	begin := func() { go n.run(c) }
 	for hello := true; ; hello = false {
@@ -98,6 +105,8 @@ type negotiation struct {
 	out    []byte                  // to be sent
 	ended  bool
 	err    error
+
+	waited time.Duration // for turns
 }
 
 // run is the goroutine. It ends soon after the thread has left, at the next Read.

@@ -15,7 +15,7 @@ import (
 // while it computes, and not while it waits for the client.
 var Slots = fair.NewSlots(fair.Processors)
 
-// ErrNoTurn is the error of a handshake whose time has passed while it waited for its turn.
+// ErrNoTurn is the error of a handshake whose time has passed while it waited for its turn, or most of it.
 var ErrNoTurn = fmt.Errorf("no turn for a handshake: %w", loop.ErrDeadlineExceeded)
 
 // mayCompute is for how long a handshake has its slot at most: many times what one takes to
@@ -40,6 +40,7 @@ func (n *negotiation) compute(
 	defer leave() // also when the thread is killed
 	if !called.Ready() {
 		var err error
+		before := t.Loop().Time()
 		if n.serves {
 			// A client that leaves behind its hello is not served. Behind its last flight there may be
 			// a request, and the end of its sending half.
@@ -49,6 +50,7 @@ func (n *negotiation) compute(
 		} else {
 			_, err = called.Await(t, max(until.Sub(t.Loop().Time()), 0))
 		}
+		n.waited += t.Loop().Time().Sub(before)
 		switch err {
 		case nil:
 		case loop.ErrDeadlineExceeded:

@@ -372,6 +372,9 @@ func (x *Exchange) Rest() []byte { return x.in }
 // Reusable reports, after Done, whether the connection can serve another request, as far as the
 // answer tells. The caller must have sent all of the request.
 func (x *Exchange) Reusable() bool {
+	if x.plain {
+		x.s.SendNow()
+	}
 	return x.mux == nil && x.state == ended && !x.Bound && x.Head.Status != 101 && x.Head.Persistent() && x.body.Framed() &&
 		len(x.in) == 0 && x.Held() == 0 && x.quiet()
 }

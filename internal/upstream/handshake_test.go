@@ -199,19 +199,25 @@ func TestHandshakeLeft(t *testing.T) {
 	}
 }
 
-// TestHandshakeTurn: a request whose handshake has had no turn in time fails for this moment, and
-// nothing is said of the upstream.
+// TestHandshakeTurn: a request whose handshake has had no turn in time fails for this moment, at the first
+// upstream, and nothing is said of that. So does one whose turn has come so late that the upstream had
+// less than half of the time.
 func TestHandshakeTurn(t *testing.T) {
-	serve := func(c net.Conn) {
-		over := tls.Server(c, modes.ServerTLS())
-		_, _ = io.Copy(over, over)
-	}
-	addresses := []string{serveEach(t, serve), serveEach(t, serve)}
+	t.Run("none", func(t *testing.T) { handshakeTurn(t, 0) })
+	t.Run("late", func(t *testing.T) { handshakeTurn(t, 150*time.Millisecond) })
+}
+
+func handshakeTurn(t *testing.T, after time.Duration) {
+	hang := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	addresses := []string{serveEach(t, hang), serveEach(t, hang)}
 	r := newRoute(t, new(upstream.Pool), addresses, func(s *upstream.Settings) {
 		overTLS(&tls.Config{InsecureSkipVerify: true})(s)
-		s.ConnectTimeout, s.MaxFails = 100*time.Millisecond, 1
+		s.ConnectTimeout, s.MaxFails = 400*time.Millisecond, 1 // half of it for each
 	})
-	free := slots.Take(handshake.Slots)
+	free := sync.OnceFunc(slots.Take(handshake.Slots))
+	if after > 0 {
+		time.AfterFunc(after, free)
+	}
 	g := r.get("x")
 	free()
 	if !upstream.Busy(g.err) || !errors.Is(g.err, handshake.ErrNoTurn) {

@@ -24,8 +24,10 @@ type kept struct {
 	born   time.Duration // when it was made, by loop.Now
 	served int           // requests
 	looks  int64         // of the loop, when it was given back
-	since  time.Duration // it waits
-	until  time.Duration // it may
+
+	doubtful bool          // see Doubt
+	since    time.Duration // it waits
+	until    time.Duration // it may
 
 	version int64 // of the files of its Security when it was made; see member.outdated
 	mark
@@ -43,7 +45,7 @@ type kept struct {
 // one that cannot be, again is false, and the kernel is always asked.
 func (k *kept) use(l *loop.Loop, again bool) *stream.Stream {
 	if k.loop == l {
-		if (again && k.looks < l.Looks() || sysio.Quiet(k.fd)) && k.stream.Resume() {
+		if (again && !k.doubtful && k.looks < l.Looks() || sysio.Quiet(k.fd)) && k.stream.Resume() {
 			return k.stream
 		}
 		k.close()

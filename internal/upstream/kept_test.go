@@ -201,14 +201,19 @@ func TestKeptEnds(t *testing.T) {
 }
 
 // TestKeptEndsUnseen: that counts as well before the loop has looked at its events, for a request that
-// cannot be sent again, and for all if it has not looked since the connection was given back.
+// cannot be sent again, and for all if it has not looked since the connection was given back, or if there
+// is a doubt.
 func TestKeptEndsUnseen(t *testing.T) {
 	for what, spoil := range map[string]func(c io.WriteCloser){
 		"closed": func(c io.WriteCloser) { c.Close() },
 		"bytes":  func(c io.WriteCloser) { io.WriteString(c, "stale\n") },
 	} {
-		for _, want := range []upstream.Want{upstream.Kept, upstream.JustUsed} {
-			t.Run(fmt.Sprint(what, want), func(t *testing.T) {
+		for _, way := range []string{"just kept", "doubtful", "not again"} {
+			t.Run(what+", "+way, func(t *testing.T) {
+				want := upstream.Kept
+				if way == "not again" {
+					want = upstream.JustUsed
+				}
 				s := numbers(t)
 				_, r := keeping(t, s, 1, nil)
 				r[0].get("x")
@@ -224,7 +229,13 @@ func TestKeptEndsUnseen(t *testing.T) {
 					}
 					if want == upstream.Kept {
 						l, conn, _ := connect(want)
+						if way == "doubtful" {
+							l.Doubt()
+						}
 						l.Keep(conn, 0)
+					}
+					if way == "doubtful" {
+						_ = th.Sleep(time.Millisecond) // the loop looks
 					}
 					s.each(spoil)
 					l, conn, kept := connect(want)

@@ -198,7 +198,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 			l.kept = &kept{tls: l.tls, born: begin, version: l.files, mark: l.mark()}
 			l.tls = nil
 			return s, false, nil
-		case left(err), sysio.Exhausted(err):
+		case left(err), sysio.Exhausted(err), errors.Is(err, handshake.ErrNoTurn):
 			return nil, false, err
 		}
 		fault := l.faultOf(err)
@@ -402,6 +402,14 @@ func (l *Lease) Broke() {
 func (l *Lease) Outlived() {
 	if l.kept != nil {
 		l.at.hurried(l.taken-l.kept.since, l.taken)
+	}
+}
+
+// Doubt notes that something may come on the connection that belongs to no request, behind an answer
+// that has no body though applications send one. Then the kernel is asked before each use.
+func (l *Lease) Doubt() {
+	if l.kept != nil {
+		l.kept.doubtful = true
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lwango/lwango/internal/handshake"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -110,7 +109,7 @@ type fault uint8
 
 const (
 	theirs  fault = iota // the upstream
-	unclear              // the upstream, or the name that the request has chosen for TLS, or this machine
+	unclear              // the upstream, or the name that the request has chosen for TLS
 	named                // that name
 )
 
@@ -118,9 +117,6 @@ const (
 // have upstreams passed over by names that they do not have, whether they say so or just close the
 // connection. So only a name for which TLS was made before speaks against an upstream.
 func (l *Lease) faultOf(err error) fault {
-	if errors.Is(err, handshake.ErrNoTurn) {
-		return unclear
-	}
 	if _, ok := errors.AsType[unshaken](err); !ok || l.serverName() == "" {
 		return theirs
 	}
