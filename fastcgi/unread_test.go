@@ -51,7 +51,7 @@ func TestUnreadByMany(t *testing.T) {
 	wait.Until(t, "the workers are free", func() bool { return busy(t, watch) == "1" })
 	beside := page()
 	// The machine may have become busy. After 30 s the server gives up clients that do not read.
-	for try := 0; beside > 2*alone && try < 5 && time.Since(began) < 15*time.Second; try++ {
+	for try := 0; beside > 5*alone && try < 5 && time.Since(began) < 15*time.Second; try++ {
 		beside = min(beside, page())
 	}
 	for _, r := range readers { // and what was held for them is theirs, whole
@@ -59,11 +59,11 @@ func TestUnreadByMany(t *testing.T) {
 			t.Errorf("%d, %d bytes, %v", g.status, len(g.body), g.err)
 		}
 	}
-	if beside > 2*alone { // perhaps the machine has become busy for longer than that
+	if beside > 5*alone { // perhaps the machine has become busy for longer than that
 		alone = max(alone, page())
 	}
 	t.Logf("a small page takes %v alone, %v beside them", alone, beside)
-	if beside > 2*alone {
+	if beside > 5*alone {
 		t.Errorf("a small page takes %v alone, %v beside clients that do not read", alone, beside)
 	}
 }

@@ -7,24 +7,16 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/leak"
-	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 
 	"golang.org/x/sys/unix"
 )
 
-// Unworked checks that no coroutine has work, once all has settled.
+// Unworked waits until no coroutine has work.
 func (s *Server) Unworked() {
 	s.T.Helper()
-	s.Settle()
-	for _, l := range s.All {
-		loops.On(s.T, l, func(l *loop.Loop) {
-			if n := l.Stats().Working; n > 0 {
-				s.T.Errorf("%d coroutines work", n)
-			}
-		})
-	}
+	s.Settled("an end of all work", func(l *loop.Loop) bool { return l.Stats().Working == 0 })
 }
 
 // IdleBytes returns what each of many connections takes that are idle, after what use has done with
