@@ -19,9 +19,10 @@
 //	stream.go    Stream: reading, writing, closing
 //	try.go       writes that do not wait
 //	budget.go    how much one connection may do before others get their turn
-//	leave.go     what takes the socket out of a Stream, for good or for a rest
+//	leave.go     what takes the socket out of a Stream, for good or for a rest; CloseWrite
 //	limit.go     how long the peer may keep a stream waiting: deadlines, Pace
 //	duplex.go    Duplex: both directions move at once
+//	putoff.go    a last small write that goes out with those of others
 //	addr.go      addresses
 //	copy.go      ReadFrom and WriteTo: buffers, sendfile, splice
 //	cold.go      Warm: what sendfile would wait for a disk for

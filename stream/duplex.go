@@ -37,14 +37,6 @@ func (s *Stream) Duplex(d *Duplex) {
 	}
 }
 
-// Unsent implements loop.Sender, for Stream.PutOff: the thread that waits to read sends what is held.
-func (d *Duplex) Unsent(rest []byte) {
-	if d.s.duplex == d {
-		d.hold(rest, nil)
-		d.s.Nudge()
-	}
-}
-
 // End ends the mode and writes what is held, waiting as Write does. The error has no net.OpError
 // around it.
 func (d *Duplex) End() error {

@@ -3,6 +3,8 @@ package stream
 import (
 	"net"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // Detach makes an ordinary net.Conn of the stream, a *net.TCPConn or *net.UnixConn, which any
@@ -61,4 +63,17 @@ func (s *Stream) Resume() bool {
 		given: s.given,
 	}
 	return true
+}
+
+// CloseWrite tells the peer that no more will be written.
+func (s *Stream) CloseWrite() error {
+	s.loop.Check()
+	if s.gone() {
+		return s.fail("close", net.ErrClosed)
+	}
+	s.loop.SendNow(s.d)
+	if err := unix.Shutdown(s.d.FD(), unix.SHUT_WR); err != nil {
+		return s.fail("close", os.NewSyscallError("shutdown", err))
+	}
+	return nil
 }

@@ -311,26 +311,6 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 	return written, err
 }
 
-// PutOff has p, the last that the thread writes before it waits, go out with what others send in this
-// turn of the loop, see loop.PutOff. It reports false, and has done nothing, if p is too long for that or
-// cannot go out now, or if the thread's wait begins with another write. The sender finds out about errors by its next read.
-func (s *Stream) PutOff(p []byte, by loop.Sender) bool {
-	if len(p) > loop.PutOffSize || s.out.limited() || s.beginWrite() != nil ||
-		s.duplex != nil && len(s.duplex.held) > 0 || loop.Holds(s.loop.Current()) {
-		return false
-	}
-	s.sent += int64(len(p))
-	s.out.Moved(s.loop, len(p))
-	s.loop.PutOff(s.d, by, p)
-	return true
-}
-
-// SendNow sends what was put off.
-func (s *Stream) SendNow() { s.loop.SendNow(s.d) }
-
-// Nudge wakes the thread that waits to read, as if something had come: for what loop.Sender has to do.
-func (s *Stream) Nudge() { s.loop.Nudge(s.d) }
-
 // SendFile sends n bytes of the regular file fd from offset off on, by sendfile(2). If it sends
 // fewer without an error, the file ends there. It must not be called during a Duplex: it waits, and
 // the peer would get the held bytes after the file. The error has no net.OpError around it.
@@ -488,19 +468,6 @@ func (s *Stream) Close() error {
 		sysio.Close(s.loop.Release(s.d))
 	} else {
 		s.loop.CloseDescriptor(s.d)
-	}
-	return nil
-}
-
-// CloseWrite tells the peer that no more will be written.
-func (s *Stream) CloseWrite() error {
-	s.loop.Check()
-	if s.gone() {
-		return s.fail("close", net.ErrClosed)
-	}
-	s.loop.SendNow(s.d)
-	if err := unix.Shutdown(s.d.FD(), unix.SHUT_WR); err != nil {
-		return s.fail("close", os.NewSyscallError("shutdown", err))
 	}
 	return nil
 }
