@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -113,4 +114,20 @@ func connect(t *testing.T, l *loop.Loop, b *body) *net.TCPConn {
 	}
 	c := must.Dial(t, "tcp", addr.String())
 	return c.(*net.TCPConn)
+}
+
+// idleOnce serves a client that has sent a byte by a body that takes it, is idle then, and ends when it
+// runs again. runs counts that.
+func idleOnce(t *testing.T, l *loop.Loop) (b *body, c net.Conn, runs *int) {
+	runs = new(int)
+	b = &body{run: func(b *body) coro.Code {
+		if *runs++; *runs == 1 {
+			_, _ = unix.Read(b.FD(), make([]byte, 1))
+			return coro.WantRead
+		}
+		return coro.Abort
+	}}
+	c = serve(t, l, b)
+	_, _ = c.Write([]byte("x"))
+	return b, c, runs
 }

@@ -145,18 +145,9 @@ func TestPutOffUnsent(t *testing.T) {
 			}
 			unix.Close(l.Release(&d.Descriptor))
 		})
-		runs := 0
-		idle := &body{run: func(b *body) coro.Code {
-			if runs++; runs == 1 {
-				empty(b.FD())
-				return coro.WantRead
-			}
-			return coro.Abort
-		}}
-		c := serve(t, l, idle)
-		_, _ = c.Write([]byte("x"))
+		idle, _, runs := idleOnce(t, l)
 		l.Go(func(th *loop.Thread) {
-			for runs == 0 {
+			for *runs == 0 {
 				_ = th.Sleep(time.Millisecond)
 			}
 			l.PutOff(&d.Descriptor, s, []byte("rest"))
@@ -168,8 +159,8 @@ func TestPutOffUnsent(t *testing.T) {
 			l.Nudge(loop.Own(&idle.Thread))
 		})
 		mustRun(t, l)
-		if woken != 1 || runs != 2 {
-			t.Errorf("%d threads and %d idle ones were woken", woken, runs-1)
+		if woken != 1 || *runs != 2 {
+			t.Errorf("%d threads and %d idle ones were woken", woken, *runs-1)
 		}
 	})
 }

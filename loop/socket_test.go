@@ -62,26 +62,17 @@ func TestWakeWaiters(t *testing.T) {
 				woken++
 			})
 		}
-		runs := 0
-		idle := &body{run: func(b *body) coro.Code {
-			if runs++; runs == 1 {
-				_, _ = unix.Read(b.FD(), make([]byte, 1))
-				return coro.WantRead
-			}
-			return coro.Abort
-		}}
-		c := serve(t, l, idle)
-		_, _ = c.Write([]byte("x"))
+		idle, c, runs := idleOnce(t, l)
 		l.Go(func(th *loop.Thread) {
-			for runs == 0 {
+			for *runs == 0 {
 				_ = th.Sleep(time.Millisecond)
 			}
 			th.Yield()
 			l.WakeWaiters(&d.Descriptor)
 			l.WakeWaiters(loop.Own(&idle.Thread))
 			th.Yield()
-			if woken != 2 || runs != 1 {
-				t.Errorf("%d of 2 woken, idle thread run %d times", woken, runs)
+			if woken != 2 || *runs != 1 {
+				t.Errorf("%d of 2 woken, idle thread run %d times", woken, *runs)
 			}
 			_ = c.Close()
 			l.Release(&d.Descriptor)

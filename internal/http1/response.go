@@ -197,7 +197,7 @@ func (h *ResponseHead) take(buf []byte, start, colon, end int) *Error {
 				return ErrLength
 			case h.ContentLength >= 0 && h.ContentLength != n:
 				// The same length twice may be taken as one (RFC 9110 section 8.6). Applications say
-				// it beside their server, and this client sends it on once.
+				// it beside their server, and conn sends it on once.
 				return ErrLengthTwice
 			}
 			h.ContentLength = n
