@@ -28,6 +28,6 @@ func (s *Store) Reread(received time.Time, between func()) (time.Time, bool) {
 
 // Functions for tests.
 var (
-	SortQuery = sortQuery
-	AddTags   = addTags
+	SortQuery  = sortQuery
+	AppendTags = appendTags
 )

@@ -256,13 +256,13 @@ func (l *layer) purged(req *conn.Request, resp *conn.Response, at *opened) int {
 	}
 	h := req.Header()
 	p := order{Purge: Purge{Soft: h.Has("Soft-Purge")}}
-	var tags string
+	var tags []byte
 	for name, value := range h.All() {
 		if between := tagField(name); between != "" {
-			tags = addTags(tags, value, between)
+			tags = appendTags(tags, value, between)
 		}
 	}
-	if p.Tags = strings.Fields(tags); len(p.Tags) > 0 || l.key != nil {
+	if p.Tags = strings.Fields(string(tags)); len(p.Tags) > 0 || l.key != nil {
 		p.Site = &l.site
 	}
 	if len(p.Tags) == 0 {

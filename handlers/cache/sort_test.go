@@ -3,7 +3,6 @@ package cache_test
 import (
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/lwango/lwango/handlers/cache"
 )
@@ -34,10 +33,14 @@ func TestSortQuery(t *testing.T) {
 	}
 }
 
-// TestTagIsNoPart: a tag is no part of a larger text, whose memory it would hold.
-func TestTagIsNoPart(t *testing.T) {
-	list := strings.Clone("tag, ")
-	if tags := cache.AddTags("", list, ","); tags != "tag" || unsafe.StringData(tags) == unsafe.StringData(list) {
-		t.Errorf("%q is a part of the field", tags)
+// TestManyTags: each tag is copied once, however many come: copying those before with each of 32,768
+// took 0.6 s of a loop.
+func TestManyTags(t *testing.T) {
+	if tags := cache.AppendTags([]byte("a"), "b , c,,", ","); string(tags) != "a b c" {
+		t.Errorf("%q", tags)
+	}
+	list := strings.Repeat("t ", 32<<10)
+	if n := testing.AllocsPerRun(1, func() { cache.AppendTags(nil, list, " ") }); n > 100 {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -203,10 +203,13 @@ func (s *Store) judge(since uint64, e *entry, tags string) (hard bool, soft uint
 		}
 	}
 	if len(p.tags) > 0 {
+		var space [128]byte
+		owned := space[:0]
 		for tag := range strings.SplitSeq(tags, " ") {
 			last.join(p.tags[tag])
 			if p.owned {
-				last.join(p.tags[tag+"\n"+owner])
+				owned = append(append(append(owned[:0], tag...), '\n'), owner...)
+				last.join(p.tags[string(owned)]) // which allocates nothing
 			}
 		}
 	}

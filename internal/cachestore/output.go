@@ -94,18 +94,24 @@ func (f *Fill) output() {
 			}
 			return
 		}
+		file := o.file
+		if file != nil {
+			file.acquire() // drop may give it up meanwhile
+		}
 		f.mu.Unlock()
 		if trimmed {
 			f.release()
 		}
 		var err error
 		switch {
-		case o.file == nil:
+		case file == nil:
 			err = f.create()
 		case !left:
 			err = f.writeOut(at, pieces)
+			file.Close()
 		default:
 			f.publish()
+			file.Close()
 			return
 		}
 		if err != nil {
