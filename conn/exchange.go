@@ -165,6 +165,9 @@ func called(t *loop.Thread, mark, status int) {
 	}
 	if x != nil {
 		x.settle()
+		if x.unheard && x.resp.unmadeBy(status) {
+			x.resp.fail(true)
+		}
 		x.resp.finish(status)
 		loop.Hold(t, true)
 	}
@@ -172,6 +175,13 @@ func called(t *loop.Thread, mark, status int) {
 		return
 	}
 	t.RunDeferred(mark)
+}
+
+// unmadeBy reports that a handler which has returned that status has not made an answer: it has given
+// up when its wait has ended because the client had left. 200 would be a lie then. A client that has
+// closed its sending half alone gets what the handler has made all the same.
+func (w *Response) unmadeBy(status int) bool {
+	return status == 0 && w.phase == open && w.early == 0 && w.kind == gathered && len(w.buf) == 0
 }
 
 // keptOpen prepares the hand-over of what the handler on t has taken over, if there is to be one. x is

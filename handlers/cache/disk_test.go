@@ -3,13 +3,16 @@ package cache_test
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -35,6 +38,13 @@ func TestDisk(t *testing.T) {
 			s.store.Close()
 			s = begin()
 			wait.Until(t, "what is on disk", func() bool { return s.stats().DiskObjects == 1 })
+		}
+		half := s.Dial() // its sending half ends before the file is open
+		half.Send("GET /big HTTP/1.1\r\nHost: test.example\r\n\r\n")
+		half.CloseWrite()
+		_ = half.SetReadDeadline(time.Now().Add(wait.Patience))
+		if got := server.Rest(t, half.R); !strings.HasSuffix(got, string(noise)) {
+			t.Errorf("round %d: a client that has ended its sending half gets %d bytes", round, len(got))
 		}
 		for _, tt := range []struct {
 			line, field, want string

@@ -322,6 +322,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 		if f != nil {
 			f.left()
 		}
+		resp.Abort() // the client may have closed its sending half alone: 200 would be a lie
 		return 0, nil, nil
 	case err == cachestore.ErrAgain:
 		return 0, validated, err

@@ -299,6 +299,7 @@ func (at *opened) beside(req *conn.Request, purge func() error) error {
 	}
 	done := new(loop.Promise[error])
 	go func() { done.Resolve(purge()) }()
+	defer req.KeepWaiting(req.KeepWaiting(true)) // the client may have ended its sending half alone
 	failed, err := done.Await(req.Thread, purgeWait)
 	return cmp.Or(err, failed)
 }

@@ -124,7 +124,10 @@ func (d *disk) open(t *loop.Thread, f *file) (*File, error) {
 			d.doLocked(func() { d.openFile(f, f.name(), p) })
 		}
 		d.mu.Unlock()
-		if _, err := p.Await(t, diskWait); err != nil {
+		was := t.KeepWaiting(true) // a disk answers, and the client may have ended its own half only
+		_, err := p.Await(t, diskWait)
+		t.KeepWaiting(was)
+		if err != nil {
 			d.late(err, checked)
 			return nil, err
 		}

@@ -111,7 +111,9 @@ func (s *Store) warm(t *loop.Thread, e *entry) {
 	}
 	s.mu.Unlock()
 	checked := d.checked.Load()
+	was := t.KeepWaiting(true) // see open
 	_, err := l.done.Await(t, diskWait)
+	t.KeepWaiting(was)
 	d.late(err, checked)
 }
 
