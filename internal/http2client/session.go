@@ -195,7 +195,12 @@ func (s *Session) transmit() {
 // fail ends the session: the server is gone, too slow, or breaks the rules.
 func (s *Session) fail(err error) {
 	if s.err == nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		switch {
+		case err == io.EOF:
+			// The end of the connection is not that of an answer: only END_STREAM is (RFC 9113 section
+			// 8.1). Whoever has io.EOF from a stream's Read takes the content for complete.
+			err = io.ErrUnexpectedEOF
+		case errors.Is(err, os.ErrDeadlineExceeded):
 			err = errSilent // a limit of the connection is none of a request
 		}
 		s.err = err

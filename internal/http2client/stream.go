@@ -172,8 +172,9 @@ func (st *Stream) NextHead() {
 	}
 }
 
-// Read reads the content that has come. At the end the error is io.EOF. It is stream.ErrWouldBlock
-// while nothing has come.
+// Read reads the content that has come. The error is io.EOF behind END_STREAM, and only there: where the
+// connection has ended before, it has io.ErrUnexpectedEOF in it. It is stream.ErrWouldBlock while nothing
+// has come.
 func (st *Stream) Read(p []byte) (int, error) {
 	if n := st.in.Read(p); n > 0 {
 		st.consumed(n)
@@ -187,6 +188,9 @@ func (st *Stream) Read(p []byte) (int, error) {
 	}
 	return 0, stream.ErrWouldBlock
 }
+
+// Ended reports that END_STREAM has come, and that all of the content was read.
+func (st *Stream) Ended() bool { return st.answered && st.in.Len() == 0 }
 
 // Trailer calls f for each field behind the content, after its end.
 func (st *Stream) Trailer(f func(name, value []byte)) {

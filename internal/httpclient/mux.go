@@ -3,7 +3,6 @@ package httpclient
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/lwango/lwango/internal/http2client"
 	"github.com/lwango/lwango/internal/upstream"
@@ -48,13 +47,11 @@ func (x *Exchange) receiveMux(buf []byte) error {
 	case n > 0:
 		x.in, x.heard = buf[:n], true
 		return nil
-	case err == io.EOF && x.state == inBody:
+	case x.state == inBody && x.mux.Ended(): // and not just any end that the reading has come to
 		x.finished = true
 		return nil
 	case err == stream.ErrWouldBlock:
 		return err
-	case err == io.EOF:
-		return upstream.ErrCut
 	case errors.Is(err, http2client.ErrMalformed):
 		return err
 	}

@@ -181,7 +181,7 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stre
 		session.Retire() // with this request: endKept was called during the handshake
 	}
 	err = session.Greeted(t, max(time.Until(until), time.Millisecond))
-	if greeted = err == nil; err == io.EOF {
+	if greeted = err == nil; errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("%w: %w", ErrCut, err)
 	}
 	return nil, err

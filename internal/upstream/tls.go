@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"time"
@@ -168,6 +169,21 @@ const sessions = 4
 // carrier is what is below a *tls.Conn: the stream of the loop that has the connection. A
 // connection that is taken by another loop gets another stream.
 type carrier struct{ net.Conn }
+
+// errTruncated is the error of reading what the upstream has ended without saying so by TLS.
+var errTruncated = fmt.Errorf("the upstream has closed the connection without close_notify: %w",
+	io.ErrUnexpectedEOF)
+
+// Read implements net.Conn. crypto/tls makes io.EOF both of close_notify, which has the upstream's
+// signature, and of a FIN, which anybody on the way can send. So the FIN gets an error of its own: an
+// answer that ends with its connection is complete only behind close_notify (RFC 9112 section 9.8).
+func (c *carrier) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err == io.EOF {
+		err = errTruncated
+	}
+	return n, err
+}
 
 // SetWriteDeadline does nothing. crypto/tls lets the deadline pass once it has sent its last
 // record, and a Duplex may still hold that.
