@@ -249,12 +249,11 @@ func (r RequestLayer) TookUpstream(e Errand) {
 func (r RequestLayer) OnErrand() bool { return r.x.errand != nil }
 
 // Doubt says that nothing tells whether what was written is all of the content: it has come from a
-// connection whose end is that of the content, and would be if the other side had died. The client of
-// the request gets it as it is.
+// connection whose end is that of the content, and would be if the other side had died. A client gets
+// it as it is, without a Content-Length, which would vouch for it; no cache keeps it.
 func (w ResponseLayer) Doubt() {
-	if e := w.x.errand; e != nil {
-		e.unsound = true
-	}
+	w.live()
+	w.doubted = true
 }
 
 // CacheFor tells the cache that has sent the request what an application says in X-Accel-Expires, a

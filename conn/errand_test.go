@@ -123,7 +123,7 @@ func TestErrand(t *testing.T) {
 			w.Write([]byte("hello"))
 			w.Layer().Doubt()
 			return 200
-		}, "200 [] 5 relayed end[] unsound 5", false},
+		}, "200 [] -1 relayed end[] unsound 5", false},
 		"cut": {func(_ *conn.Request, w *conn.Response) int {
 			w.Write([]byte(long))
 			w.Abort()

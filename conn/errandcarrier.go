@@ -112,6 +112,7 @@ func (e *errand) end(trailer []Field) {
 	if e.err != nil || e.ended {
 		return
 	}
+	e.unsound = e.unsound || e.x.resp.doubted
 	if e.whole {
 		h := &e.said
 		if h.Whole = !e.unsound && len(trailer) == 0; h.Whole {

@@ -33,7 +33,9 @@ func (w *Response) finish(status int) {
 func (w *Response) finishWhole(status int) {
 	status, n, err := w.decideAnswer(status)
 	if w.kind == gathered {
-		w.size = int64(len(w.buf))
+		if w.size = int64(len(w.buf)); w.doubted {
+			w.doubt()
+		}
 	}
 	if status >= 400 && w.size == 0 && w.manner == native && w.x.asks == nil && w.x.errand == nil {
 		w.setErrorPage(status)
@@ -47,6 +49,16 @@ func (w *Response) finishWhole(status int) {
 	w.sendHead(status, w.buf, w.kind == reader)
 	if !w.plan.bare {
 		w.sendBody(n, err)
+	}
+}
+
+// doubt takes the length from a body that was gathered, and that may not be whole, unless the handler
+// has declared it.
+//
+//go:noinline
+func (w *Response) doubt() {
+	if _, ok := w.declared(); !ok {
+		w.size = -1
 	}
 }
 
@@ -122,7 +134,9 @@ func (w *Response) sendBody(n int, err error) {
 	}
 	switch w.kind {
 	case gathered:
-		err = w.content(w.buf)
+		if len(w.buf) > 0 { // a chunk without data would be the last one
+			err = w.content(w.buf)
+		}
 	case given:
 		err = w.content(w.body)
 	case file:

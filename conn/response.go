@@ -53,11 +53,12 @@ type made struct {
 	close  bool // the connection ends with this response
 
 	// The head that is still to come.
-	early  int    // its status, if it goes out before the handler has returned; 0: 200
-	reason string // of early; empty: the usual one
-	manner manner
-	dated  bool // it has a date, or wants none
-	forced int  // the status while an error page is made, whatever its handler says; 0: none
+	early   int    // its status, if it goes out before the handler has returned; 0: 200
+	reason  string // of early; empty: the usual one
+	manner  manner
+	dated   bool // it has a date, or wants none
+	forced  int  // the status while an error page is made, whatever its handler says; 0: none
+	doubted bool // see Doubt
 
 	// What the hooks see and decide of the body.
 	hooking bool   // they run

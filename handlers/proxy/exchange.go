@@ -321,6 +321,9 @@ func (c *call) ended() error {
 			return err
 		}
 	}
+	if c.x.Endless() && !c.Flow.Discarded() {
+		c.Resp.Layer().Doubt()
+	}
 	if c.sent && !c.lost && c.m.set.MaxIdle > 0 && c.x.Reusable() {
 		c.x.End()
 		if status := c.x.Head.Status; status == 204 || status == 304 || c.Req.Method() == "HEAD" {

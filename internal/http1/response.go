@@ -298,6 +298,9 @@ func (b *ResponseBody) Closed() bool {
 	return b.done
 }
 
+// ByClose reports that the body ends with the connection.
+func (b *ResponseBody) ByClose() bool { return b.extent == byClose }
+
 // Framed reports whether the end of the body is known without the end of the connection, and beyond
 // doubt, so that another response can follow.
 func (b *ResponseBody) Framed() bool { return b.extent != byClose && !b.odd }

@@ -353,6 +353,10 @@ func (x *Exchange) Text() string { return string(x.head) }
 // after Final, and says nothing about answers without a body.
 func (x *Exchange) Length() int64 { return x.Head.ContentLength }
 
+// Endless reports, after Done, that nothing but the end of the connection tells where the body ends
+// (RFC 9112 section 6.3): it would look the same if the server had died.
+func (x *Exchange) Endless() bool { return x.mux == nil && x.state == ended && x.body.ByClose() }
+
 // Trailer calls f for each field behind a chunked body, after Done.
 func (x *Exchange) Trailer(f func(name, value []byte)) {
 	if x.mux != nil {
