@@ -61,12 +61,22 @@ func (s Settings) ScriptEndings() []string { return s.SplitPath }
 // Folder implements handlers.FolderHolder.
 func (s Settings) Folder() string { return s.ScriptPath }
 
-// Descriptors implements handlers.DescriptorHolder, for the files that are no scripts, and for checks.
+// Descriptors implements handlers.DescriptorHolder, for the folder of files that are no scripts, and
+// for checks.
 func (s Settings) Descriptors() (n int) {
 	if s.TryFiles != "off" {
-		n = servefiles.Defaults.OpenFiles
+		n = servefiles.Defaults.Descriptors()
 	}
 	return n + s.CheckDescriptors(s.Address)
+}
+
+// KeptFiles returns how many of the files that are no scripts the route keeps open, if there is room
+// for them: see openfiles.
+func (s Settings) KeptFiles() int {
+	if s.TryFiles == "off" {
+		return 0
+	}
+	return servefiles.Defaults.OpenFiles
 }
 
 // Register puts the module into r. All routes that are ever built from r share one pool of

@@ -1,5 +1,11 @@
 package stream
 
+import (
+	"testing"
+
+	"github.com/lwango/lwango/internal/openfiles"
+)
+
 // ByTurns returns addresses in the order in which Dial tries them.
 var ByTurns = byTurns
 
@@ -8,4 +14,11 @@ func FD(s *Stream) int { return s.d.FD() }
 
 // PipesMade returns how many pipes there are, and MaxPipes how many there may be.
 func PipesMade() int { return int(made.Load()) }
-func MaxPipes() int  { return int(maxPipes()) }
+func MaxPipes() int  { return MaxPipeDescriptors() / 2 }
+
+// SetBudget sets whose descriptors pipes have that are made until the test's end.
+func SetBudget(t testing.TB, b *openfiles.Budget) {
+	old := budget
+	budget = b
+	t.Cleanup(func() { budget = old })
+}

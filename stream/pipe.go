@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/openfiles"
 )
 
 // Pipe holds bytes on their way from one stream to another, in the kernel: splice(2) moves their
@@ -108,46 +108,62 @@ var pipes = sync.Pool{New: func() any { return newPipe() }}
 
 // pipe is empty while it is in the pool.
 type pipe struct {
-	r, w, size int
-	cleanup    runtime.Cleanup
+	ends
+	size    int
+	cleanup runtime.Cleanup
+}
+
+// ends are the descriptors of a pipe, and whose they are.
+type ends struct {
+	r, w int
+	of   *openfiles.Budget
 }
 
 // made is how many pipes there are, in the pool or not.
 var made atomic.Int64
 
-// maxPipes returns how many pipes there may be: they have a sixteenth of the process's descriptors.
-// A peer that stops reading makes a Pipe keep its two, for as long as it likes. The server does not
-// count them among the descriptors of a connection, and bytes can go through memory as well.
-func maxPipes() int64 { return int64(sysio.DescriptorLimit() / 16 / 2) }
+// budget has the descriptors of pipes: they are kept at hand.
+var budget = openfiles.Process
+
+// MaxPipeDescriptors returns how many descriptors pipes may have together: a sixteenth of the
+// process's, so half of those that are kept at hand. A peer that stops reading makes a Pipe keep its two
+// for as long as it likes, and bytes can go through memory as well.
+func MaxPipeDescriptors() int { return budget.Limit() / 16 }
 
 // newPipe makes a pipe. Its size is 0 if there are no descriptors left for pipes. It is large
 // enough for all that a turn may move, unless the kernel grants less to a user with many pipes
 // (pipe(7), pipe-user-pages-soft).
 func newPipe() *pipe {
 	var fds [2]int
-	if made.Add(1) > maxPipes() || unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {
+	if made.Add(1) > int64(MaxPipeDescriptors()/2) || !budget.Keep(2) {
 		made.Add(-1)
 		return new(pipe)
 	}
-	p := &pipe{r: fds[0], w: fds[1]}
+	if unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {
+		budget.Drop(2)
+		made.Add(-1)
+		return new(pipe)
+	}
+	p := &pipe{ends: ends{fds[0], fds[1], budget}}
 	size, err := unix.FcntlInt(uintptr(p.w), unix.F_SETPIPE_SZ, TurnBudget)
 	if err != nil {
 		size, _ = unix.FcntlInt(uintptr(p.w), unix.F_GETPIPE_SZ, 0)
 	}
 	p.size = size
-	p.cleanup = runtime.AddCleanup(p, closePipe, fds)
+	p.cleanup = runtime.AddCleanup(p, ends.close, p.ends)
 	return p
 }
 
-func closePipe(fds [2]int) {
-	unix.Close(fds[0])
-	unix.Close(fds[1])
+func (e ends) close() {
+	unix.Close(e.r)
+	unix.Close(e.w)
+	e.of.Drop(2)
 	made.Add(-1)
 }
 
 func (p *pipe) close() {
 	if p.size > 0 {
 		p.cleanup.Stop()
-		closePipe([2]int{p.r, p.w})
+		p.ends.close()
 	}
 }

@@ -3,9 +3,9 @@ package stream_test
 import (
 	"errors"
 	"io"
-	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/openfiles"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -78,16 +78,10 @@ func TestPipe(t *testing.T) {
 // TestPipesAreBounded: however many peers stop reading, pipes have a sixteenth of the descriptors.
 // Bytes for which there is no pipe can be read.
 func TestPipesAreBounded(t *testing.T) {
-	var limit syscall.Rlimit
-	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
-	defer func() { must.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) }()
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		bound := stream.PipesMade() + 2
-		if uint64(bound)*32 > limit.Max {
-			t.Skip("too few descriptors")
-		}
-		low := syscall.Rlimit{Cur: uint64(bound) * 32, Max: limit.Max}
-		must.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low))
+		b := openfiles.New(bound * 32)
+		stream.SetBudget(t, b)
 		if n := stream.MaxPipes(); n != bound {
 			t.Errorf("%d pipes may be, want %d", n, bound)
 		}
@@ -110,6 +104,9 @@ func TestPipesAreBounded(t *testing.T) {
 				if n != 1 || err != nil {
 					t.Errorf("%d: %d, %v", i, n, err)
 				}
+			}
+			if b.Kept() == 0 || b.Kept() > 2*bound {
+				t.Errorf("%d descriptors are counted for %d pipes at most", b.Kept(), bound)
 			}
 			if n := stream.PipesMade(); refused < 3 || n > bound {
 				t.Errorf("%d of %d refused, %d pipes, want %d at most", refused, len(held), n, bound)

@@ -99,9 +99,9 @@ func newPage(status int, to string, env handlers.Env) (*page, error) {
 	return pg, nil
 }
 
-// Descriptors returns how many a loop may hold between requests for the pages: those that are files
+// KeptFiles returns how many a loop keeps open for the pages, if there is room: those that are files
 // may be too long to be kept in memory.
-func Descriptors(pages map[string]string) (n int) {
+func KeptFiles(pages map[string]string) (n int) {
 	for _, to := range pages {
 		if !strings.HasPrefix(to, "/") {
 			n++

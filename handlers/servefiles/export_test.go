@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/internal/mediatype"
+	"github.com/lwango/lwango/internal/openfiles"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -79,6 +80,13 @@ func SetUntouched(t testing.TB, d time.Duration) {
 	old := untouched
 	untouched = d
 	t.Cleanup(func() { untouched = old })
+}
+
+// SetBudget sets which descriptors the routes have that are made until the test's end.
+func SetBudget(t testing.TB, b *openfiles.Budget) {
+	old := budget
+	budget = b
+	t.Cleanup(func() { budget = old })
 }
 
 // Shares returns how many files of openFiles each of n loops may keep.

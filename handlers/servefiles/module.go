@@ -44,6 +44,7 @@ import (
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/names"
+	"github.com/lwango/lwango/internal/openfiles"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -62,8 +63,12 @@ type Settings struct {
 	OpenFiles      int               `toml:"open_files" min:"0" max:"1000000"`
 }
 
-// Descriptors implements handlers.DescriptorHolder.
-func (s Settings) Descriptors() int { return s.OpenFiles }
+// Descriptors implements handlers.DescriptorHolder: the folder, and that of the configuration that
+// takes this one's place.
+func (s Settings) Descriptors() int { return 2 }
+
+// KeptFiles returns how many files the route keeps open, if there is room for them: see openfiles.
+func (s Settings) KeptFiles() int { return s.OpenFiles }
 
 // Folder implements handlers.FolderHolder.
 func (s Settings) Folder() string { return s.Path }
@@ -106,7 +111,7 @@ func configure(s Settings, env handlers.Env) (*module, error) {
 	its := around.Of(env)
 	m := &module{log: env.Log(), index: slices.Clone(s.Index), listing: s.Listing,
 		cacheControl: s.CacheControl,
-		openFiles:    s.OpenFiles, loops: env.Loops, facts: newFactsCache(), listings: newListings()}
+		openFiles:    s.OpenFiles, files: budget, loops: env.Loops, facts: newFactsCache(), listings: newListings()}
 	if !s.ScriptSources {
 		m.scripts = its.Scripts
 	}
@@ -148,6 +153,9 @@ func configure(s Settings, env handlers.Env) (*module, error) {
 	return m, nil
 }
 
+// budget has the descriptors of files that are kept at hand.
+var budget = openfiles.Process
+
 // module is a route's state.
 type module struct {
 	// Set once.
@@ -166,6 +174,7 @@ type module struct {
 	siblings     bool              // files beside others may be these, compressed
 	cache        *coding.Cache     // nil: nothing that was compressed is kept
 	openFiles    int               // on all shelves together
+	files        *openfiles.Budget // whose descriptors they have
 	loops        func() []*loop.Loop
 
 	// Safe from any goroutine.

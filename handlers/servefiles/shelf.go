@@ -22,7 +22,8 @@ import (
 //
 //   - when it is asked for twice within a second. A client that asks for each file of a large tree
 //     in turn fills no shelf.
-//   - if there is room. No file makes way for another: a client that asks for thousands of files,
+//   - if there is room: on the shelf, and for its descriptor among those of the process that are kept
+//     at hand (openfiles). No file makes way for another: a client that asks for thousands of files,
 //     twice each, makes those of others cost what they cost without a shelf, and no more.
 //   - if it did not change in the last two seconds. An answer with a Date later than Last-Modified
 //     makes the date a strong validator (RFC 9110 section 8.8.2.2). So a file that changes twice
@@ -80,6 +81,9 @@ func (m *module) keep(l *loop.Loop, f *opened) {
 	if f.facts.size <= smallBody && (!f.load() || !m.room(l, f)) { // load may have waited for a disk
 		return
 	}
+	if f.fd >= 0 && (m.files.Last(f.fd) || !m.files.Keep(1)) {
+		return
+	}
 	s := m.shelf(l)
 	f.users++
 	f.until = now.Add(keptFor)
@@ -98,8 +102,7 @@ func (m *module) room(l *loop.Loop, f *opened) bool {
 	return !l.Stopping() && (s == nil || s.files[f.facts.name] == nil && len(s.files) < m.share(l))
 }
 
-// share returns how many files l may keep. Those of all loops are openFiles together: that many
-// descriptors are kept free of connections.
+// share returns how many files l may keep. Those of all loops are openFiles together.
 func (m *module) share(l *loop.Loop) int {
 	loops := m.loops()
 	n := max(len(loops), 1)
@@ -164,5 +167,8 @@ func (s *shelf) release() (any bool) {
 
 func (s *shelf) down(f *opened) {
 	delete(s.files, f.facts.name)
+	if f.fd >= 0 {
+		s.of.files.Drop(1)
+	}
 	_ = f.Close()
 }

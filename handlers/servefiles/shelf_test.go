@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/openfiles"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -216,6 +217,46 @@ func TestNotKept(t *testing.T) {
 		}
 		return n == 3
 	})
+}
+
+// The routes of a process keep no more files open than its budget has for that, and give back what
+// they do not keep any more. Small files hold no descriptor.
+func TestKeptWithinBudget(t *testing.T) {
+	b := openfiles.New(400)
+	servefiles.SetBudget(t, b)
+	const most = 400 / 8
+	roots := [2]string{tree(t), tree(t)}
+	var routes [2]*server.Server
+	for i, root := range roots {
+		for j := range most {
+			path := filepath.Join(root, fmt.Sprintf("many%d.bin", j))
+			must.Do(t, os.WriteFile(path, []byte(big), 0o644))
+			must.Do(t, os.Chtimes(path, modified, modified))
+		}
+		routes[i] = start(t, modes.Direct, root, "/", nil)
+	}
+	for range 2 {
+		routes[0].Request("GET /a.txt", nil, "")
+	}
+	wait.Until(t, "the budget is used up", func() bool {
+		for j := range most {
+			for i := range routes {
+				for range 2 {
+					got := routes[i].Request(fmt.Sprintf("GET /many%d.bin", j), nil, "")
+					if got.Text != big {
+						t.Errorf("%d, %d bytes", got.StatusCode, len(got.Text))
+					}
+				}
+			}
+		}
+		// The answer before may hold its file still.
+		n := held(t, roots[0], "many") + held(t, roots[1], "many")
+		if n > most+2 {
+			t.Fatalf("%d files are open, want %d at most", n, most)
+		}
+		return b.Kept() == most
+	})
+	wait.Until(t, "what is not asked for is given back", func() bool { return b.Kept() == 0 })
 }
 
 // A file that leaves the shelf while it is sent is sent to its end, and closed then.

@@ -42,6 +42,7 @@ func (c *Config) rootSite(s Source) (handlers.Site, error) {
 	set := servefiles.Defaults
 	set.Path = dir
 	c.Held += set.Descriptors()
+	c.KeptFiles += set.KeptFiles()
 	env := handlers.Env{Dir: dir, Prefix: "/", Logger: s.Logger,
 		Server: around.Site{Server: told{c, nil, nil}, Compression: c.compression.policy}}
 	h, err := servefiles.New(set, env)

@@ -127,9 +127,10 @@ type Config struct {
 	caches bool
 	logger *slog.Logger
 
-	// Held is how many descriptors the handlers of the routes hold between requests, and HeldByLoop
-	// how many each loop holds besides.
-	Held, HeldByLoop int
+	// Held is how many descriptors the handlers of the routes hold between requests. KeptFiles is how
+	// many files they keep open besides, if the process has that many to spare, and KeptByLoop how many
+	// each loop keeps.
+	Held, KeptFiles, KeptByLoop int
 
 	// HandlerFiles are the paths of files and folders that the settings of handlers have.
 	HandlerFiles []string

@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/errorpages"
+	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/compression"
@@ -41,7 +42,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		its := around.Site{Server: told{c, s.Counters, &name}, Routes: site.prefixes(s)}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
 		compression := site.Around.Compression.within(c.compression)
-		c.HeldByLoop += errorpages.Descriptors(site.Around.ErrorPages)
+		c.hold(site.Around.ErrorPages)
 		plans := make([]plan, len(site.Routes))
 		// Build learns from env which scripts the other routes run, so all are planned first.
 		for i, r := range site.Routes {
@@ -53,7 +54,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 					"%q: the program has a handler of its own there, which would get no requests",
 					r.Prefix)
 			}
-			c.HeldByLoop += errorpages.Descriptors(r.Around.ErrorPages)
+			c.hold(r.Around.ErrorPages)
 			var err error
 			if plans[i], err = s.plan(r); err != nil {
 				reportRoute(r, err)
@@ -63,6 +64,9 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			}
 			if holder, ok := plans[i].settings.(handlers.DescriptorHolder); ok {
 				c.Held += holder.Descriptors()
+			}
+			if keeper, ok := plans[i].settings.(interface{ KeptFiles() int }); ok {
+				c.KeptFiles += keeper.KeptFiles()
 			}
 		}
 		for i := range site.Routes {
@@ -265,6 +269,13 @@ func plain(sites []builtSite) []handlers.Site {
 	return out
 }
 
+// hold counts the descriptors of error pages: a file each, and its folder.
+func (c *Config) hold(pages map[string]string) {
+	n := errorpages.KeptFiles(pages)
+	c.Held += n * servefiles.Defaults.Descriptors()
+	c.KeptByLoop += n
+}
+
 // compiled reports whether there is a compiled-in route of that prefix.
 func (s Source) compiled(prefix string) bool {
 	return slices.ContainsFunc(s.Routes, func(r handlers.Route) bool {
@@ -279,7 +290,7 @@ func (c *Config) route(s Source, built []builtSite) error {
 	sites := plain(built)
 	if s.Root != "" {
 		c.Background, c.Upstreams, c.Counted = nil, nil, false
-		c.Held, c.HeldByLoop = 0, 0 // of the file's sites, which serve nothing now
+		c.Held, c.KeptFiles, c.KeptByLoop = 0, 0, 0 // of the file's sites, which serve nothing now
 		site, err := c.rootSite(s)
 		if err == nil && s.compiled("/") {
 			err = errors.New("the program has a handler of its own for /, " +

@@ -1,11 +1,8 @@
 package server_test
 
 import (
-	"regexp"
-	"strconv"
 	"testing"
 
-	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
 )
 
@@ -47,13 +44,13 @@ path = "."
 open_files = 7
 error_pages = { 404 = "404.html" }
 `
-	for text, want := range map[string][2]int{
-		"": {0, 0}, routes: {1234, 0}, scripts + `"off"`: {0, 0}, scripts + `"404"`: {256, 0},
-		pages: {7, 3},
+	// Each route and each page has a folder, beside that of the configuration that is loaded next.
+	for text, want := range map[string][3]int{
+		"": {0, 0, 0}, routes: {6, 1234, 0}, scripts + `"off"`: {0, 0, 0}, scripts + `"404"`: {2, 256, 0},
+		pages: {8, 7, 3},
 	} {
 		c := must.Get(source().Parse(t.TempDir()+"/t.conf", text))(t)
-		var got [2]int
-		if got[0], got[1] = c.Held, c.HeldByLoop; got != want {
+		if got := [3]int{c.Held, c.KeptFiles, c.KeptByLoop}; got != want {
 			t.Errorf("%q: %d descriptors, want %d", text, got, want)
 		}
 	}
@@ -63,41 +60,18 @@ error_pages = { 404 = "404.html" }
 	}
 }
 
-// TestTooManyConnections: the warning about max_connections shows what the descriptor limit is used
-// for, so that the operator sees why there is room for fewer.
-func TestTooManyConnections(t *testing.T) {
-	log := new(logtext.Buffer)
-	s := source()
-	s.Logger = logtext.Logger(t, log)
-	serve(t, s, "max_connections = 100000000\n"+
-		route("prefix = \"/\"\nmodule = \"serve_files\"\npath = \".\"\nopen_files = 1000\n"))
-	found := regexp.MustCompile(`max_connections=100000000 descriptor_limit=(\d+) reserved=(\d+) ` +
-		`of_these_by_routes=1000 left=(\d+)`).FindStringSubmatch(log.String())
-	if found == nil {
-		t.Fatal(log)
-	}
-	var n [3]int
-	for i := range n {
-		n[i], _ = strconv.Atoi(found[i+1])
-	}
-	if n[1] <= 1000 || n[2] != max(n[0]-n[1], 0) {
-		t.Error(n)
-	}
-}
-
 // TestRootAlone: with -r the sites of the file serve nothing, so they hold nothing and do nothing.
 func TestRootAlone(t *testing.T) {
 	s := source()
 	s.Root = t.TempDir()
 	text := ""
-	held := func() (n [2]int) {
+	held := func() [3]int {
 		t.Helper()
 		c := must.Get(s.Parse(t.TempDir()+"/t.conf", text))(t)
 		if n := len(c.Background); n != 0 {
 			t.Errorf("%q: %d functions beside the requests", text, n)
 		}
-		n[0], n[1] = c.Held, c.HeldByLoop
-		return n
+		return [3]int{c.Held, c.KeptFiles, c.KeptByLoop}
 	}
 	want := held()
 	text = "[[site]]\nerror_pages = { 404 = \"404.html\" }\n" +

@@ -17,6 +17,7 @@ import (
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/certs"
 	"github.com/lwango/lwango/internal/config"
+	"github.com/lwango/lwango/internal/openfiles"
 	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
@@ -35,6 +36,7 @@ type server struct {
 	sessions  atomic.Int64 // connections that do not speak HTTP
 	loops     []*loop.Loop
 	watchdog  *loop.Watchdog
+	reserved  int // descriptors, see reserve
 	listeners map[sockets.Address]*listener
 	access    *accesslog.Logs
 
@@ -87,6 +89,7 @@ func start(src config.Source, c *config.Config, handed *handover) (*server, erro
 		if s.disconnect != nil {
 			s.disconnect(0)
 		}
+		s.reserve(0)
 		return nil, err
 	}
 	return s, nil
@@ -260,6 +263,7 @@ func (s *server) wait() error {
 		}
 	}
 	s.access.Close()
+	s.reserve(0)
 	if s.replaced() && s.upgrade.pidFile {
 		s.pid.close()
 	} else {
@@ -273,7 +277,13 @@ func (s *server) wait() error {
 // streams, logs, a broker, Go's own poller, and what a reload opens beside all that.
 func ownDescriptors(loops, listeners int) int { return 32 + loops*(3+3*listeners) }
 
-// connConfig translates the configuration for package conn.
+// reserve says that n of the process's descriptors are this server's own.
+func (s *server) reserve(n int) {
+	openfiles.Process.Reserve(n - s.reserved)
+	s.reserved = n
+}
+
+// connConfig translates the configuration for package conn, and reserves descriptors.
 func (s *server) connConfig() conn.Config {
 	c := s.config
 	cc := conn.Config{
@@ -284,18 +294,19 @@ func (s *server) connConfig() conn.Config {
 		AccessLog:       s.access.Default(c.AccessLog),
 		Logger:          s.log,
 	}
-	held := c.Held + c.HeldByLoop*len(s.loops)
-	cc.Reserved = ownDescriptors(len(s.loops), len(c.Listeners)) +
-		2*len(c.AccessLogs()) + held // a reload has the new ones beside the old ones
-	if limit := sysio.DescriptorLimit(); c.MaxConnections > limit-cc.Reserved {
-		// Where the reserve is large, the routes have it, such as serve_files with open_files.
+	s.reserve(ownDescriptors(len(s.loops), len(c.Listeners)) +
+		2*len(c.AccessLogs()) + c.Held) // a reload has the new ones beside the old ones
+	all := openfiles.Process
+	kept := all.Share(c.KeptFiles + c.KeptByLoop*len(s.loops) + stream.MaxPipeDescriptors())
+	cc.Reserved = s.reserved + kept
+	left := max(all.Limit()-cc.Reserved, 0)
+	if most := c.Complete(0, cc.Reserved).MaxConnections; most > left {
 		what := "max_connections is more than the descriptor limit allows"
 		if c.MaxConnections == 0 {
-			what = "the descriptor limit leaves none for connections"
+			what = "the descriptor limit leaves few for connections"
 		}
-		s.own.Warn(what, "max_connections", c.MaxConnections,
-			"descriptor_limit", limit, "reserved", cc.Reserved, "of_these_by_routes", held,
-			"left", max(limit-cc.Reserved, 0))
+		s.own.Warn(what, "max_connections", most, "descriptor_limit", all.Limit(),
+			"reserved", s.reserved, "of_these_by_routes", c.Held, "kept_at_hand", kept, "left", left)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		for _, value := range c.Headers[name] {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/netip"
 	"os"
+	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/openfiles"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -235,6 +237,13 @@ func Take(g *Group, key uint64) (address string, give func()) {
 		return "", func() {}
 	}
 	return l.at.name, l.Release
+}
+
+// SetBudget sets whose descriptors all have until the test's end.
+func SetBudget(t testing.TB, b *openfiles.Budget) {
+	old := budget
+	budget = b
+	t.Cleanup(func() { budget = old })
 }
 
 // Avoid has an address passed over for a time, and Rise has it begin to work that long ago.

@@ -334,7 +334,7 @@ func (l *Lease) release(k *kept, limit, now time.Duration) {
 	switch {
 	case k == nil:
 	case g.MaxIdle == 0 || m.gone || m.outdated(k.version) || g.pool.states.state(m) == down ||
-		!g.again(k, limit, now):
+		!g.again(k, limit, now) || budget.Last(k.fd):
 		k.close() // before another request has its slot
 	default:
 		m.keep(k, g.MaxIdle)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lwango/lwango/internal/openfiles"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -100,6 +101,11 @@ func (p *peak) most() int { return max(p.now, p.before) }
 // sweepEvery is how often kept connections are looked at. Those that the upstream has closed take
 // descriptors of this process, and its own if it has closed only its sending side.
 const sweepEvery = time.Second
+
+// budget tells by a descriptor's number that few are left; then no connection is kept. The number may
+// be old: then the next request dials in vain, and gets a lower one. But so nobody has to count what all
+// pools keep.
+var budget = openfiles.Process
 
 // keep holds a connection for another request, and closes what is too much then, of most in all. Those
 // with a mark wait for a request that may never come. They have no part in the peak, which is that of

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/openfiles"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/must"
@@ -41,6 +42,17 @@ func keeping(t *testing.T, s *service, routes int, change func(*upstream.Setting
 // numbers is a service that answers with the number of the connection.
 func numbers(t *testing.T) *service {
 	return start(t, func(conn int, _ string) string { return fmt.Sprint(conn) })
+}
+
+// TestNotKeptWhenFewAreLeft: a connection whose descriptor is one of the process's last is closed and
+// does not wait for another request.
+func TestNotKeptWhenFewAreLeft(t *testing.T) {
+	upstream.SetBudget(t, openfiles.New(4)) // all numbers are among the last
+	s := numbers(t)
+	_, r := keeping(t, s, 1, nil)
+	if a, b := r[0].get("x"), r[0].get("x"); a.text != "1" || b.text != "2" {
+		t.Errorf("the connections are %v and %v", a, b)
+	}
 }
 
 // TestKeptIsFree: requests on a loop that keeps the connection cost no epoll_ctl.
