@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"time"
 	"unsafe"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // StandardURL is the URL that an http.Handler sees.
@@ -87,3 +89,13 @@ func Unread(req *Request) (unread, held int) {
 
 // Grown returns by how many bytes windows of HTTP/2 have grown.
 func Grown(s *Server) int64 { return s.windows.Taken() }
+
+// Untaken returns how many bytes of HTTP/2 wait for the sockets of l. It is called on l.
+func Untaken(s *Server, l *loop.Loop) (n int64) {
+	l.Look(true, func(t loop.ThreadState) {
+		if s2, ok := t.Body.(*session); ok && s2.server() == s {
+			n += int64(s2.held.Held() + len(s2.Out))
+		}
+	})
+	return n
+}

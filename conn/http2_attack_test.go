@@ -78,6 +78,22 @@ func TestHTTP2Attacks(t *testing.T) {
 			r.get(1).frame(http2.RSTStream, 0, 1, "\x00\x00\x00\x08")
 			many(5000, func(r *raw2) { r.frame(http2.WindowUpdate, 0, 1, "\x00\x00\x00\x01") })(r)
 		}, calm},
+		{"a little of each", func(r *raw2) {
+			many(700, func(r *raw2) { r.frame(http2.Ping, 0, 0, "12345678") })(r)
+			for id := uint32(1); id < 300; id += 2 {
+				r.head(id, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/wait", ":authority", "a").
+					frame(http2.RSTStream, 0, id, "\x00\x00\x00\x08")
+			}
+		}, calm},
+		{"a page that is given up", func(r *raw2) {
+			for id := uint32(1); id < 200; id += 2 {
+				r.head(id, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/wait", ":authority", "a")
+			}
+			for id := uint32(1); id < 200; id += 2 {
+				r.frame(http2.RSTStream, 0, id, "\x00\x00\x00\x08")
+			}
+			r.frame(http2.Ping, 0, 0, "12345678").get(201)
+		}, "HEADERS 201 200"},
 		{"flood of padding", func(r *raw2) {
 			r.frame(http2.Headers, http2.EndHeaders, 1, strings.Replace(wait, "/wait", "/five", 1))
 			many(5000, func(r *raw2) { r.frame(http2.Data, http2.Padded, 1, "\x00") })(r)

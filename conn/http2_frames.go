@@ -18,7 +18,7 @@ func (s *session) frames() http2.Code {
 	}
 	now := s.Loop().Time().Unix()
 	for s.flags&failing == 0 && s.begun < runBegun {
-		h, payload, ok, code := s.Next(now)
+		h, payload, ok, code := s.Next(now, s.held.Held())
 		if !ok {
 			return code
 		}
@@ -130,10 +130,7 @@ func (s *session) wasClosed(id uint32) bool {
 // countReset counts a stream that has ended without an answer because of the client.
 func (s *session) countReset() http2.Code {
 	s.port.tally.Resets++
-	if s.resets++; s.resets > maxResets {
-		return http2.EnhanceYourCalm
-	}
-	return http2.NoError
+	return s.ChargeReset()
 }
 
 // resetStream ends a stream because of a mistake of the client.
@@ -226,7 +223,6 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 	if s.Decode(block, &st.fields) != nil {
 		return http2.CompressionError
 	}
-	s.Flood.Useful()
 	p, ok := st.fields.Request(false)
 	if !ok && !st.fields.Over {
 		s.port.freeStream(st)
@@ -236,6 +232,7 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 		s.Reset(id, http2.ProtocolError)
 		return s.countReset()
 	}
+	s.Pay(http2.FramePrice) // its own: the streams have their bound
 	s.begun++
 	st.begin(&p, len(block), ends)
 	return http2.NoError
@@ -289,7 +286,7 @@ func (s *session) data(h http2.Header, st *h2stream, content []byte) http2.Code 
 		return http2.NoError
 	}
 	if len(content) > 0 {
-		s.Flood.Useful()
+		s.Pay(http2.Worth)
 		s.probed += n
 	}
 	st.got(content, int(n)-len(content), ends)

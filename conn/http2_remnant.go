@@ -112,9 +112,6 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 			return true, http2.FlowControlError
 		}
 		s.unread(int(h.Length))
-		if h.Length > 0 {
-			s.Flood.Useful()
-		}
 		r.left -= int64(h.Length)
 		r.credit -= int64(h.Length)
 		r.until = s.patience()

@@ -49,7 +49,6 @@ type session struct {
 	blockFrom time.Duration // and since when
 
 	flags  sessionFlags
-	resets int       // streams that the client has reset, or made the server reset, less those answered
 	err    error     // why nothing can be read or sent any more
 	crowds AccessLog // has too many lines of this connection; nil: none has
 }
@@ -66,9 +65,6 @@ const (
 
 // Limits of a session.
 const (
-	maxReply  = 4 * http2.MaxOutput // that the client's frames cause, and that was not sent
-	maxResets = 200                 // more than streams that were answered
-
 	// runBegun is after how many requests these run before the next are read: streams are used
 	// again while the processor's caches have them. What they answer still goes out together.
 	runBegun = 8
@@ -125,13 +121,14 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 		more := s.begun == runBegun // may have come
 		if s.begun > 0 {
 			s.begun = 0
-			if s.yields++; s.yields <= maxYields && s.err == nil && s.held.Held() == 0 &&
-				len(s.Out) < http2.MaxOutput/2 {
+			if s.yields++; s.yields <= maxYields && s.err == nil &&
+				(s.held.Held() > 0 || len(s.Out) < http2.MaxOutput/2) {
 				return coro.Yield
 			}
 		}
 		s.yields = 0
-		if s.transmit(); more && s.err == nil {
+		pressed := s.pressed()
+		if s.send() == nil && (more || pressed && !s.pressed()) {
 			continue
 		}
 		switch {
@@ -142,7 +139,7 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 			}
 			return coro.Abort
 		case s.held.Held() > 0:
-			if err := s.held.Await(-1, s.flags&failing == 0); err != nil {
+			if err := s.held.Await(-1, s.flags&failing == 0 && !s.pressed()); err != nil {
 				s.fail(err)
 			} else if _, err := s.held.SendHeld(); err != nil {
 				s.fail(err)
@@ -325,16 +322,11 @@ func (s *session) Ended() {
 // receive reads what has come, and acts on it.
 func (s *session) receive() {
 	for s.flags&failing == 0 {
-		gathered := len(s.Out)
-		code := s.frames() // what came with the preface, or behind a frame
-		if s.Reply += len(s.Out) - gathered; code == http2.NoError && s.Reply > maxReply {
-			code = http2.EnhanceYourCalm // whether the client reads it or not
-		}
-		if code != http2.NoError {
+		if code := s.frames(); code != http2.NoError { // what came with the preface, or behind a frame
 			s.goAway(code)
 			return
 		}
-		if s.begun == runBegun {
+		if s.begun == runBegun || s.pressed() {
 			return
 		}
 		n, err := s.read(s.Space())
@@ -349,6 +341,9 @@ func (s *session) receive() {
 		}
 	}
 }
+
+// pressed reports that the client has to take something before more of it is read.
+func (s *session) pressed() bool { return s.Pressed(s.held.Held()) }
 
 func (s *session) read(p []byte) (int, error) {
 	if s.tls == nil {
@@ -370,7 +365,7 @@ func (s *session) transmit() {
 	}
 }
 
-// send is transmit while the session does not read.
+// send sends what is held, and then transmits, as far as the client takes it.
 func (s *session) send() error {
 	if s.held.Held() > 0 {
 		if _, err := s.held.SendHeld(); err != nil {

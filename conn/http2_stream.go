@@ -277,8 +277,8 @@ func (st *h2stream) canceled() {
 func (st *h2stream) Ended() {
 	s := st.s
 	s.count(-1)
-	if s.resets > 0 && st.err == nil {
-		s.resets--
+	if st.err == nil {
+		s.Pay(http2.Paid)
 	}
 	s.port.freeStream(st)
 	s.wake()

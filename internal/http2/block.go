@@ -1,15 +1,10 @@
 package http2
 
-// maxFragments is how many frames a field block may have, besides one for each KiB that its fields may
-// have.
-const maxFragments = 64
-
 // Block is a field block of the peer that goes on in Continuation frames.
 type Block struct {
 	Stream uint32 // 0: none is under way
 	Ends   bool   // the stream ends with the block that has come last
 	octets []byte
-	frames int
 }
 
 // goesOn reports whether a frame may come now: nothing may come between the frames of a block (section
@@ -22,19 +17,18 @@ func (b *Block) goesOn(h Header) bool {
 }
 
 // Add adds a Headers or Continuation frame, and returns the block if it is complete. limit is how long
-// its fields may be. A block that is far longer, or comes in too many frames, ends the connection with
-// the code: the table cannot be kept without reading it.
+// its fields may be. A block that is far longer ends the connection with the code: the table cannot be
+// kept without reading it.
 func (b *Block) Add(h Header, payload []byte, limit int) (block []byte, whole bool, code Code) {
 	if h.Type == Headers {
 		b.Ends = h.Flags&EndStream != 0
 		if h.Flags&EndHeaders != 0 {
 			return payload, true, NoError
 		}
-		b.Stream, b.octets, b.frames = h.Stream, append(b.octets[:0], payload...), 0
+		b.Stream, b.octets = h.Stream, append(b.octets[:0], payload...)
 		return nil, false, NoError
 	}
-	b.frames++
-	if len(b.octets)+len(payload) > 2*limit+FrameSize || b.frames > maxFragments+limit>>10 {
+	if len(b.octets)+len(payload) > 2*limit+FrameSize {
 		return nil, false, EnhanceYourCalm
 	}
 	b.octets = append(b.octets, payload...)

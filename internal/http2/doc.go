@@ -7,7 +7,8 @@
 //	queue.go     Sender: the half of a stream that sends, and the order in which streams do
 //	inbox.go     Inbox: content of the peer that was not read yet
 //	block.go     Block: a field block in several frames
-//	flow.go      Inflow: a window for the peer's content; Growth; Flood
+//	flow.go      Inflow: a window for the peer's content; Growth
+//	debt.go      what a peer owes, before it is not read any more, or not served
 //	frame.go     the wire of frames
 //	hpack.go     Decoder, Fields; huffman.go and static.go are its tables, encode.go the other way
 //	request.go   fields of requests; response.go those of answers

@@ -62,33 +62,3 @@ func (g *Growth) Give(n int64) { g.taken.Add(-n) }
 
 // Taken returns by how much windows have grown.
 func (g *Growth) Taken() int64 { return g.taken.Load() }
-
-// Flood counts frames of no use in a row.
-type Flood struct {
-	useless int   // below 0: so many more are no flood
-	since   int64 // the second when their count began
-}
-
-const (
-	maxUseless = 1000    // frames of no use in a row, within a minute,
-	maxUpdates = 1 << 20 // besides the updates of windows that content gives reason for
-)
-
-// count counts a frame, until Useful says better of it. It reports false if it is one too many.
-func (f *Flood) count(now int64) bool {
-	if now-f.since >= 60 {
-		f.useless, f.since = min(f.useless, 0), now // a peer that pings every second is not a flood
-	}
-	f.useless++
-	return f.useless <= maxUseless
-}
-
-// Useful says that the last frame was of use.
-func (f *Flood) Useful() { f.useless = min(f.useless, 0) }
-
-// Forgive does not count the last frame.
-func (f *Flood) Forgive() { f.useless-- }
-
-// sent allows for the frames by which the peer announces that it has read n bytes, on both windows and
-// perhaps in small pieces.
-func (f *Flood) sent(n int) { f.useless = max(f.useless-2-n>>9, -maxUpdates) }

@@ -21,7 +21,6 @@ func (w *Wire) Gather() {
 func (w *Wire) Send(to io.Writer) (any bool, err error) {
 	w.Fill()
 	if len(w.Out) == 0 {
-		w.Reply = 0
 		return false, nil
 	}
 	out := w.Out
@@ -78,7 +77,7 @@ func (w *Wire) data(s *Sender, p []byte) {
 	w.Out = append(w.Out, p...)
 	s.Window -= int64(len(p))
 	w.Window -= int64(len(p))
-	w.Flood.sent(len(p))
+	w.taken(len(p))
 }
 
 // End gathers the end of a stream that has no trailer section.

@@ -19,7 +19,6 @@ const (
 type Wire struct {
 	Decoder
 	Block  Block  // of the peer that goes on
-	Flood  Flood  // of the peer
 	Inflow Inflow // of the connection
 
 	Open []*Sender // the streams that are open,
@@ -35,10 +34,12 @@ type Wire struct {
 	r, w int
 
 	Out   []byte // gathered
-	Reply int    // how much of what was gathered, and not sent, the peer's frames have caused
 	spare []byte // for what is gathered next
 	batch uint   // what stands in Out is of this one
 	bare  bool   // NoTable was sent
+
+	debt     // of the peer
+	held int // by the owner, of what was sent: the socket has not taken it
 
 	queue  *[ranks]senderQueue // streams with content to be sent; nil since Slim
 	queued int
@@ -87,12 +88,13 @@ func (w *Wire) Unused() []byte { return w.in[w.r:w.w] }
 func (w *Wire) Use(n int) { w.r += n }
 
 // Next returns the next frame that has come as a whole, without padding and priority. ok is false if
-// there is none, or if the frame ends the connection with the code. now is the time in seconds.
+// there is none, if the frame ends the connection with the code, or if the peer's socket has to take
+// something first (Pressed). now is the time in seconds, and held what Pressed wants to know.
 //
 // A Priority frame that is not as long as it must be is for the caller to refuse (section 6.3).
-func (w *Wire) Next(now int64) (h Header, payload []byte, ok bool, code Code) {
+func (w *Wire) Next(now int64, held int) (h Header, payload []byte, ok bool, code Code) {
 	have := w.in[w.r:w.w]
-	if len(have) < HeaderSize {
+	if len(have) < HeaderSize || w.Pressed(held) {
 		return h, nil, false, NoError
 	}
 	h = ParseHeader(have)
@@ -111,8 +113,9 @@ func (w *Wire) Next(now int64) (h Header, payload []byte, ok bool, code Code) {
 	if h.Type == Data || h.Type == Headers {
 		payload, code = h.content(payload)
 	}
-	if code == NoError && !w.Flood.count(now) {
-		code = EnhanceYourCalm
+	if code == NoError {
+		w.charge(now, price(h, payload))
+		code = w.excessive()
 	}
 	return h, payload, code == NoError, code
 }

@@ -11,7 +11,7 @@ import (
 func (s *Session) frames() http2.Code {
 	now := s.thread.Loop().Time().Unix()
 	for {
-		h, payload, ok, code := s.Next(now)
+		h, payload, ok, code := s.Next(now, s.held.Held())
 		if !ok {
 			return code
 		}
@@ -172,7 +172,7 @@ func (s *Session) fields(st *Stream, ends bool, block []byte) http2.Code {
 		}
 	default:
 		st.final, s.quiet = true, false
-		s.Flood.Useful()
+		s.Pay(http2.Worth)
 		if st.expected = h.Length; st.head || h.Status == 204 || h.Status == 304 {
 			st.expected = 0
 		}
@@ -256,8 +256,8 @@ func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 		if s.late -= n; s.late < 0 {
 			return http2.StreamClosed
 		}
-		if n > 0 {
-			s.Flood.Forgive()
+		if n > int64(len(content)) { // also that of padding alone is what the window has let it send
+			s.Pay(http2.FramePrice)
 		}
 		return http2.NoError
 	}
@@ -282,7 +282,7 @@ func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 	}
 	if len(content) > 0 {
 		s.quiet = false
-		s.Flood.Useful()
+		s.Pay(http2.Worth)
 		st.in.Add(content)
 	}
 	if ends {

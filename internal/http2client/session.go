@@ -94,13 +94,16 @@ func (s *Session) Run(t *loop.Thread) coro.Code {
 		if s.err == nil {
 			s.receive()
 		}
-		s.transmit()
+		pressed := s.pressed()
+		if s.transmit(); pressed && !s.pressed() && s.err == nil {
+			continue
+		}
 		switch {
 		case s.err != nil:
 			s.abandon()
 			return coro.Abort
 		case s.held.Held() > 0:
-			if err := s.held.Await(-1, true); err != nil {
+			if err := s.held.Await(-1, !s.pressed()); err != nil {
 				s.fail(err)
 			} else if _, err := s.held.SendHeld(); err != nil {
 				s.fail(err)
@@ -132,6 +135,13 @@ func (s *Session) wake() {
 // receive reads what has come, and acts on it.
 func (s *Session) receive() {
 	for s.err == nil {
+		if code := s.frames(); code != http2.NoError {
+			s.breakOff(code)
+			return
+		}
+		if s.pressed() {
+			return
+		}
 		n, err := s.read(s.Space())
 		s.Came(n)
 		switch {
@@ -142,19 +152,13 @@ func (s *Session) receive() {
 			s.fail(err)
 			return
 		}
-		gathered := len(s.Out)
-		code := s.frames()
-		if s.Reply += len(s.Out) - gathered; code == http2.NoError && s.Reply > maxBacklog {
-			code = http2.EnhanceYourCalm // whether the server reads it or not
-		}
-		if code != http2.NoError {
-			s.breakOff(code)
-		}
 	}
 }
 
-// maxBacklog is how much may be gathered that the server does not take: of heads of requests, and of
-// what frames of the server are answered with.
+// pressed reports that the server has to take something before more of it is read.
+func (s *Session) pressed() bool { return s.Pressed(s.held.Held()) }
+
+// maxBacklog is how much is gathered in a turn of the loop, of heads of requests.
 const maxBacklog = 1 << 20
 
 func (s *Session) read(p []byte) (int, error) {

@@ -87,7 +87,8 @@ var streams = sync.Pool{New: func() any {
 // does not; and until the server's SETTINGS have come it takes one alone.
 func (s *Session) Room() bool {
 	return !s.leaving && !s.pinging && len(s.Open)+s.idle < s.most &&
-		s.next <= lastStream-2*uint32(s.idle) && len(s.Out)+s.held.Held() <= maxBacklog && !s.worn()
+		s.next <= lastStream-2*uint32(s.idle) && len(s.Out) <= maxBacklog && s.held.Held() <= http2.MaxUntaken &&
+		!s.worn()
 }
 
 // Greeted waits until the server's SETTINGS have come, for d at most. t is the calling thread. The error
