@@ -154,15 +154,21 @@ const errandTurn = stream.TurnBudget
 
 // Send has h answer what r asks for on a new thread of r's loop, and sink takes the answer. The
 // errand does not end when r does. To h it is a GET with r's target and with r's header, except
-// what is about a body, conditions, ranges and the connection; extra are in place of r's fields of
-// these names. Its client is the same as r's, but the thread's waits do not end when that leaves. The
+// what is about a body's framing, conditions, ranges and the connection; extra are in place of r's
+// fields of these names. Its client is the same as r's, but the thread's waits do not end when that leaves. The
 // access log has no line of an errand, and no counter counts it.
 //
 // It is called on r's thread. h begins when that thread waits, or has returned.
 func (r RequestLayer) Send(h Handler, sink Sink, extra []Field) Errand {
-	e := r.errand(ofThisAlone, extra)
+	e := r.errand(notOfAnErrand, extra)
 	e.x.req.head.Method = http1.GET
 	return e.begin(r.Thread.Loop(), h, sink)
+}
+
+// notOfAnErrand is ofThisAlone but for what a GET says of a body that it does not have: handlers get
+// that without an errand as well, and some choose an answer by it.
+func notOfAnErrand(name string) bool {
+	return ofThisAlone(name) && !ascii.EqualFold(name, "Content-Type") && !ascii.EqualFold(name, "Content-Encoding")
 }
 
 // Copy is a copy of a request, to be sent on an errand of its own when its body is known.

@@ -35,6 +35,7 @@
 // # Files
 //
 //	registry.go  Registry, RegisterModule, Module, Env, Middleware, KeyError
+//	depend.go    Dependence: what a cache in front of a handler has to know of it
 //	field.go     CheckField: header fields in settings
 //	router.go    Site, Route, Router: the way from a request to its handler
 //	tables.go    which sites answer at which listener and for which scheme

@@ -38,6 +38,7 @@ type Server interface {
 	Loops() []*loop.Loop                    // see Env.Loops
 	Background(f func(ctx context.Context)) // see Env.Background
 	Reads(path string)                      // is told of each path that Env.Path returns
+	Depends(on Dependence)                  // see Env.Depends
 }
 
 // Loops returns the loops of the server. A handler of the module may call it, on any loop; before

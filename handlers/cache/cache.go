@@ -105,14 +105,16 @@ type layer struct {
 	deaf      bool           // to what requests say of caches
 	purgeFrom *networks.Set  // nil: nobody
 	coding    *coding.Policy // of what clients get compressed; nil: nothing
+	depends   handlers.Dependence
 
 	set Settings // for Explain
 }
 
 // New makes the layer. Errors are *handlers.KeyError.
 func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error) {
+	its := around.Of(env)
 	l := &layer{store: store, sortQuery: s.SortQuery, lock: defaultLock, always: s.Fill == "always",
-		coding: around.Of(env).Compression, set: s}
+		coding: its.Compression, depends: its.Dependence, set: s}
 	l.site = siteName(env.Hosts)
 	l.own = l.site + "\n" + env.Prefix + "\n"
 	if s.Lock != nil {
@@ -120,7 +122,7 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 	}
 	l.deaf = s.HonourClients != nil && !*s.HonourClients
 	l.rules = rfc9111.Rules{Heuristic: s.Heuristic, HeuristicMax: heuristicMax, StaleIfError: s.Grace,
-		StaleWhileRevalidate: s.Refresh, KeepCookies: s.KeepCookies}
+		StaleWhileRevalidate: s.Refresh, KeepCookies: s.KeepCookies, Vary: l.varies}
 	l.ttl = make(map[int]time.Duration, len(s.TTL))
 	for name, d := range s.TTL {
 		status, err := strconv.Atoi(name)
@@ -157,6 +159,10 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 		if l.purgeFrom, err = networks.Parse(s.PurgeFrom); err != nil {
 			return nil, &handlers.KeyError{Key: "purge_from", Err: err}
 		}
+	}
+	if l.depends.Clients {
+		env.Log().Warn("cache: each client's address has answers of its own, as the application is told it",
+			"route", env.Prefix, "by", strings.Join(l.depends.Words, ", "))
 	}
 	return func(next conn.Handler) conn.Handler {
 		own := *l

@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/lwango/lwango/handlers/rules"
 	"github.com/lwango/lwango/internal/ascii"
 )
 
 // Explain says in words what a layer with these settings would do with a request: by which key, or
-// why not.
-func (s Settings) Explain(q *rules.Sample) string {
+// why not. also are the Words of a Dependence.
+func (s Settings) Explain(q *rules.Sample, also []string) string {
 	if m := q.Method(); m != http.MethodGet && m != http.MethodHead {
 		return m + " goes past it, and drops what is kept for the URL if it changes anything"
 	}
@@ -36,6 +37,9 @@ func (s Settings) Explain(q *rules.Sample) string {
 			url = sortQuery(url, 0)
 		}
 		key = "the key is " + string(url)
+	}
+	if len(also) > 0 {
+		key += ", and beside it there is " + strings.Join(also, ", ")
 	}
 	if why, ok := firstOf("no_store", s.NoStore, q); ok {
 		return key + "; the answer is not kept: " + why

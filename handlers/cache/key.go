@@ -3,10 +3,15 @@ package cache
 import (
 	"bytes"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/placeholder"
+	"github.com/lwango/lwango/internal/rfc9111"
 )
 
 // A key is lines: the URL of a request or the text of a key of the operator's, then what else the
@@ -17,11 +22,13 @@ import (
 //	example.org,www.example.org
 //	/shop
 //
-// The path is the one that was sent, and not the decoded one: to an application "/a%2Fb" need not
-// be "/a/b". Behind it there are the names of the site and the prefix of the route, as all sites
-// share a store; a target in absolute-form; a rewritten target, beside which the application sees
-// the one that was sent; the listener's name; and fields of which applications make links and
-// choices, though no cache knows (cache poisoning): what a client sends there, it alone gets back.
+// What is keyed is what is sent on. The path is the one that was sent, and not the decoded one: to an
+// application "/a%2Fb" need not be "/a/b". Behind it there are the names of the site and the prefix of
+// the route, as all sites share a store; a target in absolute-form; a rewritten target, beside which
+// the application sees the one that was sent; what the first line does not tell of the host, and where
+// that is the operator's text, of the path; the listener's name; what the route's module says that its
+// answers depend on (handlers.Dependence); and fields of which applications make links and choices,
+// though no cache knows (cache poisoning): what a client sends there, it alone gets back.
 
 // usualKey is how long a key is that is made on the stack.
 const usualKey = 512
@@ -32,27 +39,104 @@ const maxKey = 8 << 10
 // appendKey appends the key of a request.
 func (l *layer) appendKey(dst []byte, req *conn.Request) []byte {
 	r := req.Layer()
-	if l.key != nil {
-		dst = append(append(placeholder.Append(dst, req, l.key), '\n'), l.own...)
-		dst = append(dst, "\n\n"...)
-		return r.AppendSteering(append(dst, r.Listener()...))
-	}
 	from, target := len(dst), r.TargetView()
-	dst = appendURL(dst, req, target)
-	if l.sortQuery {
-		dst = sortQuery(dst, from)
+	if l.key != nil {
+		dst = placeholder.Append(dst, req, l.key)
+	} else {
+		dst = appendURL(dst, req, target)
+		if l.sortQuery {
+			dst = sortQuery(dst, from)
+		}
 	}
 	dst = append(append(dst, '\n'), l.own...)
 	if !originForm(target) {
 		dst = append(dst, target...)
 	}
 	dst = append(dst, '\n')
+	if l.key != nil {
+		dst = appendSent(dst, r, target)
+	} else {
+		if r.Rewrites() > 0 {
+			dst = append(append(append(dst, r.RawPathView()...), '?'), r.QueryView()...)
+		}
+		dst = append(dst, '\n')
+		if host := r.HostView(); capital(host) {
+			dst = append(dst, host...)
+		}
+	}
+	dst = append(append(dst, '\n'), r.Listener()...)
+	if l.depends.AppendKey != nil {
+		dst = l.appendDependence(append(dst, "\n="...), req) // no name of a field begins so
+	}
+	return r.AppendSteering(dst)
+}
+
+// appendDependence appends what the module says. It gets memory of the heap for that, as a function
+// that is not known here; the key itself stays on the stack.
+func (l *layer) appendDependence(dst []byte, req *conn.Request) []byte {
+	said := dependences.Get().(*[]byte)
+	*said = l.depends.AppendKey((*said)[:0], req)
+	dst = append(dst, *said...)
+	dependences.Put(said)
+	return dst
+}
+
+var dependences = sync.Pool{New: func() any { return new([]byte) }}
+
+// appendSent appends what is sent on of the path and the host, and what a key of the operator's may
+// tell as another one's: placeholders have the path decoded and clean, and the host without its port.
+// What such a key leaves out of a URL in the usual form stays out.
+func appendSent(dst []byte, r conn.RequestLayer, target []byte) []byte {
 	if r.Rewrites() > 0 {
-		dst = append(dst, r.RawPathView()...)
-		dst = append(append(dst, '?'), r.QueryView()...)
+		path, _, _ := bytes.Cut(target, []byte("?"))
+		dst = append(append(dst, path...), '?')
+	}
+	from := len(dst)
+	dst = http1.AppendPath(dst, r.PathView())
+	if raw := r.RawPathView(); !bytes.Equal(dst[from:], raw) {
+		dst = append(dst[:from], raw...)
+	} else {
+		dst = dst[:from]
 	}
 	dst = append(dst, '\n')
-	return r.AppendSteering(append(dst, r.Listener()...))
+	host := r.HostView()
+	if capital(host) {
+		return append(dst, host...)
+	}
+	if i := bytes.LastIndexByte(host, ':'); i > bytes.LastIndexByte(host, ']') {
+		dst = append(dst, host[i:]...)
+	}
+	return dst
+}
+
+// capital reports whether a host has capital letters: it goes to the application as it was sent, which
+// may make links of it, while the URL has it in small ones.
+func capital(host []byte) bool {
+	for _, c := range host {
+		if c >= 'A' && c <= 'Z' {
+			return true
+		}
+	}
+	return false
+}
+
+// varies returns what an answer varies by whose Vary names fields that the server may make itself.
+// Those that are the same for all requests with one key do not count, and by others no second request
+// is known to be like the first.
+func (l *layer) varies(v rfc9111.Vary) rfc9111.Vary {
+	if l.depends.Sets == nil || v == rfc9111.VaryAny {
+		return v
+	}
+	var names []string
+	for name := range strings.SplitSeq(string(v), ",") {
+		switch from := l.depends.Sets(name); {
+		case from == handlers.FromClient:
+			names = append(names, name)
+		case from == handlers.FromServer, from == handlers.FromURL && l.key != nil:
+			return rfc9111.VaryAny
+		}
+	}
+	return rfc9111.Vary(strings.Join(names, ","))
 }
 
 func originForm(target []byte) bool { return len(target) > 0 && target[0] == '/' }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/rules"
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/rfc9111"
 	"github.com/lwango/lwango/loop"
 )
@@ -135,8 +137,8 @@ func (l *layer) named(req *conn.Request) bool {
 }
 
 // leaves reports whether a GET or HEAD is none of the cache's affairs: it has a body, which an
-// application may look at; it would change the protocol; it is asked about another request; or the
-// operator says so.
+// application may look at; it would change the protocol; it names fields that are not sent on, which a
+// key, Vary and rules would read; it is asked about another request; or the operator says so.
 func (l *layer) leaves(req *conn.Request) bool {
 	r := req.Layer()
 	if req.ContentLength() != 0 || r.Asked() {
@@ -145,7 +147,23 @@ func (l *layer) leaves(req *conn.Request) bool {
 	if _, ok := r.HeaderView("Upgrade"); ok {
 		return true
 	}
+	if _, ok := r.HeaderView("Connection"); ok && namesFields(r) {
+		return true
+	}
 	return holds(l.bypass, r)
+}
+
+// namesFields reports whether Connection names other fields than those that are never sent on.
+func namesFields(r conn.RequestLayer) (names bool) {
+	list, next := r.HeaderViewFrom("Connection", 0)
+	for ; next > 0 && !names; list, next = r.HeaderViewFrom("Connection", next) {
+		ascii.EachElement(list, func(option []byte) bool {
+			names = !ascii.EqualFold(option, "keep-alive") && !ascii.EqualFold(option, "close") &&
+				!http1.HopByHop(string(option))
+			return !names
+		})
+	}
+	return names
 }
 
 func holds(all []*rules.Match, q rules.Asked) bool {

@@ -236,3 +236,119 @@ func TestRewritten(t *testing.T) {
 		t.Errorf("%d requests to the handler", n)
 	}
 }
+
+// TestPoisoningByOwnKey: a key of the operator's tells what is sent on from what is not, where its
+// placeholders do not.
+func TestPoisoningByOwnKey(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		evil, plain string // requests; the first asks first
+		same        bool   // both get the same answer
+	}{
+		{"encoded slash", "GET /a%2Fb HTTP/1.1\r\nHost: h\r\n", "GET /a/b HTTP/1.1\r\nHost: h\r\n", false},
+		{"encoded letter", "GET /%61 HTTP/1.1\r\nHost: h\r\n", "GET /a HTTP/1.1\r\nHost: h\r\n", false},
+		{"two slashes", "GET /a//b HTTP/1.1\r\nHost: h\r\n", "GET /a/b HTTP/1.1\r\nHost: h\r\n", false},
+		{"slashes in front", "GET //b HTTP/1.1\r\nHost: h\r\n", "GET /b HTTP/1.1\r\nHost: h\r\n", false},
+		{"dot segments", "GET /a/../b HTTP/1.1\r\nHost: h\r\n", "GET /b HTTP/1.1\r\nHost: h\r\n", false},
+		{"encoded dot segments", "GET /a/%2e%2e/b HTTP/1.1\r\nHost: h\r\n", "GET /b HTTP/1.1\r\nHost: h\r\n", false},
+		{"absolute", "GET http://h/x HTTP/1.1\r\nHost: h\r\n", "GET /x HTTP/1.1\r\nHost: h\r\n", false},
+		{"port", "GET /x HTTP/1.1\r\nHost: h:1234\r\n", "GET /x HTTP/1.1\r\nHost: h\r\n", false},
+		{"capitals", "GET /x HTTP/1.1\r\nHost: H\r\n", "GET /x HTTP/1.1\r\nHost: h\r\n", false},
+		{"what it leaves out", "GET /x?y HTTP/1.1\r\nHost: h\r\n", "GET /x?z HTTP/1.1\r\nHost: www.h\r\n", true},
+		{"encoded as it must be", "GET /%C3%A4%20 HTTP/1.1\r\nHost: [::1]\r\n", "GET /%C3%A4%20 HTTP/1.1\r\nHost: h\r\n", true},
+	} {
+		for _, key := range []string{"{path}", "{scheme}{uri}", "x"} {
+			o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+				fields(w, "Cache-Control: max-age=100")
+				return w.Text(200, fmt.Sprint(n, " ", req.Host(), " ", req.Target()))
+			}}
+			s := start(t, modes.Direct, cache.Settings{Key: key}, o.serve)
+			first := s.Exchange(tt.evil + "Connection: close\r\n\r\n")
+			second := s.Exchange(tt.plain + "Connection: close\r\n\r\n")
+			_, a, _ := strings.Cut(first, "\r\n\r\n")
+			_, b, _ := strings.Cut(second, "\r\n\r\n")
+			if same := tt.same && !(key == "{scheme}{uri}" && strings.Contains(tt.evil, "?")); (a == b) != same {
+				t.Errorf("%s, key %s: %q, then %q", tt.name, key, a, b)
+			}
+			if third := s.Exchange(tt.plain + "Connection: close\r\n\r\n"); !strings.HasSuffix(third, b) ||
+				!strings.Contains(third, "; hit") {
+				t.Errorf("%s: not kept for those that ask the same: %q", tt.name, third)
+			}
+		}
+	}
+}
+
+// TestRewrittenByOwnKey: beside a rewritten path, of which the key is made, the one that was sent
+// counts, without the query.
+func TestRewrittenByOwnKey(t *testing.T) {
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		fields(w, "Cache-Control: max-age=100")
+		return w.Text(200, req.Target()+" "+req.Path())
+	}}
+	c := &cached{store: open(t)}
+	m := must.Get(cache.New(c.store, cache.Settings{Key: "{path}"}, handlers.Env{}))(t)
+	inner := m(o.serve)
+	c.Server = serveAll(t, func(req *conn.Request, w *conn.Response) int {
+		if err := req.Layer().Rewrite("/index.php"); err != nil {
+			return 500
+		}
+		return inner(req, w)
+	})
+	for i, target := range []string{"/a?x", "/b", "/a?y", "/index.php"} {
+		if a, said := get(t, c, target); a.Text != []string{"/a?x", "/b", "/a?x", "/index.php"}[i]+" /index.php" {
+			t.Error(said)
+		}
+	}
+}
+
+// TestHostAsItWasSent: a redirect to the same name in small letters, which a client has got that has
+// sent capital ones, is no answer to those that have not. What is kept of a URL is purged for all.
+func TestHostAsItWasSent(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+			fields(w, "Cache-Control: max-age=100")
+			if req.Host() != "h.example" {
+				fields(w, "Location: http://h.example/")
+				return 301
+			}
+			return w.Text(200, "home")
+		}}
+		s := start(t, m, cache.Settings{}, o.serve)
+		ask := func(host string) string {
+			c := s.Dial()
+			defer c.Close()
+			a := c.Do("GET", "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
+			return fmt.Sprint(a.StatusCode, " ", a.Header.Get("Cache-Status"))
+		}
+		for _, want := range []string{"fwd=uri-miss; stored", "hit; ttl=100"} {
+			for _, host := range []string{"H.Example", "h.example"} {
+				status := map[string]int{"H.Example": 301, "h.example": 200}[host]
+				if got := ask(host); got != fmt.Sprint(status, " lwango; ", want) {
+					t.Errorf("%s: %s", host, got)
+				}
+			}
+		}
+		must.Do(t, s.store.Purge(cache.Purge{URLs: []string{"//h.example/"}}))
+		if got := ask("H.Example"); got != "301 lwango; fwd=uri-miss; stored" {
+			t.Errorf("purged: %s", got)
+		}
+	})
+}
+
+// TestFieldsOfTheConnection: to the handler, fields are what they are without a cache. Which of them
+// are not sent on, Connection says, so a request with it leaves nothing for others.
+func TestFieldsOfTheConnection(t *testing.T) {
+	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
+		fields(w, "Cache-Control: max-age=100", "Vary: Accept-Language, Content-Type")
+		h := req.Header()
+		return w.Text(200, fmt.Sprint(h.Get("Content-Type"), " ", h.Get("Accept-Language")))
+	}}
+	s := start(t, modes.Direct, cache.Settings{}, o.serve)
+	s.run(t, o, []step{
+		{line: "/; Connection: Accept-Language; Accept-Language: de", want: "200  de lwango; fwd=bypass"},
+		{line: "/; Connection: keep-alive, TE; Accept-Language: de", want: "200  de lwango; fwd=uri-miss; stored"},
+		{line: "/; Content-Type: a/b; Accept-Language: de", want: "200 a/b de lwango; fwd=vary-miss; stored"},
+		{line: "/; Content-Type: a/b; Accept-Language: de", want: "200 a/b de lwango; hit; ttl=100"},
+		{line: "/; Accept-Language: de", want: "200  de lwango; hit; ttl=100"},
+	})
+}

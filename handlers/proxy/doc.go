@@ -14,6 +14,7 @@
 //	health.go    requests of the server's own
 //	request.go   the head that an upstream gets
 //	fields.go    request_headers, in that head
+//	depend.go    what a cache in front has to know of both
 //	serve.go     the way of one request
 //	retry.go     which failures have another upstream asked
 //	exchange.go  one connection: sending and receiving at once

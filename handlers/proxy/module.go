@@ -149,6 +149,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	}
 	m.readNames()
 	m.hosts = hostsOf(s.Addresses(s.Address))
+	m.depend()
 	m.Watch()
 	return m.serve, nil
 }

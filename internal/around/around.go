@@ -34,6 +34,9 @@ type Site struct {
 
 	// ErrorPages are the statuses for which the route or its site has a page; nil: for none.
 	ErrorPages map[int]bool
+
+	// Dependence is what the route's module has told of its answers, for the layers around it.
+	Dependence handlers.Dependence
 }
 
 // Server is what a build function may ask of the server.
@@ -90,6 +93,7 @@ type None struct{}
 func (None) Loops() []*loop.Loop                             { return nil }
 func (None) Background(func(ctx context.Context))            {}
 func (None) Reads(string)                                    {}
+func (None) Depends(handlers.Dependence)                     {}
 func (None) Upstreams(metrics.Upstreams)                     {}
 func (None) LargerBodies(int64)                              {}
 func (None) Counts(k *metrics.Kind, _ string) []atomic.Int64 { return k.New() }

@@ -196,7 +196,7 @@ type varying struct {
 func (x *Fixed) Varies() bool { return len(x.varying) > 0 }
 
 // Fix makes the Fixed, for Vars of that format, of these values of a Request, and of the name of this
-// server. A value that CheckParam refuses stands for itself.
+// server. A value that Placeholders refuses stands for itself.
 func Fix(format Format, root, software string, params []Field) *Fixed {
 	all := []Field{{"GATEWAY_INTERFACE", "CGI/1.1"}, {"SERVER_SOFTWARE", software}}
 	if root != "" {

@@ -14,10 +14,15 @@ var (
 	ofFront  = []string{"path", "rest"}
 )
 
-// CheckParam says what is wrong with the value of a parameter.
-func CheckParam(value string) error {
-	_, err := template.Parse(value, ofParams)
-	return err
+// Placeholders returns the names of those in the value of a parameter, and says what is wrong with it.
+func Placeholders(value string) (names []string, err error) {
+	pieces, err := template.Parse(value, ofParams)
+	for _, p := range pieces {
+		if p.Name != "" {
+			names = append(names, p.Name)
+		}
+	}
+	return names, err
 }
 
 // expand appends the value of a parameter, as it is: nothing is escaped in a parameter.

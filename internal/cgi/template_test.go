@@ -154,7 +154,7 @@ func TestPlaceholders(t *testing.T) {
 		"EMPTY":  "",
 		"NESTED": "{{path}}",
 	} {
-		if err := cgi.CheckParam(value); err != nil {
+		if _, err := cgi.Placeholders(value); err != nil {
 			t.Error(err)
 		}
 		r.Params = append(r.Params, cgi.Field{Name: name, Value: value})
@@ -178,7 +178,7 @@ func TestPlaceholders(t *testing.T) {
 		t.Error("a NUL is passed on")
 	}
 	for _, bad := range []string{"{remote}", "x{Path}", "{http.x}", "{path}{remote_addr}"} {
-		if cgi.CheckParam(bad) == nil {
+		if _, err := cgi.Placeholders(bad); err == nil {
 			t.Errorf("%s is taken", bad)
 		}
 	}

@@ -242,7 +242,8 @@ type Route struct {
 	Around   Around         `toml:",inline"`
 	Rest     settings.Table `toml:",rest"`
 
-	cache *Cache // its own, or its site's; nil: none
+	cache   *Cache   // its own, or its site's; nil: none
+	depends []string // what its answers depend on beyond the URL, in words
 }
 
 // Defaults returns the configuration of an empty file.

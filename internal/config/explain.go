@@ -84,7 +84,7 @@ func (c *Config) Explain(w io.Writer, request string) error {
 		switch through(&r.Around) {
 		case rules.Passed:
 			if r.cache != nil {
-				say(fmt.Sprintf("cache (%s): %s", r.cache.Table.Position(""), r.cache.Explain(q)))
+				say(fmt.Sprintf("cache (%s): %s", r.cache.Table.Position(""), r.cache.Explain(q, r.depends)))
 			}
 			return nil
 		case rules.Ended:

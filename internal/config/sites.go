@@ -39,7 +39,8 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		name := RouteName{Site: siteName(site.Hosts)}
-		its := around.Site{Server: told{c, s.Counters, &name}, Routes: site.prefixes(s)}
+		var depends handlers.Dependence
+		its := around.Site{Server: told{c, s.Counters, &name, &depends}, Routes: site.prefixes(s)}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
 		compression := site.Around.Compression.within(c.compression)
 		c.hold(site.Around.ErrorPages)
@@ -74,6 +75,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			h := plans[i].handler
 			inner := r.Around.Compression.within(compression)
 			its.Compression = inner.policy
+			depends = handlers.Dependence{}
 			if plans[i].settings != nil {
 				var err error
 				env.Prefix, name.Route = r.Prefix, r.Prefix
@@ -87,6 +89,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			if f, ok := plans[i].settings.(handlers.FolderHolder); ok {
 				folder = f.Folder()
 			}
+			its.Dependence, r.depends = depends, depends.Words
 			env.Prefix, name.Route, env.Server = r.Prefix, r.Prefix, its
 			if h != nil {
 				h = c.cached(s, site, r, h, env)
@@ -147,6 +150,7 @@ type told struct {
 	*Config
 	counters *Counters
 	route    *RouteName
+	depends  *handlers.Dependence
 }
 
 // Loops returns the loops. Modules are built before there are any, and call it later.
@@ -157,6 +161,8 @@ func (t told) Background(f func(ctx context.Context)) {
 }
 
 func (t told) Reads(path string) { t.HandlerFiles = append(t.HandlerFiles, path) }
+
+func (t told) Depends(on handlers.Dependence) { *t.depends = on }
 
 func (t told) Count() func() (*metrics.Snapshot, error) {
 	t.Counted = true

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/cgi"
+	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/upstream"
 )
@@ -54,6 +56,7 @@ func (r *Route) Open(module string, s *Settings, env handlers.Env, p *upstream.P
 	if err := r.readParams(); err != nil {
 		return err
 	}
+	r.depend()
 	return relay.FieldNames("trusted_fields", s.TrustedFields)
 }
 
@@ -70,13 +73,36 @@ func (r *Route) readParams() error {
 			// one.
 			return handlers.BadKey("params", "%s is always the request's own", name)
 		}
-		if err := cgi.CheckParam(value); err != nil {
+		if _, err := cgi.Placeholders(value); err != nil {
 			return handlers.BadKey("params", "%s: %w", name, err)
 		}
 		r.params = append(r.params, cgi.Field{Name: name, Value: value})
 	}
 	slices.SortFunc(r.params, func(a, b cgi.Field) int { return strings.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// depend tells a cache in front of the route what its answers depend on.
+func (r *Route) depend() {
+	var sent []string
+	fields := make(map[string]handlers.FieldSource) // by the name of a parameter
+	for _, p := range r.params {
+		names, _ := cgi.Placeholders(p.Value)
+		sent = append(sent, names...)
+		fields[p.Name] = relay.Source(names)
+	}
+	r.Depend("params", sent, func(name string) handlers.FieldSource {
+		from, ok := fields["HTTP_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))]
+		switch {
+		case ok:
+			return from
+		case http1.SameVariable(name, "Host"):
+			return handlers.FromURL
+		case http1.SameVariable(name, conn.RequestIDField):
+			return handlers.FromServer
+		}
+		return handlers.FromClient
+	})
 }
 
 // software is what applications hear of this server.

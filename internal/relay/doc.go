@@ -7,6 +7,7 @@
 //	key.go      what balance = "hash" goes by
 //	split.go    upstreams for some of the requests (A/B)
 //	sticky.go   the cookie by which a client comes back to its upstream
+//	depend.go   what a cache in front has to know of all these
 //	call.go     Call: one request, from its body to what the client is told if all fails
 //	failing.go  what is a failure of an upstream, and what comes of many
 //	health.go   checks of the server's own

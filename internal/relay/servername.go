@@ -37,7 +37,16 @@ func (r *Route) Security(t *upstream.TLS) (s *upstream.Security, err error) {
 
 // serverName returns the name for TLS that a request asks for, or errNoName.
 func (r *Route) serverName(req *conn.Request) (string, error) {
-	var b []byte
+	b := r.appendName(nil, req)
+	name := strings.ToLower(strings.TrimSuffix(strings.Trim(string(b), "[]"), "."))
+	if !upstream.ValidName(name) {
+		return "", errNoName
+	}
+	return name, nil
+}
+
+// appendName appends the name as the request has it.
+func (r *Route) appendName(b []byte, req *conn.Request) []byte {
 	for _, p := range r.name.pieces {
 		switch field, ok := strings.CutPrefix(p.Name, "field."); {
 		case p.Name == "host":
@@ -50,9 +59,5 @@ func (r *Route) serverName(req *conn.Request) (string, error) {
 			b = append(b, p.Text...)
 		}
 	}
-	name := strings.ToLower(strings.TrimSuffix(strings.Trim(string(b), "[]"), "."))
-	if !upstream.ValidName(name) {
-		return "", errNoName
-	}
-	return name, nil
+	return b
 }

@@ -21,6 +21,10 @@ type Rules struct {
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 
+	// Vary returns what an answer varies by whose Vary names these fields, where the server makes
+	// them itself before the request reaches the application. nil: no field is the server's own.
+	Vary func(Vary) Vary
+
 	// KeepCookies lets answers with Set-Cookie be kept as any other. Else they are not, since a
 	// cookie is for one client.
 	KeepCookies bool
@@ -50,13 +54,17 @@ func (w Why) String() string { return whys[w] }
 
 // Store decides whether the answer to a request may be kept (RFC 9111 section 3), and for how long
 // it is fresh (section 4.2.1). asked is when the request was sent to the upstream, now when the
-// head of the answer came. Where the answer is not kept, the Freshness means nothing.
+// head of the answer came. Where the answer is not kept, the Freshness means nothing. answer.Vary
+// becomes what Rules.Vary makes of it.
 //
 // After a 304, the caller stores anew: answer is then what ReadResponse makes of the updated
 // fields, with the status of the kept answer, and Date and Age of the 304.
 func (rules *Rules) Store(ask *Request, answer *Response, asked, now time.Time) (Freshness, Why) {
 	if why := storable(ask, answer); why != Kept {
 		return Freshness{}, why
+	}
+	if rules.Vary != nil && answer.Vary != "" {
+		answer.Vary = rules.Vary(answer.Vary)
 	}
 	switch {
 	case answer.SetCookie && !rules.KeepCookies:

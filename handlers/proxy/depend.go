@@ -1,0 +1,61 @@
+package proxy
+
+import (
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/relay"
+)
+
+// depend tells a cache in front of the route what its answers depend on.
+func (m *module) depend() {
+	var sent []string
+	for _, f := range m.fields {
+		sent = append(sent, f.placeholders()...)
+	}
+	for _, f := range m.added {
+		sent = append(sent, f.placeholders()...)
+	}
+	m.Depend("request_headers", sent, m.source)
+}
+
+// placeholders returns their names.
+func (f *field) placeholders() (names []string) {
+	for _, p := range f.value {
+		if p.Name != "" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// source says what becomes of a field of that name on its way to the upstream.
+func (m *module) source(name string) handlers.FieldSource {
+	for i := range m.fields {
+		if f := &m.fields[i]; http1.SameVariable(f.name, name) {
+			return relay.Source(f.placeholders())
+		}
+	}
+	for i := range m.added { // behind the client's
+		if f := &m.added[i]; ascii.EqualFold(f.name, name) && relay.Source(f.placeholders()) > handlers.FromRoute {
+			return handlers.FromServer
+		}
+	}
+	for i, told := range http1.Telling {
+		if m.says&(1<<i) != 0 && http1.SameVariable(told, name) {
+			switch says(1 << i) {
+			case saysProto, saysHost, saysPort, saysPrefix:
+				return handlers.FromURL
+			}
+			return handlers.FromServer
+		}
+	}
+	switch {
+	case ascii.EqualFold(name, "Host"):
+		return handlers.FromURL
+	case http1.SameVariable(name, conn.RequestIDField), http1.HopByHop(name), http1.Owned(name):
+		return handlers.FromServer
+	}
+	return handlers.FromClient
+}
