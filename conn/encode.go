@@ -74,9 +74,10 @@ func (w ResponseLayer) UseEncoded(coding string) bool {
 	if !w.hooking || w.decided || w.encodedAs != coding {
 		return false
 	}
-	b := w.encoded
+	b, of := w.encoded, w.of
+	w.of = nil
 	w.discard()
-	w.decided, w.kind, w.body, w.size = true, given, b, int64(len(b))
+	w.decided, w.kind, w.body, w.size, w.of = true, given, b, int64(len(b)), of
 	return true
 }
 

@@ -68,6 +68,7 @@ type made struct {
 	// The body that the handler has set.
 	kind source
 	body []byte
+	of   io.Closer // what body is part of; nil: nothing that wants to know
 	from io.Reader
 	file File
 	off  int64
@@ -174,7 +175,11 @@ func (w *Response) dropSource() {
 	w.kind = gathered // first, so that a Close that panics is not called again
 	switch kind {
 	case given:
-		w.body = nil
+		of := w.of
+		w.body, w.of = nil, nil
+		if of != nil {
+			_ = of.Close()
+		}
 	case reader:
 		from := w.from
 		w.from = nil
@@ -350,6 +355,16 @@ func (w *Response) writable() error {
 func (w *Response) SetBody(b []byte) {
 	if w.replace() {
 		w.kind, w.body, w.size = given, b, int64(len(b))
+	}
+}
+
+// SetBodyOf is SetBody for bytes of something that is told when they are used no more: the server
+// closes of when the answer is out or has got another body, also where it is too late for this one.
+func (w ResponseLayer) SetBodyOf(b []byte, of io.Closer) {
+	if w.replace() {
+		w.kind, w.body, w.size, w.of = given, b, int64(len(b)), of
+	} else {
+		_ = of.Close()
 	}
 }
 

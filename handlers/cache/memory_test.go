@@ -89,3 +89,35 @@ func TestKeptSize(t *testing.T) {
 		t.Errorf("%d bytes each, %d are counted", used, counted)
 	}
 }
+
+// TestSlowReaders: long answers that many clients do not read take no more memory than the store has,
+// whether they are kept, were evicted, or are not kept for that.
+func TestSlowReaders(t *testing.T) {
+	ci.Without(t, race.Enabled, "the race detector has memory of its own")
+	const limit, clients = 48 << 20, 30
+	s := start(t, modes.Direct, cache.Settings{}, func(_ *conn.Request, w *conn.Response) int {
+		w.Header().Set("Cache-Control", "max-age=1000")
+		w.SetBody(make([]byte, limit/8-64<<10)) // more than a socket's buffers take
+		return 200
+	})
+	must.Do(t, s.store.Configure(cache.Options{Memory: limit}))
+	before := heap()
+	hits := 0
+	for i := range clients {
+		target := fmt.Sprint("/", i)
+		get(t, s, target)
+		if _, said := get(t, s, target, "Range: bytes=0-0"); !strings.Contains(said, "hit") {
+			continue // it is not kept: it would be read from the application
+		}
+		hits++
+		c := s.DialSmall()
+		c.Send("GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n")
+		must.Get(c.R.Peek(1))(t) // and no more
+	}
+	if grown := heap() - before; grown > limit+4<<20 {
+		t.Errorf("%d MiB for %d clients that do not read", grown>>20, hits)
+	}
+	if n := s.stats().MemoryBytes; hits < 3 || n > limit {
+		t.Errorf("%d hits, %d bytes", hits, n)
+	}
+}

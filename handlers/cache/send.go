@@ -74,14 +74,23 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 	case !inMemory: // HEAD
 		h.Set("Content-Length", decimal(part.Length))
 	case part.Length < 0: // several ranges
-		l.parts(req, resp, k, body)
+		l.parts(req, resp, k, o, body)
 	default:
-		resp.SetBody(body[part.Start:][:part.Length])
+		setBody(resp, o, body[part.Start:][:part.Length])
 		if status == http.StatusOK {
 			l.coded(req, resp, o, k, body)
 		}
 	}
 	return status
+}
+
+// setBody makes b, which is of the object's body, the answer's.
+func setBody(resp *conn.Response, o *cachestore.Object, b []byte) {
+	if of := o.Use(); of != nil {
+		resp.Layer().SetBodyOf(b, of)
+	} else {
+		resp.SetBody(b)
+	}
 }
 
 // choose evaluates the conditions and the range of a request for an answer of size bytes, of which
@@ -137,13 +146,21 @@ func (l *layer) choose(req *conn.Request, resp *conn.Response, k answer, size in
 }
 
 // parts answers with several ranges.
-func (l *layer) parts(req *conn.Request, resp *conn.Response, k answer, body []byte) {
+func (l *layer) parts(req *conn.Request, resp *conn.Response, k answer, o *cachestore.Object,
+	body []byte) {
 	ranges, err := http1.ParseRange(req.Header().Get("Range"), int64(len(body)))
 	if err != nil {
 		return // choose has parsed it
 	}
 	b, boundary, length := byteranges.New(bytes.NewReader(body), ranges, k.contentType.of(k.Fields), int64(len(body)))
 	resp.Header().Set("Content-Type", "multipart/byteranges; boundary="+boundary)
+	if of := o.Use(); of != nil {
+		resp.SetBodyReader(struct {
+			io.Reader
+			io.Closer
+		}{b, of}, length)
+		return
+	}
 	resp.SetBodyReader(b, length)
 }
 
@@ -264,9 +281,10 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 		return status
 	}
 	if complete {
-		if body, ok := f.object.Body(); ok {
+		o := f.object
+		if body, ok := o.Body(); ok {
 			unread(reader, f)
-			resp.SetBody(body[part.Start:][:part.Length])
+			setBody(resp, o, body[part.Start:][:part.Length])
 			return status // it is coded when it is asked for again
 		}
 	}

@@ -10,7 +10,8 @@
 //
 // The text of a key is bytes of the layer's choice. It is kept and compared whole, so no other key's
 // answer is ever found, whatever the hash. An Object does not change and is safe to use while it is evicted or
-// purged: its bytes belong to the garbage collector, its descriptor to its users.
+// purged: its bytes belong to the garbage collector, its descriptor to its users. Whoever sends a long body says
+// so (Use), and it counts until it is sent.
 //
 // Any goroutine may call what takes no thread and says nothing else. What takes a *loop.Thread is
 // called by that thread; it may wait, and its loop goes on meanwhile.
@@ -19,6 +20,7 @@
 //	object.go   Object and Head
 //	index.go    from keys to objects, without a lock
 //	policy.go   what is evicted
+//	use.go      long bodies that are sent take memory, also when they were evicted
 //	fill.go     Fill: an answer that comes
 //	window.go   how much of it is in memory, and what becomes of slow readers
 //	end.go      how a fill ends

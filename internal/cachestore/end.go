@@ -29,6 +29,7 @@ func (f *Fill) Commit() (*Object, error) {
 	default:
 		f.mu.Unlock()
 		o = &Object{head: *f.head.Load(), entry: f.entry, store: s, body: f.body()}
+		o.long = s.newLong(o.body)
 		o.seen.Store(f.since)
 	}
 	s.mu.Lock()
@@ -70,10 +71,10 @@ const Short = 512
 // goes the way of others, which has not begun then. The object is nil if there was no room for it.
 func (f *Fill) Whole(h Head, body string) (*Head, *Object) {
 	s, n := f.store, int64(len(body))
-	if most, split := s.longest(); n > min(most, chunk) || split >= 0 && n > split {
+	if most, split := s.longest(); n > min(most, chunk) || split >= 0 && n > split || s.overused(n) {
 		return nil, nil
 	}
-	o := &Object{head: h, entry: f.entry, store: s, body: body}
+	o := &Object{head: h, entry: f.entry, store: s, body: body, long: s.newLong(body)}
 	o.seen.Store(f.since)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +134,8 @@ func (f *Fill) Freshen(old *Object, h Head) *Object {
 	if len(body) <= Short {
 		body = strings.Clone(body) // or the head that is of one memory with it would stay, too
 	}
-	o := &Object{head: h, entry: old.entry, store: f.store, body: body, file: old.file}
+	o := &Object{head: h, entry: old.entry, store: f.store, body: body, long: old.long,
+		file: old.file}
 	o.seen.Store(f.since)
 	s := f.store
 	s.mu.Lock()
@@ -170,12 +172,19 @@ func (f *Fill) finish(o *Object, end error) {
 	}
 	f.unlistLocked(false)
 	f.object, f.end, f.done = o, end, true
+	if o != nil && len(f.readers) > 0 && o.long != nil && end == io.EOF {
+		f.using = o.long // which they read
+		f.using.use()
+	}
 	rest := f.rest()
 	f.giveBack(f.held - rest)
 	f.trimmed = 0
 	s.lingering += rest
 	if f.out != nil {
 		s.files.release(f.out.reserved, 0)
+		if o == nil && f.out.file != nil && len(f.readers) > 0 { // which read from it
+			f.out.file.leave(f.out.reserved)
+		}
 		f.out.reserved = 0
 		f.schedule()
 		f.drop()
@@ -201,6 +210,10 @@ func (f *Fill) rest() (n int64) {
 
 // left gives back what finish has left to the readers, once the last of them is gone.
 func (f *Fill) left() {
+	if l := f.using; l != nil {
+		f.using = nil
+		_ = l.Close()
+	}
 	s := f.store
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -72,10 +72,10 @@ func (s *Store) Check() {
 		panic("the bytes of fills are wrong")
 	}
 	if m := &s.memory; n != m.small.n+m.main.n || bytes != m.small.bytes+m.main.bytes ||
-		bytes+m.held+fixed+files*fileCost != m.used {
+		bytes+m.held+m.gone+fixed+files*fileCost != m.used {
 		panic("the bytes in memory are wrong")
 	}
-	if d := &s.files; files != d.small.n+d.main.n || blocks+d.held != d.used {
+	if d := &s.files; files != d.small.n+d.main.n || blocks+d.held+d.gone != d.used {
 		panic("the bytes on disk are wrong")
 	}
 }
@@ -167,7 +167,7 @@ func (s *Store) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.memory.small.n+s.memory.main.n > 0 {
-		s.memory.step()
+		s.memory.step(false)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cachestore
 
 import (
+	"io/fs"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type file struct {
 	opening  *loop.Promise[struct{}]
 	used     bool // it was, since it came to the shelf's end
 	verified bool // the body was read, or written, in this process
+	removed  bool // nothing is on the shelf, or comes there
 }
 
 // fileCost is what a file and its entry take of memory, in bytes, about.
@@ -44,6 +46,29 @@ type File struct {
 	file *os.File
 	refs atomic.Int32
 	disk *disk
+	gone int64 // bytes that count in Store.files.gone until it is closed; guarded by Store.mu
+}
+
+func (f *file) joined() {}
+func (f *file) left()   {}
+
+// leave counts n bytes of a file that is removed while it is sent. The caller holds Store.mu, and
+// somebody has the file open.
+func (f *File) leave(n int64) {
+	f.gone += n
+	f.disk.store.files.leave(n)
+}
+
+// free closes the file, which nobody has any more. It waits for the disk.
+func (f *File) free() {
+	f.file.Close()
+	s := f.disk.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.gone > 0 {
+		s.files.settle(f.gone)
+		f.gone = 0
+	}
 }
 
 // Fd returns the descriptor, for pread(2) and sendfile(2) alone.
@@ -53,7 +78,7 @@ func (f *File) Fd() uintptr { return f.file.Fd() }
 // time, so a goroutine beside the loops does that.
 func (f *File) Close() error {
 	if f.refs.Add(-1) == 0 {
-		f.disk.do(func() { f.file.Close() })
+		f.disk.do(f.free)
 	}
 	return nil
 }
@@ -148,6 +173,10 @@ func (d *disk) openFile(f *file, name string, p *loop.Promise[struct{}]) {
 	}
 	d.mu.Lock()
 	f.opening = nil
+	if err == nil && f.removed {
+		o.Close()
+		err = fs.ErrNotExist
+	}
 	if err == nil {
 		f.verified = true
 		d.shelve(f, &File{file: o, disk: d})
@@ -191,7 +220,7 @@ func (d *disk) unshelve(f *file) {
 		open := f.shared
 		f.shared = nil
 		if open.refs.Add(-1) == 0 {
-			d.doLocked(func() { open.file.Close() })
+			d.doLocked(open.free)
 		}
 	}
 }

@@ -183,6 +183,7 @@ type Fill struct {
 	piece   [1][]byte  // chunks begins as this one
 	space   Head       // of head
 	done    bool       // object is final
+	using   *long      // of object, while there are readers
 	out     *output    // nil: the body stays in memory
 }
 
@@ -216,7 +217,8 @@ func (f *Fill) Start(h Head, length int64) *Head {
 	f.head.Store(&f.space)
 	f.wake()
 	f.mu.Unlock()
-	if length > f.most || f.split >= 0 && length > f.split && !f.toDisk() {
+	onDisk := f.split >= 0 && length > f.split
+	if length > f.most || onDisk && !f.toDisk() || !onDisk && f.store.overused(length) {
 		f.Keep(false)
 	}
 	return &f.space
@@ -320,6 +322,8 @@ func (f *Fill) write(t *loop.Thread, p []byte, patience time.Duration) error {
 				f.Keep(false)
 			}
 		case f.split >= 0 && size > f.split && !f.toDisk():
+			f.Keep(false)
+		case f.out == nil && f.length < 0 && f.store.overused(size):
 			f.Keep(false)
 		}
 	}

@@ -24,8 +24,10 @@ func (s *Store) addFile(e *entry, f *file) {
 	f.in.cost = blocks(f.total)
 	s.memory.used += fileCost
 	s.files.add(f)
-	for (s.files.small.n+s.files.main.n)*fileCost > s.memory.limit/2 {
-		s.files.step() // a large disk of small files must not take all memory
+	for busy := int64(0); (s.files.small.n+s.files.main.n-busy)*fileCost > s.memory.limit/2; {
+		if !s.files.step(busy > 0) { // a large disk of small files must not take all memory
+			busy++
+		}
 	}
 	s.memory.shrink()
 }
@@ -66,6 +68,10 @@ func (s *Store) remove(f *file) {
 	s.slim(e)
 	s.tidy(e)
 	d.mu.Lock()
+	f.removed = true
+	if f.shared != nil && f.shared.refs.Load() > 1 {
+		f.shared.leave(f.in.cost)
+	}
 	d.unshelve(f)
 	d.mu.Unlock()
 	s.unlink(f.hash, f.name())

@@ -26,6 +26,7 @@ type Object struct {
 	head  Head
 	entry *entry
 	body  string // in memory; a slice would be 8 bytes more
+	long  *long  // of body; nil: it is short
 	file  *file  // nil: the body is in memory
 	store *Store
 

@@ -14,15 +14,19 @@ type place[T any, P interface {
 	*T
 	links() *links[T]
 	ghost() uint64 // what it is known by if it comes again
+	joined()       // it has become a member
+	left()         // it is none any more
 }] struct {
 	limit   int64 // bytes
 	used    int64 // by members, and reserved
 	held    int64 // of used, what is reserved
 	passing int64 // of held, what evicts nothing, since it is not going to be kept
+	gone    int64 // of used, what was of members, and is sent still
 
 	small, main queue[T]
 	ghosts      ghosts
-	evict       func(*T) // forgets a member, which is out of the queues already
+	evict       func(*T)      // forgets a member, which is out of the queues already
+	busy        func(*T) bool // a member is being sent: its eviction would give nothing back
 
 	evicted uint64
 }
@@ -101,6 +105,7 @@ func (p *place[T, P]) pull(q *queue[T], x *T) {
 // add makes x a member, whose cost is set, and makes room.
 func (p *place[T, P]) add(x *T) {
 	p.used += P(x).links().cost
+	P(x).joined()
 	if p.ghosts.take(P(x).ghost(), p.small.n+p.main.n) {
 		p.push(&p.main, x, inMain, 0)
 	} else {
@@ -121,6 +126,7 @@ func (p *place[T, P]) remove(x *T) bool {
 		return false
 	}
 	p.used -= l.cost
+	P(x).left()
 	return true
 }
 
@@ -145,6 +151,7 @@ func (p *place[T, P]) replace(x, y *T) {
 	where, hits := P(x).links().where(), P(x).links().hits()
 	p.remove(x)
 	p.used += P(y).links().cost
+	P(y).joined()
 	if where == inMain {
 		p.push(&p.main, y, inMain, hits)
 	} else {
@@ -154,14 +161,18 @@ func (p *place[T, P]) replace(x, y *T) {
 }
 
 // reserve takes n bytes for what is on its way to be kept. It refuses if half of the place is
-// reserved so, unless forced.
+// reserved so, or what is sent just now leaves no room, unless forced.
 func (p *place[T, P]) reserve(n int64, force bool) bool {
 	if !force && p.held-p.passing+n > p.limit/2 {
 		return false
 	}
 	p.held += n
 	p.used += n
-	p.shrink()
+	if p.shrink(); !force && p.full() {
+		p.held -= n
+		p.used -= n
+		return false
+	}
 	return true
 }
 
@@ -182,38 +193,74 @@ func (p *place[T, P]) release(n, passing int64) {
 // tight reports whether half of the place is reserved, or passes.
 func (p *place[T, P]) tight() bool { return p.held > p.limit/2 }
 
-// shrink evicts until the rest fits, if need be the member that has just come.
+// full reports whether there is more than fits.
+func (p *place[T, P]) full() bool { return p.used-p.passing > p.limit }
+
+// shrink evicts until the rest fits, if need be the member that has just come. Members that are being
+// sent stay.
 func (p *place[T, P]) shrink() {
-	for p.used-p.passing > p.limit && (p.small.n > 0 || p.main.n > 0) {
-		p.step()
+	for busy := int64(0); p.full() && busy < p.small.n+p.main.n; {
+		if p.step(busy > 0) {
+			busy = 0
+		} else {
+			busy++
+		}
 	}
 }
 
-// step moves one member, on or out.
-func (p *place[T, P]) step() {
-	if x := p.small.last; x != nil && (p.small.bytes > p.limit/10 || p.main.n == 0) {
+// step moves one member, on or out. It reports false for one that is being sent, and so stays. small
+// says to take one of the small queue, if there is one.
+func (p *place[T, P]) step(small bool) bool {
+	x := p.small.last
+	fromSmall := x != nil && (small || p.small.bytes > p.limit/10 || p.main.n == 0)
+	if !fromSmall {
+		x = p.main.last
+	}
+	if p.busy(x) {
+		hits := P(x).links().hits()
+		if fromSmall {
+			p.pull(&p.small, x)
+		} else {
+			p.pull(&p.main, x)
+		}
+		p.push(&p.main, x, inMain, hits)
+		return false
+	}
+	if fromSmall {
 		used := P(x).links().hits() > 0
 		p.pull(&p.small, x)
 		if used {
 			p.push(&p.main, x, inMain, 0)
-			return
+			return true
 		}
 		p.ghosts.add(P(x).ghost())
 		p.drop(x)
-		return
+		return true
 	}
-	x := p.main.last
 	hits := P(x).links().hits()
 	p.pull(&p.main, x)
 	if hits > 0 {
 		p.push(&p.main, x, inMain, hits-1)
-		return
+		return true
 	}
 	p.drop(x)
+	return true
+}
+
+// leave counts n bytes of what was a member until it is sent, and settle gives them back.
+func (p *place[T, P]) leave(n int64) {
+	p.used += n
+	p.gone += n
+}
+
+func (p *place[T, P]) settle(n int64) {
+	p.used -= n
+	p.gone -= n
 }
 
 func (p *place[T, P]) drop(x *T) {
 	p.used -= P(x).links().cost
+	P(x).left()
 	p.evicted++
 	p.evict(x)
 }

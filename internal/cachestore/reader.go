@@ -212,7 +212,7 @@ func (r *Reader) Close() error {
 	}
 	if last {
 		f.forget()
-		last = f.held > 0 // it changes no more, but by left
+		last = f.held > 0 || f.using != nil // they change no more, but by left
 	}
 	f.mu.Unlock()
 	if last {

@@ -54,8 +54,9 @@ type Store struct {
 
 	mores []*more // that no entry has
 
-	tight     atomic.Bool // half of the memory is reserved
-	lingering int64       // bytes of memory that readers of finished fills have
+	tight     atomic.Bool  // half of the memory is reserved
+	sending   atomic.Int64 // bytes of long bodies in memory that are sent just now
+	lingering int64        // bytes of memory that readers of finished fills have
 
 	fills    uint64
 	unloaded uint64 // heads that were evicted, not objects
@@ -76,6 +77,7 @@ func New(o Options) (*Store, error) {
 	s.leaving = make(map[uint64]int)
 	s.seed = maphash.MakeSeed()
 	s.memory.evict, s.files.evict = s.evicted, s.fileEvicted
+	s.memory.busy, s.files.busy = (*Object).busy, s.fileBusy
 	if o.Folder == "" {
 		o.Disk = 0
 	}
