@@ -10,7 +10,6 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/loop"
-	"github.com/lwango/lwango/stream"
 )
 
 // interim implements carrier.
@@ -125,6 +124,7 @@ func (st *h2stream) allow() {
 		}
 	}
 	st.s.Requeue(&st.Sender)
+	st.keepsWaiting()
 	st.s.wake()
 }
 
@@ -141,7 +141,7 @@ func (st *h2stream) awaitSent() error {
 	for len(st.Pending) > 0 && st.err == nil {
 		if pause := st.out.Pause(st.s.port.loop); st.Allowed == 0 && pause > 0 {
 			st.sleep(pause)
-		} else if err := st.wait(&st.out, false, true); err != nil {
+		} else if err := st.wait(false, true); err != nil {
 			st.tooSlow(err)
 		}
 		if st.Allowed == 0 && len(st.Pending) > 0 {
@@ -286,7 +286,7 @@ func (st *h2stream) held() int {
 // sendHeld implements carrier. The session sends what is held by itself.
 func (st *h2stream) sendHeld() (int, error) {
 	if st.err == nil && len(st.Pending) > 0 {
-		if _, err := st.out.Left(st.s.port.loop); err != nil {
+		if _, err := st.patience(false, true); err != nil {
 			st.tooSlow(err)
 		} else if st.Allowed == 0 {
 			st.allow()
@@ -309,32 +309,21 @@ func (st *h2stream) awaitDuplex(limit time.Duration, read bool, sources []loop.S
 	if pause := st.out.Pause(lp); room && st.Allowed == 0 && pause > 0 {
 		least, room = shorter(least, pause), false // room is not what it waits for
 	}
-	for _, w := range []struct {
-		wanted bool
-		l      *stream.Limit
-	}{{read, &st.in}, {room, &st.out}} {
-		if !w.wanted {
-			continue
-		}
-		left, err := w.l.Left(lp)
-		if err != nil {
-			return nil
-		}
-		least = shorter(least, left)
+	if read {
+		st.in.Wait(lp)
+		defer st.in.Rest(lp)
 	}
+	left, err := st.patience(read, room)
+	if err != nil {
+		return nil // the next read, or sendHeld, returns it
+	}
+	least = shorter(least, left)
 	st.wantsInput, st.wantsRoom = read, room
 	defer func() { st.wantsInput, st.wantsRoom = false, false }()
 	st.sources = append(append(st.sources[:0], sources...), st.self[0])
-	before := lp.Clock(time.Now())
-	_, err := st.thread.AwaitAny(least, st.sources...)
-	waited := lp.Clock(time.Now()) - before
-	if read {
-		st.in.Waited(waited)
-	}
-	if room {
-		st.out.Waited(waited)
-	}
+	_, err = st.thread.AwaitAny(least, st.sources...)
 	if errors.Is(err, loop.ErrDeadlineExceeded) && least != limit {
+		st.look(read, room)
 		return nil
 	}
 	return err

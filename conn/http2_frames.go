@@ -80,7 +80,11 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 			return s.countReset()
 		}
 	case http2.SettingsFrame:
-		return s.Settings(h, payload, nil)
+		code := s.Settings(h, payload, nil)
+		for _, sender := range s.Open { // their windows may have changed
+			streamOf(sender).keepsWaiting()
+		}
+		return code
 	case http2.Ping:
 		if h.Flags&http2.Ack == 0 {
 			s.Ping(http2.Ack, string(payload))
@@ -95,6 +99,9 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 			sender = &st.Sender
 		}
 		code := s.WindowUpdate(h, sender, payload)
+		if st != nil {
+			st.keepsWaiting()
+		}
 		if code == http2.NoError || h.Stream == 0 {
 			return code
 		}

@@ -59,6 +59,7 @@ func (st *h2stream) sendNow(p []byte) []byte {
 // Taken implements http2.Owner.
 func (st *h2stream) Taken(n int) {
 	st.moved(n)
+	st.keepsWaiting()
 	if st.Allowed == 0 {
 		st.notify()
 	}
@@ -66,6 +67,9 @@ func (st *h2stream) Taken(n int) {
 
 // moved counts content that the session has taken.
 func (st *h2stream) moved(n int) {
+	if share := st.s.share; share != nil {
+		share.limit.Moved(st.s.port.loop, n)
+	}
 	if st.link != nil {
 		st.link.taken += int64(n)
 		return

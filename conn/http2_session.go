@@ -50,6 +50,7 @@ type session struct {
 
 	flags  sessionFlags
 	err    error     // why nothing can be read or sent any more
+	share  *share    // pace of streams that wait together; nil: none has
 	crowds AccessLog // has too many lines of this connection; nil: none has
 }
 
@@ -128,7 +129,8 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 		}
 		s.yields = 0
 		pressed := s.pressed()
-		if s.send() == nil && (more || pressed && !s.pressed()) {
+		sent := s.send()
+		if s.keepsWaiting(); sent == nil && (more || pressed && !s.pressed()) {
 			continue
 		}
 		switch {
@@ -190,6 +192,8 @@ func (s *session) rest(draining time.Duration) coro.Code {
 	limit := s.set.KeepAliveTimeout
 	if s.active > 0 {
 		loop.Indispensable(t)
+	} else {
+		s.share = nil
 	}
 	switch {
 	case s.Block.Stream != 0:

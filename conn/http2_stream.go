@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/netip"
-	"time"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/http1"
@@ -44,6 +43,7 @@ type work2 struct {
 	tunnel           *tunnel      // of a handler off the loop that has taken the stream over
 	in, out          stream.Limit // of the request's content and the answer's,
 	reading, writing stream.Pace  // and theirs
+	inWay, outWay    onWay        // while they wait
 	self             [1]loop.Source
 	sources          []loop.Source
 }
@@ -84,6 +84,7 @@ func (w *work2) clear() {
 	}
 	w.bad, w.tunnel = nil, nil
 	w.in, w.out, w.reading, w.writing = stream.Limit{}, stream.Limit{}, stream.Pace{}, stream.Pace{}
+	w.inWay, w.outWay = onWay{}, onWay{}
 	clear(w.sources[:cap(w.sources)])
 }
 
@@ -394,26 +395,6 @@ func (st *h2stream) got(content []byte, padding int, ends bool) {
 	st.notify()
 }
 
-// wait waits for what ready says, as long as the client keeps the limit.
-func (st *h2stream) wait(l *stream.Limit, input, room bool) error {
-	t := &st.thread
-	left, err := l.Left(t.Loop())
-	if err != nil {
-		return err
-	}
-	st.wantsInput, st.wantsRoom = input, room
-	defer func() { st.wantsInput, st.wantsRoom = false, false }()
-	before := t.Loop().Clock(time.Now())
-	was := t.KeepWaiting(true) // what ends the wait is st.err
-	_, err = t.AwaitAny(left, st.self[:]...)
-	t.KeepWaiting(was)
-	l.Waited(t.Loop().Clock(time.Now()) - before)
-	if errors.Is(err, loop.ErrDeadlineExceeded) {
-		_, err = l.Left(t.Loop()) // the limit's own, unless something has moved meanwhile
-	}
-	return err
-}
-
 // readBody implements carrier.
 func (st *h2stream) readBody(p []byte, wait bool) (int, error) {
 	b := &st.body
@@ -433,6 +414,7 @@ func (st *h2stream) readBody(p []byte, wait bool) (int, error) {
 	n := b.in.Read(p)
 	if st.link == nil {
 		st.in.Moved(st.thread.Loop(), n)
+		st.inWay = onWay{}
 	}
 	st.consumed(n)
 	st.spend(n)
@@ -454,7 +436,7 @@ func (st *h2stream) awaitBody(wait bool) error {
 	case !wait:
 		return st.wouldBlock()
 	}
-	err := st.wait(&st.in, true, false)
+	err := st.wait(true, false)
 	switch {
 	case err != nil:
 		return tooSlowBody(err)

@@ -77,7 +77,7 @@ func (d *Duplex) sendAside(a, b []byte) int {
 			d.hold(a, b)
 			break
 		}
-		d.s.out.Moved(d.s.loop, n)
+		d.s.out.movedAside(n)
 		k := min(n, len(a))
 		a, b = a[k:], b[n-k:]
 	}
@@ -90,7 +90,7 @@ func (d *Duplex) readAside(p []byte) (int, error) {
 	if errno != 0 || n == 0 {
 		return 0, ErrWouldBlock
 	}
-	d.s.in.Moved(d.s.loop, n)
+	d.s.in.movedAside(n)
 	return n, nil
 }
 
@@ -162,16 +162,16 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 		}
 		least, d.sources = shorter(least, left), append(d.sources, d.writable)
 	}
-	before := s.loop.Clock(s.loop.Time())
-	_, err := t.AwaitAny(least, d.sources...)
-	s.spent, s.worked = 0, 0
-	waited := s.loop.Clock(s.loop.Time()) - before
 	if read {
-		s.in.Waited(waited)
+		s.in.Wait(s.loop)
 	}
 	if write {
-		s.out.Waited(waited)
+		s.out.Wait(s.loop)
 	}
+	_, err := t.AwaitAny(least, d.sources...)
+	s.spent, s.worked = 0, 0
+	s.in.Rest(s.loop)
+	s.out.Rest(s.loop)
 	if errors.Is(err, os.ErrDeadlineExceeded) && least != limit {
 		return nil // the stream's own limit: the next call finds it passed if no byte has moved
 	}

@@ -33,6 +33,8 @@ type Pace struct {
 
 	bytes int64         // moved, in all
 	quiet time.Duration // waited since the last byte, without a deadline
+	since instant       // what was waited before is counted; 0: the peer keeps nobody waiting
+	aside time.Duration // when a byte has moved on another goroutine since then, by loop.Now; 0: none
 
 	// The newer half of the window, and the older.
 	waited, waitedBefore time.Duration
@@ -71,6 +73,9 @@ type Limit struct {
 // Left returns how long a wait on lp may take, negative: without limit. The error is
 // loop.ErrDeadlineExceeded or ErrTooSlow.
 func (l *Limit) Left(lp *loop.Loop) (time.Duration, error) {
+	if l.pace != nil && l.pace.since.set() {
+		l.settle(lp)
+	}
 	switch {
 	case l.deadline.set():
 		if d := l.deadline.left(lp); d > 0 {
@@ -86,6 +91,9 @@ func (l *Limit) Left(lp *loop.Loop) (time.Duration, error) {
 // Moved notes that n bytes have moved.
 func (l *Limit) Moved(lp *loop.Loop, n int) {
 	if p := l.pace; p != nil && n > 0 {
+		if p.since.set() {
+			l.settle(lp)
+		}
 		p.bytes += int64(n)
 		p.quiet = 0
 		if p.MaxRate > 0 {
@@ -121,14 +129,53 @@ func (l *Limit) Piece() int {
 	return int(min(max(l.pace.MaxRate/8, leastPiece), TurnBudget))
 }
 
-// Waited notes that the caller has waited for the peer for d.
-func (l *Limit) Waited(d time.Duration) {
-	p := l.pace
-	if p == nil {
-		return
+// movedAside is Moved on another goroutine, while a thread of the loop waits. There is no MaxRate.
+func (l *Limit) movedAside(n int) {
+	if p := l.pace; p != nil && n > 0 {
+		p.bytes += int64(n)
+		p.aside = loop.Now()
 	}
+}
+
+// Wait says that the peer keeps the caller waiting from now on, until Rest. Bytes may move meanwhile:
+// its silence begins anew with each. More calls have no effect.
+func (l *Limit) Wait(lp *loop.Loop) {
+	if p := l.pace; p != nil && !p.since.set() {
+		p.since = turnOf(lp)
+	}
+}
+
+// Rest says that it is not the peer that the caller waits for, or that the caller does not wait.
+func (l *Limit) Rest(lp *loop.Loop) {
+	if p := l.pace; p != nil && p.since.set() {
+		l.settle(lp)
+		p.since = 0
+	}
+}
+
+// Waiting reports whether Wait was called, and not Rest.
+func (l *Limit) Waiting() bool { return l.pace != nil && l.pace.since.set() }
+
+// Forgive does not count the wait so far: the peer was taking what has moved before.
+func (l *Limit) Forgive(lp *loop.Loop) {
+	if p := l.pace; p != nil {
+		p.quiet, p.aside = 0, 0
+		if p.since.set() {
+			p.since = turnOf(lp)
+		}
+	}
+}
+
+// settle counts what was waited. There is a pace, and the peer keeps the caller waiting.
+func (l *Limit) settle(lp *loop.Loop) {
+	p, now := l.pace, turnOf(lp)
+	d := time.Duration(max(now-p.since, 0)) // the clock may have been put back to the turn's
+	p.since = now
 	if !l.deadline.set() {
 		p.quiet += d
+	}
+	if p.aside != 0 {
+		p.quiet, p.aside = min(p.quiet, loop.Now()-p.aside), 0
 	}
 	if p.waited += d; p.waited >= p.Window/2 {
 		p.waitedBefore, p.fromBefore = p.waited, p.from
@@ -142,6 +189,9 @@ func (l *Limit) SetPace(p *Pace) { l.pace = p }
 
 // SetDeadline sets the time by which the peer must be done; the zero time: none.
 func (l *Limit) SetDeadline(lp *loop.Loop, t time.Time) { l.deadline = instantOf(lp, t) }
+
+// Timed reports whether there is a deadline, in the place of the pace.
+func (l *Limit) Timed() bool { return l.deadline.set() }
 
 // Expired reports whether the deadline has passed.
 func (l *Limit) Expired(lp *loop.Loop) bool { return l.deadline.passed(lp) }
@@ -204,6 +254,11 @@ func instantOf(lp *loop.Loop, t time.Time) instant {
 		return at
 	}
 	return -1
+}
+
+// turnOf returns when the loop's turn has begun.
+func turnOf(lp *loop.Loop) instant {
+	return max(instant(lp.Clock(lp.Time())), 1)
 }
 
 func (i instant) set() bool { return i != 0 }

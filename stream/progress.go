@@ -15,6 +15,9 @@ func (s *Stream) Unsent() int {
 	return sysio.Unsent(s.d.FD())
 }
 
+// Sent returns how many bytes the kernel was given, in all.
+func (s *Stream) Sent() int64 { return s.sent }
+
 // Counted returns what Progress has of the stream itself, and not of the kernel. Another Stream of the
 // same socket begins at 0 with that.
 func (s *Stream) Counted() int64 {

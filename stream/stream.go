@@ -441,10 +441,10 @@ func (s *Stream) wait(
 	if err != nil {
 		return err
 	}
-	before := s.loop.Clock(s.loop.Time())
+	l.Wait(s.loop)
 	err = await(s.d, t, left)
 	s.spent, s.worked = 0, 0
-	l.Waited(s.loop.Clock(s.loop.Time()) - before)
+	l.Rest(s.loop)
 	if s.gone() {
 		return net.ErrClosed
 	}

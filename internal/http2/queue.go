@@ -109,6 +109,9 @@ func (w *Wire) Unqueue(s *Sender) {
 	}
 }
 
+// Starves reports whether streams have content that only the window of the connection holds up.
+func (w *Wire) Starves() bool { return w.queued > 0 && w.Window <= 0 }
+
 // SetRank changes when a stream is served.
 func (w *Wire) SetRank(s *Sender, r Rank) {
 	if r != s.Rank {

@@ -1,0 +1,171 @@
+package conn
+
+import (
+	"errors"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// What a stream of HTTP/2 waits for is its client's fault only where the client alone can end it. Of
+// an answer that is the window of the stream: as long as that is shut, the stream's pace counts. If
+// the window of the connection is shut, all streams with content wait for the client together, as one
+// answer of HTTP/1.1 does: the pace of their share counts, and it is enough that any of them moves. If
+// the socket has no room, the pace of the session counts. While other streams have their turn, none
+// does. Content of a request is the client's fault as long as it has credit.
+//
+// A client cannot answer what has not reached it yet. On a slow line that is most of what was sent, and
+// stands in the kernel's queue. So now and then a wait looks at that queue.
+
+// share is the pace of all streams that wait for the window of their connection.
+type share struct {
+	limit stream.Limit
+	pace  stream.Pace
+	way   onWay
+}
+
+// keepsWaiting counts, or does not count, the time from now on as one in which the client keeps the
+// connection's streams waiting.
+func (s *session) keepsWaiting() {
+	if !s.Starves() {
+		if s.share != nil {
+			s.share.limit.Rest(s.Loop())
+			s.share.way = onWay{}
+		}
+		return
+	}
+	if s.share == nil {
+		s.share = new(share)
+		setPace(&s.share.pace, s.set, s.set.WriteTimeout)
+		s.share.limit.SetPace(&s.share.pace)
+	}
+	s.share.limit.Wait(s.Loop())
+}
+
+// keepsWaiting is that of a session, for the answer of one stream.
+func (st *h2stream) keepsWaiting() {
+	switch {
+	case st.link != nil || st.work2 == nil:
+	case st.Allowed > 0 && st.Window <= 0:
+		st.out.Wait(st.s.port.loop)
+	case st.out.Waiting():
+		st.out.Rest(st.s.port.loop)
+		st.outWay = onWay{}
+	}
+}
+
+// onWay is what the client has not got of what was sent when it began to keep a stream waiting.
+type onWay struct {
+	until int64         // how far that reaches, in bytes that were sent; 0: nobody has looked yet
+	taken int64         // how far the client's kernel had taken it at the last look,
+	at    time.Duration // which was then, on the loop's clock
+}
+
+// look forgives l what was waited since the last look, if the client was taking what was on its way.
+func (s *session) look(l *stream.Limit, w *onWay, rate int) {
+	if !l.Waiting() {
+		return
+	}
+	lp := s.Loop()
+	now := lp.Clock(lp.Time())
+	sent := s.stream.Sent()
+	taken := sent - int64(s.stream.Unsent())
+	switch {
+	case w.until == 0:
+		w.until = sent + 1
+		l.Forgive(lp)
+	case w.taken >= w.until-1:
+	case taken > w.taken && float64(taken-w.taken) >= float64(rate)*(now-w.at).Seconds():
+		l.Forgive(lp)
+	}
+	w.taken, w.at = taken, now
+}
+
+// looks is how often a wait looks within the time of silence.
+const looks = 4
+
+// patience returns how long a wait may take until it should look; negative: without limit.
+func (st *h2stream) patience(input, room bool) (time.Duration, error) {
+	d, err := st.limits(input, room)
+	if err == stream.ErrTooSlow {
+		st.look(input, room)
+		d, err = st.limits(input, room)
+	}
+	return d, err
+}
+
+func (st *h2stream) limits(input, room bool) (time.Duration, error) {
+	least := time.Duration(-1)
+	if input {
+		left, err := untilLook(st.s, &st.in, st.s.set.BodyTimeout)
+		if err != nil {
+			return 0, err
+		}
+		least = left
+	}
+	if room {
+		left, err := untilLook(st.s, &st.out, st.s.set.WriteTimeout)
+		if err != nil {
+			return 0, err
+		}
+		least = shorter(least, left)
+		if share := st.s.share; share != nil && !st.out.Timed() {
+			left, err = untilLook(st.s, &share.limit, st.s.set.WriteTimeout)
+			least = shorter(least, left)
+		}
+		return least, err
+	}
+	return least, nil
+}
+
+// untilLook is Left of a limit, but that a wait looks several times within the time of silence.
+func untilLook(s *session, l *stream.Limit, silence time.Duration) (time.Duration, error) {
+	left, err := l.Left(s.Loop())
+	if left > 0 && !l.Timed() {
+		left = min(left, max(silence/4, time.Millisecond))
+	}
+	return left, err
+}
+
+// look looks for each of the limits that count.
+func (st *h2stream) look(input, room bool) {
+	s := st.s
+	if input {
+		s.look(&st.in, &st.inWay, st.reading.MinRate)
+	}
+	if room {
+		s.look(&st.out, &st.outWay, st.writing.MinRate)
+		if s.share != nil {
+			s.look(&s.share.limit, &s.share.way, s.share.pace.MinRate)
+		}
+	}
+}
+
+// wait waits until there is input, or room, as long as the client keeps the pace.
+func (st *h2stream) wait(input, room bool) error {
+	t := &st.thread
+	st.wantsInput, st.wantsRoom = input, room
+	was := t.KeepWaiting(true) // what ends the wait is st.err
+	if input {
+		st.in.Wait(t.Loop())
+	}
+	defer func() { // also when the thread is killed
+		st.wantsInput, st.wantsRoom = false, false
+		t.KeepWaiting(was)
+		if input {
+			st.in.Rest(t.Loop())
+		}
+	}()
+	for {
+		left, err := st.patience(input, room)
+		if err != nil {
+			return err
+		}
+		_, err = t.AwaitAny(left, st.self[:]...)
+		if !errors.Is(err, loop.ErrDeadlineExceeded) {
+			return err
+		}
+		st.look(input, room)
+	}
+}

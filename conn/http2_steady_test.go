@@ -1,0 +1,192 @@
+package conn_test
+
+import (
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
+)
+
+// steady reads the answers of streams, and opens the windows of the streams and the connection by so
+// much every now and then, for as long as that takes. It returns how much has come of each, and how the
+// first that has not come to its end was reset.
+func (r *raw2) steady(streams int, ofStream, ofConnection uint32, every time.Duration) (got map[uint32]int, reset string) {
+	r.t.Helper()
+	done := make(chan struct{})
+	defer close(done)
+	var grant []byte
+	for i := range streams {
+		if ofStream > 0 {
+			grant = append(http2.AppendHeader(grant, http2.WindowUpdate, 0, uint32(2*i+1), 4), uint32Of(ofStream)...)
+		}
+	}
+	if ofConnection > 0 {
+		grant = append(http2.AppendHeader(grant, http2.WindowUpdate, 0, 0, 4), uint32Of(ofConnection)...)
+	}
+	go func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_, _ = r.Write(grant)
+			case <-done:
+				return
+			}
+		}
+	}()
+	got = map[uint32]int{}
+	for ended := 0; ended < streams; {
+		h, p := r.next()
+		switch h.Type {
+		case http2.Data:
+			got[h.Stream] += len(p)
+			if h.Flags&http2.EndStream != 0 {
+				ended++
+			}
+		case http2.RSTStream:
+			if http2.Code(http2.Uint32(p)) != http2.NoError {
+				return got, http2.Code(http2.Uint32(p)).String()
+			}
+		case http2.GoAway, 255:
+			return got, "end of the connection"
+		}
+	}
+	return got, ""
+}
+
+// TestHTTP2SteadyReader: a client that takes an answer steadily gets all of it, however long that lasts,
+// and however the answer is made.
+func TestHTTP2SteadyReader(t *testing.T) {
+	t.Parallel()
+	const silence = 400 * time.Millisecond
+	const size = http2.Window + 40<<10 // the rest takes four times as long
+	body := make([]byte, size)
+	for name, h := range map[string]conn.Handler{
+		"given": func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 },
+		"duplex": func(req *conn.Request, w *conn.Response) int {
+			d := req.Layer().Duplex()
+			_, _ = w.Write(body)
+			_ = w.Flush()
+			for {
+				if left, err := d.SendHeld(); left == 0 || err != nil || d.Await(-1, false) != nil {
+					break
+				}
+			}
+			_ = d.End()
+			return 200
+		},
+		"off the loop": conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(body) })),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, modes.HTTP2, conn.Config{Handler: h, Limits: conn.Limits{WriteTimeout: silence}})
+			r := dial2(t, s).get(1).flush()
+			got, reset := r.steady(1, 1<<10, 1<<10, silence/10)
+			if reset != "" || got[1] != size {
+				t.Errorf("%d bytes of %d, %s", got[1], size, reset)
+			}
+			r = dial2(t, s).frame(http2.SettingsFrame, 0, 0, "\x00\x04"+uint32Of(1<<20)).get(1).flush()
+			got, reset = r.steady(1, 0, 1<<10, silence/10)
+			if reset != "" || got[1] != size {
+				t.Errorf("by the window of the connection: %d bytes of %d, %s", got[1], size, reset)
+			}
+		})
+	}
+}
+
+// TestHTTP2WaitsForItsTurn: an answer that other streams of the connection go before is nobody's fault.
+func TestHTTP2WaitsForItsTurn(t *testing.T) {
+	t.Parallel()
+	const silence, size, streams = 300 * time.Millisecond, 48 << 10, 8
+	body := make([]byte, size)
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: silence},
+		Handler: func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 }})
+	r := dial2(t, s)
+	for i := range streams {
+		r.get(uint32(2*i+1), "priority", "u=3")
+	}
+	r.flush()
+	got, reset := r.steady(streams, 0, 4<<10, silence/10)
+	if reset != "" {
+		t.Errorf("%s, %v", reset, got)
+	}
+}
+
+// TestHTTP2SilentReader: a client that opens no window is left after the time of silence, whichever window
+// that is, whatever it sends besides, and whether it has taken something before.
+func TestHTTP2SilentReader(t *testing.T) {
+	t.Parallel()
+	const silence = 200 * time.Millisecond
+	body := make([]byte, 300<<10)
+	for _, row := range []struct {
+		name              string
+		ofStream, ofWhole uint32
+	}{{"stream", 0, 1 << 20}, {"connection", 1 << 20, 0}} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: silence},
+				Handler: func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 }})
+			r := dial2(t, s)
+			if row.ofStream > 0 {
+				r.frame(http2.SettingsFrame, 0, 0, "\x00\x04"+uint32Of(row.ofStream))
+			}
+			if row.ofWhole > 0 {
+				r.frame(http2.WindowUpdate, 0, 0, uint32Of(row.ofWhole))
+			}
+			r.get(1).flush()
+			done := make(chan struct{})
+			defer close(done)
+			go func() {
+				for range time.Tick(silence / 10) {
+					select {
+					case <-done:
+						return
+					default:
+						_, _ = r.Write(append(http2.AppendHeader(nil, http2.Ping, 0, 0, 8), "12345678"...))
+					}
+				}
+			}()
+			if got := r.until(http2.RSTStream, http2.GoAway); got != "RST_STREAM 1 CANCEL" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestHTTP2SlowLine: what stands in the kernel's queue has not reached the client, which cannot open a
+// window for it.
+func TestHTTP2SlowLine(t *testing.T) {
+	t.Parallel()
+	const silence, size, streams, rate = 400 * time.Millisecond, 100 << 10, 16, 512 << 10 // 2 s for the windows of all
+	body := make([]byte, size)
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: silence},
+		Handler: func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 }})
+	r := dial2(t, s)
+	must.Do(t, r.Conn.(*net.TCPConn).SetReadBuffer(16<<10))
+	r.frame(http2.WindowUpdate, 0, 0, uint32Of(16<<20))
+	for i := range streams {
+		r.get(uint32(2*i + 1))
+	}
+	r.flush()
+	got := map[uint32]int{}
+	began, all := time.Now(), 0
+	for all < streams*size {
+		h, p := r.next()
+		if h.Type == http2.RSTStream || h.Type == http2.GoAway || h.Type == 255 {
+			t.Fatalf("frame %d after %d bytes of %d, %v", h.Type, all, streams*size, got)
+		}
+		if h.Type == http2.Data {
+			all += len(p)
+			if got[h.Stream] += len(p); got[h.Stream] == http2.Window {
+				r.frame(http2.WindowUpdate, 0, h.Stream, uint32Of(http2.Window)).flush()
+			}
+		}
+		time.Sleep(time.Until(began.Add(time.Duration(all) * time.Second / rate)))
+	}
+}
