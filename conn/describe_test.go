@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 )
@@ -105,7 +106,7 @@ func TestTracedToTheEnd(t *testing.T) {
 		s.Panics.Expect()
 		paths := []string{"/returns", "/panics", "/exits", "/hijacks", "/killed"}
 		for _, path := range paths {
-			s.Dial().Send("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n")
+			s.Dial().Send(strings.Replace(upgrade2, "/ws", path, 1))
 			<-entered
 		}
 		s.Stop(0)
@@ -115,5 +116,5 @@ func TestTracedToTheEnd(t *testing.T) {
 				t.Errorf("the task of %s has not ended", path)
 			}
 		}
-	}, plain, direct)
+	}, plain, direct, modes.HTTP2)
 }

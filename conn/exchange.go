@@ -442,14 +442,14 @@ func (c *connection) Describe() string {
 // The context of the request is the task's, so that a handler's own regions and logs belong to it.
 // The task ends behind the deferred calls of the handler, which are called even if it is killed.
 func (x *exchange) traced() {
-	c := x.c
+	t := x.req.Thread // not the connection's: that of HTTP/2 serves no request
 	ctx, task := trace.NewTask(context.Background(), "request")
 	x.task = ctx
 	trace.Log(ctx, "id", x.req.ID())
-	c.Defer(func() {
-		if x := c.exchange(); x != nil {
+	t.Defer(func() {
+		if x := exchangeOf(t); x != nil {
 			trace.Log(ctx, "route", x.req.prefix)
-		} else if h := takeoverOf(&c.Thread); h != nil {
+		} else if h := takeoverOf(t); h != nil {
 			trace.Log(ctx, "route", h.route())
 		}
 		task.End()
