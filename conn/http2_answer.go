@@ -309,17 +309,17 @@ func (st *h2stream) awaitDuplex(limit time.Duration, read bool, sources []loop.S
 	if pause := st.out.Pause(lp); room && st.Allowed == 0 && pause > 0 {
 		least, room = shorter(least, pause), false // room is not what it waits for
 	}
-	if read {
-		st.in.Wait(lp)
-		defer st.in.Rest(lp)
-	}
+	st.wantsInput, st.wantsRoom = read, room
+	st.owesInput()
+	defer func() {
+		st.wantsInput, st.wantsRoom = false, false
+		st.owesInput()
+	}()
 	left, err := st.patience(read, room)
 	if err != nil {
 		return nil // the next read, or sendHeld, returns it
 	}
 	least = shorter(least, left)
-	st.wantsInput, st.wantsRoom = read, room
-	defer func() { st.wantsInput, st.wantsRoom = false, false }()
 	st.sources = append(append(st.sources[:0], sources...), st.self[0])
 	_, err = st.thread.AwaitAny(least, st.sources...)
 	if errors.Is(err, loop.ErrDeadlineExceeded) && least != limit {

@@ -7,17 +7,39 @@ import "github.com/lwango/lwango/internal/http2"
 // as far as the client's line is fast and long: a PING measures what arrives within a round trip.
 // What all windows of a server have grown by is bounded, so that clients which let their uploads
 // stand still cost no more than that and 64 KiB for each connection.
+//
+// A stream's window is 64 KiB until something was read of it, and then as large as its connection's. An
+// upload that nobody reads must not hold up others of the connection. So once it has filled half of the
+// first 64 KiB, the connection's window grows by what is not read of all uploads, from the same bytes of
+// the server, and becomes smaller as that is read.
 const (
-	ownWindow   = 256 << 10 // of a stream at first: its connection's is what counts
-	firstGrowth = 256 << 10 // of a connection, when its first upload begins
-	maxWindow   = 16 << 20  // of a connection
+	ownWindow   = http2.Window // of a stream at first
+	firstGrowth = 256 << 10    // of a connection, when its first upload begins
+	maxWindow   = 16 << 20     // of a connection
+	lowCredit   = ownWindow / 2
 )
+
+// ownSize is how large the connection's window is without what is lent.
+func (s *session) ownSize() int64 { return s.Inflow.Size - s.lent }
 
 // grow makes the connection's window larger by n bytes if the server has as many, and says so to the
 // client.
 func (s *session) grow(n int64) {
-	n = min(n, maxWindow-s.Inflow.Size)
+	n = min(n, maxWindow-s.ownSize())
 	if n > 0 && s.server().windows.Take(n) {
+		s.announce(0, s.Inflow.Grow(n))
+	}
+}
+
+// lend lets the client send on besides what is not read, if little of the connection's window is left and
+// there is more than one stream.
+func (s *session) lend() {
+	n := s.unread - s.lent
+	if s.Inflow.Credit >= lowCredit || n <= 0 || len(s.Open) < 2 {
+		return
+	}
+	if s.server().windows.TakeMore(s.lent, n) {
+		s.lent += n
 		s.announce(0, s.Inflow.Grow(n))
 	}
 }
@@ -32,11 +54,12 @@ func (s *session) giveBack() {
 	}
 }
 
-// uploads is called when an upload begins.
-func (s *session) uploads() {
-	if s.Inflow.Size == http2.Window {
+// uploads is called when an upload begins, whose end is near or not.
+func (s *session) uploads(long bool) {
+	if long && s.ownSize() == http2.Window {
 		s.grow(firstGrowth)
 	}
+	s.lend()
 }
 
 // probeData is what a PING says whose answer ends a measurement.
@@ -45,7 +68,7 @@ const probeData = "lwango\x00w"
 // probe begins to measure how much the client sends within a round trip. The kernel's round trips
 // would do if no proxy for TCP could stand between.
 func (s *session) probe() {
-	if !s.probing && s.Inflow.Size < maxWindow {
+	if !s.probing && s.ownSize() < maxWindow {
 		s.probing, s.probed = true, 0
 		s.Ping(0, probeData)
 	}
@@ -58,10 +81,10 @@ func (s *session) measured(data []byte) {
 		return
 	}
 	s.probing = false
-	if s.probed < s.Inflow.Size/3 { // credit is given by halves, so that much may be all it could send
+	if s.probed < s.ownSize()/3 { // credit is given by halves, so that much may be all it could send
 		return
 	}
-	s.grow(s.Inflow.Size)
+	s.grow(s.ownSize())
 	for _, sender := range s.Open {
 		streamOf(sender).consumed(0)
 	}
@@ -71,24 +94,50 @@ func (s *session) measured(data []byte) {
 func (s *session) announce(id uint32, n int64) {
 	if n > 0 {
 		s.Announce(id, n)
+		if id == 0 && s.Inflow.Credit == n { // none was left
+			s.creditChanges()
+		}
 		s.wake()
 	}
 }
 
-// unread returns n bytes of content to the client's credit on the connection.
-func (s *session) unread(n int) {
+// creditChanges tells the streams that the client has got credit again, or has used it up.
+func (s *session) creditChanges() {
+	for _, sender := range s.Open {
+		streamOf(sender).owesInput()
+	}
+}
+
+// dropped returns n bytes of content that nobody reads to the client's credit on the connection.
+func (s *session) dropped(n int) {
 	if more := s.Inflow.Return(int64(n), 0); more > 0 && s.err == nil {
 		s.announce(0, more)
 		s.probe()
 	}
 }
 
-// consumed gives the client credit for what was read. The window of a stream follows that of its
-// connection.
+// wasRead is dropped for n bytes that streams have held.
+func (s *session) wasRead(n int) {
+	s.unread -= int64(n)
+	if back := s.lent - s.unread; back > 0 && s.flags&over == 0 {
+		s.lent -= back
+		s.Inflow.Shrink(back)
+		s.server().windows.Give(back)
+		n -= int(back)
+	}
+	s.dropped(n)
+}
+
+// consumed gives the client credit for n bytes that were read.
 func (st *h2stream) consumed(n int) {
+	st.s.wasRead(n)
+	st.credit(n)
+}
+
+// credit is consumed for the stream's window alone, which follows that of its connection.
+func (st *h2stream) credit(n int) {
 	s, b := st.s, &st.body
-	s.unread(n)
 	if !b.ended && s.err == nil && st.err == nil {
-		s.announce(st.ID, b.flow.Return(int64(n), max(s.Inflow.Size-b.flow.Size, 0)))
+		s.announce(st.ID, b.flow.Return(int64(n), max(s.ownSize()-b.flow.Size, 0)))
 	}
 }

@@ -57,7 +57,7 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 				if !s.Inflow.Came(int64(h.Length)) {
 					return http2.FlowControlError
 				}
-				s.unread(int(h.Length))
+				s.dropped(int(h.Length))
 			}
 			if out.Connection {
 				if h.Type == http2.Headers && !s.wasClosed(h.Stream) {
@@ -182,7 +182,7 @@ func (s *session) forget(st *h2stream) {
 	s.Remove(&st.Sender)
 	s.recent[s.closed%uint(len(s.recent))] = st.ID
 	s.closed++
-	s.unread(st.body.in.Len())
+	s.wasRead(st.body.in.Len())
 	st.body.ended = st.body.ended && st.body.in.Len() == 0 // what is dropped here was not read
 	st.body.in.Reset()
 }
@@ -288,7 +288,7 @@ func (s *session) data(h http2.Header, st *h2stream, content []byte) http2.Code 
 		}
 	}
 	if code != http2.NoError {
-		s.unread(int(n))
+		s.dropped(int(n))
 		s.resetStream(st.ID, code)
 		return http2.NoError
 	}
@@ -297,5 +297,8 @@ func (s *session) data(h http2.Header, st *h2stream, content []byte) http2.Code 
 		s.probed += n
 	}
 	st.got(content, int(n)-len(content), ends)
+	if s.lend(); s.Inflow.Credit == 0 {
+		s.creditChanges()
+	}
 	return http2.NoError
 }

@@ -55,6 +55,18 @@ func (st *h2stream) keepsWaiting() {
 	}
 }
 
+// owesInput is keepsWaiting for the content of a request that a thread waits for. A client without
+// credit can send nothing.
+func (st *h2stream) owesInput() {
+	switch {
+	case st.link != nil || st.work2 == nil:
+	case st.wantsInput && st.body.flow.Credit > 0 && st.s.Inflow.Credit > 0:
+		st.in.Wait(st.s.port.loop)
+	default:
+		st.in.Rest(st.s.port.loop)
+	}
+}
+
 // onWay is what the client has not got of what was sent when it began to keep a stream waiting.
 type onWay struct {
 	until int64         // how far that reaches, in bytes that were sent; 0: nobody has looked yet
@@ -81,9 +93,6 @@ func (s *session) look(l *stream.Limit, w *onWay, rate int) {
 	}
 	w.taken, w.at = taken, now
 }
-
-// looks is how often a wait looks within the time of silence.
-const looks = 4
 
 // patience returns how long a wait may take until it should look; negative: without limit.
 func (st *h2stream) patience(input, room bool) (time.Duration, error) {
@@ -147,15 +156,11 @@ func (st *h2stream) wait(input, room bool) error {
 	t := &st.thread
 	st.wantsInput, st.wantsRoom = input, room
 	was := t.KeepWaiting(true) // what ends the wait is st.err
-	if input {
-		st.in.Wait(t.Loop())
-	}
+	st.owesInput()
 	defer func() { // also when the thread is killed
 		st.wantsInput, st.wantsRoom = false, false
 		t.KeepWaiting(was)
-		if input {
-			st.in.Rest(t.Loop())
-		}
+		st.owesInput()
 	}()
 	for {
 		left, err := st.patience(input, room)

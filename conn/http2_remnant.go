@@ -111,7 +111,7 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 		if !s.Inflow.Came(int64(h.Length)) {
 			return true, http2.FlowControlError
 		}
-		s.unread(int(h.Length))
+		s.dropped(int(h.Length))
 		r.left -= int64(h.Length)
 		r.credit -= int64(h.Length)
 		r.until = s.patience()

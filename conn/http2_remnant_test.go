@@ -152,7 +152,7 @@ func TestHTTP2Unread(t *testing.T) {
 		check("a body without an end", r.content(id, most, 0).frame(http2.Data, 0, id, "x").resets(), fmt.Sprint(id, " NO_ERROR\n"))
 	}
 	answered(r.post(121, "/", "content-length", "1000000000"), 121)
-	check("a long body, within the window", r.content(121, most-1, 0).resets(), "")
+	check("a long body, within the window", r.content(121, http2.Window-1, 0).resets(), "")
 	check("and all of it", r.frame(http2.Data, 0, 121, "x").resets(), "121 NO_ERROR\n")
 
 	// The trailer section changes the table of fields.
@@ -169,7 +169,7 @@ func TestHTTP2Unread(t *testing.T) {
 		if got := r.flush().until(http2.RSTStream); got != fmt.Sprintf("RST_STREAM %d INTERNAL_ERROR", id) {
 			t.Error(got)
 		}
-		check("behind a reset", r.content(id, most, 0).resets(), "")
+		check("behind a reset", r.content(id, http2.Window, 0).resets(), "")
 	}
 	check("beyond the window", r.frame(http2.Data, 0, 1, "x").resets(), "1 FLOW_CONTROL_ERROR\n")
 
@@ -319,7 +319,7 @@ func TestHTTP2FullWindowUnread(t *testing.T) {
 			_, _ = req.AwaitAny(-1, loop.FromChan(release))
 			return w.Text(200, "unread")
 		}})
-	r := dial2(t, s).post(1, "/", "content-length", "1000000000").content(1, 256<<10, 0).flush()
+	r := dial2(t, s).post(1, "/", "content-length", "1000000000").content(1, http2.Window, 0).flush()
 	s.Settle()
 	close(release)
 	if got := r.until(http2.Headers); got != "HEADERS 1 200" {

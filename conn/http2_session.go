@@ -42,6 +42,9 @@ type session struct {
 	early      *[8]earlyRank // of streams that may come, those said last,
 	earlyCount int           // and of how many was something said
 
+	unread int64 // content that streams hold,
+	lent   int64 // and by how much the window has grown for it, see lend
+
 	probed  int64 // how much has come since the server's PING,
 	probing bool  // which is not answered yet
 

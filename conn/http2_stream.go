@@ -156,8 +156,8 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 		h.ContentLength = 0
 	}
 	b.ended, b.expected, b.flow = ends, h.ContentLength, http2.Inflow{Size: ownWindow, Credit: ownWindow}
-	if !ends && !st.extended && (b.expected < 0 || b.expected > ownWindow) {
-		s.uploads()
+	if !ends {
+		s.uploads(!st.extended && (b.expected < 0 || b.expected > ownWindow))
 	}
 	if st.extended {
 		b.expected = -1
@@ -224,23 +224,10 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 	return coro.Abort
 }
 
-// leave ends the use of the exchange, and closes the stream.
+// leave ends the use of the exchange. Ended closes the stream.
 func (st *h2stream) leave(t *loop.Thread) {
-	s, x := st.s, st.x
-	defer func() { // also when a deferred call of a killed thread waits
-		if st.link != nil {
-			s.port.tally.Tunnels--
-			if st.mayStillSend() { // release has ended this half, perhaps just now
-				s.drain(st)
-			}
-		}
-		if !st.ended && st.err == nil {
-			st.reset(http2.InternalError)
-		}
-		s.forget(st)
-		s.wake()
-	}()
 	st.runDeferred(t)
+	x := st.x
 	if x == nil {
 		return
 	}
@@ -274,9 +261,20 @@ func (st *h2stream) canceled() {
 	}
 }
 
-// Ended implements loop.Body.
+// Ended implements loop.Body: it closes the stream, whose thread may have been killed before it ran, or
+// in a deferred call.
 func (st *h2stream) Ended() {
 	s := st.s
+	if st.link != nil {
+		s.port.tally.Tunnels--
+		if st.mayStillSend() { // release has ended this half, perhaps just now
+			s.drain(st)
+		}
+	}
+	if !st.ended && st.err == nil {
+		st.reset(http2.InternalError)
+	}
+	s.forget(st)
 	s.count(-1)
 	if st.err == nil {
 		s.Pay(http2.Paid)
@@ -388,9 +386,11 @@ func (st *h2stream) reset(code http2.Code) {
 func (st *h2stream) got(content []byte, padding int, ends bool) {
 	b := &st.body
 	b.in.Add(content)
+	st.s.unread += int64(len(content))
 	b.ended = ends
 	if padding > 0 {
-		st.consumed(padding)
+		st.s.dropped(padding)
+		st.credit(padding)
 	}
 	st.notify()
 }

@@ -270,6 +270,7 @@ func (r *tail2) begin(t *loop.Thread) coro.Code {
 
 // keep keeps the pace of the client, if it is not that with which Run begins.
 func (r *tail2) keep() {
+	r.out.Rest(r.s.port.loop)
 	if w := &r.writing; w.Waited() || w.MinRate != r.s.set.MinRate {
 		r.keepPace(*w)
 	}
@@ -301,6 +302,7 @@ func (r *tail2) Run(t *loop.Thread) coro.Code {
 	st.takeWork(p)
 	st.setPaces(r.s.set)
 	r.takePace(&st.writing)
+	st.keepsWaiting()
 	r.via = st
 	ended := true
 	defer func() { // also when the thread is killed

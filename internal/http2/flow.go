@@ -3,7 +3,8 @@ package http2
 import "sync/atomic"
 
 // Inflow is a window for content of the peer (section 5.2). It is announced by halves, so that a frame
-// does not follow each read.
+// does not follow each read. Where the other half is full of what nobody reads, it is announced by
+// sixteenths, so that this holds up nobody else.
 type Inflow struct {
 	Size     int64 // how much the peer may send before something is read,
 	Credit   int64 // and how much it may still send
@@ -17,11 +18,11 @@ func (f *Inflow) Came(n int64) bool {
 }
 
 // Return gives back n bytes that were read, and makes the window larger by more. It returns how much is
-// to be announced, 0 while that is less than half of the window.
+// to be announced, 0 while that can wait.
 func (f *Inflow) Return(n, more int64) int64 {
 	f.returned += n
 	n = f.returned + more
-	if n < f.Size/2 {
+	if n < f.Size/2 && (f.Credit >= f.Size/4 || n < f.Size/16 && f.Credit > 0) {
 		return 0
 	}
 	f.returned = 0
@@ -37,6 +38,9 @@ func (f *Inflow) Grow(n int64) int64 {
 	return n
 }
 
+// Shrink makes the window smaller by n bytes that were read and that are not returned.
+func (f *Inflow) Shrink(n int64) { f.Size -= n }
+
 // growth is by how much all windows of a Growth may grow.
 const growth = 64 << 20
 
@@ -45,10 +49,13 @@ type Growth struct{ taken atomic.Int64 }
 
 // Take takes n bytes if that is no more than a quarter of what is left, so that a few fast peers leave
 // some for others. It reports whether it has.
-func (g *Growth) Take(n int64) bool {
+func (g *Growth) Take(n int64) bool { return g.TakeMore(0, n) }
+
+// TakeMore is Take for one who has taken so much already, and may have no more than a quarter in all.
+func (g *Growth) TakeMore(has, n int64) bool {
 	for {
 		taken := g.taken.Load()
-		if n > (growth-taken)/4 {
+		if has+n > (growth-taken+has)/4 {
 			return false
 		}
 		if g.taken.CompareAndSwap(taken, taken+n) {

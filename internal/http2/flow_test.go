@@ -26,18 +26,25 @@ func TestGrowth(t *testing.T) {
 	if !g.Take(16 * mib) {
 		t.Error("not given back")
 	}
+	if g.TakeMore(16*mib, 1) || !g.TakeMore(1*mib, 11*mib) {
+		t.Error("a quarter is for one, however it takes that")
+	}
 }
 
-// TestInflow: credit is announced by halves of the window, and is never more than the window.
+// TestInflow: credit is announced by halves of the window, or in smaller parts where little is left of
+// it, and is never more than the window.
 func TestInflow(t *testing.T) {
 	f := http2.Inflow{Size: 100, Credit: 100}
 	for i, step := range []struct{ came, back, more, want, credit int64 }{
 		{came: 60, credit: 40},
 		{back: 49, credit: 40},
 		{back: 1, want: 50, credit: 90},
-		{came: 90, back: 10, credit: 0},
-		{back: 30, more: 100, want: 140, credit: 140},
-		{back: 60, credit: 140}, // all is read, and less than half of 200 is to be announced
+		{came: 70, back: 5, credit: 20}, // 70 are not read
+		{back: 1, want: 6, credit: 26},
+		{came: 26, back: 1, want: 1, credit: 1},
+		{back: 93, more: 100, want: 193, credit: 194},
+		{came: 54, back: 54, credit: 140},
+		{back: 6, credit: 140}, // all is read, and less than half of 200 is to be announced
 	} {
 		if ok := f.Came(step.came); !ok {
 			t.Error(i, "refused")
