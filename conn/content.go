@@ -131,6 +131,7 @@ func (w *Response) ranges(modified time.Time, content io.ReaderAt, size int64) i
 		w.setPiece(content, ranges[0].Start, ranges[0].Length)
 	default:
 		body, boundary, length := byteranges.New(content, ranges, w.header.Get("Content-Type"), size)
+		w.header.Del("Content-Range") // each part has its own (RFC 9110 section 15.3.7.2)
 		w.header.Set("Content-Type", "multipart/byteranges; boundary="+boundary)
 		w.SetBodyReader(body, length)
 	}

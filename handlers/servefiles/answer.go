@@ -134,6 +134,7 @@ func (m *module) ranges(req *conn.Request, resp *conn.Response, f *opened) int {
 		setPiece(resp, f, ranges[0].Start, ranges[0].Length)
 	} else {
 		body, boundary, length := byteranges.New(content{f}, ranges, h.Get("Content-Type"), facts.size)
+		h.Del("Content-Range") // each part has its own (RFC 9110 section 15.3.7.2)
 		h.Set("Content-Type", "multipart/byteranges; boundary="+boundary)
 		resp.SetBodyReader(body, length)
 	}

@@ -22,7 +22,7 @@ type piece struct {
 	offset, length int64
 }
 
-// New lays out the body. Each part has the type of the whole content. New also returns the boundary
+// New lays out the body. Each part has the type of the whole content, if there is one. New also returns the boundary
 // and the exact length: a client that does not know whether its parts are complete cannot join them
 // with others later.
 func New(content io.ReaderAt, ranges []http1.Range, contentType string,
@@ -30,9 +30,12 @@ func New(content io.ReaderAt, ranges []http1.Range, contentType string,
 	// The boundary has 130 random bits, so the content is not searched for it.
 	boundary = rand.Text()
 	m = &Body{content: content, pieces: make([]piece, 0, 2*len(ranges)+1)}
+	if contentType != "" {
+		contentType = "Content-Type: " + contentType + "\r\n"
+	}
 	for _, r := range ranges {
-		head := fmt.Sprintf("\r\n--%s\r\nContent-Type: %s\r\nContent-Range: %s\r\n\r\n", boundary,
-			contentType, ContentRange(r, size))
+		head := fmt.Sprintf("\r\n--%s\r\n%sContent-Range: %s\r\n\r\n", boundary, contentType,
+			ContentRange(r, size))
 		m.pieces = append(m.pieces, piece{text: head}, piece{offset: r.Start, length: r.Length})
 		length += int64(len(head)) + r.Length
 	}

@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -328,7 +329,10 @@ func read(path string, known []*x509.Certificate) (all []*list, err error) {
 
 func parse(der []byte, known []*x509.Certificate) (*list, error) {
 	r, err := x509.ParseRevocationList(der)
-	if err != nil {
+	switch {
+	case err != nil && version1(der):
+		return nil, errVersion1
+	case err != nil:
 		return nil, err
 	}
 	l := &list{RevocationList: r, revoked: make(map[string]bool, len(r.RevokedCertificateEntries))}
@@ -359,6 +363,24 @@ func parse(der []byte, known []*x509.Certificate) (*list, error) {
 		l.revoked[string(e.SerialNumber.Bytes())] = true
 	}
 	return l, nil
+}
+
+// errVersion1 is the error of a list that has no extensions, and so neither a number nor what would say
+// that it is not a whole one (RFC 5280 section 5.1.2.1 asks for version 2).
+var errVersion1 = errors.New("it is a list of version 1, expected version 2: `openssl ca -gencrl` makes one where " +
+	"the section of the authority in openssl.cnf has crl_extensions, as the one of the examples has (crl_ext)")
+
+// version1 reports whether a list is of version 1: it does not name its version, so it begins with the
+// algorithm of the signature.
+func version1(der []byte) bool {
+	var outer, inner, first asn1.RawValue
+	for _, part := range []*asn1.RawValue{&outer, &inner, &first} {
+		if _, err := asn1.Unmarshal(der, part); err != nil {
+			return false
+		}
+		der = part.Bytes
+	}
+	return inner.Tag == asn1.TagSequence && first.Tag == asn1.TagSequence
 }
 
 // Extensions that are read, or say nothing that matters here.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"log/slog"
 	"os"
@@ -111,6 +112,8 @@ func TestOpen(t *testing.T) {
 				l.RevokedCertificateEntries[i].ExtraExtensions = []pkix.Extension{{Id: []int{2, 5, 29, 29}, Critical: true, Value: []byte{0x30, 0}}}
 			}
 		}, root.Cert())), "has a critical extension 2.5.29.29, which is not known"},
+		"version 1": {string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: version1(t, block.Bytes)})),
+			"list 1: it is a list of version 1, expected version 2: `openssl ca -gencrl` makes one where"},
 		"unsigned": {string(tamper(block.Bytes)), "list 1: the signature is not that of CN=test authority"},
 		"unknown":  {string(forged), ""}, // of another key: it may be of an authority that clients send
 	} {
@@ -126,6 +129,14 @@ func TestOpen(t *testing.T) {
 	if _, err := crl.Open("/nowhere", nil, now); !os.IsNotExist(err) {
 		t.Error(err)
 	}
+}
+
+// version1 returns a list without its version and its extensions, as openssl makes it by default.
+func version1(t *testing.T, der []byte) []byte {
+	var l pkix.CertificateList
+	must.Get(asn1.Unmarshal(der, &l))(t)
+	l.TBSCertList.Raw, l.TBSCertList.Version, l.TBSCertList.Extensions = nil, 0, nil
+	return must.Get(asn1.Marshal(l))(t)
 }
 
 // tamper changes the last byte of the signature.

@@ -120,7 +120,8 @@ func (r *Response) target(d *dictionary) bool {
 const accelExpires = "X-Accel-Expires"
 
 // accel replaces what Cache-Control and Expires say by the value of X-Accel-Expires, as nginx does,
-// and reports true, unless that is empty or invalid.
+// and reports true, unless that is empty or invalid. For how long a stale answer may be sent it does
+// not say, so Cache-Control still does.
 func (r *Response) accel(value string) bool {
 	if value == "" {
 		return false
@@ -139,6 +140,9 @@ func (r *Response) accel(value string) bool {
 			return false
 		}
 		d.control.MaxAge, d.control.NoStore = seconds, seconds == 0
+	}
+	if !r.NoCache && !r.MustRevalidate && !r.ProxyRevalidate {
+		d.control.StaleWhileRevalidate, d.control.StaleIfError = r.StaleWhileRevalidate, r.StaleIfError
 	}
 	r.target(&d)
 	r.Expires, r.Expiring, r.FromNow = at, absolute, true

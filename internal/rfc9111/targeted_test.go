@@ -198,3 +198,22 @@ func TestAccelExpires(t *testing.T) {
 		t.Errorf("with Authorization: %v", why)
 	}
 }
+
+// TestAccelExpiresLeavesStaleness: X-Accel-Expires says for how long an answer is fresh, and nothing of
+// how long it may be sent stale.
+func TestAccelExpiresLeavesStaleness(t *testing.T) {
+	ask := request("")
+	for fields, want := range map[string][2]time.Duration{
+		"Cache-Control: stale-while-revalidate=7, stale-if-error=9":                  {7 * second, 9 * second},
+		"Cache-Control: private, max-age=1, stale-if-error=9":                        {2 * second, 9 * second},
+		"Cache-Control: max-age=1":                                                   {2 * second, 3 * second},
+		"Cache-Control: must-revalidate, stale-while-revalidate=7, stale-if-error=9": {2 * second, 3 * second},
+	} {
+		r := response(200, fields+"\nX-Accel-Expires: 60")
+		rules := rfc9111.Rules{StaleWhileRevalidate: 2 * second, StaleIfError: 3 * second}
+		f, why := rules.Store(&ask, &r, now, now)
+		if got := [2]time.Duration{f.StaleWhileRevalidate, f.StaleIfError}; got != want || why != rfc9111.Kept {
+			t.Errorf("%s: %v, %v, want %v", fields, why, got, want)
+		}
+	}
+}
