@@ -61,7 +61,7 @@ func (r RequestLayer) Consult(path, query string, most int, h Handler) (
 	a := &asking{carrier: x.via, since: t.Loop().Time(), most: most}
 	y := &a.x
 	y.c, y.via, y.set, y.asks, y.began, y.task = x.c, a, x.set, a, a.since, x.task
-	y.req.alter(r.Request, path, query, ofThisAlone)
+	y.req.alter(r.Request, []byte(path), http1.AppendPath(nil, []byte(path)), query, ofThisAlone)
 	y.req.x, y.req.head.Method = y, http1.GET
 	y.req.body.none(y)
 	y.resp.begin(y)

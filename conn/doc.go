@@ -62,6 +62,7 @@
 //	linger.go         closing so that the client can read the last answer
 //	request.go        Request, and its id
 //	target.go         its path and query, what they match, and other ones for it
+//	sent.go           what goes on of a target, and how its path may be read
 //	layer.go          what layers may do besides, with both, and the values that they give to requests
 //	waits.go          what a handler's thread can wait for, also off the loop
 //	body.go           request bodies, as handlers see them; Duplex: body and answer at once

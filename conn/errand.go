@@ -187,7 +187,7 @@ func (r RequestLayer) Copy(below string) Copy {
 	}, nil)
 	q := &e.x.req
 	q.internal, q.head.Expect100 = true, false
-	raw := append([]byte(below), r.RawPathView()...)
+	raw := append(http1.AppendPath(nil, []byte(below)), r.SentPathView()...)
 	q.aim(append([]byte(below), r.PathView()...), raw, r.RawQuery())
 	q.rewritten = "" // the head says the same
 	return Copy{e}

@@ -105,7 +105,7 @@ func ofThisAlone(name string) bool {
 // makes.
 func (r RequestLayer) Instead(path string, resp *Response, h Handler) int {
 	sub := new(Request)
-	sub.alter(r.Request, path, "", ofThisAlone)
+	sub.alter(r.Request, []byte(path), http1.AppendPath(nil, []byte(path)), "", ofThisAlone)
 	return r.instead(sub, resp, h)
 }
 
@@ -115,7 +115,7 @@ func (r RequestLayer) Instead(path string, resp *Response, h Handler) int {
 // of its own answer. resp has nothing of that any more. The errors are those of Rewrite, and
 // ErrComplete if the head has gone out. A request that is forwarded counts as rewritten.
 func (r RequestLayer) Forward(target string, resp *Response, h Handler) (status int, err error) {
-	path, query, err := r.target(target)
+	path, raw, query, err := r.target(target)
 	if err != nil {
 		return 0, err
 	}
@@ -123,7 +123,7 @@ func (r RequestLayer) Forward(target string, resp *Response, h Handler) (status 
 		return 0, ErrComplete
 	}
 	sub := new(Request)
-	sub.alter(r.Request, string(path), query, ofBodyOrConnection)
+	sub.alter(r.Request, path, http1.Sent([]byte(raw)), query, ofBodyOrConnection)
 	sub.rewrites = r.rewrites + 1
 	r.Elsewhere()
 	return r.instead(sub, resp, h), nil
@@ -153,9 +153,10 @@ func ofBodyOrConnection(name string) bool {
 	return ofThisAlone(name) && !ascii.HasPrefixFold(name, "If-") && !ascii.EqualFold(name, "Range")
 }
 
-// alter makes r, which is new, the request for a clean path and a query that a handler gets in place
-// of of: a GET, or still a HEAD, without a body, and without the fields that drop tells.
-func (r *Request) alter(of *Request, path, query string, drop func(name string) bool) {
+// alter makes r, which is new, the request for a clean path, the same as it stands in a target, and a
+// query, that a handler gets in place of of: a GET, or still a HEAD, without a body, and without the
+// fields that drop tells.
+func (r *Request) alter(of *Request, path, raw []byte, query string, drop func(name string) bool) {
 	r.internal = true
 	r.Thread, r.x, r.head = of.Thread, of.x, of.head
 	if r.head.Method != http1.HEAD {
@@ -163,7 +164,7 @@ func (r *Request) alter(of *Request, path, query string, drop func(name string) 
 	}
 	r.head.ContentLength, r.head.Chunked = -1, false
 	r.raw = of.raw
-	r.aim([]byte(path), http1.AppendPath(nil, []byte(path)), query)
+	r.aim(path, raw, query)
 	r.head.Fields = slices.DeleteFunc(slices.Clone(of.head.Fields), func(f http1.Field) bool {
 		return drop(string(f.Name.Of(of.raw)))
 	})
@@ -180,9 +181,10 @@ func (r *Request) alter(of *Request, path, query string, drop func(name string) 
 	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
 }
 
-// aim gives r, which is new, a clean path, the same as it stands in a target, and a query.
+// aim gives r, which is new, a clean path, the same as it stands in a target, and a query; without a
+// query, no question mark.
 func (r *Request) aim(path, raw []byte, query string) {
-	r.path = path
+	r.path, r.head.Asterisk = path, false
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.
 	from := len(r.raw)
 	r.raw = append(slices.Clip(r.raw), raw...) // a copy: the next request lies behind it

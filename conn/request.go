@@ -53,6 +53,7 @@ type Request struct {
 type noted struct {
 	text      string // copy of raw
 	path      []byte // decoded and clean: part of raw, in pathBuf, or of rewritten
+	sent      sent
 	segments  []byte // see SegmentsView; nil: not made yet
 	clean     bool   // see SegmentsView
 	listed    bool   // header is what the request has, and head.Fields what the client has sent
@@ -102,7 +103,7 @@ func (r *Request) release() {
 func (r *Request) compact() {
 	path := string(r.path)
 	r.raw = bytes.Clone(r.raw)
-	r.path, r.pathBuf, r.segments = []byte(path), nil, nil
+	r.path, r.pathBuf, r.segments, r.sent = []byte(path), nil, nil, sent{}
 	r.matched.compact()
 	if r.idView != nil && &r.idView[0] != &r.idText[0] {
 		r.idView = bytes.Clone(r.idView)

@@ -54,10 +54,7 @@ func (r *Request) Prefix() string { return r.prefix }
 
 // SubPath returns the part of Path below the route's prefix; it begins with a slash.
 func (r *Request) SubPath() string {
-	n := len(r.prefix)
-	if n > 0 && r.prefix[n-1] == '/' {
-		n--
-	}
+	n := r.prefixLen()
 	if n >= len(r.path) {
 		return "/"
 	}
@@ -107,38 +104,39 @@ var (
 // that does not begin with a slash, leads above the root, or has a control character, a space or a
 // malformed encoding in it. The request then stays as it was.
 func (r RequestLayer) Rewrite(target string) error {
-	path, _, err := r.target(target)
+	path, _, _, err := r.target(target)
 	if err != nil {
 		return err
 	}
 	r.path, r.segments, r.rewritten = path, nil, target
+	r.sent = sent{asked: r.sent.asked}
 	r.query, r.form = nil, nil
 	r.rewrites++
 	return nil
 }
 
-// target takes a target apart that Rewrite or Forward is given. The path is clean, and a new one:
+// target takes a target apart that Rewrite or Forward is given. path is raw made clean, and a new one:
 // views of the old one may be in use.
-func (r *Request) target(target string) (path []byte, query string, err error) {
+func (r *Request) target(target string) (path []byte, raw, query string, err error) {
 	if r.over() {
-		return nil, "", ErrComplete
+		return nil, "", "", ErrComplete
 	}
 	if r.rewrites >= maxRewrites {
-		return nil, "", ErrRewrites
+		return nil, "", "", ErrRewrites
 	}
-	raw, query, _ := strings.Cut(target, "?")
+	raw, query, _ = strings.Cut(target, "?")
 	if raw == "" {
-		return nil, "", ErrTarget
+		return nil, "", "", ErrTarget
 	}
 	for i := range len(target) {
 		if target[i] <= ' ' || target[i] == 0x7f {
-			return nil, "", ErrTarget
+			return nil, "", "", ErrTarget
 		}
 	}
 	if path, err = http1.CleanPath(nil, []byte(raw)); err != nil {
-		return nil, "", ErrTarget
+		return nil, "", "", ErrTarget
 	}
-	return path, query, nil
+	return path, raw, query, nil
 }
 
 // Internal reports whether the client has not asked for what r asks for: r was rewritten or
@@ -166,12 +164,10 @@ func (r RequestLayer) Once(key any) bool {
 	return true
 }
 
-// QueryView is RawQuery without a copy, valid until the handler returns.
+// QueryView is RawQuery without a copy, valid until the handler returns. It must not be changed.
 func (r RequestLayer) QueryView() []byte {
-	if r.rewritten != "" {
-		return []byte(r.RawQuery())
-	}
-	return r.head.Query.Of(r.raw)
+	query, _ := r.sentQuery()
+	return query
 }
 
 // matched is the pattern that a request was matched with.
@@ -179,7 +175,7 @@ type matched struct {
 	pattern string
 	names   []string    // of its wildcards
 	values  [][2]uint32 // of theirs: beginning and end, in path
-	path    []byte      // the request's at that time; Rewrite makes a new one
+	path    []byte      // the request's at that time, decoded; Rewrite makes a new one
 
 	kept []byte // see keep
 }
@@ -197,11 +193,14 @@ func (m *matched) compact() {
 }
 
 // SetPattern notes the pattern that the request was matched with, the names of its wildcards, and
-// beginning and end of the parts of PathView that they stand for. The router calls it; values may be
-// made of PathParts.
+// beginning and end of the parts of SegmentsView that they stand for. The router calls it; values may
+// be made of PathParts.
 func (r RequestLayer) SetPattern(pattern string, names []string, values [][2]uint32) {
 	m := &r.matched
 	m.pattern, m.names, m.values, m.path = pattern, names, values, r.path
+	if len(r.segments) > len(r.path) { // two slashes in a row of a segment are one in path
+		m.path = bytes.ReplaceAll(r.segments, []byte(http1.EncodedSlash), []byte{'/'})
+	}
 }
 
 // PathParts returns an empty slice for the last argument of SetPattern. It has memory of earlier
@@ -258,12 +257,12 @@ func (m *matched) keep(v []byte) string {
 }
 
 // RawPathView returns the path as the client has sent it, or as Rewrite was given it, before it was
-// decoded and cleaned. It is valid until the handler returns, and empty for a target without a
-// path.
+// decoded and cleaned. It is valid until the handler returns, must not be changed, and is empty for a
+// target without a path. What goes on to another program is SentPathView.
 func (r RequestLayer) RawPathView() []byte {
 	if r.rewritten != "" {
 		raw, _, _ := strings.Cut(r.rewritten, "?")
-		return []byte(raw)
+		return view(raw)
 	}
 	return r.head.Path.Of(r.raw)
 }
@@ -271,8 +270,8 @@ func (r RequestLayer) RawPathView() []byte {
 // SegmentsView returns the path with encoded slashes ("%2F") taken for parts of segments: it has a
 // NUL (http1.EncodedSlash) in place of each, and its other slashes are those between segments.
 // Without an encoded slash it is PathView. clean reports whether the path came clean, so that there
-// was nothing to resolve but encodings; if it did not, a segment may have dots between encoded
-// slashes ("x/../y"). The path is valid until the handler returns.
+// was nothing to resolve but encodings; if it did not, the result is PathView. The path is valid until
+// the handler returns.
 func (r RequestLayer) SegmentsView() (path []byte, clean bool) {
 	if r.segments == nil {
 		r.segments, r.clean = http1.SplitPath(r.PathView(), r.RawPathView())

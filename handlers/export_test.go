@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"strings"
+
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http1"
 )
@@ -38,9 +40,6 @@ func (m *Mux) Look(method, host, raw string) (pattern string, values map[string]
 	}
 	t := m.ready()
 	split, clean := http1.SplitPath(path, []byte(raw))
-	if !clean {
-		split = path
-	}
 	f := t.look(method, []byte(host), split, nil)
 	switch {
 	case f.action == addSlash, f.pattern != nil && !clean:
@@ -53,7 +52,7 @@ func (m *Mux) Look(method, host, raw string) (pattern string, values map[string]
 	}
 	values = map[string]string{}
 	for i, name := range f.pattern.Names {
-		values[name] = string(path[f.values[i][0]:f.values[i][1]])
+		values[name] = strings.ReplaceAll(string(split[f.values[i][0]:f.values[i][1]]), http1.EncodedSlash, "/")
 	}
 	return f.pattern.Text, values, 200, ""
 }

@@ -236,7 +236,7 @@ const (
 
 // find looks for the pattern of a request.
 func (t *table) find(req *conn.Request) found {
-	path, clean := segments(req)
+	path, clean := req.Layer().SegmentsView()
 	f := t.look(req.Method(), req.Layer().HostView(), path, req.Layer().PathParts())
 	if req.Layer().Rewrites() > 0 { // no client is to see a target of the server's own
 		if f.action == addSlash {
@@ -250,15 +250,6 @@ func (t *table) find(req *conn.Request) found {
 		f.action = tidy
 	}
 	return f
-}
-
-// segments returns the path in which patterns are looked for, and whether it came clean. If it did
-// not, it is decoded with its slashes: no segment of it has dots between encoded ones.
-func segments(req *conn.Request) (path []byte, clean bool) {
-	if path, clean = req.Layer().SegmentsView(); !clean {
-		path = req.Layer().PathView()
-	}
-	return path, clean
 }
 
 // look is find for a path in the form of http1.SplitPath. values is an empty slice.
@@ -280,20 +271,18 @@ func (t *table) serve(f *found, req *conn.Request, resp *conn.Response) int {
 	}
 	// The path has one slash in front, and no other character of it can be taken for one: so the
 	// address is on this server.
-	to := http1.AppendPath(nil, f.path)
+	to := http1.AppendMerged(nil, req.Layer().SentPathView())
 	if f.action == addSlash {
 		to = append(to, '/')
 	}
-	if q := req.RawQuery(); q != "" {
-		to = append(append(to, '?'), q...)
-	}
+	to = req.Layer().AppendQuery(to)
 	resp.Header().Set("Location", string(to))
 	return http.StatusTemporaryRedirect
 }
 
 // refuse answers a request that no pattern matches.
 func (t *table) refuse(req *conn.Request, resp *conn.Response) int {
-	path, _ := segments(req)
+	path, _ := req.Layer().SegmentsView()
 	if allow := t.tree.Allowed(req.Layer().HostView(), path); allow != "" {
 		resp.Header().Set("Allow", allow)
 		return http.StatusMethodNotAllowed

@@ -46,6 +46,9 @@ func TestMux(t *testing.T) {
 				`200 GET /items/{id}|/items|/` + long + `|id="` + long + `"|none=""`, "a long value"},
 			{"GET /items/a%20b?q", `200 GET /items/{id}|/items|/a b|id="a b"|none=""`, "a decoded value"},
 			{"GET /items/a%2Fb", `200 GET /items/{id}|/items|/a/b|id="a/b"|none=""`, "an encoded slash"},
+			{"GET /items/https%3A%2F%2Fgithub.com%2Fx", `200 GET /items/{id}|/items|/https:/github.com/x|id="https://github.com/x"|none=""`,
+				"two encoded slashes"},
+			{"GET //items%3B/../items/a%3Bb", "307 /items/a%3Bb", "not clean, in its encodings"},
 			{"GET http://example.ORG:80/items/7", `200 example.org/items/{id}|/items|/7|id="7"`, "a host"},
 			{"GET http://example.ORG./items/7", `200 example.org/items/{id}|/items|/7|id="7"`,
 				"a dot at its end"},
@@ -66,7 +69,7 @@ func TestMux(t *testing.T) {
 			{"GET /x%2F..%2Fitems/7", "307 /items/7", "dot segments between encoded slashes"},
 			{"GET /items/%2e%2e/tree", "307 /tree/", "encoded dot segments"},
 			{"GET /items/secret/..%2F..%2Ftree", "307 /tree/", "no value leads upwards"},
-			{"GET /%5cevil.example/..//tree/%5cx", "307 /tree/%5Cx", "no backslash in front"},
+			{"GET /%5cevil.example/..//tree/%5cx", "307 /tree/%5cx", "no backslash in front"},
 			{"GET /..//tree", "400", "above the root"},
 			{"GET /nothing//x", "404", "no redirection to nothing"},
 		} {

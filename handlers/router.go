@@ -162,10 +162,7 @@ func (r *Router) Lookup(listener string, secure bool, method, host, path, raw st
 	}
 	at := to.routes.find([]byte(path))
 	if to.patterns != nil {
-		split, clean := http1.SplitPath([]byte(path), []byte(raw))
-		if !clean {
-			split = []byte(path)
-		}
+		split, _ := http1.SplitPath([]byte(path), []byte(raw))
 		p := to.patterns.ready().look(method, []byte(host), split, nil).pattern
 		if outranks(p, at) {
 			return to.index, -1, p.Text

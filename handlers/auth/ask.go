@@ -1,7 +1,7 @@
 package auth
 
 import (
-	"cmp"
+	"bytes"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -257,7 +257,7 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 
 // ask asks the route.
 func (a *asker) ask(req *conn.Request) (status int, header conn.Header, body []byte, err error) {
-	method, uri, host := req.Method(), originForm(req.Target()), req.Host()
+	method, uri, host := req.Method(), judged(req.Layer().AskedView()), req.Host()
 	url := urlOf(req, uri)
 	fields := make([]conn.Field, 0, len(a.told))
 	for _, f := range [...]conn.Field{
@@ -270,7 +270,7 @@ func (a *asker) ask(req *conn.Request) (status int, header conn.Header, body []b
 		}
 	}
 	for i := range a.fields { // of this request, and not of the one that asks
-		if value := placeholder.Append(nil, req, a.fields[i].value); len(value) > 0 {
+		if value := appendValue(nil, req, a.fields[i].value); len(value) > 0 {
 			fields = append(fields, conn.Field{Name: a.fields[i].name, Value: string(value)})
 		}
 	}
@@ -281,7 +281,7 @@ func (a *asker) ask(req *conn.Request) (status int, header conn.Header, body []b
 	return req.Layer().Consult(a.path, a.query, a.most, ask)
 }
 
-// urlOf returns the address that the client has asked for, of which uri is what originForm returns.
+// urlOf returns the address that the client has asked for, of which uri is "*", or path and query.
 func urlOf(req *conn.Request, uri string) string {
 	if uri[0] != '/' {
 		return uri
@@ -289,32 +289,28 @@ func urlOf(req *conn.Request, uri string) string {
 	return placeholder.Scheme(req) + "://" + req.Host() + uri
 }
 
-// originForm returns path and query of a target that the server has accepted, as it understands
-// them. A path that means another one once it is decoded and cleaned, as "/public/../admin" does, is
-// the clean one: the route must not judge one path while another one is served. "*" has no path.
-func originForm(target string) string {
-	if target == "*" {
-		return target
-	}
-	if !strings.HasPrefix(target, "/") { // absolute-form
-		_, target, _ = strings.Cut(target, "://")
-		if i := strings.IndexAny(target, "/?"); i >= 0 {
-			target = target[i:]
-		} else {
-			target = ""
-		}
-	}
-	path, query, _ := strings.Cut(target, "?")
-	raw := []byte(cmp.Or(path, "/"))
-	clean, err := http1.CleanPath(nil, raw)
-	if err != nil { // it was not accepted
-		clean = []byte("/")
-	}
-	out := placeholder.AppendPath(make([]byte, 0, len(target)+1), raw, clean, false)
-	if query != "" {
+// judged returns a target, in the form of conn.RequestLayer.AskedView or AppendTarget, as the route is
+// to judge it: without empty segments, as an upstream gets it unless its route has merge_slashes =
+// false. The route must not judge "/x//admin" while "/x/admin" is served.
+func judged(target []byte) string {
+	path, query, asks := bytes.Cut(target, []byte{'?'})
+	out := http1.AppendMerged(make([]byte, 0, len(target)), path)
+	if asks {
 		out = append(append(out, '?'), query...)
 	}
 	return string(out)
+}
+
+// appendValue appends the value of one of request_headers.
+func appendValue(out []byte, req *conn.Request, text template.Text) []byte {
+	for i, p := range text {
+		if p.Name == "uri" {
+			out = append(out, judged(req.Layer().AppendTarget(nil))...)
+		} else {
+			out = placeholder.Append(out, req, text[i:i+1])
+		}
+	}
+	return out
 }
 
 // userOf returns the user that an answer names, "" for none.

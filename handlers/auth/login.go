@@ -6,6 +6,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/placeholder"
 	"github.com/lwango/lwango/internal/template"
 )
 
@@ -61,12 +62,12 @@ func (l *login) send(req *conn.Request, resp *conn.Response, answer *conn.Header
 	for _, value := range answer.Values("Set-Cookie") {
 		resp.Header().Add("Set-Cookie", strings.Clone(value))
 	}
-	from := template.Source{Host: req.Host(), Path: req.Path(), Below: req.SubPath(), Query: req.RawQuery(),
-		Captures: []string{urlOf(req, originForm(req.Target()))}}
+	from := placeholder.Source(req)
+	from.Captures = []template.Part{{Text: urlOf(req, string(req.Layer().AskedView()))}}
 	for _, name := range l.captures[1:] {
-		from.Captures = append(from.Captures, answer.Get(name[len(ofAnswer):]))
+		from.Captures = append(from.Captures, template.Part{Text: answer.Get(name[len(ofAnswer):])})
 	}
-	resp.Header().Set("Location", l.to.Expand(&from))
+	resp.Header().Set("Location", l.to.Expand(from))
 	if m := req.Method(); m != http.MethodGet && m != http.MethodHead {
 		return http.StatusSeeOther
 	}

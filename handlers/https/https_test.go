@@ -79,6 +79,8 @@ func TestRedirect(t *testing.T) {
 		why    string
 	}{
 		{s, "GET /a%20b?x=1", nil, 301, "https://test.example/a%20b?x=1", ""},
+		{s, "GET /a%2fb%3B%26%2B%3A%40//[?x=%2f&y=|", nil, 301, "https://test.example/a%2fb%3B%26%2B%3A%40//%5B?x=%2f&y=%7C", "as it was sent"},
+		{s, "GET /a?", nil, 301, "https://test.example/a?", ""},
 		{s, "HEAD /", nil, 301, "https://test.example/", ""},
 		{s, "POST /form", []string{"Content-Length: 0"}, 308, "https://test.example/form",
 			"keeps the method"},

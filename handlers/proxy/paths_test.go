@@ -29,7 +29,7 @@ func TestPathForUpstream(t *testing.T) {
 	}{
 		{"/api", proxy.Paths{ReplacePrefix: "/v1", MergeSlashes: true}, rows{
 			"/api": "/v1", "/api/": "/v1/", "/api/x?y": "/v1/x?y", "/api?y": "/v1?y",
-			"/api/a%2Fb%20c": "/v1/a%2Fb%20c", "/%61pi/a%2Fb": "/v1/a/b", "/api//x": "/v1/x",
+			"/api/a%2Fb%20c": "/v1/a%2Fb%20c", "/%61pi/a%2Fb": "/v1/a%2Fb", "/api//x": "/v1/x", "/api%2Fa%2Fb": "/v1/a/b",
 			"/api/../api/x": "/v1/x", "http://test.example/api/x": "/v1/x",
 		}},
 		{"/api", proxy.Paths{ReplacePrefix: "/v1/", MergeSlashes: true}, rows{
@@ -44,19 +44,26 @@ func TestPathForUpstream(t *testing.T) {
 		{"/app", proxy.Paths{}, rows{
 			"/app/https://example.org//x": "/app/https://example.org//x", "//app/x": "/app/x",
 			"/app/a%20//b": "/app/a%20//b", "/app/x//": "/app/x//", "/app//": "/app//",
-			// What is more than empty segments is written anew.
-			"/app/a/..//b": "/app/b", "/app/.//b": "/app/b", "/app/a/%2Fb": "/app/a/b",
-			"/app//%2e%2e/app/x": "/app/x", "/app//a|b": "/app/a%7Cb",
+			// Dot segments are resolved, and nothing else is changed.
+			"/app/a/..//b": "/app//b", "/app/.//b": "/app//b", "/app/a/%2Fb": "/app/a/%2Fb",
+			"/app//%2e%2e/app/x": "/app/x", "/app//a|b%3B": "/app//a%7Cb%3B",
 		}},
 		{"/app", proxy.Paths{StripPrefix: true}, rows{
 			"/app/https://example.org/": "/https://example.org/", "/app": "/", "/app/x//y": "/x//y",
 			// What begins with two slashes could pass for the name of a server.
-			"/app//x": "/x", "/app///x//y": "/x//y", "//app//x": "/x", "/app//": "/",
+			"/app//x": "/x", "/app///x//y": "/x/y", "//app//x": "/x", "/app//": "/", "/app/%2Fx": "/%2Fx",
 		}},
 		{"/app", proxy.Paths{ReplacePrefix: "/v1"}, rows{
 			"/app//x": "/v1//x", "/app/x//y": "/v1/x//y",
 		}},
 		{"/", proxy.Paths{}, rows{"//evil.example//x": "/evil.example//x", "///": "/"}},
+		{"/", proxy.Paths{MergeSlashes: true}, rows{
+			"/api/v1/repositories/https%3A%2F%2Fgithub.com%2Forg%2Frepo.git/apps": "/api/v1/repositories/https%3A%2F%2Fgithub.com%2Forg%2Frepo.git/apps",
+			"/a%2Fb/[slug]": "/a%2Fb/%5Bslug%5D", "/%3B|^{": "/%3B%7C%5E%7B", "/%3b\xc3\xbc": "/%3b%C3%BC", "/a%2F/b": "/a%2F/b",
+			"/a//b%2F%2F": "/a/b%2F%2F", "/x%2Fy/../%3B?a|%2F": "/x%2F%3B?a|%2F", "http://test.example/a%2Fb/./|": "/a%2Fb/%7C",
+			// An empty query is a query.
+			"/x?": "/x?", "/?": "/?", "/x??": "/x??", "http://test.example?": "/?", "http://test.example": "/",
+		}},
 		{"/app", proxy.Paths{StripPrefix: true, MergeSlashes: true}, rows{
 			"/app/https://example.org/": "/https:/example.org/",
 		}},

@@ -7,7 +7,6 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/placeholder"
 )
 
 // Paths are the keys that change the path on its way to the upstream, and what the upstream says of
@@ -52,27 +51,29 @@ func (m *module) readPaths() error {
 	return nil
 }
 
-// appendTarget appends the request target: path and query as the client has sent them, or a rule has
-// written them. But if the path means another one once it is decoded and cleaned, as "/a/../b" and
-// "/a%2F..%2Fb" do, it is the clean one that this server's routes and rules have seen, written anew.
-// Otherwise a path could pass for one thing here and for another at the upstream. With p.slashes, a
-// path that differs from the clean one by empty segments alone is as the client has sent it, but for
-// slashes at the beginning: many programs read a target such as "//b/c" as the name of a server.
+// appendTarget appends the request target: path and query as they go on (conn.RequestLayer.AppendTarget),
+// but for the route's prefix, and without empty segments unless p keeps them. Where a prefix that is cut
+// off leaves several slashes at the beginning, what follows goes on without empty segments in any case:
+// many programs read a target such as "//b/c" as the name of a server, and of the empty segments of a
+// path all are kept, or none, as the rules have judged it.
 func appendTarget(out []byte, req *conn.Request, p *pathChange) []byte {
-	raw, path := req.Layer().RawPathView(), req.Layer().PathView()
-	if p.cut {
-		n := len(strings.TrimSuffix(req.Prefix(), "/"))
-		raw = bytes.TrimPrefix(raw, path[:n]) // or else raw means another path
-		path = path[n:]
-		if out = append(out, p.to...); len(path) == 0 && len(p.to) == 0 {
-			path = []byte("/")
+	l := req.Layer()
+	if !p.cut {
+		if sent := l.SentPathView(); p.slashes {
+			out = append(out, sent...)
+		} else {
+			out = http1.AppendMerged(out, sent)
 		}
+		return l.AppendQuery(out)
 	}
-	for len(p.to) == 0 && len(raw) > 1 && raw[0] == '/' && raw[1] == '/' {
-		raw = raw[1:]
+	out = append(out, p.to...)
+	from := len(out)
+	if out = l.AppendSubPath(out); len(out) == from && len(p.to) == 0 {
+		out = append(out, '/')
 	}
-	if len(path) > 0 { // else what replaces the prefix is all of it
-		out = placeholder.AppendPath(out, raw, path, p.slashes)
+	below := out[from:]
+	if !p.slashes || len(p.to) == 0 && bytes.HasPrefix(below, []byte("//")) {
+		out = http1.AppendMerged(out[:from], below)
 	}
-	return placeholder.AppendQuery(out, req)
+	return l.AppendQuery(out)
 }

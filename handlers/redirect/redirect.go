@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/placeholder"
 	"github.com/lwango/lwango/internal/template"
 )
 
@@ -45,12 +46,7 @@ func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 		if !to.Fits(req.Host()) {
 			return http.StatusBadRequest
 		}
-		resp.Header().Set("Location", to.Expand(&template.Source{
-			Host:  req.Host(),
-			Path:  req.Path(),
-			Below: req.SubPath(),
-			Query: req.RawQuery(),
-		}))
+		resp.Header().Set("Location", to.Expand(placeholder.Source(req)))
 		return s.Status
 	}, nil
 }

@@ -66,17 +66,17 @@ func (c *chain) from(i int, req *conn.Request, resp *conn.Response) int {
 // fails returns a condition that does not hold, nil if the rule is for the request. The error is that
 // of a disk.
 //
-// A path with encoded slashes has two readings: an application that decodes it first takes them for
-// slashes, and one that splits it first, as patterns do, takes them for parts of segments. So that
-// neither gets what a rule denies, a rule is for a request if all conditions hold in one reading.
-// They are asked together: where a rule is for all paths but some, a path has to be one of those in
-// both readings.
+// A path with encoded slashes, or with empty segments, has several readings (conn.Reading): an
+// application that decodes it first takes encoded slashes for slashes, one that splits it first, as
+// patterns do, takes them for parts of segments; and "//" is a slash to one and has a segment in it to
+// another. So that none of them gets what a rule denies, a rule is for a request if all conditions hold
+// in one reading. They are asked together: where a rule is for all paths but some, a path has to be one
+// of those in every reading.
 func (r *rule) fails(q Asked) (condition, error) {
-	path := q.PathView()
-	c, err := r.failsIn(q, path)
+	c, err := r.failsIn(q, q.PathView())
 	if c != nil && err == nil && reads(c) {
-		if split, _ := q.SegmentsView(); &split[0] != &path[0] {
-			if other, err := r.failsIn(q, split); other == nil || err != nil {
+		for _, one := range q.OtherReadings() {
+			if other, err := r.failsIn(q, one.Path); other == nil || err != nil {
 				return other, err
 			}
 		}
@@ -94,20 +94,30 @@ func (r *rule) failsIn(q Asked, path []byte) (condition, error) {
 	return nil, nil
 }
 
-// reading returns the reading of the path in which the conditions hold, of a request for which they
-// do.
-func (r *rule) reading(q Asked) []byte {
-	path := q.PathView()
-	for _, c := range r.conditions {
-		if !reads(c) {
-			continue
+// reading returns the first reading of the path in which the conditions hold, of a request for which
+// they do. The conditions that do not look at the path are not asked again: they may ask a disk.
+func (r *rule) reading(q Asked) conn.Reading {
+	usual := conn.Reading{Path: q.PathView()}
+	holds := func(path []byte) bool {
+		for _, c := range r.conditions {
+			if !reads(c) {
+				continue
+			}
+			if hold, _ := c.hold(q, path); !hold {
+				return false
+			}
 		}
-		if hold, _ := c.hold(q, path); !hold {
-			split, _ := q.SegmentsView()
-			return split
+		return true
+	}
+	if holds(usual.Path) {
+		return usual
+	}
+	for _, one := range q.OtherReadings() {
+		if holds(one.Path) {
+			return one
 		}
 	}
-	return path
+	return usual
 }
 
 func (r *rule) ends() bool { return r.deny != 0 || r.redirect != nil || r.rewrite != nil }
@@ -174,27 +184,36 @@ func (r *rule) target(q Asked) (target string, ok bool) {
 		target += "?" + http1.EscapeQuery(string(query))
 	}
 	raw, query, _ := strings.Cut(target, "?")
-	path, err := http1.CleanPath(nil, []byte(raw))
-	if err != nil || template.HasDots(raw) {
+	if _, err := http1.CleanPath(nil, []byte(raw)); err != nil || template.HasDots(raw) {
 		return "", false
 	}
-	if bytes.Equal(path, q.PathView()) && query == string(q.QueryView()) {
+	if bytes.Equal(http1.Sent([]byte(raw)), q.SentPathView()) && query == string(q.QueryView()) {
 		return "", true
 	}
 	return target, true
 }
 
-// source is the parts of a request for a template.
+// source is the parts of a request for a template: in a path as they were sent, and as values as they
+// are in the reading for which the rule holds.
 func (r *rule) source(q Asked) *template.Source {
-	path := r.reading(q)
+	read, sent := r.reading(q), q.SentPathView()
+	under := http1.AppendBelow(nil, sent, len(strings.TrimSuffix(q.Prefix(), "/")))
+	if len(under) == 0 {
+		under = []byte("/")
+	}
+	_, query, asks := bytes.Cut(q.AppendQuery(nil), []byte{'?'})
 	s := &template.Source{
 		Host:  string(q.HostView()),
-		Path:  string(path),
-		Below: "/" + string(below(q, path)[1:]), // the router has taken the first slash for one
-		Query: string(q.QueryView()),
+		Path:  template.Part{Text: string(read.Path), Sent: string(sent)},
+		Below: template.Part{Text: string(read.Read(under)), Sent: string(under)},
+		Query: string(query),
+		Asks:  asks,
 	}
 	if r.expression != nil {
-		s.Captures = r.expression.captures(s.Path)
+		for _, at := range r.expression.captures(read.Path) {
+			s.Captures = append(s.Captures, template.Part{Text: string(read.Path[at[0]:at[1]]),
+				Sent: string(read.Sent(sent, at[0], at[1]))})
+		}
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/glob"
 	"github.com/lwango/lwango/internal/http1"
@@ -22,8 +23,10 @@ import (
 type Asked interface {
 	Method() string
 	PathView() []byte
-	SegmentsView() (path []byte, clean bool)
+	SentPathView() []byte
+	OtherReadings() []conn.Reading
 	QueryView() []byte
+	AppendQuery(dst []byte) []byte
 	HostView() []byte
 	HeaderViewFrom(name string, from int) (value []byte, next int)
 	RemoteAddr() netip.AddrPort
@@ -309,9 +312,23 @@ func (s *Sample) Method() string { return cmp.Or(s.Verb, http.MethodGet) }
 // PathView is the path.
 func (s *Sample) PathView() []byte { return []byte(s.Path) }
 
-// SegmentsView is the path with a NUL in place of each encoded slash.
-func (s *Sample) SegmentsView() (path []byte, clean bool) {
-	return http1.SplitPath(s.PathView(), []byte(s.Raw))
+// SentPathView is the path as it goes on.
+func (s *Sample) SentPathView() []byte {
+	if s.Raw == "" {
+		return http1.AppendPath(nil, []byte(s.Path))
+	}
+	return http1.Sent([]byte(s.Raw))
+}
+
+// OtherReadings are the readings of the path but Path.
+func (s *Sample) OtherReadings() []conn.Reading { return conn.ReadingsOf(s.SentPathView()) }
+
+// AppendQuery appends the query with its question mark.
+func (s *Sample) AppendQuery(dst []byte) []byte {
+	if s.Query != "" {
+		dst = append(append(dst, '?'), s.Query...)
+	}
+	return dst
 }
 
 // QueryView is the query.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/rules"
 	"github.com/lwango/lwango/internal/invariants"
@@ -46,14 +47,16 @@ func others() (all []rules.Rule) {
 // request is a request in memory.
 type request struct{ path, query, host, agent, cookie []byte }
 
-func (*request) Method() string                 { return "GET" }
-func (r *request) PathView() []byte             { return r.path }
-func (r *request) SegmentsView() ([]byte, bool) { return r.path, true }
-func (r *request) QueryView() []byte            { return r.query }
-func (r *request) HostView() []byte             { return r.host }
-func (*request) RemoteAddr() netip.AddrPort     { return netip.AddrPort{} }
-func (*request) Secure() bool                   { return false }
-func (*request) Prefix() string                 { return "" }
+func (*request) Method() string                { return "GET" }
+func (r *request) PathView() []byte            { return r.path }
+func (r *request) SentPathView() []byte        { return r.path }
+func (*request) OtherReadings() []conn.Reading { return nil }
+func (*request) AppendQuery(dst []byte) []byte { return dst }
+func (r *request) QueryView() []byte           { return r.query }
+func (r *request) HostView() []byte            { return r.host }
+func (*request) RemoteAddr() netip.AddrPort    { return netip.AddrPort{} }
+func (*request) Secure() bool                  { return false }
+func (*request) Prefix() string                { return "" }
 func (r *request) HeaderViewFrom(name string, from int) ([]byte, int) {
 	switch {
 	case from > 0:

@@ -80,7 +80,7 @@ func (r *rule) because(q Asked) string {
 		return " (it has no conditions)"
 	}
 	var all []string
-	path := r.reading(q)
+	path := r.reading(q).Path
 	for _, c := range r.conditions {
 		all = append(all, fmt.Sprintf("%s wants %s, %s", c.key(), c.wants(), c.found(q, path)))
 	}

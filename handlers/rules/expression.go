@@ -33,13 +33,17 @@ func parseExpression(text string) (*expression, error) {
 
 func (x *expression) match(b []byte) bool { return x.filter.pass(b) && x.re.Match(b) }
 
-// captures returns what the groups have matched; one that has taken no part has matched nothing.
-func (x *expression) captures(text string) []string {
-	found := x.re.FindStringSubmatch(text)
-	if found == nil {
-		return make([]string, len(x.groups))
+// captures returns beginning and end of what the groups have matched; one that has taken no part has
+// matched nothing.
+func (x *expression) captures(text []byte) [][2]int {
+	all := make([][2]int, len(x.groups))
+	found := x.re.FindSubmatchIndex(text)
+	for i := range all {
+		if at := 2 * (i + 1); at < len(found) && found[at] >= 0 {
+			all[i] = [2]int{found[at], found[at+1]}
+		}
 	}
-	return found[1:]
+	return all
 }
 
 // filter is what every text that an expression matches has in common: its first octets are of some

@@ -43,10 +43,14 @@ func startSpelled(t testing.TB) *spelled {
 	note := func(segments ...string) int {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.got = append(s.got, segments)
+		if !slices.ContainsFunc(s.got, func(got []string) bool { return slices.Equal(got, segments) }) {
+			s.got = append(s.got, segments)
+		}
 		return http.StatusOK
 	}
-	upstream := func(strip bool, prefix ...string) conn.Handler {
+	// An upstream may decode a path first or split it first, and take empty segments for none, before it
+	// decodes or behind.
+	upstream := func(strip, merge bool, prefix ...string) conn.Handler {
 		up := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, _ *conn.Response) int {
 			path, _, _ := strings.Cut(req.Target(), "?")
 			if path == "/" && len(prefix) > 0 {
@@ -59,15 +63,20 @@ func startSpelled(t testing.TB) *spelled {
 				s.fault = fmt.Errorf("an upstream gets %q", path)
 				return http.StatusBadRequest
 			}
-			note(append(prefix, strings.Split(decoded[1:], "/")...)...)
-			segments := strings.Split(path[1:], "/")
-			for i := range segments {
-				segments[i], _ = url.PathUnescape(segments[i])
+			for _, path := range []string{decoded, merged(decoded), unescape(merged(path))} {
+				note(append(prefix, strings.Split(path[1:], "/")...)...)
 			}
-			return note(append(prefix, segments...)...)
+			for _, path := range []string{path, merged(path)} {
+				segments := strings.Split(path[1:], "/")
+				for i := range segments {
+					segments[i] = unescape(segments[i])
+				}
+				note(append(prefix, segments...)...)
+			}
+			return http.StatusOK
 		}})
 		h, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"}, func(c *proxy.Settings) {
-			c.Address, c.StripPrefix = []string{up.Addr}, strip
+			c.Address, c.StripPrefix, c.MergeSlashes = []string{up.Addr}, strip, merge
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -87,8 +96,10 @@ func startSpelled(t testing.TB) *spelled {
 	router := must.Get(handlers.NewRouter([]handlers.Site{{
 		Patterns: mux,
 		Routes: []handlers.Route{
-			{Prefix: "/", Handler: upstream(false)},
-			{Prefix: "/app", Handler: upstream(true, "app")},
+			{Prefix: "/", Handler: upstream(false, true)},
+			{Prefix: "/app", Handler: upstream(true, true, "app")},
+			{Prefix: "/keep", Handler: upstream(false, false)},
+			{Prefix: "/cut/off", Handler: upstream(true, false, "cut", "off")},
 			{Prefix: "/files", Handler: func(req *conn.Request, _ *conn.Response) int {
 				return note(strings.Split(req.Path()[1:], "/")...)
 			}},
@@ -108,6 +119,22 @@ func startSpelled(t testing.TB) *spelled {
 			s.conn.Close()
 		}
 	})
+	return s
+}
+
+// merged returns a path without empty segments.
+func merged(path string) string {
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	return path
+}
+
+func unescape(s string) string {
+	s, err := url.PathUnescape(s)
+	if err != nil {
+		panic(err)
+	}
 	return s
 }
 
@@ -179,6 +206,12 @@ func TestEncodedSlash(t *testing.T) {
 		{deny(func(s *rules.Settings) { s.Path, s.Not.Path = []string{"/app/**"}, []string{"/app/x/*"} }),
 			"/app/a%2Fb /app/x/a%2Fb", "/app/x/a /b%2Fc"},
 		{deny(func(s *rules.Settings) { s.Path, s.Method = []string{"/app/*"}, []string{"POST"} }), "", "/app/a%2Fb /app/a"},
+		// What an upstream gets with empty segments.
+		{deny(func(s *rules.Settings) { s.Path = []string{"/keep/https:/evil.example/**"} }), "/keep/https://evil.example/x " +
+			"/keep/https:%2F%2Fevil.example/x /keep/https%3A%2f/evil.example /keep/https:/evil.example", "/keep/https://example/x"},
+		{deny(func(s *rules.Settings) { s.Path = []string{"/keep/*/b"} }), "/keep/a/b /keep/a//b /keep//b", "/keep/b"},
+		{deny(func(s *rules.Settings) { s.Regexp = "^/keep/[^/]*//" }), "/keep/a//b /keep/a%2f/b /keep/a%2F%2Fb /keep///b", "/keep/a/b /keep/a%2Fb"},
+		{deny(func(s *rules.Settings) { s.Not.Path = []string{"/keep/*", "/keep/a/**"} }), "/keep/b//c /keep//b /keep/b%2F%2Fc", "/keep/b /keep/a//c"},
 	} {
 		must.Do(t, s.use(c.rule))
 		for _, path := range strings.Fields(c.yes) {
@@ -204,14 +237,20 @@ func TestEncodedSlashRewritten(t *testing.T) {
 		want   string // Location, or what is noted
 	}{
 		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/([^/]+)$", "/x/{1}/z" }, "/k/a%2Fb", `[["x" "a/b" "z"]]`},
-		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/(.+)$", "/x/{1}" }, "/k/a%2Fb", `[["x" "a" "b"]]`},
+		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/([^/]+)/([^/]+)$", "/x/{1}/{2}" }, "/k/a%2Fb", `[["x" "a" "b"]]`},
+		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/(.+)$", "/x/{1}/z" }, "/k/a%2Fb", `[["x" "a/b" "z"]]`},
 		{func(s *rules.Settings) { s.Path, s.Rewrite = []string{"/k/*"}, "/app{path}" }, "/k/a%2Fb",
 			`[["app" "k" "a" "b"] ["app" "k" "a/b"]]`},
 		{func(s *rules.Settings) { s.Path, s.Rewrite = []string{"/k/**"}, "/app{path}" }, "/k/a%2Fb",
-			`[["app" "k" "a" "b"] ["app" "k" "a" "b"]]`},
+			`[["app" "k" "a" "b"] ["app" "k" "a/b"]]`},
 		{func(s *rules.Settings) { s.Path, s.Redirect = []string{"/k/*"}, "/app{uri}" }, "/k/a%2Fb", "/app/k/a%2Fb"},
 		{func(s *rules.Settings) { s.Regexp, s.Redirect = "^/k/([^/]+)$", "/app?at={1}" }, "/k/a%2Fb", "/app?at=a/b"},
-		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/([^/]+)$", "/x/{1}/z" }, "/k/x%2F..%2F..%2Fa", ""},
+		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/([^/]+)$", "/x/{1}/z" }, "/k/x%2F..%2F..%2Fa", `[["a"]]`},
+		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/x(.+)$", "/static/{1}" }, "/k/x..%2Fa", ""},
+		{func(s *rules.Settings) { s.Regexp, s.Redirect = "^/k/(.*)$", "/app/{1}" }, "/k/a%2fb%3B%26%2B%3A%40//|", "/app/a%2fb%3B%26%2B%3A%40//%7C"},
+		{func(s *rules.Settings) { s.Redirect = "/app{uri}" }, "/k/a%3B//%2F?b=%2f", "/app/k/a%3B//%2F?b=%2f"},
+		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/(.*)$", "/y/{1}" }, "/k/https%3A%2F%2Fx", `[["y" "https:" "" "x"]]`},
+		{func(s *rules.Settings) { s.Regexp, s.Redirect = "^/k/(.*)$", "/app?at={1}" }, "/k/a%20b%26", "/app?at=a%20b%26"},
 	} {
 		one := rule(c.change)
 		must.Do(t, s.use(one))
@@ -261,6 +300,8 @@ func FuzzSpelling(f *testing.F) {
 		{"/x/*/z", "/x/a%2Fb/z"}, {"/y/**/b", "/y/a%2f%2e/b"}, {"*.sql", "/files/a.sql%2F"},
 		{"/app/a?c", "/app//a%2Fc"}, {"/a/c", "/a/b%2F../c"}, {"/**/.git", "/a/x%2F..%2F.git"},
 		{"/a", "/x%2Fb/../a%22"}, {"/app", "/app/b%2F..;"}, {"/y/", "/y%2F"}, {"/q/**", "/%71%2Fb/%2E%2E/q|"},
+		{"/keep/https://x", "/keep/https%3A%2F%2Fx"}, {"/keep/*/b", "/keep//b"}, {"/keep/*/*/y", "/keep//x/%2Fy"}, {"/a/b", "/a/%2Fb"},
+		{"/cut/off/*/*/y", "/cut/off//x//y"}, {"/cut/off/a/b", "/cut//off/a%2Fb"}, {"/cut/off/*/*", "/cut%2Foff/a//b"}, {"/y/*/b", "/y/a%2F%2Fb"},
 	} {
 		f.Add(seed.pattern, seed.raw, false)
 		f.Add(seed.pattern, seed.raw, true)

@@ -11,7 +11,7 @@ import (
 // status for the handler to return: 301, or 308 where the client is to send the method and the body
 // again.
 func RedirectToFolder(req *conn.Request, resp *conn.Response) int {
-	resp.Header().Set("Location", folderLocation(req.Path(), req.RawQuery()))
+	resp.Header().Set("Location", folderLocation(req.Layer().SentPathView(), req.RawQuery()))
 	if method := req.Method(); method == http.MethodGet || method == http.MethodHead {
 		return http.StatusMovedPermanently
 	}
@@ -19,11 +19,11 @@ func RedirectToFolder(req *conn.Request, resp *conn.Response) int {
 }
 
 // folderLocation returns the Location for a folder whose path has no slash at its end. path is the
-// whole decoded path, not the part below the route. It is escaped again, with the backslash, which
-// browsers take for a slash. A cleaned path has one slash in front. So the Location is never
-// "//host" or "/\host", which lead to another server.
-func folderLocation(path, query string) string {
-	location := string(http1.AppendPath(nil, []byte(path))) + "/"
+// whole path as the client has sent it, in the form of conn.RequestLayer.SentPathView, not the part
+// below the route: in that form it has one slash in front, and no backslash, which browsers take for a
+// slash. So the Location is never "//host" or "/\host", which lead to another server.
+func folderLocation(path []byte, query string) string {
+	location := string(http1.AppendMerged(nil, path)) + "/"
 	if query != "" {
 		location += "?" + http1.EscapeQuery(query)
 	}

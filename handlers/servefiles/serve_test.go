@@ -52,7 +52,7 @@ func TestPaths(t *testing.T) {
 			{s, "GET /with%5Cbackslash", 301, "/with%5Cbackslash/",
 				"browsers take a backslash for a slash"},
 			{s, "GET //sub", 301, "/sub/", "never a Location that names a server"},
-			{s, "GET /%2Fsub", 301, "/sub/", ""},
+			{s, "GET /%2Fsub", 301, "/%2Fsub/", ""},
 			{s, "GET //evil.example/../sub", 301, "/sub/", ""},
 			{s, "GET /noindex", 301, "/noindex/", "also if there is no index file"},
 			{s, "GET /noindex/", 404, "", "folders are not listed"},

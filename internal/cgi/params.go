@@ -17,7 +17,7 @@ import (
 // them is an error. None need be valid for longer than the call of AppendTo.
 type Request struct {
 	Method string
-	Target string // as received, in whatever form
+	Target string // path and query as they go on (conn.RequestLayer.AskedView), or "*"
 	Query  string // as received, without the question mark
 	Front  string // the front controller's own query, which comes before that one; may be empty
 	Proto  string // HTTP/1.1
@@ -91,11 +91,7 @@ func (r *Request) AppendTo(h *Vars) {
 	} else {
 		r.frontQuery(h)
 	}
-	path, query := r.Target, ""
-	if path == "" || path[0] != '/' {
-		path, query = r.uri()
-	}
-	r.add(h, "REQUEST_URI", path, query)
+	r.add(h, "REQUEST_URI", r.Target, "")
 	if r.Info == "" {
 		r.add(h, "DOCUMENT_URI", r.Prefix, r.Script)
 	} else {
@@ -251,28 +247,6 @@ func has(fields []Field, name string) bool {
 		}
 	}
 	return false
-}
-
-// uri returns REQUEST_URI: the target as it came, since programs route by it and want to see every %2F.
-// Every server has to accept a target in absolute form (RFC 9112 section 3.2.2). Of that only the
-// path counts, which programs expect here; HTTP_HOST has the authority. The target's query is a part
-// of path if there is a path before it.
-func (r *Request) uri() (path, query string) {
-	target := r.Target
-	if target != "" && target[0] != '/' {
-		if i := strings.Index(target, "://"); i >= 0 {
-			target = target[i+3:]
-			i = strings.IndexAny(target, "/?")
-			switch {
-			case i < 0:
-				return "/", ""
-			case target[i] == '?':
-				return "/", target[i:]
-			}
-			return target[i:], ""
-		}
-	}
-	return target, ""
 }
 
 // addresses adds the two ends of the connection and the server's name.

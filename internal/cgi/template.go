@@ -36,8 +36,7 @@ func (r *Request) expand(b []byte, value template.Text) []byte {
 		case "rest":
 			b = append(b, strings.TrimPrefix(r.Path, "/")...)
 		case "uri":
-			path, query := r.uri()
-			b = append(append(b, path...), query...)
+			b = append(b, r.Target...)
 		case "query":
 			if r.Query != "" {
 				b = append(append(b, '?'), r.Query...)

@@ -165,7 +165,7 @@ func TestPlaceholders(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got[name], value)
 		}
 	}
-	r.Target, r.Query, r.Path, r.Remote, r.TLS = "http://a/?y", "", "/", netip.AddrPort{}, false
+	r.Target, r.Query, r.Path, r.Remote, r.TLS = "/?y", "", "/", netip.AddrPort{}, false
 	got = values(t, &r)
 	for name, value := range map[string]string{"URI": "/?y", "QUERY": "", "PATHS": "/|",
 		"HTTP_X_URL": "http://[::1]/", "REMOTE_ADDR": "client unix:"} {

@@ -36,6 +36,8 @@ func TestVariables(t *testing.T) {
 				"REQUEST_SCHEME": "http", "HTTPS": "-", "REMOTE_USER": "-", "HTTP_X_A": "1, 2",
 				"HTTP_COOKIE": "a=1; b=2", "DOCUMENT_URI": "/a/b/c d", "DOCUMENT_ROOT": "-",
 				"SCRIPT_FILENAME": "-", "PATH_TRANSLATED": "-", "REDIRECT_STATUS": "-"}},
+		{"dot segments, of which the rules have not heard", "/", nil, "GET /admin/../x%2F%3B/[?y", nil, "",
+			map[string]string{"REQUEST_URI": "/x%2F%3B/%5B?y", "PATH_INFO": "/x/;/["}},
 		{"below a prefix", "/app", nil, "GET /app/x/y", nil, "",
 			map[string]string{"SCRIPT_NAME": "/app", "PATH_INFO": "/x/y", "REQUEST_URI": "/app/x/y"}},
 		{"the prefix itself", "/app", nil, "GET /app", nil, "",

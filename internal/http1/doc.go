@@ -21,6 +21,7 @@
 //	response.go  ResponseHead and ResponseBody, for a client
 //	authority.go uri-host and port
 //	path.go      CleanPath: percent-decoding and dot segments
+//	sent.go      a path as it goes on, and the ways to read it
 //	query.go     queries, and values in them, percent-encoded
 //	chunked.go   Chunked: decoder of the chunked coding; chunkwrite.go its writer
 //	date.go      HTTP dates, written and read

@@ -1,5 +1,7 @@
 package http1
 
+import "bytes"
+
 // CleanPath turns the raw path of a request into the one to route and to open: percent-encodings
 // decoded once, runs of '/' made one, "." and ".." resolved (RFC 3986 section 5.2.4), all in one
 // go, so that "%2e%2e" and "%2F" cannot carry a dot segment past a check done earlier. The result
@@ -29,7 +31,7 @@ func CleanPath(dst, raw []byte) (path []byte, err error) {
 		}
 		if c != '/' || i == segment {
 			// Work to do, and up to this segment all was clean.
-			return cleanFrom(dst, raw, segment, '/')
+			return cleanFrom(dst, raw, segment)
 		}
 		segment = i + 1
 	}
@@ -44,9 +46,8 @@ func dotSegment(s []byte) bool {
 	return len(s) == 0 || s[0] == '/'
 }
 
-// cleanFrom is CleanPath for a path whose first n bytes, up to and with a '/', are clean. slash is
-// what an encoded slash becomes: one, or EncodedSlash.
-func cleanFrom(dst, raw []byte, n int, slash byte) ([]byte, error) {
+// cleanFrom is CleanPath for a path whose first n bytes, up to and with a '/', are clean.
+func cleanFrom(dst, raw []byte, n int) ([]byte, error) {
 	if cap(dst) < len(raw) {
 		dst = make([]byte, 0, len(raw))
 	}
@@ -60,10 +61,6 @@ func cleanFrom(dst, raw []byte, n int, slash byte) ([]byte, error) {
 			}
 			c = unhex(raw[i+1])<<4 | unhex(raw[i+2])
 			i += 2
-			if c == '/' && slash != '/' {
-				out = append(out, slash)
-				continue
-			}
 		}
 		if c < 0x20 || c == 0x7f {
 			return nil, ErrPath
@@ -107,71 +104,35 @@ func closeSegment(out []byte, n int) (_ []byte, ok bool) {
 	return out, true
 }
 
-// DecodesTo reports whether raw has no characters but those of a path (RFC 3986 section 3.3), and
-// is path once its percent-encodings are decoded, without any other change.
-func DecodesTo(raw, path []byte) bool { return decodesTo(raw, path, false) }
-
-// MergesTo is DecodesTo for a raw path whose empty segments ("//") have been taken out, too. A slash
-// that is encoded beside another one is more than that.
-func MergesTo(raw, path []byte) bool { return decodesTo(raw, path, true) }
-
-func decodesTo(raw, path []byte, merge bool) bool {
-	n := 0
-	for i := 0; i < len(raw); i++ {
-		c := raw[i]
-		switch {
-		case merge && c == '/' && i > 0 && raw[i-1] == '/':
-			continue
-		case c == '%':
-			if i+2 >= len(raw) || class[raw[i+1]]&class[raw[i+2]]&isHex == 0 {
-				return false
-			}
-			c = unhex(raw[i+1])<<4 | unhex(raw[i+2])
-			i += 2
-		case !inPath(c):
-			return false
-		}
-		if n == len(path) || path[n] != c {
-			return false
-		}
-		n++
-	}
-	return n == len(path) && n > 0
-}
-
-// EncodedSlash stands for a slash within a segment, as a client has encoded it ("%2F"), in paths
-// that SplitPath returns. No path of a request has a NUL.
+// EncodedSlash stands for a slash within a segment, as a client has encoded it ("%2F"), in paths that
+// SplitPath returns, and in readings. No path of a request has a NUL.
 const EncodedSlash = "\x00"
 
-// SplitPath returns the path that CleanPath would have made of raw if it did not take an encoded
-// slash for one: it has EncodedSlash there, and its other slashes are those between segments. path
-// is what CleanPath has made of raw; SplitPath returns it, and allocates nothing, if there is no
-// encoded slash, or if the segments lead above the root.
+// SplitPath returns the path in which an encoded slash is part of its segment: it has EncodedSlash
+// there, and its other slashes are those between segments. path is what CleanPath has made of raw;
+// SplitPath returns it, and allocates nothing, if there is no encoded slash.
 //
-// clean reports whether path is raw decoded, and nothing else was resolved. If it is not, a segment
-// of the result may have dots between its encoded slashes ("x/../y").
+// clean reports whether nothing but encodings was resolved between the slashes that are not encoded.
+// Otherwise SplitPath returns path, in which no dots are between encoded slashes.
 func SplitPath(path, raw []byte) (split []byte, clean bool) {
 	if len(raw) == len(path) || len(raw) == 0 { // cleaning and decoding only shorten
 		return path, true
 	}
-	encoded, slashes := 0, 0
-	for i, c := range raw {
-		if c == '%' {
-			encoded++
-			if raw[i+1] == '2' && raw[i+2]|0x20 == 'f' {
-				slashes++
-			}
-		}
+	sent := Sent(raw)
+	if bytes.Contains(raw, []byte("//")) || octets(raw) != octets(sent) {
+		return path, false
 	}
-	clean = len(raw)-2*encoded == len(path)
-	if slashes == 0 {
-		return path, clean
+	if !hasEncodedSlash(sent) {
+		return path, true
 	}
-	split, err := cleanFrom(nil, raw, 1, EncodedSlash[0])
-	if err != nil {
-		return path, clean
-	}
-	return split, clean
+	return Apart.Append(make([]byte, 0, len(sent)), sent), true
+}
+
+// octets returns the length of a path when it is decoded.
+func octets(raw []byte) int { return len(raw) - 2*bytes.Count(raw, []byte{'%'}) }
+
+func hasEncodedSlash(raw []byte) bool {
+	return bytes.Contains(raw, []byte("%2F")) || bytes.Contains(raw, []byte("%2f"))
 }
 
 // AppendPath appends a path that is decoded, as CleanPath or SplitPath returns it, and encodes what

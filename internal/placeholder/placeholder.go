@@ -3,6 +3,7 @@
 package placeholder
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
@@ -33,22 +34,22 @@ func Parse(text string, names []string) (template.Text, error) {
 	return t, err
 }
 
-// Append appends the text with the parts of the request in it. A path is encoded as in a target,
-// since a decoded one may have any octets. The thread of the request calls it.
+// Append appends the text with the parts of the request in it. A path is as it goes on to an upstream
+// (conn.RequestLayer.SentPathView), and not decoded: so it says which one it is, and may stand in a
+// field. The thread of the request calls it.
 func Append(out []byte, req *conn.Request, text template.Text) []byte {
 	for _, p := range text {
 		switch p.Name {
 		case "":
 			out = append(out, p.Text...)
 		case "path":
-			out = http1.AppendPath(out, below(req))
+			out = appendBelow(out, req, true)
 		case "rest":
-			out = http1.AppendPath(out, below(req)[1:])
+			out = appendBelow(out, req, false)
 		case "prefix":
 			out = http1.AppendPath(out, []byte(strings.TrimSuffix(req.Prefix(), "/")))
 		case "uri":
-			out = AppendPath(out, req.Layer().RawPathView(), req.Layer().PathView(), false)
-			out = AppendQuery(out, req)
+			out = req.Layer().AppendTarget(out)
 		case "query":
 			out = AppendQuery(out, req)
 		case "host":
@@ -73,14 +74,17 @@ func Append(out []byte, req *conn.Request, text template.Text) []byte {
 	return out
 }
 
-// AppendPath appends a path as it was sent if it means path and has no characters but those of a
-// path, and otherwise path, encoded. With slashes, it may have empty segments.
-func AppendPath(out, raw, path []byte, slashes bool) []byte {
-	if len(raw) > 0 && raw[0] == '/' &&
-		(http1.DecodesTo(raw, path) || slashes && http1.MergesTo(raw, path)) {
-		return append(out, raw...)
+// Source returns what an address or a target is made of (template.Template).
+func Source(req *conn.Request) *template.Source {
+	l := req.Layer()
+	_, query, asks := bytes.Cut(l.AppendTarget(nil), []byte{'?'})
+	return &template.Source{
+		Host:  req.Host(),
+		Path:  template.Part{Text: req.Path(), Sent: string(l.SentPathView())},
+		Below: template.Part{Text: req.SubPath(), Sent: string(appendBelow(nil, req, true))},
+		Query: string(query),
+		Asks:  asks,
 	}
-	return http1.AppendPath(out, path)
 }
 
 // AppendQuery appends the query with its question mark, or nothing if there is none.
@@ -114,13 +118,16 @@ func AppendPort(out []byte, req *conn.Request) []byte {
 	return append(out, "80"...)
 }
 
-// below returns what follows the route's prefix, with a slash in front.
-func below(req *conn.Request) []byte {
-	path := req.Layer().PathView()[len(strings.TrimSuffix(req.Prefix(), "/")):]
-	if len(path) == 0 {
-		return []byte("/")
+// appendBelow appends what follows the route's prefix, with the slash in front or without it.
+func appendBelow(out []byte, req *conn.Request, slash bool) []byte {
+	from := len(out)
+	if out = req.Layer().AppendSubPath(out); len(out) == from {
+		out = append(out, '/')
 	}
-	return path
+	if !slash {
+		out = slices.Delete(out, from, from+1)
+	}
+	return out
 }
 
 // appendAddress appends the client's address, "unix:" if it has none.

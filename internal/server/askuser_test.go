@@ -54,7 +54,9 @@ func TestAskedTarget(t *testing.T) {
 		"/public%2F..%2Fadmin":              "/admin",
 		"//public/.//x":                     "/public/x",
 		"/a%20b%2Fc?x=1":                    "/a%20b%2Fc?x=1", // means what is served, as it is
-		"/a|b":                              "/a%7Cb",
+		"/a|b%2F%3B":                        "/a%7Cb%2F%3B",
+		"/a%2F%2Fb//c":                      "/a%2F%2Fb/c", // as an upstream gets it
+		"/x?":                               "/x?",
 		"/":                                 "/",
 		"http://other.example/p/../admin?q": "/admin?q",
 		"HTTP://other.example/x":            "/x",

@@ -7,6 +7,6 @@ func Address(to, host, path, below, query, capture string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return t.Expand(&Source{Host: host, Path: path, Below: below, Query: query,
-		Captures: []string{capture}}), nil
+	return t.Expand(&Source{Host: host, Path: Part{Text: path}, Below: Part{Text: below}, Query: query,
+		Captures: []Part{{Text: capture}}}), nil
 }

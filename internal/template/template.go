@@ -24,17 +24,30 @@ type Template struct {
 	captures []string // names of Source.Captures
 }
 
-// Source is what a template can use of a request. In what comes from the path, a NUL is a slash that
-// stays encoded (http1.SplitPath).
+// Source is what a template can use of a request.
 type Source struct {
 	Host  string // as sent, maybe with a port
-	Path  string // whole, decoded
-	Below string // what the path has below the route's prefix, decoded, with a slash in front
+	Path  Part   // whole
+	Below Part   // what the path has below the route's prefix, with a slash in front
 	Query string // raw, without the question mark
+	Asks  bool   // there is a question mark, perhaps with nothing behind it
 
 	// Captures are what the groups of an expression have matched, in the order in which Parse got
 	// their names.
-	Captures []string
+	Captures []Part
+}
+
+// Part is a part of a path, or another text.
+type Part struct {
+	Text string // decoded; a NUL is a slash that was encoded and is part of a segment
+	Sent string // as it stands in a path that goes on (http1.AppendSent); empty: Text, encoded
+}
+
+func (p *Part) sent() string {
+	if p.Sent != "" {
+		return p.Sent
+	}
+	return string(http1.AppendPath(nil, []byte(p.Text)))
 }
 
 // own are the placeholders that every template has.
@@ -63,11 +76,12 @@ func (t *Template) Fits(host string) bool {
 	return strings.Trim(withoutPort(host), ".") != ""
 }
 
-// Expand returns the text with the parts of the request in it. In the path it escapes them as
-// paths, and behind a question mark as values of parameters, so that none of them can add a
-// parameter; {query} stays as it was sent, and begins with "&" there. A part that begins with a
-// slash loses it behind another slash. The result never begins with two slashes unless the text
-// does: behind "//" there, the first segment is the name of a server.
+// Expand returns the text with the parts of the request in it. In a path they stand as they were sent,
+// and behind a question mark decoded and escaped as values of parameters, so that none of them can add
+// a parameter; {query} stays as it was sent, and begins with "&" there, and {uri} is the target as it
+// was sent, as a value. A part that begins with a slash loses it behind another slash. The result
+// never begins with two slashes unless the text does: behind "//" there, the first segment is the name
+// of a server.
 func (t *Template) Expand(s *Source) string {
 	if t.Literal() {
 		return t.text
@@ -88,7 +102,7 @@ func (t *Template) Expand(s *Source) string {
 		inQuery = true
 	}
 	for _, p := range t.pieces {
-		value := ""
+		var part *Part
 		switch p.Name {
 		case "":
 			b.WriteString(p.Text)
@@ -105,26 +119,34 @@ func (t *Template) Expand(s *Source) string {
 			query()
 			continue
 		case "path":
-			value = s.Below
+			part = &s.Below
 		case "uri":
-			value = s.Path
+			part = &s.Path
 		default:
-			value = s.Captures[slices.Index(t.captures, p.Name)]
+			part = &s.Captures[slices.Index(t.captures, p.Name)]
 		}
-		if inQuery {
-			value = strings.ReplaceAll(value, http1.EncodedSlash, "/")
-			if p.Name == "uri" && s.Query != "" {
+		switch {
+		case inQuery && p.Name == "uri":
+			value := part.sent()
+			if s.Asks || s.Query != "" {
 				value += "?" + s.Query
 			}
 			b.WriteString(http1.EscapeValue(value))
 			continue
+		case inQuery:
+			b.WriteString(http1.EscapeValue(strings.ReplaceAll(part.Text, http1.EncodedSlash, "/")))
+			continue
 		}
+		value := part.sent()
 		if strings.HasSuffix(b.String(), "/") {
 			value = strings.TrimPrefix(value, "/")
 		}
-		b.Write(http1.AppendPath(nil, []byte(value)))
+		b.WriteString(value)
 		if p.Name == "uri" {
-			query()
+			if query(); s.Asks && s.Query == "" {
+				b.WriteByte('?')
+				inQuery = true
+			}
 		}
 	}
 	text := b.String()
@@ -239,9 +261,10 @@ func checkLiteral(text, literal string, known []string) error {
 
 // sample is a request whose parts can be found again in what a template makes of them.
 func sample(captures []string, query string) *Source {
-	s := &Source{Host: "host.example", Path: "/uri.example", Below: "/path.example", Query: query}
+	s := &Source{Host: "host.example", Path: Part{Text: "/uri.example"}, Below: Part{Text: "/path.example"},
+		Query: query}
 	for range captures {
-		s.Captures = append(s.Captures, "capture.example")
+		s.Captures = append(s.Captures, Part{Text: "capture.example"})
 	}
 	return s
 }
