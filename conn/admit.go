@@ -18,8 +18,8 @@ import (
 // Admission decides which connections may stay, and which ones the server closes to make room.
 //
 // At max_connections, or without a free descriptor, the server closes the connection that has been
-// idle longest, on whichever loop it lives, and a newcomer takes its place. A newcomer is refused
-// only if no connection is idle. Then a plain client gets 503, and the connection of a TLS client
+// idle longest, on whichever loop it lives, and a newcomer takes its place. At the limit for an address
+// that is one of the same address (crowd.go). A newcomer is refused only if no connection is idle. Then a plain client gets 503, and the connection of a TLS client
 // is closed: a handshake costs more than an overloaded server can spare.
 
 const (
@@ -36,6 +36,8 @@ type admission struct {
 
 	mu   sync.Mutex
 	held networks.Counts // connections by where they come from; mu is held
+
+	crowds crowds
 
 	// Counted since the last line in the log.
 	gaveUp, refused, ofNetwork atomic.Int64
@@ -72,7 +74,7 @@ const (
 // admit counts c, which l has accepted, and reports whether it may stay.
 func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	defer a.note(l, set)
-	if !a.enter(c, set) {
+	if !a.enter(c, l, set) {
 		return false
 	}
 	limit := int64(set.MaxConnections)
@@ -94,9 +96,10 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 // siteShare is how many times MaxConnectionsPerAddress the /64s of an IPv6 /48 may have together.
 const siteShare = 16
 
-// enter counts c among those of its network, if there is a limit for these, and reports whether it
-// may stay. A trusted proxy has no limit: its connections are those of many clients.
-func (a *admission) enter(c *connection, set *settings) bool {
+// enter counts c, of the loop l, among those of its network, if there is a limit for these, and reports
+// whether it may stay. A trusted proxy has no limit: its connections are those of many clients. At the
+// limit an idle connection of the same network gives way.
+func (a *admission) enter(c *connection, l *loop.Loop, set *settings) bool {
 	limit := set.MaxConnectionsPerAddress
 	if limit <= 0 || !c.remote.valid() || c.port.proxies(set).trusts(c.remote) {
 		return true
@@ -106,15 +109,30 @@ func (a *admission) enter(c *connection, set *settings) bool {
 		most = min(most, max(set.MaxConnections/2, limit))
 	}
 	client := c.remote.addrPort().Addr()
+	for {
+		free := a.count(c, client, int64(limit), int64(most))
+		if free > 0 {
+			return true
+		}
+		if !a.crowds.makeRoom(a, l, networks.Of(client), free == 0) {
+			a.ofNetwork.Add(1)
+			return false
+		}
+	}
+}
+
+// count counts c among the connections of its client, if there are fewer than limit, and fewer than
+// most of its site, and returns how many more there may be. Below 0 there are too many. Those that
+// other loops still have to close do not count.
+func (a *admission) count(c *connection, client netip.Addr, limit, most int64) (free int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if network, site := a.held.Of(client); network >= int64(limit) || site >= int64(most) {
-		a.ofNetwork.Add(1)
-		return false
+	network, site := a.held.Of(client)
+	if free = min(limit-network, most-site) + a.crowds.owed[networks.Of(client)]; free > 0 {
+		a.held.Add(client, 1)
+		c.standing = counted
 	}
-	a.held.Add(client, 1)
-	c.standing = counted
-	return true
+	return free
 }
 
 // leave undoes enter.
@@ -132,7 +150,7 @@ func (a *admission) leave(c *connection) {
 // error means that it must end.
 func (a *admission) recount(c *connection, set *settings) error {
 	defer a.note(c.Loop(), set)
-	if !a.enter(c, set) { // as a trusted proxy's, it was not counted before
+	if !a.enter(c, c.Loop(), set) { // as a trusted proxy's, it was not counted before
 		return errOverload
 	}
 	return nil

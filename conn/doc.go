@@ -59,6 +59,7 @@
 //	tls.go            TLS between stream and turn, and the buffers of a tls.Conn
 //	introduce.go      what proxies say of the client: whom to trust, the PROXY protocol
 //	admit.go          which connections may stay: limits, room, what a listener has come to ask for
+//	crowd.go          which of an address's connections gives way to its newcomer
 //	linger.go         closing so that the client can read the last answer
 //	request.go        Request, and its id
 //	target.go         its path and query, what they match, and other ones for it

@@ -34,8 +34,8 @@ type Limits struct {
 	// closed, and if there are none, newcomers get 503; 0: a third of the limit of open files; -1:
 	// no limit. Several servers of a process should each have a part of the open files.
 	MaxConnections int `toml:"max_connections" min:"-1" max:"100000000"`
-	// MaxConnectionsPerAddress bounds the connections of an IPv4 address or an IPv6 /64; 503 beyond
-	// it; 0: a quarter of max_connections, and 8 at least; -1: no limit. The /64s of a /48 have at
+	// MaxConnectionsPerAddress bounds the connections of an IPv4 address or an IPv6 /64; beyond it the
+	// longest idle one of them is closed, and if there is none, newcomers get 503; 0: a quarter of max_connections, and 8 at least; -1: no limit. The /64s of a /48 have at
 	// most sixteen times as many, and half of max_connections. UNIX sockets and trusted proxies have
 	// no limit; of a connection with a header of the PROXY protocol, the client's address counts.
 	MaxConnectionsPerAddress int `toml:"max_connections_per_address" min:"-1" max:"100000000"`

@@ -132,20 +132,59 @@ func (l *Loop) IdleSince() (ms int64, ok bool) {
 // called on the loop.
 func (l *Loop) GiveUp() bool {
 	for l.idle.first >= 0 {
-		t := l.table[l.idle.first].thread
-		l.unlist(t)
-		switch {
-		case t.co != nil:
-		case t.idle.forfeit:
-			l.end(t)
-			return true
-		case t.own.flags&queued != 0:
-		case sysio.Unread(int(t.own.fd)):
-			l.ready(t, ByEvent)
-		default:
-			l.dismiss(t)
+		if l.giveUp(l.table[l.idle.first].thread) {
 			return true
 		}
 	}
 	return false
+}
+
+// giveUp takes t out of the list, ends it if it is idle, and reports that.
+func (l *Loop) giveUp(t *Thread) bool {
+	l.unlist(t)
+	switch {
+	case t.co != nil:
+	case t.idle.forfeit:
+		l.end(t)
+		return true
+	case t.own.flags&queued != 0:
+	case sysio.Unread(int(t.own.fd)):
+		l.ready(t, ByEvent)
+	default:
+		l.dismiss(t)
+		return true
+	}
+	return false
+}
+
+// Idle is a thread that was in the list of those that may be ended.
+type Idle struct {
+	fd    int32
+	since uint32
+}
+
+// IdleOf returns the threads of the list whose bodies are of some kind, the one that has been idle
+// longest first, and how many threads it has looked at, which are all of the list. It is called on
+// the loop.
+func (l *Loop) IdleOf(kind func(Body) bool) (all []Idle, looked int) {
+	for fd := l.idle.first; fd >= 0; looked++ {
+		t := l.table[fd].thread
+		if kind(t.body) {
+			all = append(all, Idle{fd, t.idle.since})
+		}
+		fd = t.idle.behind
+	}
+	return all, looked
+}
+
+// GiveUpIdle is GiveUp for a thread that IdleOf has returned, and reports whether it has ended that
+// one. It leaves it alone if it has had something to do since, or is of another kind: another thread
+// may have the descriptor's number by now. It is called on the loop.
+func (l *Loop) GiveUpIdle(i Idle, kind func(Body) bool) bool {
+	if int(i.fd) >= len(l.table) || l.table[i.fd] == nil {
+		return false
+	}
+	t := l.table[i.fd].thread
+	return t != nil && t.own.fd == i.fd && t.own.flags&listed != 0 && t.idle.since == i.since &&
+		kind(t.body) && l.giveUp(t)
 }
