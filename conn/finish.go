@@ -379,7 +379,8 @@ type HeadHook func(req *Request, resp *Response, status int)
 // thread. Hooks are called last first: what wraps a handler sets its hook before it calls the
 // handler, and has the last word. A response that takes the place of another, such as the error
 // page of a handler that has panicked, keeps the hooks. They are not called for a response without
-// a handler, which is that to a request that cannot be parsed, nor if the connection is hijacked.
+// a handler, which is that to a request that cannot be parsed. When a handler takes the connection
+// over, they are called with 101 before that, see Hijack.
 // In a hook, and once the head has gone out, BeforeHead does nothing.
 //
 // A field that a hook has set and that is not valid (see Header.Set) is logged and left out.

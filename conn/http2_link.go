@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -258,21 +259,26 @@ func (st *h2stream) unhold() {
 	st.Pending, st.Allowed = nil, 0
 }
 
-// push lets the session send p, and waits for that. It returns how much was not sent.
+// push lets the session send p, and waits for that. It returns how much was not sent. That is counted by
+// what the session has taken: another thread may close the link meanwhile, after which st may be another
+// request's, or have it drop what is pending.
 func (l *h2link) push(p []byte) (left int, err error) {
-	st := l.st
+	st, before := l.st, l.taken
 	st.Pending = p
 	st.allow()
 	defer func() { // also when the thread is killed
-		if left = len(p); !l.closed {
-			left = len(st.Pending)
+		if left = len(p) - int(l.taken-before); !l.closed {
 			st.unhold()
 		}
 	}()
-	if err = l.out.await(); err == nil && len(st.Pending) > 0 {
-		err = st.err
-		if l.closed {
+	if err = l.out.await(); err == nil && l.taken-before < int64(len(p)) {
+		switch {
+		case l.closed:
 			err = net.ErrClosed
+		case st.err != nil:
+			err = st.err
+		default:
+			err = io.ErrShortWrite
 		}
 	}
 	return 0, err

@@ -72,7 +72,7 @@ func (c compressor) decide(req *conn.Request, resp *conn.Response, status int) {
 		c.notModified(req, resp)
 	case http.StatusPartialContent:
 		c.part(resp)
-	case http.StatusNoContent, http.StatusResetContent:
+	case http.StatusNoContent, http.StatusResetContent, http.StatusSwitchingProtocols:
 	default:
 		if c.worth(resp) && !asItIs(resp.Header()) {
 			e = c.encoder(req, resp)
