@@ -18,11 +18,11 @@ func (s *Store) Jump(d time.Duration) { s.clock.jump.Add(int64(d)) }
 // Reread returns when an answer was received that goes to disk and comes back from there after
 // between, and whether it has to be validated.
 func (s *Store) Reread(received time.Time, between func()) (time.Time, bool) {
-	h := cachestore.Head{Parsed: &kept{fresh: rfc9111.Freshness{Received: received.UnixNano()}}}
+	h := cachestore.Head{Meta: (&kept{fresh: rfc9111.Freshness{Received: received.UnixNano()}}).meta()}
 	text := s.note(&h)
 	between()
 	s.parse(&h, text)
-	f := &h.Parsed.(*kept).fresh
+	f := &answerOf(&h).fresh
 	return time.Unix(0, f.Received), f.Validate
 }
 

@@ -141,7 +141,8 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	answer := read(h.Status, h.Fields)
 	f.changed = f.old != nil && (h.Status < 400 || h.Status == 404 || h.Status == 410)
 	rules := f.l.rulesFor(h.Status)
-	k := &kept{reason: h.Reason, relayed: h.Relayed}
+	c := &coming{kept: kept{relayed: h.Relayed}}
+	k := &c.kept
 	k.fresh, f.why = rules.Store(&f.ask, &answer, f.asked, date)
 	k.fresh.Received = now.UnixNano()
 	k.shared = f.why == rfc9111.Kept && f.keep && !h.Forwarded
@@ -162,13 +163,15 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 		f.to.Keep(false)
 		f.pass(h.Status, now)
 	}
-	var space [cachestore.Short]byte
+	var space [usualText]byte
 	text := k.appendText(space[:0], f.fields, &answer, date)
 	if k.shared && h.Whole && len(h.Content) <= splitAt && f.whole(h, text, variant, tags, k) {
 		return true
 	}
-	k.fill.Store(f)
-	f.head = f.to.Start(k.head(h.Status, string(text), variant, tags), h.Length)
+	c.fill.Store(f)
+	head := k.head(h.Status, h.Reason, string(text), variant, tags)
+	head.Coming = c
+	f.head = f.to.Start(head, h.Length)
 	if f.to.Keep(true) {
 		return false
 	}
@@ -184,14 +187,7 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 // whole keeps an answer that is there at once. It reports whether it has done so; else the answer
 // comes as others do.
 func (f *fill) whole(h *conn.SentHead, text []byte, variant, tags string, k *kept) bool {
-	var fields, body string
-	if n := len(text); n+len(h.Content) <= cachestore.Short { // one piece of memory for both
-		fields = string(append(text, h.Content...))
-		fields, body = fields[:n], fields[n:]
-	} else {
-		fields, body = string(text), string(h.Content)
-	}
-	f.head, f.object = f.to.Whole(k.head(h.Status, fields, variant, tags), body)
+	f.head, f.object = f.to.Whole(k.head(h.Status, h.Reason, string(text), variant, tags), h.Content)
 	if f.head == nil {
 		return false
 	}
@@ -236,7 +232,8 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 		f.stop(cachestore.ErrAgain)
 		return
 	}
-	k := &kept{reason: old.reason, relayed: old.relayed, shared: true}
+	k := &new(coming).kept
+	k.relayed, k.shared = old.relayed, true
 	var fields []conn.Field
 	for _, field := range old.list() {
 		replaced := slices.ContainsFunc(h.Fields, func(n conn.Field) bool {
@@ -265,7 +262,7 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 		return
 	}
 	text := k.appendText(nil, fields, &merged, date)
-	f.to.Freshen(f.old, k.head(old.Status, string(text), old.Vary, old.Tags))
+	f.to.Freshen(f.old, k.head(old.Status, old.Reason, string(text), old.Vary, old.Tags))
 	f.over(cachestore.ErrAgain)
 }
 
@@ -279,7 +276,9 @@ func (f *fill) stop(err error) {
 func (f *fill) over(err error) {
 	f.ended, f.err = true, err
 	if f.head != nil {
-		answerOf(f.head).fill.Store(nil)
+		if c, ok := f.head.Coming.(*coming); ok {
+			c.fill.Store(nil)
+		}
 	}
 	f.Flush()
 }
@@ -421,7 +420,7 @@ func (k *kept) appendText(text []byte, fields []conn.Field, answer *rfc9111.Resp
 
 // freshness returns the object's, as purges have left it.
 func (s *Store) freshness(o *cachestore.Object, now time.Time) rfc9111.Freshness {
-	f := keptOf(o).fresh
+	f := metaOf(o).fresh
 	if o.Stale() {
 		purged := o.StaleSince().Add(s.clock.fromMachine())
 		if purged.After(now) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/ascii"
@@ -16,11 +17,11 @@ import (
 	"github.com/lwango/lwango/internal/rfc9111"
 )
 
-// kept is what heads of the store have in Parsed: what has been made of the fields and, until it is
-// on disk, what these do not tell. There is one for each answer in memory, so it is small.
+// kept is what heads of the store have in Meta: what has been made of the fields and, until it is on
+// disk, what these do not tell. It has no pointers: the store keeps it where the collector does not
+// look, for each answer in memory.
 type kept struct {
-	reason string // "": the usual one
-	fresh  rfc9111.Freshness
+	fresh rfc9111.Freshness
 
 	contentType part // of the head's Fields, as is etag; an empty one: there is none
 	etag        part
@@ -31,68 +32,110 @@ type kept struct {
 	relayed bool   // it is another server's
 	asItIs  bool   // no coding is applied to it
 	shared  bool   // it is for others, too
+}
 
-	// While it comes. Nothing else of that may stay with an answer that is kept.
+// kept takes no more than the store has for it.
+var _ [unsafe.Sizeof(cachestore.Meta{}) - unsafe.Sizeof(kept{})]struct{}
+
+func (k *kept) meta() *cachestore.Meta { return (*cachestore.Meta)(unsafe.Pointer(k)) }
+
+// coming is a kept of an answer that comes, and who brings it: nothing else of that may stay with an
+// answer that is kept. The memory behind kept is for Meta to be as large as it says.
+type coming struct {
+	kept
+	_    [unsafe.Sizeof(cachestore.Meta{}) - unsafe.Sizeof(kept{})]byte
 	fill atomic.Pointer[fill]
-
-	aged atomic.Pointer[aged]
 }
 
 // answer is a head that is kept, or comes. Its Fields are the fields as text, each as "name:
 // value\r\n", and its Vary is what Vary names, a line end, and the values that the request had; or
 // it is empty.
 type answer struct {
-	*cachestore.Head
+	cachestore.Head
 	*kept
 }
 
-func answerOf(h *cachestore.Head) answer { return answer{h, h.Parsed.(*kept)} }
+func answerOf(h *cachestore.Head) answer { return answer{*h, (*kept)(unsafe.Pointer(h.Meta))} }
 
 // keptOf returns the head of an object.
-func keptOf(o *cachestore.Object) answer { return answerOf(o.Head()) }
+func keptOf(o *cachestore.Object) answer { return answer{o.Head(), metaOf(o)} }
+
+func metaOf(o *cachestore.Object) *kept { return (*kept)(unsafe.Pointer(o.Meta())) }
+
+// filling returns what brings the answer; nil: all of it has come.
+func (k answer) filling() *fill {
+	if c, ok := k.Coming.(*coming); ok {
+		return c.fill.Load()
+	}
+	return nil
+}
 
 // part is a part of a text.
 type part struct{ at, n uint32 }
 
 func (p part) of(text string) string { return text[p.at:][:p.n] }
 
-// aged is what a kept answer has in its fields for one second.
-type aged struct {
-	seconds     int64
-	stale       bool   // by a soft purge
-	age, status string // values of Age and Cache-Status
+// aging are values of the fields that change as time goes by: many answers have the same.
+type aging struct {
+	ages, hits [1 << 11]atomic.Pointer[aged]
 }
 
-// texts returns the values of the fields that change as time goes by. stale is whether a soft purge
-// has made the answer stale.
-func (k *kept) texts(now time.Time, stale bool) *aged {
-	seconds := int64(k.fresh.Now(now) / time.Second)
-	if a := k.aged.Load(); a != nil && a.seconds == seconds && a.stale == stale {
-		return a
+// aged is the value of a field for a number.
+type aged struct {
+	of   int64
+	text string
+}
+
+// age returns the value of Age.
+func (t *aging) age(seconds int64) string {
+	at := &t.ages[uint64(seconds)%uint64(len(t.ages))]
+	a := at.Load()
+	if a == nil || a.of != seconds {
+		a = &aged{seconds, strconv.FormatInt(seconds, 10)}
+		at.Store(a)
 	}
+	return a.text
+}
+
+// hit returns the value of Cache-Status for a hit that is fresh for so long.
+func (t *aging) hit(ttl time.Duration) string {
+	at := &t.hits[uint64(ttl/time.Second)%uint64(len(t.hits))]
+	a := at.Load()
+	if a == nil || a.of != int64(ttl) {
+		status := rfc9111.CacheStatus{Cache: rfc9111.Name, Hit: true, HasTTL: true, TTL: ttl}
+		a = &aged{int64(ttl), string(status.Append(nil))}
+		at.Store(a)
+	}
+	return a.text
+}
+
+// texts returns the values of Age and Cache-Status of a kept answer. stale is whether a soft purge has
+// made it stale.
+func (t *aging) texts(k *kept, now time.Time, stale bool) (age, status string) {
+	seconds := int64(k.fresh.Now(now) / time.Second)
 	ttl := k.fresh.Lifetime - time.Duration(seconds)*time.Second
 	if stale {
 		ttl = min(ttl, 0)
 	}
-	status := rfc9111.CacheStatus{Cache: rfc9111.Name, Hit: true, HasTTL: true, TTL: ttl}
-	a := &aged{seconds: seconds, stale: stale, age: strconv.FormatInt(seconds, 10),
-		status: string(status.Append(nil))}
-	k.aged.Store(a)
-	return a
+	return t.age(seconds), t.hit(ttl)
 }
+
+// usualText is how long a text of fields is that is made on the stack.
+const usualText = 512
 
 func appendField(text []byte, f *conn.Field) []byte {
 	return append(append(append(append(text, f.Name...), ": "...), f.Value...), "\r\n"...)
 }
 
 // head makes the store's head of the text that appendText has made.
-func (k *kept) head(status int, fields, variant, tags string) cachestore.Head {
-	if k.reason == http.StatusText(status) {
-		k.reason = ""
+func (k *kept) head(status int, reason, fields, variant, tags string) cachestore.Head {
+	if reason == http.StatusText(status) {
+		reason = ""
 	} else {
-		k.reason = strings.Clone(k.reason)
+		reason = strings.Clone(reason)
 	}
-	return cachestore.Head{Status: status, Fields: fields, Vary: variant, Tags: tags, Parsed: k}
+	return cachestore.Head{Status: status, Reason: reason, Fields: fields, Vary: variant, Tags: tags,
+		Meta: k.meta()}
 }
 
 // cutField cuts the first field off a text. What has not the form of one ends the text.
@@ -126,7 +169,7 @@ const (
 // machine's clock there, for another process; this one has its own behind them, as the machine's
 // clock may be put back.
 func (s *Store) note(h *cachestore.Head) string {
-	k := h.Parsed.(*kept)
+	k := answerOf(h)
 	flags := byte(noteClock)
 	for bit, is := range map[byte]bool{noteRelayed: k.relayed, noteValidate: k.fresh.Validate,
 		noteStrict: k.fresh.Strict} {
@@ -141,12 +184,13 @@ func (s *Store) note(h *cachestore.Head) string {
 		int64(f.StaleIfError), s.clock.number, f.Received} {
 		b = binary.AppendVarint(b, n)
 	}
-	return string(append(b, k.reason...))
+	return string(append(b, k.Reason...))
 }
 
-// parse makes Parsed of a head that the store has read.
+// parse makes Meta of a head that the store has read.
 func (s *Store) parse(h *cachestore.Head, text string) {
-	k := &kept{shared: true}
+	k := &new(coming).kept
+	k.shared = true
 	k.look(h.Fields)
 	k.fresh.Validate = true // if the note says nothing
 	note := []byte(text)
@@ -161,7 +205,7 @@ func (s *Store) parse(h *cachestore.Head, text string) {
 		for i := range known {
 			n, size := binary.Varint(note)
 			if size <= 0 {
-				h.Parsed = k
+				h.Meta = k.meta()
 				return
 			}
 			times[i], note = n, note[size:]
@@ -177,9 +221,9 @@ func (s *Store) parse(h *cachestore.Head, text string) {
 				k.fresh.Validate = true // the machine's clock was put back: the age is unknown
 			}
 		}
-		k.reason = string(note)
+		h.Reason = string(note)
 	}
-	h.Parsed = k
+	h.Meta = k.meta()
 }
 
 // look looks through the text of the fields for those that decide something.
@@ -247,11 +291,13 @@ func variantOf(vary rfc9111.Vary, req conn.RequestLayer) string {
 }
 
 // fits reports whether the answer is the variant that a request gets (RFC 9111 section 4.1).
-func (k answer) fits(req conn.RequestLayer) bool {
-	if k.Vary == "" {
+func (k answer) fits(req conn.RequestLayer) bool { return fits(k.Vary, req) }
+
+func fits(variant string, req conn.RequestLayer) bool {
+	if variant == "" {
 		return true
 	}
-	vary, values, _ := strings.Cut(k.Vary, "\n")
+	vary, values, _ := strings.Cut(variant, "\n")
 	var space [256]byte
 	return string(rfc9111.Vary(vary).AppendKey(space[:0], req)) == values
 }

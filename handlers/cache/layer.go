@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/rules"
@@ -47,7 +48,8 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	// What is fresh is found and sent without a copy of the key, and what is known not to be kept is
 	// passed on.
 	key := at.Key(text)
-	seen := at.Lookup(req.Thread, key)
+	var found [4]*cachestore.Object
+	seen := at.Find(req.Thread, key, found[:0])
 	o, why := l.find(seen, r)
 	now := l.store.now(req)
 	probe := false
@@ -64,7 +66,7 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 		}
 		probe = true
 	}
-	return l.miss(req, resp, at, key.Clone(), seen, &ask, probe)
+	return l.miss(req, resp, at, key.Clone(), slices.Clone(seen), &ask, probe)
 }
 
 // miss answers a request for which there is nothing fresh among what was seen. probe is that of
@@ -84,7 +86,7 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key cac
 			fresh := l.store.freshness(o, now)
 			use := fresh.Use(ask, now)
 			switch {
-			case o == validated && (use == rfc9111.UseFresh ||
+			case o.Same(validated) && (use == rfc9111.UseFresh ||
 				use == rfc9111.UseValidated && !o.Stale()):
 				return l.hit(req, resp, o, conn.CacheRevalidated, now)
 			case use == rfc9111.UseFresh:
@@ -187,7 +189,7 @@ func markOf(key cachestore.Key, ask *rfc9111.Request) uint64 {
 // find returns the variant for a request, nil and the reason if there is none.
 func (l *layer) find(objects []*cachestore.Object, r conn.RequestLayer) (*cachestore.Object, rfc9111.Forward) {
 	for _, o := range objects {
-		if keptOf(o).fits(r) {
+		if fits(o.Vary(), r) {
 			return o, 0
 		}
 	}

@@ -39,7 +39,7 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 	o.Hit()
 	k := keptOf(o)
 	req.Layer().SetCache(use)
-	t := k.texts(now, o.Stale())
+	age, cacheStatus := l.store.aging.texts(k.kept, now, o.Stale())
 	h := resp.Header()
 	before := h.Len()
 	h.Grow(int(k.fields) + 2)
@@ -48,16 +48,16 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 		name, value, text = cutField(text)
 		h.Add(name, value)
 	}
-	h.Add("Age", t.age)
+	h.Add("Age", age)
 	if use == conn.CacheRevalidated {
 		h.Add("Cache-Status", revalidated)
 	} else {
-		h.Add("Cache-Status", t.status)
+		h.Add("Cache-Status", cacheStatus)
 	}
 	resp.Layer().Vouch(before) // it was looked at when it came
 	size := o.Size()
 	if !k.page(size) {
-		resp.Layer().Relay(k.Status, k.reason)
+		resp.Layer().Relay(k.Status, k.Reason)
 	}
 	status, part := k.Status, http1.Range{Length: size}
 	if status == http.StatusOK {
@@ -179,14 +179,18 @@ func (l *layer) coded(req *conn.Request, resp *conn.Response, o *cachestore.Obje
 	if form < 0 || form >= cachestore.Forms {
 		return
 	}
-	b, mine := o.Form(form)
+	at := l.store.at.Load()
+	if at == nil {
+		return
+	}
+	b, mine := at.Form(o, form)
 	if b != nil {
 		resp.Layer().SetEncoded(c.String(), b)
 		return
 	}
 	if mine {
 		level := p.Level
-		req.Loop().StartGoroutine(func() { o.SetForm(form, encode(c, level, body)) })
+		req.Loop().StartGoroutine(func() { at.SetForm(o, form, encode(c, level, body)) })
 	}
 }
 
@@ -264,7 +268,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 		size = f.object.Size()
 	}
 	if !k.page(size) {
-		resp.Layer().Relay(k.Status, k.reason)
+		resp.Layer().Relay(k.Status, k.Reason)
 	}
 	if size == 0 && k.Status != http.StatusOK {
 		status := k.Status
@@ -289,7 +293,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 		}
 	}
 	reader.Bind(req.Thread, -1)
-	b := &body{r: reader, fill: cmp.Or(f, k.fill.Load()), skip: part.Start, left: part.Length}
+	b := &body{r: reader, fill: cmp.Or(f, k.filling()), skip: part.Start, left: part.Length}
 	if f != nil {
 		b.req, b.resp, b.leads = req, resp, true
 	}

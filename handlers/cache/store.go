@@ -45,6 +45,7 @@ type Store struct {
 	share     atomic.Pointer[func(text []byte, lasting bool)] // see Share
 	refreshes atomic.Int32                                    // on their way, beside requests
 	clock     clock
+	aging     aging
 }
 
 // opened is a Store's place.

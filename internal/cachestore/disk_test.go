@@ -90,11 +90,10 @@ func files(t testing.TB, folder string) (names []string) {
 }
 
 func note(h *cachestore.Head) string {
-	text, _ := h.Parsed.(string)
-	return text
+	return h.Reason
 }
 
-func parse(h *cachestore.Head, note string) { h.Parsed = "parsed " + note }
+func parse(h *cachestore.Head, note string) { h.Reason = "parsed " + note }
 
 // TestRestart: what is on disk is found again, with its head; what was evicted or purged is not.
 func TestRestart(t *testing.T) {
@@ -102,7 +101,7 @@ func TestRestart(t *testing.T) {
 	folder := t.TempDir()
 	body := func(i int) []byte { return bytes.Repeat([]byte(fmt.Sprintf("%04d", i)), 30_000) }
 	head := func(i int) cachestore.Head {
-		return cachestore.Head{Status: 200 + i, Fields: fmt.Sprint("a: ", i, "\r\n"), Parsed: fmt.Sprint(i),
+		return cachestore.Head{Status: 200 + i, Fields: fmt.Sprint("a: ", i, "\r\n"), Reason: fmt.Sprint(i),
 			Tags: fmt.Sprint("t", i/10)}
 	}
 	s := onDisk(t, folder)
@@ -166,7 +165,7 @@ func TestRestart(t *testing.T) {
 							t.Errorf("20: %+v", o.Head())
 						}
 					case o.Head().Status != h.Status || o.Head().Fields != h.Fields ||
-						o.Head().Parsed != want:
+						o.Head().Reason != want:
 						t.Errorf("%d: %+v", i, o.Head())
 					case o.Stale() != (i == 3 || i == 6 || i > 20 && i < 30):
 						t.Errorf("%d: stale %v", i, o.Stale())
@@ -343,7 +342,7 @@ func TestDamaged(t *testing.T) {
 // FuzzHead: a head that is read back is one that was written, whatever the bytes are.
 func FuzzHead(f *testing.F) {
 	f.Add(cachestore.EncodeHead("key", cachestore.Head{Status: 200, Fields: "f", Vary: "v", Tags: "t",
-		Parsed: "n"}, 1000))
+		Reason: "n"}, 1000))
 	f.Add([]byte("lwcache1"))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -2,7 +2,7 @@
 // HTTP's rules: the layer says what is kept, for whom, and when it is stale.
 //
 //	key := store.Key(text)
-//	objects := store.Lookup(t, key)          // the variants of a resource, the newest first
+//	objects := store.Find(t, key, list)      // the variants of a resource, the newest first
 //	object.Hit(); object.Body()              // or object.Open(t), if it is on disk
 //	reader, fill := store.Begin(key, match)  // nothing fits: one caller fills, the others read
 //	fill.Start(head, length); fill.Write(t, p); fill.Commit() // or at once: fill.Whole(head, body)
@@ -18,8 +18,13 @@
 //
 //	store.go    Store: options, lookup, limits, counters
 //	object.go   Object and Head
+//	slab.go     memory at which the garbage collector does not look
+//	hoard.go    what is evicted from memory
+//	policy.go   what is evicted from the disk
+//	bounds.go   how much there may be
 //	index.go    from keys to objects, without a lock
-//	policy.go   what is evicted
+//	entry.go    keys of which answers come, or are on disk
+//	forms.go    coded forms of bodies
 //	use.go      long bodies that are sent take memory, also when they were evicted
 //	fill.go     Fill: an answer that comes
 //	window.go   how much of it is in memory, and what becomes of slow readers

@@ -16,7 +16,7 @@ func (f *Fill) Commit() (*Object, error) {
 		return nil, ErrLength
 	}
 	s := f.store
-	var o *Object
+	var a *answer
 	switch f.mu.Lock(); {
 	case !f.kept:
 		f.mu.Unlock()
@@ -28,16 +28,14 @@ func (f *Fill) Commit() (*Object, error) {
 		return nil, nil
 	default:
 		f.mu.Unlock()
-		o = &Object{head: *f.head.Load(), entry: f.entry, store: s, body: f.body()}
-		o.long = s.newLong(o.body)
-		o.seen.Store(f.since)
+		body := f.body()
+		a = &answer{head: *f.head.Load(), body: body, long: s.newLong(body)}
 	}
 	s.mu.Lock()
 	f.mu.Lock()
-	if o != nil && !f.spoiled && !s.closed {
-		o = f.keep(o)
-	} else {
-		o = nil
+	var o *Object
+	if a != nil && !f.spoiled && !s.closed {
+		o = f.keep(a)
 	}
 	f.finish(o, io.EOF)
 	f.mu.Unlock()
@@ -48,34 +46,39 @@ func (f *Fill) Commit() (*Object, error) {
 	return o, nil
 }
 
-// keep keeps o, and returns nil if it was purged or there is no room for it. Readers read its body.
-// The caller holds the locks of the store and of f.
-func (f *Fill) keep(o *Object) *Object {
+// keep keeps an answer, and returns nil if it was purged or there is no room for it. Readers read the
+// object's body. The caller holds the locks of the store and of f.
+func (f *Fill) keep(a *answer) *Object {
 	s := f.store
-	o.in.mark.Store(f.stale)
+	a.key, a.hash, a.seen, a.mark = f.entry.key, f.entry.hash, f.since, f.stale
 	f.giveBack(f.held)
-	f.share(o.body)
-	s.keep(o)
-	s.examineLocked(f.entry)
-	if o.in.where() == nowhere {
+	o := s.keep(a)
+	s.examineLocked(a.hash, a.key)
+	if o != nil {
+		o = s.current(o)
+	}
+	if o == nil {
+		f.share(a.body)
 		return nil
 	}
+	f.share(o.content())
 	return o
 }
 
-// Short is how long a body is at most that may be of one memory with its head, both together.
-const Short = 512
-
 // Whole is Start, Write and Commit of a short answer that is there at once: most are, and it takes the
-// locks once. Nobody changes the bytes of body. It returns where the head is, or nil if the answer
-// goes the way of others, which has not begun then. The object is nil if there was no room for it.
-func (f *Fill) Whole(h Head, body string) (*Head, *Object) {
+// locks once. body is the caller's again afterwards. It returns where the head is, or nil if the
+// answer goes the way of others, which has not begun then. The object is nil if there was no room for
+// it.
+func (f *Fill) Whole(h Head, body []byte) (*Head, *Object) {
 	s, n := f.store, int64(len(body))
 	if most, split := s.longest(); n > min(most, chunk) || split >= 0 && n > split || s.overused(n) {
 		return nil, nil
 	}
-	o := &Object{head: h, entry: f.entry, store: s, body: body, long: s.newLong(body)}
-	o.seen.Store(f.since)
+	a := answer{head: h, body: unsafe.String(unsafe.SliceData(body), len(body))}
+	if a.borrowed = n < Long; !a.borrowed {
+		a.body = string(body)
+		a.long = s.newLong(a.body)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.mu.Lock()
@@ -84,10 +87,15 @@ func (f *Fill) Whole(h Head, body string) (*Head, *Object) {
 		return nil, nil
 	}
 	f.length, f.size = n, n
-	f.head.Store(&o.head)
-	kept := f.keep(o)
-	f.finish(kept, io.EOF)
-	return &o.head, kept
+	o := f.keep(&a)
+	if f.space = h; o != nil {
+		f.space = o.Head()
+	} else if len(f.readers) > 0 {
+		f.share(strings.Clone(a.body))
+	}
+	f.head.Store(&f.space)
+	f.finish(o, io.EOF)
+	return &f.space, o
 }
 
 // body returns what has come in one piece.
@@ -130,31 +138,21 @@ func (f *Fill) Abort(err error) {
 // an object with another head and the same body, which is returned. It is nil if old is not kept any
 // more, or was purged meanwhile. Readers get ErrAgain.
 func (f *Fill) Freshen(old *Object, h Head) *Object {
-	body := old.body
-	if len(body) <= Short {
-		body = strings.Clone(body) // or the head that is of one memory with it would stay, too
-	}
-	o := &Object{head: h, entry: old.entry, store: f.store, body: body, long: old.long,
-		file: old.file}
-	o.seen.Store(f.since)
 	s := f.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o.coded.Store(old.coded.Load())
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.spoiled || s.closed || !s.change(old, o) {
-		o = nil
-	} else {
-		if o.file != nil {
-			o.file.object = o
-			s.rewrite(o.file)
+	var o *Object
+	if !f.spoiled && !s.closed {
+		o = s.change(old, h, f.since, f.stale)
+	}
+	if o != nil {
+		if file := o.file(); file != nil {
+			s.rewrite(file)
 		}
-		o.in.mark.Store(f.stale)
-		s.examineLocked(o.entry)
-		if o.in.where() == nowhere {
-			o = nil
-		}
+		s.examineLocked(o.hash, o.key())
+		o = s.current(o)
 	}
 	f.finish(o, ErrAgain)
 	return o
@@ -172,8 +170,8 @@ func (f *Fill) finish(o *Object, end error) {
 	}
 	f.unlistLocked(false)
 	f.object, f.end, f.done = o, end, true
-	if o != nil && len(f.readers) > 0 && o.long != nil && end == io.EOF {
-		f.using = o.long // which they read
+	if o != nil && len(f.readers) > 0 && o.x != nil && o.x.long != nil && end == io.EOF {
+		f.using = o.x.long // which they read
 		f.using.use()
 	}
 	rest := f.rest()
@@ -199,7 +197,7 @@ func (f *Fill) rest() (n int64) {
 	if len(f.readers) == 0 {
 		f.forget()
 	}
-	if o := f.object; o != nil && o.file == nil {
+	if o := f.object; o != nil && o.file() == nil {
 		return 0
 	}
 	for _, c := range f.chunks {

@@ -1,6 +1,9 @@
 package cachestore
 
-import "weak"
+import (
+	"unsafe"
+	"weak"
+)
 
 // Names for tests.
 const (
@@ -21,44 +24,84 @@ func (s *Store) Marks() int {
 func (s *Store) Check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var n, bytes, files, blocks int64
+	m := &s.memory
+	objects := map[uint32]int64{}
+	live := make([]int32, len(m.info))
+	singles := make([]int64, len(m.info))
 	strayed := make([]uint32, len(s.table.strayed))
 	for i := range s.table.buckets {
 		own := 0
-		for e := s.table.buckets[i].Load(); e != nil; e = e.next.Load() {
-			if near := s.table.near(e.hash); near != uint64(i) {
+		s.table.each(&m.slots, uint64(i), func(o *Object) bool {
+			if near := s.table.near(o.hash); near != uint64(i) {
 				strayed[near/shared]++
-			} else if own++; own > 32 {
+			} else if own++; own > maxChain {
 				panic("a bucket is too full")
 			}
-			if e.empty() {
-				panic("an empty entry is in the table")
+			slot := o.self.slot()
+			if o.where() != m.info[slot].queue || unsafe.Pointer(o) != m.at(o.self) || o.store != s.number {
+				panic("an object is in disorder")
 			}
-			for _, o := range e.list() {
-				if o.entry != e || o.in.where() == nowhere || o.in.cost != o.cost() {
-					panic("an object is in disorder")
-				}
-				n++
-				bytes += o.in.cost
+			objects[o.where()]++
+			live[slot] += o.size
+			if o.x != nil {
+				singles[slot] = o.cost()
 			}
-			if m := e.more.Load(); m != nil {
-				for _, f := range m.files {
-					if f.entry != e || f.in.where() == nowhere || f.object != nil && f.object.in.where() == nowhere ||
-						f.object == nil && !m.cold.Load() && m.load == nil {
-						panic("a file is in disorder")
-					}
-					files++
-					blocks += f.in.cost
+			for i := range o.forms {
+				if c := m.form(ref(o.forms[i].Load())); c != nil && !c.unwanted {
+					live[c.self.slot()] += c.size
+				} else if c != nil {
+					panic("a form is unwanted")
 				}
 			}
-		}
+			return true
+		})
 	}
 	for i := range strayed {
 		if strayed[i] != s.table.strayed[i].Load() {
-			panic("an entry has strayed, and is not counted")
+			panic("an object has strayed, and is not counted")
 		}
 	}
-	fixed := s.table.size() + int64(8*(len(s.memory.ghosts.slots)+len(s.files.ghosts.slots)))
+	var bytes int64
+	queues := map[uint32]int64{}
+	for i, x := range m.info {
+		if x.queue == nowhere {
+			continue
+		}
+		bytes += x.cost
+		queues[x.queue] += x.cost
+		if x.live < live[i] || x.used > 0 && x.cost != int64(m.size) || x.used == 0 && x.cost != singles[i] {
+			panic("a slot is in disorder")
+		}
+		if live[i] == 0 && i != m.small.open && i != m.main.open {
+			panic("an empty slab is kept")
+		}
+	}
+	var files, blocks int64
+	cold := make([]uint32, len(s.table.cold))
+	for hash, e := range s.entries {
+		for ; e != nil; e = e.next {
+			if e.hash != hash || !e.listed || len(e.fills)+len(e.apart)+len(e.files) == 0 && e.load == nil {
+				panic("an entry is in disorder")
+			}
+			for _, f := range e.files {
+				if f.entry != e || f.in.where() == nowhere ||
+					f.object != nil && (f.object.where() == nowhere || f.object.file() != f) ||
+					f.object == nil && !e.cold && e.load == nil {
+					panic("a file is in disorder")
+				}
+				files++
+				blocks += f.in.cost
+			}
+			if e.cold {
+				cold[s.table.near(hash)/shared]++
+			}
+		}
+	}
+	for i := range cold {
+		if cold[i] != s.table.cold[i].Load() {
+			panic("an entry is cold, and not counted")
+		}
+	}
 	held, reserved := s.lingering, int64(0)
 	for f := s.filling; f != nil; f = f.older {
 		held += f.held
@@ -68,11 +111,11 @@ func (s *Store) Check() {
 		}
 		f.mu.Unlock()
 	}
-	if held != s.memory.held || s.memory.passing < 0 || s.memory.passing > held || reserved != s.files.held {
+	if held != m.held || m.passing < 0 || m.passing > held || reserved != s.files.held {
 		panic("the bytes of fills are wrong")
 	}
-	if m := &s.memory; n != m.small.n+m.main.n || bytes != m.small.bytes+m.main.bytes ||
-		bytes+m.held+m.gone+fixed+files*fileCost != m.used {
+	if objects[inSmall] != m.small.n || objects[inMain] != m.main.n || queues[inSmall] != m.small.bytes ||
+		queues[inMain] != m.main.bytes || bytes+m.held+m.gone+s.fixed()+files*fileCost != m.used {
 		panic("the bytes in memory are wrong")
 	}
 	if d := &s.files; files != d.small.n+d.main.n || blocks+d.held+d.gone != d.used {

@@ -242,7 +242,8 @@ func TestHitOnDisk(t *testing.T) {
 	run(t, 1, func(th *loop.Thread) {
 		keep(t, th, s, "/k", cachestore.Head{}, make([]byte, 5000))
 		if n := testing.AllocsPerRun(100, func() {
-			o := s.Lookup(th, s.Key([]byte("/k")))[0]
+			var space [2]*cachestore.Object
+			o := s.Find(th, s.Key([]byte("/k")), space[:0])[0]
 			o.Hit()
 			f, _, err := o.Open(th)
 			if err != nil || o.Size() != 5000 {

@@ -14,7 +14,7 @@ import (
 type file struct {
 	entry  *entry // guarded by Store.mu, as are object and in
 	object *Object
-	in     links[file] // of Store.files
+	in     links // of Store.files
 	hash   uint64
 	id     uint64
 	total  int64 // bytes
@@ -33,9 +33,8 @@ type file struct {
 // fileCost is what a file and its entry take of memory, in bytes, about.
 const fileCost = 256
 
-func (f *file) links() *links[file] { return &f.in }
-func (f *file) ghost() uint64       { return f.hash }
-func (f *file) name() string        { return fileName(f.hash, f.id, f.total) }
+func (f *file) hit()         { f.in.hit() }
+func (f *file) name() string { return fileName(f.hash, f.id, f.total) }
 
 // blocks is what a file takes of the disk, in bytes.
 func blocks(total int64) int64 { return (total+4095)&^4095 + 512 }
@@ -48,9 +47,6 @@ type File struct {
 	disk *disk
 	gone int64 // bytes that count in Store.files.gone until it is closed; guarded by Store.mu
 }
-
-func (f *file) joined() {}
-func (f *file) left()   {}
 
 // leave counts n bytes of a file that is removed while it is sent. The caller holds Store.mu, and
 // somebody has the file open.

@@ -43,26 +43,19 @@ var (
 func (s *Store) Begin(key Key, seen []*Object, match func(*Head) bool) (*Reader, *Fill) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.table.find(key.hash, key.text)
+	text := unsafe.String(unsafe.SliceData(key.text), len(key.text))
 	var unfit map[*Fill]*Head
-	if fills := headed(e); len(fills) > 0 {
+	if fills := headed(s.entryOf(key.hash, text)); len(fills) > 0 {
 		s.mu.Unlock()
 		unfit = unfits(fills, match)
 		s.mu.Lock()
-		e = s.table.find(key.hash, key.text)
 	}
-	switch {
-	case e != nil && e.key == "":
-		e = s.name(e, string(key.text))
-	case e == nil:
-		e = &entry{key: unsafe.String(unsafe.SliceData(key.text), len(key.text)), hash: key.hash}
-		s.table.add(e)
-	}
-	if !slices.Equal(e.list(), seen) {
+	var space [4]*Object
+	if !same(s.table.find(&s.memory.slots, key.hash, text, space[:0]), seen) {
 		return nil, nil
 	}
-	m := s.extra(e)
-	for _, f := range m.fills {
+	e := s.enter(key.hash, text)
+	for _, f := range e.fills {
 		if h := f.head.Load(); h != nil && unfit[f] == h {
 			continue
 		}
@@ -81,10 +74,10 @@ func (s *Store) Begin(key Key, seen []*Object, match func(*Head) bool) (*Reader,
 	}
 	s.filling = f
 	s.fillers++
-	if len(m.fills) < maxFills {
-		m.fills = append(m.fills, f)
+	if len(e.fills) < maxFills {
+		e.fills = append(e.fills, f)
 	} else {
-		m.apart = append(m.apart, f)
+		e.apart = append(e.apart, f)
 	}
 	return &f.first, f
 }
@@ -109,12 +102,10 @@ func headed(e *entry) (fills []*Fill) {
 	if e == nil {
 		return nil
 	}
-	if m := e.more.Load(); m != nil {
-		for _, f := range m.fills {
-			if f.head.Load() != nil {
-				f.seen = true
-				fills = append(fills, f)
-			}
+	for _, f := range e.fills {
+		if f.head.Load() != nil {
+			f.seen = true
+			fills = append(fills, f)
 		}
 	}
 	return fills
@@ -268,10 +259,7 @@ func (f *Fill) unlist(apart bool) {
 }
 
 func (f *Fill) unlistLocked(apart bool) {
-	m := f.entry.more.Load()
-	if m == nil {
-		return
-	}
+	m := f.entry
 	if i := slices.Index(m.fills, f); i >= 0 {
 		m.fills = slices.Delete(m.fills, i, i+1)
 		if apart {
@@ -283,7 +271,6 @@ func (f *Fill) unlistLocked(apart bool) {
 	if m.few[0] == f { // fills has grown, and left it there
 		m.few[0] = nil
 	}
-	f.store.slim(f.entry)
 	f.store.tidy(f.entry)
 }
 

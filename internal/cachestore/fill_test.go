@@ -220,7 +220,7 @@ func TestWhole(t *testing.T) {
 		if tt.before != nil {
 			tt.before(s, f)
 		}
-		h, o := f.Whole(cachestore.Head{Fields: "f"}, body)
+		h, o := f.Whole(cachestore.Head{Fields: "f"}, []byte(body))
 		if (h != nil) != tt.begins || (o != nil) != tt.begins {
 			t.Errorf("%s: %v, %v", tt.name, h, o)
 		}

@@ -1,62 +1,30 @@
 package cachestore
 
 import (
+	"cmp"
 	"slices"
 	"sync/atomic"
-	"unsafe"
 )
 
-// table finds entries by their keys, and those of a line. Lookups take no lock; the holder of
+// table finds objects by their keys, and those of a line. Lookups take no lock; the holder of
 // Store.mu changes it. It has a fixed number of buckets, so that no insert has to move a million
-// entries on a loop.
+// objects on a loop, and no pointers.
 //
 // All keys with the same first line have one bucket, that of the line, so whoever looks for them
 // looks there (see hash). But a client may send fields that make ever new keys of one line. So a
-// bucket takes maxChain entries. What comes then stands in the bucket of its whole key, and is
+// bucket takes maxChain objects. What comes then stands in the bucket of its whole key, and is
 // counted as strayed from its own: lookups look there as well, as long as there are such.
 type table struct {
-	buckets []atomic.Pointer[entry]
+	buckets []atomic.Uint64 // refs of the first objects
 	strayed []atomic.Uint32 // from shared buckets in a row
+	cold    []atomic.Uint32 // entries of shared buckets in a row that have cold files
 }
 
-// maxChain is how many entries a bucket takes, beside those that have strayed to it.
-const maxChain = 32
+// maxChain is how many objects a bucket takes, beside those that have strayed to it.
+const maxChain = 64
 
 // shared is how many buckets have one count of what has strayed: there is next to nothing to count.
 const shared = 8
-
-// entry is a resource: a key and what there is of it. It is in the table while there is something.
-type entry struct {
-	key  string // empty: not known yet, only files are there whose heads were not read
-	hash uint64
-	next atomic.Pointer[entry] // in the bucket; a removed entry keeps it, for lookups on their way
-
-	objects atomic.Pointer[variants]
-	more    atomic.Pointer[more]
-}
-
-// variants is what a Lookup returns: the first n of at, of which there are as many as are needed. It
-// does not change; another one takes its place.
-type variants struct {
-	n  int
-	at [1]*Object
-}
-
-// several is variants of more than one.
-type several struct {
-	n  int
-	at [MaxVariants]*Object
-}
-
-// more is what few entries have. The holder of Store.mu changes it.
-type more struct {
-	fills []*Fill  // that others may join
-	few   [1]*Fill // fills begins as this one
-	apart []*Fill  // that others may not join, and that may be kept all the same
-	files []*file  // all that are on disk
-	cold  atomic.Bool
-	load  *load // of the cold ones' heads; nil: it does not run
-}
 
 // perBucket is for how many bytes of memory there is a bucket, 8 bytes.
 const perBucket = 2 << 10
@@ -66,11 +34,11 @@ func newTable(memory, disk int64) *table {
 	for want := memory/perBucket + disk/(64<<10); int64(n) < want && n < 1<<24; {
 		n *= 2
 	}
-	return &table{make([]atomic.Pointer[entry], n), make([]atomic.Uint32, n/shared)}
+	return &table{make([]atomic.Uint64, n), make([]atomic.Uint32, n/shared), make([]atomic.Uint32, n/shared)}
 }
 
 // size is what the table takes, in bytes.
-func (t *table) size() int64 { return int64(8*len(t.buckets) + 4*len(t.strayed)) }
+func (t *table) size() int64 { return int64(8*len(t.buckets) + 8*len(t.strayed)) }
 
 // lineBits is how many bits of a key's hash are those of its first line, the lowest ones: there are
 // no more buckets.
@@ -90,148 +58,126 @@ func (t *table) far(hash uint64) uint64 {
 	return far
 }
 
-// find returns the entry of a key, or one of that hash whose key is not known yet, or nil.
-func (t *table) find(hash uint64, key []byte) *entry {
-	near := t.near(hash)
-	for e := t.buckets[near].Load(); e != nil; e = e.next.Load() {
-		if e.hash == hash && (e.key == string(key) || e.key == "") {
-			return e
-		}
+// find appends the objects of a key to list, the newest first.
+func (t *table) find(m *slots, hash uint64, key string, list []*Object) []*Object {
+	near, n := t.near(hash), len(list)
+	list = t.collect(m, near, hash, key, list)
+	if t.strayed[near/shared].Load() > 0 {
+		list = t.collect(m, t.far(hash), hash, key, list)
 	}
-	if t.strayed[near/shared].Load() == 0 {
-		return nil
+	if len(list)-n > 1 {
+		slices.SortFunc(list[n:], newer)
 	}
-	for e := t.buckets[t.far(hash)].Load(); e != nil; e = e.next.Load() {
-		if e.hash == hash && (e.key == string(key) || e.key == "") {
-			return e
-		}
-	}
-	return nil
+	return list
 }
 
-// add inserts an entry.
-func (t *table) add(e *entry) {
-	at, n := t.near(e.hash), 0
-	for x := t.buckets[at].Load(); x != nil && n < maxChain; x = x.next.Load() {
+func newer(a, b *Object) int { return cmp.Compare(b.id, a.id) }
+
+// collect is find in one bucket. Where it meets an object whose record is forgotten already, it begins
+// again: the bucket has changed, and lookups get through, as that happens once per slab.
+func (t *table) collect(m *slots, bucket, hash uint64, key string, list []*Object) []*Object {
+	n := len(list)
+again:
+	list = list[:n]
+	for r := ref(t.buckets[bucket].Load()); r != 0; {
+		o := (*Object)(m.at(r))
+		if o == nil {
+			goto again
+		}
+		if o.hash == hash && o.key() == key {
+			list = append(list, o)
+		}
+		r = ref(o.next.Load())
+	}
+	return list
+}
+
+// since appends the objects of a bucket that have not been examined since a purge.
+func (t *table) since(m *slots, bucket int, purge uint64, list []*Object) []*Object {
+	for r := ref(t.buckets[bucket].Load()); r != 0; {
+		o := (*Object)(m.at(r))
+		if o == nil {
+			r = ref(t.buckets[bucket].Load())
+			continue
+		}
+		if o.seen.Load() < purge {
+			list = append(list, o)
+		}
+		r = ref(o.next.Load())
+	}
+	return list
+}
+
+// each calls f with the objects of a bucket, until it returns false. The caller holds Store.mu; f may
+// remove the object.
+func (t *table) each(m *slots, bucket uint64, f func(*Object) bool) {
+	for r := ref(t.buckets[bucket].Load()); r != 0; {
+		o := (*Object)(m.at(r))
+		r = ref(o.next.Load())
+		if !f(o) {
+			return
+		}
+	}
+}
+
+// add inserts an object.
+func (t *table) add(m *slots, o *Object) {
+	at, n := t.near(o.hash), 0
+	t.each(m, at, func(x *Object) bool {
 		if t.near(x.hash) == at {
 			n++
 		}
-	}
+		return n < maxChain
+	})
 	if n == maxChain {
 		t.strayed[at/shared].Add(1)
-		at = t.far(e.hash)
+		at = t.far(o.hash)
 	}
-	e.next.Store(t.buckets[at].Load())
-	t.buckets[at].Store(e)
+	o.next.Store(t.buckets[at].Load())
+	t.buckets[at].Store(uint64(o.self))
 }
 
-// remove takes an entry out, if it is there.
-func (t *table) remove(e *entry) {
-	near := t.near(e.hash)
-	if !t.unlink(near, e) && t.strayed[near/shared].Load() > 0 && t.unlink(t.far(e.hash), e) {
-		t.strayed[near/shared].Add(^uint32(0))
+// place returns what leads to an object that is in the table, and whether that has strayed.
+func (t *table) place(m *slots, o *Object) (at *atomic.Uint64, strayed bool) {
+	near := t.near(o.hash)
+	if at := t.before(m, near, o.self); at != nil {
+		return at, false
 	}
+	if t.strayed[near/shared].Load() > 0 {
+		return t.before(m, t.far(o.hash), o.self), true
+	}
+	return nil, false
 }
 
-func (t *table) unlink(bucket uint64, e *entry) bool {
+func (t *table) before(m *slots, bucket uint64, self ref) *atomic.Uint64 {
 	for at := &t.buckets[bucket]; ; {
-		switch x := at.Load(); x {
-		case nil:
-			return false
-		case e:
-			at.Store(e.next.Load())
-			return true
+		switch r := ref(at.Load()); r {
+		case 0:
+			return nil
+		case self:
+			return at
 		default:
-			at = &x.next
+			at = &(*Object)(m.at(r)).next
 		}
 	}
 }
 
-// list returns the variants that are in memory, or whose heads are.
-func (e *entry) list() []*Object {
-	if v := e.objects.Load(); v != nil {
-		return unsafe.Slice(&v.at[0], v.n)
-	}
-	return nil
-}
-
-// set makes list the entry's variants.
-func (e *entry) set(list []*Object) {
-	switch len(list) {
-	case 0:
-		e.objects.Store(nil)
-	case 1:
-		o := list[0]
-		if o.alone.n == 0 { // later on it may be in use
-			o.alone = variants{1, [1]*Object{o}}
-		}
-		e.objects.Store(&o.alone)
-	default:
-		v := &several{n: len(list)}
-		copy(v.at[:], list)
-		e.objects.Store((*variants)(unsafe.Pointer(v))) // which begins with the same fields
-	}
-}
-
-// without takes an object out of the variants.
-func (e *entry) without(o *Object) {
-	list := e.list()
-	if i := slices.Index(list, o); i >= 0 {
-		e.set(slices.Concat(list[:i], list[i+1:]))
-	}
-}
-
-// empty reports that nothing is left of the entry.
-func (e *entry) empty() bool {
-	if e.objects.Load() != nil {
-		return false
-	}
-	m := e.more.Load()
-	return m == nil || m.empty()
-}
-
-func (m *more) empty() bool {
-	return len(m.fills) == 0 && len(m.apart) == 0 && len(m.files) == 0 && m.load == nil
-}
-
-// slim forgets an entry's more, if it is empty. The caller holds s.mu.
-func (s *Store) slim(e *entry) {
-	m := e.more.Load()
-	if m == nil || !m.empty() {
+// remove takes an object out, if it is there.
+func (t *table) remove(m *slots, o *Object) {
+	at, strayed := t.place(m, o)
+	if at == nil {
 		return
 	}
-	e.more.Store(nil)
-	if m.files == nil && m.apart == nil && cap(m.fills) == 1 && len(s.mores) < maxMores {
-		s.mores = append(s.mores, m)
+	at.Store(o.next.Load())
+	if strayed {
+		t.strayed[t.near(o.hash)/shared].Add(^uint32(0))
 	}
 }
 
-// maxMores is how many of more a store keeps to use again: there is one for each fill.
-const maxMores = 256
-
-// extra returns e.more, made if need be. The caller holds s.mu.
-func (s *Store) extra(e *entry) *more {
-	m := e.more.Load()
-	if m != nil {
-		return m
-	}
-	if n := len(s.mores); n > 0 {
-		m, s.mores = s.mores[n-1], s.mores[:n-1]
-	} else {
-		m = new(more)
-		m.fills = m.few[:0]
-	}
-	e.more.Store(m)
-	return m
-}
-
-// all calls f with the entries of that hash. f may take them out.
-func (t *table) all(hash uint64, f func(*entry)) {
-	for _, at := range [...]uint64{t.near(hash), t.far(hash)} {
-		for e := t.buckets[at].Load(); e != nil; e = e.next.Load() {
-			if e.hash == hash {
-				f(e)
-			}
-		}
+// replace puts another object of the same key in an object's place.
+func (t *table) replace(m *slots, o, by *Object) {
+	if at, _ := t.place(m, o); at != nil { // else the store is closed
+		by.next.Store(o.next.Load())
+		at.Store(uint64(by.self))
 	}
 }

@@ -23,34 +23,36 @@ func (s *Store) dropLine(line []byte, soft uint32) bool {
 	if s.table.strayed[near/shared].Load() > 0 || s.leaving[lineOf(hash)] > 0 {
 		return false
 	}
-	var found []*entry
-	for e := s.table.buckets[near].Load(); e != nil; e = e.next.Load() {
+	known := true
+	var found []*Object
+	s.table.each(&s.memory.slots, near, func(o *Object) bool {
+		if lineOf(o.hash) == lineOf(hash) && beginsWithLine(o.key(), line) {
+			known = o.file() == nil
+			found = append(found, o)
+		}
+		return known
+	})
+	if !known {
+		return false
+	}
+	var fills []*Fill
+	for e := s.lines[lineOf(hash)]; e != nil; e = e.behind {
 		switch {
-		case lineOf(e.hash) != lineOf(hash):
-		case e.key == "":
+		case e.key == "", beginsWithLine(e.key, line) && e.onDisk():
 			return false
-		case !beginsWithLine(e.key, line):
-		case e.more.Load().onDisk():
-			return false
-		default:
-			found = append(found, e)
+		case beginsWithLine(e.key, line):
+			fills = append(append(fills, e.fills...), e.apart...)
 		}
 	}
-	for _, e := range found {
-		if m := e.more.Load(); m != nil {
-			for _, fills := range [...][]*Fill{m.fills, m.apart} {
-				for _, f := range fills {
-					f.spoil(soft)
-				}
-			}
-		}
-		for _, o := range e.list() {
-			if soft == 0 {
-				s.gone.Add(1)
-				s.discard(o)
-			} else {
-				o.in.mark.CompareAndSwap(0, soft)
-			}
+	for _, f := range fills {
+		f.spoil(soft)
+	}
+	for _, o := range found {
+		if soft == 0 {
+			s.gone.Add(1)
+			s.discard(o)
+		} else {
+			o.mark.CompareAndSwap(0, soft)
 		}
 	}
 	return true
@@ -64,11 +66,8 @@ func beginsWithLine(key string, line []byte) bool {
 
 // onDisk reports whether there are files, or there may be when a fill has ended. The caller holds
 // Store.mu.
-func (m *more) onDisk() bool {
-	if m == nil {
-		return false
-	}
-	for _, fills := range [...][]*Fill{m.fills, m.apart} {
+func (e *entry) onDisk() bool {
+	for _, fills := range [...][]*Fill{e.fills, e.apart} {
 		for _, f := range fills {
 			f.mu.Lock()
 			out := f.out
@@ -78,5 +77,5 @@ func (m *more) onDisk() bool {
 			}
 		}
 	}
-	return len(m.files) > 0
+	return len(e.files) > 0
 }

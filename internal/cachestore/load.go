@@ -16,10 +16,9 @@ import (
 // addFile makes a file known. The caller holds s.mu.
 func (s *Store) addFile(e *entry, f *file) {
 	f.entry = e
-	m := s.extra(e)
-	m.files = append(m.files, f)
+	e.files = append(e.files, f)
 	if f.object == nil {
-		m.cold.Store(true)
+		s.setCold(e, true)
 	}
 	f.in.cost = blocks(f.total)
 	s.memory.used += fileCost
@@ -49,8 +48,8 @@ func (s *Store) lose(f *file) {
 // fileEvicted removes a file that is no member of s.files any more, and its object. The caller holds
 // s.mu.
 func (s *Store) fileEvicted(f *file) {
-	if o := f.object; o != nil && s.memory.remove(o) {
-		f.entry.without(o)
+	if o := f.object; o != nil {
+		s.unlist(o)
 	}
 	s.remove(f)
 }
@@ -60,12 +59,9 @@ func (s *Store) remove(f *file) {
 	d, e := s.disk, f.entry
 	f.object = nil
 	s.memory.used -= fileCost
-	if m := e.more.Load(); m != nil {
-		if i := slices.Index(m.files, f); i >= 0 {
-			m.files = slices.Delete(m.files, i, i+1)
-		}
+	if i := slices.Index(e.files, f); i >= 0 {
+		e.files = slices.Delete(e.files, i, i+1)
 	}
-	s.slim(e)
 	s.tidy(e)
 	d.mu.Lock()
 	f.removed = true
@@ -80,37 +76,34 @@ func (s *Store) remove(f *file) {
 // unload forgets the head of a file. The caller holds Store.mu.
 func (s *Store) unload(f *file) {
 	f.object = nil
-	s.extra(f.entry).cold.Store(true)
+	s.setCold(f.entry, true)
 }
 
 // load is the reading of an entry's heads.
 type load struct{ done loop.Promise[struct{}] }
 
-// warm waits until the heads of an entry's files are in memory.
-func (s *Store) warm(t *loop.Thread, e *entry) {
+// warm waits until the heads of a key's files are in memory.
+func (s *Store) warm(t *loop.Thread, hash uint64, key string) {
 	d := s.disk
 	s.mu.Lock()
-	m := e.more.Load()
-	if m == nil || !m.cold.Load() {
+	e := s.entryOf(hash, key)
+	if e == nil || !e.cold {
 		s.mu.Unlock()
 		return
 	}
-	l := m.load
+	l := e.load
 	if l == nil {
 		if !d.usable() || s.closed {
 			s.mu.Unlock()
 			return
 		}
 		l = new(load)
-		m.load = l
+		e.load = l
 		d.do(func() {
 			s.loadAll(e)
 			s.mu.Lock()
-			m.load = nil
-			s.table.all(e.hash, func(x *entry) { // e, or what has taken its place
-				s.slim(x)
-				s.tidy(x)
-			})
+			e.load = nil
+			s.tidy(e)
 			s.mu.Unlock()
 			l.done.Resolve(struct{}{})
 		})
@@ -126,14 +119,9 @@ func (s *Store) warm(t *loop.Thread, e *entry) {
 // loadAll reads the heads of an entry's files, on a worker or another goroutine beside the loops.
 func (s *Store) loadAll(e *entry) {
 	s.mu.Lock()
-	m := e.more.Load()
-	if m == nil {
-		s.mu.Unlock()
-		return
-	}
 	var cold []*file
 	var names []string
-	for _, f := range m.files {
+	for _, f := range e.files {
 		if f.object == nil {
 			cold = append(cold, f)
 			names = append(names, f.name())
@@ -157,7 +145,12 @@ func (s *Store) loadAll(e *entry) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m.cold.Store(slices.ContainsFunc(m.files, func(f *file) bool { return f.object == nil }))
+	s.judgeCold(e)
+}
+
+// judgeCold notes whether an entry has files whose heads are not in memory. The caller holds s.mu.
+func (s *Store) judgeCold(e *entry) {
+	s.setCold(e, slices.ContainsFunc(e.files, func(f *file) bool { return f.object == nil }))
 }
 
 func (s *Store) readFile(name string) (*record, error) {
@@ -182,51 +175,35 @@ func (s *Store) loaded(f *file, r *record) {
 	}
 	e := f.entry
 	if e.key == "" {
-		e = s.name(e, r.key)
+		e.key = r.key
 	}
-	o := &Object{head: r.head, entry: e, store: s, file: f}
-	list := slices.Clone(e.list())
-	for i, x := range list {
-		if x.head.Vary == o.head.Vary { // of two the newer one stays
-			if x.file == nil || x.file.id > f.id {
-				s.lose(f)
-				return
-			}
-			list = slices.Delete(list, i, i+1)
-			s.memory.remove(x)
-			s.forget(x.file)
-			break
+	list := s.objects(e.hash, r.key)
+	var before *Object
+	for _, x := range list {
+		if x.Vary() != r.head.Vary {
+			continue
 		}
+		if of := x.file(); of == nil || of.id > f.id { // of two the newer one stays
+			s.lose(f)
+			return
+		}
+		before = x
 	}
-	if len(list) >= MaxVariants || e.key != r.key {
+	if before == nil && len(list) >= MaxVariants || e.key != r.key {
 		s.lose(f)
 		return
 	}
-	if f.object = o; f.body == 0 { // objects that were found before are in use
+	if f.body == 0 { // objects that were found before are in use
 		f.size, f.body = r.size, r.body
 	}
-	o.seen.Store(r.seen)
-	o.in.mark.Store(r.stale)
-	o.in.cost = o.cost()
-	e.set(append(list, o))
-	s.memory.add(o)
-	s.examineLocked(e)
-}
-
-// name gives an entry its key: another entry takes its place, as lookups compare keys without a
-// lock. The caller holds s.mu.
-func (s *Store) name(e *entry, key string) *entry {
-	named := &entry{key: key, hash: e.hash}
-	m := e.more.Load()
-	named.more.Store(m)
-	if m != nil {
-		for _, f := range m.files {
-			f.entry = named
-		}
+	s.ids++
+	a := &answer{key: r.key, hash: e.hash, id: s.ids, seen: r.seen, mark: r.stale, head: r.head, file: f}
+	if before != nil {
+		s.put(a, before, before.where(), 0)
+	} else {
+		s.put(a, nil, inSmall, 0)
 	}
-	s.table.remove(e)
-	s.table.add(named)
-	return named
+	s.examineLocked(e.hash, e.key)
 }
 
 // scan finds the files that are there, by their names. Files with a number above last are this
@@ -283,12 +260,9 @@ func (s *Store) found(root *os.Root, dir string, names []string, last uint64) {
 			bad = append(bad, name)
 		case id > last:
 		default:
-			var e *entry
-			s.table.all(hash, func(x *entry) { e = x })
+			e := s.entries[hash]
 			if e == nil {
-				e = &entry{hash: hash}
-				s.extra(e)
-				s.table.add(e)
+				e = s.enter(hash, "")
 			}
 			s.addFile(e, &file{hash: hash, id: id, total: total})
 		}

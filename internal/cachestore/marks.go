@@ -185,19 +185,19 @@ func (p *purges) forget(n uint64) {
 }
 
 // judge says what purges after number since have done to an object. The caller holds s.mu.
-func (s *Store) judge(since uint64, e *entry, tags string) (hard bool, soft uint32) {
+func (s *Store) judge(since uint64, key, tags string) (hard bool, soft uint32) {
 	p := &s.purges
 	last := p.all
-	line, rest, more := strings.Cut(e.key, "\n")
+	line, rest, more := strings.Cut(key, "\n")
 	owner, _, _ := strings.Cut(rest, "\n")
 	if len(p.lines) > 0 {
 		last.join(p.lines[s.sum([]byte(line))])
 		if more {
-			last.join(p.lines[s.sum([]byte(e.key[:len(line)+1+len(owner)]))])
+			last.join(p.lines[s.sum([]byte(key[:len(line)+1+len(owner)]))])
 		}
 	}
 	for i := range p.prefixes {
-		if x := &p.prefixes[i]; max(x.hard, x.soft) > since && strings.HasPrefix(e.key, x.prefix) &&
+		if x := &p.prefixes[i]; max(x.hard, x.soft) > since && strings.HasPrefix(key, x.prefix) &&
 			(!x.owned || x.owner == owner) {
 			last.join(x.marks)
 		}

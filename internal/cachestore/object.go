@@ -2,6 +2,7 @@ package cachestore
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -10,65 +11,263 @@ import (
 )
 
 // Head is all of an answer but its body. The store looks at Vary and Tags alone. The rest is the
-// layer's, and is given back as it was, also after a restart. The strings should be no parts of
-// larger ones, whose memory would be kept with them; if Parsed has memory of its own, it has a method
-// Size() int that tells the bytes.
+// layer's, and is given back as it was, also after a restart.
 type Head struct {
 	Status int
 	Fields string // the header, as the layer likes to send it
 	Vary   string // what selects the variant; of two objects with one Vary the newer one stays
 	Tags   string // for Purge, with one space between two
-	Parsed any    // what the layer has made of all that, and whatever else it has to know
+	Reason string // another reason phrase than the usual one
+	Meta   *Meta  // what the layer has made of all that, and whatever else it has to know; nil: nothing
+	Coming any    // the layer's, while the answer comes; it is not kept
 }
 
-// Object is an answer that is kept. It does not change, apart from Stale and the coded forms.
+// Meta is memory for a struct of the layer's without pointers.
+type Meta [10]uint64
+
+// Object is an answer that is kept. It does not change, apart from Stale and the coded forms. It is a
+// record of a slab, with its texts and its body behind it, or an object of its own, whose texts and
+// body x has. In a slab, x is nil: the collector does not look there.
 type Object struct {
-	head  Head
-	entry *entry
-	body  string // in memory; a slice would be 8 bytes more
-	long  *long  // of body; nil: it is short
-	file  *file  // nil: the body is in memory
-	store *Store
-
+	cell
+	next  atomic.Uint64 // in the table; a removed object keeps it, for lookups on their way
 	seen  atomic.Uint64 // the last purge that does not matter for it
-	coded atomic.Pointer[forms]
-	alone variants      // the only one of its entry
-	in    links[Object] // of Store.memory; marked with the Unix time of a soft purge, 0: none
+	uses                // and where it is
+	mark  atomic.Uint32 // Unix time of the soft purge that has made it stale; 0: none has
+	forms [Forms]atomic.Uint64
+
+	hash    uint64
+	id      uint64 // of the answer: a store carries its record to other places
+	store   uint32 // Store.number
+	status  uint32
+	lengths [texts]uint32
+	size32  uint32 // of a body in the slab
+	meta    Meta
+	x       *extra
 }
 
-func (o *Object) links() *links[Object] { return &o.in }
-func (o *Object) ghost() uint64         { return o.entry.hash }
+// changing is how many bytes of an object may change at any time.
+const changing = unsafe.Offsetof(Object{}.hash)
+
+// The texts of an object, in this order.
+const (
+	textKey = iota
+	textFields
+	textVary
+	textTags
+	textReason
+	texts
+)
+
+const objectSize = int(unsafe.Sizeof(Object{}))
+
+// extra is what an object has that is no record of a slab.
+type extra struct {
+	text string // all texts
+	body string
+	long *long // of body; nil: it is short
+	file *file // nil: the body is in memory
+	disk *disk // of file
+	all  *forms
+}
+
+// forms are the coded forms of a body. A 304 leaves them to another object.
+type forms [Forms]struct {
+	claimed atomic.Bool
+	coded   atomic.Pointer[[]byte]
+}
+
+// answer is an object that is to be made.
+type answer struct {
+	key  string
+	hash uint64
+	id   uint64
+	seen uint64
+	mark uint32
+	head Head
+	body string
+	long *long // of body
+	file *file
+	all  *forms
+
+	borrowed bool // body is somebody else's
+	// Another object of the same body, whose coded forms it takes over; nil: there is none.
+	forms *Object
+}
+
+// takeForms takes over the coded forms of another object in a slab. The caller holds Store.mu.
+func (o *Object) takeForms(from *Object) {
+	if o.x != nil || from.x != nil {
+		return
+	}
+	for i := range o.forms {
+		if of := from.forms[i].Swap(0); of != formClaimed {
+			o.forms[i].Store(of)
+		}
+	}
+}
+
+// make makes an object for the queue of where. Nobody else can find it yet. The caller holds Store.mu.
+func (m *hoard) make(a *answer, where uint32) *Object {
+	h := &a.head
+	parts := [texts]string{a.key, h.Fields, h.Vary, h.Tags, h.Reason}
+	n := objectSize + len(a.body)
+	for _, p := range &parts {
+		n += len(p)
+	}
+	var o *Object
+	if a.file == nil && a.long == nil && a.all == nil && n <= m.longest() {
+		_, p := m.room(m.lane(where), n)
+		o = (*Object)(p)
+		b := unsafe.Slice((*byte)(unsafe.Add(p, objectSize)), n-objectSize)
+		for _, part := range &parts {
+			b = b[copy(b, part):]
+		}
+		copy(b, a.body)
+		o.size32 = uint32(len(a.body))
+	} else {
+		if a.borrowed {
+			a.body = strings.Clone(a.body)
+		}
+		o = &Object{x: &extra{text: strings.Join(parts[:], ""), body: a.body, long: a.long, file: a.file,
+			disk: m.store.disk, all: a.all}}
+		if o.x.all == nil && a.file == nil {
+			o.x.all = new(forms)
+		}
+	}
+	o.hash, o.id, o.status, o.store = a.hash, a.id, uint32(h.Status), m.store.number
+	for i, p := range &parts {
+		o.lengths[i] = uint32(len(p))
+	}
+	if h.Meta != nil {
+		o.meta = *h.Meta
+	}
+	o.seen.Store(a.seen)
+	o.mark.Store(a.mark)
+	if o.x != nil {
+		m.single(o, where)
+	}
+	return o
+}
+
+// parts returns the texts, and behind them the body, unless x has it.
+func (o *Object) parts() (all string, texts uint32) {
+	for _, n := range o.lengths {
+		texts += n
+	}
+	switch {
+	case o.x != nil:
+		return o.x.text, texts
+	case texts+o.size32 == 0:
+		return "", 0
+	}
+	return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(o), objectSize)), texts+o.size32), texts
+}
+
+func (o *Object) key() string {
+	all, _ := o.parts()
+	return all[:o.lengths[textKey]]
+}
+
+// text returns one of the texts.
+func (o *Object) text(i int) string {
+	all, _ := o.parts()
+	for _, n := range o.lengths[:i] {
+		all = all[n:]
+	}
+	return all[:o.lengths[i]]
+}
+
+// Meta returns what the layer has made of the head.
+func (o *Object) Meta() *Meta { return &o.meta }
+
+// Vary returns the head's.
+func (o *Object) Vary() string {
+	if o.lengths[textVary] == 0 {
+		return ""
+	}
+	return o.text(textVary)
+}
+func (o *Object) tags() string { return o.text(textTags) }
 
 // Head returns the head, which nobody changes.
-func (o *Object) Head() *Head { return &o.head }
+func (o *Object) Head() (h Head) {
+	all, _ := o.parts()
+	all = all[o.lengths[textKey]:]
+	h.Status, h.Meta = int(o.status), &o.meta
+	h.Fields, all = all[:o.lengths[textFields]], all[o.lengths[textFields]:]
+	h.Vary, all = all[:o.lengths[textVary]], all[o.lengths[textVary]:]
+	h.Tags, all = all[:o.lengths[textTags]], all[o.lengths[textTags]:]
+	h.Reason = all[:o.lengths[textReason]]
+	return h
+}
 
 // Size is the length of the body in bytes.
 func (o *Object) Size() int64 {
-	if o.file != nil {
-		return o.file.size
+	switch {
+	case o.x == nil:
+		return int64(o.size32)
+	case o.x.file != nil:
+		return o.x.file.size
 	}
-	return int64(len(o.body))
+	return int64(len(o.x.body))
 }
 
-// Body returns the body of an object in memory, which nobody changes. ok is false for one on disk: Open gives its file.
+func (o *Object) file() *file {
+	if o.x == nil {
+		return nil
+	}
+	return o.x.file
+}
+
+// content is the body in memory.
+func (o *Object) content() string {
+	if o.x != nil {
+		return o.x.body
+	}
+	all, texts := o.parts()
+	return all[texts:]
+}
+
+// Body returns the body of an object in memory, which nobody changes. ok is false for one on disk:
+// Open gives its file.
 func (o *Object) Body() (body []byte, ok bool) {
-	return unsafe.Slice(unsafe.StringData(o.body), len(o.body)), o.file == nil
+	s := o.content()
+	return unsafe.Slice(unsafe.StringData(s), len(s)), o.file() == nil
+}
+
+// Same reports whether both are the same answer: the store may have carried it to another place.
+func (o *Object) Same(x *Object) bool {
+	return o == x || o != nil && x != nil && o.id == x.id && o.store == x.store
+}
+
+// same reports whether two lists are of the same answers.
+func same(a, b []*Object) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !a[i].Same(b[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // Hit tells the policy of eviction that the object was used. Once the object is popular, that costs
 // a load.
 func (o *Object) Hit() {
-	o.in.hit()
-	if o.file != nil {
-		o.file.in.hit()
+	o.hit()
+	if f := o.file(); f != nil {
+		f.hit()
 	}
 }
 
 // Stale reports whether a soft purge has made the object stale.
-func (o *Object) Stale() bool { return o.in.mark.Load() > 0 }
+func (o *Object) Stale() bool { return o.mark.Load() > 0 }
 
 // StaleSince returns the time of that purge, in whole seconds.
-func (o *Object) StaleSince() time.Time { return time.Unix(int64(o.in.mark.Load()), 0) }
+func (o *Object) StaleSince() time.Time { return time.Unix(int64(o.mark.Load()), 0) }
 
 // ErrGone is the error of Open for an object whose file cannot be read any more: it was evicted or
 // purged, or the disk has failed, or hangs. The object is as good as never found.
@@ -78,91 +277,27 @@ var ErrGone = errors.New("cachestore: the object's file is gone")
 // conn.File for SetBodyFile. t may wait for the disk. The file can be read until Close, whatever
 // becomes of the object.
 func (o *Object) Open(t *loop.Thread) (f *File, off int64, err error) {
-	if o.file == nil {
+	x := o.file()
+	if x == nil {
 		return nil, 0, ErrGone
 	}
-	f, err = o.store.disk.open(t, o.file)
-	return f, o.file.body, err
+	f, err = o.x.disk.open(t, x)
+	return f, x.body, err
 }
 
-// Forms is how many coded forms of a body are kept at most, such as gzip's. The layer gives them
-// their numbers.
-const Forms = 3
-
-// forms are the coded forms of a body.
-type forms [Forms]struct {
-	claimed atomic.Bool
-	coded   atomic.Pointer[[]byte]
-}
-
-// Form returns a coded form of the body of an object in memory that SetForm has left; nil if there
-// is none. mine says that there is none, and that this caller is the one to make it: it calls
-// SetForm afterwards, whatever comes of it.
-func (o *Object) Form(form int) (coded []byte, mine bool) {
-	f := o.coded.Load()
-	if f == nil {
-		if o.file != nil {
-			return nil, false
-		}
-		o.begin()
-		f = o.coded.Load()
-	}
-	if b := f[form].coded.Load(); b != nil {
-		return *b, false
-	}
-	return nil, !f[form].claimed.Load() && f[form].claimed.CompareAndSwap(false, true)
-}
-
-// SetForm keeps a coded form, within the limits of the store, for as long as the object. nil means
-// that it is not worth keeping; then Form does not ask for it again.
-func (o *Object) SetForm(form int, coded []byte) {
-	if coded == nil {
-		return
-	}
-	o.store.mu.Lock()
-	defer o.store.mu.Unlock()
-	f := o.coded.Load()
-	if !f[form].coded.CompareAndSwap(nil, &coded) {
-		return
-	}
-	for _, x := range o.entry.list() { // a 304 may have put another one in o's place
-		if x.coded.Load() == f {
-			o.store.memory.grow(x, size(len(coded))+size(int(unsafe.Sizeof(coded))))
-		}
-	}
-}
-
-// begin makes a place for coded forms.
-func (o *Object) begin() {
-	o.store.mu.Lock()
-	defer o.store.mu.Unlock()
-	if o.coded.Load() == nil {
-		f := new(forms)
-		o.coded.Store(f)
-		o.store.memory.grow(o, size(int(unsafe.Sizeof(*f))))
-	}
-}
-
-// cost is what the object takes of memory, in bytes.
+// cost is what an object of its own takes of memory, in bytes.
 func (o *Object) cost() int64 {
-	n := size(int(unsafe.Sizeof(*o))) + size(len(o.body)) + o.head.size()
-	// its entry, its share of the table's buckets
-	n += size(int(unsafe.Sizeof(entry{}))) + size(len(o.entry.key)) + 8
-	if f := o.coded.Load(); f != nil {
+	n := size(objectSize) + size(len(o.x.text)) + size(len(o.x.body)) + size(int(unsafe.Sizeof(extra{})))
+	if o.x.long != nil {
+		n += size(int(unsafe.Sizeof(long{})))
+	}
+	if f := o.x.all; f != nil {
 		n += size(int(unsafe.Sizeof(*f)))
 		for i := range f {
 			if b := f[i].coded.Load(); b != nil {
 				n += size(len(*b)) + size(int(unsafe.Sizeof(*b)))
 			}
 		}
-	}
-	return n
-}
-
-func (h *Head) size() int64 {
-	n := size(len(h.Fields)) + size(len(h.Vary)) + size(len(h.Tags))
-	if p, ok := h.Parsed.(interface{ Size() int }); ok {
-		n += size(p.Size())
 	}
 	return n
 }

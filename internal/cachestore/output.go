@@ -252,22 +252,18 @@ func (f *Fill) publish() {
 	}
 	x := &file{hash: f.entry.hash, id: id, total: total, size: f.size, body: o.record.body,
 		verified: true}
-	obj := &Object{head: *f.head.Load(), entry: f.entry, store: s, file: x}
-	obj.seen.Store(f.since)
-	obj.in.mark.Store(f.stale)
-	x.object, x.entry = obj, f.entry
+	x.entry = s.enter(f.entry.hash, f.entry.key)
 	s.files.release(o.reserved, 0)
 	o.reserved = 0
 	d.mu.Lock()
 	d.shelve(x, o.file) // before it can be found: a reader would open it once more
 	d.mu.Unlock()
-	s.keep(obj)
-	s.addFile(obj.entry, x) // obj may have lost its place in memory already
-	s.examineLocked(obj.entry)
-	if obj.in.where() == nowhere {
-		obj = nil
-	}
-	f.finish(obj, io.EOF)
+	a := &answer{key: f.entry.key, hash: f.entry.hash, seen: f.since, mark: f.stale, head: *f.head.Load(),
+		file: x}
+	s.addFile(x.entry, x)
+	s.keep(a)
+	s.examineLocked(a.hash, a.key)
+	f.finish(x.object, io.EOF)
 }
 
 // drop gives up the open file if nobody reads from it any more. The caller holds f.mu.
@@ -303,8 +299,8 @@ func (s *Store) rewriteNow(f *file) {
 		return
 	}
 	name := f.name()
-	fresh := record{head: o.head, note: s.noteOf(&o.head), key: o.entry.key,
-		stale: o.in.mark.Load(), seen: o.seen.Load()}
+	head := o.Head()
+	fresh := record{head: head, note: s.noteOf(&head), key: o.key(), stale: o.mark.Load(), seen: o.seen.Load()}
 	s.mu.Unlock()
 	file, err := d.openRoot().OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

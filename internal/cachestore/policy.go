@@ -2,41 +2,29 @@ package cachestore
 
 import "sync/atomic"
 
-// A place is memory or a disk, and decides what is evicted from it: S3-FIFO (Yang et al., SOSP
-// 2023). What is new waits in a small queue, a tenth of the place. Only what is used there again gets
+// A place is the disk, and decides what is evicted from it: S3-FIFO (Yang et al., SOSP 2023). What is new waits in a small queue, a tenth of the place. Only what is used there again gets
 // into the main queue. So a scan passes through the small one and washes nothing out. What has left
 // the small queue is remembered for a while: if it comes again, it was worth more, and goes to the
 // main queue at once. The main queue gives what was used another round.
 //
 // A use is a count up to 3 in the object itself. So a popular object costs a load, and no processor
 // has to fetch a line that another one has written. The holder of Store.mu does all else.
-type place[T any, P interface {
-	*T
-	links() *links[T]
-	ghost() uint64 // what it is known by if it comes again
-	joined()       // it has become a member
-	left()         // it is none any more
-}] struct {
-	limit   int64 // bytes
-	used    int64 // by members, and reserved
-	held    int64 // of used, what is reserved
-	passing int64 // of held, what evicts nothing, since it is not going to be kept
-	gone    int64 // of used, what was of members, and is sent still
+type place struct {
+	bounds
 
-	small, main queue[T]
+	small, main queue
 	ghosts      ghosts
-	evict       func(*T)      // forgets a member, which is out of the queues already
-	busy        func(*T) bool // a member is being sent: its eviction would give nothing back
+	evict       func(*file)      // forgets a member, which is out of the queues already
+	busy        func(*file) bool // a member is being sent: its eviction would give nothing back
 
 	evicted uint64
 }
 
 // links are what a member of a place has.
-type links[T any] struct {
-	prev, next *T
-	cost       int64         // bytes
-	state      atomic.Uint32 // uses in two bits, up to 3, and where it is
-	mark       atomic.Uint32 // the owner's; it costs nothing here
+type links struct {
+	prev, next *file
+	cost       int64 // bytes
+	uses
 }
 
 // Where a member is.
@@ -46,36 +34,39 @@ const (
 	inMain
 )
 
+// uses is what eviction knows of an object, or a file: uses in two bits, up to 3, and where it is.
+type uses struct{ state atomic.Uint32 }
+
 // hit counts a use.
-func (l *links[T]) hit() {
+func (l *uses) hit() {
 	if n := l.state.Load(); n&3 < 3 {
 		l.state.CompareAndSwap(n, n+1) // a race loses one of two uses
 	}
 }
 
 // where says where the member is.
-func (l *links[T]) where() uint32 { return l.state.Load() >> 2 }
+func (l *uses) where() uint32 { return l.state.Load() >> 2 }
 
 // hits returns the uses that are counted.
-func (l *links[T]) hits() uint32 { return l.state.Load() & 3 }
+func (l *uses) hits() uint32 { return l.state.Load() & 3 }
 
 // move notes where the member is, and that it has had so many uses. Those that come just then are
 // lost.
-func (l *links[T]) move(where, hits uint32) { l.state.Store(where<<2 | hits) }
+func (l *uses) move(where, hits uint32) { l.state.Store(where<<2 | hits) }
 
 // queue is a list of members. New ones come in front.
-type queue[T any] struct {
-	first, last *T
+type queue struct {
+	first, last *file
 	n           int64
 	bytes       int64
 }
 
-func (p *place[T, P]) push(q *queue[T], x *T, where, hits uint32) {
-	l := P(x).links()
+func (p *place) push(q *queue, x *file, where, hits uint32) {
+	l := &x.in
 	l.move(where, hits)
 	l.prev, l.next = nil, q.first
 	if q.first != nil {
-		P(q.first).links().prev = x
+		q.first.in.prev = x
 	} else {
 		q.last = x
 	}
@@ -84,15 +75,15 @@ func (p *place[T, P]) push(q *queue[T], x *T, where, hits uint32) {
 	q.bytes += l.cost
 }
 
-func (p *place[T, P]) pull(q *queue[T], x *T) {
-	l := P(x).links()
+func (p *place) pull(q *queue, x *file) {
+	l := &x.in
 	if l.prev != nil {
-		P(l.prev).links().next = l.next
+		l.prev.in.next = l.next
 	} else {
 		q.first = l.next
 	}
 	if l.next != nil {
-		P(l.next).links().prev = l.prev
+		l.next.in.prev = l.prev
 	} else {
 		q.last = l.prev
 	}
@@ -103,10 +94,9 @@ func (p *place[T, P]) pull(q *queue[T], x *T) {
 }
 
 // add makes x a member, whose cost is set, and makes room.
-func (p *place[T, P]) add(x *T) {
-	p.used += P(x).links().cost
-	P(x).joined()
-	if p.ghosts.take(P(x).ghost(), p.small.n+p.main.n) {
+func (p *place) add(x *file) {
+	p.used += x.in.cost
+	if p.ghosts.take(x.hash, p.small.n+p.main.n) {
 		p.push(&p.main, x, inMain, 0)
 	} else {
 		p.push(&p.small, x, inSmall, 0)
@@ -115,8 +105,8 @@ func (p *place[T, P]) add(x *T) {
 }
 
 // remove ends x's membership, if it is a member.
-func (p *place[T, P]) remove(x *T) bool {
-	l := P(x).links()
+func (p *place) remove(x *file) bool {
+	l := &x.in
 	switch l.where() {
 	case inSmall:
 		p.pull(&p.small, x)
@@ -126,79 +116,16 @@ func (p *place[T, P]) remove(x *T) bool {
 		return false
 	}
 	p.used -= l.cost
-	P(x).left()
 	return true
 }
 
-// grow makes a member n bytes larger.
-func (p *place[T, P]) grow(x *T, n int64) {
-	l := P(x).links()
-	switch l.where() {
-	case inSmall:
-		p.small.bytes += n
-	case inMain:
-		p.main.bytes += n
-	default:
-		return
-	}
-	l.cost += n
-	p.used += n
-	p.shrink()
+func (p *place) reserve(n int64, force bool) bool {
+	return p.bounds.reserve(n, force, p.shrink)
 }
-
-// replace puts y where x was: it inherits x's uses.
-func (p *place[T, P]) replace(x, y *T) {
-	where, hits := P(x).links().where(), P(x).links().hits()
-	p.remove(x)
-	p.used += P(y).links().cost
-	P(y).joined()
-	if where == inMain {
-		p.push(&p.main, y, inMain, hits)
-	} else {
-		p.push(&p.small, y, inSmall, hits)
-	}
-	p.shrink()
-}
-
-// reserve takes n bytes for what is on its way to be kept. It refuses if half of the place is
-// reserved so, or what is sent just now leaves no room, unless forced.
-func (p *place[T, P]) reserve(n int64, force bool) bool {
-	if !force && p.held-p.passing+n > p.limit/2 {
-		return false
-	}
-	p.held += n
-	p.used += n
-	if p.shrink(); !force && p.full() {
-		p.held -= n
-		p.used -= n
-		return false
-	}
-	return true
-}
-
-// pass takes n bytes for what is not going to be kept. It evicts nothing.
-func (p *place[T, P]) pass(n int64) {
-	p.held += n
-	p.passing += n
-	p.used += n
-}
-
-// release gives back n bytes, of which so many were taken by pass.
-func (p *place[T, P]) release(n, passing int64) {
-	p.held -= n
-	p.passing -= passing
-	p.used -= n
-}
-
-// tight reports whether half of the place is reserved, or passes.
-func (p *place[T, P]) tight() bool { return p.held > p.limit/2 }
-
-// full reports whether there is more than fits.
-func (p *place[T, P]) full() bool { return p.used-p.passing > p.limit }
 
 // shrink evicts until the rest fits, if need be the member that has just come. Members that are being
 // sent stay.
-func (p *place[T, P]) shrink() {
+func (p *place) shrink() {
 	for busy := int64(0); p.full() && busy < p.small.n+p.main.n; {
 		if p.step(busy > 0) {
 			busy = 0
@@ -210,14 +137,14 @@ func (p *place[T, P]) shrink() {
 
 // step moves one member, on or out. It reports false for one that is being sent, and so stays. small
 // says to take one of the small queue, if there is one.
-func (p *place[T, P]) step(small bool) bool {
+func (p *place) step(small bool) bool {
 	x := p.small.last
 	fromSmall := x != nil && (small || p.small.bytes > p.limit/10 || p.main.n == 0)
 	if !fromSmall {
 		x = p.main.last
 	}
 	if p.busy(x) {
-		hits := P(x).links().hits()
+		hits := x.in.hits()
 		if fromSmall {
 			p.pull(&p.small, x)
 		} else {
@@ -227,17 +154,17 @@ func (p *place[T, P]) step(small bool) bool {
 		return false
 	}
 	if fromSmall {
-		used := P(x).links().hits() > 0
+		used := x.in.hits() > 0
 		p.pull(&p.small, x)
 		if used {
 			p.push(&p.main, x, inMain, 0)
 			return true
 		}
-		p.ghosts.add(P(x).ghost())
+		p.ghosts.add(x.hash)
 		p.drop(x)
 		return true
 	}
-	hits := P(x).links().hits()
+	hits := x.in.hits()
 	p.pull(&p.main, x)
 	if hits > 0 {
 		p.push(&p.main, x, inMain, hits-1)
@@ -247,20 +174,8 @@ func (p *place[T, P]) step(small bool) bool {
 	return true
 }
 
-// leave counts n bytes of what was a member until it is sent, and settle gives them back.
-func (p *place[T, P]) leave(n int64) {
-	p.used += n
-	p.gone += n
-}
-
-func (p *place[T, P]) settle(n int64) {
-	p.used -= n
-	p.gone -= n
-}
-
-func (p *place[T, P]) drop(x *T) {
-	p.used -= P(x).links().cost
-	P(x).left()
+func (p *place) drop(x *file) {
+	p.used -= x.in.cost
 	p.evicted++
 	p.evict(x)
 }

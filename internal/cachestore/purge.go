@@ -72,36 +72,42 @@ func (m Marked) Wait() error {
 // errLate is the error of a Purge that the disk does not have yet.
 var errLate = errors.New("the disk takes too long to write down a purge")
 
-// examine has the purges take effect on the objects of an entry.
-func (s *Store) examine(e *entry) {
+// examine has the purges take effect on the objects of a key.
+func (s *Store) examine(hash uint64, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.examineLocked(e)
+	s.examineLocked(hash, key)
 }
 
-func (s *Store) examineLocked(e *entry) {
-	for _, o := range e.list() {
+func (s *Store) examineLocked(hash uint64, key string) {
+	var space [4]*Object
+	for _, o := range s.table.find(&s.memory.slots, hash, key, space[:0]) {
 		since := o.seen.Load()
 		if since >= s.purges.now {
 			continue
 		}
-		hard, soft := s.judge(since, e, o.head.Tags)
+		hard, soft := s.judge(since, key, o.tags())
 		if hard {
 			s.gone.Add(1)
 			s.discard(o)
 			continue
 		}
 		if soft > 0 {
-			o.in.mark.CompareAndSwap(0, soft)
+			o.mark.CompareAndSwap(0, soft)
 		}
 		o.seen.Store(s.purges.now)
 	}
-	if m := e.more.Load(); m != nil {
-		for _, f := range append([]*file(nil), m.files...) {
-			if f.object == nil && s.purges.gone(f.id) {
-				s.gone.Add(1)
-				s.lose(f)
-			}
+	if e := s.entryOf(hash, key); e != nil {
+		s.examineFiles(e)
+	}
+}
+
+// examineFiles has purges of all take effect on those files of an entry whose heads were not read.
+func (s *Store) examineFiles(e *entry) {
+	for _, f := range append([]*file(nil), e.files...) {
+		if f.object == nil && s.purges.gone(f.id) {
+			s.gone.Add(1)
+			s.lose(f)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestPassesThrough(t *testing.T) {
 	t.Parallel()
 	const limit, fills = 8 << 20, 40
 	s := store(t, limit)
-	for i := 0; s.Stats().MemoryBytes < limit-100<<10; i++ {
+	for i := 0; s.Stats().MemoryBytes < limit-200<<10; i++ {
 		put(t, s, fmt.Sprint("/", i), cachestore.Head{}, string(make([]byte, 90<<10)))
 	}
 	before := s.Stats()

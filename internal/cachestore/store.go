@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/lwango/lwango/loop"
 )
@@ -23,8 +23,8 @@ type Options struct {
 	Split  int64  // bodies longer than that are on disk, if there is a folder
 	Wait   bool   // while another process has the folder, do without it, and take it afterwards
 
-	// Parsed of a head that goes to disk as text, and of one that comes from there; any goroutine
-	// calls them. nil: there is none.
+	// Meta and Reason of a head that goes to disk as text, and of one that comes from there; any
+	// goroutine calls them. nil: there are none.
 	Note   func(*Head) string
 	Parse  func(h *Head, note string)
 	Logger *slog.Logger // nil: slog.Default()
@@ -46,13 +46,16 @@ type Store struct {
 
 	mu      sync.Mutex // held briefly; below it is a Fill's
 	closed  bool
-	memory  place[Object, *Object] // objects; of those on disk, the heads
-	files   place[file, *file]
+	memory  hoard // objects; of those on disk, the heads
+	files   place
 	purges  purges
 	filling *Fill // the newest of those that come; see Fill.older
 	fillers int64 // how many those are
 
-	mores []*more // that no entry has
+	entries map[uint64]*entry // by hash
+	lines   map[uint64]*entry // the newest one of each line
+	number  uint32            // of the store in this process
+	ids     uint64            // the last answer's
 
 	tight     atomic.Bool  // half of the memory is reserved
 	sending   atomic.Int64 // bytes of long bodies in memory that are sent just now
@@ -76,14 +79,16 @@ func New(o Options) (*Store, error) {
 	s.purges.lines = make(map[uint64]marks)
 	s.leaving = make(map[uint64]int)
 	s.seed = maphash.MakeSeed()
-	s.memory.evict, s.files.evict = s.evicted, s.fileEvicted
-	s.memory.busy, s.files.busy = (*Object).busy, s.fileBusy
+	s.entries, s.lines = make(map[uint64]*entry), make(map[uint64]*entry)
+	s.number = stores.Add(1)
+	s.files.evict, s.files.busy = s.fileEvicted, s.fileBusy
 	if o.Folder == "" {
 		o.Disk = 0
 	}
 	s.table = newTable(o.Memory, o.Disk)
-	s.memory.ghosts, s.files.ghosts = newGhosts(o.Memory), newGhosts(o.Disk/16)
-	s.memory.used = s.table.size() + int64(8*(len(s.memory.ghosts.slots)+len(s.files.ghosts.slots)))
+	s.memory.begin(s, o.Memory)
+	s.files.ghosts = newGhosts(o.Disk / 16)
+	s.memory.used = s.fixed()
 	s.set(o)
 	if o.Folder == "" {
 		return s, nil
@@ -92,6 +97,14 @@ func New(o Options) (*Store, error) {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
 	return s, nil
+}
+
+// stores counts the stores of the process.
+var stores atomic.Uint32
+
+// fixed is what the store takes of memory when it is empty, in bytes.
+func (s *Store) fixed() int64 {
+	return s.table.size() + s.memory.bytes() + int64(8*(len(s.memory.ghosts.slots)+len(s.files.ghosts.slots)))
 }
 
 // Key is what an answer is kept by: bytes of the caller's choice, and their hash, which costs more
@@ -167,7 +180,7 @@ func (s *Store) Close() {
 		f.mu.Unlock()
 	}
 	for i := range s.table.buckets {
-		s.table.buckets[i].Store(nil)
+		s.table.buckets[i].Store(0)
 	}
 	s.mu.Unlock()
 	if s.disk != nil {
@@ -175,129 +188,164 @@ func (s *Store) Close() {
 	}
 }
 
-// Lookup returns the variants that are kept for a key, the newest first. It allocates nothing. The
-// caller must not change the slice, and calls Hit of the one that it uses. t waits only where heads
+// Lookup is Find with a list of its own.
+func (s *Store) Lookup(t *loop.Thread, key Key) []*Object { return s.Find(t, key, nil) }
+
+// Find appends the variants that are kept for a key to list, the newest first. It allocates nothing
+// if there is room in list. The caller calls Hit of the one that it uses. t waits only where heads
 // have to be read from disk; with nil in its place, they are passed over.
-func (s *Store) Lookup(t *loop.Thread, key Key) []*Object {
-	e := s.table.find(key.hash, key.text)
-	if e == nil {
-		return nil
+func (s *Store) Find(t *loop.Thread, key Key, list []*Object) []*Object {
+	text := unsafe.String(unsafe.SliceData(key.text), len(key.text))
+	if s.table.cold[s.table.near(key.hash)/shared].Load() > 0 && t != nil {
+		s.warm(t, key.hash, text)
 	}
-	if m := e.more.Load(); m != nil && m.cold.Load() && t != nil {
-		s.warm(t, e)
-		if e = s.table.find(key.hash, key.text); e == nil {
-			return nil
-		}
-	}
-	list := e.list()
-	for _, o := range list {
+	n := len(list)
+	list = s.table.find(&s.memory.slots, key.hash, text, list)
+	for _, o := range list[n:] {
 		if o.seen.Load() < s.purged.Load() {
-			s.examine(e)
-			return e.list()
+			s.examine(key.hash, text)
+			return s.table.find(&s.memory.slots, key.hash, text, list[:n])
 		}
 	}
 	return list
+}
+
+// objects returns the variants of a key, the newest first. The caller holds s.mu.
+func (s *Store) objects(hash uint64, key string) []*Object {
+	return s.table.find(&s.memory.slots, hash, key, nil)
+}
+
+// current returns the record that an object has now, or nil if it is not kept any more. The caller
+// holds s.mu.
+func (s *Store) current(o *Object) *Object {
+	if o.store != s.number {
+		return nil
+	}
+	if o.where() != nowhere {
+		return o
+	}
+	var space [4]*Object
+	for _, x := range s.table.find(&s.memory.slots, o.hash, o.key(), space[:0]) {
+		if x.id == o.id {
+			return x
+		}
+	}
+	return nil
 }
 
 // Remove removes one object, such as a variant that its origin has disowned.
 func (s *Store) Remove(o *Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.discard(o)
+	if o = s.current(o); o != nil {
+		s.discard(o)
+	}
 }
 
 // discard forgets an object, and its file. The caller holds s.mu.
 func (s *Store) discard(o *Object) {
-	if !s.memory.remove(o) {
-		return
-	}
+	file := o.file()
 	s.unlist(o)
-	s.forget(o.file)
+	s.forget(file)
 }
 
 // evicted forgets an object that memory has no room for; its file stays. The caller holds s.mu.
 func (s *Store) evicted(o *Object) {
-	if o.file != nil {
-		s.unload(o.file)
+	file := o.file()
+	s.unlist(o)
+	if file != nil {
+		s.unload(file)
 		s.unloaded++
 	}
-	s.unlist(o)
 }
 
+// unlist takes an object out of the table and of memory, if it is there.
 func (s *Store) unlist(o *Object) {
-	o.entry.without(o)
-	s.tidy(o.entry)
-}
-
-// tidy takes an entry out of the table if nothing is left of it. The caller holds s.mu.
-func (s *Store) tidy(e *entry) {
-	if e.empty() {
-		s.table.remove(e)
+	if o.where() != nowhere {
+		s.table.remove(&s.memory.slots, o)
+		s.memory.remove(o)
 	}
 }
 
-// keep puts an object into its entry, in the place of one of the same variant. The caller holds
-// s.mu.
-func (s *Store) keep(o *Object) {
-	switch e := s.table.find(o.entry.hash, []byte(o.entry.key)); {
-	case e == nil:
-		s.table.add(o.entry)
-	case e != o.entry: // o's was removed meanwhile
-		o.entry = e
-	}
-	list := make([]*Object, 1, len(o.entry.list())+1)
-	list[0] = o
+// keep makes an object of an answer, in the place of one of the same variant. It returns nil if there is
+// no room for it. The caller holds s.mu.
+func (s *Store) keep(a *answer) *Object {
+	s.ids++
+	a.id = s.ids
+	var space [4]*Object
 	var before *Object
-	var out []*Object
-	for _, x := range o.entry.list() {
+	n := 1
+	for _, x := range s.table.find(&s.memory.slots, a.hash, a.key, space[:0]) {
 		switch {
-		case x.head.Vary == o.head.Vary:
+		case x.Vary() == a.head.Vary:
 			before = x
-		case len(list) == MaxVariants:
-			out = append(out, x)
+		case n == MaxVariants:
+			s.discard(x)
 		default:
-			list = append(list, x)
+			n++
 		}
 	}
-	o.entry.set(list)
-	for _, x := range out {
-		s.memory.remove(x)
-		s.forget(x.file)
-	}
-	o.in.cost = o.cost()
 	s.fills++
-	if before == nil {
-		s.memory.add(o)
-		return
+	where, hits := uint32(inSmall), uint32(0)
+	switch {
+	case before != nil:
+		where, hits = before.where(), before.hits()
+	case s.memory.ghosts.take(a.hash, s.memory.small.n+s.memory.main.n):
+		where = inMain
 	}
-	s.memory.replace(before, o)
-	s.forget(before.file)
+	return s.put(a, before, where, hits)
 }
 
-// change puts an object with another head in the place of one that is kept. It returns false if old
+// put makes an object of an answer, and puts it in the place of another one, nil: of none. It returns
+// nil if there is no room for it.
+func (s *Store) put(a *answer, before *Object, where, hits uint32) *Object {
+	m := &s.memory
+	o := m.make(a, where)
+	m.enter(o, where, hits)
+	if a.file != nil {
+		a.file.object = o
+		s.judgeCold(a.file.entry)
+	}
+	if a.forms != nil {
+		o.takeForms(a.forms)
+	}
+	if before == nil {
+		s.table.add(&m.slots, o)
+	} else {
+		s.table.replace(&m.slots, before, o)
+		file := before.file()
+		m.remove(before)
+		if file != nil && file != a.file {
+			s.forget(file)
+		}
+	}
+	m.shrink()
+	return s.current(o)
+}
+
+// change puts an object with another head in the place of one that is kept. It returns nil if old
 // is not kept any more. The caller holds s.mu.
-func (s *Store) change(old, o *Object) bool {
-	if f := old.file; f != nil && f.in.where() != nowhere {
+func (s *Store) change(old *Object, h Head, seen uint64, mark uint32) *Object {
+	a := &answer{key: old.key(), hash: old.hash, head: h, body: old.content(), seen: seen, mark: mark}
+	if x := old.x; x != nil {
+		a.long, a.file, a.all = x.long, x.file, x.all
+	}
+	s.ids++
+	a.id = s.ids
+	if f := a.file; f != nil {
+		if f.in.where() == nowhere {
+			return nil
+		}
 		if f.object == nil { // old's head was evicted meanwhile, and its file was not
-			o.entry, f.object = f.entry, o
-			o.entry.set(append(slices.Clone(o.entry.list()), o))
-			o.in.cost = o.cost()
-			s.memory.add(o)
-			return true
+			return s.put(a, nil, inSmall, 0)
 		}
 		old = f.object
-		o.entry = f.entry
 	}
-	i := slices.Index(old.entry.list(), old)
-	if i < 0 || old.in.where() == nowhere {
-		return false
+	if old = s.current(old); old == nil {
+		return nil
 	}
-	list := slices.Clone(old.entry.list())
-	list[i] = o
-	o.entry.set(list)
-	o.in.cost = o.cost()
-	s.memory.replace(old, o)
-	return true
+	a.forms = old
+	return s.put(a, old, old.where(), old.hits())
 }
 
 // Stats are counts since the store was made, and what it holds now.
@@ -333,7 +381,7 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// noteOf returns Parsed of a head as text.
+// noteOf returns Meta and Reason of a head as text.
 func (s *Store) noteOf(h *Head) string {
 	if note := s.options.Load().Note; note != nil {
 		return note(h)

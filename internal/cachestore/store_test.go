@@ -92,8 +92,8 @@ func TestBound(t *testing.T) {
 			t.Fatal("a fill is over the bound")
 		}
 		if o, err := f.Commit(); err == nil && random.IntN(4) == 0 {
-			if _, mine := o.Form(1); mine {
-				o.SetForm(1, body[:len(body)/3])
+			if _, mine := s.Form(o, 1); mine {
+				s.SetForm(o, 1, body[:len(body)/3])
 			}
 		}
 		r.Close()
@@ -115,7 +115,8 @@ func TestHit(t *testing.T) {
 	put(t, s, "/some/key?with=query", cachestore.Head{Fields: "a: b\r\n"}, "body")
 	if n := testing.AllocsPerRun(100, func() {
 		var space [64]byte
-		o := s.Lookup(nil, s.Key(append(space[:0], "/some/key?with=query"...)))[0]
+		var found [2]*cachestore.Object
+		o := s.Find(nil, s.Key(append(space[:0], "/some/key?with=query"...)), found[:0])[0]
 		o.Hit()
 		if b, ok := o.Body(); !ok || len(b) != 4 || o.Head().Fields == "" || o.Stale() {
 			t.Fail()
@@ -306,7 +307,7 @@ func fill(t *testing.T, th *loop.Thread, f *cachestore.Fill, body []byte, length
 		h.Tags = "t"
 	}
 	if tagged%2 == 1 && !cut {
-		if head, _ := f.Whole(h, string(body)); head != nil {
+		if head, _ := f.Whole(h, body); head != nil {
 			return
 		}
 	}
@@ -366,7 +367,8 @@ func BenchmarkHit(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
-			o := s.Lookup(nil, s.Key(keys[i*7919%len(keys)]))[0]
+			var found [2]*cachestore.Object
+			o := s.Find(nil, s.Key(keys[i*7919%len(keys)]), found[:0])[0]
 			o.Hit()
 		}
 	})

@@ -1,5 +1,10 @@
 package cachestore
 
+import (
+	"maps"
+	"slices"
+)
+
 // sweep has a goroutine look for what was purged, so that its memory comes back although nobody asks
 // for it. The caller holds s.mu.
 func (s *Store) sweep() {
@@ -48,41 +53,47 @@ func (s *Store) sweep() {
 // looked for, it would not reach all. The caller holds s.mu.
 func (s *Store) crowded() bool { return s.purges.many() && !s.scanning }
 
-// walk examines all objects. It holds the lock for one entry at a time, and only where there is
+// walk examines all objects. It holds the lock for one key at a time, and only where there is
 // something to examine. With deep, it reads the heads that are only on disk, too.
 func (s *Store) walk(until uint64, deep bool) {
+	var list []*Object
 	for i := range s.table.buckets {
-		for e := s.table.buckets[i].Load(); e != nil; e = e.next.Load() {
-			m := e.more.Load()
-			switch {
-			case m != nil && deep:
+		list = s.table.since(&s.memory.slots, i, until, list[:0])
+		for _, o := range list {
+			s.examine(o.hash, o.key())
+		}
+	}
+	s.mu.Lock()
+	entries := slices.Collect(maps.Values(s.entries))
+	s.mu.Unlock()
+	for _, e := range entries {
+		for ; e != nil; e = s.entryBehind(e) {
+			if deep {
 				s.loadAll(e)
-				s.examine(e)
-				s.rewriteStale(e)
-				continue
-			case m != nil && m.cold.Load():
-				s.examine(e)
-				continue
 			}
-			for _, o := range e.list() {
-				if o.seen.Load() < until {
-					s.examine(e)
-					break
-				}
+			s.mu.Lock()
+			s.examineLocked(e.hash, e.key)
+			s.mu.Unlock()
+			if deep {
+				s.rewriteStale(e)
 			}
 		}
 	}
+}
+
+func (s *Store) entryBehind(e *entry) *entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return e.next
 }
 
 // rewriteStale writes down which objects of an entry are stale, before it is forgotten why.
 func (s *Store) rewriteStale(e *entry) {
 	s.mu.Lock()
 	var stale []*file
-	if m := e.more.Load(); m != nil {
-		for _, f := range m.files {
-			if f.object != nil && f.object.Stale() {
-				stale = append(stale, f)
-			}
+	for _, f := range e.files {
+		if f.object != nil && f.object.Stale() {
+			stale = append(stale, f)
 		}
 	}
 	s.mu.Unlock()

@@ -93,19 +93,28 @@ func (s *Store) overused(n int64) bool {
 }
 
 // busy reports whether an object's body is being sent, so that its eviction would give nothing back.
-func (o *Object) busy() bool { return o.long != nil && o.long.users.Load() > 0 }
+func (o *Object) busy() bool { return o.x != nil && o.x.long != nil && o.x.long.users.Load() > 0 }
 
-func (o *Object) joined() { o.long.come() }
-func (o *Object) left()   { o.long.leave() }
+func (o *Object) joined() {
+	if o.x != nil {
+		o.x.long.come()
+	}
+}
+
+func (o *Object) left() {
+	if o.x != nil {
+		o.x.long.leave()
+	}
+}
 
 // Use says that the body of an object in memory is being sent, or a coded form of it, until the
 // returned closer is closed. It is nil where the store need not know.
 func (o *Object) Use() io.Closer {
-	if o.long == nil {
+	if o.x == nil || o.x.long == nil {
 		return nil
 	}
-	o.long.use()
-	return o.long
+	o.x.long.use()
+	return o.x.long
 }
 
 // fileBusy reports whether somebody has a file open, beside the shelf. The caller holds s.mu.

@@ -1,0 +1,93 @@
+package cachestore
+
+// entry is a key of which answers come, or are on disk. What is kept in memory needs none. The holder
+// of Store.mu uses it.
+type entry struct {
+	key  string // empty: not known yet, only files are there whose heads were not read
+	hash uint64
+	next *entry // of the same hash
+
+	before, behind *entry // of the same line, see Store.lines
+
+	fills  []*Fill  // that others may join
+	few    [1]*Fill // fills begins as this one
+	apart  []*Fill  // that others may not join, and that may be kept all the same
+	files  []*file  // all that are on disk
+	cold   bool     // the heads of some are not in memory; counted in table.cold
+	load   *load    // of these heads; nil: it does not run
+	listed bool     // it is in Store.entries
+}
+
+// entryOf returns the entry of a key, or one of that hash whose key is not known yet, or nil. The
+// caller holds s.mu.
+func (s *Store) entryOf(hash uint64, key string) *entry {
+	for e := s.entries[hash]; e != nil; e = e.next {
+		if e.key == key || e.key == "" {
+			return e
+		}
+	}
+	return nil
+}
+
+// enter returns the entry of a key, made if need be. The caller holds s.mu.
+func (s *Store) enter(hash uint64, key string) *entry {
+	if e := s.entryOf(hash, key); e != nil {
+		if e.key == "" {
+			e.key = key
+		}
+		return e
+	}
+	e := &entry{key: key, hash: hash, next: s.entries[hash], listed: true}
+	e.fills = e.few[:0]
+	s.entries[hash] = e
+	if e.behind = s.lines[lineOf(hash)]; e.behind != nil {
+		e.behind.before = e
+	}
+	s.lines[lineOf(hash)] = e
+	return e
+}
+
+// tidy forgets an entry that is empty. The caller holds s.mu.
+func (s *Store) tidy(e *entry) {
+	if !e.listed || len(e.fills)+len(e.apart)+len(e.files) > 0 || e.load != nil {
+		return
+	}
+	s.setCold(e, false)
+	if first := s.entries[e.hash]; first == e && e.next == nil {
+		delete(s.entries, e.hash)
+	} else if first == e {
+		s.entries[e.hash] = e.next
+	} else {
+		for first.next != e {
+			first = first.next
+		}
+		first.next = e.next
+	}
+	e.listed, e.next = false, nil
+	switch {
+	case e.before != nil:
+		e.before.behind = e.behind
+	case e.behind != nil:
+		s.lines[lineOf(e.hash)] = e.behind
+	default:
+		delete(s.lines, lineOf(e.hash))
+	}
+	if e.behind != nil {
+		e.behind.before = e.before
+	}
+	e.before, e.behind = nil, nil
+}
+
+// setCold notes whether an entry has files whose heads are not in memory. The caller holds s.mu.
+func (s *Store) setCold(e *entry, cold bool) {
+	if e.cold == cold {
+		return
+	}
+	e.cold = cold
+	n := &s.table.cold[s.table.near(e.hash)/shared]
+	if cold {
+		n.Add(1)
+	} else {
+		n.Add(^uint32(0))
+	}
+}
