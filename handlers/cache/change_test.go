@@ -86,3 +86,46 @@ func TestSharedTags(t *testing.T) {
 		}
 	}
 }
+
+// TestChangeOfAllSpellings: a POST to a URL drops what is kept of it in other spellings that mean the
+// same; those are answers of their own still, and what may be another page stays.
+func TestChangeOfAllSpellings(t *testing.T) {
+	var n atomic.Int32
+	s := start(t, modes.Direct, cache.Settings{}, func(req *conn.Request, w *conn.Response) int {
+		if req.Method() == "GET" {
+			return counting(&n, "max-age=100")(req, w)
+		}
+		return 204
+	})
+	targets := []string{"/a~b?q=%61", "/%61~b?q=%61", "/a%7eb?q=%61", "/%61%7Eb?q=%61", "/a~b?q=a", "/a%2fb?q=%61", "/%41~b?q=%61"}
+	const same = 4
+	ask := func() (texts []string) {
+		for _, target := range targets {
+			a, _ := get(t, s, target)
+			texts = append(texts, a.Text)
+		}
+		return texts
+	}
+	first := ask()
+	for i := range first {
+		for _, x := range first[:i] {
+			if x == first[i] {
+				t.Errorf("%s has the answer of another target", targets[i])
+			}
+		}
+	}
+	for _, target := range targets[:same] {
+		before := ask()
+		s.Request("POST "+target, nil, "")
+		for i, x := range ask() {
+			if (x != before[i]) != (i < same) {
+				t.Errorf("after a POST to %s, %s is %s, and was %s", target, targets[i], x, before[i])
+			}
+		}
+	}
+	must.Do(t, s.store.Purge(cache.Purge{URLs: []string{"//test.example/%61~b?q=%61"}}))
+	before := int(n.Load())
+	if ask(); int(n.Load()) != before+same {
+		t.Errorf("%d answers are new after a purge", int(n.Load())-before)
+	}
+}

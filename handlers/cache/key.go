@@ -23,8 +23,10 @@ import (
 //	/shop
 //
 // What is keyed is what is sent on. The path is the one that was sent, and not the decoded one: to an
-// application "/a%2Fb" need not be "/a/b". Behind it there are the names of the site and the prefix of
-// the route, as all sites share a store; a target in absolute-form; a rewritten target, beside which
+// application "/a%2Fb" need not be "/a/b". What is no matter of taste, as "%61" for "a", is written in
+// one way in the first line (see plainPath), so that a purge finds all ways. Behind it there are the
+// names of the site and the prefix of the route, as all sites share a store; a target in absolute-form
+// or of another spelling; a rewritten target, beside which
 // the application sees the one that was sent; what the first line does not tell of the host, and where
 // that is the operator's text, of the path; the listener's name; what the route's module says that its
 // answers depend on (handlers.Dependence); and fields of which applications make links and choices,
@@ -40,16 +42,17 @@ const maxKey = 8 << 10
 func (l *layer) appendKey(dst []byte, req *conn.Request) []byte {
 	r := req.Layer()
 	from, target := len(dst), r.TargetView()
+	spelled := false
 	if l.key != nil {
 		dst = placeholder.Append(dst, req, l.key)
 	} else {
-		dst = appendURL(dst, req, target)
+		dst, spelled = plainPath(appendURL(dst, req, target), from)
 		if l.sortQuery {
 			dst = sortQuery(dst, from)
 		}
 	}
 	dst = append(append(dst, '\n'), l.own...)
-	if !originForm(target) {
+	if spelled || !originForm(target) {
 		dst = append(dst, target...)
 	}
 	dst = append(dst, '\n')
@@ -137,6 +140,55 @@ func (l *layer) varies(v rfc9111.Vary) rfc9111.Vary {
 		}
 	}
 	return rfc9111.Vary(strings.Join(names, ","))
+}
+
+// plainPath writes the path of the URL that begins at from in the way that is the same for all
+// applications (RFC 3986 section 6.2.2): unreserved characters are no codes, and codes have capital
+// letters. It reports whether the path was another one.
+func plainPath(b []byte, from int) ([]byte, bool) {
+	path := b[from:]
+	if i := bytes.IndexByte(path, '?'); i >= 0 {
+		path = path[:i]
+	}
+	code := bytes.IndexByte(path, '%')
+	if code < 0 {
+		return b, false
+	}
+	to, other := code, false
+	for i := code; i < len(path); to++ {
+		c := path[i]
+		if c != '%' || i+2 >= len(path) || !hex(path[i+1]) || !hex(path[i+2]) {
+			path[to] = c
+			i++
+			continue
+		}
+		x := nibble(path[i+1])<<4 | nibble(path[i+2])
+		if unreserved(x) {
+			path[to], other = x, true
+		} else {
+			const digits = "0123456789ABCDEF"
+			high, low := digits[x>>4], digits[x&15]
+			other = other || high != path[i+1] || low != path[i+2]
+			path[to], path[to+1], path[to+2] = '%', high, low
+			to += 2
+		}
+		i += 3
+	}
+	return slices.Delete(b, from+to, from+len(path)), other
+}
+
+func hex(c byte) bool { return c-'0' < 10 || c|0x20-'a' < 6 }
+
+func nibble(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c | 0x20 - 'a' + 10
+}
+
+// unreserved is that of RFC 3986 section 2.3.
+func unreserved(c byte) bool {
+	return c-'0' < 10 || c|0x20-'a' < 26 || c == '-' || c == '.' || c == '_' || c == '~'
 }
 
 func originForm(target []byte) bool { return len(target) > 0 && target[0] == '/' }

@@ -235,6 +235,7 @@ func prefixesOf(u string) (prefixes [][]byte) {
 		for i := range end { // the scheme and the host
 			b[i] = ascii.Lower(b[i])
 		}
+		b, _ = plainPath(b, 0)
 	}
 	return [][]byte{b}
 }
