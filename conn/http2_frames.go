@@ -25,6 +25,9 @@ func (s *session) frames() http2.Code {
 		if code := s.act(h, payload); code != http2.NoError {
 			return code
 		}
+		if s.Block.Stream == 0 {
+			s.partFrom = 0
+		}
 	}
 	return http2.NoError
 }
@@ -198,7 +201,6 @@ func (s *session) block(h http2.Header, payload []byte) http2.Code {
 
 // fields acts on a whole field block: a request, or the trailer section of one.
 func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
-	s.blockOf = 0
 	if st := s.find(id); st != nil {
 		return s.trailer(st, ends, block)
 	}

@@ -204,7 +204,9 @@ func (s *session) expire() time.Duration {
 func (s *session) Overdue() time.Duration {
 	before := len(s.Out)
 	left := s.expire()
+	lp := s.Loop()
 	switch {
+	case s.partFrom != 0 && s.restOfPart(lp.Clock(lp.Time())) <= time.Millisecond:
 	case len(s.Out) > before:
 		return time.Second // Run sets another limit
 	case left >= 0:

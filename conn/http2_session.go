@@ -48,8 +48,9 @@ type session struct {
 	probed  int64 // how much has come since the server's PING,
 	probing bool  // which is not answered yet
 
-	blockOf   uint32        // the stream of the field block that is waited for,
-	blockFrom time.Duration // and since when
+	partFrom time.Duration // since when a frame or a field block has been under way; 0: none is
+	idleFrom time.Duration // since when there have been no streams
+	seen     int64         // how many bytes had come at the last look, see arriving
 
 	flags  sessionFlags
 	err    error     // why nothing can be read or sent any more
@@ -83,6 +84,7 @@ const (
 func (t *turn) begin2() *session {
 	c := t.c
 	s := &session{connection: c, set: t.set, Wire: http2.NewWire()}
+	s.idleFrom = max(c.Loop().Clock(c.Loop().Time()), 1)
 	s.Put(t.in[t.r:t.w])
 	t.r = t.w
 	t.leave()
@@ -175,40 +177,47 @@ func (s *session) outlast() coro.Code {
 	return coro.Suspend
 }
 
-// restOfBlock returns how long the rest of a field block may take, whatever other streams do.
-func (s *session) restOfBlock() time.Duration {
+// partial reports whether a part of the preface, of a frame, of a field block or of a TLS record has come.
+func (s *session) partial() bool {
+	return !s.Settled || s.Block.Stream != 0 || len(s.Unused()) > 0 || s.tls != nil && heldTLS(s.tls)
+}
+
+// restOfPart returns how long the rest of what has come in part may take, however its bytes come.
+func (s *session) restOfPart(now time.Duration) time.Duration {
 	limit := s.set.HeaderTimeout
-	if limit <= 0 {
-		return limit
+	if have := s.Unused(); s.Block.Stream == 0 && len(have) >= http2.HeaderSize && len(s.remnants) > 0 &&
+		http2.ParseHeader(have).Type == http2.Data {
+		limit = max(limit, s.set.BodyTimeout) // content that is dropped
 	}
-	now := s.Loop().Clock(s.Loop().Time())
-	if s.blockOf != s.Block.Stream {
-		s.blockOf, s.blockFrom = s.Block.Stream, now
-	}
-	return max(limit-(now-s.blockFrom), time.Millisecond)
+	return max(limit-(now-s.partFrom), time.Millisecond)
 }
 
 // rest leaves the session without a coroutine until something comes. draining is how long it is until
 // a remnant has to be seen to; negative: none has.
 func (s *session) rest(draining time.Duration) coro.Code {
 	t := &s.connection.Thread
+	lp := t.Loop()
+	now := max(lp.Clock(lp.Time()), 1)
 	limit := s.set.KeepAliveTimeout
 	if s.active > 0 {
+		limit = draining // they have limits of their own
 		loop.Indispensable(t)
 	} else {
-		s.share = nil
-	}
-	switch {
-	case s.Block.Stream != 0:
-		limit = s.restOfBlock()
-	case s.active > 0:
-		limit = draining // they have limits of their own
-	case !s.Settled, len(s.Unused()) > 0:
-		limit = s.set.HeaderTimeout
-	default:
-		loop.MarkIdle(t, t.Loop().Time(), false)
+		// A client that has no request under way is idle, whatever else it sends.
+		loop.MarkIdle(t, lp.Time().Add(s.idleFrom-now), false)
 		if draining >= 0 {
 			limit = draining
+		}
+		s.share = nil
+	}
+	if !s.partial() {
+		s.partFrom = 0
+	} else {
+		if s.partFrom == 0 {
+			s.partFrom = now
+		}
+		if s.active == 0 || s.Block.Stream != 0 { // else it is a stream's, or does no harm
+			limit = shorter(s.restOfPart(now), draining)
 		}
 	}
 	s.Slim()
@@ -217,6 +226,26 @@ func (s *session) rest(draining time.Duration) coro.Code {
 	}
 	loop.IdleTimeout(t, limit)
 	return coro.WantRead
+}
+
+// arriving is called when nothing more has come. What has come of a frame, or of a TLS record, counts as
+// moved for the streams that wait for content: a slow client may send it piece by piece.
+func (s *session) arriving() {
+	n := int(s.reading.Bytes() - s.seen)
+	s.seen = s.reading.Bytes()
+	if s.tls == nil || !heldTLS(s.tls) {
+		n = min(n, len(s.Unused()))
+	}
+	if n == 0 || s.active == 0 {
+		return
+	}
+	for _, sender := range s.Open {
+		if st := streamOf(sender); st.wantsInput && st.link == nil {
+			k := min(n, http2.FrameSize-st.body.early)
+			st.body.early += k
+			st.in.Moved(s.Loop(), k)
+		}
+	}
 }
 
 // wake lets the session run behind the threads of this turn. It is for its streams.
@@ -341,6 +370,7 @@ func (s *session) receive() {
 		switch {
 		case err == nil:
 		case err == stream.ErrWouldBlock:
+			s.arriving()
 			return
 		default:
 			s.fail(err)

@@ -95,6 +95,7 @@ type received struct {
 	expected int64 // by Content-Length; -1: unknown
 	flow     http2.Inflow
 	trailer  *http2.Fields
+	early    int // how much of the next frame has counted as moved, see arriving
 }
 
 // newStream returns a stream for a request of s.
@@ -294,6 +295,7 @@ func (s *session) count(n int) {
 		t.AtWork++
 	case s.active == 0:
 		t.AtWork--
+		s.idleFrom = max(s.Loop().Clock(s.Loop().Time()), 1)
 	}
 }
 
@@ -388,6 +390,11 @@ func (st *h2stream) got(content []byte, padding int, ends bool) {
 	b.in.Add(content)
 	st.s.unread += int64(len(content))
 	b.ended = ends
+	if st.link == nil && st.work2 != nil {
+		st.in.Moved(st.s.port.loop, len(content)-min(b.early, len(content)))
+		st.inWay = onWay{}
+	}
+	b.early = 0
 	if padding > 0 {
 		st.s.dropped(padding)
 		st.credit(padding)
@@ -412,10 +419,6 @@ func (st *h2stream) readBody(p []byte, wait bool) (int, error) {
 		}
 	}
 	n := b.in.Read(p)
-	if st.link == nil {
-		st.in.Moved(st.thread.Loop(), n)
-		st.inWay = onWay{}
-	}
 	st.consumed(n)
 	st.spend(n)
 	if b.ended && b.in.Len() == 0 {
