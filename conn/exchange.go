@@ -212,11 +212,15 @@ func (x *exchange) precheck() int {
 	case x.c.outdated(): // it may ask again, by a connection that meets the terms
 		x.resp.close = true
 		return http.StatusMisdirectedRequest
-	case h.Secure && !x.req.Secure():
+	case h.Secure && !x.req.Secure() && !x.ofProxy():
 		// An https resource must not be served over a connection that is not secured (RFC 9110
 		// section 7.4). A gateway that ends TLS in front sends the origin-form, or is a trusted
-		// proxy and says so. An http target on a secured connection does no harm: it asks for less
-		// than the connection gives.
+		// proxy and says so; over HTTP/2 each request has a scheme. An http target on a secured
+		// connection does no harm: it asks for less than the connection gives.
+		if s := x.c.port.server; x.protocol != "" && s.schemeNote.now(x.c.Loop()) {
+			x.set.Logger.Warn("conn: a request for https has come by HTTP/2 in clear text, and was refused: "+
+				"if this is a proxy, trust it", "listener", x.c.port.Name, "remote", x.c.remote.addrPort())
+		}
 		return http.StatusMisdirectedRequest
 	case x.protocol != "" && x.elsewhere():
 		return http.StatusMisdirectedRequest
@@ -236,6 +240,13 @@ func (x *exchange) precheck() int {
 		return http.StatusBadRequest
 	}
 	return 0
+}
+
+// ofProxy reports whether the request has come by HTTP/2 from a trusted proxy: then its scheme is the
+// client's, and what the proxy says in fields may be less.
+func (x *exchange) ofProxy() bool {
+	const introduced = headed | named // by the PROXY protocol
+	return x.protocol != "" && (x.req.proxied || x.c.state&introduced == introduced)
 }
 
 // elsewhere reports whether the request must come by another connection, because of its host.

@@ -205,6 +205,9 @@ func (w *Response) sendHead(status int, first []byte, reading bool) {
 	if w.forced != 0 {
 		status = w.forced
 	}
+	if w.x.protocol != "" && status/100 == 2 {
+		status = w.x.unmeant(status)
+	}
 	if len(w.hooks) > 0 {
 		w.runHooks(status, first)
 	}

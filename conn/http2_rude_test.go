@@ -179,6 +179,7 @@ func TestHTTP2Rude(t *testing.T) {
 		{"https on a plain connection", func(r *raw2) {
 			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "https", ":path", "/", ":authority", "a")
 		}, "HEADERS 1 421"},
+		{"te in upper case", bad("te", "TRAILERS"), "HEADERS 1 200"}, {"te of more", bad("te", "trailers, gzip"), reset},
 		{"userinfo", func(r *raw2) {
 			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/", ":authority", "b@a")
 		}, "HEADERS 1 400"},

@@ -241,8 +241,8 @@ func (s *session) arriving() {
 	}
 	for _, sender := range s.Open {
 		if st := streamOf(sender); st.wantsInput && st.link == nil {
-			k := min(n, http2.FrameSize-st.body.early)
-			st.body.early += k
+			k := min(n, http2.FrameSize-st.early)
+			st.early += k
 			st.in.Moved(s.Loop(), k)
 		}
 	}

@@ -44,6 +44,7 @@ type work2 struct {
 	in, out          stream.Limit // of the request's content and the answer's,
 	reading, writing stream.Pace  // and theirs
 	inWay, outWay    onWay        // while they wait
+	early            int          // how much of the next frame has counted as moved, see arriving
 	self             [1]loop.Source
 	sources          []loop.Source
 }
@@ -84,7 +85,7 @@ func (w *work2) clear() {
 	}
 	w.bad, w.tunnel = nil, nil
 	w.in, w.out, w.reading, w.writing = stream.Limit{}, stream.Limit{}, stream.Pace{}, stream.Pace{}
-	w.inWay, w.outWay = onWay{}, onWay{}
+	w.inWay, w.outWay, w.early = onWay{}, onWay{}, 0
 	clear(w.sources[:cap(w.sources)])
 }
 
@@ -95,7 +96,6 @@ type received struct {
 	expected int64 // by Content-Length; -1: unknown
 	flow     http2.Inflow
 	trailer  *http2.Fields
-	early    int // how much of the next frame has counted as moved, see arriving
 }
 
 // newStream returns a stream for a request of s.
@@ -391,10 +391,9 @@ func (st *h2stream) got(content []byte, padding int, ends bool) {
 	st.s.unread += int64(len(content))
 	b.ended = ends
 	if st.link == nil && st.work2 != nil {
-		st.in.Moved(st.s.port.loop, len(content)-min(b.early, len(content)))
-		st.inWay = onWay{}
+		st.in.Moved(st.s.port.loop, len(content)-min(st.early, len(content)))
+		st.inWay, st.early = onWay{}, 0
 	}
-	b.early = 0
 	if padding > 0 {
 		st.s.dropped(padding)
 		st.credit(padding)

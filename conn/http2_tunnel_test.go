@@ -221,3 +221,34 @@ func TestHTTP2TunnelNoHead(t *testing.T) {
 		id += 2
 	}
 }
+
+// TestHTTP2NoWebSocket: an answer that means no WebSocket opens none (RFC 8441 section 4: a 2xx does).
+func TestHTTP2NoWebSocket(t *testing.T) {
+	t.Parallel()
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		switch req.Path() {
+		case "/hijacks":
+			c, _, err := w.Hijack()
+			if err != nil {
+				return 500
+			}
+			_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
+			return 0
+		case "/streams":
+			w.WriteString("a page")
+			_ = w.Flush()
+			return 200
+		case "/none":
+			return 404
+		}
+		return w.Text(203, "a page")
+	}})
+	r := dial2(t, s)
+	for i, row := range []struct{ path, want string }{{"/", "400"}, {"/streams", "400"}, {"/hijacks", "400"}, {"/none", "404"}} {
+		id := uint32(2*i + 1)
+		r.head(id, 0, ":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", row.path, ":authority", "a").flush()
+		if got := r.until(http2.Headers); got != fmt.Sprintf("HEADERS %d %s", id, row.want) {
+			t.Errorf("%s: %s", row.path, got)
+		}
+	}
+}

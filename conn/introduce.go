@@ -211,6 +211,9 @@ func (r *Request) believe(p *Proxies) {
 		said = r.head.XForwarded(r.raw, p.trust)
 	}
 	r.client, r.scheme = said.Client, said.Scheme
+	if r.scheme == http1.UnknownScheme && r.x.protocol != "" && r.head.Secure {
+		r.scheme = http1.HTTPS // HTTP/2 has the client's scheme in each request
+	}
 	if said.Host.Len() > 0 {
 		r.head.Host = said.Host
 	}

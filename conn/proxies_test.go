@@ -3,10 +3,12 @@ package conn_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 )
@@ -82,6 +84,41 @@ func TestTrustedProxies(t *testing.T) {
 			t.Errorf("trusted now: %q", got)
 		}
 	})
+}
+
+// TestProxiedScheme: a trusted proxy may pass on the scheme of its client by HTTP/2 in clear text. Others
+// get 421, and the log says why.
+func TestProxiedScheme(t *testing.T) {
+	t.Parallel()
+	for _, trusted := range []bool{true, false} {
+		network := "192.0.2.0/24"
+		if trusted {
+			network = "127.0.0.0/8"
+		}
+		var secure []bool
+		s := start(t, modes.HTTP2, conn.Config{Proxies: only(trusting(network)), Handler: func(req *conn.Request, w *conn.Response) int {
+			secure = append(secure, req.Secure())
+			return w.Text(200, "")
+		}})
+		r := dial2(t, s)
+		want := "421"
+		if trusted {
+			want = "200"
+		}
+		for i, fields := range [][]string{nil, {"x-forwarded-proto", "https"}, {"x-forwarded-proto", "http"}} {
+			id := uint32(2*i + 1)
+			r.head(id, http2.EndStream, append([]string{":method", "GET", ":scheme", "https", ":path", "/", ":authority", "a"}, fields...)...)
+			if got := r.flush().until(http2.Headers); got != fmt.Sprintf("HEADERS %d %s", id, want) {
+				t.Errorf("trusted %v, %v: %s", trusted, fields, got)
+			}
+		}
+		if trusted && !slices.Equal(secure, []bool{true, true, false}) {
+			t.Errorf("secure: %v", secure)
+		}
+		if said := strings.Count(s.Log.String(), "trust it"); trusted && said != 0 || !trusted && said != 1 {
+			t.Errorf("trusted %v: the log says\n%s", trusted, s.Log)
+		}
+	}
 }
 
 func TestTrustedProxyOnUnixSocket(t *testing.T) {

@@ -73,6 +73,8 @@ type Server struct {
 	headerNote, strangerNote seldom
 	strangers                atomic.Int64 // since the last line in the log
 
+	schemeNote seldom // of requests for https by HTTP/2 in clear text
+
 	handshakeNote    seldom
 	failedHandshakes atomic.Int64 // since the last line in the log
 

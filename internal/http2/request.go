@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
 
@@ -81,7 +82,7 @@ func allowed(name, value []byte) bool {
 	case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
 		return false
 	case "te":
-		return string(value) == "trailers"
+		return ascii.EqualFold(string(value), "trailers") // a token (RFC 9110 section 10.1.4)
 	}
 	return true
 }
