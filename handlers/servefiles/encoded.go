@@ -65,6 +65,10 @@ func (m *module) key(f *opened, now time.Time) (key coding.Key, ok bool) {
 		at = f.changed
 	} else {
 		key.Source, key.Name = m.id, f.facts.name
+		if state := f.facts.state; state != (inode{}) {
+			key.Ino, key.Changed = state.number, state.changed.Nano()
+			at = key.Changed
+		}
 	}
 	return key, now.UnixNano()-at >= int64(untouched) && (f.content != nil || !f.slow)
 }

@@ -19,29 +19,55 @@ type facts struct {
 	name  string
 	size  int64
 	mtime unix.Timespec
+	state inode // zero, if mtime says when the file was changed
 
 	contentType  string
 	coding       coding.Coding // of a sibling, which is sent as if it were the other file
 	etag         string
-	lastModified string
-	modified     int64 // lastModified, Unix seconds
+	lastModified string // empty: not known
+	modified     int64  // lastModified, Unix seconds
 
 	asked atomic.Int64 // when the file was opened last, Unix milliseconds
 }
 
+// inode tells a file from another one of the same name, and from its own earlier states.
+type inode struct {
+	number  uint64
+	changed unix.Timespec
+}
+
+// untold reports whether a modification time is one that says nothing: images and packages that are
+// made to be the same each time give all their files the second 0 or 1 (SOURCE_DATE_EPOCH, Nix). The
+// file in the place of such a file has the same time.
+func untold(mtime unix.Timespec) bool { return mtime.Sec <= 1 }
+
+// stateOf returns what facts have beside a modification time that says nothing.
+func stateOf(st *unix.Stat_t) (state inode) {
+	if untold(st.Mtim) {
+		state = inode{st.Ino, st.Ctim}
+	}
+	return state
+}
+
 // newFacts writes the values. The entity tag is a strong one (RFC 9110 section 8.8.1): the
 // modification time in nanoseconds and the length, in hexadecimal. It leaves out the inode, so that
-// machines behind one address give copies of the same file the same tag.
+// machines behind one address give copies of the same file the same tag. But where that time says
+// nothing, the inode and its change are there instead, and there is no date.
 // That of a sibling (see siblingKey) names its coding.
 func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time) *facts {
-	f := &facts{name: string(name), size: st.Size, mtime: st.Mtim}
+	f := &facts{name: string(name), size: st.Size, mtime: st.Mtim, state: stateOf(st)}
 	file, encoding, _ := strings.Cut(f.name, "\x00")
 	f.contentType = mediatype.Of(file, own)
 	f.coding, _ = coding.Named(encoding)
 
 	var buf [64]byte
 	b := append(buf[:0], '"')
-	b = strconv.AppendUint(b, uint64(st.Mtim.Nano()), 16)
+	if untold(st.Mtim) {
+		b = append(strconv.AppendUint(b, st.Ino, 16), '-')
+		b = strconv.AppendUint(b, uint64(st.Ctim.Nano()), 16)
+	} else {
+		b = strconv.AppendUint(b, uint64(st.Mtim.Nano()), 16)
+	}
 	b = append(b, '-')
 	b = strconv.AppendUint(b, uint64(st.Size), 16)
 	if f.coding != coding.Identity {
@@ -50,6 +76,9 @@ func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time
 	b = append(b, '"')
 	f.etag = string(b)
 
+	if untold(st.Mtim) {
+		return f
+	}
 	// RFC 9110 section 8.8.2.1: a Last-Modified later than Date must not be sent, since the client
 	// could not tell the next change from it. A file from the future counts as changed just now.
 	f.modified = min(st.Mtim.Sec, now.Unix())
@@ -67,7 +96,7 @@ func (f *facts) validators() http1.Validators {
 
 // same reports whether f describes the file that st was taken of.
 func (f *facts) same(name []byte, st *unix.Stat_t) bool {
-	return f.size == st.Size && f.mtime == st.Mtim && f.name == string(name)
+	return f.size == st.Size && f.mtime == st.Mtim && f.state == stateOf(st) && f.name == string(name)
 }
 
 // again reports whether the file was opened within the last second, and notes that it is now. Any
@@ -101,7 +130,7 @@ func (c *factsCache) get(name []byte, st *unix.Stat_t, own map[string]string) *f
 		return f
 	}
 	f := newFacts(name, st, own, time.Now())
-	if f.modified == st.Mtim.Sec { // else the date moves with the clock
+	if f.modified == st.Mtim.Sec || !f.dated() { // else the date moves with the clock
 		slot.Store(f)
 	}
 	return f

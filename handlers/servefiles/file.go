@@ -83,7 +83,8 @@ func (c content) ReadAt(p []byte, offset int64) (int, error) { return c.readAt(p
 // unchanged reports whether the open file is still as its facts say.
 func (f *opened) unchanged() bool {
 	var st unix.Stat_t
-	return unix.Fstat(f.fd, &st) == nil && st.Size == f.facts.size && st.Mtim == f.facts.mtime
+	return unix.Fstat(f.fd, &st) == nil && st.Size == f.facts.size && st.Mtim == f.facts.mtime &&
+		stateOf(&st) == f.facts.state
 }
 
 // load replaces the descriptor by the contents. It reports false, and changes nothing, if the file

@@ -148,8 +148,14 @@ func (m *module) openName(key, name string, mayHash int64) (f *opened, err error
 // factsFS returns the facts of an open file of fsys.
 func (m *module) factsFS(name string, info fs.FileInfo, f *opened, mayHash int64) (*facts, error) {
 	st := &unix.Stat_t{Size: info.Size()}
-	if at := info.ModTime(); !at.IsZero() && at.Unix() != 0 { // archives without times have the epoch
+	if at := info.ModTime(); !at.IsZero() {
 		st.Mtim = unix.NsecToTimespec(at.UnixNano())
+	}
+	disk, ok := info.Sys().(*syscall.Stat_t)
+	if ok && untold(st.Mtim) {
+		st.Ino, st.Ctim = disk.Ino, unix.Timespec(disk.Ctim)
+	}
+	if ok || !untold(st.Mtim) {
 		return m.facts.get([]byte(name), st, m.types), nil
 	}
 	if kept, ok := m.hashed.Load(name); ok && kept.(*facts).size == info.Size() {

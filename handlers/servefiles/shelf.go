@@ -75,6 +75,9 @@ func (s *shelf) take(name []byte) (f *opened, was bool) {
 // keep puts f on the shelf of l, if it may be there. It is called on a thread of l, which may wait.
 func (m *module) keep(l *loop.Loop, f *opened) {
 	now, modified := l.Time(), time.Unix(f.facts.mtime.Unix())
+	if !f.facts.dated() {
+		modified = time.Unix(0, f.changed)
+	}
 	if now.Sub(modified) < settled || !m.room(l, f) {
 		return
 	}
