@@ -54,10 +54,11 @@ func weight(params string) float64 {
 	return 1
 }
 
-// takesHTML reports whether a page is of use to the client.
-func takesHTML(req *conn.Request) bool {
-	q, _ := quality(req, "text/html")
-	return q > 0
+// wantsPage reports whether the client asks for a page, and so names its type: for scripts, images
+// and calls of an API browsers take everything, and would take a page for what they have asked for.
+func wantsPage(req *conn.Request) bool {
+	q, named := quality(req, "text/html")
+	return named && q > 0
 }
 
 // wantsJSON reports whether the client prefers JSON to a page. If it wants both as much, a type

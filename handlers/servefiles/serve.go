@@ -60,11 +60,14 @@ func (m *module) missed(req *conn.Request, resp *conn.Response, path []byte, sta
 	if status == http.StatusNotFound && m.fallback != "" {
 		resp.Header().Vary("Accept")
 	}
-	if status == http.StatusNotFound && m.fallback != "" && takesHTML(req) {
+	if status == http.StatusNotFound && m.fallback != "" && wantsPage(req) {
 		var space [usualName]byte
 		f, failed := m.open(req.Loop(), append(space[:0], m.fallback...))
 		switch failed {
 		case 0:
+			if m.cacheControl != "" { // which is not for one page under any name
+				resp.Header().Set("Cache-Control", "no-cache")
+			}
 			return m.found(req, resp, f)
 		case isFolder:
 		default:
