@@ -7,6 +7,7 @@ import (
 	"html"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,15 +21,19 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
 )
 
+// unasked are names that no request can have.
+var unasked = []string{"new\nline", "a\tb", "\x7f", "\x01"}
+
 func listing(s *servefiles.Settings) { s.Listing = true }
 
 // odd are names that a page or an address could take for something else.
-var odd = []string{"<b>&\"'.txt", "a:b", "//c"[2:], "%41", "?q#f", "\xff\xfe.bin", "new\nline", " space ",
+var odd = []string{"<b>&\"'.txt", "a:b", "//c"[2:], "%41", "?q#f", "\xff\xfe.bin", " space ",
 	"é", "+", "back\\slash", "javascript:alert(1)"}
 
 var hrefs = regexp.MustCompile(`<td><a href="\./([^"]*)">`)
@@ -47,7 +52,7 @@ func listed(t testing.TB, page string) (all []string) {
 func TestListing(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		root := tree(t)
-		for _, name := range odd {
+		for _, name := range slices.Concat(odd, unasked) {
 			must.Do(t, os.WriteFile(filepath.Join(root, "noindex", name), []byte(name), 0o644))
 		}
 		must.Do(t, os.Mkdir(filepath.Join(root, "noindex/folder"), 0o755))
@@ -84,8 +89,7 @@ func TestListing(t *testing.T) {
 		for i, name := range names { // each address leads to its file
 			text := s.Request("GET /files/noindex/"+url.PathEscape(strings.TrimSuffix(name, "/")),
 				nil, "")
-			isOdd := slices.Contains(odd, name) && !strings.Contains(name, "\n")
-			if isOdd && text.Text != name || i == 0 && text.StatusCode != 301 {
+			if slices.Contains(odd, name) && text.Text != name || i == 0 && text.StatusCode != 301 {
 				t.Errorf("%q: %d %q", name, text.StatusCode, text.Text)
 			}
 		}
@@ -128,9 +132,37 @@ func TestListingOrder(t *testing.T) {
 			t.Errorf("%q: %s, want %s", by, names, want)
 		}
 	}
-	if page := s.Request("GET /?sort=size", nil, "").Text; !strings.Contains(page, "?sort=-size") ||
-		strings.Contains(page, `href="../"`) {
+	if page := s.Request("GET /?sort=size", nil, "").Text; !strings.Contains(page, `value="-size"`) ||
+		strings.Contains(page, `href="../"`) || strings.Contains(page, "?") {
 		t.Errorf("page:\n%s", page)
+	}
+}
+
+// TestListingCopied: a program that copies all that links lead to copies each folder once.
+func TestListingCopied(t *testing.T) {
+	path, err := exec.LookPath("wget")
+	if err != nil {
+		ci.Lacks(t, "wget")
+	}
+	root := t.TempDir()
+	must.Do(t, os.MkdirAll(filepath.Join(root, "a/b"), 0o755))
+	must.Write(t, filepath.Join(root, "a/b/file.txt"), "text")
+	s := start(t, modes.Direct, root, "/", listing)
+	to := t.TempDir()
+	cmd := exec.Command(path, "-q", "-r", "-l", "9", "-nH", "--no-config", "-e", "robots=off", "-P", to, "http://"+s.Addr+"/")
+	cmd.Env = []string{"HOME=" + to}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var got []string
+	must.Do(t, filepath.WalkDir(to, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			got = append(got, strings.TrimPrefix(path, to+"/"))
+		}
+		return err
+	}))
+	if want := []string{"a/b/file.txt", "a/b/index.html", "a/index.html", "index.html"}; !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
 	}
 }
 
@@ -252,7 +284,7 @@ func TestSizes(t *testing.T) {
 // FuzzListedName: whatever bytes a name has, its address leads back to it, and neither the address
 // nor the text ends what they stand in.
 func FuzzListedName(f *testing.F) {
-	for _, name := range odd {
+	for _, name := range slices.Concat(odd, unasked) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

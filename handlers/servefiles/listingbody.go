@@ -107,12 +107,16 @@ func (b *listingBody) htmlBegin(out []byte) []byte {
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark"><meta name="robots" content="noindex">
 <style>body{font:1rem system-ui,sans-serif;margin:1rem}th{text-align:left}
-th,td{padding:.1rem 1rem .1rem 0}.n{text-align:right;white-space:nowrap}</style>
+th,td{padding:.1rem 1rem .1rem 0}.n{text-align:right;white-space:nowrap}
+button{all:unset;color:LinkText;cursor:pointer;text-decoration:underline}
+button:focus-visible{outline:auto}</style>
 <title>`...)
 	out = appendText(out, b.path)
 	out = append(out, "</title>\n<h1><bdi>"...)
 	out = appendText(out, b.path)
-	out = append(out, "</bdi></h1>\n<table>\n<tr>"...)
+	// Buttons and not links: a program that copies the folder (wget -r) follows all links, and would
+	// get the listing of each folder in each order.
+	out = append(out, "</bdi></h1>\n<form id=\"sort\"></form>\n<table>\n<tr>"...)
 	for _, column := range []struct{ by, class, title string }{
 		{"name", "", "Name"}, {"size", ` class="n"`, "Size"}, {"date", ` class="n"`, "Date (UTC)"},
 	} {
@@ -123,8 +127,8 @@ th,td{padding:.1rem 1rem .1rem 0}.n{text-align:right;white-space:nowrap}</style>
 		case "-" + column.by:
 			mark = " &#8595;"
 		}
-		out = fmt.Appendf(out, `<th%s><a href="?sort=%s">%s</a>%s`, column.class, to, column.title,
-			mark)
+		out = fmt.Appendf(out, `<th%s><button form="sort" name="sort" value="%s">%s</button>%s`,
+			column.class, to, column.title, mark)
 	}
 	if !b.top {
 		out = append(out, "\n<tr><td><a href=\"../\">../</a><td><td>"...)
