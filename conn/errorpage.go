@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -39,7 +38,7 @@ func (w ResponseLayer) DropBody() {
 
 // wantsPage reports whether an error page may take the place of the answer.
 func (w *Response) wantsPage(status int) bool {
-	if status < 400 || status > 999 || w.phase != open || w.manner != native {
+	if status < 400 || w.manner != native {
 		return false
 	}
 	if w.kind == gathered {
@@ -49,10 +48,14 @@ func (w *Response) wantsPage(status int) bool {
 }
 
 // errorPage asks for a page in place of what the handler has answered with, and returns the status
-// of the answer, whatever page there is. If there is none, the answer stays as it is.
+// of the answer, whatever page there is. If there is none, the answer stays as it is. The page is that
+// of the status that goes out, which need not be the handler's: see decideAnswer.
 func (x *exchange) errorPage(status int) int {
 	w := &x.resp
-	status = cmp.Or(status, w.early, 200)
+	if w.phase != open {
+		return status
+	}
+	status, _, _ = w.decideAnswer(status)
 	if !w.wantsPage(status) {
 		return status
 	}
@@ -63,7 +66,6 @@ func (x *exchange) errorPage(status int) int {
 		hooks, trailer, rate := len(w.hooks), w.trailer, x.via.setMaxRate(0)
 		x.via.setMaxRate(rate)
 		w.forced = status
-		x.settle() // of the handler's Duplex: a page is made in the usual way
 		x.call(func(req *Request, resp *Response) int {
 			made = p(req, resp, status)
 			return 0

@@ -160,6 +160,7 @@ func called(t *loop.Thread, mark, status int) {
 		x.took = clock() - x.called
 	}
 	if x != nil && !x.unheard && len(x.resp.pages) > 0 {
+		x.settle() // the handler's Duplex: what is read and made from here on is so in the usual way
 		status = x.errorPage(status)
 		x = exchangeOf(t)
 	}

@@ -82,7 +82,8 @@ func (w *Response) setErrorPage(status int) {
 }
 
 // decideAnswer returns the status to send. It is the handler's, unless the answer cannot be sent;
-// then that answer is dropped for an error page. n and err are what readAhead has returned.
+// then that answer is dropped for an error page. n and err are what readAhead has returned. It may be
+// called again: error pages are chosen by what it returns.
 func (w *Response) decideAnswer(status int) (_, n int, err error) {
 	if status == 0 {
 		status = cmp.Or(w.early, 200)
@@ -171,11 +172,21 @@ func (w *Response) explains(status int) bool {
 // end, because the reader may be reading that. A client that waits for 100 (Continue) then gets it
 // before the head, and a bad request body can still decide the status.
 func (w *Response) readAhead() (int, error) {
-	if w.kind != reader || w.x.req.body.state != bodyOpen ||
-		w.req.head.Method == http1.HEAD || w.size == 0 {
+	if w.kind != reader || w.size == 0 {
 		return 0, nil
 	}
-	return w.readPiece(w.copyBuffer(), w.size)
+	if !w.ahead.done && w.x.req.body.state == bodyOpen && w.req.head.Method != http1.HEAD {
+		n, err := w.readPiece(w.copyBuffer(), w.size)
+		w.ahead = ahead{true, n, err}
+	}
+	return w.ahead.n, w.ahead.err
+}
+
+// ahead is what readAhead has read of a body, and has in the copy buffer.
+type ahead struct {
+	done bool
+	n    int
+	err  error
 }
 
 // finishStream ends a body whose head went out before its end was known.

@@ -66,13 +66,14 @@ type made struct {
 	first   []byte // what the body begins with, as far as it was gathered
 
 	// The body that the handler has set.
-	kind source
-	body []byte
-	of   io.Closer // what body is part of; nil: nothing that wants to know
-	from io.Reader
-	file File
-	off  int64
-	size int64 // -1: unknown
+	kind  source
+	body  []byte
+	of    io.Closer // what body is part of; nil: nothing that wants to know
+	from  io.Reader
+	ahead // of from
+	file  File
+	off   int64
+	size  int64 // -1: unknown
 
 	// The body that goes out behind the head.
 	plan    plan    // of the head
@@ -182,7 +183,7 @@ func (w *Response) dropSource() {
 		}
 	case reader:
 		from := w.from
-		w.from = nil
+		w.from, w.ahead = nil, ahead{}
 		if c, ok := from.(io.Closer); ok {
 			_ = c.Close()
 		}
