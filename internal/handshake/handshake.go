@@ -30,7 +30,8 @@ const ChallengeProtocol = "acme-tls/1"
 //
 // peer is who takes the turns. c lies on what below points to, which Serve sets, and the caller
 // again when the handshake has succeeded. The thread reads and writes on over, whose calls may wait,
-// and which has the limits of the caller; at the time until Serve gives up.
+// and which has the limits of the caller; at the time until Serve gives up, or as much later as the
+// handshake has waited for turns: then it sets the deadline of reads anew.
 //
 // It reports whether the handshake has ended by itself; if not, the error is from input, output or a
 // wait, and c and *below must not be used any more.
@@ -68,8 +69,13 @@ func run(
 	*below = n
 	begin := func() { go n.run(c) }
 	for hello := true; ; hello = false {
+		before := n.waited
 		if err := n.compute(t, peer, begin, hello, until); err != nil {
 			return false, err
+		}
+		if serves && n.waited > before { // that is not the client's time
+			until = until.Add(n.waited - before)
+			_ = over.SetReadDeadline(until)
 		}
 		if len(n.out) > 0 {
 			// Why it has failed counts for more than an alert that cannot be sent.
