@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/lwango/lwango/internal/networks"
-	"github.com/lwango/lwango/internal/openfiles"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -79,11 +78,11 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	}
 	limit := int64(set.MaxConnections)
 	crowded := l.Scarce()
-	openfiles.Process.Connected(1)
+	budget.Connected(1)
 	for n := a.active.Add(1); crowded || limit > 0 && n-a.owed.Load() > limit; n = a.active.Load() {
 		if !a.makeRoom(l) {
 			a.active.Add(-1)
-			openfiles.Process.Connected(-1)
+			budget.Connected(-1)
 			a.leave(c)
 			a.refused.Add(1)
 			return false
@@ -213,7 +212,7 @@ func (a *admission) dismiss(c *connection) {
 		return
 	}
 	a.leave(c)
-	openfiles.Process.Connected(-1)
+	budget.Connected(-1)
 	a.active.Add(-1) // the last: those who wait for it find all of it done
 }
 

@@ -206,7 +206,7 @@ func (b *Body) failure() int {
 	switch {
 	case b.err == ErrBodyTooLarge:
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(b.err, ErrSpoolFull):
+	case errors.Is(b.err, ErrSpoolFull), b.err == ErrNoDescriptor:
 		return http.StatusServiceUnavailable
 	case b.err == ErrBodyTimeout:
 		return http.StatusRequestTimeout

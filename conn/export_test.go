@@ -2,9 +2,11 @@ package conn
 
 import (
 	"net/url"
+	"testing"
 	"time"
 	"unsafe"
 
+	"github.com/lwango/lwango/internal/openfiles"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -109,4 +111,12 @@ func TakeWindows(s *Server) (restore func()) {
 		}
 	}
 	return func() { s.windows.Give(taken) }
+}
+
+// SetBudget sets whose descriptors the servers have that run until the test's end. No other test runs
+// meanwhile.
+func SetBudget(t testing.TB, b *openfiles.Budget) {
+	old := budget
+	budget = b
+	t.Cleanup(func() { budget = old })
 }

@@ -29,13 +29,14 @@ type session struct {
 	reading, writing stream.Pace
 
 	http2.Wire
-	active int        // streams whose threads have not ended, closed ones included
-	begun  uint8      // since streams have run: see runBegun
-	yields uint8      // since something was sent: see maxYields
-	last   uint32     // the highest that the client has opened
-	served uint32     // the same, when GOAWAY was sent
-	recent [16]uint32 // streams that were closed last
-	closed uint       // how many
+	descriptors int        // of its streams, see included
+	active      int        // streams whose threads have not ended, closed ones included
+	begun       uint8      // since streams have run: see runBegun
+	yields      uint8      // since something was sent: see maxYields
+	last        uint32     // the highest that the client has opened
+	served      uint32     // the same, when GOAWAY was sent
+	recent      [16]uint32 // streams that were closed last
+	closed      uint       // how many
 
 	remnants []remnant // of streams that are closed and whose clients may still send
 
@@ -66,6 +67,7 @@ const (
 	failing                          // because of an error: nothing more is read
 	over                             // giveBack was called
 	parted                           // takeLeave was called
+	ofProxy                          // the peer is a trusted proxy, whose streams are many clients'
 )
 
 // Limits of a session.
@@ -88,6 +90,9 @@ func (t *turn) begin2() *session {
 	s.Put(t.in[t.r:t.w])
 	t.r = t.w
 	t.leave()
+	if c.port.proxies(s.set).trusts(c.remote) {
+		s.flags |= ofProxy
+	}
 	s.stream.Own(&c.Thread, c.remote.addrPort())
 	s.stream.Duplex(&s.held)
 	setPace(&s.writing, s.set, s.set.WriteTimeout)

@@ -33,6 +33,8 @@ type h2stream struct {
 	duplexing bool // then Pending is what is held
 
 	wantsInput, wantsRoom bool // what the thread waits for
+
+	descriptors int32 // see takeDescriptor
 }
 
 // work2 is what a stream needs while its request is served, or the rest of the answer is written. Then
@@ -276,6 +278,7 @@ func (st *h2stream) Ended() {
 		st.reset(http2.InternalError)
 	}
 	s.forget(st)
+	st.giveDescriptors(int(st.descriptors))
 	s.count(-1)
 	if st.err == nil {
 		s.Pay(http2.Paid)

@@ -69,6 +69,8 @@ type Server struct {
 	spoolNote seldom
 	diskNote  seldom
 
+	descriptorNote seldom
+
 	// Connections closed because of the PROXY protocol.
 	headerNote, strangerNote seldom
 	strangers                atomic.Int64 // since the last line in the log
@@ -125,6 +127,9 @@ func (s *Server) Spooled() int64 { return s.temp.Used() }
 
 // noteSpool logs that the request of x could not be spooled.
 func (s *Server) noteSpool(x *exchange, err error) {
+	if err == ErrNoDescriptor {
+		return // the client's own doing
+	}
 	if err != ErrSpoolFull && s.diskNote.now(x.c.Loop()) {
 		x.set.Logger.Error("conn: no room on the disk of spool_dir, requests get 503", "error", err)
 	}

@@ -37,13 +37,13 @@ type TempFile interface {
 // not spooled is a 503.
 var ErrSpoolFull = sysio.ErrTempFull
 
-// TempFile makes a file in spool_dir. The caller closes it; a caller that waits before that does so
+// TempFile makes a file in spool_dir. Its error may be ErrNoDescriptor. The caller closes it; a caller that waits before that does so
 // in a deferred call, since its thread may be killed while it waits.
 func (r *Request) TempFile() (TempFile, error) {
 	if r.over() {
 		return nil, ErrComplete
 	}
-	f, err := r.x.c.port.server.temp.Create(r.RemoteAddr().Addr())
+	f, err := r.tempFile(r.x.c.port.server.temp.Create)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 		return nil, 0, err
 	}
 	file, n, err := r.spill(head, next)
-	if errors.Is(err, ErrSpoolFull) {
+	if errors.Is(err, ErrSpoolFull) || err == ErrNoDescriptor {
 		r.noSpool(err)
 	}
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *Request) gather(most int64) (head, next []byte, err error) {
 // spill writes head, next and what is left of the body to a file, and returns it with its length.
 func (r *Request) spill(head, next []byte) (*sysio.TempFile, int64, error) {
 	temp := &r.x.c.port.server.temp
-	file, err := temp.CreateUpload(r.RemoteAddr().Addr())
+	file, err := r.tempFile(temp.CreateUpload)
 	if err != nil {
 		return nil, 0, err
 	}

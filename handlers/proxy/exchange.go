@@ -329,8 +329,7 @@ func (c *call) ended() error {
 		if status := c.x.Head.Status; status == 204 || status == 304 || c.Req.Method() == "HEAD" {
 			c.Up.Doubt()
 		}
-		c.Up.Keep(c.Stream, c.x.KeepFor())
-		c.Stream = nil
+		c.Keep(c.x.KeepFor())
 	} else {
 		c.Close()
 	}

@@ -183,8 +183,7 @@ func (c *Call) receive() error {
 func (c *Call) Ended(keep bool) error {
 	c.done = true
 	if keep && c.End && c.buf == nil && !c.lost {
-		c.Up.Keep(c.Stream, 0)
-		c.Stream = nil
+		c.Keep(0)
 	}
 	c.Close()
 	if c.short() {

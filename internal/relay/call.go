@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/proxyproto"
@@ -35,6 +36,7 @@ type Call struct {
 	// The connection.
 	Up       upstream.Lease
 	Stream   *stream.Stream // nil with HTTP/2: see upstream.Lease.Mux
+	counted  bool           // its descriptor is, by conn
 	old      bool           // Stream has served another request
 	Again    bool           // the request can be sent again if that has ended
 	renewed  bool           // the next connection has to be a new one
@@ -167,7 +169,14 @@ func (c *Call) attempt() (err error) {
 		c.Up.ServerName, c.Up.NoName = c.serverName(c.Req)
 	}
 	c.Again = want == upstream.Kept
-	if c.Stream, c.old, err = c.Up.Connect(c.Req.Thread, want); err != nil {
+	if err := c.Req.Layer().TakeDescriptor(); err != nil {
+		return err
+	}
+	c.counted = true
+	if c.Stream, c.old, err = c.Up.Connect(c.Req.Thread, want); c.Stream == nil { // or a stream of HTTP/2
+		c.uncount()
+	}
+	if err != nil {
 		return err
 	}
 	c.Flow.Begin(c.Req, c.Resp, int64(c.ResponseBuffering), c.Log, c.Unspooled)
@@ -216,7 +225,7 @@ func (c *Call) Fail(err error) int {
 		return c.Status
 	}
 	level := slog.LevelError
-	if status < 500 { // the client's request cannot be passed on
+	if status < 500 || err == conn.ErrNoDescriptor { // the client's request cannot be passed on
 		level = slog.LevelInfo
 	}
 	c.Log.Log(context.Background(), level, c.Module+": no answer", append(args, "status", status)...)
@@ -232,6 +241,22 @@ func (c *Call) Close() {
 	c.talk.Drop()
 	c.Up.Close(c.Stream)
 	c.Stream = nil
+	c.uncount()
+}
+
+// Keep gives the connection back for other requests, see upstream.Lease.Keep.
+func (c *Call) Keep(limit time.Duration) {
+	c.Up.Keep(c.Stream, limit)
+	c.Stream = nil
+	c.uncount()
+}
+
+// uncount says that the request holds no connection to an upstream any more.
+func (c *Call) uncount() {
+	if c.counted {
+		c.counted = false
+		c.Req.Layer().GiveDescriptor()
+	}
 }
 
 // Free lets go of all that the call holds.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -34,7 +35,7 @@ func statusOf(err error) int {
 		return r.ClientStatus()
 	}
 	switch {
-	case upstream.Busy(err):
+	case upstream.Busy(err), err == conn.ErrNoDescriptor:
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errBody):
 		return 0

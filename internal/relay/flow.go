@@ -88,7 +88,9 @@ func (f *Flow) Write(p []byte) error {
 			f.spool.temp = f.req.TempFile
 		}
 		if err := f.spool.write(p); err != nil {
-			f.log.Warn("relay: response cannot be spooled", "request_id", f.req.ID(), "error", err)
+			if err != conn.ErrNoDescriptor { // of which conn tells
+				f.log.Warn("relay: response cannot be spooled", "request_id", f.req.ID(), "error", err)
+			}
 			f.limit = 0
 		}
 		return nil

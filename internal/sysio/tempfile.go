@@ -22,7 +22,8 @@ type TempFile struct {
 	file   *os.File
 	client netip.Addr // of networks.Of
 	spare  bool
-	at     int64 // of Read and Write
+	at     int64  // of Read and Write
+	Closed func() // called by the first Close; nil: nothing is
 
 	busy sync.Mutex // held while the file is written, cut or closed, and for what follows
 	size int64      // that is counted
@@ -118,6 +119,10 @@ func (f *TempFile) Seek(offset int64, whence int) (int64, error) {
 
 // Close frees the file. A second call has no effect.
 func (f *TempFile) Close() error {
+	if told := f.Closed; told != nil {
+		f.Closed = nil
+		defer told()
+	}
 	f.busy.Lock()
 	defer f.busy.Unlock()
 	f.space.forget(f)

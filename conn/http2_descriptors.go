@@ -1,0 +1,108 @@
+package conn
+
+import (
+	"errors"
+	"net/netip"
+
+	"github.com/lwango/lwango/internal/openfiles"
+	"github.com/lwango/lwango/internal/sysio"
+)
+
+// A connection of HTTP/1.1 serves one request at a time, and max_connections leaves two descriptors
+// for that: a connection to an upstream, and a file. A connection of HTTP/2 serves many, so what its
+// streams hold beyond these two counts for the client that it is of, and for the process: see
+// openfiles. Otherwise the few connections that one address may have would take all descriptors.
+
+// ErrNoDescriptor is in the error of what needs a descriptor for a request when its client's requests
+// hold as many as they may, or the process has few left. A moment later there may be more.
+var ErrNoDescriptor = errors.New("conn: the requests of the client hold too many descriptors")
+
+// budget has the descriptors of all.
+var budget = openfiles.Process
+
+// included is how many descriptors of its streams a connection has room for.
+const included = 2
+
+// TakeDescriptor is called before a descriptor is opened for the request, such as a connection to an
+// upstream, and GiveDescriptor when that is closed, or serves another request. What is not given back
+// counts until the request's connection or stream ends. The error is ErrNoDescriptor. Only the
+// request's thread may call the two.
+func (r RequestLayer) TakeDescriptor() error {
+	if st, ok := r.stream2(); ok && !st.takeDescriptor() {
+		return ErrNoDescriptor
+	}
+	return nil
+}
+
+// GiveDescriptor undoes TakeDescriptor.
+func (r RequestLayer) GiveDescriptor() {
+	if st, ok := r.stream2(); ok {
+		st.giveDescriptors(1)
+	}
+}
+
+func (r RequestLayer) stream2() (st *h2stream, ok bool) {
+	if r.x == nil {
+		return nil, false
+	}
+	st, ok = r.x.via.(*h2stream)
+	return st, ok
+}
+
+func (st *h2stream) takeDescriptor() bool {
+	s := st.s
+	if s.descriptors >= included && !budget.Take(s.payer(), 1) {
+		if s.server().descriptorNote.now(s.Loop()) {
+			s.set.Logger.Warn("conn: a client of HTTP/2 gets 503, its requests hold too many descriptors",
+				"client", s.payer(), "of_this_connection", s.descriptors, "of_all_clients", budget.Taken(),
+				"descriptor_limit", budget.Limit())
+		}
+		return false
+	}
+	s.descriptors++
+	st.descriptors++
+	return true
+}
+
+// giveDescriptors gives n of the stream's descriptors back, those that it still has at most.
+func (st *h2stream) giveDescriptors(n int) {
+	s := st.s
+	n = min(n, int(st.descriptors))
+	if beyond := min(s.descriptors-included, n); beyond > 0 {
+		budget.Give(s.payer(), beyond)
+	}
+	s.descriptors -= n
+	st.descriptors -= int32(n)
+}
+
+// payer is the client that the descriptors of the session count for. Zero stands for all clients of a
+// proxy.
+func (s *session) payer() netip.Addr {
+	if s.flags&ofProxy != 0 || !s.remote.valid() {
+		return netip.Addr{}
+	}
+	return s.remote.addrPort().Addr()
+}
+
+// tempFile makes a temporary file for the request by create, and counts its descriptor.
+func (r *Request) tempFile(create func(netip.Addr) (*sysio.TempFile, error)) (*sysio.TempFile, error) {
+	l := r.Layer()
+	if err := l.TakeDescriptor(); err != nil {
+		return nil, err
+	}
+	f, err := create(r.RemoteAddr().Addr())
+	st, ok := l.stream2()
+	switch {
+	case err != nil:
+		l.GiveDescriptor()
+		return nil, err
+	case ok:
+		s, id := st.s, st.ID
+		f.Closed = func() { // whoever has it may be later than the stream
+			if st.s == s && st.ID == id {
+				st.giveDescriptors(1)
+			}
+		}
+	}
+	return f, nil
+}
