@@ -142,7 +142,7 @@ func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folde
 	for _, v := range []struct {
 		key    string
 		values map[string][]string
-		each   func(q Asked, name string, f func([]byte) bool) bool
+		each   func(q Asked, name string, php bool, f func([]byte) bool) bool
 	}{{"header", in.Header, eachField}, {"cookie", in.Cookie, eachCookie},
 		{"query", in.Query, eachParameter}} {
 		for _, name := range slices.Sorted(maps.Keys(v.values)) {
@@ -174,8 +174,11 @@ func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folde
 type negated struct{ condition }
 
 func (c negated) hold(q Asked, path []byte) (bool, error) {
-	if m, ok := c.condition.(methods); ok {
-		return !slices.Contains(m, q.Method()), nil
+	switch c := c.condition.(type) {
+	case methods:
+		return !slices.Contains(c, q.Method()), nil
+	case *values:
+		return !c.each(q, c.name, false, c.test), nil
 	}
 	hold, err := c.condition.hold(q, path)
 	return !hold, err

@@ -17,8 +17,9 @@ type values struct {
 	text       []string
 	patterns   []pattern
 
-	// each calls f with the values until that returns true, and reports whether it did.
-	each func(q Asked, name string, f func([]byte) bool) bool
+	// each calls f with the values until that returns true, and reports whether it did. With php, they
+	// are also those of names that PHP takes for name.
+	each func(q Asked, name string, php bool, f func([]byte) bool) bool
 	test func([]byte) bool // match, made once
 }
 
@@ -54,13 +55,16 @@ func (c *values) match(b []byte) bool {
 	return false
 }
 
-func (c *values) hold(q Asked, _ []byte) (bool, error) { return c.each(q, c.name, c.test), nil }
+// hold is true of any name that PHP takes for the one of the condition, and its negation (see negated)
+// of all but the very name. To others than PHP, "a.b" is another parameter than "a_b"; but whatever
+// answers must not get what a rule denies.
+func (c *values) hold(q Asked, _ []byte) (bool, error) { return c.each(q, c.name, true, c.test), nil }
 func (c *values) key() string                          { return c.kind + "." + c.name }
 func (c *values) wants() string                        { return quoted(c.text) }
 
 func (c *values) found(q Asked, _ []byte) string {
 	var all []string
-	c.each(q, c.name, func(b []byte) bool {
+	c.each(q, c.name, true, func(b []byte) bool {
 		all = append(all, string(b))
 		return false
 	})
@@ -70,7 +74,7 @@ func (c *values) found(q Asked, _ []byte) string {
 	return fmt.Sprintf("it is %s", quoted(all))
 }
 
-func eachField(q Asked, name string, f func([]byte) bool) bool {
+func eachField(q Asked, name string, _ bool, f func([]byte) bool) bool {
 	value, next := q.HeaderViewFrom(name, 0)
 	for ; next > 0; value, next = q.HeaderViewFrom(name, next) {
 		if f(value) {
@@ -81,7 +85,7 @@ func eachField(q Asked, name string, f func([]byte) bool) bool {
 }
 
 // eachCookie takes a cookie's value without quotes around it, as net/http does.
-func eachCookie(q Asked, name string, f func([]byte) bool) bool {
+func eachCookie(q Asked, name string, php bool, f func([]byte) bool) bool {
 	const field = "Cookie"
 	line, next := q.HeaderViewFrom(field, 0)
 	for ; next > 0; line, next = q.HeaderViewFrom(field, next) {
@@ -89,13 +93,19 @@ func eachCookie(q Asked, name string, f func([]byte) bool) bool {
 			var pair []byte
 			pair, line, _ = bytes.Cut(line, []byte{';'})
 			key, value, ok := bytes.Cut(ascii.TrimOWS(pair), []byte{'='})
-			if !ok || string(key) != name {
+			if !ok {
 				continue
+			}
+			var index []byte
+			if string(key) != name {
+				if index, ok = phpName(key, name); !ok || !php {
+					continue
+				}
 			}
 			if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
 				value = value[1 : n-1]
 			}
-			if f(value) {
+			if f(value) || len(index) > 0 && f(index) {
 				return true
 			}
 		}
@@ -106,7 +116,7 @@ func eachCookie(q Asked, name string, f func([]byte) bool) bool {
 // eachParameter takes a parameter as forms encode it. One without "=" has an empty value. A
 // malformed encoding stands for itself, and a name begins behind spaces and ends at a NUL, as in
 // PHP: what an application sees must not pass unseen.
-func eachParameter(q Asked, name string, f func([]byte) bool) bool {
+func eachParameter(q Asked, name string, php bool, f func([]byte) bool) bool {
 	for query := q.QueryView(); len(query) > 0; {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte{'&'})
@@ -115,17 +125,48 @@ func eachParameter(q Asked, name string, f func([]byte) bool) bool {
 			key, _, _ = bytes.Cut(unescape(key), []byte{0})
 			key = bytes.TrimLeft(key, " ")
 		}
+		var index []byte
 		if string(key) != name {
-			continue
+			var ok bool
+			if index, ok = phpName(key, name); !ok || !php {
+				continue
+			}
 		}
 		if encoded(value) {
 			value = unescape(value)
 		}
-		if f(value) {
+		if f(value) || len(index) > 0 && f(index) {
 			return true
 		}
 	}
 	return false
+}
+
+// phpName reports whether PHP takes the name of a parameter or cookie, decoded, for name, and returns
+// what stands between the first brackets. PHP makes "_" of dots, spaces and a bracket that is not
+// closed, and an array of "a[b]=1": its key b may choose what to do as well as a value.
+func phpName(key []byte, name string) (index []byte, same bool) {
+	if i := bytes.IndexByte(key, '['); i > 0 {
+		if n := bytes.IndexByte(key[i:], ']'); n > 0 {
+			key, index = key[:i], key[i+1:i+n]
+		}
+	}
+	if len(key) != len(name) {
+		return nil, false
+	}
+	for i, c := range key {
+		if phpLetter(c) != phpLetter(name[i]) {
+			return nil, false
+		}
+	}
+	return index, true
+}
+
+func phpLetter(c byte) byte {
+	if c == '.' || c == ' ' || c == '[' {
+		return '_'
+	}
+	return c
 }
 
 // unescape decodes the plus signs and the percent-encoding of a form, as far as that is valid.
