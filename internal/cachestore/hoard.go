@@ -288,7 +288,8 @@ func (m *hoard) carry(o *Object, where, hits uint32) {
 	q := m.lane(where)
 	_, p := m.room(q, int(o.size))
 	to := (*Object)(p)
-	copy(rest(&to.cell, changing), rest(&o.cell, changing))
+	to.hash, to.id = o.hash, o.id
+	copy(rest(&to.cell, fixed), rest(&o.cell, fixed))
 	to.seen.Store(o.seen.Load())
 	to.mark.Store(o.mark.Load())
 	for i := range o.forms {

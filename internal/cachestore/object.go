@@ -29,25 +29,27 @@ type Meta [10]uint64
 // record of a slab, with its texts and its body behind it, or an object of its own, whose texts and
 // body x has. In a slab, x is nil: the collector does not look there.
 type Object struct {
-	cell
-	next  atomic.Uint64 // in the table; a removed object keeps it, for lookups on their way
-	seen  atomic.Uint64 // the last purge that does not matter for it
-	uses                // and where it is
-	mark  atomic.Uint32 // Unix time of the soft purge that has made it stale; 0: none has
+	cell // what a lookup reads of objects on its way comes first
+	hash uint64
+	id   uint64        // of the answer: a store carries its record to other places
+	next atomic.Uint64 // in the table; a removed object keeps it, for lookups on their way
+	seen atomic.Uint64 // the last purge that does not matter for it
+	uses               // and where it is
+	mark atomic.Uint32 // Unix time of the soft purge that has made it stale; 0: none has
+
 	forms [Forms]atomic.Uint64
 
-	hash    uint64
-	id      uint64 // of the answer: a store carries its record to other places
-	store   uint32 // Store.number
+	texts   uint32            // the length of all texts
+	lengths [texts - 1]uint32 // of the texts but the last one
+	size32  uint32            // of a body in the slab
 	status  uint32
-	lengths [texts]uint32
-	size32  uint32 // of a body in the slab
+	store   uint32 // Store.number
 	meta    Meta
 	x       *extra
 }
 
-// changing is how many bytes of an object may change at any time.
-const changing = unsafe.Offsetof(Object{}.hash)
+// fixed is where that begins which does not change, in an object but its hash and id.
+const fixed = unsafe.Offsetof(Object{}.texts)
 
 // The texts of an object, in this order.
 const (
@@ -136,9 +138,10 @@ func (m *hoard) make(a *answer, where uint32) *Object {
 		}
 	}
 	o.hash, o.id, o.status, o.store = a.hash, a.id, uint32(h.Status), m.store.number
-	for i, p := range &parts {
-		o.lengths[i] = uint32(len(p))
+	for i := range o.lengths {
+		o.lengths[i] = uint32(len(parts[i]))
 	}
+	o.texts = uint32(n - objectSize - len(a.body))
 	if h.Meta != nil {
 		o.meta = *h.Meta
 	}
@@ -150,33 +153,18 @@ func (m *hoard) make(a *answer, where uint32) *Object {
 	return o
 }
 
-// parts returns the texts, and behind them the body, unless x has it.
-func (o *Object) parts() (all string, texts uint32) {
-	for _, n := range o.lengths {
-		texts += n
+// all returns the texts, and behind them the body, unless x has it.
+func (o *Object) all() string {
+	if o.x != nil {
+		return o.x.text
 	}
-	switch {
-	case o.x != nil:
-		return o.x.text, texts
-	case texts+o.size32 == 0:
-		return "", 0
+	if o.texts+o.size32 == 0 {
+		return "" // and no pointer behind the end of a slab
 	}
-	return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(o), objectSize)), texts+o.size32), texts
+	return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(o), objectSize)), o.texts+o.size32)
 }
 
-func (o *Object) key() string {
-	all, _ := o.parts()
-	return all[:o.lengths[textKey]]
-}
-
-// text returns one of the texts.
-func (o *Object) text(i int) string {
-	all, _ := o.parts()
-	for _, n := range o.lengths[:i] {
-		all = all[n:]
-	}
-	return all[:o.lengths[i]]
-}
+func (o *Object) key() string { return o.all()[:o.lengths[textKey]] }
 
 // Meta returns what the layer has made of the head.
 func (o *Object) Meta() *Meta { return &o.meta }
@@ -186,19 +174,18 @@ func (o *Object) Vary() string {
 	if o.lengths[textVary] == 0 {
 		return ""
 	}
-	return o.text(textVary)
+	all := o.all()[o.lengths[textKey]:][o.lengths[textFields]:]
+	return all[:o.lengths[textVary]]
 }
-func (o *Object) tags() string { return o.text(textTags) }
+func (o *Object) tags() string { return o.Head().Tags }
 
 // Head returns the head, which nobody changes.
 func (o *Object) Head() (h Head) {
-	all, _ := o.parts()
-	all = all[o.lengths[textKey]:]
+	all := o.all()[o.lengths[textKey]:o.texts]
 	h.Status, h.Meta = int(o.status), &o.meta
 	h.Fields, all = all[:o.lengths[textFields]], all[o.lengths[textFields]:]
 	h.Vary, all = all[:o.lengths[textVary]], all[o.lengths[textVary]:]
-	h.Tags, all = all[:o.lengths[textTags]], all[o.lengths[textTags]:]
-	h.Reason = all[:o.lengths[textReason]]
+	h.Tags, h.Reason = all[:o.lengths[textTags]], all[o.lengths[textTags]:]
 	return h
 }
 
@@ -225,8 +212,7 @@ func (o *Object) content() string {
 	if o.x != nil {
 		return o.x.body
 	}
-	all, texts := o.parts()
-	return all[texts:]
+	return o.all()[o.texts:]
 }
 
 // Body returns the body of an object in memory, which nobody changes. ok is false for one on disk:
