@@ -3,6 +3,7 @@ package conn
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -32,7 +33,10 @@ const hijackedBuffer = 4 << 10
 // c is then that stream, without a descriptor. What the handler writes first is the head of an answer
 // of HTTP/1.1, as over HTTP/1.1; the client gets its fields and, for 101, 200.
 //
-// After Hijack, Response and Body are of no use. The access log gets the request's line when the
+// What layers and the configuration add to the header of an answer (answer_headers, [headers]) is in
+// Header behind Hijack: a handler that writes a 101 writes those fields, too.
+//
+// After Hijack, Response and Body are of no use but for Header. The access log gets the request's line when the
 // connection ends. Hijack gives up the buffers, and the rest of the request as soon as the handler
 // does not use it any more.
 func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
@@ -240,12 +244,25 @@ func (w *Response) clearTheWay() error {
 	case w.header.firstBad() != nil:
 		return ErrBadField
 	case w.manner != native && w.early != 0:
+		w.runHooks(w.early, nil)
 		w.decide(w.early, nil)
 		w.phase, w.status = streamed, w.early
 		x.via.upgrade(&w.plan)
+	default:
+		w.switches()
 	}
 	x.settle()
 	return x.via.flush()
+}
+
+// switches makes the header that of a 101 that the handler writes itself.
+func (w *Response) switches() {
+	w.runHooks(cmp.Or(w.early, http.StatusSwitchingProtocols), nil)
+	for _, f := range w.x.set.Headers {
+		if !has(w.header.fields, f.Name) && f.sendable() {
+			w.header.Add(f.Name, f.Value)
+		}
+	}
 }
 
 // giveUp makes turn and exchange stop using a connection that belongs to c now, and returns the

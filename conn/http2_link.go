@@ -497,6 +497,14 @@ func (st *h2stream) open(status int, fields []Field) {
 	}
 	s := st.s
 	at := s.beginHead(st.ID, 0, status)
+	if s.port.refresh(s.set); !has(fields, "Date") {
+		s.Out = append(s.Out, s.port.encodedDate...)
+	}
+	for _, f := range s.set.Headers {
+		if !has(fields, f.Name) && f.sendable() {
+			s.Out = http2.AppendField(s.Out, f.Name, f.Value)
+		}
+	}
 	for _, f := range fields {
 		if !ofServer(f.Name) && !ascii.EqualFold(f.Name, "Upgrade") &&
 			!ascii.EqualFold(f.Name, "Sec-WebSocket-Accept") && http1.ValidToken(f.Name) &&
