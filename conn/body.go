@@ -297,7 +297,7 @@ func (d *Duplex) drop() {
 // writing.
 func (d *Duplex) End() error {
 	d.x.settle()
-	return d.x.via.writeError()
+	return d.x.resp.excuse(d.x.via.writeError())
 }
 
 // Held returns how many bytes are held.
@@ -305,7 +305,13 @@ func (d *Duplex) Held() int { return d.x.via.held() }
 
 // SendHeld writes as much of what is held as there is room for, and returns how many bytes are
 // left. The error is from this write or an earlier one.
-func (d *Duplex) SendHeld() (left int, err error) { return d.x.via.sendHeld() }
+func (d *Duplex) SendHeld() (left int, err error) {
+	if left, err = d.x.via.sendHeld(); err != nil && d.x.resp.tap != nil {
+		err = d.x.resp.excuse(err)
+		left = 0
+	}
+	return left, err
+}
 
 // Await waits until one of the sources is ready, at most limit; negative: without limit. With read
 // it also waits until there may be something of the body to read, and if something is held, until
@@ -314,5 +320,9 @@ func (d *Duplex) SendHeld() (left int, err error) { return d.x.via.sendHeld() }
 //
 // The error is loop.ErrDeadlineExceeded after limit, or one of loop.Thread.AwaitAny's.
 func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) error {
-	return d.x.via.awaitDuplex(limit, read, sources)
+	err := d.x.via.awaitDuplex(limit, read, sources)
+	if err != nil && d.x.resp.tap != nil && errors.Is(err, loop.ErrClientGone) {
+		return d.x.resp.excuse(err)
+	}
+	return err
 }

@@ -141,6 +141,9 @@ func (c *connection) Flush() {
 // read or write finds that before the loop does. Left cancels the request's context.
 func (c *connection) Left() {
 	if x := c.exchange(); x != nil {
+		if a := x.resp.tap; a != nil && a.left() {
+			return
+		}
 		x.canceled(loop.ErrClientGone)
 	} else if h := takeoverOf(&c.Thread); h != nil && h.cancel != nil {
 		h.cancel(loop.ErrClientGone)

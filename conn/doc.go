@@ -92,6 +92,7 @@
 //	handover.go       and by these to what keeps them, without a coroutine
 //	tail.go           answers that are kept open in the same way
 //	ask.go            a request that a handler sends to another one, here
+//	tap.go            a copy of an answer for the cache
 //	errand.go         and one whose answer goes to a Sink, as the cache sends it
 //	errandcarrier.go  its carrier
 package conn

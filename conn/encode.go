@@ -122,13 +122,19 @@ func (c *codedBody) Write(p []byte) (int, error) {
 func (w *Response) piece(p []byte) error {
 	if w.size >= 0 {
 		if int64(len(p)) > w.left {
-			if e := w.x.errand; e != nil {
-				e.unsound = true
-			}
+			w.Layer().Doubt()
 			return ErrWroteTooMuch
 		}
 		w.left -= int64(len(p))
 	}
+	if w.tap != nil {
+		return w.tapPiece(p)
+	}
+	return w.send(p)
+}
+
+// send is piece behind the tap.
+func (w *Response) send(p []byte) error {
 	if w.enc == nil {
 		return w.content(p)
 	}
@@ -176,7 +182,7 @@ func (w *Response) push() error {
 			return err
 		}
 	}
-	return w.x.via.flush()
+	return w.excuse(w.x.via.flush())
 }
 
 // rest gives up what the encoder holds while nothing is written. It is called behind push.
@@ -189,6 +195,9 @@ func (w *Response) rest() {
 
 // endBody ends a body whose end the client cannot tell from its length.
 func (w *Response) endBody() {
+	if w.tap != nil {
+		w.endTap(nil)
+	}
 	if w.plan.bare {
 		return
 	}

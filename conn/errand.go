@@ -108,10 +108,14 @@ type errand struct {
 	astray    bool  // a function that runs off the loop may have it
 	upstream  upstream
 
-	// Memory for the copy of the request and for the head of the answer, which is used again.
+	copied
+	said SentHead
+}
+
+// copied is memory for the copy of a request, which is used again.
+type copied struct {
 	raw    []byte
 	fields []http1.Field
-	said   SentHead
 }
 
 // drop makes an errand, which is over, hold nothing but memory to use again, of the usual size. Its
@@ -265,7 +269,7 @@ func (w ResponseLayer) Doubt() {
 // CacheFor tells the cache that has sent the request what an application says in X-Accel-Expires, a
 // field of that name. Without a cache nobody gets it.
 func (w ResponseLayer) CacheFor(value string) {
-	if w.x.errand != nil && value != "" {
+	if (w.x.errand != nil || w.tap != nil) && value != "" {
 		w.Header().Add("X-Accel-Expires", value)
 	}
 }
@@ -282,7 +286,7 @@ func replaced(name []byte, extra []Field) bool {
 
 // copyTo makes r, which is new, a request for the same as of, which does not need of any more, with
 // extra in place of the fields that drop tells.
-func (e *errand) copyTo(r, of *Request, drop func(name string) bool, extra []Field) {
+func (e *copied) copyTo(r, of *Request, drop func(name string) bool, extra []Field) {
 	r.head = of.head
 	r.head.ContentLength, r.head.Chunked = -1, false
 	size := len(of.raw)
@@ -387,6 +391,9 @@ func (p *port) keepExchange(x *exchange) {
 // Left implements loop.Body.
 func (e *errand) Left() {
 	if e.x != nil {
+		if a := e.x.resp.tap; a != nil && a.left() {
+			return
+		}
 		e.x.canceled(loop.ErrClientGone)
 	}
 }

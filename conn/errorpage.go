@@ -137,6 +137,9 @@ func (r RequestLayer) Elsewhere() {
 	if e := r.x.errand; e != nil {
 		e.forwarded = true
 	}
+	if a := r.x.resp.tap; a != nil {
+		a.forwarded = true
+	}
 }
 
 func (r *Request) instead(sub *Request, resp *Response, h Handler) int {

@@ -119,6 +119,7 @@ func (x *exchange) strand() {
 	x.count(0)
 	x.canceled(loop.ErrClientGone)
 	x.resp.discard()
+	x.resp.endTap(errAborted)
 	x.resp.phase = complete
 	x.req.body.over(ErrComplete)
 	x.via = noRequest

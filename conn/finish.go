@@ -27,6 +27,9 @@ func (w *Response) finish(status int) {
 	if w.phase != hijacked {
 		w.phase = complete
 	}
+	if w.tap != nil {
+		w.endTap(errAborted)
+	}
 }
 
 // finishWhole sends a response of which nothing has gone out.
@@ -107,6 +110,7 @@ func (w *Response) refuse(status int, bad *Field) int {
 			"name", bad.Name, "value", bad.Value, "request_id", x.req.ID(),
 			"target", x.req.Target())
 	}
+	w.endTap(ErrBadField)
 	w.clear()
 	return 500
 }
@@ -116,11 +120,13 @@ func (w *Response) refuse(status int, bad *Field) int {
 func (w *Response) broken(status, n int, err error, failed int) (int, int, error) {
 	unreadable := err != nil && err != io.EOF
 	if failed != 0 && w.manner == native && (unreadable || !w.explains(status)) {
+		w.endTap(errAborted)
 		w.clear()
 		return failed, 0, nil
 	}
 	if unreadable {
 		w.logReader("conn: response body cannot be read", err)
+		w.endTap(err)
 		w.clear()
 		return 500, 0, nil
 	}
@@ -129,7 +135,7 @@ func (w *Response) broken(status, n int, err error, failed int) (int, int, error
 
 // sendBody sends the body that the handler has set. n and err are what readAhead has returned.
 func (w *Response) sendBody(n int, err error) {
-	if w.enc != nil {
+	if w.enc != nil || w.tap != nil {
 		w.encodeBody(n, err)
 		return
 	}
@@ -211,6 +217,9 @@ func (w *Response) sendHead(status int, first []byte, reading bool) {
 	if a := w.x.asks; a != nil { // the status is all that is wanted of it, or status and body
 		w.phase, w.status, w.left = streamed, status, w.size
 		w.plan.bare = a.most == 0 || status == 204 || status == 304
+		return
+	}
+	if w.tap != nil && w.headTap(status, first) {
 		return
 	}
 	if w.forced != 0 {

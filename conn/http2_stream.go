@@ -258,6 +258,9 @@ func (st *h2stream) Left() { st.canceled() }
 // canceled ends the context of the request, if it has one: the client has left.
 func (st *h2stream) canceled() {
 	if st.x != nil {
+		if a := st.x.resp.tap; a != nil && a.left() {
+			return
+		}
 		st.x.canceled(loop.ErrClientGone)
 	} else if h := takeoverOf(&st.thread); h != nil && h.cancel != nil {
 		h.cancel(loop.ErrClientGone)

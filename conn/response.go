@@ -87,6 +87,8 @@ type made struct {
 	unflushed bool    // enc may hold what was written
 	encodedAs string  // the coding of encoded; "": there is none
 	encoded   []byte  // all of the body, see SetEncoded
+
+	tap *tapped // nil: none, or it wants no more
 }
 
 // phase is how far a response is. It decides what a handler may still do:
@@ -146,6 +148,9 @@ func (w *Response) reset() {
 	if len(w.hooks)+len(w.pages) > 0 {
 		w.Layer().DropHooks(0, 0)
 	}
+	if w.tap != nil {
+		w.endTap(errAborted)
+	}
 	w.made = made{}
 }
 
@@ -196,10 +201,10 @@ func (w *Response) dropSource() {
 
 // clear makes an open response as it was when the handler began.
 func (w *Response) clear() {
-	last, hooks, pages, forced := w.close, w.hooks, w.pages, w.forced
-	w.hooks, w.pages = nil, nil
+	last, hooks, pages, forced, tap := w.close, w.hooks, w.pages, w.forced, w.tap
+	w.hooks, w.pages, w.tap = nil, nil, nil
 	w.reset()
-	w.phase, w.close, w.hooks, w.pages, w.forced = open, last, hooks, pages, forced
+	w.phase, w.close, w.hooks, w.pages, w.forced, w.tap = open, last, hooks, pages, forced, tap
 }
 
 // fail ends an answer whose handler has failed. If the head has gone out, the answer is cut. If it
@@ -209,6 +214,7 @@ func (w *Response) fail(cut bool) {
 	case w.phase == streamed, w.phase == open && cut:
 		w.phase = aborted
 	case w.phase == open:
+		w.endTap(errAborted)
 		w.clear()
 	}
 }
@@ -284,7 +290,9 @@ func (w *Response) Abort() {
 	w.live()
 	switch w.phase {
 	case streamed:
-		if w.kind == gathered {
+		if a := w.tap; a != nil && a.fate == Withheld {
+			w.buf = w.buf[:0]
+		} else if w.kind == gathered {
 			_ = w.stream(w.buf)
 			_ = w.push()
 			w.buf = w.buf[:0]
@@ -435,12 +443,15 @@ func (w *Response) stream(p []byte) error {
 		w.sendHead(cmp.Or(w.early, 200), p, true)
 	}
 	if len(p) == 0 {
-		return w.x.via.writeError()
+		return w.excuse(w.x.via.writeError())
 	}
 	if a := w.x.asks; a != nil && a.most == 0 {
 		return a.drop(int64(len(p)))
 	}
 	if w.plan.bare {
+		if a := w.tap; a != nil && a.fate == Withheld {
+			return errWithheld
+		}
 		w.x.via.spend(0) // nothing else would end an endless body, or let others run meanwhile
 		if w.x.req.Thread.Gone() {
 			return loop.ErrClientGone

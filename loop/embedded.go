@@ -24,6 +24,15 @@ func Soon(t *Thread) {
 // BodyOf returns the body of t.
 func BodyOf(t *Thread) Body { return t.body }
 
+// Forsake ends KeepWaiting of a thread whose client has left, or takes no more: the loop tells it that the
+// client has left. It is called on the loop.
+func Forsake(t *Thread) {
+	if t.own.flags&(keepWaiting|ended) == keepWaiting {
+		t.own.flags = t.own.flags&^keepWaiting | finished
+		t.left()
+	}
+}
+
 // Leave tells a thread without a descriptor that its client has left, as the loop tells one whose
 // descriptor is the client's: Gone, the end of waits, Left of its body. It is called on the loop.
 func Leave(t *Thread) {

@@ -18,6 +18,7 @@
 //	store.go    Store: what layers keep answers in
 //	key.go      what a request's answer is kept by
 //	layer.go    the way of a request
+//	lead.go     the request that asks, by its own exchange: a conn.Tap
 //	fill.go     an answer on its way: a conn.Sink that fills the store
 //	kept.go     the head of an answer that is kept
 //	send.go     answers from what is kept, or comes
@@ -101,6 +102,8 @@ type layer struct {
 	noStore   []*rules.Match
 	lock      time.Duration
 	always    bool
+	refreshes *refreshes     // the site's
+	spools    bool           // the module holds what a slow client has no room for
 	certified bool           // the key tells clients' certificates apart
 	deaf      bool           // to what requests say of caches
 	purgeFrom *networks.Set  // nil: nobody
@@ -114,8 +117,10 @@ type layer struct {
 func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error) {
 	its := around.Of(env)
 	l := &layer{store: store, sortQuery: s.SortQuery, lock: defaultLock, always: s.Fill == "always",
-		coding: its.Compression, depends: its.Dependence, set: s}
+		coding: its.Compression, depends: its.Dependence, spools: its.Spools, set: s}
 	l.site = siteName(env.Hosts)
+	own, _ := store.sites.LoadOrStore(l.site, new(refreshes))
+	l.refreshes = own.(*refreshes)
 	l.own = l.site + "\n" + env.Prefix + "\n"
 	if s.Lock != nil {
 		l.lock = *s.Lock

@@ -7,7 +7,7 @@ import (
 	"github.com/lwango/lwango/internal/rfc9111"
 )
 
-const MaxRefreshes = maxRefreshes
+const MaxRefreshes = maxRefreshes / 4 * 3 // of one site
 
 // Skip puts all clocks forward.
 func (s *Store) Skip(d time.Duration) { s.clock.skew.Add(int64(d)) }

@@ -54,6 +54,14 @@ type fill struct {
 	ready    bool // the leader may go on
 	ended    bool
 
+	// Of one that a request leads by its own exchange.
+	asking  *conn.Request   // nil: it is an errand's, or the answer has gone out
+	forward rfc9111.Forward // why it asks
+	use     conn.CacheUse
+	thread  *loop.Thread // its; nil as asking is
+	loop    *loop.Loop
+	gone    bool // its client has left
+
 	users  int8         // the leader and the errand, as far as they have not let go, see let
 	handle conn.Handler // answers
 }
@@ -96,6 +104,11 @@ var capability = []conn.Field{{Name: "Surrogate-Capability", Value: rfc9111.Capa
 
 // send has the handler answer.
 func (f *fill) send(req *conn.Request) {
+	f.errand = req.Layer().Send(f.handle, f, f.extra(req))
+}
+
+// extra returns the fields that the handler gets besides, and notes when it is asked.
+func (f *fill) extra(req *conn.Request) []conn.Field {
 	f.asked = f.l.store.date(req)
 	extra := capability
 	if f.old != nil {
@@ -108,7 +121,7 @@ func (f *fill) send(req *conn.Request) {
 				Value: string(http1.AppendDate(nil, time.Unix(k.changed, 0)))})
 		}
 	}
-	f.errand = req.Layer().Send(f.handle, f, extra)
+	return extra
 }
 
 func (f *fill) answer(req *conn.Request, resp *conn.Response) int {
@@ -127,25 +140,11 @@ func (f *fill) Inform(status int, fields []conn.Field) {
 // Head implements conn.Sink.
 func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	now, date := f.l.store.now(f.req), f.l.store.date(f.req)
-	switch {
-	case f.old == nil:
-	case h.Status == 304:
-		f.validated(h, now, date)
+	if f.stands(h, now, date) {
 		return false
-	case rfc9111.Failed(h.Status):
-		if fresh := f.l.store.freshness(f.old, now); fresh.IfError(&f.ask, now) {
-			f.stop(errFailed)
-			return false
-		}
 	}
-	answer := read(h.Status, h.Fields)
-	f.changed = f.old != nil && (h.Status < 400 || h.Status == 404 || h.Status == 410)
-	rules := f.l.rulesFor(h.Status)
-	c := &coming{kept: kept{relayed: h.Relayed}}
+	answer, c := f.judge(h, now, date)
 	k := &c.kept
-	k.fresh, f.why = rules.Store(&f.ask, &answer, f.asked, date)
-	k.fresh.Received = now.UnixNano()
-	k.shared = f.why == rfc9111.Kept && f.keep && !h.Forwarded
 	var list []byte
 	f.fields = h.Fields[:0]
 	for _, field := range h.Fields {
@@ -158,10 +157,6 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	variant, tags := "", string(list)
 	if k.shared {
 		variant = variantOf(answer.Vary, f.req.Layer())
-		f.l.store.passes.remove(f.mark)
-	} else {
-		f.to.Keep(false)
-		f.pass(h.Status, now)
 	}
 	var space [usualText]byte
 	text := k.appendText(space[:0], f.fields, &answer, date)
@@ -178,7 +173,7 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	if k.shared { // it is too long
 		f.pass(h.Status, now)
 	}
-	if f.ask.Ranged {
+	if f.ask.Ranged || f.l.spools {
 		f.Flush() // for passes
 	}
 	return false
@@ -262,7 +257,7 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 		return
 	}
 	text := k.appendText(nil, fields, &merged, date)
-	f.to.Freshen(f.old, k.head(old.Status, old.Reason, string(text), old.Vary, old.Tags))
+	f.object = f.to.Freshen(f.old, k.head(old.Status, old.Reason, string(text), old.Vary, old.Tags))
 	f.over(cachestore.ErrAgain)
 }
 
@@ -323,7 +318,7 @@ func (f *fill) End(trailer []conn.Field, sound bool) {
 func (f *fill) Over(err error) {
 	f.req = nil
 	if f.beside {
-		f.l.store.refreshes.Add(-1)
+		f.l.refreshes.leave(&f.l.store.refreshes)
 	}
 	if !f.ended {
 		f.stop(cmp.Or(err, errUnasked))
@@ -335,6 +330,10 @@ func (f *fill) Over(err error) {
 // left is called when a client has left that read the answer. It ends the handler's work for
 // nobody. Any thread calls it.
 func (f *fill) left() {
+	if f.loop != nil {
+		f.unread()
+		return
+	}
 	if (f.l.always || f.beside) && f.to.Keep(true) || f.to.Readers() > 0 {
 		return
 	}
@@ -403,7 +402,7 @@ func (k *kept) appendText(text []byte, fields []conn.Field, answer *rfc9111.Resp
 	date time.Time) []byte {
 	for i := range fields {
 		f := &fields[i]
-		if answer.Keeps(f.Name) && (answer.Date != 0 || !ascii.EqualFold(f.Name, "Date")) {
+		if answer.Keeps(f.Name) && tagField(f.Name) == "" && (answer.Date != 0 || !ascii.EqualFold(f.Name, "Date")) {
 			k.take(f.Name, f.Value, len(text))
 			text = appendField(text, f)
 		}

@@ -107,6 +107,12 @@ func TestFilledOnce(t *testing.T) {
 // TestFollowers: those that wait get all of the answer, or see that it is cut. What is cut, too long
 // or too short is not kept.
 func TestFollowers(t *testing.T) {
+	for _, spools := range []bool{false, true} {
+		t.Run(fmt.Sprint("spools: ", spools), func(t *testing.T) { testFollowers(t, spools) })
+	}
+}
+
+func testFollowers(t *testing.T, spools bool) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		for _, tt := range []struct {
 			name, control, length, rest string
@@ -126,7 +132,7 @@ func TestFollowers(t *testing.T) {
 		} {
 			g := newGate(tt.control)
 			g.length = tt.length
-			s := start(t, m, cache.Settings{}, g.serve)
+			s := startAs(t, m, cache.Settings{}, g.serve, spools)
 			if tt.rest == "panic" {
 				s.Panics.Expect()
 			}
@@ -158,6 +164,12 @@ func TestFollowers(t *testing.T) {
 // TestLeaderLeaves: the client that has asked leaves. The others get all; without others the handler
 // stops, unless the answer is always to be fetched.
 func TestLeaderLeaves(t *testing.T) {
+	for _, spools := range []bool{false, true} {
+		t.Run(fmt.Sprint("spools: ", spools), func(t *testing.T) { testLeaderLeaves(t, spools) })
+	}
+}
+
+func testLeaderLeaves(t *testing.T, spools bool) {
 	for _, tt := range []struct {
 		name, fill     string
 		others, headed bool
@@ -172,7 +184,7 @@ func TestLeaderLeaves(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGate("max-age=100")
-			s := start(t, modes.Several, cache.Settings{Fill: tt.fill}, g.serve)
+			s := startAs(t, modes.Several, cache.Settings{Fill: tt.fill}, g.serve, spools)
 			first, second := s.Dial(), s.Dial()
 			first.Send(ask)
 			wait.Until(t, "the first request", func() bool { return g.asked.Load() == 1 })
@@ -228,14 +240,11 @@ func TestLock(t *testing.T) {
 	}
 	s.Server.Skip(2 * time.Second)
 	wait.Until(t, "the second one", func() bool { return g.asked.Load() == 2 })
-	third, fourth := s.Dial(), s.Dial() // which do not wait for the first one
+	third, fourth := s.Dial(), s.Dial() // which wait for nobody
 	third.Send(ask)
-	s.Settle()
+	wait.Until(t, "the third one", func() bool { return g.asked.Load() == 3 })
 	fourth.Send(ask)
-	s.Settle()
-	if n := g.asked.Load(); n != 3 {
-		t.Errorf("%d requests to the handler", n)
-	}
+	wait.Until(t, "the fourth one", func() bool { return g.asked.Load() == 4 })
 	g.head.Resolve("")
 	g.rest.Resolve("")
 	for _, c := range []*client{{first}, {second}, {third}, {fourth}} {

@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -38,8 +39,15 @@ func (c *cached) Skip(d time.Duration) { c.store.Skip(d) }
 // start serves h behind a cache.
 func start(t testing.TB, m modes.Mode, s cache.Settings, h conn.Handler) *cached {
 	t.Helper()
+	return startAs(t, m, s, h, false)
+}
+
+// startAs is start for a handler that is taken for a module with a spool.
+func startAs(t testing.TB, m modes.Mode, s cache.Settings, h conn.Handler, spools bool) *cached {
+	t.Helper()
 	c := &cached{store: open(t)}
-	c.Server = module.Start(t, m, "/", must.Get(cache.New(c.store, s, handlers.Env{}))(t)(h))
+	env := handlers.Env{Server: around.In(around.Site{Spools: spools})}
+	c.Server = module.Start(t, m, "/", must.Get(cache.New(c.store, s, env))(t)(h))
 	return c
 }
 

@@ -310,6 +310,9 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 	if reader == nil {
 		return 0, nil, cachestore.ErrAgain
 	}
+	if to != nil && l.leads(&q.ask, r) {
+		return l.lead(req, resp, q, reader, to)
+	}
 	var f *fill
 	var k answer
 	var err error
@@ -323,7 +326,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 		}
 	}
 	switch {
-	case err == nil && to != nil && q.ask.Ranged && f.passes(reader.Length()):
+	case err == nil && to != nil && (q.ask.Ranged || l.spools) && f.passes(reader.Length()):
 		_ = reader.Close()
 		f.left()
 		return l.past(req, resp, q.why), nil, nil
@@ -334,11 +337,16 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 	case err == cachestore.ErrAgain:
 		validated, _ = reader.Object(req.Thread, 0)
 	case err == loop.ErrDeadlineExceeded:
-		reader.Unlist() // the next one asks, and need not wait as long
+		reader.Unlist()
+		// The next ones do not wait as long, one after the other; the head that comes ends that.
+		l.store.passes.add(q.mark, l.store.now(req), passLong)
 	}
 	_ = reader.Close()
 	switch {
 	case errors.Is(err, loop.ErrClientGone):
+		if f == nil { // the one that has asked may have left before
+			f, _ = reader.Owner().(*fill)
+		}
 		if f != nil {
 			f.left()
 		}
@@ -357,12 +365,33 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 	if f == nil {
 		return l.past(req, resp, q.why), nil, nil
 	}
+	if l.spools { // the upstream has broken off, and the client has no byte yet
+		r.TookUpstream(f.errand)
+		r.SetCache(use(q))
+		return http.StatusBadGateway, nil, nil
+	}
 	resp.Abort()
 	return 0, nil, nil
 }
 
-// begin begins to fill.
+// use is what the cache does with a request that asks.
+func use(q *fetch) conn.CacheUse {
+	if q.old != nil {
+		return conn.CacheExpired
+	}
+	return conn.CacheMiss
+}
+
+// begin begins to fill by an errand.
 func (l *layer) begin(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
+	f := l.fill(req, to, q)
+	to.Own(f)
+	f.send(req)
+	return f
+}
+
+// fill makes what fills.
+func (l *layer) fill(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
 	f := newFill()
 	f.l, f.at, f.to, f.ask, f.old, f.mark = l, q.at, to, q.ask, q.old, q.mark
 	f.keep = !holds(l.noStore, req.Layer())
@@ -372,7 +401,6 @@ func (l *layer) begin(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
 	case q.ask.Authorized || q.alone:
 		to.Alone()
 	}
-	f.send(req)
 	return f
 }
 
@@ -403,7 +431,8 @@ func (f *fill) lead(req *conn.Request, resp *conn.Response) (answer, error) {
 	}
 }
 
-// maxRefreshes is how many refreshes a store has at a time. Beyond that, what is stale is sent without
+// maxRefreshes is how many refreshes a store has at a time; the last quarter of them is for sites that
+// have less than a quarter. Beyond that, what is stale is sent without
 // one.
 const maxRefreshes = 256
 
@@ -415,8 +444,7 @@ func (l *layer) refresh(req *conn.Request, at *opened, key cachestore.Key, seen 
 	if holds(l.noStore, r) {
 		return // its answer could not be kept
 	}
-	if l.store.refreshes.Add(1) > maxRefreshes {
-		l.store.refreshes.Add(-1)
+	if !l.refreshes.enter(&l.store.refreshes) {
 		return
 	}
 	reader, to := at.Begin(key, seen, func(h *cachestore.Head) bool {
@@ -427,7 +455,7 @@ func (l *layer) refresh(req *conn.Request, at *opened, key cachestore.Key, seen 
 		_ = reader.Close()
 	}
 	if to == nil {
-		l.store.refreshes.Add(-1)
+		l.refreshes.leave(&l.store.refreshes)
 		return
 	}
 	plain := *ask

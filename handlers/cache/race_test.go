@@ -109,8 +109,14 @@ func restless(version *atomic.Uint32) conn.Handler {
 // TestNothingForeign: whatever becomes of the handler and of other clients, a complete answer has all
 // of one version of the page that was asked for, and of the variant.
 func TestNothingForeign(t *testing.T) {
+	for _, spools := range []bool{false, true} {
+		t.Run(fmt.Sprint("spools: ", spools), func(t *testing.T) { testNothingForeign(t, spools) })
+	}
+}
+
+func testNothingForeign(t *testing.T, spools bool) {
 	var version atomic.Uint32
-	s := start(t, modes.Several, cache.Settings{Lock: new(50 * time.Millisecond)}, restless(&version))
+	s := startAs(t, modes.Several, cache.Settings{Lock: new(50 * time.Millisecond)}, restless(&version), spools)
 	var left, complete, hits atomic.Int64
 	left.Store(int64(*requests))
 	var all sync.WaitGroup

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,6 +102,50 @@ func TestRefreshesAreBounded(t *testing.T) {
 	wait.Until(t, "the end of the refreshes", func() bool { return s.stats().Filling == 0 })
 	all()
 	wait.Until(t, "the others", func() bool { return o.n.Load() == 2*urls })
+}
+
+// TestRefreshesOfSites: a site with many refreshes leaves some to others.
+func TestRefreshesOfSites(t *testing.T) {
+	goOn := new(loop.Promise[struct{}])
+	store := open(t)
+	sites, asked := make(map[string]conn.Handler), make(map[string]*atomic.Int32)
+	for _, host := range []string{"many.example", "few.example"} {
+		n := new(atomic.Int32)
+		asked[host] = n
+		layer := must.Get(cache.New(store, cache.Settings{}, handlers.Env{Hosts: []string{host}}))(t)
+		sites[host] = layer(func(req *conn.Request, w *conn.Response) int {
+			n.Add(1)
+			if req.Layer().OnErrand() && req.Header().Get("X-First") == "" {
+				if _, err := goOn.Await(req.Thread, wait.Patience); err != nil {
+					return 500
+				}
+			}
+			fields(w, "Cache-Control: "+refreshed)
+			return w.Text(200, "body")
+		})
+	}
+	s := &cached{serveAll(t, func(req *conn.Request, w *conn.Response) int { return sites[req.Host()](req, w) }), store}
+	c := s.Dial()
+	ask := func(host string, urls int, field string) {
+		for i := range urls {
+			c.Do("GET", fmt.Sprintf("GET /%d HTTP/1.1\r\nHost: %s\r\n%s\r\n", i, host, field))
+		}
+	}
+	const urls = 300
+	ask("many.example", urls, "X-First: 1\r\n")
+	ask("few.example", 10, "X-First: 1\r\n")
+	s.Skip(20 * time.Second)
+	ask("many.example", urls, "")
+	ask("few.example", 10, "")
+	s.Settle()
+	if n := asked["few.example"].Load(); n != 20 {
+		t.Errorf("%d requests to the handler of the site with few, want 20", n)
+	}
+	if n := asked["many.example"].Load(); n != urls+cache.MaxRefreshes {
+		t.Errorf("%d requests to the handler of the other one, want %d", n, urls+cache.MaxRefreshes)
+	}
+	goOn.Resolve(struct{}{})
+	wait.Until(t, "the end of the refreshes", func() bool { return s.stats().Filling == 0 })
 }
 
 // TestSeeks: parts of what is too long to be kept are asked for as parts.

@@ -256,9 +256,12 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	req.Layer().SetCache(use)
 	h := resp.Header()
 	before := h.Len()
-	h.Grow(len(fields) + 1)
+	h.Grow(len(fields) + 2)
 	for _, field := range fields {
 		h.Add(field.Name, field.Value)
+	}
+	if f == nil { // the origin was asked by another one, and before
+		h.Add("Age", decimal(int64(k.fresh.Now(l.store.now(req))/time.Second)))
 	}
 	h.Add("Cache-Status", followed(q.why, k.shared, f == nil))
 	resp.Layer().Vouch(before)

@@ -3,6 +3,7 @@ package cache
 import (
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +44,8 @@ type Store struct {
 	missed    atomic.Bool // see Missed
 	passes    passes
 	share     atomic.Pointer[func(text []byte, lasting bool)] // see Share
-	refreshes atomic.Int32                                    // on their way, beside requests
+	refreshes refreshes                                       // on their way, beside requests
+	sites     sync.Map                                        // of *refreshes, those of a site, by its name
 	clock     clock
 	aging     aging
 }
@@ -109,6 +111,24 @@ func (s *Store) Close() {
 
 // now returns the time by the store's clock.
 func (s *Store) now(req *conn.Request) time.Time { return s.clock.at(req.Thread.Loop().Time()) }
+
+// refreshes counts those of a store, or of a site.
+type refreshes struct{ atomic.Int32 }
+
+// enter counts one more of a site, and of all, unless there are too many.
+func (r *refreshes) enter(all *refreshes) bool {
+	own, n := r.Add(1), all.Add(1)
+	if n <= maxRefreshes/4*3 || n <= maxRefreshes && own <= maxRefreshes/4 {
+		return true
+	}
+	r.leave(all)
+	return false
+}
+
+func (r *refreshes) leave(all *refreshes) {
+	r.Add(-1)
+	all.Add(-1)
+}
 
 // date returns the time by the machine's clock, as dates have it.
 func (s *Store) date(req *conn.Request) time.Time { return s.clock.machine(req.Thread.Loop().Time()) }

@@ -32,6 +32,10 @@ type Site struct {
 	// Compression says what the route compresses and how; nil: nothing.
 	Compression *coding.Policy
 
+	// Spools says that the module of the route holds what a slow client has no room for, so that no
+	// client keeps it from its application.
+	Spools bool
+
 	// ErrorPages are the statuses for which the route or its site has a page; nil: for none.
 	ErrorPages map[int]bool
 

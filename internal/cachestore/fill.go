@@ -173,6 +173,7 @@ type Fill struct {
 	first   Reader     // and has this one
 	piece   [1][]byte  // chunks begins as this one
 	space   Head       // of head
+	owner   any        // see Own
 	done    bool       // object is final
 	using   *long      // of object, while there are readers
 	out     *output    // nil: the body stays in memory
@@ -208,11 +209,52 @@ func (f *Fill) Start(h Head, length int64) *Head {
 	f.head.Store(&f.space)
 	f.wake()
 	f.mu.Unlock()
-	onDisk := f.split >= 0 && length > f.split
-	if length > f.most || onDisk && !f.toDisk() || !onDisk && f.store.overused(length) {
+	if !f.fits(&f.space, length) {
 		f.Keep(false)
 	}
 	return &f.space
+}
+
+// StartKept is Start for an answer of which the store takes nothing unless it is going to be kept: then it
+// returns nil, and the caller calls Abort.
+func (f *Fill) StartKept(h Head, length int64) *Head {
+	f.length = length
+	f.most, f.split = f.store.longest()
+	f.mu.Lock()
+	f.space = h
+	kept := f.kept
+	f.mu.Unlock()
+	if !kept || !f.fits(&f.space, length) {
+		return nil
+	}
+	f.mu.Lock()
+	f.head.Store(&f.space)
+	f.wake()
+	f.mu.Unlock()
+	return &f.space
+}
+
+// fits reports whether there is a place for a body of that length, and has it go to disk if that is the one.
+func (f *Fill) fits(h *Head, length int64) bool {
+	onDisk := f.split >= 0 && length > f.split
+	return length <= f.most && (!onDisk || f.toDisk(h)) && (onDisk || !f.store.overused(length))
+}
+
+// Room is how long the body may be at most, once it is started.
+func (f *Fill) Room() int64 { return f.most }
+
+// Own says whose the fill is, for Reader.Owner.
+func (f *Fill) Own(owner any) {
+	f.mu.Lock()
+	f.owner = owner
+	f.mu.Unlock()
+}
+
+// Owner returns who fills; nil: it has not said so yet.
+func (r *Reader) Owner() any {
+	r.fill.mu.Lock()
+	defer r.fill.mu.Unlock()
+	return r.fill.owner
 }
 
 // longest returns how long a body is at most that is kept, and one that stays in memory: -1 if all
@@ -308,7 +350,7 @@ func (f *Fill) write(t *loop.Thread, p []byte, patience time.Duration) error {
 			if !f.reserve(size) {
 				f.Keep(false)
 			}
-		case f.split >= 0 && size > f.split && !f.toDisk():
+		case f.split >= 0 && size > f.split && !f.toDisk(f.head.Load()):
 			f.Keep(false)
 		case f.out == nil && f.length < 0 && f.store.overused(size):
 			f.Keep(false)

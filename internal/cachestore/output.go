@@ -27,13 +27,12 @@ const slowDisk = 2 * time.Second
 
 // toDisk has the body go to disk from now on, if there is one. What is in memory already is written,
 // too. The filling goroutine calls it.
-func (f *Fill) toDisk() bool {
+func (f *Fill) toDisk(head *Head) bool {
 	s := f.store
 	d := s.disk
 	if d == nil || !d.usable() {
 		return false
 	}
-	head := f.head.Load()
 	o := &output{record: record{head: *head, note: s.noteOf(head), key: f.entry.key, seen: f.since}}
 	o.record.body = o.record.room()
 	f.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/settings"
 	"golang.org/x/sys/unix"
@@ -119,6 +120,9 @@ func (c *Config) makeCacheFolder(user, group int) error {
 // A route's own is.
 var uncached = []string{"serve_files", "redirect", "response", "status"}
 
+// spooling are the modules that hold what a slow client has no room for.
+var spooling = []string{"proxy", "fastcgi", "uwsgi", "scgi"}
+
 // cached puts the cache around the handler of a route, if the route or its site has one.
 func (c *Config) cached(s Source, site *Site, r *Route, h conn.Handler, env handlers.Env) conn.Handler {
 	in := r.Around.Cache
@@ -132,6 +136,9 @@ func (c *Config) cached(s Source, site *Site, r *Route, h conn.Handler, env hand
 	if s.Cache == nil { // nothing is going to be served
 		s.Cache = cache.NewStore()
 	}
+	its := around.Of(env)
+	its.Spools = slices.Contains(spooling, r.Module)
+	env.Server = its
 	m, err := cache.New(s.Cache, in.Settings, env)
 	if err != nil {
 		reportAt(in.Table, "", err)

@@ -146,6 +146,7 @@ func (c *Call) Serve() int {
 		err := c.attempt()
 		switch {
 		case err == nil:
+			c.Resp.Layer().Complete()
 			return c.talk.Finish()
 		case c.Up.Connected() && c.Up.Untold() && c.failed(err):
 			c.Up.Broke()

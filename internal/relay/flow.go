@@ -76,7 +76,17 @@ func (f *Flow) Late() bool { return f.duplex != nil && (f.stuck || f.spool.len()
 func (f *Flow) Stuck() bool { return f.stuck }
 
 // Full reports that the upstream has to wait until the client has taken some bytes.
-func (f *Flow) Full() bool { return !f.discard && f.Late() && f.spool.len() >= f.limit }
+func (f *Flow) Full() bool {
+	if f.discard || !f.Late() {
+		return false
+	}
+	if f.spool.len() == 0 {
+		if room := f.resp.Layer().TapRoom(); room > f.limit { // others may wait for the answer
+			f.limit, f.spool.size = room, room+loop.BufferSize
+		}
+	}
+	return f.spool.len() >= f.limit
+}
 
 // Write gives a piece of the body to the client, or to the spool if the client has no room for it.
 func (f *Flow) Write(p []byte) error {
@@ -87,6 +97,7 @@ func (f *Flow) Write(p []byte) error {
 		if f.spool.temp == nil { // only now, as it allocates
 			f.spool.temp = f.req.TempFile
 		}
+		f.resp.Layer().Ahead(p)
 		if err := f.spool.write(p); err != nil {
 			if err != conn.ErrNoDescriptor { // of which conn tells
 				f.log.Warn("relay: response cannot be spooled", "request_id", f.req.ID(), "error", err)

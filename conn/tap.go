@@ -1,0 +1,370 @@
+package conn
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/loop"
+)
+
+// Tap gets a copy of the answer to a request as its handler makes it, before hooks and codings change
+// that for the client: see RequestLayer.Tap. The request's thread makes all calls but Left.
+type Tap interface {
+	// Head takes the head, once, and decides what becomes of the answer. It may change the header of
+	// resp, and no more of that. h is valid until Head returns, and the slice of its fields is the
+	// header's own. If h is Whole, Head may take the content as well.
+	Head(resp *Response, h *SentHead) Fate
+
+	// Write takes a piece of the content, which is valid until Write returns. It may wait, but not
+	// for the client. It reports whether it wants more; if not, nothing else is called.
+	Write(t *loop.Thread, p []byte) (more bool)
+
+	// End comes last, behind the last piece. trailer and sound are as Sink.End has them.
+	End(trailer []Field, sound bool)
+
+	// Over comes last where the answer has broken off, or there is none, and err is the reason. It
+	// reports whether something else is sent, if nothing has gone out and the handler has given up.
+	Over(err error) (withheld bool)
+
+	// Left says that the client has left. The loop calls it, or the thread. It reports whether the
+	// handler goes on all the same; otherwise its waits and writes fail.
+	Left() (goOn bool)
+
+	// Room is how long the content may be at most that Write takes.
+	Room() int64
+}
+
+// Fate is what becomes of an answer.
+type Fate uint8
+
+const (
+	Passes   Fate = iota // the client gets it, and the tap wants no more of it
+	Tapped               // the client gets it, and the tap its content
+	Withheld             // the client gets none of it, and the handler gets no further
+)
+
+// errWithheld is the error of writes to an answer that the client does not get.
+var errWithheld = errors.New("conn: the answer is withheld")
+
+// tapped is a response's tap, and the request as the handler has it.
+type tapped struct {
+	to  Tap
+	x   *exchange
+	sub Request
+	copied
+	said SentHead
+
+	fate      Fate
+	headed    bool  // Head was called
+	unsound   bool  // see Sink.End
+	forwarded bool  // see SentHead.Forwarded
+	lost      bool  // the client takes no more, and the handler is not told
+	late      bool  // bytes were held for the client before there was a head
+	ahead     int64 // bytes that the tap has, and that were not written to the client yet
+	waits     bool  // KeepWaiting as it was
+}
+
+var taps = sync.Pool{New: func() any { return new(tapped) }}
+
+// Tap has h answer the request, and t get a copy. To h the request is a GET without the fields of r
+// about a body, conditions, ranges and the connection; extra are in place of r's fields of these names.
+// While t says so, h goes on when the client leaves.
+//
+// It returns what h returns, and whether the answer was withheld; then the response is as it was before.
+// Behind an answer that is not withheld t may still be called, until the answer has gone out.
+func (r RequestLayer) Tap(resp *Response, h Handler, t Tap, extra []Field) (status int, withheld bool) {
+	x, th := r.x, r.Thread
+	a := taps.Get().(*tapped)
+	a.to, a.x = t, x
+	a.copyTo(&a.sub, r.Request, ofThisAlone, extra)
+	a.sub.Thread, a.sub.x = th, x
+	a.sub.head.Method = http1.GET
+	a.sub.counter, a.sub.log = r.counter, r.log
+	a.waits = th.KeepWaiting(true)
+	resp.tap = a
+	if th.Gone() {
+		a.left()
+	}
+	status = r.instead(&a.sub, resp, h)
+	if exchangeOf(th) != x { // the handler has taken the connection over
+		a.over(errNoConnection)
+		return status, false
+	}
+	if err := th.Join(); err != nil {
+		threadFailed(th, err)
+		status = http.StatusInternalServerError
+	}
+	if resp.tap != a { // the answer has failed
+		return status, false
+	}
+	return a.returned(resp, status)
+}
+
+// returned is Tap behind the handler.
+func (a *tapped) returned(w *Response, status int) (int, bool) {
+	switch {
+	case a.fate == Withheld:
+		a.withhold(w)
+		return status, true
+	case w.phase == aborted && !w.HeadSent():
+		if a.to.Over(errAborted) {
+			a.withhold(w)
+			return status, true
+		}
+		w.tap = nil
+		a.release()
+		return status, false
+	case w.phase == open && loop.SawClientGone(a.x.req.Thread):
+		w.endTap(loop.ErrClientGone) // what the handler returns means nothing
+		return status, false
+	case w.phase == open && w.header.firstBad() != nil:
+		w.endTap(ErrBadField)
+		return status, false
+	case w.phase != open:
+		return status, false // finish sees to the rest
+	}
+	final := status
+	if final == 0 {
+		final = max(w.early, http.StatusOK)
+	}
+	if final < 200 || final > 999 {
+		w.endTap(errAborted)
+		return status, false
+	}
+	content := w.buf
+	if w.kind == given {
+		content = w.body
+	}
+	if w.kind == gathered {
+		w.size = int64(len(content))
+	}
+	whole := w.kind == gathered || w.kind == given || w.size == 0
+	if whole {
+		if n, ok := w.declared(); ok && n != w.size {
+			a.unsound = true
+		}
+	}
+	switch a.head(w, final, content, whole) {
+	case Withheld:
+		a.withhold(w)
+		return status, true
+	case Tapped:
+		if whole {
+			if len(content) > 0 && !a.take(content) {
+				w.tap = nil
+				a.release()
+				return status, false
+			}
+			w.endTap(nil)
+		}
+	case Passes:
+		w.tap = nil
+		a.release()
+	}
+	return status, false
+}
+
+// withhold makes the response as it was before the handler.
+func (a *tapped) withhold(w *Response) {
+	a.x.settle()
+	w.tap = nil
+	w.clear()
+	a.release()
+}
+
+// head shows the tap the head of the answer, and returns what becomes of that. content is what the body
+// begins with, or, with whole, all of it.
+func (a *tapped) head(w *Response, status int, content []byte, whole bool) Fate {
+	h := &a.said
+	*h = SentHead{Status: status, Length: w.size, Relayed: w.manner == relayed, Forwarded: a.forwarded,
+		Fields: w.header.fields}
+	if status == w.early {
+		h.Reason = w.reason
+	}
+	if status == 204 || status == 304 {
+		h.Length, content = 0, nil
+	}
+	if whole && !a.unsound && !w.doubted && len(w.trailer) == 0 {
+		h.Whole, h.Content = true, content
+	}
+	if status != 204 && status != 304 && !w.header.Has("Content-Type") {
+		if t := w.impliedType(content); t != "" {
+			w.header.Add("Content-Type", t)
+			h.Fields = w.header.fields
+		}
+	}
+	a.headed = true
+	a.fate = a.to.Head(w, h)
+	*h = SentHead{}
+	return a.fate
+}
+
+// headTap is called before the head goes out. It reports whether it does not.
+func (w *Response) headTap(status int, first []byte) (withheld bool) {
+	a := w.tap
+	if !a.headed {
+		a.head(w, status, first, false)
+	}
+	switch a.fate {
+	case Withheld:
+		w.phase, w.status, w.left = streamed, status, w.size
+		w.plan.bare = true
+		return true
+	case Passes:
+		w.tap = nil
+		a.release()
+	}
+	return false
+}
+
+// take gives the tap a piece that it does not have yet, and reports whether it wants more.
+func (a *tapped) take(p []byte) bool {
+	n := min(a.ahead, int64(len(p)))
+	a.ahead -= n
+	if p = p[n:]; len(p) == 0 {
+		return true
+	}
+	return a.to.Write(a.x.req.Thread, p)
+}
+
+// tapPiece is piece for an answer that is tapped. It stands apart because stacks are small.
+func (w *Response) tapPiece(p []byte) error {
+	a := w.tap
+	if a.fate == Withheld {
+		return errWithheld
+	}
+	lost := a.lost
+	if !a.take(p) {
+		w.tap = nil
+		a.release()
+		if lost {
+			return w.x.via.writeError()
+		}
+	}
+	if lost {
+		return nil
+	}
+	err := w.send(p)
+	return w.excuse(err)
+}
+
+// excuse takes the error of a write to the client, and returns it unless the handler goes on for others.
+func (w *Response) excuse(err error) error {
+	if a := w.tap; err != nil && a != nil && (a.lost || a.to.Left()) {
+		a.lost = true
+		return nil
+	}
+	return err
+}
+
+// Ahead gives the tap of the response a piece that is held for the client: behind what was written, and
+// behind what was given by Ahead before. It may wait, but not for the client.
+func (w ResponseLayer) Ahead(p []byte) {
+	a := w.tap
+	switch {
+	case a == nil || a.late:
+	case !a.headed:
+		a.late = true // later pieces would come before this one
+	case a.fate == Tapped:
+		if n := int64(len(w.buf)); a.ahead < n {
+			own := w.buf[a.ahead:]
+			a.ahead = n
+			if !a.to.Write(a.x.req.Thread, own) {
+				w.tap = nil
+				a.release()
+				return
+			}
+		}
+		if !a.to.Write(a.x.req.Thread, p) {
+			w.tap = nil
+			a.release()
+			return
+		}
+		a.ahead += int64(len(p))
+	}
+}
+
+// Complete says that all of the answer was written or given by Ahead, and the rest is the way to the
+// client alone: others need not wait for that.
+func (w ResponseLayer) Complete() {
+	a := w.tap
+	if a == nil || a.late || a.fate != Tapped {
+		return
+	}
+	if n := int64(len(w.buf)); a.ahead < n {
+		own := w.buf[a.ahead:]
+		a.ahead = n
+		if !a.to.Write(a.x.req.Thread, own) {
+			w.tap = nil
+			a.release()
+			return
+		}
+	}
+	w.endTap(nil)
+}
+
+// TapRoom is how much of the content may be held for a slow client so that others need not wait for it:
+// that of the tap (Tap.Room), 0 if there is none.
+func (w ResponseLayer) TapRoom() int64 {
+	if a := w.tap; a != nil && a.fate == Tapped {
+		return a.to.Room()
+	}
+	return 0
+}
+
+// endTap tells the tap, if there is one, that the answer is complete, or, with an error, that it is not.
+func (w *Response) endTap(err error) {
+	a := w.tap
+	if a == nil {
+		return
+	}
+	w.tap = nil
+	if err == nil && a.headed {
+		a.to.End(w.trailer, !a.unsound && !w.doubted)
+		a.release()
+		return
+	}
+	if err == nil {
+		err = errAborted
+	}
+	a.over(err)
+}
+
+func (a *tapped) over(err error) {
+	_ = a.to.Over(err)
+	a.release()
+}
+
+// release lets go of what is not used any more.
+func (a *tapped) release() {
+	if t := a.x.req.Thread; t != nil {
+		t.KeepWaiting(a.waits)
+	}
+	if a.sub.Thread != nil { // the handler still has the request
+		return
+	}
+	raw, fields := a.raw, a.fields
+	if cap(raw) > usualRaw || cap(fields) > usualFields {
+		raw, fields = nil, nil
+	}
+	*a = tapped{copied: copied{raw: raw, fields: fields}}
+	if !invariants.Enabled {
+		taps.Put(a)
+	}
+}
+
+// left is called when the client has left. It reports whether the handler goes on.
+func (a *tapped) left() bool {
+	if a.to.Left() {
+		return true
+	}
+	a.x.req.Thread.KeepWaiting(false)
+	return false
+}
+
+// EndTapped ends the waits of a handler that has gone on for others, after its client has left
+// (Tap.Left). t is the request's thread. It is called on the thread's loop, while the tap is in use.
+func EndTapped(t *loop.Thread) { loop.Forsake(t) }

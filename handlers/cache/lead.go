@@ -1,0 +1,230 @@
+package cache
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/rfc9111"
+	"github.com/lwango/lwango/loop"
+)
+
+// leads reports whether a request that misses asks by its own exchange, while the store gets a copy: the
+// module holds what a slow client has no room for. A request for a part, or with conditions, needs
+// what is kept.
+func (l *layer) leads(ask *rfc9111.Request, r conn.RequestLayer) bool {
+	if !l.spools || ask.Ranged {
+		return false
+	}
+	for _, name := range [...]string{"If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since"} {
+		if _, ok := r.HeaderView(name); ok {
+			return false
+		}
+	}
+	return true
+}
+
+// lead has the handler answer the request, and fills the store meanwhile. The results are fetch's.
+func (l *layer) lead(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader,
+	to *cachestore.Fill) (status int, validated *cachestore.Object, again error) {
+	_ = reader.Close() // its client reads what the handler writes
+	f := l.fill(req, to, q)
+	f.thread, f.loop = req.Thread, req.Thread.Loop()
+	f.forward, f.asking, f.use = q.why, req, use(q)
+	to.Own(f)
+	status, withheld := req.Layer().Tap(resp, l.next, (*tap)(f), f.extra(req))
+	switch {
+	case !withheld:
+		return status, nil, nil
+	case f.err == cachestore.ErrAgain:
+		validated = f.object
+		f.done()
+		return 0, validated, cachestore.ErrAgain
+	}
+	f.done()
+	return l.hit(req, resp, q.old, conn.CacheStale, l.store.now(req)), nil, nil // see errFailed
+}
+
+// tap is a fill as a conn.Tap.
+type tap fill
+
+// Head implements conn.Tap.
+func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
+	f := (*fill)(p)
+	now, date := f.l.store.now(f.asking), f.l.store.date(f.asking)
+	if f.stands(h, now, date) {
+		return conn.Withheld
+	}
+	answer, c := f.judge(h, now, date)
+	f.asking.Layer().SetCache(f.use)
+	stored, fate := c.shared, conn.Passes
+	if !stored {
+		f.stop(cachestore.ErrAgain) // those that wait ask for themselves
+	} else if fate = f.keeps(h, c, &answer, date); fate == conn.Passes && f.object == nil {
+		stored = false
+	}
+	header := resp.Header()
+	header.Del("Cache-Tag")
+	header.Del("Surrogate-Key")
+	header.Del("X-Accel-Expires")
+	header.Add("Cache-Status", followed(f.forward, stored, false))
+	if fate == conn.Passes {
+		f.done()
+	}
+	return fate
+}
+
+// keeps keeps an answer that is there at once, and begins to keep another one.
+func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response, date time.Time) conn.Fate {
+	k := &c.kept
+	var space [usualText]byte
+	text := k.appendText(space[:0], h.Fields, answer, date)
+	variant, tags := variantOf(answer.Vary, f.asking.Layer()), tagsOf(h.Fields)
+	if h.Whole && len(h.Content) <= splitAt && f.whole(h, text, variant, tags, k) {
+		return conn.Passes
+	}
+	c.fill.Store(f)
+	head := k.head(h.Status, h.Reason, string(text), variant, tags)
+	head.Coming = c
+	if f.head = f.to.StartKept(head, h.Length); f.head == nil {
+		f.pass(h.Status, f.l.store.now(f.asking)) // it is too long
+		f.stop(cachestore.ErrAgain)
+		return conn.Passes
+	}
+	return conn.Tapped
+}
+
+// Write implements conn.Tap.
+func (p *tap) Write(t *loop.Thread, b []byte) (more bool) {
+	f := (*fill)(p)
+	if f.ended {
+		return false
+	}
+	err := f.to.Write(t, b, patience)
+	if err != nil {
+		f.stop(err)
+		f.done()
+	}
+	return err == nil
+}
+
+// End implements conn.Tap.
+func (p *tap) End(trailer []conn.Field, sound bool) {
+	f := (*fill)(p)
+	f.End(trailer, sound)
+	f.done()
+}
+
+// Over implements conn.Tap.
+func (p *tap) Over(err error) (withheld bool) {
+	f := (*fill)(p)
+	if !f.ended {
+		f.stop(cmp.Or(err, errUnasked))
+		if f.old != nil && f.head == nil && f.asking.Thread != nil {
+			now := f.l.store.now(f.asking)
+			fresh := f.l.store.freshness(f.old, now)
+			withheld = fresh.IfError(&f.ask, now)
+		}
+	}
+	if !withheld {
+		f.done()
+	}
+	return withheld
+}
+
+// done says that nothing of the request is used any more. f and what is below are used again, unless
+// others have seen them.
+func (f *fill) done() {
+	f.asking, f.thread = nil, nil
+	if f.to.Release() && !invariants.Enabled {
+		*f = fill{handle: f.handle}
+		fills.Put(f)
+	}
+}
+
+// Left implements conn.Tap: the handler goes on while others wait, or the answer is to be fetched to its
+// end.
+func (p *tap) Left() (goOn bool) {
+	f := (*fill)(p)
+	f.gone = true
+	switch {
+	case f.ended:
+		return false
+	case f.to.Readers() > 0, f.l.always && f.to.Keep(true):
+		return true
+	}
+	f.keep = false
+	f.to.Keep(false) // nobody can join from here on
+	return f.to.Readers() > 0
+}
+
+// Room implements conn.Tap.
+func (p *tap) Room() int64 { return (*fill)(p).to.Room() }
+
+// unread is called when a client has left that has waited for the answer or read it, and the one that
+// leads may have left before. Any thread calls it.
+func (f *fill) unread() {
+	if f.l.always && f.to.Keep(true) || f.to.Readers() > 0 {
+		return
+	}
+	_ = f.loop.Post(func() {
+		if f.ended || !f.gone || f.thread == nil || f.to.Readers() > 0 {
+			return
+		}
+		f.keep = false
+		f.to.Keep(false)
+		if f.to.Readers() == 0 {
+			conn.EndTapped(f.thread)
+		}
+	})
+}
+
+// stands reports whether what is kept is sent in place of an answer: it is true, as a 304 says, or may be
+// sent when the application fails. What is kept is freshened, or dropped; see err.
+func (f *fill) stands(h *conn.SentHead, now, date time.Time) bool {
+	switch {
+	case f.old == nil:
+	case h.Status == http.StatusNotModified:
+		f.validated(h, now, date)
+		return true
+	case rfc9111.Failed(h.Status):
+		if fresh := f.l.store.freshness(f.old, now); fresh.IfError(&f.ask, now) {
+			f.stop(errFailed)
+			return true
+		}
+	}
+	return false
+}
+
+// judge decides whether an answer is kept, and marks the key of one that is not.
+func (f *fill) judge(h *conn.SentHead, now, date time.Time) (answer rfc9111.Response, c *coming) {
+	answer = read(h.Status, h.Fields)
+	f.changed = f.old != nil && (h.Status < 400 || h.Status == 404 || h.Status == 410)
+	rules := f.l.rulesFor(h.Status)
+	c = &coming{kept: kept{relayed: h.Relayed}}
+	k := &c.kept
+	k.fresh, f.why = rules.Store(&f.ask, &answer, f.asked, date)
+	k.fresh.Received = now.UnixNano()
+	k.shared = f.why == rfc9111.Kept && f.keep && !h.Forwarded
+	if k.shared {
+		f.l.store.passes.remove(f.mark)
+	} else {
+		f.to.Keep(false)
+		f.pass(h.Status, now)
+	}
+	return answer, c
+}
+
+// tagsOf returns the tags of an answer.
+func tagsOf(fields []conn.Field) string {
+	var list []byte
+	for i := range fields {
+		if between := tagField(fields[i].Name); between != "" {
+			list = appendTags(list, fields[i].Value, between)
+		}
+	}
+	return string(list)
+}
