@@ -109,11 +109,11 @@ func (a *admission) enter(c *connection, l *loop.Loop, set *settings) bool {
 	}
 	client := c.remote.addrPort().Addr()
 	for {
-		free := a.count(c, client, int64(limit), int64(most))
+		free, own := a.count(c, client, int64(limit), int64(most))
 		if free > 0 {
 			return true
 		}
-		if !a.crowds.makeRoom(a, l, networks.Of(client), free == 0) {
+		if !a.crowds.makeRoom(a, l, networks.Of(client), free == 0 && own > 0) {
 			a.ofNetwork.Add(1)
 			return false
 		}
@@ -121,17 +121,18 @@ func (a *admission) enter(c *connection, l *loop.Loop, set *settings) bool {
 }
 
 // count counts c among the connections of its client, if there are fewer than limit, and fewer than
-// most of its site, and returns how many more there may be. Below 0 there are too many. Those that
-// other loops still have to close do not count.
-func (a *admission) count(c *connection, client netip.Addr, limit, most int64) (free int64) {
+// most of its site, and returns how many more there may be, and how many the client has. Below 0 there
+// are too many. Those that other loops still have to close do not count.
+func (a *admission) count(c *connection, client netip.Addr, limit, most int64) (free, own int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	network, site := a.held.Of(client)
-	if free = min(limit-network, most-site) + a.crowds.owed[networks.Of(client)]; free > 0 {
+	owed := a.crowds.owed[networks.Of(client)]
+	if free = min(limit-network, most-site) + owed; free > 0 {
 		a.held.Add(client, 1)
 		c.standing = counted
 	}
-	return free
+	return free, network - owed
 }
 
 // leave undoes enter.
