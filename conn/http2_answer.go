@@ -80,6 +80,23 @@ func (st *h2stream) head(p *plan) {
 	s.endHead(at)
 }
 
+// unmeant returns the status for an extended CONNECT whose handler answers with another one than 101. Any
+// 2xx would open the WebSocket (RFC 8441 section 4): a page that knows nothing of WebSockets means none.
+func unmeant(status int) int {
+	if status/100 == 2 {
+		return http.StatusBadRequest
+	}
+	return status
+}
+
+// unmeant is that for a request that may be one.
+func (x *exchange) unmeant(status int) int {
+	if st, ok := x.via.(*h2stream); ok && st.extended {
+		return unmeant(status)
+	}
+	return status
+}
+
 // data implements carrier.
 func (st *h2stream) data(p []byte) error {
 	s := st.s

@@ -467,33 +467,14 @@ func parseSwitch(head string) (status int, fields []Field) {
 	return status, fields
 }
 
-// unmeant returns the status for an extended CONNECT whose handler answers with another one than 101. Any
-// 2xx would open the WebSocket (RFC 8441 section 4): a page that knows nothing of WebSockets means none.
-func unmeant(status int) int {
-	if status/100 == 2 {
-		return http.StatusBadRequest
-	}
-	return status
-}
-
-// unmeant is that for a request that may be one.
-func (x *exchange) unmeant(status int) int {
-	if st, ok := x.via.(*h2stream); ok && st.extended {
-		return unmeant(status)
-	}
-	return status
-}
-
 // open answers an extended CONNECT.
 func (st *h2stream) open(status int, fields []Field) {
 	if st.err != nil || st.answered {
 		return
 	}
 	st.answered = true
-	if status == http.StatusSwitchingProtocols {
+	if status = unmeant(status); status == http.StatusSwitchingProtocols {
 		status = http.StatusOK
-	} else {
-		status = unmeant(status)
 	}
 	s := st.s
 	at := s.beginHead(st.ID, 0, status)
