@@ -13,6 +13,7 @@
 //	module.go    settings, start
 //	health.go    requests of the server's own
 //	request.go   the head that an upstream gets
+//	target.go    the target in that head; destination.go where WebDAV leads; back.go the way back
 //	fields.go    request_headers, in that head
 //	depend.go    what a cache in front has to know of both
 //	serve.go     the way of one request

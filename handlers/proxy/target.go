@@ -58,22 +58,25 @@ func (m *module) readPaths() error {
 // path all are kept, or none, as the rules have judged it.
 func appendTarget(out []byte, req *conn.Request, p *pathChange) []byte {
 	l := req.Layer()
-	if !p.cut {
-		if sent := l.SentPathView(); p.slashes {
-			out = append(out, sent...)
-		} else {
-			out = http1.AppendMerged(out, sent)
-		}
-		return l.AppendQuery(out)
+	return l.AppendQuery(p.append(out, l.SentPathView(), len(strings.TrimSuffix(req.Prefix(), "/"))))
+}
+
+// append is appendTarget for a path in the form of conn.RequestLayer.SentPathView, without a query; the
+// route's prefix has n octets of it.
+func (p *pathChange) append(out, sent []byte, n int) []byte {
+	if !p.cut && p.slashes {
+		return append(out, sent...)
+	} else if !p.cut {
+		return http1.AppendMerged(out, sent)
 	}
 	out = append(out, p.to...)
 	from := len(out)
-	if out = l.AppendSubPath(out); len(out) == from && len(p.to) == 0 {
+	if out = http1.AppendBelow(out, sent, n); len(out) == from && len(p.to) == 0 {
 		out = append(out, '/')
 	}
 	below := out[from:]
 	if !p.slashes || len(p.to) == 0 && bytes.HasPrefix(below, []byte("//")) {
 		out = http1.AppendMerged(out[:from], below)
 	}
-	return l.AppendQuery(out)
+	return out
 }
