@@ -303,6 +303,10 @@ func (d *Duplex) End() error {
 // Held returns how many bytes are held.
 func (d *Duplex) Held() int { return d.x.via.held() }
 
+// Shut reports that the client has said that it takes nothing at present, by its window of HTTP/2. What is
+// written would be held.
+func (d *Duplex) Shut() bool { return d.x.via.shut() }
+
 // SendHeld writes as much of what is held as there is room for, and returns how many bytes are
 // left. The error is from this write or an earlier one.
 func (d *Duplex) SendHeld() (left int, err error) {

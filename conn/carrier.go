@@ -81,6 +81,7 @@ type carrier interface {
 	endDuplex()
 	dropDuplex()
 	held() int
+	shut() bool // the client takes nothing at present, as it has said
 	sendHeld() (left int, err error)
 	awaitDuplex(limit time.Duration, read bool, sources []loop.Source) error
 
@@ -153,6 +154,7 @@ func (v void) beginDuplex()                                         {}
 func (v void) endDuplex()                                           {}
 func (v void) dropDuplex()                                          {}
 func (v void) held() int                                            { return 0 }
+func (v void) shut() bool                                           { return false }
 func (v void) sendHeld() (int, error)                               { return 0, v.err }
 func (v void) awaitDuplex(time.Duration, bool, []loop.Source) error { return v.err }
 func (v void) upgrade(*plan)                                        {}

@@ -271,6 +271,9 @@ func (t *turn) dropDuplex() { t.stream.Duplex(nil) }
 // held implements carrier.
 func (t *turn) held() int { return t.duplex.Held() }
 
+// shut implements carrier.
+func (t *turn) shut() bool { return false }
+
 // sendHeld implements carrier.
 func (t *turn) sendHeld() (left int, err error) {
 	left, err = t.duplex.SendHeld()

@@ -189,12 +189,29 @@ func (st *h2stream) tooSlow(err error) {
 // file implements carrier.
 func (st *h2stream) file(f File, off, n int64) error {
 	r := newFileReader(&st.thread, f, off, n)
-	buf := buffers.Get().(*[streamAt]byte)
-	defer buffers.Put(buf)
+	var buf *[streamAt]byte
+	defer func() { // also when the thread is killed
+		if buf != nil {
+			buffers.Put(buf)
+		}
+	}()
 	for n > 0 {
-		k, err := r.Read(buf[:min(n, int64(len(buf)))])
+		var piece []byte
+		if !st.shut() {
+			if buf == nil {
+				buf = buffers.Get().(*[streamAt]byte)
+			}
+			piece = buf[:]
+		} else { // it may be for long: the piece is only to wait by
+			if buf != nil {
+				buffers.Put(buf)
+				buf = nil
+			}
+			piece = st.few[:]
+		}
+		k, err := r.Read(piece[:min(n, int64(len(piece)))])
 		if k > 0 {
-			if err := st.data(buf[:k]); err != nil {
+			if err := st.data(piece[:k]); err != nil {
 				return err
 			}
 			n -= int64(k)
@@ -209,6 +226,9 @@ func (st *h2stream) file(f File, off, n int64) error {
 	}
 	return nil
 }
+
+// shut implements carrier.
+func (st *h2stream) shut() bool { return st.Window <= 0 || st.s.Window <= 0 }
 
 // end implements carrier.
 func (st *h2stream) end(trailer []Field) {

@@ -51,6 +51,9 @@ func (s *session) giveBack() {
 		s.flags |= over
 		s.server().windows.Give(s.Inflow.Size - http2.Window)
 		s.port.tally.Sessions--
+		if s.port.sessions--; s.port.sessions == 0 {
+			s.port.trimStreams()
+		}
 	}
 }
 

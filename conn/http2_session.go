@@ -111,6 +111,7 @@ func (t *turn) begin2() *session {
 	loop.Become(&c.Thread, s)
 	c.state |= served
 	c.port.tally.Sessions++
+	c.port.sessions++
 	return s
 }
 

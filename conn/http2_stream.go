@@ -49,6 +49,7 @@ type work2 struct {
 	early            int          // how much of the next frame has counted as moved, see arriving
 	self             [1]loop.Source
 	sources          []loop.Source
+	few              [256]byte // of a file, while the client takes nothing
 }
 
 // takeWork gives the stream what it needs for work.
@@ -74,7 +75,7 @@ func (st *h2stream) giveWork(p *port) {
 	w := st.work2
 	w.clear()
 	st.work2 = nil
-	if len(p.work) < maxFreeStreams {
+	if len(p.work) < p.mostStreams() {
 		p.work = append(p.work, w)
 	}
 }
@@ -118,8 +119,30 @@ func (p *port) newStream(s *session, id uint32) *h2stream {
 	return st
 }
 
-// maxFreeStreams is how many streams a port keeps for later requests.
-const maxFreeStreams = 1024
+// maxFreeStreams is how many streams a port keeps for later requests, and fewStreams how many of them
+// without a session: what a burst has left would stay for good.
+const (
+	maxFreeStreams = 1024
+	fewStreams     = 16
+)
+
+// mostStreams returns how many streams are kept.
+func (p *port) mostStreams() int {
+	if p.sessions == 0 {
+		return fewStreams
+	}
+	return maxFreeStreams
+}
+
+// trimStreams drops what is not kept without a session.
+func (p *port) trimStreams() {
+	if n := fewStreams; len(p.streams) > n {
+		p.streams = append([]*h2stream(nil), p.streams[:n]...)
+	}
+	if n := fewStreams; len(p.work) > n {
+		p.work = append([]*work2(nil), p.work[:n]...)
+	}
+}
 
 // freeStream keeps st for a later request, unless a function off the loop may still hold it.
 func (p *port) freeStream(st *h2stream) {
@@ -136,7 +159,7 @@ func (p *port) freeStream(st *h2stream) {
 	if st.work2 != nil {
 		st.work2.clear()
 	}
-	if len(p.streams) < maxFreeStreams {
+	if len(p.streams) < p.mostStreams() {
 		p.streams = append(p.streams, st)
 	}
 }

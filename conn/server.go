@@ -241,6 +241,8 @@ type port struct {
 	// unsent is what the kernel did not take of answers that were put off.
 	unsent map[*connection][]byte
 
+	sessions int // of HTTP/2
+
 	streams []*h2stream // of HTTP/2 that no request uses
 	work    []*work2    // of streams that need none at present
 	spare   []*exchange // that no errand uses

@@ -111,11 +111,40 @@ func (f *Flow) Write(p []byte) error {
 			f.moveAtOnce()
 		}
 	}
+	if f.duplex != nil && f.duplex.Shut() {
+		return f.hold(p)
+	}
 	_, err := f.resp.Write(p)
 	if f.duplex == nil && err == nil {
 		return nil
 	}
 	return f.pushed(err)
+}
+
+// waitBy is how much is given to a client that takes nothing, so that there is something to wait by.
+const waitBy = 4 << 10
+
+// hold is Write for a client that takes nothing: what was gathered and a little more waits in conn, and
+// the rest in the spool. So one answer has no more than one buffer for each.
+func (f *Flow) hold(p []byte) error {
+	if err := f.pushed(f.resp.Flush()); err != nil { // which gives up the buffer, too
+		return err
+	}
+	if !f.stuck {
+		n := min(waitBy, len(p))
+		_, err := f.resp.Write(p[:n])
+		if err == nil {
+			err = f.resp.Flush()
+		}
+		if err := f.pushed(err); err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	if len(p) == 0 {
+		return nil
+	}
+	return f.Write(p)
 }
 
 // Inform sends an interim response, as Response.Inform does.
@@ -165,11 +194,17 @@ func (f *Flow) Pour(flush bool) error {
 	buf := f.req.Thread.Loop().TakeBuffer()
 	defer f.req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
 	for !f.stuck && f.spool.len() > 0 {
-		n, err := f.spool.read(buf[:])
+		piece, shut := buf[:], f.duplex.Shut()
+		if shut {
+			piece = buf[:waitBy]
+		}
+		n, err := f.spool.read(piece)
 		if err != nil {
 			return err
 		}
-		_, err = f.resp.Write(buf[:n])
+		if _, err = f.resp.Write(piece[:n]); shut && err == nil {
+			err = f.resp.Flush()
+		}
 		if err := f.pushed(err); err != nil {
 			return err
 		}

@@ -1,9 +1,19 @@
 package relay
 
-import "github.com/lwango/lwango/conn"
+import (
+	"sync/atomic"
+
+	"github.com/lwango/lwango/conn"
+)
 
 // spoolMemory is how much of an answer is held in memory before it goes to a file.
-const spoolMemory = 32 << 10
+const spoolMemory = 16 << 10
+
+// mostSpooled is how much memory all spools of the process have. Beyond it they begin with a file.
+const mostSpooled = 64 << 20
+
+// spooled is how much they have.
+var spooled atomic.Int64
 
 // spool holds what the client has no room for yet. The first bytes are in memory, and those behind
 // them in a file without a name. The file is a ring, so its size is bounded, whatever passes
@@ -13,8 +23,8 @@ type spool struct {
 	size int64 // of the ring
 	temp func() (conn.TempFile, error)
 
-	mem  []byte
-	off  int // bytes of mem that were taken
+	mem  []byte // counted in spooled
+	off  int    // bytes of mem that were taken
 	file conn.TempFile
 	r, w int64  // bytes that were ever read from the file, and written to it
 	rest []byte // behind all else: what the file did not take
@@ -39,7 +49,7 @@ func (s *spool) write(p []byte) error {
 
 // keep adds p to the memory or the file, and returns the part that it could not add.
 func (s *spool) keep(p []byte) ([]byte, error) {
-	if s.r == s.w && len(s.mem)-s.off+len(p) <= spoolMemory {
+	if s.r == s.w && len(s.mem)-s.off+len(p) <= spoolMemory && s.takeMemory() {
 		if s.off > 0 {
 			s.mem = s.mem[:copy(s.mem, s.mem[s.off:])]
 			s.off = 0
@@ -79,7 +89,7 @@ func (s *spool) read(p []byte) (n int, err error) {
 	case s.off < len(s.mem):
 		n = copy(p, s.mem[s.off:])
 		if s.off += n; s.off == len(s.mem) {
-			s.mem, s.off = nil, 0
+			s.giveMemory()
 		}
 		return n, nil
 	case s.r == s.w:
@@ -96,8 +106,29 @@ func (s *spool) read(p []byte) (n int, err error) {
 	return n, nil
 }
 
+// takeMemory reports whether the spool has its memory.
+func (s *spool) takeMemory() bool {
+	if s.mem != nil {
+		return true
+	}
+	if spooled.Add(spoolMemory) > mostSpooled {
+		spooled.Add(-spoolMemory)
+		return false
+	}
+	s.mem = make([]byte, 0, spoolMemory)
+	return true
+}
+
+func (s *spool) giveMemory() {
+	if s.mem != nil {
+		spooled.Add(-spoolMemory)
+	}
+	s.mem, s.off = nil, 0
+}
+
 // drop forgets all that the spool holds.
 func (s *spool) drop() {
+	s.giveMemory()
 	if s.file != nil {
 		_ = s.file.Close()
 	}

@@ -229,6 +229,9 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 	var stopped chan error
 	look := time.NewTicker(certsEvery)
 	defer look.Stop()
+	var unused memory
+	spare := time.NewTicker(memoryEvery)
+	defer spare.Stop()
 	spared := false // the next signal does not end the program at once
 	beat, endBeat := s.manager.heartbeat()
 	defer endBeat()
@@ -276,6 +279,8 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			if stopped == nil {
 				s.renewCerts(now)
 			}
+		case <-spare.C:
+			unused.look(s.opened())
 		case <-s.obtainer.News:
 			if stopped == nil {
 				s.renewCerts(time.Now())
