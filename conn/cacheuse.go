@@ -85,21 +85,36 @@ func appendSteering[T string | []byte](dst []byte, name, value T) []byte {
 // steers reports whether a name is one of AppendSteering's. To CGI and its kin, "_" is "-". Forwarded
 // names the client, too; of a trusted proxy, the host in it is the request's.
 func steers[T string | []byte](name T, proxied bool) bool {
-	if len(name) < len("X-Host") || name[0]|0x20 != 'x' && name[0]|0x20 != 'f' ||
-		name[1] != '-' && name[1] != '_' && name[1]|0x20 != 'o' {
+	if len(name) < len("X-Host") {
 		return false
 	}
-	if name[0]|0x20 == 'f' {
-		return !proxied && len(name) == len("Forwarded") && ascii.EqualFold(name, "Forwarded")
+	switch name[0] | 0x20 {
+	case 'x':
+		return (name[1] == '-' || name[1] == '_') && oneOf(name, steering[:])
+	case 'f', 'c':
+		return oneOf(name, steeringElse[:]) ||
+			!proxied && len(name) == len("Forwarded") && ascii.EqualFold(name, "Forwarded")
 	}
-	for _, s := range [...]string{"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Protocol",
-		"X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-Port", "X-Forwarded-Prefix",
-		"X-Forwarded-Path", "X-Forwarded-Server", "X-Forwarded-Uri", "X-Forwarded-Url", "X-Host",
-		"X-HTTP-Host-Override", "X-Original-Host", "X-Original-URL", "X-Original-URI", "X-Rewrite-URL",
-		"X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override", "X-Script-Name", "X-URL-Scheme"} {
+	return false
+}
+
+func oneOf[T string | []byte](name T, names []string) bool {
+	for _, s := range names {
 		if len(s) == len(name) && http1.SameVariable(name, s) {
 			return true
 		}
 	}
 	return false
 }
+
+var (
+	steering = [...]string{"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Protocol",
+		"X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-Port", "X-Forwarded-Prefix",
+		"X-Forwarded-Path", "X-Forwarded-Server", "X-Forwarded-Uri", "X-Forwarded-Url", "X-Host",
+		"X-HTTP-Host-Override", "X-Original-Host", "X-Original-URL", "X-Original-URI", "X-Rewrite-URL",
+		"X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override", "X-Script-Name", "X-URL-Scheme",
+		"X-Arr-Ssl", "X-Invoke-Path"}
+
+	// Those that others than applications of X- have thought of: IIS, Cloudflare, CloudFront.
+	steeringElse = [...]string{"Front-End-Https", "CF-Visitor", "CloudFront-Forwarded-Proto"}
+)

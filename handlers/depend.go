@@ -17,6 +17,11 @@ type Dependence struct {
 	// Clients says that clients with different addresses have no answer in common.
 	Clients bool
 
+	// Cookie is the name of a cookie that the handler itself sets, beside what the application says,
+	// such as that of sticky: it is for the client that gets it, and others have the same answer
+	// without. "": there is none.
+	Cookie string
+
 	// Sets says what the handler makes of a field of the request with that name, in small letters,
 	// before it passes the request on. nil: nothing, of any name.
 	Sets func(name string) FieldSource

@@ -127,7 +127,8 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 	}
 	l.deaf = s.HonourClients != nil && !*s.HonourClients
 	l.rules = rfc9111.Rules{Heuristic: s.Heuristic, HeuristicMax: heuristicMax, StaleIfError: s.Grace,
-		StaleWhileRevalidate: s.Refresh, KeepCookies: s.KeepCookies, Vary: l.varies}
+		StaleWhileRevalidate: s.Refresh, KeepCookies: s.KeepCookies, Vary: l.varies,
+		OwnCookie: l.depends.Cookie}
 	l.ttl = make(map[int]time.Duration, len(s.TTL))
 	for name, d := range s.TTL {
 		status, err := strconv.Atoi(name)

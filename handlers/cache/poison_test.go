@@ -23,7 +23,9 @@ func TestPoisoning(t *testing.T) {
 		h := req.Header()
 		return w.Text(200, fmt.Sprint(n, " ", req.Host(), " ", req.Target(), h.Get("X-Forwarded-Host"),
 			h.Get("x_forwarded_host"), h.Get("X-Original-URL"), h.Get("X-Rewrite-URL"),
-			h.Get("X-Forwarded-Scheme"), h.Get("X-Forwarded-Prefix"), h.Get("X-HTTP-Method-Override"), h.Get("Forwarded")))
+			h.Get("X-Forwarded-Scheme"), h.Get("X-Forwarded-Prefix"), h.Get("X-HTTP-Method-Override"), h.Get("Forwarded"),
+			h.Get("Front-End-Https"), h.Get("CF-Visitor"), h.Get("CloudFront-Forwarded-Proto"), h.Get("X-Arr-Ssl"),
+			h.Get("X-Invoke-Path"), h.Get("front_end_https")))
 	}}
 	for _, tt := range []struct {
 		name        string
@@ -60,6 +62,12 @@ func TestPoisoning(t *testing.T) {
 		{"rewritten URL", "GET / HTTP/1.1\r\nHost: h\r\nX-Rewrite-URL: /admin\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
 		{"forwarded scheme", "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-Scheme: http\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
 		{"forwarded prefix", "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-Prefix: /evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"scheme of IIS", "GET / HTTP/1.1\r\nHost: h\r\nFront-End-Https: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"scheme of IIS in CGI", "GET / HTTP/1.1\r\nHost: h\r\nfront_end_https: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"scheme of Cloudflare", "GET / HTTP/1.1\r\nHost: h\r\nCf-Visitor: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"scheme of CloudFront", "GET / HTTP/1.1\r\nHost: h\r\nCloudFront-Forwarded-Proto: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"scheme of ARR", "GET / HTTP/1.1\r\nHost: h\r\nX-ARR-SSL: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"path of Next.js", "GET / HTTP/1.1\r\nHost: h\r\nX-Invoke-Path: /evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
 		{"question mark", "GET /? HTTP/1.1\r\nHost: h\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
 	} {
 		s := start(t, modes.Direct, cache.Settings{SortQuery: true}, o.serve)

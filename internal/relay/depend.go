@@ -53,6 +53,7 @@ func (r *Route) Depend(key string, sent []string, sets func(name string) handler
 		add("tls.name", r.appendName)
 	}
 	if r.cookies != nil {
+		d.Cookie = r.cookies.Name
 		add("the upstream of sticky", func(dst []byte, req *conn.Request) []byte {
 			home, _ := r.cookies.of(req)
 			return strconv.AppendUint(dst, home, 16)

@@ -1,6 +1,8 @@
 package rfc9111_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,4 +180,29 @@ func lower(name string) string {
 		return "foo"
 	}
 	return name
+}
+
+// TestDatesInAnyCase: to a cache the case of a date does not matter (RFC 9111 section 4.2). What is no
+// date is in the past.
+func TestDatesInAnyCase(t *testing.T) {
+	ask := request("")
+	date := now.Add(time.Hour)
+	for value, fresh := range map[string]bool{
+		date.Format(http.TimeFormat):                                              true,
+		strings.ToLower(date.Format(http.TimeFormat)):                             true,
+		strings.ToUpper(date.Format(http.TimeFormat)):                             true,
+		strings.ToUpper(date.Format("Monday, 02-Jan-06 15:04:05 GMT")):            true,
+		strings.ToLower(date.Format(time.ANSIC)):                                  true,
+		strings.ReplaceAll(date.Format(http.TimeFormat), "GMT", "UTC"):            false,
+		strings.ReplaceAll(date.Format(http.TimeFormat), "GMT", "gmt gmt"):        false,
+		strings.ToLower(date.Format(http.TimeFormat)) + strings.Repeat("x", 1000): false,
+		"":    false,
+		"gmt": false,
+	} {
+		r := response(200, "ETag: \"x\"\nExpires: "+value)
+		f, why := new(rfc9111.Rules).Store(&ask, &r, now, now)
+		if got := f.TTL(now) > 0; got != fresh || why != rfc9111.Kept {
+			t.Errorf("%.60q: fresh %v, %v", value, got, why)
+		}
+	}
 }

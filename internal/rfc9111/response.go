@@ -1,6 +1,7 @@
 package rfc9111
 
 import (
+	"bytes"
 	"iter"
 	"slices"
 	"strings"
@@ -48,7 +49,8 @@ type Response struct {
 	ETag      string // "" if there is none, or none that is valid
 	Vary      Vary   // of one name may be a part of its field
 	SetCookie bool
-	Trailer   bool // more fields may follow the body
+	cookie    string // the value of Set-Cookie, if there is one
+	Trailer   bool   // more fields may follow the body
 }
 
 // ReadResponse reads the fields of an answer in their order.
@@ -110,6 +112,9 @@ func (x *Reading) Add(name, value string) {
 	case len("Set-Cookie"): // and Connection
 		switch {
 		case ascii.EqualFold(name, "Set-Cookie"):
+			if r.cookie = value; r.SetCookie {
+				r.cookie = ""
+			}
 			r.SetCookie = true
 		case ascii.EqualFold(name, "Connection"):
 			r.Without = append(r.Without, value)
@@ -225,13 +230,41 @@ func (r *Response) without(name string) bool {
 	return slices.ContainsFunc(r.Without, func(list string) bool { return ascii.HasToken(list, name) })
 }
 
-// unix returns a date in Unix seconds; 0 if it is none.
+// unix returns a date in Unix seconds; 0 if it is none. To a cache, the case of letters does not
+// matter (RFC 9111 section 4.2).
 func unix(value string) int64 {
 	t, err := http1.ParseDate(value)
 	if err != nil {
-		return 0
+		if t, err = http1.ParseDate(usualCase(value)); err != nil {
+			return 0
+		}
 	}
 	return t.Unix()
+}
+
+// maxDate is how long a date is, at most.
+const maxDate = len("Wednesday, 06-Nov-94 08:49:37 GMT")
+
+// usualCase returns a date with the names of days, months and the zone in the usual case; "" for what
+// is too long for one.
+func usualCase(value string) string {
+	if len(value) > maxDate {
+		return ""
+	}
+	b := []byte(value)
+	word := false // the letter is not the first of its word
+	for i, c := range b {
+		small := ascii.Lower(c)
+		letter := small >= 'a' && small <= 'z'
+		if b[i] = small; letter && !word {
+			b[i] -= 'a' - 'A'
+		}
+		word = letter
+	}
+	if zone, ok := bytes.CutSuffix(b, []byte("Gmt")); ok {
+		b = append(zone, "GMT"...)
+	}
+	return string(b)
 }
 
 // lately is the last Date that was read: in one second, many answers have the same.

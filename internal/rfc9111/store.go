@@ -2,6 +2,7 @@ package rfc9111
 
 import (
 	"cmp"
+	"strings"
 	"time"
 )
 
@@ -24,6 +25,10 @@ type Rules struct {
 	// Vary returns what an answer varies by whose Vary names these fields, where the server makes
 	// them itself before the request reaches the application. nil: no field is the server's own.
 	Vary func(Vary) Vary
+
+	// OwnCookie is the name of a cookie that the server itself sets, beside what the application says.
+	// An answer with no other one is kept as if it had none. "": there is none.
+	OwnCookie string
 
 	// KeepCookies lets answers with Set-Cookie be kept as any other. Else they are not, since a
 	// cookie is for one client.
@@ -55,7 +60,7 @@ func (w Why) String() string { return whys[w] }
 // Store decides whether the answer to a request may be kept (RFC 9111 section 3), and for how long
 // it is fresh (section 4.2.1). asked is when the request was sent to the upstream, now when the
 // head of the answer came. Where the answer is not kept, the Freshness means nothing. answer.Vary
-// becomes what Rules.Vary makes of it.
+// becomes what Rules.Vary makes of it, and OwnCookie is not among what Keeps reports.
 //
 // After a 304, the caller stores anew: answer is then what ReadResponse makes of the updated
 // fields, with the status of the kept answer, and Date and Age of the 304.
@@ -65,6 +70,9 @@ func (rules *Rules) Store(ask *Request, answer *Response, asked, now time.Time) 
 	}
 	if rules.Vary != nil && answer.Vary != "" {
 		answer.Vary = rules.Vary(answer.Vary)
+	}
+	if answer.SetCookie && rules.ownCookie(answer.cookie) {
+		answer.SetCookie, answer.Without = false, append(answer.Without, "Set-Cookie")
 	}
 	switch {
 	case answer.SetCookie && !rules.KeepCookies:
@@ -90,6 +98,12 @@ func (rules *Rules) Store(ask *Request, answer *Response, asked, now time.Time) 
 		return Freshness{}, WhyNoFreshness
 	}
 	return f, Kept
+}
+
+// ownCookie reports whether the value of a Set-Cookie is OwnCookie's.
+func (rules *Rules) ownCookie(value string) bool {
+	rest, ok := strings.CutPrefix(value, rules.OwnCookie)
+	return ok && rules.OwnCookie != "" && strings.HasPrefix(rest, "=")
 }
 
 // storable is what RFC 9111 section 3 alone says, but for freshness.

@@ -224,3 +224,67 @@ params = { TOLD = "{address}" }
 		}
 	}
 }
+
+// TestStickyBehindCache: the cookie that leads a client back to its upstream is for the client that gets
+// it. The answer beside it is kept for all that have no cookie, and for those of the same upstream.
+func TestStickyBehindCache(t *testing.T) {
+	var addresses []string
+	for i := range 2 {
+		app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "max-age=100")
+			if r.URL.Path == "/login" {
+				w.Header().Set("Set-Cookie", "session=1")
+			}
+			fmt.Fprint(w, i)
+		}))
+		defer app.Close()
+		addresses = append(addresses, app.Listener.Addr().String())
+	}
+	src := source()
+	src.Cache = cache.NewStore()
+	s := serve(t, src, fmt.Sprintf(`
+[[site]]
+[[site.route]]
+prefix = "/"
+module = "proxy"
+address = [%q, %q]
+sticky = { name = "srv" }
+cache = true
+`, addresses[0], addresses[1]))
+	get := func(path, cookie string) (body, status string, given []string) {
+		t.Helper()
+		req, _ := http.NewRequest("GET", "http://"+s.at+path, nil)
+		if cookie != "" {
+			req.Header.Set("Cookie", "srv="+cookie)
+		}
+		resp := must.Get(http.DefaultClient.Do(req))(t)
+		for _, c := range resp.Cookies() {
+			given = append(given, c.Name)
+			if c.Name == "srv" {
+				given[len(given)-1] += "=" + c.Value
+			}
+		}
+		return must.Body(t, resp), resp.Header.Get("Cache-Status"), given
+	}
+	first, status, given := get("/", "")
+	if len(given) != 1 || !strings.HasPrefix(given[0], "srv=") || !strings.HasSuffix(status, "stored") {
+		t.Fatalf("%q, %s, cookies %q", first, status, given)
+	}
+	for range 2 {
+		if again, status, given := get("/", ""); again != first || !strings.Contains(status, "; hit") || len(given) > 0 {
+			t.Errorf("without a cookie: %q, %s, cookies %q", again, status, given)
+		}
+	}
+	home := strings.TrimPrefix(given[0], "srv=")
+	for _, want := range []string{"stored", "hit; ttl=100"} {
+		if own, status, given := get("/", home); own != first || !strings.HasSuffix(status, want) || len(given) > 0 {
+			t.Errorf("with its cookie: %q, %s, want %s; cookies %q", own, status, want, given)
+		}
+	}
+	for range 2 { // what the application sets is for one client
+		if _, status, given := get("/login", ""); strings.Contains(status, "stored") || strings.Contains(status, "hit") ||
+			len(given) != 2 {
+			t.Errorf("/login: %s, cookies %q", status, given)
+		}
+	}
+}
