@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/handlers/proxy"
@@ -18,6 +19,8 @@ import (
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/loop"
 )
 
 // layered is serve behind a cache.
@@ -27,7 +30,8 @@ func layered(t testing.TB, m modes.Mode, addresses []string, change func(*proxy.
 	t.Cleanup(store.Close)
 	f := serve(t, m, "/", addresses, change)
 	layer := must.Get(cache.New(store, cache.Settings{}, handlers.Env{}))(t)
-	f.Server = module.Start(t, m, "/", layer(f.handler))
+	f.handler = layer(f.handler)
+	f.Server = module.Start(t, m, "/", f.handler)
 	return f
 }
 
@@ -184,3 +188,72 @@ type silent struct {
 func (b *silent) CloseWrite() error { return b.below.(*net.TCPConn).CloseWrite() }
 
 func (b *silent) Close() error { return b.below.Close() }
+
+// lines is an access log that keeps what its entries say of an answer.
+type lines struct{ entries chan string }
+
+func (l lines) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool {
+	l.entries <- fmt.Sprintf("%d upstream %q first %t cache %v", e.Status, e.Upstream, e.UpstreamFirst > 0, e.Cache)
+	return true
+}
+
+func (lines) HasRoom(*loop.Loop, conn.Share) bool { return true }
+
+// TestBrokenOff: an upstream breaks off behind any part of its answer, at once or in pieces. As long as
+// the client has no byte it gets 502, and the access log says what it has got, and from where.
+func TestBrokenOff(t *testing.T) {
+	modes.Run(t, testBrokenOff, modes.Direct, modes.HTTP2)
+}
+
+func testBrokenOff(t *testing.T, m modes.Mode) {
+	const head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 100000\r\n\r\n"
+	for name, pieces := range map[string][]string{
+		"nothing":        {""},
+		"half a head":    {head[:20]},
+		"head":           {head},
+		"body":           {head + "hello"},
+		"head, body":     {head, "hello"},
+		"much":           {head + strings.Repeat("x", 60_000)},
+		"nothing, reset": {"", "reset"},
+		"head, reset":    {head, "reset"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := start(t, func(p *peer) {
+				if p.request() == nil {
+					return
+				}
+				for _, s := range pieces {
+					if s == "reset" {
+						p.reset()
+						return
+					}
+					p.say("%s", s)
+				}
+			})
+			change := func(s *proxy.Settings) { s.Retry = []string{} }
+			for cached, f := range map[bool]*front{
+				false: serve(t, m, "/", []string{o.addr}, change),
+				true:  layered(t, m, []string{o.addr}, change),
+			} {
+				log := lines{make(chan string, 100)}
+				f.Server = server.Start(t, m, conn.Config{Handler: f.handler, AccessLog: log})
+				for range 30 {
+					g := f.get("/")
+					line := <-log.entries
+					want := fmt.Sprintf("upstream %q", o.addr)
+					use := fmt.Sprint("cache ", conn.CacheMiss)
+					switch {
+					case g.status == http.StatusBadGateway && g.err == nil && strings.HasPrefix(line, "502 "):
+					case g.status == http.StatusOK && g.err != nil && strings.HasPrefix(line, "200 ") && len(pieces[0]) > 50:
+					default:
+						t.Errorf("cached %t: %d, %d bytes, %v, log %s", cached, g.status, len(g.body), g.err, line)
+					}
+					if !strings.Contains(line, want) || cached && !strings.HasSuffix(line, use) {
+						t.Errorf("cached %t: log %s", cached, line)
+					}
+				}
+			}
+		})
+	}
+}
