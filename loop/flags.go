@@ -30,6 +30,7 @@ const (
 	resting                       // no thread uses it, and its number belongs to code off the loop
 	putsOff                       // something that is to be sent to it was put off
 	sole                          // nothing has duplicated it, so close(2) takes it out of epoll
+	standsBy                      // the thread has no work of its own
 )
 
 const maskShift = 16

@@ -70,6 +70,7 @@ type Loop struct {
 	gen      uint32
 	detached []*Thread     // threads without a descriptor
 	threads  int           // all that have not ended
+	standing int           // of these, those of StandBy
 	wall     time.Time     // of this turn
 	elapsed  time.Duration // from start to wall
 	now      int64         // of this turn, milliseconds since start
@@ -309,8 +310,18 @@ func (l *Loop) Check() {
 	}
 }
 
-// Threads returns how many threads have not ended.
-func (l *Loop) Threads() int { return l.threads }
+// Threads returns how many threads have not ended, without those of StandBy.
+func (l *Loop) Threads() int { return l.threads - l.standing }
+
+// StandBy says that t has no work of its own: it waits for other threads, as a connection to an
+// upstream does that requests share, or for the end of the loop. The loop does not end before it, but
+// Threads leaves it out, so that nothing is kept for its sake. It is called on the loop.
+func StandBy(t *Thread) {
+	if t.own.flags&(standsBy|ended) == 0 {
+		t.own.flags |= standsBy
+		t.loop.standing++
+	}
+}
 
 // resume makes t run: it goes on where it yielded, or its body begins on a free coroutine. Then
 // resume acts on the value that t yields.

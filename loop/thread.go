@@ -396,6 +396,10 @@ func (l *Loop) end(t *Thread) {
 	t.own.flags |= ended
 	l.wheel.Cancel(&t.timer)
 	l.threads--
+	if t.own.flags&standsBy != 0 {
+		t.own.flags &^= standsBy
+		l.standing--
+	}
 	if fd := int(t.own.fd); fd >= 0 {
 		l.SendNow(&t.own)
 		if t.own.flags&sole == 0 {

@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"testing"
@@ -60,13 +61,16 @@ func (c *cached) stats() cache.Stats {
 // client reads answers that may be cut.
 type client struct{ *server.Client }
 
-// read returns the body of an answer, and the error of a cut one.
+// read returns the body of an answer, and the error of one that is cut, or was before it had begun.
 func (c *client) read() (string, error) {
 	resp, err := http.ReadResponse(c.R, nil)
 	if err != nil {
 		return "", err
 	}
 	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode == http.StatusBadGateway {
+		err = errors.New(resp.Status)
+	}
 	return string(body), err
 }
 

@@ -27,8 +27,11 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	if method == methodPurge {
 		return l.purged(req, resp, at)
 	}
-	if at == nil {
-		return l.next(req, resp)
+	if at == nil { // it is another process's, see Share
+		if method == http.MethodGet || method == http.MethodHead {
+			return l.past(req, resp, rfc9111.ForwardBypass)
+		}
+		return l.change(req, resp, nil, method)
 	}
 	if method != http.MethodGet && method != http.MethodHead {
 		return l.change(req, resp, at, method)

@@ -252,7 +252,7 @@ func (l *layer) purged(req *conn.Request, resp *conn.Response, at *opened) int {
 	if l.purgeFrom == nil || !l.purgeFrom.Contains(req.RemoteAddr().Addr()) {
 		return http.StatusForbidden
 	}
-	if at == nil {
+	if at == nil && l.store.share.Load() == nil {
 		return http.StatusServiceUnavailable
 	}
 	h := req.Header()
@@ -295,7 +295,7 @@ const purgeWait = 3 * time.Second
 // beside does what purges for a request: with a folder, that waits for the disk, and the loop does
 // not. It goes on if the request does not wait any more.
 func (at *opened) beside(req *conn.Request, purge func() error) error {
-	if at.folder == "" {
+	if at == nil || at.folder == "" {
 		return purge()
 	}
 	done := new(loop.Promise[error])

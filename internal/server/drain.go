@@ -70,7 +70,10 @@ func (s *server) leaveListeners(m message) {
 	clear(s.listeners)
 	s.onLoops(func(i int) {
 		// Without this, a loop would end with its last connection.
-		s.loops[i].Go(func(t *loop.Thread) { _, _ = t.AwaitAny(-1, t.Loop().Stopped()) })
+		s.loops[i].Go(func(t *loop.Thread) {
+			loop.StandBy(t)
+			_, _ = t.AwaitAny(-1, t.Loop().Stopped())
+		})
 		for _, l := range all {
 			for _, h := range l.handles[i] {
 				h.Close()
@@ -81,12 +84,12 @@ func (s *server) leaveListeners(m message) {
 	s.onLoops(func(int) {}) // as in exchange: after another turn, what is announced is true
 }
 
-// lookIdle reports the event idle if no loop has a thread beside the one that keeps it running.
+// lookIdle reports the event idle if no loop has a thread with work of its own.
 func (s *server) lookIdle() {
 	u := s.upgrade
 	var busy atomic.Bool
 	s.afterTurn(func(l *loop.Loop) {
-		if l.Threads() > 1 {
+		if l.Threads() > 0 {
 			busy.Store(true)
 		}
 	}, func() {

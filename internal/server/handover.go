@@ -20,11 +20,14 @@ type handover struct {
 
 	Upstreams map[string]string `json:"upstreams,omitempty"` // that are not up, see metrics.Upstreams
 
+	Purges int `json:"purges,omitempty"` // a pipe: what is purged in the old process, a line each; see heirs
+
 	PIDFile   string `json:"pid_file,omitempty"`
 	PIDFileFD int    `json:"pid_file_fd,omitempty"`
 
-	news *os.File
-	used map[string]bool // of Sockets
+	news   *os.File
+	purges *os.File // nil: none
+	used   map[string]bool // of Sockets
 	pid  bool            // the file of PIDFile is used
 }
 
@@ -51,8 +54,10 @@ func takeHandover() (*handover, error) {
 		return nil, fmt.Errorf("%s: %w", upgradeVariable, err)
 	}
 	fds := []int{h.News}
-	if h.PIDFileFD > 0 {
-		fds = append(fds, h.PIDFileFD)
+	for _, fd := range []int{h.PIDFileFD, h.Purges} {
+		if fd > 0 {
+			fds = append(fds, fd)
+		}
 	}
 	for _, s := range h.Sockets {
 		fds = append(fds, s.FDs...)
@@ -73,6 +78,10 @@ func takeHandover() (*handover, error) {
 		}
 	}
 	h.news = os.NewFile(uintptr(h.News), "upgrade")
+	if h.Purges > 0 {
+		_ = unix.SetNonblock(h.Purges, true) // so that its end is waited for without a thread of the system
+		h.purges = os.NewFile(uintptr(h.Purges), "purges")
+	}
 	return h, nil
 }
 

@@ -189,6 +189,7 @@ func (s *server) start() (err error) {
 	}
 	s.config.Begin()
 	s.followPurges()
+	s.handed.followPurges(s)
 	if s.handed == nil { // otherwise see takeOver
 		s.obtainer.Obtain(s.config.ACME())
 	}

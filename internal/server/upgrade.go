@@ -34,6 +34,7 @@ type upgrade struct {
 	hung   bool // the process has not become ready in time
 
 	pidFile bool // the new process has it
+	heirs   *heirs
 }
 
 type upgradeState uint8
@@ -118,6 +119,7 @@ func (u *upgrade) giveUp() {
 // end ends the goroutines of the upgrade. That of watch waits for the new process.
 func (u *upgrade) end() {
 	u.limit.Stop()
+	u.heirs.end()
 	close(u.done)
 }
 
@@ -173,6 +175,21 @@ func (s *server) launch() (*upgrade, error) {
 		return nil, err
 	}
 	defer said.Close()
+	heirs, purges, err := s.tellPurges()
+	if err != nil {
+		news.Close()
+		return nil, err
+	}
+	started := false
+	defer func() {
+		if purges != nil {
+			purges.Close()
+		}
+		if !started {
+			heirs.end()
+			news.Close()
+		}
+	}()
 
 	// Numbers of descriptors and not *os.File: the latter, once asked for its number, lets reads and
 	// writes wait in the kernel, and the loops share that state.
@@ -200,12 +217,14 @@ func (s *server) launch() (*upgrade, error) {
 		}
 		h.Sockets[s.Shown] = s
 	}
+	if purges != nil {
+		h.Purges = give(int(purges.Fd()))
+	}
 	if s.pid != nil {
 		h.PIDFile, h.PIDFileFD = s.pid.path, give(int(s.pid.file.Fd()))
 	}
 	text, err := json.Marshal(h)
 	if err != nil {
-		news.Close()
 		return nil, err
 	}
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
@@ -222,17 +241,16 @@ func (s *server) launch() (*upgrade, error) {
 	pid, err := syscall.ForkExec(s.program.path, s.program.args,
 		&syscall.ProcAttr{Env: env, Files: files, Sys: attr})
 	if err != nil {
-		news.Close()
 		return nil, &os.PathError{Op: "start", Path: s.program.path, Err: err}
 	}
 	process, err := os.FindProcess(pid)
 	if err != nil { // never on Linux
-		news.Close()
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return nil, err
 	}
 	u := &upgrade{process: process, news: news, happened: make(chan event),
-		done: make(chan struct{})}
+		done: make(chan struct{}), heirs: heirs}
+	started = true
 	u.limit = time.AfterFunc(upgradeWait, func() { u.tell(event{late: true}) })
 	go u.watch()
 	return u, nil

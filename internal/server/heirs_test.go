@@ -1,0 +1,94 @@
+package server_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// page asks for a page on a connection of its own, if c is nil.
+func (u *upgraded) page(c *upgradeClient, method string) *http.Response {
+	u.t.Helper()
+	if c == nil {
+		c = must.Get(u.dial("tcp"))(u.t)
+		defer c.close()
+	}
+	_, err := io.WriteString(c, method+" /page HTTP/1.1\r\nHost: cached.test\r\nContent-Length: 0\r\n\r\n")
+	must.Do(u.t, err)
+	resp := must.Get(http.ReadResponse(c.r, &http.Request{Method: method}))(u.t)
+	text := must.Get(io.ReadAll(resp.Body))(u.t)
+	resp.Body = io.NopCloser(strings.NewReader(string(text)))
+	return resp
+}
+
+// TestUpgradeCached: a process that was replaced leaves out what is for its cache, and has the new one
+// drop what its own clients change. It ends with its last connection, though it has asked an upstream of
+// HTTP/2.
+func TestUpgradeCached(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	o := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=600")
+		w.Header().Set("Cache-Tag", "secret")
+		w.Header().Set("Surrogate-Key", "secret")
+		w.Header().Set("X-Accel-Expires", "500")
+		fmt.Fprint(w, r.Method, asked.Add(1))
+	}))
+	o.Config.Protocols = new(http.Protocols)
+	o.Config.Protocols.SetUnencryptedHTTP2(true)
+	o.Start()
+	t.Cleanup(o.Close)
+	u := startUpgraded(t, "threads = 1\ndrain = \"10m\"\n[[site]]\n[[site.route]]\nprefix = \"/page\"\n"+
+		"module = \"proxy\"\naddress = \"h2c://"+o.Listener.Addr().String()+"\"\nidle_timeout = \"10m\"\ncache = true\n")
+	kept, idle := must.Get(u.dial("tcp"))(t), [2]*upgradeClient{}
+	for i := range idle { // each has one request behind the upgrade
+		idle[i] = must.Get(u.dial("tcp"))(t)
+		u.page(idle[i], "GET")
+	}
+	u.page(kept, "GET")
+	if out, code := u.command(); code != 0 {
+		t.Fatal(out, code)
+	}
+	status := func(r *http.Response) string { return strings.Join(r.Header.Values("Cache-Status"), ", ") }
+	if got := status(u.page(nil, "GET")); !strings.Contains(got, "uri-miss") {
+		t.Fatal("the new process: ", got)
+	}
+	if got := status(u.page(nil, "GET")); !strings.Contains(got, "; hit") {
+		t.Fatal("the new process: ", got)
+	}
+	old := u.page(idle[0], "GET")
+	for _, name := range []string{"Cache-Tag", "Surrogate-Key", "X-Accel-Expires"} {
+		if got := old.Header.Get(name); got != "" {
+			t.Errorf("the old process: %s: %s", name, got)
+		}
+	}
+	if !old.Close || status(old) == "" {
+		t.Errorf("the old process: %v", old.Header)
+	}
+	changed := u.page(idle[1], "POST")
+	if got := changed.Header.Get("Cache-Tag"); got != "" || changed.StatusCode != 200 {
+		t.Errorf("the old process, POST: %d, Cache-Tag: %s", changed.StatusCode, got)
+	}
+	wait.Until(t, "the end of what is kept", func() bool {
+		return !strings.Contains(status(u.page(nil, "GET")), "; hit")
+	})
+	for _, c := range []net.Conn{kept, idle[0], idle[1]} {
+		c.Close()
+	}
+	began := time.Now()
+	select {
+	case <-u.gone:
+		t.Log("gone after ", time.Since(began))
+	case <-time.After(wait.Patience):
+		t.Error("the old process stays")
+	}
+}
