@@ -68,11 +68,8 @@ func (c *call) open() error {
 	c.Stick(out)
 	if c.Intercepts(h.Status) {
 		c.drop()
-		for _, f := range h.Fields {
-			if name := text[f.Name.Start:f.Name.End]; relay.Explains(name) {
-				out.Add(name, text[f.Value.Start:f.Value.End])
-			}
-		}
+		c.intercepted = true
+		c.fields(text, out)
 		return nil
 	}
 	c.Resp.Layer().Relay(h.Status, text[h.Reason.Start:h.Reason.End])
@@ -115,7 +112,8 @@ func (c *call) drop() {
 	c.Flow.Discard()
 }
 
-// fields adds the fields of the head to out, except those of the connection with the upstream.
+// fields adds the fields of the head to out, except those of the connection with the upstream, and of
+// what a page takes the place of.
 func (c *call) fields(text string, out *conn.Header) {
 	h := &c.x.Head
 	c.named = options{}
@@ -129,6 +127,9 @@ func (c *call) fields(text string, out *conn.Header) {
 			if !c.returned(name, value) {
 				continue
 			}
+		}
+		if c.intercepted && !relay.Explains(h.Status, name) {
+			continue
 		}
 		if c.m.back != nil {
 			value = c.m.back.value(c, name, value)

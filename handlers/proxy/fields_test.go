@@ -1,7 +1,9 @@
 package proxy_test
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +11,52 @@ import (
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 )
+
+// TestInterceptedFields: what belongs to a status, and not to its page, reaches the client when a page
+// takes the answer's place, on the way that it has otherwise.
+func TestInterceptedFields(t *testing.T) {
+	const fields = "Upgrade: websocket\r\nConnection: Upgrade\r\nContent-Range: bytes */9\r\n" +
+		"Set-Cookie: a=b; Path=/app\r\nSet-Cookie: c=d\r\nWWW-Authenticate: Basic\r\nAllow: PUT\r\n" +
+		"Retry-After: 7\r\nX-Accel-Expires: 5\r\nETag: x\r\nContent-Type: text/theirs\r\nContent-Length: 6\r\n\r\ntheirs"
+	always := [][2]string{{"Set-Cookie", "[a=b; Path=/ c=d]"}, {"WWW-Authenticate", "[Basic]"}, {"Allow", "[PUT]"}, {"Retry-After", "[7]"},
+		{"ETag", "[]"}, {"X-Accel-Expires", "[]"}}
+	for _, status := range []int{400, 401, 416, 426, 503} {
+		o := start(t, func(p *peer) {
+			for p.request() != nil {
+				p.say("HTTP/1.1 %d X\r\n%s", status, fields)
+			}
+		})
+		for hide, hidden := range map[string]string{"": "", "set-cookie": "Set-Cookie", "upgrade": "Upgrade"} {
+			f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+				s.InterceptErrors, s.MapCookiePath = true, map[string]string{"/app": "/"}
+				if hide != "" {
+					s.HideHeader = []string{hide}
+				}
+			})
+			want := slices.Clone(always)
+			at := func(n int, name, value string) {
+				if status != n {
+					value = "[]"
+				}
+				want = append(want, [2]string{name, value})
+			}
+			at(426, "Upgrade", "[websocket]")
+			at(416, "Content-Range", "[bytes */9]")
+			g := f.get("/")
+			if g.err != nil || g.status != status || strings.Contains(g.body, "theirs") {
+				t.Errorf("%d %q %v", g.status, g.body, g.err)
+			}
+			for _, w := range want {
+				if w[0] == hidden {
+					w[1] = "[]"
+				}
+				if got := fmt.Sprint(g.header.Values(w[0])); got != w[1] {
+					t.Errorf("%d, hiding %q: %s: %s, want %s", status, hide, w[0], got, w[1])
+				}
+			}
+		}
+	}
+}
 
 // TestPlaceholdersOfRequestHeaders: parts of the request in fields that the configuration adds. Paths
 // are encoded as in a target.

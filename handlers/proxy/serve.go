@@ -45,13 +45,14 @@ type passing struct {
 	expired time.Time // of use only meanwhile
 
 	// Receiving.
-	begun  time.Duration // by loop.Now, when the head of the answer has; 0: it has not
-	headed bool          // the head is complete
-	named  options       // in Connection fields of the upstream
-	done   bool          // the answer is complete
-	pushed bool          // all that has come was flushed
-	rest   []byte        // what has come behind a 101
-	gone   bool          // the client takes no more, and the exchange goes on (ignore_client_abort)
+	begun       time.Duration // by loop.Now, when the head of the answer has; 0: it has not
+	headed      bool          // the head is complete
+	intercepted bool          // a page of the site takes the place of the answer
+	named       options       // in Connection fields of the upstream
+	done        bool          // the answer is complete
+	pushed      bool          // all that has come was flushed
+	rest        []byte        // what has come behind a 101
+	gone        bool          // the client takes no more, and the exchange goes on (ignore_client_abort)
 
 	// A body that the client does not get.
 	dropped   int // bytes

@@ -114,7 +114,7 @@ func (c *Call) open(h *cgi.Header) {
 func (c *Call) intercept(h *cgi.Header, out *conn.Header) {
 	c.drop()
 	for _, f := range h.Fields {
-		if relay.Explains(f.Name) {
+		if relay.Explains(h.Status, f.Name) && !c.Hides(f.Name) {
 			out.Add(f.Name, f.Value)
 		}
 	}
