@@ -127,6 +127,37 @@ func TestLinkThreads(t *testing.T) {
 	}
 }
 
+// TestLinkDropped: a write whose bytes another thread drops has not succeeded, whether the link is closed
+// then or not.
+func TestLinkDropped(t *testing.T) {
+	t.Parallel()
+	for _, window := range []int{0, 3} {
+		for _, closes := range []bool{false, true} {
+			r := link2(t, uint32(window), func(th *loop.Thread, l conn.Link) {
+				write := loop.Go(th, func(*loop.Thread) (int, error) { return l.Write([]byte("hello")) })
+				_ = th.Sleep(time.Millisecond)
+				if write.Ready() {
+					t.Error("the write does not wait")
+				}
+				holder := l.(interface{ Hold(bool) })
+				holder.Hold(true)
+				holder.Hold(false)
+				want := io.ErrShortWrite
+				if closes {
+					want = net.ErrClosed
+					_ = l.Close()
+				} else {
+					_ = l.SetWriteDeadline(time.Now().Add(time.Hour)) // it looks again
+				}
+				if n, err := write.Await(th, wait.Patience); n != window || !errors.Is(err, want) {
+					t.Errorf("window %d, closes %t: %d, %v, want %d, %v", window, closes, n, err, window, want)
+				}
+			})
+			r.until(http2.RSTStream)
+		}
+	}
+}
+
 // TestLinkHalves: each side may end its half, and the other half goes on.
 func TestLinkHalves(t *testing.T) {
 	t.Parallel()

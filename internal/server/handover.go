@@ -26,9 +26,9 @@ type handover struct {
 	PIDFileFD int    `json:"pid_file_fd,omitempty"`
 
 	news   *os.File
-	purges *os.File // nil: none
+	purges *os.File        // nil: none
 	used   map[string]bool // of Sockets
-	pid  bool            // the file of PIDFile is used
+	pid    bool            // the file of PIDFile is used
 }
 
 // message is what the new process tells the old one, a JSON value. An old process leaves out values
