@@ -2,6 +2,7 @@ package conn
 
 import (
 	"bytes"
+	"net/http"
 	"net/netip"
 	"time"
 
@@ -187,8 +188,11 @@ func (x *exchange) describe(e *AccessEntry) {
 	} else if w := x.c.introduced(); w != nil && w.front != nil && w.front.tls != nil {
 		e.TLSVersion, e.CipherSuite = w.front.tls.Version, w.front.tls.CipherSuite
 	}
-	if x.left() {
+	switch {
+	case x.left():
 		e.Status = statusClientLeft
+	case e.Status == 0 && x.resp.resetBy != 0:
+		e.Status = http.StatusBadGateway
 	}
 	if raw := x.req.raw; raw != nil {
 		h := &x.req.head

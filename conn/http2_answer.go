@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -261,7 +262,7 @@ func (st *h2stream) flush() error {
 // abort implements carrier.
 func (st *h2stream) abort(err error) error {
 	if st.err == nil {
-		st.reset(http2.InternalError)
+		st.reset(cmp.Or(st.x.resp.resetBy, http2.InternalError))
 		st.err = err
 	}
 	return st.err

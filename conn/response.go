@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -56,9 +57,10 @@ type made struct {
 	early   int    // its status, if it goes out before the handler has returned; 0: 200
 	reason  string // of early; empty: the usual one
 	manner  manner
-	dated   bool // it has a date, or wants none
-	forced  int  // the status while an error page is made, whatever its handler says; 0: none
-	doubted bool // see Doubt
+	dated   bool       // it has a date, or wants none
+	forced  int        // the status while an error page is made, whatever its handler says; 0: none
+	doubted bool       // see Doubt
+	resetBy http2.Code // see ResetBy; 0: none
 
 	// What the hooks see and decide of the body.
 	hooking bool   // they run
@@ -301,6 +303,24 @@ func (w *Response) Abort() {
 	case open:
 		w.phase = aborted
 	}
+}
+
+// ResetBy aborts an answer that another server has ended by resetting its stream with that code of
+// HTTP/2 (RFC 9113 section 7): the client's stream is reset with the same one. It returns false, and does
+// nothing, if the request has not come by HTTP/2, or if the code is of no error, or would say of this
+// server's connection what is true of the other one's: that the request can be sent again, or has to be
+// sent in another way.
+func (w ResponseLayer) ResetBy(code uint32) bool {
+	if _, ok := w.x.via.(*h2stream); !ok {
+		return false
+	}
+	switch http2.Code(code) {
+	case http2.NoError, http2.RefusedStream, http2.InadequateSecurity, http2.HTTP11Required:
+		return false
+	}
+	w.Abort()
+	w.resetBy = http2.Code(code)
+	return true
 }
 
 // HeadSent reports whether status and header have gone out, and cannot be changed any more.

@@ -100,7 +100,7 @@ func (s *Session) wasReset(st *Stream, code http2.Code) {
 	if code == http2.RefusedStream && !st.begun() {
 		st.fail(fmt.Errorf("%w: %v", ErrRefused, code))
 	} else {
-		st.fail(fmt.Errorf("the stream was reset: %w", code))
+		st.fail(resetError(code))
 	}
 }
 

@@ -30,6 +30,16 @@ var (
 	errLength   = errors.New("the content is not as long as announced")
 )
 
+// resetError is the error of a stream that the server has reset with that code.
+type resetError http2.Code
+
+func (e resetError) Error() string { return "the stream was reset: " + http2.Code(e).Error() }
+
+func (e resetError) Unwrap() error { return http2.Code(e) }
+
+// ResetCode returns the code (RFC 9113 section 7).
+func (e resetError) ResetCode() uint32 { return uint32(e) }
+
 // maxInterim is how many interim responses may come for a request.
 const maxInterim = 64
 

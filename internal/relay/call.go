@@ -222,7 +222,9 @@ func (c *Call) Fail(err error) int {
 		c.Log.Error(c.Module+": answer cut short", args...)
 		c.Close()
 		_ = c.Flow.Drain(true) // the client gets what has come, and then the cut
-		c.Resp.Abort()
+		if !c.reset(err) {
+			c.Resp.Abort()
+		}
 		return c.Status
 	}
 	level := slog.LevelError
@@ -231,6 +233,9 @@ func (c *Call) Fail(err error) int {
 	}
 	c.Log.Log(context.Background(), level, c.Module+": no answer", append(args, "status", status)...)
 	c.Resp.Layer().Clear()
+	if c.reset(err) {
+		return c.Status
+	}
 	if status == http.StatusServiceUnavailable {
 		c.Resp.Header().Set("Retry-After", "1")
 	}

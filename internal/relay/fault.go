@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -27,6 +28,21 @@ func BodyError(err error) error {
 type refusal interface {
 	error
 	ClientStatus() int
+}
+
+// reset passes on the reset of an upstream's stream of HTTP/2 to a client of gRPC. Its library reads the
+// code, as that of a call which has taken too long or was canceled, where a page with 502 says that
+// the server is unavailable, so that the call is made again.
+func (c *Call) reset(err error) bool {
+	by, ok := errors.AsType[interface {
+		error
+		ResetCode() uint32
+	}](err)
+	if !ok {
+		return false
+	}
+	kind, _ := c.Req.Layer().HeaderView("Content-Type")
+	return ascii.HasPrefixFold(kind, "application/grpc") && c.Resp.Layer().ResetBy(by.ResetCode())
 }
 
 // statusOf returns the status for a client that has got no byte yet; 0: conn decides.
