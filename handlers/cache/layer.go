@@ -368,9 +368,9 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 	if f == nil {
 		return l.past(req, resp, q.why), nil, nil
 	}
-	if l.spools { // the upstream has broken off, and the client has no byte yet
-		r.TookUpstream(f.errand)
-		r.SetCache(use(q))
+	r.TookUpstream(f.errand)
+	r.SetCache(use(q))
+	if l.spools || f.head != nil { // it has broken off, and the client has no byte yet
 		return http.StatusBadGateway, nil, nil
 	}
 	resp.Abort()
