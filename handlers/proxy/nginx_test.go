@@ -193,7 +193,8 @@ func TestRequestsAsNginx(t *testing.T) {
 		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0", "\r\nContent-Length: 0\r\n", "chunked"},
 		{"GET //a/./b/../c?d=/../ HTTP/1.1\r\nHost: a", "GET /a/c?d=/../ HTTP/1.1\r\n", ""},
 		{"GET /a%20b?c%20d HTTP/1.1\r\nHost: a", "GET /a%20b?c%20d HTTP/1.1\r\n", ""},
-		{"GET /? HTTP/1.1\r\nHost: a", "GET / HTTP/1.1\r\n", ""}, // an empty query is none
+		{"GET /? HTTP/1.1\r\nHost: a", "GET /? HTTP/1.1\r\n", ""},
+		{"GET http://a? HTTP/1.1\r\nHost: a", "GET /? HTTP/1.1\r\n", ""},
 	} {
 		c := f.Dial()
 		c.Send(tt.request + "\r\n\r\n")

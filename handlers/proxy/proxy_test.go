@@ -72,7 +72,7 @@ func TestRequest(t *testing.T) {
 		{"GET /api/a%2Fb", "", "", func(s *proxy.Settings) { s.StripPrefix = true },
 			"GET /a%2Fb HTTP/1.1\r\n" + host + stripped + via + "\r\n"},
 		{"GET /%61pi/a%2Fb?c", "", "", func(s *proxy.Settings) { s.StripPrefix = true },
-			"GET /a/b?c HTTP/1.1\r\n" + host + stripped + via + "\r\n"},
+			"GET /a%2Fb?c HTTP/1.1\r\n" + host + stripped + via + "\r\n"},
 		{"GET /api%2Fa%2Fb", "", "", func(s *proxy.Settings) { s.StripPrefix = true },
 			"GET /a/b HTTP/1.1\r\n" + host + stripped + via + "\r\n"},
 		{"GET /api?c", "", "", func(s *proxy.Settings) { s.StripPrefix = true },
