@@ -223,3 +223,10 @@ func (s *Store) Sweeping() bool {
 	defer s.mu.Unlock()
 	return s.purges.sweeping
 }
+
+// Queued returns how long the lists of the queues are.
+func (s *Store) Queued() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.memory.small.list) + len(s.memory.main.list)
+}

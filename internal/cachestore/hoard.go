@@ -1,6 +1,9 @@
 package cachestore
 
-import "unsafe"
+import (
+	"slices"
+	"unsafe"
+)
 
 // hoard is the memory of a store: S3-FIFO as in place, with the order of the slabs for that of the
 // lists. What is looked at for eviction is the oldest slab of a queue, one object after the other:
@@ -53,12 +56,31 @@ func (m *hoard) place(q *lane, at unsafe.Pointer, info slotInfo) uint32 {
 	i := m.take(at, info)
 	m.used += info.cost + m.slots.bytes() - before
 	q.bytes += info.cost
-	if q.first > 64 && q.first > len(q.list)/2 {
-		q.list = append(q.list[:0], q.list[q.first:]...)
-		q.first = 0
+	m.push(q, i)
+	return i
+}
+
+// push puts a slot at the front of a queue. Where there is no room in the list, it forgets those that
+// have left the queue: in a store that is never full, step does not come to them.
+func (m *hoard) push(q *lane, i uint32) {
+	if n := cap(q.list); len(q.list) == n {
+		list := q.list[:0]
+		for _, entry := range q.list[q.first:] {
+			if m.queued(q, entry) {
+				list = append(list, entry)
+			}
+		}
+		if q.list, q.first = list, 0; len(list) >= n/2 {
+			q.list = slices.Grow(list, n-len(list)+1)
+		}
 	}
 	q.list = append(q.list, m.info[i].age<<slotBits|uint64(i))
-	return i
+}
+
+// queued reports whether the slot of an entry of a queue's list is still in the queue.
+func (m *hoard) queued(q *lane, entry uint64) bool {
+	x := &m.info[entry&(1<<slotBits-1)]
+	return x.queue == q.where && x.age == entry>>slotBits
 }
 
 // room returns where n bytes are for a record, in the newest slab of a queue.
@@ -195,12 +217,12 @@ func (m *hoard) step(small bool) bool {
 	}
 	for {
 		entry := q.list[q.first]
-		i := uint32(entry & (1<<slotBits - 1))
-		x := &m.info[i]
-		if x.queue != q.where || x.age != entry>>slotBits {
+		if !m.queued(q, entry) {
 			q.first++ // it was emptied
 			continue
 		}
+		i := uint32(entry & (1<<slotBits - 1))
+		x := &m.info[i]
 		if int(i) == q.open {
 			q.open = -1
 		}
@@ -243,7 +265,7 @@ func (m *hoard) judgeSingle(q *lane, i uint32, compact bool) bool {
 	q.n, q.bytes = q.n-1, q.bytes-x.cost
 	x.queue = to.where
 	to.n, to.bytes = to.n+1, to.bytes+x.cost
-	to.list = append(to.list, x.age<<slotBits|uint64(i))
+	m.push(to, i)
 	o.move(to.where, hits)
 	return !busy
 }
