@@ -11,7 +11,7 @@ import (
 func (s *Session) frames() http2.Code {
 	now := s.thread.Loop().Time().Unix()
 	for {
-		h, payload, ok, code := s.Next(now, s.held.Held())
+		h, payload, ok, code := s.Next(now, s.untaken())
 		if !ok {
 			return code
 		}

@@ -31,6 +31,7 @@ func (st *Stream) Open(text []byte, ends bool, limit int, head bool) {
 	at := s.BeginBlock(st.ID, flags)
 	s.Out = http2.AppendRequest(s.Out, text, s.tls != nil)
 	s.EndBlock(at)
+	s.heads += len(s.Out) - at
 	s.wake()
 }
 

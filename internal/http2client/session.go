@@ -35,6 +35,7 @@ type Session struct {
 	idle  int    // of these, those that have not begun
 	most  int    // that the server lets be open
 	late  int64  // how much content may still come on streams that are closed
+	heads int    // how much of what the server has not taken is heads of requests, see untaken
 
 	blockFrom time.Duration // when the field block began that goes on
 
@@ -157,7 +158,16 @@ func (s *Session) receive() {
 }
 
 // pressed reports that the server has to take something before more of it is read.
-func (s *Session) pressed() bool { return s.Pressed(s.held.Held()) }
+func (s *Session) pressed() bool { return s.Pressed(s.untaken()) }
+
+// untaken returns how much of what was sent the server has not taken, less all heads of requests. The
+// server does not make these, and Room bounds them. If they counted, this side would not read because it
+// has asked for much, and a server that does not read either until its answers are taken would wait for it.
+func (s *Session) untaken() int {
+	held := s.held.Held()
+	s.heads = min(s.heads, held+len(s.Out))
+	return held - s.heads
+}
 
 // maxBacklog is how much is gathered in a turn of the loop, of heads of requests.
 const maxBacklog = 1 << 20
