@@ -35,6 +35,7 @@ func (l *layer) lead(req *conn.Request, resp *conn.Response, q *fetch, reader *c
 	f.thread, f.loop = req.Thread, req.Thread.Loop()
 	f.forward, f.asking, f.use = q.why, req, use(q)
 	to.Own(f)
+	to.Lead(true)
 	status, withheld := req.Layer().Tap(resp, l.next, (*tap)(f), f.extra(req))
 	switch {
 	case !withheld:
@@ -154,6 +155,7 @@ func (p *tap) Left() (goOn bool) {
 	case f.ended:
 		return false
 	case f.to.Readers() > 0, f.l.always && f.to.Keep(true):
+		f.to.Lead(false)
 		return true
 	}
 	f.keep = false

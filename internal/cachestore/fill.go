@@ -157,6 +157,7 @@ type Fill struct {
 	spoiled bool   // purged meanwhile
 	stale   uint32 // the Unix time when it was purged softly; 0: it was not
 	alone   bool   // see Alone
+	led     bool   // see Lead
 	chunks  [][]byte
 	base    int64 // the offset of the first chunk, a multiple of chunk
 	size    int64 // of what has come
@@ -290,6 +291,14 @@ func (f *Fill) Alone() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.alone = true
+}
+
+// Lead says whether who fills sends the answer to a client that is no reader. Then that client waits
+// whenever Write does, so that a reader holds it up, even if there is no other one.
+func (f *Fill) Lead(leads bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.led = leads
 }
 
 // unlist lets nobody join any more. apart says that the answer may be kept all the same.

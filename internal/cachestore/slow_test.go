@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +59,62 @@ func TestPassesThrough(t *testing.T) {
 	s.Check()
 	if n := s.Stats().MemoryBytes; n != before.MemoryBytes {
 		t.Errorf("%d bytes are left", n-before.MemoryBytes)
+	}
+}
+
+// TestTrickleBehindLeader: a reader holds up no client of the one that fills for longer than patience,
+// even if no other reader is there. Without such a client, it takes its time.
+func TestTrickleBehindLeader(t *testing.T) {
+	t.Parallel()
+	const patience, pause = time.Minute, 50 * time.Second
+	for _, leads := range []bool{true, false} {
+		s := store(t, 8<<20)
+		ls := loops.Start(t, modes.Mode{Loops: 2, Handoff: coro.Direct}, nil, nil)
+		first, f := s.Begin(s.Key([]byte("k")), nil, anyone)
+		follows, _ := s.Begin(s.Key([]byte("k")), nil, anyone)
+		first.Close()
+		f.Lead(leads)
+		var wrote, read atomic.Bool
+		ended := make(chan error, 2)
+		ls.Go(0, func(th *loop.Thread) {
+			f.Start(cachestore.Head{}, -1)
+			f.Keep(false)
+			err := f.Write(th, make([]byte, 1600<<10), patience)
+			f.Abort(io.ErrUnexpectedEOF)
+			wrote.Store(true)
+			ended <- err
+		})
+		ls.Go(1, func(th *loop.Thread) {
+			defer follows.Close()
+			follows.Bind(th, -1)
+			for {
+				if _, err := io.ReadFull(follows, make([]byte, 70<<10)); err != nil {
+					read.Store(true)
+					ended <- err
+					return
+				}
+				_ = th.Sleep(pause)
+			}
+		})
+		for range 5 {
+			ls.Skip(pause)
+		}
+		if wrote.Load() != leads || read.Load() != leads {
+			t.Errorf("leads %t: the writer has ended %t, the reader %t", leads, wrote.Load(), read.Load())
+		}
+		for range 20 {
+			ls.Skip(pause)
+		}
+		cut := 0
+		for range 2 {
+			if err := <-ended; err == cachestore.ErrSlow {
+				cut++
+			}
+		}
+		if leads != (cut == 1) {
+			t.Errorf("leads %t: %d are cut off", leads, cut)
+		}
+		s.Check()
 	}
 }
 

@@ -73,11 +73,11 @@ func (f *Fill) makeRoom(t *loop.Thread, patience time.Duration) error {
 		}
 		trimmed := f.trim()
 		kept, room, readers := f.kept, f.roomy(), len(f.readers)
-		wait, bearable := time.Duration(-1), true // one reader holds up nobody, and has a limit
+		wait, bearable := time.Duration(-1), true // one reader alone holds up nobody, and has a limit
 		switch {
 		case kept:
 			wait = slowDisk
-		case !room && readers > 1 && patience >= 0:
+		case !room && (readers > 1 || f.led) && patience >= 0:
 			wait, bearable = f.lag(t.Loop().Clock(time.Now()), patience)
 		}
 		f.mu.Unlock()
@@ -174,9 +174,12 @@ func (f *Fill) wakeWriter() {
 
 // lag measures how long the slowest readers take to read what had come at a time. It returns for how
 // long the writer may still wait for them. It reports false if they take longer than patience, and
-// another one has read all that there is. The caller holds f.mu.
+// another one has read all that there is, as one that leads has. The caller holds f.mu.
 func (f *Fill) lag(now, patience time.Duration) (time.Duration, bool) {
 	first, last := f.size, int64(0)
+	if f.led {
+		last = f.size
+	}
 	for _, r := range f.readers {
 		first, last = min(first, r.off), max(last, r.off)
 	}
