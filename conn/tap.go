@@ -90,7 +90,10 @@ func (r RequestLayer) Tap(resp *Response, h Handler, t Tap, extra []Field) (stat
 	}
 	status = r.instead(&a.sub, resp, h)
 	if exchangeOf(th) != x { // the handler has taken the connection over
-		a.over(errNoConnection)
+		if resp.tap == a { // else the tap has had its last call
+			resp.tap = nil
+			a.over(errNoConnection)
+		}
 		return status, false
 	}
 	if err := th.Join(); err != nil {
