@@ -104,10 +104,12 @@ func appendSent(dst []byte, r conn.RequestLayer, target []byte) []byte {
 	dst = append(dst, '\n')
 	host := r.HostView()
 	if capital(host) {
-		return append(dst, host...)
-	}
-	if i := bytes.LastIndexByte(host, ':'); i > bytes.LastIndexByte(host, ']') {
+		dst = append(dst, host...)
+	} else if i := bytes.LastIndexByte(host, ':'); i > bytes.LastIndexByte(host, ']') {
 		dst = append(dst, host[i:]...)
+	}
+	if asks := r.AppendQuery(dst); len(asks) == len(dst)+1 { // {query} has no "?" with nothing behind it
+		return asks
 	}
 	return dst
 }
