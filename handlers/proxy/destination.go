@@ -26,15 +26,23 @@ func (c *call) hasPlaces() bool {
 }
 
 // destination returns what the upstream is told of an address that the client has said: the opposite
-// of mapped. host is what stands in Host for the upstream. An address of another server stays; so does
-// what is none.
+// of mapped. host is what stands in Host for the upstream, "" if that is not known yet. An address of
+// another server stays; so does what is none. The upstream's own name leads to no more of it than the
+// route does.
 func (b *back) destination(c *call, address, host string) (mapped string, ok bool) {
-	client := c.Req.Host()
 	origin, rest := splitOrigin(address)
 	said, authority, _ := strings.Cut(origin, "//")
+	said = strings.TrimSuffix(said, ":")
 	switch {
-	case origin == "" && !strings.HasPrefix(rest, "/"),
-		origin != "" && !sameAuthority(strings.TrimSuffix(said, ":"), authority, client):
+	case origin == "" && !strings.HasPrefix(rest, "/"):
+		return address, true
+	case origin == "":
+	case authority == "", strings.Contains(authority, "@"): // RFC 9110 sections 4.2.1 and 4.2.4
+		return "", false
+	case sameServer(said, authority, c.Req.Host()):
+	case b.usual && b.cut && b.foreign && sameServer(said, authority, host):
+		return address, b.within(rest)
+	default:
 		return address, true
 	}
 	end := strings.IndexAny(rest, "?#")
@@ -66,6 +74,34 @@ func (b *back) destination(c *call, address, host string) (mapped string, ok boo
 		return address, true
 	}
 	return b.upstreamOrigin(c, origin, host) + sent + behind, true
+}
+
+// sameServer is sameAuthority for a name that a client has chosen: a program may take others for the
+// same, as with a dot at the end or an empty port.
+func sameServer(scheme, a, b string) bool {
+	return sameAuthority(scheme, plainAuthority(a), plainAuthority(b))
+}
+
+func plainAuthority(authority string) string {
+	host, port := http1.SplitPort(authority)
+	host = strings.TrimSuffix(host, ".")
+	if port = strings.TrimLeft(port, "0"); port != "" {
+		host += ":" + port
+	}
+	return host
+}
+
+// within reports whether the path of an address of the upstream is one that the route leads to.
+func (b *back) within(rest string) bool {
+	if end := strings.IndexAny(rest, "?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	path, err := http1.CleanPath(nil, []byte(rest))
+	if err != nil {
+		return false
+	}
+	_, ok := cutFolder(string(http1.AppendPath(nil, path)), b.to)
+	return ok
 }
 
 // upstreamOrigin returns what stands for the client's name of the server: the scheme by which the

@@ -49,6 +49,16 @@ func testDestination(t *testing.T, m modes.Mode) {
 		}},
 		{"replace", "/app", "client", proxy.Paths{ReplacePrefix: "/v1", MergeSlashes: true, MapBack: true}, [][2]string{
 			{client + "/app/b", client + "/v1/b"}, {"/app", "/v1"}, {"/v1/b", ""},
+			// Other ways to say this server's name.
+			{"http://TEST.example./v1/b", ""}, {"http://test.example:/v1/b", ""}, {"http://test.example:080/v1/b", ""},
+			{"http://x@test.example/v1/b", ""}, {"http:///v1/b", ""}, {"//x:y@test.example/v1/b", ""},
+			{"http://test.example.:80/app/b", client + ".:80/v1/b"},
+		}},
+		// An address of the upstream leads to what the route has of it, or nowhere.
+		{"replace, another host", "/app", "app.internal", proxy.Paths{ReplacePrefix: "/v1", MergeSlashes: true, MapBack: true}, [][2]string{
+			{client + "/app/b", "http://app.internal/v1/b"}, {"http://app.internal/v1/b", "http://app.internal/v1/b"},
+			{"http://App.internal.:80/v2/b", "none"}, {"http://app.internal/v1/%2e%2e/v2", "none"}, {"http://app.internal", "none"},
+			{"http://app.internal:81/v2", "http://app.internal:81/v2"},
 		}},
 		{"another host", "/", "app.internal", proxy.Paths{MergeSlashes: true, MapBack: true}, [][2]string{
 			{client + "/a/b", "http://app.internal/a/b"}, {"/a/./b", "/a/b"}, {"http://app.internal/b", "http://app.internal/b"},
