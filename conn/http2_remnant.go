@@ -42,13 +42,7 @@ func (st *h2stream) mayStillSend() bool {
 func (s *session) drain(st *h2stream) {
 	b := &st.body
 	r := remnant{id: st.ID, left: drainLimit, credit: b.flow.Credit, expected: b.expected, window: st.Window}
-	more := drainLimit + 1 - r.credit
-	if more <= 0 || b.expected > drainLimit {
-		more = 0
-		if r.credit == 0 {
-			more = 1 // it is told by what it sends
-		}
-	}
+	more := max(drainLimit+1-r.credit, 0) // a client that is to be told sends one byte too many
 	s.announce(r.id, more)
 	r.credit += more
 	s.keep(r)
