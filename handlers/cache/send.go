@@ -154,6 +154,7 @@ func (l *layer) parts(req *conn.Request, resp *conn.Response, k answer, o *cache
 	}
 	b, boundary, length := byteranges.New(bytes.NewReader(body), ranges, k.contentType.of(k.Fields), int64(len(body)))
 	resp.Header().Set("Content-Type", "multipart/byteranges; boundary="+boundary)
+	resp.Header().Del("Content-Range") // each part has its own (RFC 9110 section 15.3.7.2)
 	if of := o.Use(); of != nil {
 		resp.SetBodyReader(struct {
 			io.Reader

@@ -7,11 +7,10 @@ import (
 
 // Keeps reports whether a field of the answer is kept with it (RFC 9111 section 3.1). Those of one
 // connection are not, those that private, no-cache or Connection name, and those that the server
-// makes anew for each answer: the framing, Age and Cache-Status. Content-Range says something of a part
-// or a 416 alone (RFC 9110 section 14.4), which are not kept, and must not be in an answer with several
-// parts. X-Accel-Expires is for this server alone. Set-Cookie is left to Rules.
+// makes anew for each answer: the framing, Age and Cache-Status. X-Accel-Expires is for this server
+// alone. Set-Cookie is left to Rules.
 func (r *Response) Keeps(name string) bool {
-	for _, f := range [...]string{"Age", "Trailer", accelExpires, "Cache-Status", "Content-Range"} {
+	for _, f := range [...]string{"Age", "Trailer", accelExpires, "Cache-Status"} {
 		if ascii.EqualFold(name, f) {
 			return false
 		}
