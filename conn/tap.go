@@ -142,7 +142,9 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 		content = w.body
 	}
 	if w.kind == gathered {
-		w.size = int64(len(content))
+		if w.size = int64(len(content)); w.doubted {
+			w.doubt()
+		}
 	}
 	whole := w.kind == gathered || w.kind == given || w.size == 0
 	if whole {

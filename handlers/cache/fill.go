@@ -304,7 +304,7 @@ func (f *fill) End(trailer []conn.Field, sound bool) {
 	case !sound:
 		f.to.Keep(false)
 	case answerOf(f.head).shared && !f.to.Keep(true): // it was too long
-		f.pass(f.head.Status, f.l.store.now(f.req))
+		f.pass(f.head.Status, f.l.store.now(cmp.Or(f.asking, f.req)))
 	}
 	var err error
 	f.object, err = f.to.Commit()

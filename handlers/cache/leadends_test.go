@@ -1,0 +1,81 @@
+package cache_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// TestLeadsTooLong: an answer that turns out to be too long to keep goes whole to those that wait for it.
+func TestLeadsTooLong(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		const size = 12 << 20 // more than an eighth of the store
+		release := make(chan struct{})
+		s := front(t, m, cache.Settings{}, func(w http.ResponseWriter, r *http.Request) {
+			<-release
+			cacheable(w)
+			piece := strings.Repeat("x", 64<<10)
+			for range size / len(piece) {
+				_, _ = io.WriteString(w, piece)
+			}
+		}, nil)
+		clients := []*server.Client{s.Dial(), s.Dial()}
+		clients[0].Send(ask)
+		wait.Until(t, "the first request", func() bool { return s.asked.Load() == 1 })
+		clients[1].Send(ask)
+		s.Settle()
+		close(release)
+		ends := make(chan int, 2)
+		for _, c := range clients {
+			go func() {
+				n := 0
+				if resp, err := http.ReadResponse(c.R, nil); err == nil {
+					text, _ := io.ReadAll(resp.Body)
+					n = len(text)
+				}
+				ends <- n
+			}()
+		}
+		for range clients {
+			if n := <-ends; n != size {
+				t.Errorf("%d bytes of %d", n, size)
+			}
+		}
+		wait.Until(t, "the end", func() bool { return s.stats().Filling == 0 })
+	}, modes.Direct, modes.Several)
+}
+
+// TestLeadsDoubted: an answer that ends with its connection gets a Content-Length for nobody.
+func TestLeadsDoubted(t *testing.T) {
+	release := make(chan struct{})
+	s := front(t, modes.Direct, cache.Settings{}, func(w http.ResponseWriter, r *http.Request) {
+		<-release
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(c, "HTTP/1.0 200 OK\r\nCache-Control: max-age=100\r\n\r\nhalf")
+		c.Close()
+	}, nil)
+	clients := []*server.Client{s.Dial(), s.Dial()}
+	clients[0].Send(ask)
+	wait.Until(t, "the first request", func() bool { return s.asked.Load() == 1 })
+	clients[1].Send(ask)
+	s.Settle()
+	close(release)
+	for i, c := range clients {
+		resp := must.Get(http.ReadResponse(c.R, nil))(t)
+		text, err := io.ReadAll(resp.Body)
+		if string(text) != "half" || err != nil || resp.ContentLength >= 0 {
+			t.Errorf("client %d: %q, %v, length %d, asked %d", i, text, err, resp.ContentLength, s.asked.Load())
+		}
+	}
+}
