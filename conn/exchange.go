@@ -233,7 +233,7 @@ func (x *exchange) precheck() int {
 	case h.Asterisk: // the server as a whole (RFC 9110 section 9.3.7)
 		x.resp.header.Set("Allow", Methods)
 		return http.StatusOK // and Content-Length: 0, as in net/http
-	case x.set.LargestBodySize >= 0 && h.ContentLength > x.set.LargestBodySize:
+	case !x.set.Refuses && x.req.Layer().TooLarge():
 		x.resp.close = true
 		return http.StatusRequestEntityTooLarge
 	}
@@ -242,6 +242,13 @@ func (x *exchange) precheck() int {
 		return http.StatusBadRequest
 	}
 	return 0
+}
+
+// TooLarge reports whether the length of the body is more than Config.LargestBodySize. No handler may
+// be asked then but for what refuses the request, see Config.Refuses.
+func (r RequestLayer) TooLarge() bool {
+	most := r.x.set.LargestBodySize
+	return most >= 0 && r.head.ContentLength > most
 }
 
 // ofProxy reports whether the request has come by HTTP/2 from a trusted proxy: then its scheme is the

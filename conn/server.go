@@ -44,8 +44,12 @@ type Config struct {
 	Proxies map[string]*Proxies
 
 	// LargestBodySize is how far Body.ReplaceLimit can raise MaxBodySize for a request. Beyond it no
-	// handler runs. 0: not at all.
+	// handler runs, see Refuses. 0: not at all.
 	LargestBodySize int64
+
+	// Refuses says that Handler itself answers 413 to a request that is TooLarge, so that the answer
+	// gets the page of whom the request was for. Else Handler does not get such a request.
+	Refuses bool
 
 	// Leaving ends each connection behind its next answer, which says so. An idle one waits for that
 	// request, or for the end of KeepAliveTimeout: to close it at once could lose a request that is

@@ -52,6 +52,10 @@ type Route struct {
 
 	// Counter counts the requests, see conn.RequestLayer.SetCounter.
 	Counter uint32
+
+	// Refuses says that Handler itself answers 413 to a request that is TooLarge (see conn.Config.Refuses),
+	// with a page of its own. Else the router does.
+	Refuses bool
 }
 
 // RouteError says which entry of NewRouter's argument is wrong, by index, so that the configuration
@@ -87,6 +91,7 @@ type target struct {
 	handler conn.Handler
 	index   int    // of the route in its site
 	counter uint32 // of the Route
+	refuses bool
 }
 
 // NewRouter builds a router of sites.
@@ -110,7 +115,7 @@ func NewRouter(sites []Site) (*Router, error) {
 				return nil, &RouteError{Site: i, Route: j, Key: "prefix", Err: err}
 			}
 			t := to.routes.find([]byte(route.Prefix))
-			t.index, t.counter = j, route.Counter
+			t.index, t.counter, t.refuses = j, route.Counter, route.Refuses
 		}
 		if to.handler = to.serve; s.Around != nil {
 			to.handler = s.Around(to.serve)
@@ -196,6 +201,9 @@ func (s *site) serve(req *conn.Request, resp *conn.Response) int {
 		if t == nil && s.patterns == nil {
 			return http.StatusNotFound
 		}
+		if req.Layer().TooLarge() && (t == nil || !t.refuses) {
+			return http.StatusRequestEntityTooLarge
+		}
 		hooks, pages := resp.Layer().Hooks()
 		rewrites := req.Layer().Rewrites()
 		var status int
@@ -220,6 +228,9 @@ func (s *site) choose(t *target, req *conn.Request, resp *conn.Response) int {
 	all := s.patterns.ready()
 	switch f := all.find(req); {
 	case outranks(f.pattern, t):
+		if req.Layer().TooLarge() {
+			return http.StatusRequestEntityTooLarge
+		}
 		return all.serve(&f, req, resp)
 	case t == nil:
 		return all.refuse(req, resp)

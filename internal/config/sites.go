@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -94,6 +95,10 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			if h != nil {
 				h = c.cached(s, site, r, h, env)
 			}
+			_, refuses := r.Around.ErrorPages["413"]
+			if refuses && h != nil {
+				h = refuseTooLarge(h)
+			}
 			m := r.Around.middleware(env, folder, s.Modules)
 			if m != nil && h != nil {
 				h = m(h)
@@ -102,7 +107,8 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				h = onlyInternal(h)
 			}
 			if h != nil && r.Prefix != "" {
-				b.Routes = append(b.Routes, handlers.Route{Prefix: r.Prefix, Handler: h})
+				b.Routes = append(b.Routes, handlers.Route{Prefix: r.Prefix, Handler: h,
+					Refuses: refuses})
 				b.routes = append(b.routes, r.Rest)
 			}
 		}
@@ -338,6 +344,16 @@ func onlyInternal(h conn.Handler) conn.Handler {
 	return func(req *conn.Request, resp *conn.Response) int {
 		if !req.Layer().Internal() {
 			return 404
+		}
+		return h(req, resp)
+	}
+}
+
+// refuseTooLarge is for a route with a page of its own for that.
+func refuseTooLarge(h conn.Handler) conn.Handler {
+	return func(req *conn.Request, resp *conn.Response) int {
+		if req.Layer().TooLarge() {
+			return http.StatusRequestEntityTooLarge
 		}
 		return h(req, resp)
 	}

@@ -1,13 +1,16 @@
 package server_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/must"
@@ -117,5 +120,55 @@ func TestIntercepted(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestPageOfTooLarge: a body whose length is more than any route takes gets the page of the site or of the
+// route, and no handler is asked.
+func TestPageOfTooLarge(t *testing.T) {
+	var asked atomic.Int32
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != "GET" {
+			asked.Add(1)
+		}
+		fmt.Fprint(w, "made for ", r.URL)
+	}))
+	t.Cleanup(web.Close)
+	dir := t.TempDir()
+	for _, name := range []string{"site", "route"} {
+		must.Write(t, filepath.Join(dir, name), "page of the "+name)
+	}
+	const builtIn = "<h1>"
+	for _, c := range []struct{ site, route, root, app string }{
+		{"", "", builtIn, builtIn},
+		{"413 = 'site'", "", "page of the site", "page of the site"},
+		{"", "413 = 'route'", builtIn, "page of the route"},
+		{"413 = 'site'", "413 = 'route'", "page of the site", "page of the route"},
+		{"413 = '/large'", "404 = 'route'", "made for /large", "made for /large"},
+		{"", "413 = '/app/large'", builtIn, "made for /app/large"},
+	} {
+		text := "max_body_size = '1KiB'\n[[site]]\nerror_pages = { " + c.site + " }\n"
+		for _, prefix := range []string{"/", "/app"} {
+			text += fmt.Sprintf("[[site.route]]\nprefix = '%s'\nmodule = 'proxy'\naddress = '%s'\n", prefix, web.Listener.Addr())
+		}
+		src := source()
+		src.File = filepath.Join(dir, "lwango.conf")
+		s := serve(t, src, text+"error_pages = { "+c.route+" }\nlimit = { max_body_size = '2KiB' }\n")
+		for _, r := range []struct{ path, length, want string }{
+			{"/", "2049", c.root}, {"/app/x", "2049", c.app}, {"/app/x", "2000000000", c.app}, {"/", "1025", c.root},
+		} {
+			d := must.Get(net.Dial("tcp", s.at))(t)
+			fmt.Fprintf(d, "POST %s HTTP/1.1\r\nHost: test.example\r\nExpect: 100-continue\r\nContent-Length: %s\r\n\r\n", r.path, r.length)
+			a := must.Get(http.ReadResponse(bufio.NewReader(d), nil))(t)
+			body := string(must.Get(io.ReadAll(a.Body))(t))
+			if a.StatusCode != 413 || !strings.Contains(body, r.want) || !a.Close {
+				t.Errorf("pages %+v, %s bytes to %s: %s, %q, want %q", c, r.length, r.path, a.Status, body, r.want)
+			}
+			d.Close()
+		}
+		s.end()
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("the application was asked %d times", n)
 	}
 }

@@ -291,6 +291,7 @@ func (s *server) connConfig() conn.Config {
 		Limits:          c.Limits,
 		Handler:         c.Router.Serve,
 		LargestBodySize: c.LargestBody,
+		Refuses:         true, // the router does
 		Count:           c.Counted,
 		AccessLog:       s.access.Default(c.AccessLog),
 		Logger:          s.log,
