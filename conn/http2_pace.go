@@ -74,7 +74,8 @@ type onWay struct {
 	at    time.Duration // which was then, on the loop's clock
 }
 
-// look forgives l what was waited since the last look, if the client was taking what was on its way.
+// look forgives l what was waited since the last look, if the client was taking what was on its way. At the
+// first look nobody knows whether it was: it is enough that something is on its way.
 func (s *session) look(l *stream.Limit, w *onWay, rate int) {
 	if !l.Waiting() {
 		return
@@ -85,8 +86,9 @@ func (s *session) look(l *stream.Limit, w *onWay, rate int) {
 	taken := sent - int64(s.stream.Unsent())
 	switch {
 	case w.until == 0:
-		w.until = sent + 1
-		l.Forgive(lp)
+		if w.until = sent + 1; taken < sent {
+			l.Forgive(lp)
+		}
 	case w.taken >= w.until-1:
 	case taken > w.taken && float64(taken-w.taken) >= float64(rate)*(now-w.at).Seconds():
 		l.Forgive(lp)

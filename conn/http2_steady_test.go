@@ -10,6 +10,7 @@ import (
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"golang.org/x/sys/unix"
 )
 
 // steady reads the answers of streams, and opens the windows of the streams and the connection by so
@@ -188,5 +189,49 @@ func TestHTTP2SlowLine(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Until(began.Add(time.Duration(all) * time.Second / rate)))
+	}
+}
+
+// TestHTTP2TrickledWindow: a client that has all that was sent, and opens the window byte by byte, does not keep
+// min_rate, whenever its bytes come.
+func TestHTTP2TrickledWindow(t *testing.T) {
+	t.Parallel()
+	body := make([]byte, 300<<10)
+	for _, row := range []struct {
+		name     string
+		id, open uint32
+	}{{"stream", 1, 0}, {"connection", 0, 1}} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: 20 * time.Second, MinRate: 500},
+				Handler: func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 }})
+			r := dial2(t, s)
+			if row.open == 0 {
+				r.frame(http2.WindowUpdate, 0, 0, uint32Of(1<<20))
+			} else {
+				r.frame(http2.SettingsFrame, 0, 0, "\x00\x04"+uint32Of(1<<20))
+			}
+			r.get(1).flush()
+			for got := 0; got < http2.Window; {
+				h, p := r.next()
+				if h.Type == http2.Data {
+					got += len(p)
+				}
+			}
+			socket := must.Get(r.Conn.(*net.TCPConn).SyscallConn())(t)
+			for range 60 {
+				must.Do(t, socket.Control(func(fd uintptr) { // the time that is skipped would do it as well
+					_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1)
+				}))
+				s.Settle()
+				s.Skip(5500 * time.Millisecond) // a little more than a quarter of write_timeout
+				s.Settle()
+				r.frame(http2.WindowUpdate, 0, row.id, uint32Of(1)).flush()
+				if got := r.until(http2.Data, http2.RSTStream, http2.GoAway); got == "RST_STREAM 1 CANCEL" {
+					return
+				}
+			}
+			t.Error("the answer still goes on after five minutes")
+		})
 	}
 }
