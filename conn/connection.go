@@ -141,7 +141,7 @@ func (c *connection) Flush() {
 // read or write finds that before the loop does. Left cancels the request's context.
 func (c *connection) Left() {
 	if x := c.exchange(); x != nil {
-		if a := x.resp.tap; a != nil && a.left() {
+		if a := x.resp.tap; a != nil && a.leave() {
 			return
 		}
 		x.canceled(loop.ErrClientGone)

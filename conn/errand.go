@@ -391,7 +391,7 @@ func (p *port) keepExchange(x *exchange) {
 // Left implements loop.Body.
 func (e *errand) Left() {
 	if e.x != nil {
-		if a := e.x.resp.tap; a != nil && a.left() {
+		if a := e.x.resp.tap; a != nil && a.leave() {
 			return
 		}
 		e.x.canceled(loop.ErrClientGone)

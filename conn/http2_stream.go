@@ -281,7 +281,7 @@ func (st *h2stream) Left() { st.canceled() }
 // canceled ends the context of the request, if it has one: the client has left.
 func (st *h2stream) canceled() {
 	if st.x != nil {
-		if a := st.x.resp.tap; a != nil && a.left() {
+		if a := st.x.resp.tap; a != nil && a.leave() {
 			return
 		}
 		st.x.canceled(loop.ErrClientGone)

@@ -64,7 +64,8 @@ type tapped struct {
 	lost      bool  // the client takes no more, and the handler is not told
 	late      bool  // bytes were held for the client before there was a head
 	ahead     int64 // bytes that the tap has, and that were not written to the client yet
-	waits     bool  // KeepWaiting as it was
+	waits     bool  // KeepWaiting as the handler wants it
+	left      bool  // the client has left, and the tap does not go on for others
 }
 
 var taps = sync.Pool{New: func() any { return new(tapped) }}
@@ -86,7 +87,7 @@ func (r RequestLayer) Tap(resp *Response, h Handler, t Tap, extra []Field) (stat
 	a.waits = th.KeepWaiting(true)
 	resp.tap = a
 	if th.Gone() {
-		a.left()
+		a.leave()
 	}
 	status = r.instead(&a.sub, resp, h)
 	if exchangeOf(th) != x { // the handler has taken the connection over
@@ -361,13 +362,24 @@ func (a *tapped) release() {
 	}
 }
 
-// left is called when the client has left. It reports whether the handler goes on.
-func (a *tapped) left() bool {
+// leave is called when the client has left. It reports whether the handler goes on for others.
+func (a *tapped) leave() bool {
 	if a.to.Left() {
 		return true
 	}
-	a.x.req.Thread.KeepWaiting(false)
+	a.left = true
+	a.x.req.Thread.KeepWaiting(a.waits)
 	return false
+}
+
+// keepWaiting is Request.KeepWaiting: as long as the tap goes on for others, the thread waits whatever
+// the handler wants.
+func (a *tapped) keepWaiting(on bool) (was bool) {
+	was, a.waits = a.waits, on
+	if a.left {
+		a.x.req.Thread.KeepWaiting(on)
+	}
+	return was
 }
 
 // EndTapped ends the waits of a handler that has gone on for others, after its client has left

@@ -170,7 +170,20 @@ func (r *Request) Gone() bool { return r.over() || r.Thread.Gone() }
 
 // KeepWaiting decides whether the handler's waits go on after the client has left; without it they
 // end with loop.ErrClientGone. It returns the previous choice.
-func (r *Request) KeepWaiting(on bool) (was bool) { return r.Thread.KeepWaiting(on) }
+func (r *Request) KeepWaiting(on bool) (was bool) {
+	if a := r.tapped(); a != nil {
+		return a.keepWaiting(on)
+	}
+	return r.Thread.KeepWaiting(on)
+}
+
+// tapped returns the tap of the answer; nil: there is none.
+func (r *Request) tapped() *tapped {
+	if r.over() {
+		return nil
+	}
+	return r.x.resp.tap
+}
 
 // Loop returns the loop on which the handler runs.
 func (r *Request) Loop() *loop.Loop { return r.Thread.Loop() }
