@@ -156,6 +156,15 @@ func (s *Store) Shared(texts ...[]byte) error {
 	return cmp.Or(bad, s.apply(all...).Wait())
 }
 
+// Inherited is Shared for what a process has purged that this one has taken the place of. It tells those
+// that Share tells, too: this one may have been replaced itself since.
+func (s *Store) Inherited(text []byte) error {
+	if share := s.share.Load(); share != nil {
+		(*share)(text, false)
+	}
+	return s.Shared(text)
+}
+
 func (s *Store) apply(all ...order) cachestore.Marked {
 	at := s.at.Load()
 	if at == nil || len(all) == 0 {

@@ -106,7 +106,7 @@ func (h *handover) followPurges(s *server) {
 			if err != nil {
 				return
 			}
-			if err := store.Shared(text); err != nil {
+			if err := store.Inherited(bytes.TrimSuffix(text, []byte{'\n'})); err != nil {
 				own.Error("cache: a purge of the process before failed", "error", err)
 			}
 		}

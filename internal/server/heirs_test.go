@@ -92,3 +92,30 @@ func TestUpgradeCached(t *testing.T) {
 		t.Error("the old process stays")
 	}
 }
+
+// TestUpgradeCachedTwice: what clients of the first process change, the third one drops.
+func TestUpgradeCachedTwice(t *testing.T) {
+	t.Parallel()
+	o := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=600")
+	}))
+	t.Cleanup(o.Close)
+	u := startUpgraded(t, "threads = 1\ndrain = \"10m\"\n[[site]]\n[[site.route]]\nprefix = \"/page\"\n"+
+		"module = \"proxy\"\naddress = \"http://"+o.Listener.Addr().String()+"\"\ncache = true\n")
+	var kept [2]*upgradeClient // the second one holds the second process
+	for i := range kept {
+		kept[i] = must.Get(u.dial("tcp"))(t)
+		defer kept[i].close()
+		u.page(kept[i], "GET")
+		if out, code := u.command(); code != 0 {
+			t.Fatal(out, code)
+		}
+	}
+	status := func() string { return u.page(nil, "GET").Header.Get("Cache-Status") }
+	status()
+	if got := status(); !strings.Contains(got, "; hit") {
+		t.Fatal("the new process: ", got)
+	}
+	u.page(kept[0], "POST")
+	wait.Until(t, "the end of what is kept", func() bool { return !strings.Contains(status(), "; hit") })
+}
