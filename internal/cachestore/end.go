@@ -59,6 +59,10 @@ func (f *Fill) keep(a *answer) *Object {
 	}
 	if o == nil {
 		f.share(a.body)
+		if n := int64(len(a.body)); len(f.readers) > 0 { // finish leaves it to them
+			f.held, f.passing = f.held+n, f.passing+n
+			s.memory.pass(n)
+		}
 		return nil
 	}
 	f.share(o.content())
