@@ -280,7 +280,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 				s.renewCerts(now)
 			}
 		case <-spare.C:
-			unused.look(s.opened())
+			unused.look(s.opened(), time.Now())
 		case <-s.obtainer.News:
 			if stopped == nil {
 				s.renewCerts(time.Now())
