@@ -14,11 +14,12 @@ import (
 )
 
 // HTTP makes a Handler of an http.Handler. Each request runs it on a goroutine of its own, off the
-// loop, where it may block; so there are no more of these goroutines than connections. The thread
-// stays with the request until the handler returns, and carries body and answer between client and
-// handler, up to 32 KiB at a time, or 64 KiB once one side has filled that, so that neither side
-// gets ahead of the other. In bulk, without TLS and encoders, the handler's goroutine moves the
-// bytes itself.
+// loop, where it may block. A connection may have one of these goroutines. Those of HTTP/2 may have
+// MaxConnections more together, and one client address as many as are free, half of these if it is
+// alone; a request beyond that gets 503. The thread stays with the request until the handler
+// returns, and carries body and answer between client and handler, up to 32 KiB at a time, or 64 KiB
+// once one side has filled that, so that neither side gets ahead of the other. In bulk, without TLS and
+// encoders, the handler's goroutine moves the bytes itself.
 //
 // The http.Request is a complete copy; only the http.Server in its context is a stand-in. Its URL
 // is the target as it was sent, not cleaned, and with the route's prefix: http.StripPrefix and
@@ -47,6 +48,11 @@ func HTTP(h http.Handler) Handler {
 			return http.StatusBadRequest
 		}
 		c.req = std
+		var ok bool
+		if c.ended, ok = req.takeBridge(); !ok {
+			resp.Header().Set("Retry-After", "1")
+			return http.StatusServiceUnavailable
+		}
 		w := &httpWriter{to: c, req: std, log: req.x.set.Logger, server: req.x.c.port.server, declared: -1}
 		req.Thread.Loop().StartGoroutine(func() { c.run(h, w) })
 		return c.serve(req, resp)

@@ -30,6 +30,7 @@ const (
 type crossing struct {
 	thread *loop.Thread
 	req    *http.Request
+	ended  func() // called when the handler has returned; nil: nothing is
 
 	mu   sync.Mutex
 	cond sync.Cond // the thread has news; for all goroutines on the handler's side
@@ -153,6 +154,9 @@ func (c *crossing) run(h http.Handler, w *httpWriter) {
 		}
 		w.over = true
 		w.removeForm()
+		if c.ended != nil { // before the client can see it, and ask for more
+			c.ended()
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		e, ok := panicked.(*loop.PanicError)

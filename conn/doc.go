@@ -81,6 +81,7 @@
 //	bridge.go         http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
 //	bridge_writer.go  its http.ResponseWriter
 //	bridge_answer.go  how an http.Handler's answer becomes a Response
+//	bridge_share.go   how many handlers off the loop HTTP/2 may have at a time
 //	bridge_pipe.go    a handler off the loop, and the pipes between it and its thread; what its
 //	                  goroutine sends and receives itself
 //	bridge_carry.go   what the thread does meanwhile

@@ -120,3 +120,7 @@ func SetBudget(t testing.TB, b *openfiles.Budget) {
 	budget = b
 	t.Cleanup(func() { budget = old })
 }
+
+// Bridges returns how many goroutines of net/http's handlers there are beyond the first of each
+// connection.
+func Bridges(s *Server) int64 { return s.bridges.beyond() }

@@ -30,6 +30,7 @@ type session struct {
 
 	http2.Wire
 	descriptors int        // of its streams, see included
+	bridges     int        // goroutines of handlers; the lock of the server's bridges is held
 	active      int        // streams whose threads have not ended, closed ones included
 	begun       uint8      // since streams have run: see runBegun
 	yields      uint8      // since something was sent: see maxYields

@@ -74,6 +74,7 @@ type Server struct {
 	diskNote  seldom
 
 	descriptorNote seldom
+	bridges        bridges
 
 	// Connections closed because of the PROXY protocol.
 	headerNote, strangerNote seldom

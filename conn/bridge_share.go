@@ -1,0 +1,75 @@
+package conn
+
+import (
+	"net/netip"
+	"sync"
+
+	"github.com/lwango/lwango/internal/networks"
+)
+
+// bridges counts the goroutines of HTTP's handlers. A connection of HTTP/1.1 has one at a time, and so
+// max_connections bounds them. A connection of HTTP/2 would have one for each stream. It has one
+// without a condition, too. Those beyond it are max_connections in all at most, and of one client as
+// many as are free: half of them if it is alone, a third each if there are two. So there are never
+// more than twice max_connections, hijacked connections of HTTP/1.1 left aside.
+//
+// They count until their handlers return, which may be long after the streams. Any goroutine may call
+// the methods.
+type bridges struct {
+	mu      sync.Mutex
+	taken   int64           // beyond the first of each connection
+	clients networks.Counts // what of taken is whose
+	note    seldom
+}
+
+// takeBridge reports whether the request may have a goroutine for its handler. end is called, on any
+// goroutine, when that has ended; nil: there is nothing to do.
+func (r *Request) takeBridge() (end func(), ok bool) {
+	st, ok := r.Layer().stream2()
+	if !ok {
+		return nil, true
+	}
+	s, b, client := st.s, &st.server().bridges, st.s.payer()
+	limit := int64(s.set.MaxConnections)
+	if !b.take(s, client, limit) {
+		if b.note.now(s.Loop()) {
+			s.set.Logger.Warn("conn: a client of HTTP/2 gets 503, its requests have too many handlers of net/http",
+				"client", client, "of_all_clients", b.beyond(), "max_connections", limit)
+		}
+		return nil, false
+	}
+	return func() { b.give(s, client) }, true
+}
+
+func (b *bridges) take(s *session, client netip.Addr, limit int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.bridges > 0 {
+		free := limit - b.taken - 1
+		network, site := b.clients.Of(client) // none, for the clients of a proxy
+		if limit > 0 && (free < 0 || client.IsValid() && (network+1 > free || (site+1)/3 > free)) {
+			return false
+		}
+		b.taken++
+		b.clients.Add(client, 1)
+	}
+	s.bridges++
+	return true
+}
+
+// give undoes take.
+func (b *bridges) give(s *session, client netip.Addr) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.bridges--; s.bridges > 0 {
+		b.taken--
+		b.clients.Add(client, -1)
+	}
+}
+
+// beyond returns how many there are beyond the first of each connection.
+func (b *bridges) beyond() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.taken
+}
