@@ -25,6 +25,10 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
 		f.Close()
 		return status
 	}
+	if !f.counted(req) {
+		resp.Header().Set("Retry-After", "1")
+		return http.StatusServiceUnavailable
+	}
 	// Range is defined for GET alone (RFC 9110 section 14.2).
 	if has(req, "Range") && req.Method() == http.MethodGet &&
 		http1.RangeApplies(req.Layer(), facts.validators(), req.Loop().Time(), m.negotiated(resp, f)) {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -79,6 +80,17 @@ type content struct{ *opened }
 
 // ReadAt is readAt, and may read less than p has room for.
 func (c content) ReadAt(p []byte, offset int64) (int, error) { return c.readAt(p, offset) }
+
+// counted counts the descriptor for the request, which will hold it while its client takes the file. If
+// the requests of the client hold too many, counted closes f and reports false. What is on a shelf is
+// counted there.
+func (f *opened) counted(req *conn.Request) bool {
+	if f.fd < 0 || f.users > 1 || req.Layer().TakeDescriptor() == nil {
+		return true
+	}
+	_ = f.Close()
+	return false
+}
 
 // unchanged reports whether the open file is still as its facts say.
 func (f *opened) unchanged() bool {
