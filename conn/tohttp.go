@@ -211,6 +211,7 @@ func (s *Server) enter(l *loop.Loop, fd int, w *withHeader) {
 	w.port = &port{server: s, loop: l, untaken: make(map[*connection]int),
 		unsent: make(map[*connection][]byte), tally: new(tally)}
 	s.admission.active.Add(1)
+	budget.Connected(1) // see dismiss
 	set := s.settings.Load()
 	if err := l.Attach(&w.Thread, fd, &w.connection, set.HeaderTimeout); err != nil {
 		set.Logger.Error("conn: connection not accepted", "error", err)

@@ -11,13 +11,16 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/openfiles"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // underHTTP starts a server of net/http with h.
@@ -36,6 +39,27 @@ func dialHTTP(t *testing.T, s *httptest.Server) *client {
 	c := must.Dial(t, "tcp", s.Listener.Addr().String())
 	t.Cleanup(func() { c.Close() })
 	return server.NewClient(t, c)
+}
+
+// TestToHTTPCounts: requests under net/http leave the budget of descriptors as it was. Another test that
+// runs meanwhile would count, too.
+func TestToHTTPCounts(t *testing.T) {
+	b := openfiles.New(160)
+	free := 160 - 2*160/8
+	conn.SetBudget(t, b)
+	s := underHTTP(t, conn.ToHTTP(conn.Handler(hello)))
+	for range 5 {
+		c := dialHTTP(t, s)
+		if a := c.Do("GET", get); a.StatusCode != 200 {
+			t.Error(a.StatusCode)
+		}
+		c.Close()
+	}
+	wait.Until(t, "all are free", func() bool { return b.Take(netip.Addr{}, free) })
+	b.Give(netip.Addr{}, free)
+	if b.Take(netip.Addr{}, free+1) {
+		t.Errorf("more than %d descriptors are free", free)
+	}
 }
 
 // TestToHTTPSame: requests have the same answers under net/http and behind a Server.
