@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"math"
 	"net/netip"
 
 	"github.com/lwango/lwango/internal/openfiles"
@@ -51,7 +52,7 @@ func (r RequestLayer) stream2() (st *h2stream, ok bool) {
 
 func (st *h2stream) takeDescriptor() bool {
 	s := st.s
-	if s.descriptors >= included && !budget.Take(s.payer(), 1) {
+	if st.descriptors == math.MaxUint16 || s.descriptors >= included && !budget.Take(s.payer(), 1) {
 		if s.server().descriptorNote.now(s.Loop()) {
 			s.set.Logger.Warn("conn: a client of HTTP/2 gets 503, its requests hold too many descriptors",
 				"client", s.payer(), "of_this_connection", s.descriptors, "of_all_clients", budget.Taken(),
@@ -72,7 +73,7 @@ func (st *h2stream) giveDescriptors(n int) {
 		budget.Give(s.payer(), beyond)
 	}
 	s.descriptors -= n
-	st.descriptors -= int32(n)
+	st.descriptors -= uint16(n)
 }
 
 // payer is the client that the descriptors of the session count for. Zero stands for all clients of a

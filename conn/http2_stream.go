@@ -34,7 +34,7 @@ type h2stream struct {
 
 	wantsInput, wantsRoom bool // what the thread waits for
 
-	descriptors int32 // see takeDescriptor
+	descriptors uint16 // see takeDescriptor
 }
 
 // work2 is what a stream needs while its request is served, or the rest of the answer is written. Then
