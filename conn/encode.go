@@ -130,10 +130,13 @@ func (w *Response) piece(p []byte) error {
 	if w.tap != nil {
 		return w.tapPiece(p)
 	}
-	return w.send(p)
+	if w.enc != nil {
+		return w.encode(p)
+	}
+	return w.content(p)
 }
 
-// send is piece behind the tap.
+// send is piece behind the tap. piece does the same without a call: stacks are small, see encode.
 func (w *Response) send(p []byte) error {
 	if w.enc == nil {
 		return w.content(p)

@@ -217,10 +217,18 @@ func (s *site) serve(req *conn.Request, resp *conn.Response) int {
 		if status != Again || req.Layer().Rewrites() == rewrites {
 			return status
 		}
-		resp.Layer().DropHooks(hooks, pages)
-		req.Layer().SetPattern("", nil, nil)
-		req.Layer().SetCounter(s.counter)
+		s.reset(req, resp, hooks, pages)
 	}
+}
+
+// reset undoes what was said of a request that was rewritten. It stands apart from serve because stacks
+// are small, and handlers run on top of serve.
+//
+//go:noinline
+func (s *site) reset(req *conn.Request, resp *conn.Response, hooks, pages int) {
+	resp.Layer().DropHooks(hooks, pages)
+	req.Layer().SetPattern("", nil, nil)
+	req.Layer().SetCounter(s.counter)
 }
 
 // choose calls the handler of a pattern, or of the route t, if that is not nil.
