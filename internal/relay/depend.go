@@ -67,7 +67,7 @@ func (r *Route) Depend(key string, sent []string, sets func(name string) handler
 	var told template.Text
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(sent))) {
 		if name != "id" && !slices.Contains(ofURL, name) {
-			told = append(told, template.Piece{Name: name}, template.Piece{Text: " "})
+			told = append(told, template.Piece{Name: name}, template.Piece{Text: "\x00"})
 			d.Clients = d.Clients || name == "address"
 		}
 	}
