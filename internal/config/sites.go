@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -353,7 +352,7 @@ func onlyInternal(h conn.Handler) conn.Handler {
 func refuseTooLarge(h conn.Handler) conn.Handler {
 	return func(req *conn.Request, resp *conn.Response) int {
 		if req.Layer().TooLarge() {
-			return http.StatusRequestEntityTooLarge
+			return 413
 		}
 		return h(req, resp)
 	}
