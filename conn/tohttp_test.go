@@ -48,7 +48,8 @@ func TestToHTTPCounts(t *testing.T) {
 	free := 160 - 2*160/8
 	conn.SetBudget(t, b)
 	s := underHTTP(t, conn.ToHTTP(conn.Handler(hello)))
-	for range 5 {
+	const requests, others = 50, 10 // connections of tests before may end only now, and count here
+	for range requests {
 		c := dialHTTP(t, s)
 		if a := c.Do("GET", get); a.StatusCode != 200 {
 			t.Error(a.StatusCode)
@@ -57,8 +58,8 @@ func TestToHTTPCounts(t *testing.T) {
 	}
 	wait.Until(t, "all are free", func() bool { return b.Take(netip.Addr{}, free) })
 	b.Give(netip.Addr{}, free)
-	if b.Take(netip.Addr{}, free+1) {
-		t.Errorf("more than %d descriptors are free", free)
+	if b.Take(netip.Addr{}, free+others) {
+		t.Errorf("more than %d descriptors are free behind %d requests", free, requests)
 	}
 }
 
