@@ -86,6 +86,9 @@ func (b *Budget) Kept() int { return int(b.kept.Load()) }
 // Connected says that clients have n more connections, or fewer.
 func (b *Budget) Connected(n int) { b.connected.Add(int64(n)) }
 
+// Connections returns how many connections all clients have.
+func (b *Budget) Connections() int { return int(b.connected.Load()) }
+
 // Take reports whether the requests of a client may hold n descriptors more, beyond the two of each
 // of its connections, until Give.
 func (b *Budget) Take(client netip.Addr, n int) bool {
