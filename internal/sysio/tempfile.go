@@ -22,6 +22,7 @@ type TempFile struct {
 	file   *os.File
 	client netip.Addr // of networks.Of
 	spare  bool
+	closed bool
 	at     int64  // of Read and Write
 	Closed func() // called by the first Close; nil: nothing is
 
@@ -117,25 +118,42 @@ func (f *TempFile) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Close frees the file. A second call has no effect.
+// slowFree is from which size on the caller does not wait until a file's blocks are free: ext4 takes
+// 60 ms to free a GiB, in which its loop would serve nobody.
+const slowFree = 4 << 20
+
+// Close frees the file. The blocks of a large one are freed by a goroutine, and count until then. A
+// second call has no effect.
 func (f *TempFile) Close() error {
 	if told := f.Closed; told != nil {
 		f.Closed = nil
 		defer told()
 	}
-	f.busy.Lock()
-	defer f.busy.Unlock()
-	f.space.forget(f)
-	if err := f.file.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
-		return err
+	if f.closed {
+		return nil
 	}
-	return nil
+	f.closed = true
+	f.busy.Lock()
+	if f.size >= slowFree {
+		go f.close() // which unlocks busy
+		return nil
+	}
+	return f.close()
+}
+
+// close closes f, which the caller has locked by busy.
+func (f *TempFile) close() error {
+	defer f.busy.Unlock()
+	err := f.file.Close()
+	f.space.forget(f)
+	return err
 }
 
 // giveWay frees what f holds. The caller holds busy, and has taken f off the space already.
 func (f *TempFile) giveWay() {
 	f.gone = true
-	_ = f.file.Truncate(0) // without a name, and so without anyone who could miss it
+	// The file has no name, and so nobody reads it any more. Its owner may close it meanwhile.
+	go func() { _ = f.file.Truncate(0) }()
 }
 
 // CheckTempDir reports why no temporary file can be made in a folder, "" for os.TempDir.

@@ -137,7 +137,7 @@ func (s *TempSpace) reserve(f *TempFile, n int64) error {
 		}
 		s.drop(slowest)
 		s.mu.Unlock()
-		slowest.giveWay() // which takes a while if the file is large
+		slowest.giveWay()
 		slowest.busy.Unlock()
 	}
 }

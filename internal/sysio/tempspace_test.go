@@ -6,6 +6,7 @@ import (
 
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 var (
@@ -164,4 +165,25 @@ func TestReservedBesideAFile(t *testing.T) {
 	if n := s.UsedBy(alice); n != 400 {
 		t.Errorf("%d bytes are counted, want 400", n)
 	}
+}
+
+// TestCloseOfLargeFile: what a large file holds counts until it is free, which Close does not wait for.
+func TestCloseOfLargeFile(t *testing.T) {
+	t.Parallel()
+	var s sysio.TempSpace
+	s.Configure(t.TempDir(), 100<<20)
+	files := []*sysio.TempFile{upload(t, &s, alice, 16<<20), upload(t, &s, bob, 1000)}
+	told := 0
+	for _, f := range files {
+		f.Closed = func() { told++ }
+		for range 2 {
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if told != 2 || s.UsedBy(bob) != 0 {
+		t.Errorf("told %d times, %d bytes left", told, s.UsedBy(bob))
+	}
+	wait.Until(t, "the large file is free", func() bool { return s.Used() == 0 })
 }
