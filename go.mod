@@ -2,6 +2,10 @@ module github.com/lwango/lwango
 
 go 1.26.0
 
+// ./... leaves it out: its default.pgo would have all packages, with the standard library, compiled
+// once more by each go test and go vet. The command's code and tests are in internal/command.
+ignore ./cmd/lwango
+
 require (
 	github.com/BurntSushi/toml v1.6.0
 	github.com/andybalholm/brotli v1.2.8

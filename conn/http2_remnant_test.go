@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -117,7 +118,7 @@ func TestHTTP2Unread(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	defer close(release)
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxStreams: 200, MaxBodySize: -1, BodyTimeout: 5 * time.Second},
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxStreams: 200, MaxBodySize: -1, BodyTimeout: wait.Patience},
 		Handler: func(req *conn.Request, w *conn.Response) int {
 			switch req.Path() {
 			case "/wait":
@@ -181,7 +182,7 @@ func TestHTTP2Unread(t *testing.T) {
 	check("too many", r.resets(), "3 NO_ERROR\n")
 	check("the oldest one", r.frame(http2.Data, 0, 3, "x").resets(), "3 STREAM_CLOSED\n")
 	check("the next one", r.frame(http2.Data, http2.EndStream, 5, "x").resets(), "")
-	s.Skip(6 * time.Second)
+	s.Skip(wait.Patience + time.Second)
 	if got := r.until(http2.RSTStream); got != "RST_STREAM 7 NO_ERROR" {
 		t.Error(got)
 	}

@@ -34,13 +34,14 @@ func TestSites(t *testing.T) {
 	ask := func(method, host, target string, fields ...string) string {
 		a := c.Do(method, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n", method, target, host,
 			strings.Join(append(fields, "Accept: */*"), "\r\n")))
-		return fmt.Sprint(a.StatusCode, " ", a.Text, " ", a.Header.Get("Cache-Status"))
+		said, _, _ := strings.Cut(a.Header.Get("Cache-Status"), "; ttl=") // which real time changes
+		return fmt.Sprint(a.StatusCode, " ", a.Text, " ", said)
 	}
 	fill := func() {
 		t.Helper()
 		for host := range sites {
 			ask("GET", host, "/x")
-			if got := ask("GET", host, "/x"); got != "200 "+host+" lwango; hit; ttl=100" {
+			if got := ask("GET", host, "/x"); got != "200 "+host+" lwango; hit" {
 				t.Errorf("%s: %s", host, got)
 			}
 		}
@@ -52,7 +53,7 @@ func TestSites(t *testing.T) {
 				t.Error(got)
 			}
 			for other := range sites {
-				want := "200 " + other + " lwango; hit; ttl=100"
+				want := "200 " + other + " lwango; hit"
 				if other == host {
 					want = "200 " + other + " lwango; fwd=uri-miss; stored"
 				}

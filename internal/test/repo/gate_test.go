@@ -24,9 +24,8 @@ if [ -n "$HANGS" ] && echo "$call" | grep -q -e "$HANGS"; then
 	exec sleep 1000
 fi
 # a test of the rest does not end before the one beside it hangs
-if [ -n "$HANGS" ] && [ "$2" = -p ]; then while ! [ -e "$STUBS/hangs" ]; do sleep 0.01; done; fi
+if [ -n "$HANGS" ] && [ "$3" = -p ]; then while ! [ -e "$STUBS/hangs" ]; do sleep 0.01; done; fi
 if [ -n "$FAILS" ] && echo "$call" | grep -q -e "$FAILS"; then exit 3; fi
-if [ "$GOARCH" = 386 ]; then echo lwango_needs_Linux_on_a_64_bit_processor; exit 1; fi
 if [ "$1" = list ]; then echo example.org/a; echo example.org/contrib/deb; fi
 `,
 	"git":     "#!/bin/sh\ncase \"$*\" in *go.mod*) echo samples/rest/go.mod; echo interop/go.mod; esac\n",
@@ -41,16 +40,16 @@ func TestGate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, fails, hangs string }{
 		{"green", "", ""},
-		{"build", "build", ""},
-		{"vet", "vet -tags", ""},
+		{"vet", "vet ./... ./cmd/lwango", ""},
+		{"vet of invariants", "vet -race -tags", ""},
 		{"staticcheck", "staticcheck", ""},
-		{"tests", "test -p 4.* -skip .* example.org/a ", ""},
-		{"race", ": test -race -tags", ""},
-		{"tests, while others run", "test -p 4 -parallel", "test.* ./contrib"},
+		{"tests", "test -vet=off -p 4.* -skip .* example.org/a ", ""},
+		{"race", ": test -vet=off -race -tags", ""},
+		{"tests, while others run", "test -vet=off -p 4 -parallel", "test.* ./contrib"},
 		{"packages", "test.* ./contrib", ""},
 		{"machines", "test.* -run .* ./fastcgi", ""},
 		{"other modules", "interop: test", ""},
-		{"rest", "samples/rest: test -race", ""},
+		{"rest", "samples/rest: test -vet=off -race", ""},
 		{"bench", "bench: run", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -95,7 +95,8 @@ var allowed = map[string][]string{
 	"lwangotest":                {"conn", "internal/test/*"},
 	"":                          {"client", "conn", "coro", "handlers", "handlers/cache", "loop", "pubsub", "stream", "internal/config", "internal/server", "internal/asynclog"},
 	"internal/top":              {"internal/metrics"},
-	"cmd/*":                     {"", "pubsub/redis", "internal/server", "internal/top"},
+	"internal/command":          {"", "pubsub/redis", "internal/server", "internal/top"},
+	"cmd/*":                     {"internal/command"},
 	"samples/*":                 {"", "client", "conn", "stream", "loop", "coro", "pubsub"},
 	"samples/upload":            {"", "conn", "loop", "pubsub", "handlers/sse"},
 }

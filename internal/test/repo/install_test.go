@@ -42,13 +42,32 @@ func TestGoInstall(t *testing.T) {
 	// The other modules come from the cache of the go command, which is a proxy, too. With these
 	// flags, what contrib/deb builds is not compiled anew.
 	cmd.Env = append(os.Environ(), "GOPROXY="+fileURL(proxy)+","+fileURL(filepath.Join(modules, "cache/download")),
-		"GOSUMDB=off", "GOFLAGS=-mod=mod -trimpath", "CGO_ENABLED=0", "GOWORK=off", "GOBIN="+dir, "GOMODCACHE="+filepath.Join(dir, "modules"))
+		"GOSUMDB=off", "GOFLAGS=-mod=mod -trimpath -pgo=auto", "CGO_ENABLED=0", "GOWORK=off", "GOBIN="+dir, "GOMODCACHE="+filepath.Join(dir, "modules"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	shown, err := exec.Command(filepath.Join(dir, "lwango"), "-v").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(shown), "lwango "+version+" go") {
 		t.Errorf("%v, %s", err, shown)
+	}
+}
+
+// TestGoInstallHasNoCgo: wherever a document tells to install the command, the command can confine
+// itself afterwards.
+func TestGoInstallHasNoCgo(t *testing.T) {
+	const command = "go install " + module + "/cmd/lwango"
+	named := 0
+	for file, text := range documents(t) {
+		for _, before := range strings.SplitAfter(text, command) {
+			if before, ok := strings.CutSuffix(before, command); ok {
+				if named++; !strings.HasSuffix(before, "CGO_ENABLED=0 ") {
+					t.Errorf("%s: %q without CGO_ENABLED=0", file, command)
+				}
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("no document says how to install the command")
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package command_test
 
 import (
 	"context"
@@ -24,6 +24,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/lwango/lwango/internal/command"
 	"github.com/lwango/lwango/internal/test/logtext"
 )
 
@@ -33,7 +34,9 @@ const patience = 20 * time.Second
 // noExitSleep: a program under the race detector otherwise takes a second to exit.
 const noExitSleep = "atexit_sleep_ms=0"
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"lwango": main}) }
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"lwango": func() { os.Exit(command.Main()) }})
+}
 
 // The scripts in testdata/script start the program, send requests and stop it. Beside testscript's
 // own commands they have those of this file and script_http_test.go:
