@@ -164,7 +164,7 @@ const errandTurn = stream.TurnBudget
 //
 // It is called on r's thread. h begins when that thread waits, or has returned.
 func (r RequestLayer) Send(h Handler, sink Sink, extra []Field) Errand {
-	e := r.errand(notOfAnErrand, extra)
+	e := r.errand(namesNotOfAnother, notOfAnErrand, extra)
 	e.x.req.head.Method = http1.GET
 	return e.begin(r.Thread.Loop(), h, sink)
 }
@@ -182,11 +182,13 @@ type Copy struct{ of *errand }
 // trailers, and no connection that could be upgraded.
 var notOfACopy = []string{"Content-Length", "Transfer-Encoding", "Trailer", "Expect", "Upgrade"}
 
+var namesNotOfACopy = http1.NamesOf(notOfACopy...)
+
 // Copy makes a copy of the request as it is now, with below, a clean path without a slash at its
 // end, in front of its path. The copy is Internal. It needs nothing of the request or its client any
 // more, so both may end before it.
 func (r RequestLayer) Copy(below string) Copy {
-	e := r.errand(func(name string) bool {
+	e := r.errand(namesNotOfACopy, func(name string) bool {
 		return slices.ContainsFunc(notOfACopy, func(s string) bool { return ascii.EqualFold(name, s) })
 	}, nil)
 	q := &e.x.req
@@ -208,8 +210,8 @@ func (c Copy) Send(l *loop.Loop, body []byte, h Handler, sink Sink) Errand {
 	return e.begin(l, h, sink)
 }
 
-// errand copies r, without the fields that drop tells and without the body.
-func (r RequestLayer) errand(drop func(name string) bool, extra []Field) *errand {
+// errand copies r, without the fields that drop tells, which are among dropped, and without the body.
+func (r RequestLayer) errand(dropped http1.NameSet, drop func(name string) bool, extra []Field) *errand {
 	of := r.x.c
 	e := of.port.spareErrand()
 	e.port, e.state, e.known, e.remote = of.port, headed|named|of.state&secured, true, of.remote
@@ -229,7 +231,10 @@ func (r RequestLayer) errand(drop func(name string) bool, extra []Field) *errand
 	x := of.port.spareExchange()
 	e.x = x
 	x.c, x.via, x.set, x.protocol, x.errand = &e.connection, e, r.x.set, r.x.protocol, e
-	e.copyTo(&x.req, r.Request, drop, extra)
+	e.copyTo(&x.req, r.Request, dropped, drop, extra)
+	if id := r.IDView(); len(id) > 0 {
+		x.req.idView = append(x.req.idText[:0], id...)
+	}
 	x.req.x = x
 	x.req.body.none(x)
 	return e
@@ -285,8 +290,8 @@ func replaced(name []byte, extra []Field) bool {
 }
 
 // copyTo makes r, which is new, a request for the same as of, which does not need of any more, with
-// extra in place of the fields that drop tells.
-func (e *copied) copyTo(r, of *Request, drop func(name string) bool, extra []Field) {
+// extra in place of the fields that drop tells, which are among dropped.
+func (e *copied) copyTo(r, of *Request, dropped http1.NameSet, drop func(name string) bool, extra []Field) {
 	r.head = of.head
 	r.head.ContentLength, r.head.Chunked = -1, false
 	size := len(of.raw)
@@ -295,11 +300,20 @@ func (e *copied) copyTo(r, of *Request, drop func(name string) bool, extra []Fie
 	}
 	e.raw = append(slices.Grow(e.raw[:0], size), of.raw...)
 	r.raw = e.raw
+	names := http1.NameSet(0)
+	for i := range extra {
+		names |= http1.NamesOf(extra[i].Name)
+	}
 	fields := slices.Grow(e.fields[:0], len(of.head.Fields)+len(extra))
-	for _, f := range of.head.Fields {
-		name := f.Name.Of(of.raw)
-		if !replaced(name, extra) && !drop(unsafe.String(unsafe.SliceData(name), len(name))) {
-			fields = append(fields, f)
+	all := !of.head.MayHaveSome(dropped | names)
+	if all {
+		fields = append(fields, of.head.Fields...)
+	} else {
+		for _, f := range of.head.Fields {
+			name := f.Name.Of(of.raw)
+			if !replaced(name, extra) && !drop(unsafe.String(unsafe.SliceData(name), len(name))) {
+				fields = append(fields, f)
+			}
 		}
 	}
 	if r.listed = of.listed; r.listed {
@@ -316,8 +330,11 @@ func (e *copied) copyTo(r, of *Request, drop func(name string) bool, extra []Fie
 	for _, f := range extra { // in the form that goes on as it is, see FieldViews
 		fields = append(fields, http1.Field{Name: add(f.Name, ": "), Value: add(f.Value, "\r\n")})
 	}
-	e.raw, e.fields = r.raw, fields
-	r.head.SetFields(r.raw, fields)
+	if e.raw, e.fields = r.raw, fields; all {
+		r.head.AddFields(fields, names)
+	} else {
+		r.head.SetFields(r.raw, fields)
+	}
 	if at := of.head.Path; at.Len() > 0 && len(of.path) > 0 && &of.path[0] == &of.raw[at.Start] {
 		r.path = r.raw[at.Start:][:len(of.path)]
 	} else {
@@ -329,9 +346,6 @@ func (e *copied) copyTo(r, of *Request, drop func(name string) bool, extra []Fie
 	r.values = slices.DeleteFunc(slices.Clone(of.values), value.once)
 	r.matched = of.matched
 	r.matched.compact()
-	if id := of.Layer().IDView(); len(id) > 0 {
-		r.idView = append(r.idText[:0], id...)
-	}
 	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
 }
 

@@ -110,8 +110,7 @@ func (w *Response) refuse(status int, bad *Field) int {
 			"name", bad.Name, "value", bad.Value, "request_id", x.req.ID(),
 			"target", x.req.Target())
 	}
-	w.endTap(ErrBadField)
-	w.clear()
+	w.drop(ErrBadField)
 	return 500
 }
 
@@ -120,14 +119,12 @@ func (w *Response) refuse(status int, bad *Field) int {
 func (w *Response) broken(status, n int, err error, failed int) (int, int, error) {
 	unreadable := err != nil && err != io.EOF
 	if failed != 0 && w.manner == native && (unreadable || !w.explains(status)) {
-		w.endTap(errAborted)
-		w.clear()
+		w.drop(errAborted)
 		return failed, 0, nil
 	}
 	if unreadable {
 		w.logReader("conn: response body cannot be read", err)
-		w.endTap(err)
-		w.clear()
+		w.drop(err)
 		return 500, 0, nil
 	}
 	return status, n, err

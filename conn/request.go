@@ -68,7 +68,8 @@ type noted struct {
 	form      url.Values
 	multipart *multipart.Form
 	id        string
-	idView    []byte // the same: a part of raw, or of idText; nil: not decided
+	idView    []byte   // the same: a part of raw, or of idText; nil: not decided
+	idOf      *Request // the one whose id it is; nil: its own
 
 	counter uint32    // see SetCounter
 	log     AccessLog // see LogTo; nil: the server's
@@ -385,6 +386,9 @@ func (r *Request) ID() string {
 func (r RequestLayer) IDView() []byte {
 	if r.over() {
 		return nil // one that is made now must not be the next request's
+	}
+	if r.idView == nil && r.idOf != nil {
+		r.idView = r.idOf.Layer().IDView()
 	}
 	if r.idView == nil && r.proxied {
 		r.idView = r.givenID()

@@ -216,9 +216,17 @@ func (w *Response) fail(cut bool) {
 	case w.phase == streamed, w.phase == open && cut:
 		w.phase = aborted
 	case w.phase == open:
-		w.endTap(errAborted)
-		w.clear()
+		w.drop(errAborted)
 	}
+}
+
+// drop makes room for an error in place of an answer of which nothing has gone out. A tap that has seen
+// the head of that answer is told err. Another one gets the error, as any answer.
+func (w *Response) drop(err error) {
+	if a := w.tap; a != nil && a.headed {
+		w.endTap(err)
+	}
+	w.clear()
 }
 
 // Header returns the header fields to send. The server itself sets Date, Connection,

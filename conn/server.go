@@ -252,6 +252,7 @@ type port struct {
 	work    []*work2    // of streams that need none at present
 	spare   []*exchange // that no errand uses
 	errands []*errand   // that were released
+	taps    []*tapped   // that no response has
 
 	// The first fields of all responses of this second.
 	second int64

@@ -3,7 +3,6 @@ package conn
 import (
 	"errors"
 	"net/http"
-	"sync"
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/invariants"
@@ -25,9 +24,13 @@ type Tap interface {
 	// End comes last, behind the last piece. trailer and sound are as Sink.End has them.
 	End(trailer []Field, sound bool)
 
-	// Over comes last where the answer has broken off, or there is none, and err is the reason. It
-	// reports whether something else is sent, if nothing has gone out and the handler has given up.
-	Over(err error) (withheld bool)
+	// Failed comes last where the handler has given up before anything has gone out, and err is the
+	// reason. It reports whether something else is sent in place of the error.
+	Failed(err error) (withheld bool)
+
+	// Over comes last where the answer has broken off, or there is none, and err is the reason.
+	// Nothing else can be sent.
+	Over(err error)
 
 	// Left says that the client has left. The loop calls it, or the thread. It reports whether the
 	// handler goes on all the same; otherwise its waits and writes fail.
@@ -68,7 +71,20 @@ type tapped struct {
 	left      bool  // the client has left, and the tap does not go on for others
 }
 
-var taps = sync.Pool{New: func() any { return new(tapped) }}
+// spareTap returns a tapped to use.
+func (p *port) spareTap() *tapped {
+	n := len(p.taps)
+	if n == 0 {
+		return new(tapped)
+	}
+	a := p.taps[n-1]
+	p.taps[n-1] = nil
+	p.taps = p.taps[:n-1]
+	return a
+}
+
+// maxTaps is how many of them a port keeps.
+const maxTaps = 256
 
 // Tap has h answer the request, and t get a copy. To h the request is a GET without the fields of r
 // about a body, conditions, ranges and the connection; extra are in place of r's fields of these names.
@@ -78,10 +94,10 @@ var taps = sync.Pool{New: func() any { return new(tapped) }}
 // Behind an answer that is not withheld t may still be called, until the answer has gone out.
 func (r RequestLayer) Tap(resp *Response, h Handler, t Tap, extra []Field) (status int, withheld bool) {
 	x, th := r.x, r.Thread
-	a := taps.Get().(*tapped)
+	a := x.c.port.spareTap()
 	a.to, a.x = t, x
-	a.copyTo(&a.sub, r.Request, ofThisAlone, extra)
-	a.sub.Thread, a.sub.x = th, x
+	a.copyTo(&a.sub, r.Request, namesNotOfAnother, ofThisAlone, extra)
+	a.sub.Thread, a.sub.x, a.sub.idOf = th, x, r.Request
 	a.sub.head.Method = http1.GET
 	a.sub.counter, a.sub.log = r.counter, r.log
 	a.waits = th.KeepWaiting(true)
@@ -89,17 +105,14 @@ func (r RequestLayer) Tap(resp *Response, h Handler, t Tap, extra []Field) (stat
 	if th.Gone() {
 		a.leave()
 	}
-	status = r.instead(&a.sub, resp, h)
+	// A panic is dealt with here: what is withheld has an answer all the same.
+	status = x.call(func(_ *Request, resp *Response) int { return r.instead(&a.sub, resp, h) })
 	if exchangeOf(th) != x { // the handler has taken the connection over
 		if resp.tap == a { // else the tap has had its last call
 			resp.tap = nil
 			a.over(errNoConnection)
 		}
 		return status, false
-	}
-	if err := th.Join(); err != nil {
-		threadFailed(th, err)
-		status = http.StatusInternalServerError
 	}
 	if resp.tap != a { // the answer has failed
 		return status, false
@@ -114,7 +127,7 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 		a.withhold(w)
 		return status, true
 	case w.phase == aborted && !w.HeadSent():
-		if a.to.Over(errAborted) {
+		if a.to.Failed(errAborted) {
 			a.withhold(w)
 			return status, true
 		}
@@ -124,9 +137,6 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 	case w.phase == open && loop.SawClientGone(a.x.req.Thread):
 		w.endTap(loop.ErrClientGone) // what the handler returns means nothing
 		return status, false
-	case w.phase == open && w.header.firstBad() != nil:
-		w.endTap(ErrBadField)
-		return status, false
 	case w.phase != open:
 		return status, false // finish sees to the rest
 	}
@@ -134,9 +144,9 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 	if final == 0 {
 		final = max(w.early, http.StatusOK)
 	}
-	if final < 200 || final > 999 {
-		w.endTap(errAborted)
-		return status, false
+	if bad := w.header.firstBad(); bad != nil || final < 200 || final > 999 {
+		final = w.refuse(final, bad)
+		status = final
 	}
 	content := w.buf
 	if w.kind == given {
@@ -329,8 +339,7 @@ func (w *Response) endTap(err error) {
 	}
 	w.tap = nil
 	if err == nil && a.headed {
-		a.to.End(w.trailer, !a.unsound && !w.doubted)
-		a.release()
+		a.end(w.trailer, !a.unsound && !w.doubted)
 		return
 	}
 	if err == nil {
@@ -339,8 +348,22 @@ func (w *Response) endTap(err error) {
 	a.over(err)
 }
 
+// end tells the tap that the answer is complete. If the tap panics, it is told that it is over: others may
+// wait for it.
+func (a *tapped) end(trailer []Field, sound bool) {
+	ended := false
+	defer func() {
+		if !ended {
+			a.over(errAborted)
+		}
+	}()
+	a.to.End(trailer, sound)
+	ended = true
+	a.release()
+}
+
 func (a *tapped) over(err error) {
-	_ = a.to.Over(err)
+	a.to.Over(err)
 	a.release()
 }
 
@@ -352,13 +375,13 @@ func (a *tapped) release() {
 	if a.sub.Thread != nil { // the handler still has the request
 		return
 	}
-	raw, fields := a.raw, a.fields
+	p, raw, fields := a.x.c.port, a.raw, a.fields
 	if cap(raw) > usualRaw || cap(fields) > usualFields {
 		raw, fields = nil, nil
 	}
 	*a = tapped{copied: copied{raw: raw, fields: fields}}
-	if !invariants.Enabled {
-		taps.Put(a)
+	if !invariants.Enabled && len(p.taps) < maxTaps {
+		p.taps = append(p.taps, a)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/ascii"
@@ -40,6 +41,7 @@ type fill struct {
 	errand conn.Errand
 	req    *conn.Request // the errand's, while its handler runs
 	keep   bool          // no rule of the operator's is against it, and somebody wants it
+	alone  bool          // others need not wait for the head
 	beside bool          // it is a refresh
 
 	leader   *loop.Thread // that waits; nil: none does
@@ -62,8 +64,11 @@ type fill struct {
 	loop    *loop.Loop
 	gone    bool // its client has left
 
-	users  int8         // the leader and the errand, as far as they have not let go, see let
-	handle conn.Handler // answers
+	coming coming          // the answer's, see Head.Meta
+	text   []byte          // to make the answer's Fields in
+	space  cachestore.Fill // of one that leads
+	users  int8            // the leader and the errand, as far as they have not let go, see let
+	handle conn.Handler    // answers
 }
 
 // fills are those that nobody uses.
@@ -88,10 +93,20 @@ func (f *fill) let() {
 		return
 	}
 	f.errand.Release()
-	if !invariants.Enabled {
-		*f = fill{handle: f.handle}
-		fills.Put(f)
+	f.spare()
+}
+
+// spare makes f, which nobody else has, one that is used again.
+func (f *fill) spare() {
+	if invariants.Enabled {
+		return
 	}
+	text := f.text[:0]
+	if cap(text) > usualText {
+		text = nil
+	}
+	*f = fill{handle: f.handle, text: text}
+	fills.Put(f)
 }
 
 type interim struct {
@@ -143,7 +158,9 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	if f.stands(h, now, date) {
 		return false
 	}
-	answer, c := f.judge(h, now, date)
+	var x rfc9111.Reading
+	answer := read(&x, h.Status, h.Fields)
+	c := f.judge(h, answer, now, date)
 	k := &c.kept
 	var list []byte
 	f.fields = h.Fields[:0]
@@ -158,20 +175,19 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	if k.shared {
 		variant = variantOf(answer.Vary, f.req.Layer())
 	}
-	var space [usualText]byte
-	text := k.appendText(space[:0], f.fields, &answer, date)
-	if k.shared && h.Whole && len(h.Content) <= splitAt && f.whole(h, text, variant, tags, k) {
+	f.text = k.appendText(f.text[:0], f.fields, answer, date)
+	if k.shared && f.whole(h, variant, tags, k) {
 		return true
 	}
 	c.fill.Store(f)
-	head := k.head(h.Status, h.Reason, string(text), variant, tags)
+	head := k.head(h.Status, h.Reason, string(f.text), variant, tags)
 	head.Coming = c
 	f.head = f.to.Start(head, h.Length)
 	if f.to.Keep(true) {
 		return false
 	}
-	if k.shared { // it is too long
-		f.pass(h.Status, now)
+	if k.shared {
+		f.untaken(h.Status, now)
 	}
 	if f.ask.Ranged || f.l.spools {
 		f.Flush() // for passes
@@ -181,8 +197,12 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 
 // whole keeps an answer that is there at once. It reports whether it has done so; else the answer
 // comes as others do.
-func (f *fill) whole(h *conn.SentHead, text []byte, variant, tags string, k *kept) bool {
-	f.head, f.object = f.to.Whole(k.head(h.Status, h.Reason, string(text), variant, tags), h.Content)
+func (f *fill) whole(h *conn.SentHead, variant, tags string, k *kept) bool {
+	if !h.Whole || len(h.Content) > splitAt {
+		return false
+	}
+	fields := unsafe.String(unsafe.SliceData(f.text), len(f.text)) // which Whole copies
+	f.head, f.object = f.to.Whole(k.head(h.Status, h.Reason, fields, variant, tags), h.Content)
 	if f.head == nil {
 		return false
 	}
@@ -194,13 +214,25 @@ func (f *fill) whole(h *conn.SentHead, text []byte, variant, tags string, k *kep
 // for each other, and what is kept is not what the application says any more, unless it says that to
 // one client.
 func (f *fill) pass(status int, now time.Time) {
-	d := passLong
 	switch {
 	case f.why == rfc9111.WhyRequest, !f.keep:
-		return
 	case status >= 500:
-		d = passShort
+		f.passFor(passShort, now)
+	default:
+		f.passFor(passLong, now)
 	}
+}
+
+// untaken is pass for an answer that might be kept, and for which there is no room.
+func (f *fill) untaken(status int, now time.Time) {
+	if f.to.TooLong() {
+		f.pass(status, now)
+	} else {
+		f.passFor(passShort, now) // there may be some in a moment
+	}
+}
+
+func (f *fill) passFor(d time.Duration, now time.Time) {
 	f.l.store.passes.add(f.mark, now, d)
 	switch f.why {
 	case rfc9111.WhyAuthorized, rfc9111.WhySetCookie: // others may get another one
@@ -221,7 +253,8 @@ func (f *fill) passes(length int64) bool {
 // validated takes a 304 for what is kept.
 func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 	old := keptOf(f.old)
-	said := read(h.Status, h.Fields)
+	var x, y rfc9111.Reading
+	said := read(&x, h.Status, h.Fields)
 	if h.Forwarded || !said.Validates(old.etag.of(old.Fields), old.modified()) {
 		f.at.Remove(f.old) // its origin has another one
 		f.stop(cachestore.ErrAgain)
@@ -244,11 +277,11 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 			fields = append(fields, field)
 		}
 	}
-	merged := read(old.Status, fields)
+	merged := read(&y, old.Status, fields)
 	merged.Date, merged.Age = said.Date, said.Age
 	rules := f.l.rulesFor(old.Status)
 	ask := rfc9111.Request{Method: "GET"} // whoever has asked: the answer was fit to be kept before
-	k.fresh, f.why = rules.Store(&ask, &merged, f.asked, date)
+	k.fresh, f.why = rules.Store(&ask, merged, f.asked, date)
 	k.fresh.Received = now.UnixNano()
 	vary, _, _ := strings.Cut(old.Vary, "\n")
 	if f.why != rfc9111.Kept || string(merged.Vary) != vary { // for whom it is, is not known then
@@ -256,7 +289,7 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 		f.stop(cachestore.ErrAgain)
 		return
 	}
-	text := k.appendText(nil, fields, &merged, date)
+	text := k.appendText(nil, fields, merged, date)
 	f.object = f.to.Freshen(f.old, k.head(old.Status, old.Reason, string(text), old.Vary, old.Tags))
 	f.over(cachestore.ErrAgain)
 }
@@ -303,8 +336,8 @@ func (f *fill) End(trailer []conn.Field, sound bool) {
 	switch {
 	case !sound:
 		f.to.Keep(false)
-	case answerOf(f.head).shared && !f.to.Keep(true): // it was too long
-		f.pass(f.head.Status, f.l.store.now(cmp.Or(f.asking, f.req)))
+	case answerOf(f.head).shared && !f.to.Keep(true):
+		f.untaken(f.head.Status, f.l.store.now(cmp.Or(f.asking, f.req)))
 	}
 	var err error
 	f.object, err = f.to.Commit()
@@ -361,13 +394,13 @@ func (f *fill) Ready() bool { return f.ready || len(f.interims) > 0 }
 // Unwatch implements loop.Source.
 func (f *fill) Unwatch(*loop.Thread) {}
 
-// read returns what the fields of an answer say to caches.
-func read(status int, fields []conn.Field) rfc9111.Response {
-	r := rfc9111.Read(status)
+// read returns what the fields of an answer say to caches. x is the zero Reading.
+func read(x *rfc9111.Reading, status int, fields []conn.Field) *rfc9111.Response {
+	x.Begin(status)
 	for i := range fields {
-		r.Add(fields[i].Name, fields[i].Value)
+		x.Add(fields[i].Name, fields[i].Value)
 	}
-	return r.End()
+	return x.End()
 }
 
 // tagField returns what stands between the tags of a field of that name; "": it has none.

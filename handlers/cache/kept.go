@@ -120,7 +120,7 @@ func (t *aging) texts(k *kept, now time.Time, stale bool) (age, status string) {
 	return t.age(seconds), t.hit(ttl)
 }
 
-// usualText is how long a text of fields is that is made on the stack.
+// usualText is how long a text of fields is whose memory is used again.
 const usualText = 512
 
 func appendField(text []byte, f *conn.Field) []byte {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/rules"
@@ -69,7 +68,7 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 		}
 		probe = true
 	}
-	return l.miss(req, resp, at, key.Clone(), slices.Clone(seen), &ask, probe)
+	return l.miss(req, resp, at, key, seen, &ask, probe)
 }
 
 // miss answers a request for which there is nothing fresh among what was seen. probe is that of
@@ -118,8 +117,8 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key cac
 		}
 		var status int
 		var again error
-		status, validated, again = l.fetch(req, resp, &fetch{at: at, key: key, mark: mark, seen: seen,
-			old: o, ask: *ask, why: why, alone: marked})
+		status, validated, again = l.fetch(req, resp, key, seen, fetch{at: at, mark: mark, old: o, ask: *ask,
+			why: why, alone: marked})
 		if again == nil {
 			return status
 		}
@@ -292,9 +291,7 @@ func (l *layer) changed(req *conn.Request, resp *conn.Response, method string,
 // fetch is a request for what is not kept, or has to be validated.
 type fetch struct {
 	at    *opened
-	key   cachestore.Key
 	mark  uint64
-	seen  []*cachestore.Object
 	old   *cachestore.Object
 	ask   rfc9111.Request
 	why   rfc9111.Forward
@@ -303,24 +300,32 @@ type fetch struct {
 
 // fetch answers a request by what the handler, or another request's, brings. An error means that the
 // caller has to look again; if what is kept is true, as its origin has just said, it is validated.
-func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status int,
-	validated *cachestore.Object, again error) {
+func (l *layer) fetch(req *conn.Request, resp *conn.Response, key cachestore.Key, seen []*cachestore.Object,
+	q fetch) (status int, validated *cachestore.Object, again error) {
 	r := req.Layer()
-	reader, to := q.at.Begin(q.key, q.seen, func(h *cachestore.Head) bool {
+	match := func(h *cachestore.Head) bool {
 		k := answerOf(h)
 		return k.shared && k.fits(r)
-	})
+	}
+	var reader *cachestore.Reader
+	var to *cachestore.Fill
+	if l.leads(&q.ask, r) {
+		f := l.leader(req, &q)
+		if reader, to = q.at.BeginLed(key, seen, match, f.to, f); to != nil {
+			return l.lead(req, resp, f)
+		}
+		f.spare()
+	} else {
+		reader, to = q.at.Begin(key, seen, match)
+	}
 	if reader == nil {
 		return 0, nil, cachestore.ErrAgain
-	}
-	if to != nil && l.leads(&q.ask, r) {
-		return l.lead(req, resp, q, reader, to)
 	}
 	var f *fill
 	var k answer
 	var err error
 	if to != nil {
-		f = l.begin(req, to, q)
+		f = l.begin(req, to, &q)
 		k, err = f.lead(req, resp)
 	} else {
 		var head *cachestore.Head
@@ -334,7 +339,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 		f.left()
 		return l.past(req, resp, q.why), nil, nil
 	case err == nil && (to != nil || k.shared && k.fits(r)):
-		return l.follow(req, resp, q, reader, k, f), nil, nil
+		return l.follow(req, resp, &q, reader, k, f), nil, nil
 	case err == nil: // it is for another one
 		err = cachestore.ErrAgain
 	case err == cachestore.ErrAgain:
@@ -369,7 +374,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch) (status 
 		return l.past(req, resp, q.why), nil, nil
 	}
 	r.TookUpstream(f.errand)
-	r.SetCache(use(q))
+	r.SetCache(use(&q))
 	if l.spools || f.head != nil { // it has broken off, and the client has no byte yet
 		return http.StatusBadGateway, nil, nil
 	}
@@ -389,6 +394,7 @@ func use(q *fetch) conn.CacheUse {
 func (l *layer) begin(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
 	f := l.fill(req, to, q)
 	to.Own(f)
+	f.limit()
 	f.send(req)
 	return f
 }
@@ -396,15 +402,22 @@ func (l *layer) begin(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
 // fill makes what fills.
 func (l *layer) fill(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
 	f := newFill()
-	f.l, f.at, f.to, f.ask, f.old, f.mark = l, q.at, to, q.ask, q.old, q.mark
-	f.keep = !holds(l.noStore, req.Layer())
-	switch { // of those that nobody should wait for
-	case !f.keep || q.ask.NoStore:
-		to.Keep(false)
-	case q.ask.Authorized || q.alone:
-		to.Alone()
+	if to == nil {
+		to = &f.space
 	}
+	f.l, f.at, f.to, f.ask, f.old, f.mark, f.alone = l, q.at, to, q.ask, q.old, q.mark, q.alone
+	f.keep = !holds(l.noStore, req.Layer())
 	return f
+}
+
+// limit says whether others may wait for the head.
+func (f *fill) limit() {
+	switch {
+	case !f.keep || f.ask.NoStore:
+		f.to.Keep(false)
+	case f.ask.Authorized || f.alone:
+		f.to.Alone()
+	}
 }
 
 // lead waits for the head, as the request that has asked for it, and passes interim answers on.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/cachestore"
-	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/rfc9111"
 	"github.com/lwango/lwango/loop"
 )
@@ -27,15 +27,19 @@ func (l *layer) leads(ask *rfc9111.Request, r conn.RequestLayer) bool {
 	return true
 }
 
-// lead has the handler answer the request, and fills the store meanwhile. The results are fetch's.
-func (l *layer) lead(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader,
-	to *cachestore.Fill) (status int, validated *cachestore.Object, again error) {
-	_ = reader.Close() // its client reads what the handler writes
-	f := l.fill(req, to, q)
+// leader makes what fills by the request's own exchange.
+func (l *layer) leader(req *conn.Request, q *fetch) *fill {
+	f := l.fill(req, nil, q)
 	f.thread, f.loop = req.Thread, req.Thread.Loop()
 	f.forward, f.asking, f.use = q.why, req, use(q)
-	to.Own(f)
-	to.Lead(true)
+	return f
+}
+
+// lead has the handler answer the request, and fills the store meanwhile. The results are fetch's.
+func (l *layer) lead(req *conn.Request, resp *conn.Response, f *fill) (status int,
+	validated *cachestore.Object, again error) {
+	f.limit()
+	old := f.old
 	status, withheld := req.Layer().Tap(resp, l.next, (*tap)(f), f.extra(req))
 	switch {
 	case !withheld:
@@ -46,7 +50,7 @@ func (l *layer) lead(req *conn.Request, resp *conn.Response, q *fetch, reader *c
 		return 0, validated, cachestore.ErrAgain
 	}
 	f.done()
-	return l.hit(req, resp, q.old, conn.CacheStale, l.store.now(req)), nil, nil // see errFailed
+	return l.hit(req, resp, old, conn.CacheStale, l.store.now(req)), nil, nil // see errFailed
 }
 
 // tap is a fill as a conn.Tap.
@@ -59,18 +63,22 @@ func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
 	if f.stands(h, now, date) {
 		return conn.Withheld
 	}
-	answer, c := f.judge(h, now, date)
+	var x rfc9111.Reading
+	answer := read(&x, h.Status, h.Fields)
+	c := f.judge(h, answer, now, date)
 	f.asking.Layer().SetCache(f.use)
 	stored, fate := c.shared, conn.Passes
 	if !stored {
 		f.stop(cachestore.ErrAgain) // those that wait ask for themselves
-	} else if fate = f.keeps(h, c, &answer, date); fate == conn.Passes && f.object == nil {
+	} else if fate = f.keeps(h, c, answer, date); fate == conn.Passes && f.object == nil {
 		stored = false
 	}
 	header := resp.Header()
-	header.Del("Cache-Tag")
-	header.Del("Surrogate-Key")
-	header.Del("X-Accel-Expires")
+	if speaks(h.Fields) {
+		header.Del("Cache-Tag")
+		header.Del("Surrogate-Key")
+		header.Del("X-Accel-Expires")
+	}
 	header.Add("Cache-Status", followed(f.forward, stored, false))
 	if fate == conn.Passes {
 		f.done()
@@ -81,17 +89,16 @@ func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
 // keeps keeps an answer that is there at once, and begins to keep another one.
 func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response, date time.Time) conn.Fate {
 	k := &c.kept
-	var space [usualText]byte
-	text := k.appendText(space[:0], h.Fields, answer, date)
+	f.text = k.appendText(f.text[:0], h.Fields, answer, date)
 	variant, tags := variantOf(answer.Vary, f.asking.Layer()), tagsOf(h.Fields)
-	if h.Whole && len(h.Content) <= splitAt && f.whole(h, text, variant, tags, k) {
+	if f.whole(h, variant, tags, k) {
 		return conn.Passes
 	}
 	c.fill.Store(f)
-	head := k.head(h.Status, h.Reason, string(text), variant, tags)
+	head := k.head(h.Status, h.Reason, string(f.text), variant, tags)
 	head.Coming = c
 	if f.head = f.to.StartKept(head, h.Length); f.head == nil {
-		f.pass(h.Status, f.l.store.now(f.asking)) // it is too long
+		f.untaken(h.Status, f.l.store.now(f.asking))
 		f.stop(cachestore.ErrAgain)
 		return conn.Passes
 	}
@@ -119,30 +126,37 @@ func (p *tap) End(trailer []conn.Field, sound bool) {
 	f.done()
 }
 
+// Failed implements conn.Tap.
+func (p *tap) Failed(err error) (withheld bool) {
+	f := (*fill)(p)
+	if f.old != nil {
+		now := f.l.store.now(f.asking)
+		fresh := f.l.store.freshness(f.old, now)
+		withheld = fresh.IfError(&f.ask, now)
+	}
+	if withheld {
+		f.stop(err)
+		return true
+	}
+	p.Over(err)
+	return false
+}
+
 // Over implements conn.Tap.
-func (p *tap) Over(err error) (withheld bool) {
+func (p *tap) Over(err error) {
 	f := (*fill)(p)
 	if !f.ended {
 		f.stop(cmp.Or(err, errUnasked))
-		if f.old != nil && f.head == nil && f.asking.Thread != nil {
-			now := f.l.store.now(f.asking)
-			fresh := f.l.store.freshness(f.old, now)
-			withheld = fresh.IfError(&f.ask, now)
-		}
 	}
-	if !withheld {
-		f.done()
-	}
-	return withheld
+	f.done()
 }
 
 // done says that nothing of the request is used any more. f and what is below are used again, unless
 // others have seen them.
 func (f *fill) done() {
 	f.asking, f.thread = nil, nil
-	if f.to.Release() && !invariants.Enabled {
-		*f = fill{handle: f.handle}
-		fills.Put(f)
+	if f.to.Release() {
+		f.spare()
 	}
 }
 
@@ -202,13 +216,13 @@ func (f *fill) stands(h *conn.SentHead, now, date time.Time) bool {
 }
 
 // judge decides whether an answer is kept, and marks the key of one that is not.
-func (f *fill) judge(h *conn.SentHead, now, date time.Time) (answer rfc9111.Response, c *coming) {
-	answer = read(h.Status, h.Fields)
+func (f *fill) judge(h *conn.SentHead, answer *rfc9111.Response, now, date time.Time) *coming {
 	f.changed = f.old != nil && (h.Status < 400 || h.Status == 404 || h.Status == 410)
 	rules := f.l.rulesFor(h.Status)
-	c = &coming{kept: kept{relayed: h.Relayed}}
+	c := &f.coming
 	k := &c.kept
-	k.fresh, f.why = rules.Store(&f.ask, &answer, f.asked, date)
+	k.relayed = h.Relayed
+	k.fresh, f.why = rules.Store(&f.ask, answer, f.asked, date)
 	k.fresh.Received = now.UnixNano()
 	k.shared = f.why == rfc9111.Kept && f.keep && !h.Forwarded
 	if k.shared {
@@ -217,11 +231,27 @@ func (f *fill) judge(h *conn.SentHead, now, date time.Time) (answer rfc9111.Resp
 		f.to.Keep(false)
 		f.pass(h.Status, now)
 	}
-	return answer, c
+	return c
+}
+
+// toCaches are fields that speak to caches alone.
+var toCaches = http1.NamesOf("Cache-Tag", "Surrogate-Key", "X-Accel-Expires")
+
+// speaks reports whether some of the fields may be among toCaches.
+func speaks(fields []conn.Field) bool {
+	for i := range fields {
+		if http1.MayHave(toCaches, fields[i].Name) {
+			return true
+		}
+	}
+	return false
 }
 
 // tagsOf returns the tags of an answer.
 func tagsOf(fields []conn.Field) string {
+	if !speaks(fields) {
+		return ""
+	}
 	var list []byte
 	for i := range fields {
 		if between := tagField(fields[i].Name); between != "" {

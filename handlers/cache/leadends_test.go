@@ -1,10 +1,13 @@
 package cache_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/test/modes"
@@ -77,5 +80,44 @@ func TestLeadsDoubted(t *testing.T) {
 		if string(text) != "half" || err != nil || resp.ContentLength >= 0 {
 			t.Errorf("client %d: %q, %v, length %d, asked %d", i, text, err, resp.ContentLength, s.asked.Load())
 		}
+	}
+}
+
+// TestCrowdedIsNotTooLong: an answer that is not kept since too many others are being sent is known as
+// one that is too long for a moment only.
+func TestCrowdedIsNotTooLong(t *testing.T) {
+	const limit, size = 48 << 20, 48<<20/8 - 64<<10 // more than a socket's buffers take
+	var ranged atomic.Value
+	s := front(t, modes.Direct, cache.Settings{}, func(w http.ResponseWriter, r *http.Request) {
+		ranged.Store(r.Header.Get("Range"))
+		cacheable(w)
+		w.Header().Set("Content-Length", fmt.Sprint(size))
+		_, _ = io.WriteString(w, strings.Repeat("x", size))
+	}, nil)
+	must.Do(t, s.store.Configure(cache.Options{Memory: limit}))
+	var slow []*server.Client
+	for i := range 5 {
+		target := fmt.Sprint("/", i)
+		get(t, &s.cached, target)
+		c := s.DialSmall()
+		c.Send("GET " + target + " HTTP/1.1\r\nHost: test.example\r\n\r\n")
+		must.Get(c.R.Peek(1))(t)
+		slow = append(slow, c)
+	}
+	if _, said := get(t, &s.cached, "/x"); strings.Contains(said, "stored") {
+		t.Fatalf("%.100s", said[len(said)-100:])
+	}
+	for _, c := range slow {
+		c.Reset()
+	}
+	for i := 0; ; i++ { // until there is room
+		if _, said := get(t, &s.cached, fmt.Sprint("/other", i)); strings.Contains(said, "stored") {
+			break
+		}
+	}
+	s.Skip(2 * time.Second)
+	a, _ := get(t, &s.cached, "/x", "Range: bytes=0-9")
+	if got := ranged.Load(); a.StatusCode != 206 || got != "" {
+		t.Errorf("%d, asked for with Range: %q", a.StatusCode, got)
 	}
 }

@@ -52,26 +52,33 @@ func (f *Fill) keep(a *answer) *Object {
 	s := f.store
 	a.key, a.hash, a.seen, a.mark = f.entry.key, f.entry.hash, f.since, f.stale
 	f.giveBack(f.held)
+	if !f.under {
+		top, strayed := s.table.top(a.hash)
+		a.first = top == f.top && !strayed
+	}
 	o := s.keep(a)
-	s.examineLocked(a.hash, a.key)
-	if o != nil {
-		o = s.current(o)
-	}
-	if o == nil {
-		f.share(a.body)
-		if n := int64(len(a.body)); len(f.readers) > 0 { // finish leaves it to them
-			f.held, f.passing = f.held+n, f.passing+n
-			s.memory.pass(n)
+	if f.since < s.purges.now { // it may have been purged while it came
+		s.examineLocked(a.hash, a.key)
+		if o != nil {
+			o = s.current(o)
 		}
-		return nil
 	}
-	f.share(o.content())
+	switch {
+	case len(f.readers) == 0: // nor will there be any
+	case o == nil:
+		f.share(a.body)
+		n := int64(len(a.body)) // which finish leaves to them
+		f.held, f.passing = f.held+n, f.passing+n
+		s.memory.pass(n)
+	default:
+		f.share(o.content())
+	}
 	return o
 }
 
 // Whole is Start, Write and Commit of a short answer that is there at once: most are, and it takes the
-// locks once. body is the caller's again afterwards. It returns where the head is, or nil if the
-// answer goes the way of others, which has not begun then. The object is nil if there was no room for
+// locks once. body and the bytes of h.Fields are the caller's again afterwards. It returns where the head is, or
+// nil if the answer goes the way of others, which has not begun then. The object is nil if there was no room for
 // it.
 func (f *Fill) Whole(h Head, body []byte) (*Head, *Object) {
 	s, n := f.store, int64(len(body))
@@ -92,10 +99,14 @@ func (f *Fill) Whole(h Head, body []byte) (*Head, *Object) {
 	}
 	f.length, f.size = n, n
 	o := f.keep(&a)
-	if f.space = h; o != nil {
+	if o != nil {
 		f.space = o.Head()
-	} else if len(f.readers) > 0 {
-		f.share(strings.Clone(a.body))
+	} else {
+		f.space = h
+		f.space.Fields = strings.Clone(h.Fields)
+		if len(f.readers) > 0 {
+			f.share(strings.Clone(a.body))
+		}
 	}
 	f.head.Store(&f.space)
 	f.finish(o, io.EOF)
@@ -173,6 +184,10 @@ func (f *Fill) finish(o *Object, end error) {
 		s.dropped.Add(1)
 	}
 	f.unlistLocked(false)
+	if f.out == nil { // else a worker may use the entry
+		s.leave(f.entry)
+		f.entry = nil
+	}
 	f.object, f.end, f.done = o, end, true
 	if o != nil && len(f.readers) > 0 && o.x != nil && o.x.long != nil && end == io.EOF {
 		f.using = o.x.long // which they read

@@ -1,5 +1,11 @@
 package cachestore
 
+import (
+	"unsafe"
+
+	"github.com/lwango/lwango/internal/invariants"
+)
+
 // entry is a key of which answers come, or are on disk. What is kept in memory needs none. The holder
 // of Store.mu uses it.
 type entry struct {
@@ -16,6 +22,8 @@ type entry struct {
 	cold   bool     // the heads of some are not in memory; counted in table.cold
 	load   *load    // of these heads; nil: it does not run
 	listed bool     // it is in Store.entries
+	users  int      // fills that have begun with it, and have not left it
+	text   []byte   // of key, if it is the entry's own
 }
 
 // entryOf returns the entry of a key, or one of that hash whose key is not known yet, or nil. The
@@ -37,8 +45,43 @@ func (s *Store) enter(hash uint64, key string) *entry {
 		}
 		return e
 	}
-	e := &entry{key: key, hash: hash, next: s.entries[hash], listed: true}
-	e.fills = e.few[:0]
+	return s.list(&entry{key: key, hash: hash})
+}
+
+// addEntry makes the entry of a key that has none, and copies the key. The caller holds s.mu.
+func (s *Store) addEntry(hash uint64, key []byte) *entry {
+	var e *entry
+	if n := len(s.spare); n > 0 {
+		e = s.spare[n-1]
+		s.spare = s.spare[:n-1]
+	} else {
+		e = new(entry)
+	}
+	e.text = append(e.text[:0], key...)
+	e.key, e.hash = unsafe.String(unsafe.SliceData(e.text), len(e.text)), hash
+	return s.list(e)
+}
+
+// maxSpare is how many entries are kept to be used again, and usualKey how long their keys are at most.
+const (
+	maxSpare = 256
+	usualKey = 512
+)
+
+// leave says that a fill does not use the entry any more, which is used again when none does. The caller
+// holds s.mu.
+func (s *Store) leave(e *entry) {
+	if e.users--; e.users > 0 || e.listed || len(s.spare) == maxSpare || cap(e.text) > usualKey || invariants.Enabled {
+		return
+	}
+	*e = entry{text: e.text}
+	s.spare = append(s.spare, e)
+}
+
+// list puts a new entry into the tables.
+func (s *Store) list(e *entry) *entry {
+	hash := e.hash
+	e.next, e.listed, e.fills = s.entries[hash], true, e.few[:0]
 	s.entries[hash] = e
 	if e.behind = s.lines[lineOf(hash)]; e.behind != nil {
 		e.behind.before = e

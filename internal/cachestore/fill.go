@@ -3,7 +3,9 @@ package cachestore
 import (
 	"cmp"
 	"errors"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +33,6 @@ var (
 
 // Begin begins to fill a key, or joins those who fill it. seen is what Lookup has returned for the
 // key: if there is something else by now, Begin returns nothing, and the caller looks up again.
-// Nobody changes the bytes of key from then on.
 //
 // match says whether an answer's head is what the caller asks for: the right variant, and one that
 // may be shared. A caller gets a Reader alone if an answer is on its way whose head matches, or has
@@ -41,20 +42,39 @@ var (
 // If the head does not match after all, the caller closes its Reader and calls Begin again. match
 // must not call the store.
 func (s *Store) Begin(key Key, seen []*Object, match func(*Head) bool) (*Reader, *Fill) {
+	return s.begin(key, seen, match, nil, nil)
+}
+
+// BeginLed is Begin for a caller that has a client which is no reader (see Fill.Lead). Its Fill is f,
+// the zero Fill, and comes without a Reader. owner is that of Fill.Own.
+func (s *Store) BeginLed(key Key, seen []*Object, match func(*Head) bool, f *Fill, owner any) (*Reader, *Fill) {
+	return s.begin(key, seen, match, f, owner)
+}
+
+// begin is Begin, and with an f BeginLed.
+func (s *Store) begin(key Key, seen []*Object, match func(*Head) bool, f *Fill, owner any) (*Reader, *Fill) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := unsafe.String(unsafe.SliceData(key.text), len(key.text))
+	e := s.entryOf(key.hash, text)
 	var unfit map[*Fill]*Head
-	if fills := headed(s.entryOf(key.hash, text)); len(fills) > 0 {
+	if fills := headed(e); len(fills) > 0 {
 		s.mu.Unlock()
 		unfit = unfits(fills, match)
 		s.mu.Lock()
+		e = s.entryOf(key.hash, text)
 	}
-	var space [4]*Object
-	if !same(s.table.find(&s.memory.slots, key.hash, text, space[:0]), seen) {
-		return nil, nil
+	if len(seen) > 0 || key.came != s.came.Load() { // else nothing has come since the key was looked up
+		var space [4]*Object
+		if !same(s.table.find(&s.memory.slots, key.hash, text, space[:0]), seen) {
+			return nil, nil
+		}
 	}
-	e := s.enter(key.hash, text)
+	if e == nil {
+		e = s.addEntry(key.hash, key.text)
+	} else if e.key == "" {
+		e.key = strings.Clone(text)
+	}
 	for _, f := range e.fills {
 		if h := f.head.Load(); h != nil && unfit[f] == h {
 			continue
@@ -63,12 +83,26 @@ func (s *Store) Begin(key Key, seen []*Object, match func(*Head) bool) (*Reader,
 			return r, nil
 		}
 	}
-	f := fills.Get().(*Fill)
+	var r *Reader
+	if f != nil {
+		f.led, f.owner, f.first.err = true, owner, os.ErrClosed
+		f.readers = f.few[:0]
+	} else {
+		f = fills.Get().(*Fill)
+		f.pooled, r = true, &f.first
+		f.readers = append(f.few[:0], r)
+	}
 	f.store, f.entry, f.since, f.kept, f.length = s, e, s.purges.now, !s.closed, -1
 	f.room.fill, f.first.fill = f, f
-	f.readers, f.chunks = append(f.few[:0], &f.first), f.piece[:0]
+	f.chunks = f.piece[:0]
+	if len(seen) == 0 {
+		f.top, f.under = s.table.top(key.hash)
+	} else {
+		f.under = true
+	}
 	f.held = fillCost + size(len(key.text))
 	s.memory.reserve(f.held, true)
+	e.users++
 	if f.older = s.filling; f.older != nil {
 		f.older.newer = f
 	}
@@ -79,7 +113,7 @@ func (s *Store) Begin(key Key, seen []*Object, match func(*Head) bool) (*Reader,
 	} else {
 		e.apart = append(e.apart, f)
 	}
-	return &f.first, f
+	return r, f
 }
 
 // unfill takes a fill out of those that come. The caller holds s.mu.
@@ -151,6 +185,9 @@ type Fill struct {
 
 	older, newer *Fill // in Store.filling
 	seen         bool  // others have it, or had it
+	pooled       bool  // it is of fills
+	top          ref   // of the key's bucket, when nothing was kept for it; see table.top
+	under        bool  // something was, or may have been
 
 	mu      sync.Mutex
 	kept    bool
@@ -185,15 +222,12 @@ var fills = sync.Pool{New: func() any { return new(Fill) }}
 
 // Release says that the caller of Begin, and whoever has got the Fill or its Reader from that, uses
 // them no more: they are going to be others, unless somebody else may have them. It reports whether
-// that is so.
+// that is so. Then the memory of BeginLed's is the caller's again.
 func (f *Fill) Release() bool {
-	s := f.store
-	s.mu.Lock()
-	f.mu.Lock()
-	free := f.done && !f.seen && f.out == nil && f.first.err != nil
-	f.mu.Unlock()
-	s.mu.Unlock()
-	if free && !invariants.Enabled {
+	// What the disk has nothing to do with is done by those who call this, and nobody sees it any more
+	// from then on. So there is nobody to lock out.
+	free := f.out == nil && f.done && !f.seen && f.first.err != nil
+	if free && f.pooled && !invariants.Enabled {
 		*f = Fill{}
 		fills.Put(f)
 	}
@@ -243,6 +277,10 @@ func (f *Fill) fits(h *Head, length int64) bool {
 
 // Room is how long the body may be at most, once it is started.
 func (f *Fill) Room() int64 { return f.most }
+
+// TooLong reports whether the body is longer than any that is kept, as far as it is known. There are
+// other reasons why a body is not kept, and these may be over in a moment.
+func (f *Fill) TooLong() bool { return max(f.length, f.size) > f.most }
 
 // Own says whose the fill is, for Reader.Owner.
 func (f *Fill) Own(owner any) {
@@ -294,7 +332,8 @@ func (f *Fill) Alone() {
 }
 
 // Lead says whether who fills sends the answer to a client that is no reader. Then that client waits
-// whenever Write does, so that a reader holds it up, even if there is no other one.
+// whenever Write does, so that a reader holds it up, even if there is no other one; but not for longer
+// than a second.
 func (f *Fill) Lead(leads bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -311,6 +350,9 @@ func (f *Fill) unlist(apart bool) {
 
 func (f *Fill) unlistLocked(apart bool) {
 	m := f.entry
+	if m == nil { // it has ended
+		return
+	}
 	if i := slices.Index(m.fills, f); i >= 0 {
 		m.fills = slices.Delete(m.fills, i, i+1)
 		if apart {

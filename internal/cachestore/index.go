@@ -26,8 +26,9 @@ const maxChain = 64
 // shared is how many buckets have one count of what has strayed: there is next to nothing to count.
 const shared = 8
 
-// perBucket is for how many bytes of memory there is a bucket, 8 bytes.
-const perBucket = 2 << 10
+// perBucket is for how many bytes of memory there is a bucket, 8 bytes. Each object that a look-up passes
+// in a bucket is a line that the processor does not have at hand.
+const perBucket = 512
 
 func newTable(memory, disk int64) *table {
 	n := 256
@@ -90,6 +91,13 @@ again:
 		r = ref(o.next.Load())
 	}
 	return list
+}
+
+// top returns the first object of a hash's bucket. While it is the same, and not strayed, no key of
+// the bucket has got its first object: new ones come in front.
+func (t *table) top(hash uint64) (first ref, strayed bool) {
+	near := t.near(hash)
+	return ref(t.buckets[near].Load()), t.strayed[near/shared].Load() > 0
 }
 
 // since appends the objects of a bucket that have not been examined since a purge.

@@ -54,6 +54,7 @@ type Store struct {
 
 	entries map[uint64]*entry // by hash
 	lines   map[uint64]*entry // the newest one of each line
+	spare   []*entry          // of no key
 	number  uint32            // of the store in this process
 	ids     uint64            // the last answer's
 
@@ -62,9 +63,10 @@ type Store struct {
 	lingering int64        // bytes of memory that readers of finished fills have
 
 	fills    uint64
-	unloaded uint64 // heads that were evicted, not objects
-	scanning bool   // files are looked for
-	partly   bool   // and not all were found, as the disk has failed
+	came     atomic.Uint64 // objects that have come into the table
+	unloaded uint64        // heads that were evicted, not objects
+	scanning bool          // files are looked for
+	partly   bool          // and not all were found, as the disk has failed
 
 	leaving map[uint64]int // files that no entry has, and that may be on disk still; see unlink
 	failing []leaving      // those of them that the disk would not remove
@@ -112,13 +114,12 @@ func (s *Store) fixed() int64 {
 type Key struct {
 	text []byte
 	hash uint64
+	came uint64 // Store.came, when it was made
 }
 
-// Key returns the key of these bytes, which nobody changes as long as the key is used.
-func (s *Store) Key(text []byte) Key { return Key{text, s.hash(text)} }
-
-// Clone returns the same key with bytes of its own.
-func (k Key) Clone() Key { return Key{bytes.Clone(k.text), k.hash} }
+// Key returns the key of these bytes, which nobody changes as long as the key is used. It is made before
+// the look-up whose result Begin gets.
+func (s *Store) Key(text []byte) Key { return Key{text, s.hash(text), s.came.Load()} }
 
 // Hash is a number that other keys are not likely to have, and that nobody can foretell.
 func (k Key) Hash() uint64 { return k.hash }
@@ -272,8 +273,25 @@ func (s *Store) unlist(o *Object) {
 func (s *Store) keep(a *answer) *Object {
 	s.ids++
 	a.id = s.ids
-	var space [4]*Object
+	s.fills++
 	var before *Object
+	if !a.first {
+		before = s.replaced(a)
+	}
+	where, hits := uint32(inSmall), uint32(0)
+	switch {
+	case before != nil:
+		where, hits = before.where(), before.hits()
+	case s.memory.ghosts.take(a.hash, s.memory.small.n+s.memory.main.n):
+		where = inMain
+	}
+	return s.put(a, before, where, hits)
+}
+
+// replaced returns the object in whose place an answer is kept, nil if there is none, and makes room for
+// one more variant. The caller holds s.mu.
+func (s *Store) replaced(a *answer) (before *Object) {
+	var space [4]*Object
 	n := 1
 	for _, x := range s.table.find(&s.memory.slots, a.hash, a.key, space[:0]) {
 		switch {
@@ -285,15 +303,7 @@ func (s *Store) keep(a *answer) *Object {
 			n++
 		}
 	}
-	s.fills++
-	where, hits := uint32(inSmall), uint32(0)
-	switch {
-	case before != nil:
-		where, hits = before.where(), before.hits()
-	case s.memory.ghosts.take(a.hash, s.memory.small.n+s.memory.main.n):
-		where = inMain
-	}
-	return s.put(a, before, where, hits)
+	return before
 }
 
 // put makes an object of an answer, and puts it in the place of another one, nil: of none. It returns
@@ -309,6 +319,7 @@ func (s *Store) put(a *answer, before *Object, where, hits uint32) *Object {
 	if a.forms != nil {
 		o.takeForms(a.forms)
 	}
+	s.came.Add(1)
 	if before == nil {
 		s.table.add(&m.slots, o)
 	} else {

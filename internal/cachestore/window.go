@@ -34,10 +34,19 @@ func (s *Store) narrow() {
 	}
 }
 
-// window is how much of the answer may be in memory, in bytes, about, if it is not kept there.
+// ledPatience is patience where a client waits that reads all that comes. Readers that are as fast as
+// such clients need less.
+const ledPatience = time.Second
+
+// window is how much of the answer may be in memory, in bytes, about, if it is not kept there. Where
+// one client waits for others, it is what the answer may have as long as it is going to be kept, so that
+// it waits less.
 func (f *Fill) window() int64 {
-	if f.store.tight.Load() {
+	switch {
+	case f.store.tight.Load():
 		return chunk
+	case f.led:
+		return max(wideWindow, min(f.most, f.store.options.Load().Memory/8))
 	}
 	return wideWindow
 }
@@ -77,7 +86,9 @@ func (f *Fill) makeRoom(t *loop.Thread, patience time.Duration) error {
 		switch {
 		case kept:
 			wait = slowDisk
-		case !room && (readers > 1 || f.led) && patience >= 0:
+		case !room && f.led:
+			wait, bearable = f.lag(t.Loop().Clock(time.Now()), ledPatience)
+		case !room && readers > 1 && patience >= 0:
 			wait, bearable = f.lag(t.Loop().Clock(time.Now()), patience)
 		}
 		f.mu.Unlock()

@@ -134,6 +134,13 @@ func (m *message) SetFields(buf []byte, fields []Field) {
 	}
 }
 
+// AddFields is SetFields for a copy of the fields that there are, with others behind them, whose names are
+// in the set.
+func (m *message) AddFields(fields []Field, names NameSet) {
+	m.Fields = fields
+	m.names |= names
+}
+
 // trim returns where buf[from:to] is without white space around it.
 func trim(buf []byte, from, to int) (int, int) {
 	for from < to && (buf[from] == ' ' || buf[from] == '\t') {

@@ -10,6 +10,9 @@ import (
 // makes anew for each answer: the framing, Age and Cache-Status. X-Accel-Expires is for this server
 // alone. Set-Cookie is left to Rules.
 func (r *Response) Keeps(name string) bool {
+	if !http1.MayHave(unkept, name) {
+		return !r.without(name)
+	}
 	for _, f := range [...]string{"Age", "Trailer", accelExpires, "Cache-Status"} {
 		if ascii.EqualFold(name, f) {
 			return false
@@ -17,6 +20,9 @@ func (r *Response) Keeps(name string) bool {
 	}
 	return !http1.HopByHop(name) && !http1.Framing(name) && !r.without(name)
 }
+
+// unkept has the names of which Keeps reports false for all answers.
+var unkept = http1.NamesOf("Age", "Trailer", accelExpires, "Cache-Status") | http1.Steering
 
 // Updates reports whether a field of r, which is a 304, replaces that of the kept answer (section
 // 3.2). Those that describe the content as it was sent stay: it is what is kept. An entity tag that

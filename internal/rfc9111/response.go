@@ -55,11 +55,12 @@ type Response struct {
 
 // ReadResponse reads the fields of an answer in their order.
 func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
-	r := Read(status)
+	var r Reading
+	r.Begin(status)
 	for name, value := range fields {
 		r.Add(name, value)
 	}
-	return r.End()
+	return *r.End()
 }
 
 // A Reading is ReadResponse field by field, which allocates nothing where the answer says nothing rare.
@@ -72,11 +73,11 @@ type Reading struct {
 	expires, date, modified, age bool // there was such a field
 }
 
-// Read begins to read an answer.
-func Read(status int) Reading {
-	r := Reading{answer: noDirectives()}
-	r.answer.Status = status
-	return r
+// Begin begins to read an answer. x is the zero Reading.
+func (x *Reading) Begin(status int) {
+	r := &x.answer
+	r.MaxAge, r.SMaxAge, r.StaleWhileRevalidate, r.StaleIfError = unset, unset, unset, unset
+	r.Status = status
 }
 
 // Add takes the next field.
@@ -147,9 +148,9 @@ func (x *Reading) Add(name, value string) {
 	}
 }
 
-// End returns what the answer says. A Set-Cookie that private or no-cache names is none, since it is
+// End returns what the answer says, which is in x. A Set-Cookie that private or no-cache names is none, since it is
 // not kept.
-func (x *Reading) End() Response {
+func (x *Reading) End() *Response {
 	r := &x.answer
 	r.Vary = x.names.vary()
 	if !r.target(x.targeted) && !r.accel(x.accel) {
@@ -161,7 +162,7 @@ func (x *Reading) End() Response {
 	if r.SetCookie && r.without("Set-Cookie") {
 		r.SetCookie = false
 	}
-	return *r
+	return r
 }
 
 // noDirectives returns a Response in which each directive is absent.
