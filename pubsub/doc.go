@@ -14,7 +14,9 @@
 // A topic is a log of its last messages, and a subscriber is a position in that log. So publishing
 // costs as much for ten thousand subscribers as for one: an append, and at most one Post to each of
 // their loops, which wakes those of its threads that wait. A slow or silent subscriber costs
-// nothing. If the log has forgotten messages that it has not read, its Policy says what happens. An
+// nothing, neither publishers nor other subscribers. That holds for what an Engine brings from other
+// processes, too: it is appended in the same way. Only what comes all at once after an outage waits, for
+// at most half a second, for a subscriber that does not read. If the log has forgotten messages that it has not read, its Policy says what happens. An
 // idle subscription is a record of 64 bytes, and another 64 if it has asked for more than to read, or is
 // closed with its thread.
 //
@@ -37,6 +39,7 @@
 //	remaining.go     what is read at a stop
 //	presence.go      Presence: who is there, told in few messages
 //	message.go       Message; what is made of one for all
-//	feed.go          Feed: what an engine brings, no faster than it is read
+//	feed.go          Feed: what an engine brings
+//	catchup.go       how long that waits for subscribers after an outage
 //	engine.go        Engine: what carries topics between processes
 package pubsub

@@ -26,7 +26,7 @@ type Engine interface {
 	Publish(topic string, m *Message)
 
 	// Follow asks for the history of a topic, to be given to Loaded soon, and for what other
-	// processes publish to it from now on, to be given to Deliver or Offer.
+	// processes publish to it from now on, to be given to Deliver, or after an outage to Offer.
 	Follow(topic string, to *Feed)
 
 	// Unfollow undoes Follow: the topic has no subscribers any more.
@@ -39,7 +39,7 @@ type Selector interface {
 	Engine
 
 	// Select is Follow for a selection, which has no history: the engine does not call Loaded, gives
-	// messages to Deliver or Offer, and sets their Topic to what Publish was told, or would have
+	// messages to Deliver or Offer, those of a queue group to Offer, and sets their Topic to what Publish was told, or would have
 	// been.
 	//
 	// Of a pattern without a group, these are the messages that other processes publish. This

@@ -1,6 +1,6 @@
 package pubsub
 
-import "time"
+import "math"
 
 // Feed takes what an Engine brings for a topic, from one Follow to its Unfollow. Afterwards it
 // takes nothing. Its methods are for one goroutine, which must not be a loop's.
@@ -10,16 +10,9 @@ type Feed struct {
 	joined  uint64 // number of the next message when the topic was followed
 	depth   int    // see Depth
 
-	// Under the log's lock: all subscriptions; what Offer may append before it measures again, and
-	// the sum of their positions when it last did.
-	subs            []*Subscription
-	room, roomBytes int
-	sum             uint64
-
-	// Of the goroutine that calls Offer: since when there is no room, zero if there is, when a
-	// subscriber was last seen to read since then, and the sum of their positions at that time.
-	since, stood time.Time
-	read         uint64
+	// Under the log's lock: all subscriptions, and the clocks of those for which Offer has waited.
+	subs   []*Subscription
+	clocks map[*Subscription]clock
 }
 
 // Depth returns how many messages of history the subscriber that has had the topic followed wants, or
@@ -29,7 +22,6 @@ func (f *Feed) Depth() int { return f.depth }
 func (f *Feed) join(s *Subscription) {
 	s.index = int32(len(f.subs))
 	f.subs = append(f.subs, s)
-	f.room = min(f.room, s.share())
 }
 
 func (f *Feed) leave(s *Subscription) {
@@ -38,6 +30,7 @@ func (f *Feed) leave(s *Subscription) {
 	f.subs[s.index].index = s.index
 	f.subs[last] = nil
 	f.subs = f.subs[:last]
+	delete(f.clocks, s)
 }
 
 // Loaded gives the last messages that were published before the topic was followed, in order and
@@ -80,8 +73,10 @@ func (l *log) replace(history []*Message, f *Feed) {
 	var since []*Message
 	have := make(map[string]bool)
 	for n := f.joined; n < next; n++ {
-		since = append(since, l.at(n))
-		have[l.at(n).ID] = true
+		m := l.at(n)
+		if since = append(since, m); m != nil {
+			have[m.ID] = true
+		}
 	}
 	var all []*Message
 	for _, m := range history {
@@ -100,6 +95,9 @@ func (l *log) replace(history []*Message, f *Feed) {
 	l.ring = newRing(len(all))
 	name, _ := title(l.name)
 	for i, m := range all {
+		if m == nil {
+			continue
+		}
 		m.Topic = name
 		l.ring[(l.first+uint64(i))&uint64(len(l.ring)-1)] = m
 		l.bytes += m.size()
@@ -108,71 +106,79 @@ func (l *log) replace(history []*Message, f *Feed) {
 	l.shrink(keep)
 }
 
-const (
-	pause    = time.Millisecond
-	standing = 250 * time.Millisecond
-	patience = time.Second
-)
-
-// Deliver gives messages that other processes have published since the topic was followed, in order
-// and each once. It is Offer for an engine that has nothing else to do meanwhile: it waits until all
-// of them are taken.
+// Deliver gives messages that other processes publish since the topic was followed, in order and
+// each once. They are appended at once, as Publish appends those of this process: a subscriber that
+// falls behind by more than its queue misses what its Policy says, and holds up no other.
+//
+// What comes faster than it was published, because this process or the other one was cut off, is to
+// be given to Offer.
 func (f *Feed) Deliver(ms []*Message) {
-	for ms = f.Offer(ms); len(ms) > 0; ms = f.Offer(ms) {
-		// A signal from each subscriber that reads would always cost all of them something. This
-		// loop is rare, and soon over.
-		time.Sleep(pause)
+	l := f.log
+	l.mu.Lock()
+	if l.feed != f {
+		l.mu.Unlock()
+		return
+	}
+	f.clocks = nil // nothing is caught up with any more
+	l.take(ms)
+	l.mu.Unlock()
+	l.wake()
+	l.hub.relieve()
+}
+
+// take appends what an engine has brought.
+func (l *log) take(ms []*Message) {
+	for _, m := range ms {
+		switch {
+		case m.lost > 0:
+			l.lose(int(m.lost))
+		case l.named(m):
+			l.publish(m)
+		}
 	}
 }
 
-// Offer gives as many of the messages as there is room for, in order, and returns the others. It
-// does not wait. The engine keeps them, and offers them again after about a millisecond, and before
-// any later ones of the topic.
+// Lost stands, in what is given to Deliver or Offer, for n messages that an engine knows to be lost
+// at its place: the broker has dropped them before they were read. Subscribers have missed them, as
+// if their queue had been too short. n is at least 1.
+func Lost(n int) *Message {
+	return &Message{lost: int32(min(max(n, 1), math.MaxInt32))}
+}
+
+// Offer is Deliver for what was published during an outage, which comes faster than subscribers read.
+// It gives as many of the messages as there is room for, in order, and returns the others. It does
+// not wait. The engine keeps them, and offers them again after about a millisecond, and before it
+// gives any later ones of the topic.
 //
-// After an outage messages come faster than they are published, and faster than subscribers read.
-// So, for up to a second, Offer does not overrun the queue of a subscriber that reads; for no more
-// than a quarter of a second if no subscriber reads anything. It does not hold back messages again
-// for a subscriber for which it has done so in vain, until that has caught up.
+// There is room while no queue is more than half full: the other half is for what is published in this
+// process meanwhile. Offer waits for each subscriber until its clock runs out, half a second after
+// it first had no room; each message that it reads puts that off by 10 ms, to half a second from
+// then at most. So a subscriber that reads 100 messages a second loses nothing, and one that does
+// not read holds up the others once. It is waited for again when it has caught up.
 //
 // A queue group loses nothing: what its members do not take may be for another process, so Offer
 // holds it back for as long as its queue is half full.
 func (f *Feed) Offer(ms []*Message) (rest []*Message) {
+	if len(ms) == 0 {
+		return nil
+	}
 	l := f.log
-	for len(ms) > 0 {
-		l.mu.Lock()
-		if l.feed != f {
-			l.mu.Unlock()
-			return nil
-		}
-		n := f.admit(ms)
-		now := time.Now()
-		if n == 0 && !f.since.IsZero() && !l.shared() &&
-			(now.Sub(f.since) >= patience || now.Sub(f.stood) >= standing) {
-			f.pass()
-			n = f.admit(ms)
-		}
-		for _, m := range ms[:n] {
-			if l.named(m) {
-				l.publish(m)
-			}
-		}
-		sum := f.sum
+	l.mu.Lock()
+	if l.feed != f {
 		l.mu.Unlock()
-		if n == 0 {
-			if f.since.IsZero() {
-				f.since, f.stood = now, now
-			}
-			if sum != f.read {
-				f.read, f.stood = sum, now
-			}
-			return ms
-		}
-		ms, f.stood = ms[n:], now
+		return nil
+	}
+	n := f.room(ms)
+	l.take(ms[:n])
+	l.mu.Unlock()
+	if n > 0 {
 		l.wake()
 		l.hub.relieve()
 	}
-	f.since = time.Time{}
-	return nil
+	if n == len(ms) {
+		return nil
+	}
+	return ms[n:]
 }
 
 // Progress returns how many messages of a queue group the feed has taken so far, and how many of
@@ -183,88 +189,4 @@ func (f *Feed) Progress() (taken, received uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next.Load() - origin, l.selection.taken - origin
-}
-
-// admit returns how many messages can be appended before a subscriber loses a message for which
-// Offer waits.
-func (f *Feed) admit(ms []*Message) (n int) {
-	bytes := 0
-	for _, m := range ms {
-		bytes += m.size()
-	}
-	if f.room < len(ms) || f.roomBytes < bytes {
-		f.measure()
-	}
-	for bytes = 0; n < min(len(ms), f.room) && bytes+ms[n].size() <= f.roomBytes; n++ {
-		bytes += ms[n].size()
-	}
-	if n == 0 && f.room > 0 && f.roomBytes == f.log.hub.Limits.TopicBytes/2 {
-		return 1 // it is larger than all that may wait together: it comes alone
-	}
-	return n
-}
-
-// measure looks at all subscribers for the room there is: by number in the fullest queue, and in
-// bytes beside what the slowest subscriber has not read. Half of each is left to what is published
-// in this process meanwhile.
-func (f *Feed) measure() {
-	l := f.log
-	next := l.next.Load()
-	slowest := 0
-	f.room, f.sum = MaxQueue, 0
-	if l.shared() { // they have one queue
-		slowest = min(int(next-l.selection.taken), l.len())
-		f.room = max((int(l.depth)+1)/2-slowest, 0)
-		f.measureBytes(slowest)
-		return
-	}
-	for _, s := range f.subs {
-		unread := s.unread(next)
-		if s.late = s.late && unread > 0 || unread > int(s.limit) || unread > l.len(); s.late {
-			continue
-		}
-		f.room = min(f.room, max(s.share()-unread, 0))
-		f.sum += next - uint64(unread)
-		slowest = max(slowest, unread)
-	}
-	f.measureBytes(slowest)
-}
-
-// measureBytes does so for bytes, where some of the messages are unread.
-func (f *Feed) measureBytes(unread int) {
-	l := f.log
-	next := l.next.Load()
-	f.roomBytes = l.hub.Limits.TopicBytes / 2
-	for n := next - uint64(unread); n < next; n++ {
-		f.roomBytes -= l.at(n).size()
-	}
-}
-
-// pass stops waiting for the subscribers that have no room, by number or in bytes.
-func (f *Feed) pass() {
-	next := f.log.next.Load()
-	slowest := 0
-	each := func(do func(s *Subscription, unread int)) {
-		for _, s := range f.subs {
-			if !s.late {
-				do(s, s.unread(next))
-			}
-		}
-	}
-	each(func(_ *Subscription, unread int) { slowest = max(slowest, unread) })
-	each(func(s *Subscription, unread int) {
-		s.late = unread > 0 && (unread >= s.share() || unread == slowest)
-	})
-	f.room = 0
-}
-
-// share is how much of its queue Offer fills before it waits.
-func (s *Subscription) share() int { return (int(s.limit) + 1) / 2 }
-
-// unread returns how many messages wait for s. The caller holds the log's lock.
-func (s *Subscription) unread(next uint64) int {
-	if s.policy == DropNewest {
-		return len(s.extra.own)
-	}
-	return int(next - s.at)
 }

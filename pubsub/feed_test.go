@@ -3,15 +3,23 @@ package pubsub_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
-// Deliver does not overrun a subscriber that reads, neither by number nor in bytes, and does not
+// offer gives a feed all messages, as an engine that catches up.
+func offer(f *pubsub.Feed, ms []*pubsub.Message) {
+	for ms = f.Offer(ms); len(ms) > 0; ms = f.Offer(ms) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Offer does not overrun a subscriber that reads, neither by number nor in bytes, and does not
 // wait long for one that does not.
-func TestDeliverWaits(t *testing.T) {
+func TestOfferWaits(t *testing.T) {
 	const messages = 100
 	for _, row := range []struct {
 		name string
@@ -60,7 +68,7 @@ func TestDeliverWaits(t *testing.T) {
 					all = append(all, theirs(fmt.Sprint(i), 0))
 					all[i].Data = make([]byte, row.size(i))
 				}
-				e.feed("room").Deliver(all)
+				offer(e.feed("room"), all)
 				for range subscribers {
 					if err := <-read; err != nil {
 						t.Error(err)
@@ -101,11 +109,172 @@ func TestOffer(t *testing.T) {
 		if again := f.Offer(rest); len(again) != len(rest) {
 			t.Errorf("%d are left, and nothing was read; then %d", len(rest), len(again))
 		}
-		f.Deliver(rest)
+		offer(f, rest)
 		loops.On(t, ls.All[0], func(*loop.Loop) {
 			if sub.Dropped() != 20-8 {
 				t.Errorf("%d were dropped", sub.Dropped())
 			}
 		})
 	})
+}
+
+// What other processes publish is appended at once: a subscriber that does not read costs the others
+// nothing, whatever its policy, and misses what it says.
+func TestDeliver(t *testing.T) {
+	var hub pubsub.Hub
+	e := new(script)
+	hub.Connect(e)
+	loops.Run(t, func(th *loop.Thread) {
+		room := hub.Topic("room")
+		reader := room.Subscribe(th, pubsub.Options{Queue: 4, Policy: pubsub.Disconnect})
+		var slow []*pubsub.Subscription
+		for _, policy := range []pubsub.Policy{pubsub.DropOldest, pubsub.DropNewest, pubsub.Disconnect} {
+			slow = append(slow, room.Subscribe(th, pubsub.Options{Queue: 8, Policy: policy}))
+		}
+		const messages = 1000
+		for i := range messages {
+			want := fmt.Sprint(i)
+			e.feed("room").Deliver([]*pubsub.Message{theirs(want, 0)})
+			if m := reader.Next(); m == nil || string(m.Data) != want {
+				t.Fatalf("message %d: %v, %v", i, m, reader.Err())
+			}
+		}
+		for i, want := range []string{"992", "0", ""} {
+			m := slow[i].Next()
+			if m == nil && want != "" || m != nil && string(m.Data) != want {
+				t.Errorf("policy %d: %v, want %q", i, m, want)
+			}
+			if i < 2 && slow[i].Dropped() != messages-8 {
+				t.Errorf("policy %d: %d dropped", i, slow[i].Dropped())
+			}
+		}
+		if slow[2].Err() != pubsub.ErrLagged {
+			t.Error(slow[2].Err())
+		}
+	})
+}
+
+// Offer waits once for a subscriber that does not read, and not for each batch: until that has caught
+// up, the others get what comes at once.
+func TestOfferWaitsOnce(t *testing.T) {
+	var hub pubsub.Hub
+	e := new(script)
+	hub.Connect(e)
+	loops.Run(t, func(th *loop.Thread) {
+		room := hub.Topic("room")
+		reader := room.Subscribe(th, pubsub.Options{Queue: 64})
+		stuck := room.Subscribe(th, pubsub.Options{Queue: 8})
+		f, n := e.feed("room"), 0
+		more := func(count int) (ms []*pubsub.Message) {
+			for range count {
+				ms = append(ms, theirs(fmt.Sprint(n), 0))
+				n++
+			}
+			return ms
+		}
+		read := func() {
+			for reader.Next() != nil {
+			}
+		}
+		rest, tries := f.Offer(more(16)), 0
+		if len(rest) != 12 {
+			t.Fatalf("%d are left", len(rest))
+		}
+		for ; len(rest) > 0; tries++ {
+			_ = th.Sleep(time.Millisecond)
+			read()
+			rest = f.Offer(rest)
+		}
+		if tries < 10 {
+			t.Errorf("it was waited for %d ms", tries)
+		}
+		for range 20 {
+			read()
+			if rest := f.Offer(more(16)); rest != nil {
+				t.Fatalf("%d are left", len(rest))
+			}
+		}
+		if reader.Dropped() != 0 || stuck.Dropped() != n-8 {
+			t.Errorf("%d and %d dropped", reader.Dropped(), stuck.Dropped())
+		}
+		for stuck.Next() != nil {
+		}
+		read()
+		if rest := f.Offer(more(16)); len(rest) != 12 {
+			t.Errorf("it has caught up, and %d are left", len(rest))
+		}
+	})
+}
+
+// What an engine has found to be lost counts as dropped, in its place: a subscriber has what came
+// before, and learns the rest by its policy. History does not reach back beyond it.
+func TestLost(t *testing.T) {
+	for _, lost := range []int{1, 3, 63, 64, 100000} {
+		t.Run(fmt.Sprint(lost), func(t *testing.T) {
+			var hub pubsub.Hub
+			e := new(script)
+			hub.Connect(e)
+			loops.Run(t, func(th *loop.Thread) {
+				room := hub.Topic("room")
+				var subs []*pubsub.Subscription
+				for _, policy := range []pubsub.Policy{pubsub.DropOldest, pubsub.DropNewest,
+					pubsub.Disconnect} {
+					subs = append(subs, room.Subscribe(th, pubsub.Options{Policy: policy}))
+				}
+				f := e.feed("room")
+				f.Loaded(nil)
+				f.Deliver([]*pubsub.Message{theirs("1", 0)})
+				for i, sub := range subs {
+					if got := rest(sub); got != "1" || sub.Dropped() > 0 {
+						t.Errorf("policy %d: %q, %d dropped", i, got, sub.Dropped())
+					}
+				}
+				f.Deliver([]*pubsub.Message{pubsub.Lost(lost), theirs("2", 0)})
+				publish(room, "3")
+				if n := subs[0].Dropped(); n != lost {
+					t.Errorf("%d are dropped before they are looked for", n)
+				}
+				for i, want := range []string{"23", "23", ""} {
+					if got := rest(subs[i]); got != want {
+						t.Errorf("policy %d: %q, want %q", i, got, want)
+					}
+					if n := subs[i].Dropped(); i < 2 && n != lost {
+						t.Errorf("policy %d: %d dropped", i, n)
+					}
+				}
+				if subs[2].Err() != pubsub.ErrLagged {
+					t.Error(subs[2].Err())
+				}
+				for _, o := range []pubsub.Options{{History: 9}, {After: "theirs-1"}, {After: "theirs-0"}} {
+					o.Policy = pubsub.Disconnect
+					late := room.Subscribe(th, o)
+					if got := rest(late); got != "23" || late.Forgotten() == 0 || late.Dropped() > 0 {
+						t.Errorf("%+v: %q, %d forgotten, %d dropped, %v", o, got, late.Forgotten(),
+							late.Dropped(), late.Err())
+					}
+				}
+				if late := room.Subscribe(th, pubsub.Options{After: "theirs-2"}); rest(late) != "3" {
+					t.Error("after the gap")
+				}
+				pubsub.Bytes(&hub)
+			})
+		})
+	}
+}
+
+// A message says which one it is of its process's to the topic, so that a missing one is found.
+func TestCount(t *testing.T) {
+	var hub pubsub.Hub
+	hub.Connect(new(script))
+	for i := range uint64(3) {
+		if n := hub.Topic("room").Publish(nil).Count; n != i+1 {
+			t.Errorf("message %d: %d", i+1, n)
+		}
+	}
+	if n := hub.Topic("room").PublishFor(time.Second, nil).Count; n != 0 {
+		t.Errorf("one whose loss is none: %d", n)
+	}
+	if n := hub.Topic("hall").Publish(nil).Count; n != 1 {
+		t.Errorf("the first of another topic: %d", n)
+	}
 }

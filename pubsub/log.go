@@ -22,7 +22,7 @@ type log struct {
 	idle *list.Element // nil while there are subscribers
 
 	mu     sync.Mutex
-	ring   []*Message // by number, modulo its length, a power of two
+	ring   []*Message // by number, modulo its length, a power of two; nil: it was lost, see lose
 	first  uint64     // number of the oldest message
 	born   uint64     // number of the first message that was ever known
 	bytes  int        // in the ring
@@ -33,6 +33,8 @@ type log struct {
 	picky  *Subscription // the first of those with DropNewest
 
 	feed *Feed // nil: no engine carries the topic, or it has no subscribers
+
+	count uint64 // of messages that this process has published to an engine, without those with a Keep
 
 	recalled bool   // history was asked for
 	bare     uint64 // of the messages before this number, nothing that Shared has made is kept
@@ -81,6 +83,10 @@ func (l *log) create(keep time.Duration, data []byte) (*Message, woken) {
 	m := &Message{ID: string(id), Topic: name, Time: time.Now(), Keep: keep,
 		Data: append([]byte(nil), data...)}
 	if e := l.hub.engine; e != nil {
+		if keep == 0 {
+			l.count++
+			m.Count = l.count
+		}
 		e.Publish(l.name, m)
 	}
 	others := l.selected()
@@ -131,10 +137,6 @@ func (l *log) publish(m *Message) {
 }
 
 func (l *log) append(m *Message) {
-	if f := l.feed; f != nil {
-		f.room--
-		f.roomBytes -= m.size()
-	}
 	l.bytes += m.size()
 	l.shrink(int(l.depth) - 1)
 	if l.depth == 0 {
@@ -148,6 +150,28 @@ func (l *log) append(m *Message) {
 	next := l.next.Load()
 	l.ring[next&uint64(len(l.ring)-1)] = m
 	l.next.Store(next + 1)
+}
+
+// lose gives numbers to n messages that nobody will have. Subscribers find that they have missed
+// these, as they do with messages that the log has forgotten.
+func (l *log) lose(n int) {
+	if l.shared() { // its engine knows what its members have received by their numbers
+		return
+	}
+	for s := l.picky; s != nil; s = s.extra.queue.behind {
+		if !s.pending() {
+			s.extra.dropped += n
+		}
+	}
+	if n < int(l.depth) {
+		for range n {
+			l.append(nil)
+		}
+		return
+	}
+	l.shrink(0) // whoever has not read what was before is behind by more than a queue
+	l.first += uint64(n)
+	l.next.Store(l.first)
 }
 
 // resize makes room for n messages, and not for many more.
@@ -180,6 +204,9 @@ func (l *log) forgetOldest() {
 // hold counts one more holder of m in the topic: the ring, or a queue. The message counts once for
 // its topic, and for each holder in a selection, which has another lock.
 func (l *log) hold(m *Message) {
+	if m == nil {
+		return
+	}
 	if l.isTopic() {
 		m.held++
 	}
@@ -191,6 +218,9 @@ func (l *log) hold(m *Message) {
 
 // release undoes hold.
 func (l *log) release(m *Message) {
+	if m == nil {
+		return
+	}
 	if l.isTopic() {
 		m.held--
 	}
@@ -264,7 +294,9 @@ func (l *log) pass(g *group, number uint64) {
 		number = min(number, o.passed)
 	}
 	for n := max(l.bare, l.first); n < number; n++ {
-		l.at(n).forms.Store(nil)
+		if m := l.at(n); m != nil {
+			m.forms.Store(nil)
+		}
 	}
 	l.bare = max(l.bare, number)
 }
@@ -277,19 +309,24 @@ func (l *log) locate(s *Subscription) {
 	p := s.extra.past
 	after := p.after
 	l.recalled = true
-	if l.feed != nil {
-		l.feed.room = 0 // to be measured
-	}
+	n, first := l.next.Load(), l.first // history is what comes after the last gap in it
 	if after == "" {
 		from := max(s.at-uint64(p.history), l.born)
-		s.at = max(from, l.first)
-		p.missing = int(s.at - from)
-	} else {
-		n := l.next.Load()
-		for n > l.first && l.at(n-1).ID != after {
+		for n = s.at; n > max(from, first) && l.at(n-1) != nil; {
 			n--
 		}
-		if s.at = n; n == l.first {
+		s.at = max(n, first)
+		p.missing = int(s.at - from)
+	} else {
+		for ; n > first; n-- {
+			if m := l.at(n - 1); m != nil && m.ID == after {
+				break
+			} else if m == nil && n <= p.joined {
+				first = n
+				break
+			}
+		}
+		if s.at = n; n == first {
 			p.missing = int(n - l.born)
 		}
 	}
@@ -304,7 +341,11 @@ func (l *log) locate(s *Subscription) {
 			s.at, s.extra.dropped = l.first, s.extra.dropped+int(lost)
 		}
 		for n := s.at; n < l.next.Load(); n++ {
-			s.offer(l.at(n))
+			if m := l.at(n); m != nil {
+				s.offer(m)
+			} else {
+				s.extra.dropped++
+			}
 		}
 	}
 }

@@ -25,17 +25,30 @@ type Message struct {
 
 	Data []byte
 
+	// Count is which one it is of the messages without a Keep that its process has published to the
+	// topic, from 1 on; 0 if it has a Keep, or that is not known. An Engine carries it: from a number
+	// that is missing it learns what was lost. A process that has forgotten the topic meanwhile begins
+	// anew with 1.
+	Count uint64
+
 	forms   atomic.Pointer[form]
 	forming sync.Mutex
 
 	held int32 // by how many of its topic: the ring, and queues; under the log's lock
+	lost int32 // see Lost
 }
 
 // messageSize is roughly what a message takes beside its data. It counts for the bounds in bytes,
 // which otherwise would not hold for many small messages.
 const messageSize = 128
 
-func (m *Message) size() int { return len(m.Data) + messageSize }
+// size is 0 of nil, which stands in a log for a message that was lost.
+func (m *Message) size() int {
+	if m == nil {
+		return 0
+	}
+	return len(m.Data) + messageSize
+}
 
 // form is what a function that Shared has returned has made of a message.
 type form struct {

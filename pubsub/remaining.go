@@ -32,6 +32,9 @@ func (s *Subscription) Remaining() *Message {
 		return s.take()
 	}
 	at := max(s.at, l.first, g.end-uint64(s.limit))
+	for at < g.end && l.at(at) == nil { // it was lost
+		at++
+	}
 	missed := int(at - s.at)
 	if at >= g.end || missed > 0 && s.policy == Disconnect {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// ErrLagged is the error of a subscription with the policy Disconnect that has fallen behind.
+// ErrLagged is the error of a subscription with the policy Disconnect that has fallen behind, or has
+// missed messages that were lost on their way from another process.
 var ErrLagged = errors.New("subscriber is too far behind")
 
 // Policy says what a subscriber misses if it is behind by more than its queue.
@@ -102,7 +103,6 @@ type Subscription struct {
 	streak uint8  // messages received in a row, without a wait
 	place  place
 	policy Policy
-	late   bool // Offer does not wait for it
 }
 
 // extra is what many subscriptions do not have, such as those of thousands of idle connections.
@@ -279,11 +279,16 @@ func (s *Subscription) ready() bool {
 	return s.at != l.next.Load()
 }
 
-// missed returns how many messages, from s.at on, are lost. The caller holds the log's lock.
+// missed returns how many messages, from s.at on, are lost: the log has forgotten them, or never had
+// them. The caller holds the log's lock.
 func (s *Subscription) missed() int {
 	l := s.group.log
-	oldest := max(l.first, l.next.Load()-uint64(s.limit))
-	return int(max(oldest, s.at) - s.at)
+	next := l.next.Load()
+	at := max(s.at, l.first, next-uint64(s.limit))
+	for at < next && l.at(at) == nil {
+		at++
+	}
+	return int(at - s.at)
 }
 
 // offer appends m to the queue of a subscriber with DropNewest, if there is room. The log calls it.
@@ -354,7 +359,8 @@ func (s *Subscription) Receive(d time.Duration) (*Message, error) {
 	}
 }
 
-// Dropped returns how many messages the subscriber has missed so far, by its policy; in a queue
+// Dropped returns how many messages the subscriber has missed so far, by its policy, or because they
+// were lost on their way from another process, as far as the Engine has found that; in a queue
 // group, how many were lost before those that it has received.
 func (s *Subscription) Dropped() (n int) {
 	g := s.group

@@ -52,6 +52,12 @@
 // one that all processes with members share. So a group's message is given to one process, which
 // gives it to one of its members, and acknowledges it when that has received it.
 //
+// A message also says which one it is of those that its process has published to the topic. If one is
+// missing between two that were read, because the stream kept no more (MaxMsgs, MaxBytes, MaxAge), the
+// server has lost it, or the other process had no room for it, it counts as dropped, and the log
+// tells of it. That is found when the same process publishes to the topic again. A message with a Keep
+// does not count.
+//
 // A message that another client of NATS has published to NAME.topic.TOPIC is delivered as well. Its
 // ID is made of its number in the stream.
 //

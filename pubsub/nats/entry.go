@@ -21,6 +21,9 @@ const (
 	headerTime = "Lwango-Time" // nanoseconds since 1970
 	headerKeep = "Lwango-Keep" // milliseconds
 
+	headerCount = "Lwango-Count" // Message.Count
+	headerLate  = "Lwango-Late"  // it was sent later than it was published: see engine.Late
+
 	// Of a topic whose name is too long for a subject, in base64, since it may have any bytes.
 	headerTopic = "Lwango-Topic"
 
@@ -109,6 +112,12 @@ func encode(prefix, topic string, m *pubsub.Message) *natsgo.Msg {
 		seconds := max(int64(math.Ceil(m.Keep.Seconds())), 1)
 		h[headerTTL] = []string{strconv.FormatInt(seconds, 10) + "s"}
 	}
+	if m.Count > 0 {
+		h[headerCount] = []string{strconv.FormatUint(m.Count, 10)}
+	}
+	if engine.Late(m) {
+		h[headerLate] = []string{"1"}
+	}
 	return &natsgo.Msg{Subject: prefix + name, Header: h, Data: m.Data}
 }
 
@@ -118,6 +127,7 @@ type entry struct {
 	origin string
 	number uint64
 	stored time.Time // by the server's clock
+	late   bool
 }
 
 // decode reads a message, whose number in the stream is seq. Any client of the broker may have
@@ -134,7 +144,11 @@ func decode(m *natsgo.Msg, seq uint64, other string) entry {
 	}
 	millis, _ := strconv.ParseInt(m.Header.Get(headerKeep), 10, 64)
 	keep := time.Duration(max(millis, 0)) * time.Millisecond
-	return entry{&pubsub.Message{ID: id, Time: at, Keep: keep, Data: m.Data}, origin, number, stored}
+	message := &pubsub.Message{ID: id, Time: at, Keep: keep, Data: m.Data}
+	if ok && err == nil {
+		message.Count, _ = strconv.ParseUint(m.Header.Get(headerCount), 10, 64)
+	}
+	return entry{message, origin, number, stored, m.Header.Get(headerLate) != ""}
 }
 
 // foreign returns the origin of such messages in a stream that was created then.

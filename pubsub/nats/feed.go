@@ -29,9 +29,11 @@ type feed struct {
 	last    uint64 // number in the stream of the last message that was read
 	top     uint64 // and of the last one that is known to be there
 	history uint64 // and of the last one from before the topic was followed
-	seen    engine.Seen
+	seen    engine.Recent
 	page    []*natsgo.Msg     // of the answer that comes
-	ready   []*pubsub.Message // read, but not offered, or without room; then no more is read
+	ready   []*pubsub.Message // read, and not given yet
+	late    bool              // some of that is
+	backlog engine.Backlog    // while something waits there, no more is read
 
 	read bool // the history was read
 	told bool // subscribers do not wait for it any more
@@ -52,7 +54,8 @@ type feed struct {
 // add follows a topic. The server learns of the subscription before it is asked for the history.
 func (r *reader) add(c change) {
 	name := token(c.topic)
-	fd := &feed{change: c, reader: r, subject: topics(r.place.stream) + name, seen: make(engine.Seen)}
+	fd := &feed{change: c, reader: r, subject: topics(r.place.stream) + name,
+		backlog: r.base.Backlog(c.topic, c.to)}
 	r.feeds[c.topic] = fd
 	subject := live(r.place.stream) + name
 	r.live[subject] = fd
@@ -148,11 +151,11 @@ func (fd *feed) answer(n int, m *natsgo.Msg) {
 		return
 	}
 	for _, m := range page {
-		fd.take(m, number(m, headerSeq))
+		fd.take(m, number(m, headerSeq), true)
 	}
-	switch {
+	switch n, _ := fd.backlog.Waiting(); {
 	case left > 0:
-		if len(fd.ready) == 0 {
+		if len(fd.ready)+n == 0 {
 			fd.want(fd)
 		} else {
 			fd.top = max(fd.top, fd.last+1) // offer asks on when there is room
@@ -213,7 +216,7 @@ func (fd *feed) settle(m *natsgo.Msg) {
 			}
 		}
 		header.Set(headerStamp, answer.Message.Time.Format(time.RFC3339Nano))
-		fd.take(&natsgo.Msg{Header: header, Data: answer.Message.Data}, answer.Message.Seq)
+		fd.take(&natsgo.Msg{Header: header, Data: answer.Message.Data}, answer.Message.Seq, true)
 		fd.want(fd)
 	}
 }
@@ -239,20 +242,26 @@ func (fd *feed) news(m *natsgo.Msg) {
 			fd.want(fd)
 		}
 	default:
-		fd.take(m, seq)
+		fd.take(m, seq, false)
 	}
 }
 
-// take takes the next message, in the order of the stream.
-func (fd *feed) take(m *natsgo.Msg, seq uint64) {
+// take takes the next message, in the order of the stream. It is late if it was missed before.
+func (fd *feed) take(m *natsgo.Msg, seq uint64, late bool) {
 	if seq <= fd.last {
 		return
 	}
 	fd.last = seq
 	fd.reader.last = max(fd.reader.last, seq)
-	if e := decode(m, seq, fd.foreign); e.origin != fd.base.Hub.Origin() &&
-		fd.seen.Fresh(e.origin, e.number) {
-		fd.ready = append(fd.ready, e.Message)
+	if e := decode(m, seq, fd.foreign); e.origin != fd.base.Hub.Origin() {
+		fresh, lost := fd.seen.Fresh(e.origin, e.number, e.Count)
+		if lost > 0 {
+			fd.ready = append(fd.ready, fd.backlog.Lost(lost))
+		}
+		if fresh {
+			fd.ready = append(fd.ready, e.Message)
+			fd.late = fd.late || late || e.late
+		}
 	}
 	fd.markDirty()
 }
@@ -270,7 +279,10 @@ func (fd *feed) offer() {
 	if fd.gone || fd.again {
 		return
 	}
-	if fd.ready = fd.to.Offer(fd.ready); len(fd.ready) > 0 {
+	fd.backlog.Retry()
+	fd.backlog.Add(fd.ready, fd.late)
+	fd.ready, fd.late = nil, false
+	if n, _ := fd.backlog.Waiting(); n > 0 {
 		fd.retrySoon()
 	} else if fd.read && fd.top > fd.last {
 		fd.want(fd)

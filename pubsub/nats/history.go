@@ -67,7 +67,8 @@ func (fd *feed) remember(page []*natsgo.Msg, left uint64) (more bool) {
 		seq := number(m, headerSeq)
 		fd.last = seq
 		e := decode(m, seq, fd.foreign)
-		if !fd.seen.Fresh(e.origin, e.number) {
+		fresh, lost := fd.seen.Fresh(e.origin, e.number, e.Count)
+		if !fresh {
 			continue
 		}
 		// Ours are not read again, and the hub knows them.
@@ -77,6 +78,9 @@ func (fd *feed) remember(page []*natsgo.Msg, left uint64) (more bool) {
 		} else if e.origin == fd.base.Hub.Origin() {
 			history = append(history, e.Message)
 		} else {
+			if lost > 0 {
+				news = append(news, fd.backlog.Lost(lost))
+			}
 			news = append(news, e.Message)
 		}
 	}
@@ -87,7 +91,7 @@ func (fd *feed) remember(page []*natsgo.Msg, left uint64) (more bool) {
 		}
 	}
 	fd.tell(history)
-	fd.ready = append(fd.ready, news...)
+	fd.ready, fd.late = append(fd.ready, news...), true
 	fd.read, fd.past, fd.pending = true, past{}, nil
 	return false
 }

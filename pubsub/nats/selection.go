@@ -39,7 +39,8 @@ func (e *Engine) Select(s pubsub.Selection, to *pubsub.Feed) error {
 		all.all = make(map[pubsub.Selection]*consumer)
 	}
 	ctx, cancel := context.WithCancel(e.base.Context)
-	c := &consumer{Engine: e, selection: s, to: to, since: time.Now(), cancel: cancel}
+	c := &consumer{Engine: e, selection: s, to: to, since: time.Now(), cancel: cancel,
+		backlog: e.base.Backlog(s.Name, to)}
 	all.all[s] = c
 	all.ended.Go(func() { c.run(ctx) })
 	return nil
@@ -93,11 +94,12 @@ type consumer struct {
 	end    context.CancelCauseFunc // of the session
 	fallen bool
 
-	created time.Time     // of the stream that was read
-	foreign string        // origin of its messages without one
-	last    uint64        // number in it of the last message that was read; 0: none
-	seen    engine.Recent // of a pattern, by origin and topic; of a group, by ID
-	hand    hand          // of a group
+	created time.Time      // of the stream that was read
+	foreign string         // origin of its messages without one
+	last    uint64         // number in it of the last message that was read; 0: none
+	seen    engine.Recent  // of a pattern, by origin and topic; of a group, by ID
+	hand    hand           // of a group
+	backlog engine.Backlog // of a pattern
 }
 
 func (c *consumer) run(ctx context.Context) {
@@ -172,6 +174,7 @@ func (c *consumer) session(ctx context.Context, b *engine.Backoff) (err error) {
 	defer messages.Stop()
 	b.Reset()
 	c.base.Report(c, nil)
+	gap := stream.CachedInfo().State.LastSeq // what comes up to it was missed
 	for {
 		m, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
@@ -181,11 +184,34 @@ func (c *consumer) session(ctx context.Context, b *engine.Backoff) (err error) {
 		if err != nil {
 			return err
 		}
-		// Numbers of an origin rise in each topic, and not beyond.
-		if e.origin != c.base.Hub.Origin() && c.seen.Fresh(e.origin+" "+e.Message.Topic, e.number) {
-			c.to.Deliver([]*pubsub.Message{e.Message})
+		if err := c.pass(ctx, e, c.last <= gap); err != nil {
+			return err
 		}
 	}
+}
+
+// pass gives a pattern's subscribers a message, unless they have it. It waits for room, if that is late.
+func (c *consumer) pass(ctx context.Context, e entry, late bool) error {
+	if e.origin == c.base.Hub.Origin() {
+		return nil
+	}
+	// Numbers of an origin rise in each topic, and not beyond.
+	fresh, lost := c.seen.Fresh(e.origin+" "+e.Message.Topic, e.number, e.Count)
+	if !fresh {
+		return nil
+	}
+	ms := []*pubsub.Message{e.Message}
+	if lost > 0 {
+		ms = []*pubsub.Message{c.backlog.Lost(lost), e.Message}
+	}
+	c.backlog.Add(ms, late || e.late)
+	for n, _ := c.backlog.Waiting(); n > 0; n, _ = c.backlog.Waiting() {
+		if err := pause(ctx, soon); err != nil {
+			return err
+		}
+		c.backlog.Retry()
+	}
+	return nil
 }
 
 // consumer makes a consumer of the process's own, or that of the group, unless that is there.

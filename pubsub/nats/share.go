@@ -143,7 +143,7 @@ func (c *consumer) receive(m jetstream.Msg) error {
 	if err != nil {
 		return err
 	}
-	if c.seen.Fresh(e.ID, 1) {
+	if fresh, _ := c.seen.Fresh(e.ID, 1, 0); fresh {
 		c.hand.next = &held{Msg: m, Message: e.Message}
 		return nil
 	}

@@ -39,7 +39,10 @@ func TestCatchUpWaitsForSubscribers(t *testing.T) {
 		f.Expect("up")
 	}
 	b.Signal(syscall.SIGSTOP)
-	at1.Hears(room1, numbered("a", 0, missed)...)
+	at1.Hears(room1, "a0")
+	time.Sleep(50 * time.Millisecond) // it is under way, and nothing else
+	at1.Hears(room1, numbered("a", 1, missed)...)
+	time.Sleep(300 * time.Millisecond) // the outage lasts for so long that these are late
 	b.Signal(syscall.SIGCONT)
 	start := time.Now()
 	for i, f := range followers {

@@ -47,8 +47,13 @@
 // command that blocks, and the broker looks at all of them whenever one has a new entry. To make a
 // reader follow another topic, the engine wakes it through a stream of its own. Each goroutine has
 // one connection, and none is on a loop. What they bring goes into the hub, which posts it to the
-// loops. When much arrives at once, after an outage, a reader waits a little for subscribers that
-// read, and its other topics wait with it.
+// loops, as it comes. What was missed in an outage, of this process or of the one that has published it,
+// waits for subscribers that read; a message that was late to the broker says so in its entry.
+//
+// A message also says which one it is of those that its process has published to the topic. If one is
+// missing between two that were read, because the stream was trimmed meanwhile, the broker has lost
+// it, or the other process had no room for it, it counts as dropped, and the log tells of it. That is
+// found when the same process publishes to the topic again. A message with a Keep does not count.
 //
 // In a cluster, topics are spread over 64 shards by a hash of their names. A shard is the streams
 // of one slot, because a cluster refuses commands for several slots. It has a goroutine that sends

@@ -34,6 +34,9 @@ const (
 	fieldData = "data"
 	fieldKeep = "keep" // milliseconds for which the stream is kept after it; absent: maxAge
 
+	fieldCount = "count" // Message.Count
+	fieldLate  = "late"  // it was sent later than it was published: see engine.Late
+
 	fieldTopic = "topic" // in the stream of all topics
 )
 
@@ -41,6 +44,12 @@ func fields(m *pubsub.Message) []any {
 	all := []any{fieldID, m.ID, fieldTime, m.Time.UnixNano(), fieldData, m.Data}
 	if m.Keep > 0 {
 		all = append(all, fieldKeep, m.Keep.Milliseconds())
+	}
+	if m.Count > 0 {
+		all = append(all, fieldCount, m.Count)
+	}
+	if engine.Late(m) {
+		all = append(all, fieldLate, "")
 	}
 	return all
 }
@@ -50,6 +59,7 @@ type entry struct {
 	*pubsub.Message
 	origin string
 	number uint64
+	late   bool
 }
 
 var errEntry = errors.New("not a message")
@@ -66,9 +76,12 @@ func parseEntry(x goredis.XMessage) (entry, error) {
 	}
 	keep, _ := x.Values[fieldKeep].(string)
 	millis, _ := strconv.ParseInt(keep, 10, 64)
+	counted, _ := x.Values[fieldCount].(string)
+	count, _ := strconv.ParseUint(counted, 10, 64)
+	_, late := x.Values[fieldLate]
 	m := &pubsub.Message{
 		ID: id, Time: time.Unix(0, at), Keep: time.Duration(millis) * time.Millisecond,
-		Data: []byte(data),
+		Data: []byte(data), Count: count,
 	}
-	return entry{m, origin, number}, nil
+	return entry{m, origin, number, late}, nil
 }

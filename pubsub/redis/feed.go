@@ -40,11 +40,12 @@ type feed struct {
 	history string // the last entry that was published before the topic was followed
 	oldest  string // no later than the first entry of the history that was read
 
-	backlog []*pubsub.Message // read, but the subscribers have no room yet; then no more is read
+	behind  bool           // since an outage, or the Follow, the stream was not read to its end yet
+	backlog engine.Backlog // while something waits there, no more is read
 
 	brief  bool // the last message has a Keep: the stream may be gone
 	broken bool // the key is not a stream
-	seen   engine.Seen
+	seen   engine.Recent
 }
 
 // verify looks whether the entries that were read last are still there. If one is missing, either
@@ -56,7 +57,7 @@ type feed struct {
 // whether its key is still none or a stream.
 func (r *reader) verify() error {
 	for _, fd := range r.all() {
-		fd.broken = false // it is tried again
+		fd.broken, fd.behind = false, true // it is tried again
 	}
 	known := slices.DeleteFunc(r.all(), func(fd *feed) bool { return fd.last == "" })
 	var gone []*feed
@@ -122,7 +123,7 @@ func (r *reader) load(all []*feed) error {
 				return
 			}
 			slices.Reverse(pg.found)
-			history := fd.fresh(pg.found, "")
+			history := fd.remember(pg.found)
 			for _, m := range fd.pending {
 				if !slices.ContainsFunc(history, func(o *pubsub.Message) bool {
 					return o.ID == m.ID
@@ -230,13 +231,13 @@ func (r *reader) ask(
 // poll reads what has come after the last entries, and waits for block until there is something, or
 // not at all if block is negative. If wake is given, it reads that stream as well, whose entries
 // carry nothing. more reports whether there may be more at once. It reads nothing of a topic whose
-// subscribers have no room for what was read before: a burst of one topic does not hold up others.
+// subscribers have no room for what was read before: what one topic has missed does not hold up others.
 func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool, err error) {
 	var keys, positions []string
 	byKey := make(map[string]*feed, len(fds))
 	waiting := false
 	for _, fd := range fds {
-		if fd.backlog = fd.to.Offer(fd.backlog); len(fd.backlog) > 0 {
+		if fd.backlog.Retry() {
 			waiting = true
 		} else if !fd.broken {
 			keys, positions = append(keys, fd.key), append(positions, fd.last)
@@ -260,11 +261,13 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 	got, err := r.client.XRead(ctx, &goredis.XReadArgs{
 		Streams: append(keys, positions...), Count: perStream, Block: block,
 	}).Result()
-	if err == goredis.Nil { // nothing came
-		return waiting, r.replaced()
-	}
-	if err == nil {
-		err = r.replaced()
+	if none := err == goredis.Nil; err == nil || none {
+		if err = r.replaced(); err == nil && none {
+			for _, fd := range byKey {
+				fd.behind = false
+			}
+			return waiting, nil
+		}
 	}
 	if err != nil {
 		return false, err
@@ -281,22 +284,55 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 			continue
 		}
 		fd.last, more = last, true
-		if ms := fd.fresh(stream.Messages, r.Hub.Origin()); len(ms) > 0 {
-			fd.backlog = fd.to.Offer(ms)
+		fd.pass(stream.Messages, r.Hub.Origin())
+		if len(stream.Messages) == perStream {
+			delete(byKey, fd.key) // there may be more
 		}
+	}
+	for _, fd := range byKey {
+		fd.behind = false
 	}
 	return more, nil
 }
 
-// fresh returns the messages that were not read before, except those of the origin but.
-func (fd *feed) fresh(found []goredis.XMessage, but string) []*pubsub.Message {
-	var ms []*pubsub.Message
+// remember returns the messages of the history that were not read before.
+func (fd *feed) remember(found []goredis.XMessage) (ms []*pubsub.Message) {
 	for _, x := range found {
-		m, err := parseEntry(x)
-		fd.brief = err == nil && m.Keep > 0
-		if err == nil && m.origin != but && fd.seen.Fresh(m.origin, m.number) {
+		m, err := fd.parse(x)
+		if err != nil {
+			continue
+		}
+		if fresh, _ := fd.seen.Fresh(m.origin, m.number, m.Count); fresh {
 			ms = append(ms, m.Message)
-		} // else it was read before, or is no message
+		}
 	}
 	return ms
+}
+
+// pass gives subscribers what is news to them. They have the messages of their own process already.
+func (fd *feed) pass(found []goredis.XMessage, own string) {
+	var ms []*pubsub.Message
+	late := fd.behind
+	for _, x := range found {
+		m, err := fd.parse(x)
+		if err != nil || m.origin == own {
+			continue
+		}
+		fresh, lost := fd.seen.Fresh(m.origin, m.number, m.Count)
+		if !fresh {
+			continue
+		}
+		if lost > 0 {
+			ms = append(ms, fd.backlog.Lost(lost))
+		}
+		ms, late = append(ms, m.Message), late || m.late
+	}
+	fd.backlog.Add(ms, late)
+}
+
+// parse reads an entry, which need not be a message.
+func (fd *feed) parse(x goredis.XMessage) (entry, error) {
+	m, err := parseEntry(x)
+	fd.brief = err == nil && m.Keep > 0
+	return m, err
 }

@@ -299,7 +299,11 @@ func (c *consumer) receive(got []goredis.XMessage) error {
 		if c.Pattern {
 			e, topic, err = parseAny(x)
 		}
-		if err != nil || !c.Matches(topic) || !c.seen.Fresh(e.ID, 1) {
+		if err != nil || !c.Matches(topic) {
+			useless = append(useless, x.ID)
+			continue
+		}
+		if fresh, _ := c.seen.Fresh(e.ID, 1, 0); !fresh {
 			useless = append(useless, x.ID)
 			continue
 		}

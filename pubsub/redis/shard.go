@@ -119,7 +119,8 @@ func (s *shard) follow(topic string, to *pubsub.Feed) {
 		r = s.start()
 	}
 	fd := &feed{topic: topic, key: s.prefix + topicKeys + topic, to: to, reader: r,
-		since: time.Now(), pending: s.out.Waiting(topic), seen: make(engine.Seen)}
+		since: time.Now(), pending: s.out.Waiting(topic), behind: true,
+		backlog: s.Backlog(topic, to)}
 	s.feeds[topic], r.feeds[topic] = fd, fd
 	select {
 	case r.added <- struct{}{}:

@@ -31,7 +31,8 @@ type tap struct {
 	begin string    // where it was first read from
 	last  string    // entry that was read last
 	kept  time.Time // when the broker was last told that the stream is needed
-	seen  engine.Recent
+
+	behind bool // since an outage it was not read to its end yet
 
 	patterns map[*choice]*tapped // under the shard's lock
 }
@@ -41,7 +42,10 @@ type tapped struct {
 	*choice
 	from    uint64            // milliseconds of the broker's clock: what is older is not for it
 	known   bool              // from is
-	backlog []*pubsub.Message // read, but its subscribers have no room yet
+	fresh   []*pubsub.Message // read, and not given yet
+	late    bool              // some of that is
+	backlog engine.Backlog
+	seen    engine.Recent // by origin and topic: numbers of an origin rise in each, and not beyond
 }
 
 // follows has the shard's topics read for a pattern.
@@ -55,7 +59,7 @@ func (s *shard) follows(c *choice) {
 		s.tap = &tap{shard: s, patterns: make(map[*choice]*tapped)}
 		s.ended.Go(s.tap.run)
 	}
-	s.tap.patterns[c] = &tapped{choice: c}
+	s.tap.patterns[c] = &tapped{choice: c, backlog: s.Backlog(c.Name, c.to)}
 }
 
 // forget undoes follows.
@@ -100,7 +104,7 @@ func (t *tap) session(b *engine.Backoff) (err error) {
 		return err
 	}
 	defer disconnect()
-	t.client, t.opened, t.kept = client, opened, time.Time{}
+	t.client, t.opened, t.kept, t.behind = client, opened, time.Time{}, true
 	for caughtUp := false; ; {
 		if time.Since(t.kept) > keepEvery {
 			if err := t.keep(t.client); err != nil {
@@ -253,6 +257,7 @@ func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 		return false, errReplaced
 	}
 	if err != nil || len(got) == 0 { // nothing came
+		t.behind = false
 		return waiting, nil
 	}
 	all = t.all() // one that came meanwhile may be meant
@@ -263,6 +268,7 @@ func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 		t.last = x.ID
 		t.pass(x, all)
 	}
+	t.behind = t.behind && len(got[0].Messages) == perTap
 	t.offer(all)
 	return true, nil
 }
@@ -274,16 +280,20 @@ func (t *tap) pass(x goredis.XMessage, all []*tapped) {
 		return
 	}
 	ms, _ := position(x.ID)
-	all = slices.DeleteFunc(slices.Clone(all), func(p *tapped) bool {
-		return ms < p.from || !p.Matches(topic)
-	})
-	// Numbers of an origin rise in each topic, and not beyond.
-	if len(all) == 0 || !t.seen.Fresh(e.origin+" "+topic, e.number) {
-		return
-	}
 	for _, p := range all {
-		p.backlog = append(p.backlog, &pubsub.Message{ID: e.ID, Topic: topic, Time: e.Time,
+		if ms < p.from || !p.Matches(topic) {
+			continue
+		}
+		fresh, lost := p.seen.Fresh(e.origin+" "+topic, e.number, e.Count)
+		if !fresh {
+			continue
+		}
+		if lost > 0 {
+			p.fresh = append(p.fresh, p.backlog.Lost(lost))
+		}
+		p.fresh = append(p.fresh, &pubsub.Message{ID: e.ID, Topic: topic, Time: e.Time,
 			Keep: e.Keep, Data: e.Data})
+		p.late = p.late || e.late || t.behind
 	}
 }
 
@@ -303,17 +313,14 @@ func parseAny(x goredis.XMessage) (e entry, topic string, err error) {
 // whether so much of one pattern has none that no more is to be read.
 func (t *tap) offer(all []*tapped) (waiting, full bool) {
 	for _, p := range all {
-		if len(p.backlog) > 0 {
-			p.mu.Lock()
-			p.backlog = p.to.Offer(p.backlog)
-			p.mu.Unlock()
-			bytes := 0
-			for _, m := range p.backlog {
-				bytes += len(m.Data)
-			}
-			waiting = waiting || len(p.backlog) > 0
-			full = full || len(p.backlog) >= maxWait || bytes >= t.Hub.Limits.TopicBytes
-		}
+		p.mu.Lock()
+		p.backlog.Retry()
+		p.backlog.Add(p.fresh, p.late)
+		p.mu.Unlock()
+		p.fresh, p.late = nil, false
+		n, bytes := p.backlog.Waiting()
+		waiting = waiting || n > 0
+		full = full || n >= maxWait || bytes >= t.Hub.Limits.TopicBytes
 	}
 	return waiting, full
 }

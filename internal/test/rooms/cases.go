@@ -1,8 +1,13 @@
 package rooms
 
 import (
+	"fmt"
+	"strconv"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -69,4 +74,103 @@ func CutOff(t *testing.T, w *Wire, one, two *Node) {
 	two.Status.Quiet()
 	at1.Quiet()
 	at2.Quiet()
+}
+
+// SlowSubscriber tests that a subscriber which takes 20 ms for each message does not slow down another
+// one of the same topic, or of the same pattern, in its process.
+func SlowSubscriber(t *testing.T, one, two *Node, to func(*Node) Source) {
+	t.Helper()
+	const messages, most = 300, 200
+	room := one.Hub.Topic("room.1")
+	var read atomic.Int64
+	subscribed := make(chan struct{})
+	two.Loops.Go(0, func(th *loop.Thread) {
+		sub := to(two).Subscribe(th, pubsub.Options{})
+		close(subscribed)
+		for {
+			if _, err := sub.Receive(-1); err != nil || th.Sleep(20*time.Millisecond) != nil {
+				return
+			}
+			read.Add(1)
+		}
+	})
+	<-subscribed
+	fast := two.Follow(to(two), pubsub.Options{Queue: pubsub.DefaultQueue, Policy: pubsub.Disconnect})
+	Heard(t, one, "room.1", fast)
+	for _, text := range Numbered("a", 0, messages) {
+		Publish(room, text)
+		fast.Expect(text)
+	}
+	if n := read.Load(); n > most {
+		t.Errorf("the slow subscriber has read %d of %d messages first", n, messages)
+	}
+	fast.Quiet()
+}
+
+var ups atomic.Int64 // what Heard has published
+
+// Heard publishes until what it publishes comes: a pattern begins when the broker has heard of it.
+func Heard(t *testing.T, n *Node, topic string, at *Follower) {
+	t.Helper()
+	for range int(Limit / (100 * time.Millisecond)) {
+		text := fmt.Sprint("up", ups.Add(1))
+		Publish(n.Hub.Topic(topic), text)
+		for late := time.After(100 * time.Millisecond); ; {
+			select {
+			case m := <-at.messages:
+				if string(m.Data) == text {
+					return
+				}
+				continue
+			case <-late:
+			}
+			break
+		}
+	}
+	t.Fatal("nothing comes")
+}
+
+// Flood tests that each message of a flood, which is more than a process keeps for its broker, either
+// comes or counts as dropped.
+func Flood(t *testing.T, one, two *Node, to func(*Node) Source) {
+	t.Helper()
+	const messages = 30000
+	room := one.Hub.Topic("room.1")
+	type result struct{ came, dropped int }
+	subscribed, ended := make(chan struct{}), make(chan result)
+	two.Loops.Go(0, func(th *loop.Thread) {
+		sub, r := to(two).Subscribe(th, pubsub.Options{Queue: pubsub.MaxQueue}), result{}
+		close(subscribed)
+		for {
+			m, err := sub.Receive(-1)
+			if err != nil {
+				return
+			}
+			switch {
+			case string(m.Data) == "end":
+				r.dropped = sub.Dropped()
+				go func() { ended <- r }()
+				return
+			case m.Data[0] != 'u': // one of Heard
+				r.came++
+			}
+		}
+	})
+	<-subscribed
+	Heard(t, one, "room.1", two.Follow(to(two), pubsub.Options{}))
+	for i := range messages {
+		room.Publish(strconv.AppendInt(nil, int64(i), 10))
+	}
+	one.Acknowledged()
+	Publish(room, "end")
+	select {
+	case r := <-ended:
+		lost := one.Engine.Lost()
+		t.Logf("%d came, %d were dropped, %d of them by the sender", r.came, r.dropped, lost)
+		if r.came+r.dropped != messages || r.dropped < lost {
+			t.Errorf("%d came, and %d were dropped, of %d", r.came, r.dropped, messages)
+		}
+	case <-time.After(Limit):
+		t.Fatal("the end does not come")
+	}
 }

@@ -92,7 +92,17 @@ type Follower struct {
 	messages chan *pubsub.Message
 	Done     chan struct{} // close it: the subscription ends
 	dropped  atomic.Int64  // messages that the subscription has lost, as of the last that it got
+	err      atomic.Value  // why it has ended
 	node     *Node
+}
+
+// Dropped returns how many messages the subscription has missed, as of the last that it got.
+func (f *Follower) Dropped() int { return int(f.dropped.Load()) }
+
+// Err returns why it has ended, or nil.
+func (f *Follower) Err() error {
+	err, _ := f.err.Load().(error)
+	return err
 }
 
 // Source is a topic or a pattern.
@@ -120,7 +130,8 @@ func (n *Node) Follow(topic Source, o pubsub.Options) *Follower {
 				f.messages <- m
 			}
 			f.dropped.Store(int64(sub.Dropped()))
-			if sub.Err() != nil {
+			if err := sub.Err(); err != nil {
+				f.err.Store(err)
 				return
 			}
 		}

@@ -1,0 +1,115 @@
+package pubsub
+
+import "time"
+
+const (
+	patience = 500 * time.Millisecond // for a subscriber that does not read
+	pace     = 10 * time.Millisecond  // for each message that it reads
+)
+
+// clock is how long Offer waits for a subscriber.
+type clock struct {
+	due time.Time // zero: it has run out
+	at  uint64    // the subscriber's position when that was set
+}
+
+// room returns how many of ms can be appended before a subscriber loses a message for which Offer
+// waits.
+func (f *Feed) room(ms []*Message) int {
+	l := f.log
+	next := l.next.Load()
+	half := l.hub.Limits.TopicBytes / 2
+	if l.shared() { // they have one queue
+		unread := min(int(next-l.selection.taken), l.len())
+		return fit(ms, (int(l.depth)+1)/2-unread, half-l.lastBytes(unread), unread)
+	}
+	now, most := time.Now(), l.within(half-ms[0].size())
+	room, slowest, stop := MaxQueue, 0, false
+	for _, s := range f.subs {
+		unread := s.unread(next)
+		switch {
+		case unread == 0:
+			delete(f.clocks, s)
+		case unread > int(s.limit) || unread > l.len(), f.passed(s):
+			continue // it has lost something already
+		case unread >= s.share() || unread > most:
+			stop = f.waits(s, now) || stop
+			continue
+		}
+		room, slowest = min(room, s.share()-unread), max(slowest, unread)
+	}
+	if stop {
+		return 0
+	}
+	return fit(ms, room, half-l.lastBytes(slowest), slowest)
+}
+
+// passed reports whether the clock of s has run out.
+func (f *Feed) passed(s *Subscription) bool {
+	c, ok := f.clocks[s]
+	return ok && c.due.IsZero()
+}
+
+// waits reports whether Offer waits for s, which has no room.
+func (f *Feed) waits(s *Subscription, now time.Time) bool {
+	c, ok := f.clocks[s]
+	if !ok {
+		c.due = now.Add(patience)
+	} else if read := s.at - c.at; read > 0 {
+		c.due = c.due.Add(time.Duration(min(read, uint64(patience/pace))) * pace)
+		if latest := now.Add(patience); c.due.After(latest) {
+			c.due = latest
+		}
+	}
+	if c.at = s.at; now.After(c.due) {
+		c.due = time.Time{}
+	}
+	if f.clocks == nil {
+		f.clocks = make(map[*Subscription]clock)
+	}
+	f.clocks[s] = c
+	return !c.due.IsZero()
+}
+
+// fit returns how many of ms go into room, by number and bytes. A message that is larger than all
+// that may wait together comes alone.
+func fit(ms []*Message, room, bytes, unread int) (n int) {
+	for n < min(len(ms), room) && ms[n].size() <= bytes {
+		bytes -= ms[n].size()
+		n++
+	}
+	if n == 0 && room > 0 && unread == 0 {
+		return 1
+	}
+	return n
+}
+
+// lastBytes returns the size of the last n messages, of those that are held.
+func (l *log) lastBytes(n int) (bytes int) {
+	next := l.next.Load()
+	for i := next - uint64(min(n, l.len())); i < next; i++ {
+		bytes += l.at(i).size()
+	}
+	return bytes
+}
+
+// within returns how many of the last messages are at most so many bytes together.
+func (l *log) within(bytes int) (n int) {
+	for next := l.next.Load(); n < l.len(); n++ {
+		if bytes -= l.at(next - uint64(n) - 1).size(); bytes < 0 {
+			return n
+		}
+	}
+	return n
+}
+
+// share is how much of its queue Offer fills before it waits.
+func (s *Subscription) share() int { return (int(s.limit) + 1) / 2 }
+
+// unread returns how many messages wait for s. The caller holds the log's lock.
+func (s *Subscription) unread(next uint64) int {
+	if s.policy == DropNewest {
+		return len(s.extra.own)
+	}
+	return int(next - s.at)
+}
