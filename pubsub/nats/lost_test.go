@@ -77,3 +77,9 @@ func TestStreamKeepsFew(t *testing.T) {
 		t.Errorf("%d lines: %s", n, log.String())
 	}
 }
+
+// BenchmarkSlowMember is a room with and without a member that is slow: -benchtime 2000x is ten seconds.
+func BenchmarkSlowMember(b *testing.B) {
+	broker := startBroker(b)
+	rooms.SlowMember(b, func() *rooms.Node { return startNode(b, broker.url()) })
+}

@@ -63,3 +63,9 @@ func TestTrimmedWhileRead(t *testing.T) {
 		t.Errorf("%d lines: %s", n, log.String())
 	}
 }
+
+// BenchmarkSlowMember is a room with and without a member that is slow: -benchtime 2000x is ten seconds.
+func BenchmarkSlowMember(b *testing.B) {
+	broker := broker.Start(b, "--appendonly", "no")
+	rooms.SlowMember(b, func() *rooms.Node { return startNode(b, broker.URL()).Node })
+}

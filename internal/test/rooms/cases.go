@@ -107,7 +107,7 @@ func SlowSubscriber(t *testing.T, one, two *Node, to func(*Node) Source) {
 	fast.Quiet()
 }
 
-var ups atomic.Int64 // what Heard has published
+var ups atomic.Int64 // texts and topics that there was one of
 
 // Heard publishes until what it publishes comes: a pattern begins when the broker has heard of it.
 func Heard(t *testing.T, n *Node, topic string, at *Follower) {
