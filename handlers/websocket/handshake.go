@@ -160,28 +160,58 @@ func (u *Upgrader) allows(req *conn.Request) bool {
 		return false
 	case u.CheckOrigin != nil:
 		return u.CheckOrigin(req, origins[0])
-	case sameHost(origins[0], req.Host(), req.Secure()):
+	}
+	from := parseOrigin(origins[0])
+	if from.of(req.Host(), req.Secure()) {
 		return true
 	}
 	return slices.ContainsFunc(u.Origins,
-		func(o string) bool { return o == "*" || ascii.EqualFold(o, origins[0]) })
+		func(o string) bool { return o == "*" || parseOrigin(o) == from })
 }
 
-// sameHost reports whether an origin (RFC 6454 section 6.2: scheme, host, port and nothing else) is
-// of the host that the client has asked for. Over TLS its scheme must be https: without TLS, anyone
-// on the way could have sent the page. Without TLS both schemes pass, since a proxy in front may
-// have had TLS with the client.
-func sameHost(origin, host string, secure bool) bool {
-	scheme, authority, _ := strings.Cut(origin, "://")
-	switch {
-	case ascii.EqualFold(scheme, "https"):
-		host = strings.TrimSuffix(host, ":443") // browsers leave it out, and other clients need not
-	case ascii.EqualFold(scheme, "http") && !secure:
-		host = strings.TrimSuffix(host, ":80")
-	default:
+// origin is that of a page (RFC 6454 section 4), in the form in which two are compared: in small
+// letters, and without the port that the scheme implies.
+type origin struct{ scheme, authority string }
+
+// parseOrigin takes an Origin field or an entry of Upgrader.Origins apart. Clients that are no
+// browsers, such as Starscream on iOS, make the field of the address that they connect to, so ws
+// stands for http, and wss for https. What has no scheme, such as "null", is an authority.
+func parseOrigin(s string) (o origin) {
+	s = ascii.ToLower(s)
+	scheme, authority, ok := strings.Cut(s, "://")
+	if !ok {
+		return origin{authority: s}
+	}
+	switch o = (origin{scheme, authority}); scheme {
+	case "http", "ws":
+		o.scheme = "http"
+	case "https", "wss":
+		o.scheme = "https"
+	}
+	o.authority = withoutPort(o.scheme, authority)
+	return o
+}
+
+// withoutPort cuts off the port that a scheme implies: browsers leave it out, other clients need not
+// (RFC 9110 section 4.2.3).
+func withoutPort(scheme, authority string) string {
+	switch scheme {
+	case "http":
+		return strings.TrimSuffix(authority, ":80")
+	case "https":
+		return strings.TrimSuffix(authority, ":443")
+	}
+	return authority
+}
+
+// of reports whether a page of that origin is one of the host that the client has asked for. Over TLS
+// its scheme must be https: without TLS, anyone on the way could have sent the page. Without TLS both
+// schemes pass, since a proxy in front may have had TLS with the client.
+func (o origin) of(host string, secure bool) bool {
+	if o.scheme != "https" && (o.scheme != "http" || secure) {
 		return false
 	}
-	return host != "" && ascii.EqualFold(authority, host)
+	return host != "" && o.authority == withoutPort(o.scheme, ascii.ToLower(host))
 }
 
 // parseProtocols parses the values of Sec-WebSocket-Protocol. Empty elements are skipped here and

@@ -19,7 +19,8 @@ func TestHandshake(t *testing.T) { modes.Run(t, handshakes, plain, serving(direc
 
 func handshakes(t *testing.T, m mode) {
 	u := &websocket.Upgrader{Compression: true, Subprotocols: []string{"v2.chat", "v1.chat"},
-		Origins: []string{"https://friend.example"}}
+		Origins: []string{"https://friend.example", "https://port.example:443",
+			"wss://socket.example", "capacitor://LOCALHOST"}}
 	s := start(t, m, echo(u))
 	const deflated = "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
 	for _, row := range []struct {
@@ -71,6 +72,21 @@ func handshakes(t *testing.T, m mode) {
 		{"two origins", "", "Origin: http://example.org\nOrigin: http://example.org", 403, "", ""},
 		{"a site of the list", "", "Origin: https://friend.example", 101, "", ""},
 		{"with another scheme", "", "Origin: http://friend.example", 403, "", ""},
+
+		// Starscream and others make an Origin of the address that they connect to.
+		{"ws for http", "", "Origin: ws://example.org", 101, "", ""},
+		{"wss for https", "", "Origin: wss://example.org", 101, "", ""},
+		{"in other letters", "", "Origin: WSS://EXAMPLE.org", 101, "", ""},
+		{"with the port of https", "", "Origin: wss://example.org:443", 101, "", ""},
+		{"with the port of http", "", "Origin: http://example.org:80", 101, "", ""},
+		{"both with the port", "", "Host: example.org:80\nOrigin: ws://example.org:80", 101, "", ""},
+		{"the port of the other scheme", "", "Origin: wss://example.org:80", 403, "", ""},
+		{"wss of another host", "", "Origin: wss://evil.example", 403, "", ""},
+		{"of the list, wss with its port", "", "Origin: wss://Friend.example:443", 101, "", ""},
+		{"of the list, ws", "", "Origin: ws://friend.example", 403, "", ""},
+		{"of the list, with its port there", "", "Origin: https://port.example", 101, "", ""},
+		{"of the list, wss there", "", "Origin: https://socket.example", 101, "", ""},
+		{"of the list, of an app", "", "Origin: capacitor://localhost", 101, "", ""},
 
 		{"a subprotocol", "", "Sec-WebSocket-Protocol: v1.chat", 101, "Sec-WebSocket-Protocol",
 			"v1.chat"},
@@ -251,8 +267,8 @@ func TestOriginOverTLS(t *testing.T) { modes.Run(t, originOverTLS, overTLS, serv
 
 func originOverTLS(t *testing.T, m mode) {
 	s := start(t, m, echo(&websocket.Upgrader{}))
-	for origin, status := range map[string]int{"https://example.org": 101,
-		"http://example.org": 403} {
+	for origin, status := range map[string]int{"https://example.org": 101, "http://example.org": 403,
+		"wss://example.org": 101, "wss://example.org:443": 101, "ws://example.org": 403} {
 		c := s.Dial()
 		_, _ = io.WriteString(c, handshake+"Origin: "+origin+"\r\n\r\n")
 		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil ||

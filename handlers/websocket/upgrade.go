@@ -26,8 +26,9 @@ const (
 type Upgrader struct {
 	// Origins are the other sites whose pages may connect, as browsers write them
 	// (https://example.org), or * for all. Without them, a request with an Origin must come from a
-	// page of the same host. If CheckOrigin is set, it alone decides about requests with an Origin:
-	// those of browsers.
+	// page of the same host. Scheme, host and port are compared; ws stands for http and wss for https,
+	// as clients that are no browsers have them. If CheckOrigin is set, it alone decides about requests
+	// with an Origin.
 	Origins     []string
 	CheckOrigin func(req *conn.Request, origin string) bool
 
