@@ -34,6 +34,7 @@ type spot struct {
 	name   string // as errors call it
 	typ    reflect.Type
 	none   bool // -1 is none
+	tag    reflect.StructTag
 }
 
 // spots finds the keys of a struct type, and of what is in it.
@@ -48,7 +49,7 @@ func spots(before, name string, typ reflect.Type) (all []spot) {
 		if !ok || key == "-" || key[0] == ',' {
 			continue
 		}
-		at := spot{before, key, strings.TrimPrefix(name+"."+key, "."), f.Type, f.Tag.Get("min") == "-1"}
+		at := spot{before, key, strings.TrimPrefix(name+"."+key, "."), f.Type, f.Tag.Get("min") == "-1", f.Tag}
 		all = append(all, at)
 		inner := f.Type
 		list := inner.Kind() == reflect.Slice
@@ -61,7 +62,7 @@ func spots(before, name string, typ reflect.Type) (all []spot) {
 		}
 		switch {
 		case f.Type.Kind() == reflect.Map:
-			all = append(all, spot{header, "x", at.name + ".x", f.Type.Elem(), false})
+			all = append(all, spot{header, "x", at.name + ".x", f.Type.Elem(), false, ""})
 		case inner.Kind() == reflect.Struct && !isText(inner):
 			all = append(all, spots(header, at.name, inner)...)
 		}
@@ -127,12 +128,8 @@ func takes(t reflect.Type, value any) bool {
 // takesTable reports whether a key can have keys below it.
 func takesTable(t reflect.Type) bool { return takes(t, map[string]any{}) }
 
-// Every key with a value of every type: what does not fit is an error with file, line and key, and
-// nothing panics. The keys are those of the structs, so that a new one is covered by itself.
-func TestEveryKeyWithEveryType(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "t.conf")
+// allSpots are those of the whole file, and of every module's route.
+func allSpots() []spot {
 	all := spots("", "", reflect.TypeFor[config.Config]())
 	for _, name := range config.Builtin().ModuleNames() {
 		m, _ := config.Builtin().Module(name)
@@ -149,7 +146,16 @@ func TestEveryKeyWithEveryType(t *testing.T) {
 			all = append(all, at)
 		}
 	}
+	return all
+}
 
+// Every key with a value of every type: what does not fit is an error with file, line and key, and
+// nothing panics. The keys are those of the structs, so that a new one is covered by itself.
+func TestEveryKeyWithEveryType(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "t.conf")
+	all := allSpots()
 	refused := 0
 	try := func(at spot, text string, line int, fits bool) {
 		defer func() {

@@ -37,7 +37,7 @@ func (t *table) heading() string {
 const values = "A duration is a string with units, such as \"15s\" (ms, s, m, h), or -1, for none, where " +
 	"the range begins with it. A size is an integer of " +
 	"bytes, or a string with a unit: KiB, MiB, GiB, TiB (powers of 1024), kB, MB, GB, TB (powers of " +
-	"1000). In every string, ${NAME} stands for a variable of the environment, ${file:PATH} for what " +
+	"1000). In every string, ${NAME} stands for a variable of the environment, ${NAME:-DEFAULT} for one that need not be set, ${file:PATH} for what " +
 	"is in a file, and $${NAME} for that text itself. A relative path begins in the folder of the " +
 	"configuration."
 

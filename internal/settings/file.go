@@ -20,7 +20,7 @@ type File struct {
 	top   []string // see Top
 
 	secrets []string // files that strings have taken
-	hidden  []string // what was in them, each followed by what messages have in its place
+	hidden  []secret // what was in them
 
 	written map[string]string         // strings with references, by path, as the text has them
 	assumed map[string]map[string]any // defaults of keys that are not there, by path of the table
@@ -139,14 +139,14 @@ func (t Table) Errorf(key, format string, args ...any) {
 	if t.file.follows(at) {
 		return
 	}
-	t.file.report(t.position(key), at.name, format, args...)
+	t.file.report(t.position(key), at.name, t.at.path, format, args...)
 }
 
 // Wrong returns an error of the given key, for what turns out to be wrong after the file was read.
 func (t Table) Wrong(key string, err error) *Error {
 	at := t.position(key)
 	return &Error{File: cmp.Or(at.file, t.file.names[0]), Line: at.line, Key: t.at.child(key).name,
-		Msg: t.file.hide(err.Error())}
+		Msg: t.file.hide(t.at.path, err.Error())}
 }
 
 // follows reports whether an error at a path follows from a value that was refused before: that of
@@ -174,10 +174,11 @@ func (f *File) errorAt(at valuePath, format string, args ...any) {
 		return
 	}
 	f.refused = append(f.refused, at.path)
-	f.report(f.lines[at.path], at.name, format, args...)
+	f.report(f.lines[at.path], at.name, at.path, format, args...)
 }
 
-func (f *File) report(at position, key, format string, args ...any) {
+// report notes an error of a key; what it says may be of the value at the path about.
+func (f *File) report(at position, key, about, format string, args ...any) {
 	f.errs = append(f.errs, &Error{File: cmp.Or(at.file, f.names[0]), // without: it is missing
-		Line: at.line, Key: key, Msg: f.hide(fmt.Sprintf(format, args...))})
+		Line: at.line, Key: key, Msg: f.hide(about, fmt.Sprintf(format, args...))})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/confpath"
 )
 
@@ -29,7 +30,7 @@ func (f *File) Include(name, text string) {
 		tables, ok := listOfTables(old)
 		more, also := listOfTables(value)
 		if there && !(ok && also) {
-			f.report(position{name, lines[at.path]}, at.name, "is set already (%s)",
+			f.report(position{name, lines[at.path]}, at.name, at.path, "is set already (%s)",
 				f.lines[at.path])
 			continue
 		}
@@ -87,11 +88,15 @@ func (f *File) mark(path string, at position) {
 	}
 }
 
-// reference is what stands for a variable of the environment, or for the text of a file, in whose
-// path there may be variables; a dollar sign in front makes it text.
-var reference = regexp.MustCompile(`\$?\$\{(?:` + name + `|file:(?:[^{}]|\$\{` + name + `\})+)\}`)
+// reference is what stands for a variable of the environment, perhaps with a default, or for the text of
+// a file, in whose path there may be variables; a dollar sign in front makes it text. Any other "${" is
+// one, too, and refused: to most who write it, it stands for something.
+var reference = regexp.MustCompile(`\$?\$\{(?:(?:file:(?:[^{}]|\$\{` + variable + `\})+|[^{}]*)\})?`)
 
+const variable = name + `(?::-[^{}]*)?`
 const name = `[A-Za-z_][A-Za-z0-9_]*`
+
+var aVariable = regexp.MustCompile(`^` + variable + `$`)
 
 // expand puts variables of the environment and texts of files into the strings of a value.
 func (f *File) expand(value any, at valuePath) any {
@@ -122,16 +127,25 @@ func (f *File) expandString(s string, at valuePath) string {
 		if v[1] == '$' {
 			return v[1:]
 		}
-		name := v[2 : len(v)-1]
-		if path, ok := strings.CutPrefix(name, "file:"); ok {
-			text, err := f.readSecret(f.expandString(path, at))
+		inner := strings.TrimSuffix(v[2:], "}")
+		if path, ok := strings.CutPrefix(inner, "file:"); ok && path != "" {
+			text, err := f.readSecret(f.expandString(path, at), at)
 			if err != nil {
 				f.errorAt(at, "%v", err)
 			}
 			return text
 		}
-		text, ok := os.LookupEnv(name)
-		if !ok {
+		if !aVariable.MatchString(inner) {
+			f.errorAt(at, "%s is no reference: expected ${NAME}, ${NAME:-DEFAULT} or ${file:PATH}; for the "+
+				"text itself write $%s", v, v)
+			return v
+		}
+		name, otherwise, ok := strings.Cut(inner, ":-")
+		text, set := os.LookupEnv(name)
+		switch {
+		case ok && text == "": // as in a shell
+			return otherwise
+		case !set:
 			f.errorAt(at, "the environment has no variable %s", name)
 		}
 		return text
@@ -144,18 +158,22 @@ const maxSecret = 64 << 10
 // Secrets returns the paths of the files that strings have taken with ${file:PATH}.
 func (f *File) Secrets() []string { return f.secrets }
 
+// secret is what a string has taken from a file.
+type secret struct {
+	at    string // the path of the string
+	text  string
+	shown string // what messages have in its place
+}
+
 // readSecret returns the text of a file without the line ends behind it, which editors and echo(1)
-// add. A relative path begins in the folder of the configuration.
-func (f *File) readSecret(path string) (string, error) {
+// add, for the string at a path. A relative path begins in the folder of the configuration.
+func (f *File) readSecret(path string, at valuePath) (string, error) {
 	path = confpath.Join(f.dir, path)
 	f.secrets = append(f.secrets, path)
 	read, err := confpath.Read(path, maxSecret)
 	text := strings.TrimRight(string(read), "\r\n")
 	if len(text) >= leastSecret {
-		quoted := strconv.Quote(text)
-		for _, shown := range []string{text, quoted[1 : len(quoted)-1]} {
-			f.hidden = append(f.hidden, shown, "${file:"+path+"}")
-		}
+		f.hidden = append(f.hidden, secret{at.path, text, "${file:" + path + "}"})
 	}
 	return text, err
 }
@@ -165,10 +183,43 @@ func (f *File) readSecret(path string) (string, error) {
 const leastSecret = 4
 
 // hide takes out of a message what strings have taken from files: it may be a password, and goes to
-// logs and terminals.
-func (f *File) hide(msg string) string {
-	if f.hidden == nil {
-		return msg
+// logs and terminals. One that may be about such a string, since that is at the path about or below it,
+// has no part of the text either, such as what stands between two colons.
+func (f *File) hide(about, msg string) string {
+	for _, s := range f.hidden {
+		quoted := strconv.Quote(s.text)
+		msg = strings.NewReplacer(s.text, s.shown, quoted[1:len(quoted)-1], s.shown).Replace(msg)
 	}
-	return strings.NewReplacer(f.hidden...).Replace(msg)
+	for _, s := range f.hidden {
+		if _, ok := below(s.at, about); ok || about == "" {
+			msg = withoutParts(msg, s)
+		}
+	}
+	return msg
+}
+
+// withoutParts puts an ellipsis in the place of all in msg that is a part of a secret, whatever the case
+// of its letters, but for the names that stand for secrets.
+func withoutParts(msg string, s secret) string {
+	secret := ascii.ToLower(s.text)
+	var out strings.Builder
+	for msg != "" {
+		if rest, ok := strings.CutPrefix(msg, s.shown); ok {
+			out.WriteString(s.shown)
+			msg = rest
+			continue
+		}
+		n := 0
+		for n < len(msg) && strings.Contains(secret, ascii.ToLower(msg[:n+1])) {
+			n++
+		}
+		if n >= leastSecret {
+			out.WriteString("...")
+			msg = msg[n:]
+			continue
+		}
+		out.WriteByte(msg[0])
+		msg = msg[1:]
+	}
+	return out.String()
 }

@@ -2,6 +2,7 @@ package settings_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/internal/settings"
@@ -65,7 +66,7 @@ func TestEnvironment(t *testing.T) {
 	f := settings.Parse("main", ".", `keep_alive_timeout = "${LWANGO_A}"
 handoff = "chann${LWANGO_EMPTY}el"
 [headers]
-x = ["a ${LWANGO_B} $b ${1} ${} ${LWANGO-A}", "$${LWANGO_A} $$${LWANGO_A}"]
+x = ["a ${LWANGO_B} $b $${1} $${} $${LWANGO-A} $${", "$${LWANGO_A} $$${LWANGO_A}", "${LWANGO_NONE:-d:-e}${LWANGO_EMPTY:-f}${LWANGO_A:-g}${LWANGO_NONE:-}"]
 "${LWANGO_A}" = "y"
 [[site]]
 host = "${LWANGO_A}.${LWANGO_A}"
@@ -79,8 +80,8 @@ prefix = "/${LWANGO_NONE}/${LWANGO_NEITHER}"
 	if c.KeepAlive.String() != "1s" || c.Handoff != "channel" || c.Threads != 0 {
 		t.Errorf("%v %q %d", c.KeepAlive, c.Handoff, c.Threads)
 	}
-	want := []string{`a ${LWANGO_A}"` + "\nthreads = 9 $b ${1} ${} ${LWANGO-A}",
-		"${LWANGO_A} $${LWANGO_A}"}
+	want := []string{`a ${LWANGO_A}"` + "\nthreads = 9 $b ${1} ${} ${LWANGO-A} ${",
+		"${LWANGO_A} $${LWANGO_A}", "d:-ef1s"}
 	if got := c.Headers["x"]; !slices.Equal(got, want) || c.Headers["${LWANGO_A}"] == nil {
 		t.Errorf("%q, want %q", c.Headers, want)
 	}
@@ -93,5 +94,16 @@ b.conf:3: site.grace: unknown key (known here: host, route)
 b.conf:5: listener.address: the environment has no variable LWANGO_NONE`
 	if got := f.Err(); got == nil || got.Error() != errs {
 		t.Errorf("got:\n%v\nwant:\n%s", got, errs)
+	}
+}
+
+// TestNoReference: what looks like a reference and is none is refused, whether it closes or not.
+func TestNoReference(t *testing.T) {
+	for _, text := range []string{"${}", "${9}", "${A-x}", "${A:=x}", "${ A }", "${a.b}", "x${", "${A:-${B}}", "${file:}", "${file:a", "${{x}}"} {
+		f := settings.Parse("t.conf", ".", "handoff = '"+text+"'\n")
+		if err := f.Err(); err == nil || !strings.HasPrefix(err.Error(), "t.conf:1: handoff: ${") ||
+			!strings.Contains(err.Error(), " is no reference: expected ${NAME}, ${NAME:-DEFAULT} or ${file:PATH}; for the text itself write $${") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/tags"
@@ -127,7 +128,7 @@ func (f *File) duration(value any, at valuePath, v reflect.Value, tag reflect.St
 		}
 		if n > 0 {
 			f.errorAt(at, "expected %s, found %s (for seconds write \"%ds\")", expected(v.Type()),
-				found(value), n)
+				f.found(value, at), n)
 			return
 		}
 	}
@@ -250,7 +251,7 @@ func (f *File) mapping(value any, at valuePath, v reflect.Value, tag reflect.Str
 }
 
 func (f *File) wrongType(value any, at valuePath, t reflect.Type) {
-	f.errorAt(at, "expected %s, found %s", expected(t), found(value))
+	f.errorAt(at, "expected %s, found %s", expected(t), f.found(value, at))
 }
 
 // switchOf returns the field of a struct type that true and false are for.
@@ -293,12 +294,13 @@ func expected(t reflect.Type) string {
 	return "an integer"
 }
 
-// found names a value that was not expected.
-func found(value any) string {
+// found names a value that was not expected. Of a long string it shows the beginning, but not that of
+// a secret, which hide would not find in the message any more.
+func (f *File) found(value any, at valuePath) string {
 	switch value := value.(type) {
 	case string:
-		if len(value) > 40 {
-			value = value[:40] + "..."
+		if f.hide(at.path, value) == value {
+			value = shortened(value, 40)
 		}
 		return fmt.Sprintf("the string %q", value)
 	case int64:
@@ -313,6 +315,17 @@ func found(value any) string {
 		return "a table"
 	}
 	return "a list"
+}
+
+// shortened is s, or as much of its beginning as most bytes have room for, in whole characters.
+func shortened(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most] + "..."
 }
 
 // must is for the values of struct tags, which the program's author wrote.
