@@ -2,7 +2,6 @@ package config
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -20,8 +19,8 @@ import (
 // DefaultListen is where a configuration without a listener listens.
 const DefaultListen = "*:8080"
 
-func (c *Config) checkListeners(log *slog.Logger) {
-	if len(c.Listeners) == 0 && len(c.Streams) > 0 && len(c.Sites) == 0 {
+func (c *Config) checkListeners(s Source) {
+	if len(c.Listeners) == 0 && len(c.Streams) > 0 && len(c.Sites) == 0 && s.Root == "" {
 		return // nothing is there for clients of HTTP
 	}
 	if len(c.Listeners) == 0 {
@@ -50,12 +49,13 @@ func (c *Config) checkListeners(log *slog.Logger) {
 		seen[l.Address] = true
 		if !l.Table.Has("http2") {
 			l.HTTP2 = len(l.TLS.Files) > 0
+			l.Table.Assume("http2", l.HTTP2)
 		}
 		protocols := []string{"http/1.1"}
 		if l.HTTP2 {
 			protocols = []string{"h2", "http/1.1"}
 		}
-		l.TLS.Check(c.Dir, c.TLS.ACME, protocols, log)
+		l.TLS.Check(c.Dir, c.TLS.ACME, protocols, s.Logger)
 		l.parseProxies()
 	}
 }

@@ -25,7 +25,7 @@ type Debug struct {
 func (c *Config) checkDebug() {
 	d := &c.Debug
 	if d.Address == "" {
-		if d.Table.Has("address") || d.Table.Has("allow_remote") {
+		if d.Table.Has("address") || d.Remote {
 			d.Table.Errorf("address", `expected something like "unix:/run/lwango/debug.sock"`)
 		}
 		return

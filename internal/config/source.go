@@ -114,7 +114,7 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	if c.TLS.ACME != nil {
 		c.TLS.ACME.Check(c.Dir, s.Made)
 	}
-	c.checkListeners(s.Logger)
+	c.checkListeners(s)
 	if a := c.TLS.ACME; a != nil && len(a.Domains) > 0 && c.ACME() == nil {
 		a.Table.Errorf("", "no [[listener]] has tls = { acme = true }, and it takes one to obtain "+
 			"certificates")

@@ -19,6 +19,10 @@ import (
 // program can compute.
 func (t Table) Assume(key string, value any) { t.assume(key, assumed(reflect.ValueOf(value), "")) }
 
+// Disregard takes back the default of a key that has no effect here, so that it does not look as if
+// it had one.
+func (t Table) Disregard(key string) { delete(t.file.assumed[t.at.path], key) }
+
 func (t Table) assume(key string, value any) {
 	at := t.file.assumed[t.at.path]
 	if at == nil {
@@ -31,12 +35,15 @@ func (t Table) assume(key string, value any) {
 // WriteInForce writes what is in force as one text: the keys of all texts, and the defaults of the
 // tables that were decoded. In strings, references to variables and files stay as they were written,
 // so that the text gives no secret away. Keys are sorted. The key include is left out, since what it
-// names is there. replace has other values for keys of the top, of types that Decode knows.
+// names is there. replace has other values for keys of the top, of types that Decode knows; nil: the
+// key is left out.
 func (f *File) WriteInForce(w io.Writer, replace map[string]any) error {
 	all := f.inForce(f.root, valuePath{}).(map[string]any)
 	delete(all, "include")
 	for key, value := range replace {
-		all[key] = assumed(reflect.ValueOf(value), "")
+		if delete(all, key); value != nil {
+			all[key] = assumed(reflect.ValueOf(value), "")
+		}
 	}
 	encoder := toml.NewEncoder(w)
 	encoder.Indent = ""
