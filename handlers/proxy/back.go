@@ -3,6 +3,7 @@ package proxy
 import (
 	"strings"
 
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/placeholder"
@@ -14,7 +15,7 @@ type back struct {
 	usual         bool   // map_back
 	foreign       bool   // Host is not the client's
 	prefix, to    string // encoded, without a slash at the end; what stands for it at the upstream
-	cut           bool   // they differ
+	cut           bool   // they differ, and clients know the prefix
 	locations     []pair // by length, the longest first
 	cookiePaths   []pair
 	cookieDomains []pair
@@ -28,7 +29,8 @@ func (m *module) readBack() (err error) {
 	set := &m.set.Paths
 	b := &back{usual: set.MapBack, foreign: m.set.Host != "client", to: string(m.path.to)}
 	b.prefix = string(http1.AppendPath(nil, []byte(strings.TrimSuffix(m.Env.Prefix, "/"))))
-	b.cut = m.path.cut && b.prefix != b.to
+	// A client that is told of an internal prefix could not ask for what is below it.
+	b.cut = m.path.cut && b.prefix != b.to && !around.Of(m.Env).Internal
 	if b.locations, err = pairs("map_location", set.MapLocation, ofLocation); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/placeholder"
@@ -46,8 +47,8 @@ func (m *module) readForwarded() error {
 		}
 	}
 	m.prefix = http1.AppendPath(nil, []byte(strings.TrimSuffix(m.Env.Prefix, "/")))
-	if !m.path.cut || len(m.prefix) == 0 {
-		m.says &^= saysPrefix // the upstream sees all of the path
+	if !m.path.cut || len(m.prefix) == 0 || around.Of(m.Env).Internal {
+		m.says &^= saysPrefix // the upstream sees all of the path that clients know
 	}
 	m.readUsual()
 	return nil

@@ -36,6 +36,9 @@ type Site struct {
 	// client keeps it from its application.
 	Spools bool
 
+	// Internal says that no client can ask for the route: its prefix is for the configuration alone.
+	Internal bool
+
 	// ErrorPages are the statuses for which the route or its site has a page; nil: for none.
 	ErrorPages map[int]bool
 

@@ -74,7 +74,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			r := &site.Routes[i]
 			h := plans[i].handler
 			inner := r.Around.Compression.within(compression)
-			its.Compression = inner.policy
+			its.Compression, its.Internal = inner.policy, r.Internal
 			depends = handlers.Dependence{}
 			if plans[i].settings != nil {
 				var err error
@@ -111,7 +111,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				b.routes = append(b.routes, r.Rest)
 			}
 		}
-		its.Compression = compression.policy
+		its.Compression, its.Internal = compression.policy, false
 		env.Prefix, name.Route, env.Server = "", "", its
 		site.Around.Compression = nil
 		if its.Compression != nil { // nothing further out would have to be kept from it

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/upstream"
@@ -42,12 +43,16 @@ type plain struct {
 	framing  Framing
 	fixed    *cgi.Fixed
 	prefix   string // of the route, without the slash at its end
+	mounted  string // what applications are told of it: nothing of one that clients do not know
 }
 
 // Plain makes the handler of a route of a module with such a protocol. Errors are *handlers.KeyError.
 func Plain(module string, f Framing, s Settings, more upstream.Settings, missing error,
 	env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &plain{settings: s, framing: f, prefix: strings.TrimSuffix(env.Prefix, "/")}
+	if !around.Of(env).Internal {
+		m.mounted = m.prefix
+	}
 	m.Ping, m.PingID = m.ping, m.prefix
 	if err := m.Open(module, &m.settings, env, p, more, missing); err != nil {
 		return nil, err
@@ -95,13 +100,13 @@ var variablesPool = sync.Pool{New: func() any { return new(variables) }}
 //
 // SCRIPT_NAME is where the application is mounted, and PATH_INFO what it has to find (RFC 3875 sections
 // 4.1.13 and 4.1.5, PEP 3333): so the prefix of the route goes to the one, and the rest of the path to
-// the other.
+// the other. An internal prefix goes nowhere: a link with it in front would be of no use to a client.
 func (c *plainCall) AppendHead(dst []byte) ([]byte, error) {
 	b := variablesPool.Get().(*variables)
 	r := &b.Request
 	c.m.Tell(&c.Call, r)
-	r.Prefix = strings.TrimSuffix(c.Req.Prefix(), "/")
-	r.Info = cgi.Text(c.Req.Layer().PathView())[len(r.Prefix):]
+	r.Prefix = c.m.mounted
+	r.Info = cgi.Text(c.Req.Layer().PathView())[len(c.m.prefix):]
 	r.Path = r.Info
 	r.Fixed = c.m.fixed
 	dst, err := c.m.framing.head(dst, r, &b.vars)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/uwsgi"
+	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/gateway"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -155,4 +156,21 @@ func TestBufferSize(t *testing.T) {
 	if n := asked.Load(); n != 2 {
 		t.Errorf("the application was asked %d times", n)
 	}
+}
+
+// TestInternalPrefix: an application is not told of the prefix of an internal route, with which it would
+// make links that no client can follow.
+func TestInternalPrefix(t *testing.T) {
+	each(t, func(t *testing.T, p protocol) {
+		at := application(t, p, "unix", func(r *request) {
+			r.body()
+			r.reply("Status: 200\r\n\r\n" + r.get("SCRIPT_NAME") + "|" + r.get("PATH_INFO"))
+		})
+		r := must.Get(build(p, handlers.Env{Dir: t.TempDir(), Prefix: "/_app",
+			Server: around.In(around.Site{Internal: true})}, []string{at}, nil))(t)
+		s := module.Start(t, modes.Direct, "/_app", r.Handler)
+		if a := s.Request("GET /_app/x%2Fy", nil, ""); a.Text != "|/x/y" {
+			t.Errorf("%s: %q", a.Status, a.Text)
+		}
+	})
 }

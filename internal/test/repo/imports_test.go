@@ -76,7 +76,7 @@ var allowed = map[string][]string{
 	"handlers/websocket":        {"client", "conn", "loop", "pubsub", "stream", "internal/ascii", "internal/handshake", "internal/http1", "internal/invariants", "internal/upstream"},
 	"handlers/sse":              {"conn", "loop", "pubsub"},
 	"handlers/errorpages":       {"conn", "handlers", "handlers/servefiles", "internal/ascii", "internal/confpath", "internal/http1"},
-	"handlers/proxy":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/ascii", "internal/http1", "internal/httpclient", "internal/placeholder", "internal/relay", "internal/template", "internal/upstream", "internal/tunnel"},
+	"handlers/proxy":            {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/around", "internal/ascii", "internal/http1", "internal/httpclient", "internal/placeholder", "internal/relay", "internal/template", "internal/upstream", "internal/tunnel"},
 	"handlers/uwsgi":            {"conn", "handlers", "internal/cgi", "internal/gateway", "internal/upstream"},
 	"handlers/scgi":             {"conn", "handlers", "internal/cgi", "internal/gateway", "internal/upstream"},
 	"handlers/servefiles":       {"conn", "coro", "loop", "stream", "handlers", "internal/around", "internal/ascii", "internal/byteranges", "internal/mediatype", "internal/coding", "internal/compression", "internal/confpath", "internal/fair", "internal/http1", "internal/names", "internal/openfiles", "internal/sysio"},
