@@ -90,8 +90,16 @@ func (s *Snapshot) upstreams(t *text) {
 		return []string{"site", u.Site, "route", u.Route, "address", u.Address}
 	}
 	tell(t, "lwango_upstream_", s.Upstreams, func(u *Upstream) ([]string, []figure) {
-		return labels(u), []figure{
-			{"up", "gauge", "1 if requests go to the address, 0 if it does not work.", flag(u.Up), nil},
+		all := []figure{{"up", "gauge", "1 if requests go to the address, 0 if it does not work, or an operator " +
+			"has drained or disabled it.", flag(u.Up && u.State == ""), nil}}
+		for i, state := range shownStates {
+			f := figure{"state", "", "", flag(u.Shown() == state), []string{"state", state}}
+			if i == 0 {
+				f.kind, f.help = "gauge", "1 for the state of the address, 0 for the others."
+			}
+			all = append(all, f)
+		}
+		return labels(u), append(all, []figure{
 			{"connections", "gauge", "Connections to the address, of all routes, by state.",
 				float64(u.Active), []string{"state", "active"}},
 			{"connections", "", "", float64(u.Idle), []string{"state", "idle"}},
@@ -101,7 +109,7 @@ func (s *Snapshot) upstreams(t *text) {
 			{"failures_total", "", "", float64(u.Failures.Silent), []string{"kind", "silent"}},
 			{"failures_total", "", "", float64(u.Failures.Status), []string{"kind", "status"}},
 			{"waiting", "gauge", "Requests that wait for a connection.", float64(u.Waiting), nil},
-		}
+		}...)
 	})
 	var bounds []time.Duration
 	for i := range UpstreamBounds {

@@ -211,7 +211,8 @@ type Upstreams interface {
 	Inherit(states map[string]string)
 }
 
-// Shown is the state of an upstream for people.
+// Shown is the state of an upstream for people, one of shownStates: what an operator has said comes
+// before what checks and requests have found.
 func (u *Upstream) Shown() string {
 	switch {
 	case u.State == "drain":
@@ -219,10 +220,12 @@ func (u *Upstream) Shown() string {
 	case u.State == "down":
 		return "disabled"
 	case !u.Up:
-		return "DOWN"
+		return "failed"
 	}
 	return "up"
 }
+
+var shownStates = []string{"up", "failed", "drained", "disabled"}
 
 // UpstreamStates are what an operator can say of an upstream: requests go there; only those of clients
 // that come back to it; none.

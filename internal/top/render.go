@@ -3,6 +3,7 @@ package top
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,6 +114,7 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 			add("%s%s %s %s", line, cmp.Or(c.Site, "(no site)"), cmp.Or(c.Route, "(no route)"), c.Of)
 		}
 	})
+	lines = append(lines, cacheLines(before, now, func(now, old int64) string { return rate(!first, now, old, tenths) })...)
 	if len(now.Upstreams) > 0 {
 		add("")
 		add("%-8s %8s %8s %8s  %s", "STATE", "ACTIVE", "IDLE", "WAITING", "UPSTREAM")
@@ -127,6 +129,34 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 	for _, s := range slices.Backward(now.Stalls) {
 		add("%-8s %4d %10v  %s", s.Since.Local().Format(time.TimeOnly), s.Loop,
 			time.Duration(s.Held*float64(time.Second)).Round(time.Millisecond), s.Place)
+	}
+	return lines
+}
+
+// cacheLines are those of the cache, if routes keep answers: the store, and what it has done for each
+// route.
+func cacheLines(before, now *metrics.Snapshot, rate func(now, old int64) string) (lines []string) {
+	add := func(format string, args ...any) { lines = append(lines, clean(fmt.Sprintf(format, args...))) }
+	c, old := now.Cache, cmp.Or(before.Cache, new(metrics.Cache))
+	if c == nil {
+		return nil
+	}
+	add("")
+	add("cache       %d in memory, %s; %d on disk, %s; %d filling, %s/s kept", c.MemoryObjects,
+		size(float64(c.MemoryBytes)), c.DiskObjects, size(float64(c.DiskBytes)), c.Filling,
+		rate(int64(c.Fills), int64(old.Fills)))
+	add("            %d kept in all, %d not kept, %d evicted, %d purged, %d damaged, %d failed", c.Fills, c.Dropped,
+		c.Evicted, c.Purged, c.Damaged, c.Failed)
+	for i := range now.Routes {
+		r := &now.Routes[i]
+		if r.Cache == nil {
+			continue
+		}
+		line := "            "
+		for _, use := range slices.Sorted(maps.Keys(r.Cache)) {
+			line += fmt.Sprintf("%d %s, ", r.Cache[use], use)
+		}
+		add("%s  %s %s", strings.TrimSuffix(line, ", "), cmp.Or(r.Site, "(no site)"), cmp.Or(r.Route, "(no route)"))
 	}
 	return lines
 }

@@ -28,9 +28,12 @@ var snapshot = metrics.Snapshot{Version: "v1", PID: 7, Uptime: 100, Time: time.N
 	Handshakes: metrics.Slots{Taken: 1, Waiting: 5},
 	Loops:      []metrics.Loop{{Answered: true, Age: 100, Busy: 25}, {Loop: 1, Stalls: 2}},
 	Routes: []metrics.Route{
-		{Site: "*", Route: "/quick", Status: [6]int64{2: 5}, Times: []int64{5}, Spent: 0.001},
+		{Site: "*", Route: "/quick", Status: [6]int64{2: 5}, Times: []int64{5}, Spent: 0.001,
+			Cache: map[string]int64{"hit": 12, "miss": 3}},
 		{Site: "*", Route: "/slow\x1b[31m", Status: [6]int64{5: 2}, Times: []int64{2}, Spent: 4},
 	},
+	Cache: &metrics.Cache{MemoryObjects: 3, MemoryBytes: 2048, DiskObjects: 4, DiskBytes: 4096, Filling: 1, Fills: 9, Dropped: 8,
+		Evicted: 7, Purged: 6, Damaged: 5, Failed: 2},
 	Streams: []metrics.Stream{{Address: "*:5432", Open: 3, Accepted: 12, Refused: 4, Failed: 5, Got: 2048, Sent: 10}},
 	Handlers: []metrics.Counted{{Kind: "mirror", Site: "*", Route: "/m", Of: "/next",
 		Counts: []metrics.Count{{Name: "requests", Value: 7}, {Name: "dropped_busy", Value: 8}}}},
@@ -83,7 +86,10 @@ func TestOnce(t *testing.T) {
 		}
 		for _, want := range []string{"lwango v1, process 7, up 1m41s", "requests    10.0/s, 1 running, 1010 in all",
 			"connections 3: 2 idle, 1 busy", "\nhandshakes  1 compute, 5 wait, 4 have failed;",
-			"   0  50.0%", "   1 does not answer", "DOWN", "main.compute main.go:3",
+			"   0  50.0%", "   1 does not answer", "failed  ", "main.compute main.go:3",
+			"\ncache       3 in memory, 2.0 KiB; 4 on disk, 4.0 KiB; 1 filling, 0.0/s kept\n" +
+				"            9 kept in all, 8 not kept, 7 evicted, 6 purged, 5 damaged, 2 failed\n" +
+				"            12 hit, 3 miss  * /quick\n",
 			"       3         12        4        5    2.0 KiB       10 B  *:5432",
 			"  REQUESTS  DROPPED_BUSY  MIRROR\n         7             8  * /m /next\n"} {
 			if !strings.Contains(out, want) {

@@ -6,7 +6,8 @@ import "github.com/lwango/lwango/internal/metrics"
 // for the connections at those that have a state of their own, which follow. What was counted there is
 // the host's, as it is when the host leads to them no more: it does not fall. An address is up unless
 // the checks, or the last requests that it had, say the opposite, and a host if one of its addresses
-// is. Any goroutine may call it.
+// is. A host whose addresses all have a state has that which leaves most to requests. Any goroutine may
+// call it.
 func (g *Group) Report() (all []metrics.Upstream) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
@@ -19,18 +20,21 @@ func (g *Group) Report() (all []metrics.Upstream) {
 			c := p.host.counted[p.at.named()]
 			c.add(&row)
 		}
+		leads, least := false, down
 		for _, m := range g.all {
 			if m.part != p {
 				continue
 			}
+			leads, least = true, min(least, g.pool.states.state(m))
 			m.counted.add(&row)
-			if p.host == nil {
-				row.State = g.pool.states.state(m).shown()
-			} else if states[m.address] != up {
+			if p.host != nil && states[m.address] != up {
 				row.Up = row.Up || m.healthy()
 				continue
 			}
 			m.show(&row)
+		}
+		if leads {
+			row.State = least.shown()
 		}
 		all = append(all, row)
 	}

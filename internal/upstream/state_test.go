@@ -195,8 +195,14 @@ func TestReportOfAddress(t *testing.T) {
 		!rows[1].Up || rows[1].Requests != 0 || len(rows[1].Times) == 0 || rows[0].State != "" || rows[0].Idle != 1 || rows[0].Requests != 4 {
 		t.Errorf("%+v", rows)
 	}
+	r.SetState(all[1].address, "down")
+	if rows := r.Report(); len(rows) != 3 || rows[0].State != "drain" || rows[2].State != "down" {
+		t.Errorf("no address is left that takes all requests: %+v", rows)
+	}
+	r.SetState(all[1].address, "up")
 	r.SetState(all[0].address, "up")
-	if rows := r.Report(); len(rows) != 1 || rows[0].Idle != 2 {
+	r.texts(2)
+	if rows := r.Report(); len(rows) != 1 || rows[0].State != "" || rows[0].Idle != 2 {
 		t.Errorf("%+v", rows)
 	}
 }
