@@ -128,6 +128,7 @@ func TestProved(t *testing.T) {
 // TestChanges: the file counts as it is, and if it is wrong, as it was.
 func TestChanges(t *testing.T) {
 	auth.LookAlways(t)
+	auth.Meant(t, 0)
 	s := start(t, modes.Several, hashed(t, "ann", "old"))
 	check := func(when string, want map[string]string, logged string) {
 		t.Helper()
@@ -156,6 +157,23 @@ func TestChanges(t *testing.T) {
 	check("empty", map[string]string{"ann:old": "401", "ann:new": "401"}, "users=0")
 	s.write(hashed(t, "ann", "last"))
 	check("good again", map[string]string{"ann:last": ann, "ann:new": "401"}, "users=1")
+}
+
+// TestEmptied: a file that a program is about to write anew locks nobody out meanwhile.
+func TestEmptied(t *testing.T) {
+	auth.LookAlways(t)
+	auth.Meant(t, time.Hour)
+	s := start(t, modes.Direct, hashed(t, "ann", "old"))
+	for _, row := range []struct{ text, old, new string }{
+		{"", "user ann Basic", "401"},
+		{"\n# users\n", "user ann Basic", "401"},
+		{hashed(t, "ann", "new"), "401", "user ann Basic"},
+	} {
+		s.write(row.text)
+		if before, after := s.try("ann:old"), s.try("ann:new"); before != row.old || after != row.new {
+			t.Errorf("%q: %s, %s", row.text, before, after)
+		}
+	}
 }
 
 func TestErrors(t *testing.T) {

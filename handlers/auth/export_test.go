@@ -26,6 +26,13 @@ func LookAlways(t testing.TB) {
 	t.Cleanup(func() { lookEvery, lookWait = every, most })
 }
 
+// Meant sets the age from which a file without users is meant to be so, until the test ends.
+func Meant(t testing.TB, d time.Duration) {
+	before := meant
+	meant = d
+	t.Cleanup(func() { meant = before })
+}
+
 // Users returns the names and hashes of a file.
 func Users(text []byte) (map[string]string, error) {
 	t, err := parse(text)

@@ -36,6 +36,10 @@ type file struct {
 var (
 	lookEvery = time.Second
 	lookWait  = 5 * time.Second
+
+	// meant is the age from which a file without users is meant to be so. Programs that write a file in
+	// its place, such as Apache's htpasswd, empty it first.
+	meant = 2 * time.Second
 )
 
 const (
@@ -122,6 +126,10 @@ func (f *file) refresh() {
 			f.log.Error("auth: the file cannot be used, its last good content counts",
 				"path", f.path, "error", err)
 		}
+		return
+	}
+	if len(t.all) == 0 && len(f.table.Load().all) > 0 && time.Since(time.Unix(f.seen.changed.Unix())) < meant {
+		f.seen.settled = false
 		return
 	}
 	// If the users are the same, with the same hashes, the older table stays, with what its entries

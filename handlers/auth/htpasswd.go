@@ -52,7 +52,8 @@ const maxName = 255
 // do not repeat what may be a password.
 func parse(text []byte) (*table, error) {
 	t := &table{users: make(map[string]*entry)}
-	_, _ = rand.Read(t.key[:]) // which does not fail
+	_, _ = rand.Read(t.key[:])                            // which does not fail
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // which editors of Windows put in front
 	number := 0
 	for line := range bytes.Lines(text) {
 		number++

@@ -51,6 +51,7 @@ func TestHtpasswd(t *testing.T) {
 		{"", ""},
 		{"\n\r\n  \n# a comment\n#x:y", ""},
 		{"ann:" + sha, "ann " + sha},
+		{"\xef\xbb\xbfann:" + sha + "\r\n", "ann " + sha}, // as an editor of Windows leaves it
 		{"ann:" + sha + "\r\nbob:" + apr1 + "  \n", "ann " + sha + ",bob " + apr1},
 		{"ann:" + sha + ":Ann, from the desk", "ann " + sha},
 		{"a b:" + sha + "\nÄnn:" + bcrypt60, "a b " + sha + ",Änn " + bcrypt60},

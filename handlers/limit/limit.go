@@ -94,6 +94,13 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	if l.deny, err = parseNetworks("deny", s.Deny); err != nil {
 		return nil, err
 	}
+	for _, allowed := range s.Allow {
+		for _, denied := range s.Deny {
+			if networks.Within(allowed, denied) {
+				return nil, handlers.BadKey("allow", "%s has no effect: deny has %s, and counts", allowed, denied)
+			}
+		}
+	}
 	if err := l.setMethods(s.Methods); err != nil {
 		return nil, err
 	}

@@ -274,6 +274,29 @@ t.conf:12: site.route.prefix: "/a/": named twice`},
 			"handler = \"echo\"\nerror_pages = { 200 = \"/x/a\" }",
 			`t.conf:2: site.error_pages: 404: expected the path of a route, without a query, not "/a?b"
 t.conf:6: site.route.error_pages: expected a status from 400 to 599, not "200"`},
+		// Keys that contradict each other.
+		{"https on a site of https", "[[listener]]\naddress = \"*:1\"\ntrusted_proxies = \"unix:\"\n[[site]]\n" +
+			"scheme = \"https\"\nhttps = \"redirect\"",
+			`t.conf:6: site.https: has no effect beside scheme = "https": the requests that it is for get to another site; a [[site]] of that host with scheme = "http" has it`},
+		{"hsts on a site of http", "[[listener]]\naddress = \"*:1\"\ntrusted_proxies = \"unix:\"\n[[site]]\n" +
+			"scheme = \"http\"\nhsts = { max_age = \"1h\" }",
+			`t.conf:6: site.hsts: has no effect beside scheme = "http": browsers heed it in answers of https alone (RFC 6797 section 7.2)`},
+		{"hsts without https", "[[site]]\nhsts = { max_age = \"1h\" }",
+			`t.conf:2: site.hsts: there is no listener with tls, and none with trusted_proxies, so no answer of https has it`},
+		{"precompressed without compression", "compression = false\n[[site]]\n[[site.route]]\nprefix = \"/\"\n" +
+			"module = \"serve_files\"\npath = \".\"\nprecompressed = true\n[[site.route]]\nprefix = \"/a\"\n" +
+			"module = \"serve_files\"\npath = \".\"\n[[site.route]]\nprefix = \"/b\"\nmodule = \"serve_files\"\n" +
+			"path = \".\"\nprecompressed = true\ncompression = true",
+			`t.conf:7: site.route.precompressed: has no effect with compression = false; encodings = [...] of a table compression says which of them are sent`},
+		{"a network that is allowed and denied", "[[site]]\nlimit = { allow = [\"10.1.0.0/16\", \"192.0.2.7\"], deny = " +
+			"[\"192.0.2.8\", \"10.0.0.0/8\"] }\n[[site]]\nhost = \"a\"\nlimit = { allow = \"10.0.0.0/8\", deny = \"10.1.0.0/16\" }\n" +
+			"[[site]]\nhost = \"b\"\nlimit = { allow = [\"::1\", \"unix:\"], deny = \"unix:\" }",
+			`t.conf:2: site.limit.allow: 10.1.0.0/16 has no effect: deny has 10.0.0.0/8, and counts
+t.conf:8: site.limit.allow: unix: has no effect: deny has unix:, and counts`},
+		{"files without landlock", "[confine]\nlandlock = false\nread = \"/a\"\nwrite = [\"/b\"]",
+			`t.conf:3: confine.read: has no effect with landlock = false, which leaves all files
+t.conf:4: confine.write: has no effect with landlock = false, which leaves all files`},
+
 		{"hosts", "[[site]]\nhost = \"a.example\"\n[[site]]\nhost = [\"b.example\", \"A.example\"]\n[[site]]\n[[site]]\n[[site]]\nhost = []",
 			`t.conf:4: site.host: "A.example": named twice
 t.conf:6: site.host: missing, and site 2 has none either: only one site can be the default

@@ -77,6 +77,13 @@ func (c *Config) checkConfine(s Source) {
 			(*list)[i] = confpath.Join(c.Dir, path)
 		}
 	}
+	if !t.Landlock {
+		for key, list := range map[string][]string{"read": t.Read, "write": t.Write} {
+			if len(list) > 0 {
+				t.Table.Errorf(key, "has no effect with landlock = false, which leaves all files")
+			}
+		}
+	}
 	if s.Code != nil {
 		t.Table.Errorf("", "is for a server that is its process; a program that starts a server "+
 			"in code confines itself")

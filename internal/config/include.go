@@ -18,7 +18,8 @@ import (
 //
 // A name without wildcards must be there. A pattern matches no file whose name begins with a dot,
 // unless it begins so itself, and never the configuration; it may match nothing. What it matches
-// and is no regular file is left out. A file is read once.
+// and is no regular file is left out, but a link that leads nowhere is an error: the file that is meant is
+// missing. A file is read once.
 func include(f *settings.File, name, file string) {
 	var keys struct {
 		Table   settings.Table `toml:",table"`
@@ -76,7 +77,7 @@ func matching(dir, pattern string) (paths []string, err error) {
 			continue
 		}
 		info, err := os.Stat(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere, or removed this moment
+		if errors.Is(err, fs.ErrNotExist) && entry.Type()&fs.ModeSymlink == 0 { // removed this moment
 			continue
 		}
 		if err != nil {

@@ -30,10 +30,11 @@ func TestInclude(t *testing.T) {
 	write("bad/z.conf", "[[site]]\nhost = 1\n")
 	write("bad/y.conf", "thread = 1\n")
 	write("broken.conf", "threads = \n")
+	write("links/b.conf", "threads = 1\n")
 	write("nested.conf", "include = \"none.conf\"\n")
 	write("twice.conf", "threads = 1\n")
 	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "pipe.conf"), 0o600))
-	must.Do(t, os.Symlink("nowhere", filepath.Join(dir, "conf.d/link.conf")))
+	must.Do(t, os.Symlink("nowhere", filepath.Join(dir, "links/a.conf")))
 	main := filepath.Join(dir, "lwango.conf")
 	for _, row := range []struct {
 		text string
@@ -46,6 +47,7 @@ func TestInclude(t *testing.T) {
 		{`include = "lwango.conf/*"`, "DIR/lwango.conf:1: include: open DIR/lwango.conf/: not a directory"},
 		{`include = "lwango.con[f]"`, ""}, // not itself
 		{"include = \"conf.d/?.conf\"\n[[site]]\nhost = \"d.test\"", "d.test a.test b.test c.test"},
+		{`include = "links/*"`, "DIR/lwango.conf:1: include: stat DIR/links/a.conf: no such file or directory"},
 		{`include = "none.conf"`, "DIR/lwango.conf:1: include: open DIR/none.conf: no such file or directory"},
 		{`include = "conf.d"`, "DIR/lwango.conf:1: include: DIR/conf.d: not a regular file"},
 		{`include = "pipe.conf"`, "DIR/lwango.conf:1: include: DIR/pipe.conf: not a regular file"},

@@ -75,6 +75,9 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			h := plans[i].handler
 			inner := r.Around.Compression.within(compression)
 			its.Compression, its.Internal = inner.policy, r.Internal
+			if inner.policy == nil {
+				r.checkPrecompressed(plans[i].settings)
+			}
 			depends = handlers.Dependence{}
 			if plans[i].settings != nil {
 				var err error
@@ -132,6 +135,20 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		sites = append(sites, b)
 	}
 	return reportRefused(sites)
+}
+
+// checkPrecompressed refuses the key precompressed of a route without compression, which sends nothing
+// that is compressed.
+func (r *Route) checkPrecompressed(set any) {
+	s, ok := set.(*servefiles.Settings)
+	switch {
+	case !ok:
+	case !r.Rest.Has("precompressed"):
+		r.Rest.Disregard("precompressed")
+	case s.Precompressed:
+		r.Rest.Errorf("precompressed", "has no effect with compression = false; encodings = [...] of a table "+
+			"compression says which of them are sent")
+	}
 }
 
 // prefixes returns what is known of the site's routes before they are made. Those of the program

@@ -106,6 +106,16 @@ func Prefix(text string) (netip.Prefix, error) {
 	return p, nil
 }
 
+// Within reports whether all clients of a are clients of b too, two entries of lists that Parse takes.
+func Within(a, b string) bool {
+	if a == Unix || b == Unix {
+		return a == b
+	}
+	of, errA := Prefix(a)
+	in, errB := Prefix(b)
+	return errA == nil && errB == nil && in.Bits() <= of.Bits() && in.Contains(of.Addr())
+}
+
 func notANetwork(text string) error {
 	return fmt.Errorf("expected a network or an address, such as \"10.0.0.0/8\", "+
 		"\"2001:db8::/32\" or \"192.0.2.7\", or %q, found %q", Unix, text)
