@@ -3,7 +3,6 @@ package conn_test
 import (
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +23,7 @@ func (silent) End(*loop.Thread)                       {}
 // else comes to harm.
 func TestHTTP2HandOverWithoutHead(t *testing.T) {
 	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		if req.Method() == "GET" {
+		if req.Path() != "/keeper" {
 			return 204
 		}
 		if _, _, err := resp.Hijack(); err != nil {
@@ -36,9 +35,9 @@ func TestHTTP2HandOverWithoutHead(t *testing.T) {
 		return 0
 	}})
 	r := dial2(t, s)
-	r.head(1, 0, ":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", "/",
-		":authority", "a").flush()
-	if got := r.until(http2.RSTStream, http2.GoAway); !strings.HasPrefix(got, "RST_STREAM 1 ") {
+	r.head(1, 0, ":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", "/keeper",
+		":authority", "a", "sec-websocket-version", "13").flush()
+	if got := r.until(http2.Headers, http2.RSTStream, http2.GoAway); got != "RST_STREAM 1 INTERNAL_ERROR" {
 		t.Error(got)
 	}
 	r.get(3).flush()
