@@ -355,6 +355,7 @@ func TestBombFailsFast(t *testing.T) {
 func TestWriteDeadline(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, m mode) {
+		t.Parallel()
 		ends := make(chan error, 1)
 		u := new(websocket.Upgrader)
 		s := start(t, m, having(u, func(c *websocket.Conn) {

@@ -204,6 +204,7 @@ func TestKeepAlive(t *testing.T) {
 func TestKeepAliveOfTheBusy(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, m mode) {
+		t.Parallel()
 		u := &websocket.Upgrader{PingInterval: 20 * time.Millisecond,
 			IdleTimeout: 2 * time.Second} // time for a ping, also of a loop that is held up
 		ends := make(chan error, 1)

@@ -69,6 +69,13 @@ func (s *server) LeaveListeners() { s.leaveListeners(message{}) }
 // SetUpgradeWait sets how long a new process may take.
 func SetUpgradeWait(d time.Duration) { upgradeWait = d }
 
+// SetSendLimit sets how long the service manager is waited for; restore is for after the test.
+func SetSendLimit(d time.Duration) (restore func()) {
+	old := sendLimit
+	sendLimit = d
+	return func() { sendLimit = old }
+}
+
 // Memory gives back what is not used.
 type Memory = memory
 

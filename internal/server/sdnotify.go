@@ -43,8 +43,9 @@ func findManager(log *slog.Logger) *manager {
 }
 
 // sendLimit is how long the server's goroutine waits for a manager that does not read, since one
-// that has not heard of a start takes it for a failure. Requests do not wait for that.
-const sendLimit = 3 * time.Second
+// that has not heard of a start takes it for a failure. Requests do not wait for that. It is a variable
+// only for tests.
+var sendLimit = 3 * time.Second
 
 // say tells the manager something. Any goroutine may call it.
 func (m *manager) say(state string) {

@@ -112,10 +112,11 @@ func TestServiceManagerGone(t *testing.T) {
 		t.Errorf("no socket: code %d", code)
 	}
 	m := listenAsManager(t)
+	defer server.SetSendLimit(50 * time.Millisecond)()
 	full := must.Get(net.DialUnix("unixgram", nil, m.socket.LocalAddr().(*net.UnixAddr)))(t)
 	defer full.Close()
 	for { // until the manager's queue is full
-		_ = full.SetWriteDeadline(time.Now().Add(time.Second))
+		_ = full.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 		if _, err := full.Write([]byte("x")); err != nil {
 			break
 		}
