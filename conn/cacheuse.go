@@ -52,6 +52,14 @@ func (w *Response) Cache(ttl time.Duration, tags ...string) {
 	}
 }
 
+// TellsCaches reports whether there may be a field that says something to caches (RFC 9111 section 5.2.1, RFC
+// 9110 section 13), or that would change the protocol or names others: Cache-Control, Pragma,
+// Authorization, Range, those of conditions, Upgrade and Connection. If not, it costs no look at each.
+func (r RequestLayer) TellsCaches() bool { return r.listed || r.head.MayHaveSome(toCaches) }
+
+var toCaches = http1.NamesOf("Cache-Control", "Pragma", "Authorization", "Range", "If-Match", "If-Unmodified-Since",
+	"If-None-Match", "If-Modified-Since", "Upgrade", "Connection")
+
 // AppendSteering appends the fields of a request that no specification has an answer depend on, but
 // by which applications choose what they answer, or make links: X-Forwarded-Host, X-Original-URL,
 // X-HTTP-Method-Override and their kin. A cache whose key lacks them would give to others what one
@@ -63,6 +71,9 @@ func (r RequestLayer) AppendSteering(dst []byte) []byte {
 				dst = appendSteering(dst, f.Name, f.Value)
 			}
 		}
+		return dst
+	}
+	if !r.head.MayHaveSome(steeringSet) {
 		return dst
 	}
 	for i := range r.head.Fields {
@@ -117,4 +128,7 @@ var (
 
 	// Those that others than applications of X- have thought of: IIS, Cloudflare, CloudFront.
 	steeringElse = [...]string{"Front-End-Https", "CF-Visitor", "CloudFront-Forwarded-Proto"}
+
+	// All names that steers reports. One that is written with "_" has the same length and first letter.
+	steeringSet = http1.NamesOf(steering[:]...) | http1.NamesOf(steeringElse[:]...) | http1.NamesOf("Forwarded")
 )

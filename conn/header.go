@@ -121,6 +121,26 @@ func (w ResponseLayer) Vouch(n int) {
 	w.header.vouch(n)
 }
 
+// AddValid adds n fields, of which there is the text, each as "name: value\r\n", and more behind them. The
+// caller vouches for all of them.
+func (w ResponseLayer) AddValid(text string, n int, more ...Field) {
+	w.live()
+	h := &w.header
+	for before := len(h.fields); h.valid < before && h.fields[h.valid].sendable(); {
+		h.valid++
+	}
+	vouched := h.valid == len(h.fields)
+	h.fields = slices.Grow(h.fields, n+len(more))
+	for text != "" {
+		var f Field
+		f.Name, f.Value, text = http1.CutField(text)
+		h.fields = append(h.fields, f)
+	}
+	if h.fields = append(h.fields, more...); vouched {
+		h.valid = len(h.fields)
+	}
+}
+
 func (h *Header) vouch(n int) {
 	n = min(n, len(h.fields)) // Set has dropped all but one of several
 	for h.valid < n && h.fields[h.valid].sendable() {

@@ -21,7 +21,8 @@
 //	lead.go     the request that asks, by its own exchange: a conn.Tap
 //	fill.go     an answer on its way: a conn.Sink that fills the store
 //	kept.go     the head of an answer that is kept
-//	send.go     answers from what is kept, or comes
+//	plan.go     what becomes of a request for what is kept: pure
+//	send.go     answers from what is kept, or comes, as the plan says
 //	clock.go    what ages are measured by
 //	purge.go    what is purged, and the method PURGE
 //	explain.go  what the layer would do, in words

@@ -1,9 +1,13 @@
 package cache
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/rfc9111"
 )
 
@@ -31,3 +35,86 @@ var (
 	SortQuery  = sortQuery
 	AppendTags = appendTags
 )
+
+// Asked is a request for TestPlan.
+type Asked struct {
+	Method, Protocol string
+	Fields           []string // "Name: value" each
+	Hooked           bool
+}
+
+// HeaderViewFrom implements compression.Asker.
+func (a *Asked) HeaderViewFrom(name string, from int) (value []byte, next int) {
+	for i := from; i < len(a.Fields); i++ {
+		if n, v, _ := strings.Cut(a.Fields[i], ": "); ascii.EqualFold(n, name) {
+			return []byte(v), i + 1
+		}
+	}
+	return nil, -1
+}
+
+// Proto implements compression.Asker.
+func (a *Asked) Proto() string { return a.Protocol }
+
+// Subject is an answer for TestPlan, which was received Age ago.
+type Subject struct {
+	Status                int
+	Fields                string
+	Size                  int64
+	InFile, Coming        bool
+	Age, Fresh, Beside    time.Duration
+	Validate, Stale, True bool
+	Own                   bool // of a handler, and not of another server
+}
+
+// Plan returns what is planned, in words.
+func Plan(a *Asked, s Subject, p *coding.Policy, now time.Time) string {
+	ask := rfc9111.ReadRequest(a.Method, a)
+	q := question{Request: ask, from: a, date: now, hooked: a.Hooked, coding: p}
+	k := &kept{relayed: !s.Own}
+	k.look(s.Fields)
+	k.fresh = rfc9111.Freshness{Received: now.Add(-s.Age).UnixNano(), Lifetime: s.Fresh, StaleWhileRevalidate: s.Beside,
+		Validate: s.Validate}
+	it := subject{answer: answer{cachestore.Head{Status: s.Status, Fields: s.Fields}, k}, fresh: k.fresh, size: s.Size,
+		place: ofMemory, stale: s.Stale, valid: s.True}
+	switch {
+	case s.InFile:
+		it.place = ofFile
+	case s.Coming:
+		it.place = ofReader
+	}
+	if s.Stale {
+		it.fresh.Expire(now)
+	}
+	var made plan
+	made.decide(&q, &it, now)
+	return made.words()
+}
+
+func (p *plan) words() string {
+	text := [...]string{asks: "asks", sends: "sends", sendsAndAsks: "sends and asks", refuses: "refuses"}[p.act]
+	switch p.act {
+	case asks:
+		status := rfc9111.CacheStatus{Cache: "for", Forward: p.why}
+		return text + " " + string(status.Append(nil))
+	case refuses:
+		return fmt.Sprint(text, " ", p.status)
+	}
+	text += fmt.Sprint(" ", p.use, " ", p.status)
+	switch p.body {
+	case ofMemory, ofFile, ofReader:
+		text += fmt.Sprint(map[source]string{ofMemory: " memory ", ofFile: " file ", ofReader: " coming "}[p.body],
+			p.part.Start, "+", p.part.Length)
+	case ofLength:
+		text += fmt.Sprint(" length ", p.part.Length)
+	case severalParts:
+		text += fmt.Sprint(" parts ", p.parts)
+	}
+	if p.coding != coding.Identity {
+		text += " " + p.coding.String()
+	}
+	if !p.relays {
+		text += " page"
+	}
+	return text
+}

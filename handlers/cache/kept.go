@@ -76,37 +76,16 @@ type part struct{ at, n uint32 }
 func (p part) of(text string) string { return text[p.at:][:p.n] }
 
 // aging are values of the fields that change as time goes by: many answers have the same.
-type aging struct {
-	ages, hits [1 << 11]atomic.Pointer[aged]
-}
+type aging struct{ ages, hits agings }
+
+type agings [1 << 11]atomic.Pointer[aged]
+
+func (t *agings) at(n int64) *atomic.Pointer[aged] { return &t[uint64(n)%uint64(len(t))] }
 
 // aged is the value of a field for a number.
 type aged struct {
 	of   int64
 	text string
-}
-
-// age returns the value of Age.
-func (t *aging) age(seconds int64) string {
-	at := &t.ages[uint64(seconds)%uint64(len(t.ages))]
-	a := at.Load()
-	if a == nil || a.of != seconds {
-		a = &aged{seconds, strconv.FormatInt(seconds, 10)}
-		at.Store(a)
-	}
-	return a.text
-}
-
-// hit returns the value of Cache-Status for a hit that is fresh for so long.
-func (t *aging) hit(ttl time.Duration) string {
-	at := &t.hits[uint64(ttl/time.Second)%uint64(len(t.hits))]
-	a := at.Load()
-	if a == nil || a.of != int64(ttl) {
-		status := rfc9111.CacheStatus{Cache: rfc9111.Name, Hit: true, HasTTL: true, TTL: ttl}
-		a = &aged{int64(ttl), string(status.Append(nil))}
-		at.Store(a)
-	}
-	return a.text
 }
 
 // texts returns the values of Age and Cache-Status of a kept answer. stale is whether a soft purge has
@@ -117,7 +96,18 @@ func (t *aging) texts(k *kept, now time.Time, stale bool) (age, status string) {
 	if stale {
 		ttl = min(ttl, 0)
 	}
-	return t.age(seconds), t.hit(ttl)
+	ages, hits := t.ages.at(seconds), t.hits.at(int64(ttl/time.Second))
+	a, h := ages.Load(), hits.Load()
+	if a == nil || a.of != seconds {
+		a = &aged{seconds, strconv.FormatInt(seconds, 10)}
+		ages.Store(a)
+	}
+	if h == nil || h.of != int64(ttl) {
+		status := rfc9111.CacheStatus{Cache: rfc9111.Name, Hit: true, HasTTL: true, TTL: ttl}
+		h = &aged{int64(ttl), string(status.Append(nil))}
+		hits.Store(h)
+	}
+	return a.text, h.text
 }
 
 // usualText is how long a text of fields is whose memory is used again.
@@ -138,21 +128,12 @@ func (k *kept) head(status int, reason, fields, variant, tags string) cachestore
 		Meta: k.meta()}
 }
 
-// cutField cuts the first field off a text. What has not the form of one ends the text.
-func cutField(text string) (name, value, rest string) {
-	n, end := strings.IndexByte(text, ':'), strings.IndexByte(text, '\r')
-	if n < 0 || end < n+2 || end+2 > len(text) {
-		return "", "", ""
-	}
-	return text[:n], text[n+2 : end], text[end+2:]
-}
-
 // list returns the fields.
 func (k answer) list() []conn.Field {
 	all := make([]conn.Field, 0, k.fields)
 	for text := k.Fields; text != ""; {
 		var f conn.Field
-		f.Name, f.Value, text = cutField(text)
+		f.Name, f.Value, text = http1.CutField(text)
 		all = append(all, f)
 	}
 	return all
@@ -232,7 +213,7 @@ func (k *kept) look(fields string) {
 	for text := fields; text != ""; {
 		var name, value string
 		at := len(fields) - len(text)
-		name, value, text = cutField(text)
+		name, value, text = http1.CutField(text)
 		k.take(name, value, at)
 		switch {
 		case ascii.EqualFold(name, "Date"):

@@ -42,11 +42,19 @@ const maxKey = 8 << 10
 func (l *layer) appendKey(dst []byte, req *conn.Request) []byte {
 	r := req.Layer()
 	from, target := len(dst), r.TargetView()
-	spelled := false
+	spelled, capital := false, false
 	if l.key != nil {
 		dst = placeholder.Append(dst, req, l.key)
 	} else {
-		dst, spelled = plainPath(appendURL(dst, req, target), from)
+		dst, capital = appendOrigin(dst, req)
+		path := target
+		if !originForm(target) {
+			path = pathOf(target)
+		}
+		dst = append(dst, path...)
+		if bytes.IndexByte(target, '%') >= 0 {
+			dst, spelled = plainPath(dst, from)
+		}
 		if l.sortQuery {
 			dst = sortQuery(dst, from)
 		}
@@ -63,8 +71,8 @@ func (l *layer) appendKey(dst []byte, req *conn.Request) []byte {
 			dst = append(append(append(dst, r.RawPathView()...), '?'), r.QueryView()...)
 		}
 		dst = append(dst, '\n')
-		if host := r.HostView(); capital(host) {
-			dst = append(dst, host...)
+		if capital { // it goes to the application as it was sent, which may make links of it
+			dst = append(dst, r.HostView()...)
 		}
 	}
 	dst = append(append(dst, '\n'), r.Listener()...)
@@ -103,7 +111,7 @@ func appendSent(dst []byte, r conn.RequestLayer, target []byte) []byte {
 	}
 	dst = append(dst, '\n')
 	host := r.HostView()
-	if capital(host) {
+	if bytes.ContainsFunc(host, func(c rune) bool { return c >= 'A' && c <= 'Z' }) {
 		dst = append(dst, host...)
 	} else if i := bytes.LastIndexByte(host, ':'); i > bytes.LastIndexByte(host, ']') {
 		dst = append(dst, host[i:]...)
@@ -112,17 +120,6 @@ func appendSent(dst []byte, r conn.RequestLayer, target []byte) []byte {
 		return asks
 	}
 	return dst
-}
-
-// capital reports whether a host has capital letters: it goes to the application as it was sent, which
-// may make links of it, while the URL has it in small ones.
-func capital(host []byte) bool {
-	for _, c := range host {
-		if c >= 'A' && c <= 'Z' {
-			return true
-		}
-	}
-	return false
 }
 
 // varies returns what an answer varies by whose Vary names fields that the server may make itself.
@@ -197,17 +194,32 @@ func originForm(target []byte) bool { return len(target) > 0 && target[0] == '/'
 
 // appendURL appends the URL of a target of the request's host.
 func appendURL(dst []byte, req *conn.Request, target []byte) []byte {
+	dst, _ = appendOrigin(dst, req)
+	return append(dst, pathOf(target)...)
+}
+
+// appendOrigin appends the scheme and the host of a request, which it writes in small letters. It reports
+// whether there were capital ones.
+func appendOrigin(dst []byte, req *conn.Request) (_ []byte, capital bool) {
+	scheme := "http://"
 	if req.Secure() {
-		dst = append(dst, "https://"...)
-	} else {
-		dst = append(dst, "http://"...)
+		scheme = "https://"
 	}
-	host := len(dst)
-	dst = append(dst, req.Layer().HostView()...)
-	for i := host; i < len(dst); i++ {
-		dst[i] = ascii.Lower(dst[i])
+	dst = append(dst, scheme...)
+	for _, c := range req.Layer().HostView() {
+		small := ascii.Lower(c)
+		capital = capital || c != small
+		dst = append(dst, small)
 	}
-	if i := bytes.Index(target, []byte("://")); i >= 0 && !originForm(target) {
+	return dst, capital
+}
+
+// pathOf returns the path and query of a target, in whatever form it was sent.
+func pathOf(target []byte) []byte {
+	if originForm(target) {
+		return target
+	}
+	if i := bytes.Index(target, []byte("://")); i >= 0 {
 		target = target[i+len("://"):] // absolute-form: its host is the request's
 		if i = bytes.IndexAny(target, "/?"); i < 0 {
 			i = len(target)
@@ -215,9 +227,9 @@ func appendURL(dst []byte, req *conn.Request, target []byte) []byte {
 		target = target[i:]
 	}
 	if !originForm(target) {
-		dst = append(dst, '/')
+		return append([]byte{'/'}, target...)
 	}
-	return append(dst, target...)
+	return target
 }
 
 // maxParameters is how many parameters are sorted, at most: more take the loop's time.

@@ -35,11 +35,8 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	if method != http.MethodGet && method != http.MethodHead {
 		return l.change(req, resp, at, method)
 	}
-	ask := rfc9111.ReadRequest(method, r)
-	if l.deaf {
-		ask.Ignore()
-	}
-	if ask.Guarded || l.leaves(req) {
+	q, past := l.read(req, resp, method)
+	if past {
 		return l.past(req, resp, rfc9111.ForwardBypass)
 	}
 	var space [usualKey]byte
@@ -57,25 +54,27 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	probe := false
 	switch {
 	case o != nil:
-		if fresh := l.store.freshness(o, now); fresh.Use(&ask, now) == rfc9111.UseFresh {
-			return l.hit(req, resp, o, conn.CacheHit, now)
+		s := l.subject(o, now)
+		var p plan
+		if p.decide(&q, &s, now); p.act == sends {
+			return l.send(req, resp, o, &s, &p, now)
 		}
-	case method == http.MethodGet && !ask.OnlyIfCached && !ask.Authorized && !l.named(req) &&
+	case method == http.MethodGet && !q.OnlyIfCached && !q.Authorized && !l.named(req) &&
 		l.store.passes.has(key.Hash(), now):
 		// A part is asked for as a part: what is too long is no whole to look at.
-		if ask.Ranged || !l.store.passes.probe(key.Hash(), now) {
+		if q.Ranged || !l.store.passes.probe(key.Hash(), now) {
 			return l.past(req, resp, why)
 		}
 		probe = true
 	}
-	return l.miss(req, resp, at, key, seen, &ask, probe)
+	return l.miss(req, resp, at, key, seen, &q, probe)
 }
 
 // miss answers a request for which there is nothing fresh among what was seen. probe is that of
 // passes.
 func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key cachestore.Key,
-	seen []*cachestore.Object, ask *rfc9111.Request, probe bool) int {
-	r := req.Layer()
+	seen []*cachestore.Object, q *question, probe bool) int {
+	r, ask := req.Layer(), &q.Request
 	ask.Authorized = ask.Authorized || l.named(req)
 	var validated *cachestore.Object
 	for look := range maxLooks {
@@ -85,25 +84,19 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key cac
 		}
 		o, why := l.find(seen, r)
 		if o != nil {
-			fresh := l.store.freshness(o, now)
-			use := fresh.Use(ask, now)
-			switch {
-			case o.Same(validated) && (use == rfc9111.UseFresh ||
-				use == rfc9111.UseValidated && !o.Stale()):
-				return l.hit(req, resp, o, conn.CacheRevalidated, now)
-			case use == rfc9111.UseFresh:
-				return l.hit(req, resp, o, conn.CacheHit, now)
-			case use == rfc9111.UseStale:
-				return l.hit(req, resp, o, conn.CacheStale, now)
-			case use == rfc9111.UseWhile:
+			s := l.subject(o, now)
+			s.valid = o.Same(validated)
+			var p plan
+			switch p.decide(q, &s, now); p.act {
+			case refuses:
+				return p.status
+			case sendsAndAsks:
 				l.refresh(req, at, key, seen, o, ask)
-				return l.hit(req, resp, o, conn.CacheStale, now)
-			case use == rfc9111.UseNothing:
-				return http.StatusGatewayTimeout
+				return l.send(req, resp, o, &s, &p, now)
+			case sends:
+				return l.send(req, resp, o, &s, &p, now)
 			}
-			if why = rfc9111.ForwardStale; fresh.TTL(now) > 0 && !fresh.Validate {
-				why = rfc9111.ForwardRequest
-			}
+			why = p.why
 		} else if ask.OnlyIfCached {
 			return http.StatusGatewayTimeout
 		}
@@ -140,21 +133,21 @@ func (l *layer) named(req *conn.Request) bool {
 	return state != nil && len(state.VerifiedChains) > 0
 }
 
-// leaves reports whether a GET or HEAD is none of the cache's affairs: it has a body, which an
-// application may look at; it would change the protocol; it names fields that are not sent on, which a
-// key, Vary and rules would read; it is asked about another request; or the operator says so.
-func (l *layer) leaves(req *conn.Request) bool {
+// read reads what a GET or HEAD says to caches. past says that it is none of the cache's affairs: it has
+// a body, which an application may look at; it would change the protocol; it has conditions that only the
+// origin can judge; it names fields that are not sent on, which a key, Vary and rules would read; it is
+// asked about another request; or the operator says so.
+func (l *layer) read(req *conn.Request, resp *conn.Response, method string) (q question, past bool) {
 	r := req.Layer()
-	if req.ContentLength() != 0 || r.Asked() {
-		return true
+	if q = (question{Request: rfc9111.Plain(method), from: r, coding: l.coding}); r.TellsCaches() {
+		q = l.question(req, resp, rfc9111.ReadRequest(method, r))
+		if l.deaf {
+			q.Ignore()
+		}
+		_, upgrades := r.HeaderView("Upgrade")
+		past = q.Guarded || upgrades || namesFields(r)
 	}
-	if _, ok := r.HeaderView("Upgrade"); ok {
-		return true
-	}
-	if _, ok := r.HeaderView("Connection"); ok && namesFields(r) {
-		return true
-	}
-	return holds(l.bypass, r)
+	return q, past || req.ContentLength() != 0 || r.Asked() || len(l.bypass) > 0 && holds(l.bypass, r)
 }
 
 // namesFields reports whether Connection names other fields than those that are never sent on.
@@ -191,7 +184,7 @@ func markOf(key cachestore.Key, ask *rfc9111.Request) uint64 {
 // find returns the variant for a request, nil and the reason if there is none.
 func (l *layer) find(objects []*cachestore.Object, r conn.RequestLayer) (*cachestore.Object, rfc9111.Forward) {
 	for _, o := range objects {
-		if fits(o.Vary(), r) {
+		if !o.Varies() || fits(o.Vary(), r) {
 			return o, 0
 		}
 	}

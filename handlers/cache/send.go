@@ -12,7 +12,6 @@ import (
 	"github.com/lwango/lwango/internal/byteranges"
 	"github.com/lwango/lwango/internal/cachestore"
 	"github.com/lwango/lwango/internal/coding"
-	"github.com/lwango/lwango/internal/compression"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/rfc9111"
 )
@@ -24,137 +23,113 @@ var revalidated = func() string {
 	return string(s.Append(nil))
 }()
 
-// hit answers with what is kept.
+// question returns what plans look at in a request.
+func (l *layer) question(req *conn.Request, resp *conn.Response, ask rfc9111.Request) question {
+	q := question{Request: ask, from: req.Layer(), coding: l.coding}
+	if ask.Ranged {
+		hooks, _ := resp.Layer().Hooks()
+		q.hooked, q.date = hooks > 0, l.store.date(req)
+	}
+	return q
+}
+
+// subject returns what plans look at in an answer that is kept.
+func (l *layer) subject(o *cachestore.Object, now time.Time) (s subject) {
+	var inMemory bool
+	s.Head, s.body, inMemory = o.View()
+	s.kept = metaOf(o)
+	if s.size, s.place = int64(len(s.body)), ofMemory; !inMemory {
+		s.size, s.place = o.Size(), ofFile
+	}
+	s.fresh = s.kept.fresh
+	if s.stale = o.Stale(); s.stale {
+		s.fresh = l.store.freshness(o, now)
+	}
+	return s
+}
+
+// hit answers with what is kept, whatever its age.
 func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object, use conn.CacheUse,
 	now time.Time) int {
-	body, inMemory := o.Body()
+	q := l.question(req, resp, rfc9111.ReadRequest(req.Method(), req.Layer()))
+	s := l.subject(o, now)
+	var p plan
+	p.answer(&q, &s, use)
+	return l.send(req, resp, o, &s, &p, now)
+}
+
+// send answers with what is kept, as the plan says.
+func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Object, s *subject, p *plan,
+	now time.Time) int {
 	var file *cachestore.File
 	var off int64
-	if !inMemory && req.Method() == http.MethodGet {
+	if p.body == ofFile { // first, as it may fail
 		var err error
 		if file, off, err = o.Open(req.Thread); err != nil {
 			return l.past(req, resp, rfc9111.ForwardMiss)
 		}
 	}
 	o.Hit()
-	k := keptOf(o)
-	req.Layer().SetCache(use)
-	age, cacheStatus := l.store.aging.texts(k.kept, now, o.Stale())
-	h := resp.Header()
-	before := h.Len()
-	h.Grow(int(k.fields) + 2)
-	for text := k.Fields; text != ""; {
-		var name, value string
-		name, value, text = cutField(text)
-		h.Add(name, value)
+	req.Layer().SetCache(p.use)
+	age, status := l.store.aging.texts(s.kept, now, s.stale)
+	if p.use == conn.CacheRevalidated {
+		status = revalidated
 	}
-	h.Add("Age", age)
-	if use == conn.CacheRevalidated {
-		h.Add("Cache-Status", revalidated)
-	} else {
-		h.Add("Cache-Status", cacheStatus)
+	resp.Layer().AddValid(s.Fields, int(s.fields), conn.Field{Name: "Age", Value: age},
+		conn.Field{Name: "Cache-Status", Value: status})
+	if p.relays {
+		resp.Layer().Relay(p.status, p.reason)
 	}
-	resp.Layer().Vouch(before) // it was looked at when it came
-	size := o.Size()
-	if !k.page(size) {
-		resp.Layer().Relay(k.Status, k.Reason)
+	if p.status != s.Status {
+		p.amend(resp.Header(), s)
 	}
-	status, part := k.Status, http1.Range{Length: size}
-	if status == http.StatusOK {
-		status, part = l.choose(req, resp, k, size, inMemory)
+	switch p.body {
+	case ofMemory:
+		setBody(resp, o, s.body[p.part.Start:][:p.part.Length])
+		if p.coding != coding.Identity {
+			l.coded(req, resp, o, p.coding, s.body)
+		}
+	case ofFile:
+		resp.SetBodyFile(file, off+p.part.Start, p.part.Length)
+	case ofLength:
+		resp.Header().Set("Content-Length", decimal(p.part.Length))
+	case severalParts:
+		several(resp, o, s, p)
 	}
+	return p.status
+}
+
+// ofContent are fields that describe a content, which an error does not have.
+var ofContent = [...]string{"Content-Type", "Content-Encoding", "Content-Language", "Last-Modified"}
+
+// amend makes of the fields of what is kept those of another status.
+func (p *plan) amend(h *conn.Header, s *subject) {
 	switch {
-	case status == http.StatusNotModified, status == http.StatusRequestedRangeNotSatisfiable,
-		status == http.StatusPreconditionFailed:
-		if file != nil {
-			_ = file.Close()
+	case p.status == http.StatusRequestedRangeNotSatisfiable:
+		for _, name := range ofContent {
+			h.Del(name)
 		}
-	case file != nil:
-		resp.SetBodyFile(file, off+part.Start, part.Length)
-	case !inMemory: // HEAD
-		h.Set("Content-Length", decimal(part.Length))
-	case part.Length < 0: // several ranges
-		l.parts(req, resp, k, o, body)
-	default:
-		setBody(resp, o, body[part.Start:][:part.Length])
-		if status == http.StatusOK {
-			l.coded(req, resp, o, k, body)
-		}
+		h.Set("Content-Range", byteranges.ContentRange(http1.Range{}, s.size))
+	case p.body == severalParts:
+		h.Del("Content-Range") // each part has its own (RFC 9110 section 15.3.7.2)
+	case p.status == http.StatusPartialContent:
+		h.Set("Content-Range", byteranges.ContentRange(p.part, s.size))
 	}
-	return status
 }
 
 // setBody makes b, which is of the object's body, the answer's.
 func setBody(resp *conn.Response, o *cachestore.Object, b []byte) {
-	if of := o.Use(); of != nil {
-		resp.Layer().SetBodyOf(b, of)
+	if o.Long() {
+		resp.Layer().SetBodyOf(b, o.Use())
 	} else {
 		resp.SetBody(b)
 	}
 }
 
-// choose evaluates the conditions and the range of a request for an answer of size bytes, of which
-// the head has been set. A length of -1 of the range stands for several ones.
-func (l *layer) choose(req *conn.Request, resp *conn.Response, k answer, size int64,
-	several bool) (status int, part http1.Range) {
-	r := req.Layer()
-	part = http1.Range{Length: size}
-	_, none := r.HeaderView("If-None-Match")
-	_, since := r.HeaderView("If-Modified-Since")
-	_, ranged := r.HeaderView("Range")
-	if !none && !since && !ranged {
-		return http.StatusOK, part
-	}
-	h := req.Header()
-	v := http1.Validators{ETag: k.etag.of(k.Fields), Modified: k.modified(), Dated: k.dated}
-	if none || since {
-		state := v
-		if !v.Dated { // it was changed before its Date (RFC 9111 section 4.3.2)
-			state.Modified, state.Dated = k.changed, k.changed != 0
-		}
-		if status := http1.Precondition(r, state, true); status != 0 {
-			resp.Layer().Relay(status, "")
-			return status, part
-		}
-	}
-	if !ranged || req.Method() != http.MethodGet || size < 0 {
-		return http.StatusOK, part
-	}
-	values := h.Values("Range")
-	hooks, _ := resp.Layer().Hooks()
-	if len(values) != 1 || !http1.RangeApplies(r, v, l.store.date(req), hooks > 0) {
-		return http.StatusOK, part
-	}
-	ranges, err := http1.ParseRange(values[0], size)
-	switch {
-	case err == http1.ErrRangeUnsatisfiable:
-		status = http.StatusRequestedRangeNotSatisfiable
-		for _, name := range [...]string{"Content-Type", "Content-Encoding", "Content-Language", "Last-Modified"} {
-			resp.Header().Del(name)
-		}
-		resp.Header().Set("Content-Range", byteranges.ContentRange(http1.Range{}, size))
-	case err != nil, len(ranges) > 1 && (!several || resp.Header().Has("Content-Encoding")):
-		return http.StatusOK, part
-	case len(ranges) > 1:
-		status, part.Length = http.StatusPartialContent, -1
-	default:
-		status, part = http.StatusPartialContent, ranges[0]
-		resp.Header().Set("Content-Range", byteranges.ContentRange(part, size))
-	}
-	resp.Layer().Relay(status, "")
-	return status, part
-}
-
-// parts answers with several ranges.
-func (l *layer) parts(req *conn.Request, resp *conn.Response, k answer, o *cachestore.Object,
-	body []byte) {
-	ranges, err := http1.ParseRange(req.Header().Get("Range"), int64(len(body)))
-	if err != nil {
-		return // choose has parsed it
-	}
-	b, boundary, length := byteranges.New(bytes.NewReader(body), ranges, k.contentType.of(k.Fields), int64(len(body)))
+// several answers with several ranges.
+func several(resp *conn.Response, o *cachestore.Object, s *subject, p *plan) {
+	b, boundary, length := byteranges.New(bytes.NewReader(s.body), p.parts, s.contentType.of(s.Fields), s.size)
 	resp.Header().Set("Content-Type", "multipart/byteranges; boundary="+boundary)
-	resp.Header().Del("Content-Range") // each part has its own (RFC 9110 section 15.3.7.2)
 	if of := o.Use(); of != nil {
 		resp.SetBodyReader(struct {
 			io.Reader
@@ -165,23 +140,13 @@ func (l *layer) parts(req *conn.Request, resp *conn.Response, k answer, o *cache
 	resp.SetBodyReader(b, length)
 }
 
-// coded gives the body in the coding that the client is going to get it in, if that is kept. If it
-// is not, this answer is encoded while it is sent, and the coded form is made beside it, once.
-func (l *layer) coded(req *conn.Request, resp *conn.Response, o *cachestore.Object, k answer, body []byte) {
-	p := l.coding
-	if p == nil || k.asItIs || !p.Worth(int64(len(body)), k.contentType.of(k.Fields)) {
-		return
-	}
-	c := compression.Choose(req, p.Order, k.contentType.of(k.Fields))
-	if c == coding.Identity {
-		return
-	}
+// coded gives the body in a coding as well, if that is kept. If it is not, this answer is encoded while it
+// is sent, and the coded form is made beside it, once.
+func (l *layer) coded(req *conn.Request, resp *conn.Response, o *cachestore.Object, c coding.Coding,
+	body []byte) {
 	form := int(c) - int(coding.Identity) - 1
-	if form < 0 || form >= cachestore.Forms {
-		return
-	}
 	at := l.store.at.Load()
-	if at == nil {
+	if form < 0 || form >= cachestore.Forms || at == nil {
 		return
 	}
 	b, mine := at.Form(o, form)
@@ -190,7 +155,7 @@ func (l *layer) coded(req *conn.Request, resp *conn.Response, o *cachestore.Obje
 		return
 	}
 	if mine {
-		level := p.Level
+		level := l.coding.Level
 		req.Loop().StartGoroutine(func() { at.SetForm(o, form, encode(c, level, body)) })
 	}
 }
@@ -266,43 +231,39 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	}
 	h.Add("Cache-Status", followed(q.why, k.shared, f == nil))
 	resp.Layer().Vouch(before)
-	size := reader.Length()
+	s := subject{answer: k, size: reader.Length(), place: ofReader}
 	complete := f != nil && f.object != nil && len(f.trailer) == 0
 	if complete {
-		size = f.object.Size()
+		s.size = f.object.Size()
 	}
-	if !k.page(size) {
-		resp.Layer().Relay(k.Status, k.Reason)
+	asked := l.question(req, resp, q.ask)
+	var p plan
+	p.answer(&asked, &s, use)
+	if p.relays {
+		resp.Layer().Relay(p.status, p.reason)
 	}
-	if size == 0 && k.Status != http.StatusOK {
-		status := k.Status
+	if p.status != s.Status {
+		p.amend(h, &s)
+	}
+	if p.body == noBody {
 		unread(reader, f)
-		return status
-	}
-	status, part := k.Status, http1.Range{Length: size}
-	if status == http.StatusOK {
-		status, part = l.choose(req, resp, k, size, false)
-	}
-	switch status {
-	case http.StatusNotModified, http.StatusRequestedRangeNotSatisfiable, http.StatusPreconditionFailed:
-		unread(reader, f)
-		return status
+		return p.status
 	}
 	if complete {
 		o := f.object
 		if body, ok := o.Body(); ok {
 			unread(reader, f)
-			setBody(resp, o, body[part.Start:][:part.Length])
-			return status // it is coded when it is asked for again
+			setBody(resp, o, body[p.part.Start:][:p.part.Length])
+			return p.status // it is coded when it is asked for again
 		}
 	}
 	reader.Bind(req.Thread, -1)
-	b := &body{r: reader, fill: cmp.Or(f, k.filling()), skip: part.Start, left: part.Length}
+	b := &body{r: reader, fill: cmp.Or(f, k.filling()), skip: p.part.Start, left: p.part.Length}
 	if f != nil {
 		b.req, b.resp, b.leads = req, resp, true
 	}
-	resp.SetBodyReader(b, part.Length)
-	return status
+	resp.SetBodyReader(b, p.part.Length)
+	return p.status
 }
 
 // unread closes a reader of what need not be read. f is follow's.

@@ -37,7 +37,7 @@ func (m *module) encoded(req *conn.Request, resp *conn.Response,
 		!m.coding.Worth(f.facts.size, h.Get("Content-Type")) {
 		return nil, coding.Identity
 	}
-	c := compression.Choose(req, m.coding.Order, h.Get("Content-Type"))
+	c := compression.Choose(req.Layer(), m.coding.Order, h.Get("Content-Type"))
 	key, ok := m.key(f, req.Loop().Time())
 	if c == coding.Identity || !ok {
 		return nil, coding.Identity

@@ -62,8 +62,7 @@ func (t *table) far(hash uint64) uint64 {
 // find appends the objects of a key to list, the newest first.
 func (t *table) find(m *slots, hash uint64, key string, list []*Object) []*Object {
 	near, n := t.near(hash), len(list)
-	list = t.collect(m, near, hash, key, list)
-	if t.strayed[near/shared].Load() > 0 {
+	if list = t.collect(m, near, hash, key, list); t.strayed[near/shared].Load() > 0 {
 		list = t.collect(m, t.far(hash), hash, key, list)
 	}
 	if len(list)-n > 1 {

@@ -170,24 +170,37 @@ func (o *Object) key() string { return o.all()[:o.lengths[textKey]] }
 // Meta returns what the layer has made of the head.
 func (o *Object) Meta() *Meta { return &o.meta }
 
+// Varies reports whether there is a Vary.
+func (o *Object) Varies() bool { return o.lengths[textVary] > 0 }
+
 // Vary returns the head's.
 func (o *Object) Vary() string {
-	if o.lengths[textVary] == 0 {
-		return ""
-	}
 	all := o.all()[o.lengths[textKey]:][o.lengths[textFields]:]
 	return all[:o.lengths[textVary]]
 }
+
 func (o *Object) tags() string { return o.Head().Tags }
 
 // Head returns the head, which nobody changes.
-func (o *Object) Head() (h Head) {
-	all := o.all()[o.lengths[textKey]:o.texts]
-	h.Status, h.Meta = int(o.status), &o.meta
-	h.Fields, all = all[:o.lengths[textFields]], all[o.lengths[textFields]:]
-	h.Vary, all = all[:o.lengths[textVary]], all[o.lengths[textVary]:]
-	h.Tags, h.Reason = all[:o.lengths[textTags]], all[o.lengths[textTags]:]
+func (o *Object) Head() Head {
+	h, _, _ := o.View()
 	return h
+}
+
+// View returns the head and, of an object in memory, the body. Nobody changes them. ok is false for an
+// object on disk: Open gives its file.
+func (o *Object) View() (h Head, body []byte, ok bool) {
+	all := o.all()
+	h.Status, h.Meta = int(o.status), &o.meta
+	texts := all[o.lengths[textKey]:o.texts]
+	h.Fields, texts = texts[:o.lengths[textFields]], texts[o.lengths[textFields]:]
+	h.Vary, texts = texts[:o.lengths[textVary]], texts[o.lengths[textVary]:]
+	h.Tags, h.Reason = texts[:o.lengths[textTags]], texts[o.lengths[textTags]:]
+	content, ok := all[o.texts:], true
+	if o.x != nil {
+		content, ok = o.x.body, o.x.file == nil
+	}
+	return h, unsafe.Slice(unsafe.StringData(content), len(content)), ok
 }
 
 // Size is the length of the body in bytes.
@@ -245,8 +258,8 @@ func same(a, b []*Object) bool {
 // a load.
 func (o *Object) Hit() {
 	o.hit()
-	if f := o.file(); f != nil {
-		f.hit()
+	if o.x != nil && o.x.file != nil {
+		o.x.file.hit()
 	}
 }
 

@@ -94,7 +94,7 @@ func (s *Store) overused(n int64) bool {
 }
 
 // busy reports whether an object's body is being sent, so that its eviction would give nothing back.
-func (o *Object) busy() bool { return o.x != nil && o.x.long != nil && o.x.long.users.Load() > 0 }
+func (o *Object) busy() bool { return o.Long() && o.x.long.users.Load() > 0 }
 
 func (o *Object) joined() {
 	if o.x != nil {
@@ -107,6 +107,9 @@ func (o *Object) left() {
 		o.x.long.leave()
 	}
 }
+
+// Long reports whether the body is in memory and so long that the store counts who sends it.
+func (o *Object) Long() bool { return o.x != nil && o.x.long != nil }
 
 // Use says that the body of an object in memory is being sent, or a coded form of it, until the
 // returned closer is closed. It is nil where the store need not know.

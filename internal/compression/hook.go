@@ -112,7 +112,7 @@ func asItIs(h *conn.Header) bool {
 func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder {
 	h := resp.Header()
 	h.Vary("Accept-Encoding")
-	which := Choose(req, c.Order, resp.ContentType())
+	which := Choose(req.Layer(), c.Order, resp.ContentType())
 	if which == coding.Identity {
 		return nil
 	}
@@ -152,23 +152,37 @@ func (c compressor) part(resp *conn.Response) {
 
 // Rank appends to dst those of the given codings that the client wants, best first.
 func Rank(req *conn.Request, dst, order []coding.Coding) []coding.Coding {
-	var space [4][]byte
-	lists := req.Layer().AppendHeaderViews(space[:0], "Accept-Encoding")
-	if len(lists) == 0 {
+	a, ok := acceptOf(req.Layer())
+	if !ok {
 		return dst
-	}
-	var a coding.Accept
-	for _, list := range lists {
-		a.Add(list)
 	}
 	return a.Rank(dst, order)
 }
 
+// acceptOf reads what the client accepts. ok is false if it does not say that.
+func acceptOf(req Asker) (a coding.Accept, ok bool) {
+	list, next := req.HeaderViewFrom("Accept-Encoding", 0)
+	for ok = next > 0; next > 0; list, next = req.HeaderViewFrom("Accept-Encoding", next) {
+		a.Add(list)
+	}
+	return a, ok
+}
+
+// Asker is what of a request decides in which coding its answer is sent. A conn.RequestLayer is one.
+type Asker interface {
+	HeaderViewFrom(name string, from int) (value []byte, next int)
+	Proto() string
+}
+
 // Choose returns the coding in which the client gets a body of that type, by the order of a Policy;
-// Identity: as it is.
-func Choose(req *conn.Request, order []coding.Coding, contentType string) coding.Coding {
+// Identity: as it is. It allocates nothing.
+func Choose(req Asker, order []coding.Coding, contentType string) coding.Coding {
+	a, ok := acceptOf(req)
+	if !ok {
+		return coding.Identity
+	}
 	var space [coding.Kinds]coding.Coding
-	ranked := Rank(req, space[:0], order)
+	ranked := a.Rank(space[:0], order)
 	switch {
 	case len(ranked) == 0, req.Proto() == "HTTP/1.0": // that client would have to see the end
 		return coding.Identity

@@ -2,6 +2,7 @@ package http1
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/lwango/lwango/internal/ascii"
 )
@@ -143,4 +144,14 @@ func parseDecimal(b []byte) (n int64, ok bool) {
 		n = n*10 + d
 	}
 	return n, len(b) > 0
+}
+
+// CutField cuts the first field off a text of fields, each as "name: value\r\n". What has not the form of
+// one ends the text.
+func CutField(text string) (name, value, rest string) {
+	n, end := strings.IndexByte(text, ':'), strings.IndexByte(text, '\r')
+	if n < 0 || end < n+2 || end+2 > len(text) {
+		return "", "", ""
+	}
+	return text[:n], text[n+2 : end], text[end+2:]
 }

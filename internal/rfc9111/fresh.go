@@ -44,28 +44,20 @@ func (f *Freshness) TTL(now time.Time) time.Duration { return f.Lifetime - f.Now
 
 // Use decides about a request whose method and variant fit (section 4).
 func (f *Freshness) Use(ask *Request, now time.Time) Use {
-	use := f.use(ask, now)
-	if use == UseValidated && ask.OnlyIfCached {
-		return UseNothing
-	}
-	return use
-}
-
-func (f *Freshness) use(ask *Request, now time.Time) Use {
 	age := f.Now(now)
-	if f.Validate || ask.NoCache || ask.MaxAge == 0 || ask.MaxAge != unset && age > ask.MaxAge {
-		return UseValidated
-	}
 	stale := age - f.Lifetime // of a fresh answer, negative
 	switch {
+	case f.Validate || ask.NoCache || ask.MaxAge == 0 || ask.MaxAge != unset && age > ask.MaxAge:
 	case stale < 0 && -stale >= ask.MinFresh:
 		return UseFresh
 	case stale < 0 || ask.MinFresh > 0:
-		return UseValidated
 	case stale < f.StaleWhileRevalidate:
 		return UseWhile
 	case !f.Strict && ask.MaxStale != unset && stale <= ask.MaxStale:
 		return UseStale
+	}
+	if ask.OnlyIfCached {
+		return UseNothing
 	}
 	return UseValidated
 }

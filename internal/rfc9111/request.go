@@ -30,14 +30,20 @@ type Request struct {
 	Authorized bool // there is an Authorization field
 	// Conditional on what only the origin knows: If-Match or If-Unmodified-Since (RFC 9111 section
 	// 4.3.2). No cache answers the request.
-	Guarded bool
-	Ranged  bool // there is a Range field; meaningless for other methods than GET
+	Guarded     bool
+	Conditional bool // on what a cache knows: If-None-Match or If-Modified-Since
+	Ranged      bool // there is a Range field; meaningless for other methods than GET
+}
+
+// Plain is ReadRequest for a request without any field that it reads.
+func Plain(method string) Request {
+	return Request{Method: method, MaxAge: unset, MinFresh: unset, MaxStale: unset}
 }
 
 // ReadRequest reads the fields of a request. Pragma counts where there is no Cache-Control (section
 // 5.4). It allocates nothing.
 func ReadRequest(method string, fields Fields) Request {
-	r := Request{Method: method, MaxAge: unset, MinFresh: unset, MaxStale: unset}
+	r := Plain(method)
 	value, next := fields.HeaderViewFrom("Cache-Control", 0)
 	if next < 0 {
 		if value, next = fields.HeaderViewFrom("Pragma", 0); next > 0 {
@@ -50,6 +56,7 @@ func ReadRequest(method string, fields Fields) Request {
 	}
 	r.Authorized = has(fields, "Authorization")
 	r.Guarded = has(fields, "If-Match") || has(fields, "If-Unmodified-Since")
+	r.Conditional = has(fields, "If-None-Match") || has(fields, "If-Modified-Since")
 	r.Ranged = has(fields, "Range")
 	return r
 }
