@@ -318,6 +318,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, key cachestore.Key
 	var k answer
 	var err error
 	if to != nil {
+		to.For(loop.ClientOf(req.Thread))
 		f = l.begin(req, to, &q)
 		k, err = f.lead(req, resp)
 	} else {

@@ -99,7 +99,7 @@ func TestCrowdedIsNotTooLong(t *testing.T) {
 	for i := range 5 {
 		target := fmt.Sprint("/", i)
 		get(t, &s.cached, target)
-		c := s.DialSmall()
+		c := s.DialBy(small(fmt.Sprintf("127.0.1.%d", i+1))) // one client would have its share
 		c.Send("GET " + target + " HTTP/1.1\r\nHost: test.example\r\n\r\n")
 		must.Get(c.R.Peek(1))(t)
 		slow = append(slow, c)

@@ -3,9 +3,11 @@ package cache_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/race"
+	"golang.org/x/sys/unix"
 )
 
 func heap() int64 {
@@ -110,7 +113,7 @@ func TestSlowReaders(t *testing.T) {
 			continue // it is not kept: it would be read from the application
 		}
 		hits++
-		c := s.DialSmall()
+		c := s.DialBy(small(fmt.Sprintf("127.0.1.%d", i+1)))
 		c.Send("GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n")
 		must.Get(c.R.Peek(1))(t) // and no more
 	}
@@ -119,5 +122,54 @@ func TestSlowReaders(t *testing.T) {
 	}
 	if n := s.stats().MemoryBytes; hits < 3 || n > limit {
 		t.Errorf("%d hits, %d bytes", hits, n)
+	}
+}
+
+// small dials from an address, with a small buffer to receive.
+func small(from string) *net.Dialer {
+	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)},
+		Control: func(_, _ string, rc syscall.RawConn) (err error) {
+			_ = rc.Control(func(fd uintptr) {
+				err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 4<<10)
+			})
+			return err
+		}}
+}
+
+// TestOneReadsNothing: a client that reads nothing of five long answers does not end the keeping of long
+// ones for others, whether these answers are kept already or come for it. What is beyond its share is
+// sent to it past the cache.
+func TestOneReadsNothing(t *testing.T) {
+	const memory, size = 64 << 20, 7 << 20
+	body := make([]byte, size)
+	for _, first := range []bool{true, false} {
+		s := start(t, modes.Direct, cache.Settings{}, func(_ *conn.Request, w *conn.Response) int {
+			w.Header().Set("Cache-Control", "max-age=1000")
+			w.SetBody(body)
+			return 200
+		})
+		must.Do(t, s.store.Configure(cache.Options{Memory: memory}))
+		said := make(map[string]int)
+		for i := range 5 {
+			target := fmt.Sprint("/", i)
+			if !first {
+				get(t, s, target)
+			}
+			c := s.DialBy(small("127.0.0.2"))
+			c.Send("GET " + target + " HTTP/1.1\r\nHost: test.example\r\n\r\n")
+			resp := must.Get(http.ReadResponse(c.R, nil))(t) // and no more
+			said[resp.Header.Get("Cache-Status")]++
+		}
+		if first && said["lwango; fwd=uri-miss; stored"] != 5 ||
+			!first && (said["lwango; hit; ttl=1000"] != 2 || said["lwango; fwd=bypass"] != 3) {
+			t.Errorf("first %v: %v", first, said)
+		}
+		for i := range 3 {
+			target := fmt.Sprint("/other", i)
+			get(t, s, target)
+			if _, said := get(t, s, target); !strings.Contains(said, "hit") {
+				t.Errorf("first %v: %s: nothing long is kept any more: %.80q", first, target, said[len(said)-60:])
+			}
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/rfc9111"
+	"github.com/lwango/lwango/loop"
 )
 
 // revalidated is Cache-Status of an answer that is kept, and that its origin has said to be true.
@@ -69,6 +70,12 @@ func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Objec
 			return l.past(req, resp, rfc9111.ForwardMiss)
 		}
 	}
+	var of io.Closer // of a long body
+	if o.Long() && (p.body == ofMemory || p.body == severalParts) {
+		if of = o.Use(loop.ClientOf(req.Thread), p.use == conn.CacheHit); of == nil {
+			return l.past(req, resp, rfc9111.ForwardBypass) // it does not take what it gets already
+		}
+	}
 	o.Hit()
 	req.Layer().SetCache(p.use)
 	age, status := l.store.aging.texts(s.kept, now, s.stale)
@@ -85,7 +92,7 @@ func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Objec
 	}
 	switch p.body {
 	case ofMemory:
-		setBody(resp, o, s.body[p.part.Start:][:p.part.Length])
+		setBody(resp, s.body[p.part.Start:][:p.part.Length], of)
 		if p.coding != coding.Identity {
 			l.coded(req, resp, o, p.coding, s.body)
 		}
@@ -94,7 +101,7 @@ func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Objec
 	case ofLength:
 		resp.Header().Set("Content-Length", decimal(p.part.Length))
 	case severalParts:
-		several(resp, o, s, p)
+		several(resp, s, p, of)
 	}
 	return p.status
 }
@@ -117,20 +124,20 @@ func (p *plan) amend(h *conn.Header, s *subject) {
 	}
 }
 
-// setBody makes b, which is of the object's body, the answer's.
-func setBody(resp *conn.Response, o *cachestore.Object, b []byte) {
-	if o.Long() {
-		resp.Layer().SetBodyOf(b, o.Use())
+// setBody makes b, which is of an object's body, the answer's. of is closed when that is out; nil: nothing is.
+func setBody(resp *conn.Response, b []byte, of io.Closer) {
+	if of != nil {
+		resp.Layer().SetBodyOf(b, of)
 	} else {
 		resp.SetBody(b)
 	}
 }
 
-// several answers with several ranges.
-func several(resp *conn.Response, o *cachestore.Object, s *subject, p *plan) {
+// several answers with several ranges. of is closed when they are out; nil: nothing is.
+func several(resp *conn.Response, s *subject, p *plan, of io.Closer) {
 	b, boundary, length := byteranges.New(bytes.NewReader(s.body), p.parts, s.contentType.of(s.Fields), s.size)
 	resp.Header().Set("Content-Type", "multipart/byteranges; boundary="+boundary)
-	if of := o.Use(); of != nil {
+	if of != nil {
 		resp.SetBodyReader(struct {
 			io.Reader
 			io.Closer
@@ -253,7 +260,11 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 		o := f.object
 		if body, ok := o.Body(); ok {
 			unread(reader, f)
-			setBody(resp, o, body[p.part.Start:][:p.part.Length])
+			var of io.Closer
+			if o.Long() {
+				of = o.Use(loop.ClientOf(req.Thread), false)
+			}
+			setBody(resp, body[p.part.Start:][:p.part.Length], of)
 			return p.status // it is coded when it is asked for again
 		}
 	}

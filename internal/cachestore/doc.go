@@ -25,6 +25,7 @@
 //	index.go    from keys to objects, without a lock
 //	entry.go    keys of which answers come, or are on disk
 //	forms.go    coded forms of bodies
+//	share.go    no client leaves others without room for long bodies
 //	use.go      long bodies that are sent take memory, also when they were evicted
 //	fill.go     Fill: an answer that comes
 //	window.go   how much of it is in memory, and what becomes of slow readers

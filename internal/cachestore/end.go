@@ -192,7 +192,12 @@ func (f *Fill) finish(o *Object, end error) {
 	if o != nil && len(f.readers) > 0 && o.x != nil && o.x.long != nil && end == io.EOF {
 		f.using = o.x.long // which they read
 		f.using.use()
+		for _, r := range f.readers {
+			s.hold(f.using, r.client, false)
+		}
 	}
+	s.unclaim(f.client, f.claimed)
+	f.claimed = 0
 	rest := f.rest()
 	f.giveBack(f.held - rest)
 	f.trimmed = 0
@@ -229,7 +234,7 @@ func (f *Fill) rest() (n int64) {
 func (f *Fill) left() {
 	if l := f.using; l != nil {
 		f.using = nil
-		_ = l.Close()
+		l.leaves()
 	}
 	s := f.store
 	s.mu.Lock()

@@ -230,3 +230,11 @@ func (s *Store) Queued() int {
 	defer s.mu.Unlock()
 	return len(s.memory.small.list) + len(s.memory.main.list)
 }
+
+// Shares returns 0 if no client holds a long body, and nothing is left of what they have held.
+func (s *Store) Shares() int {
+	h := &s.shares
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.by.Len() + len(h.held) + int(min(h.total, 1<<20))
+}

@@ -3,6 +3,7 @@ package cachestore
 import (
 	"cmp"
 	"errors"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -214,6 +215,8 @@ type Fill struct {
 	owner   any        // see Own
 	done    bool       // object is final
 	using   *long      // of object, while there are readers
+	client  netip.Addr // for which it is asked for, if that reads it; see For
+	claimed int64      // bytes of its share; see shares
 	out     *output    // nil: the body stays in memory
 }
 
@@ -272,7 +275,7 @@ func (f *Fill) StartKept(h Head, length int64) *Head {
 // fits reports whether there is a place for a body of that length, and has it go to disk if that is the one.
 func (f *Fill) fits(h *Head, length int64) bool {
 	onDisk := f.split >= 0 && length > f.split
-	return length <= f.most && (!onDisk || f.toDisk(h)) && (onDisk || !f.store.overused(length))
+	return length <= f.most && (!onDisk || f.toDisk(h)) && (onDisk || !f.store.overused(length) && f.claim(length))
 }
 
 // Room is how long the body may be at most, once it is started.
@@ -281,6 +284,23 @@ func (f *Fill) Room() int64 { return f.most }
 // TooLong reports whether the body is longer than any that is kept, as far as it is known. There are
 // other reasons why a body is not kept, and these may be over in a moment.
 func (f *Fill) TooLong() bool { return max(f.length, f.size) > f.most }
+
+// For says for which client it is asked for, which reads it by the Reader of Begin: a long body that comes
+// counts for its share. It is called before Start.
+func (f *Fill) For(client netip.Addr) { f.client, f.first.client = client, client }
+
+// claim takes of the client's share what a body of n bytes needs, if it is long. It reports false if that
+// is too much for the client. The filling goroutine calls it.
+func (f *Fill) claim(n int64) bool {
+	if n < Long || n <= f.claimed {
+		return true
+	}
+	if !f.store.claim(f.client, n-f.claimed) {
+		return false
+	}
+	f.claimed = n
+	return true
+}
 
 // Own says whose the fill is, for Reader.Owner.
 func (f *Fill) Own(owner any) {
@@ -403,7 +423,7 @@ func (f *Fill) write(t *loop.Thread, p []byte, patience time.Duration) error {
 			}
 		case f.split >= 0 && size > f.split && !f.toDisk(f.head.Load()):
 			f.Keep(false)
-		case f.out == nil && f.length < 0 && f.store.overused(size):
+		case f.out == nil && f.length < 0 && (f.store.overused(size) || !f.claim(size)):
 			f.Keep(false)
 		}
 	}

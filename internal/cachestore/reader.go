@@ -2,6 +2,7 @@ package cachestore
 
 import (
 	"io"
+	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -20,7 +21,8 @@ type Reader struct {
 	// Guarded by the fill's lock.
 	off     int64
 	waiting *loop.Thread
-	err     error // of this reader alone
+	err     error      // of this reader alone
+	client  netip.Addr // see shares; zero: not known yet, or there is none
 }
 
 // What a reader waits for.
@@ -56,6 +58,9 @@ func (f *Fill) leave(r *Reader) {
 		f.readers[last] = nil
 		f.readers = f.readers[:last]
 	}
+	if f.using != nil {
+		f.store.drop(f.using, r.client)
+	}
 	f.passed(r, r.off)
 	f.drop()
 }
@@ -89,7 +94,17 @@ func (r *Reader) Head(t *loop.Thread, d time.Duration) (*Head, error) {
 func (r *Reader) Length() int64 { return r.fill.length }
 
 // Bind says which thread reads, and how long a Read waits for more at most; negative: no limit.
-func (r *Reader) Bind(t *loop.Thread, d time.Duration) { r.thread, r.wait = t, d }
+func (r *Reader) Bind(t *loop.Thread, d time.Duration) {
+	r.thread, r.wait = t, d
+	if f := r.fill; !r.client.IsValid() && t != nil {
+		client := loop.ClientOf(t)
+		f.mu.Lock()
+		if r.client = client; f.using != nil && r.err == nil {
+			f.store.hold(f.using, client, false)
+		}
+		f.mu.Unlock()
+	}
+}
 
 // Read implements io.Reader. It waits for more to come. The error is io.EOF once the answer is
 // complete, or that of Abort, or one of AwaitAny's.

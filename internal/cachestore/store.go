@@ -58,7 +58,8 @@ type Store struct {
 	number  uint32            // of the store in this process
 	ids     uint64            // the last answer's
 
-	tight     atomic.Bool  // half of the memory is reserved
+	tight     atomic.Bool // half of the memory is reserved
+	shares    shares
 	sending   atomic.Int64 // bytes of long bodies in memory that are sent just now
 	lingering int64        // bytes of memory that readers of finished fills have
 

@@ -1,9 +1,6 @@
 package cachestore
 
-import (
-	"io"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // Long is from which length on, in bytes, the store counts who sends a body. Shorter ones are mostly copied
 // to buffers that are larger. One that a client does not take keeps its slab after it was evicted, and is
@@ -38,16 +35,15 @@ func (l *long) use() {
 	}
 }
 
-// Close implements io.Closer: it ends a use.
-func (l *long) Close() error {
+// leaves ends a use.
+func (l *long) leaves() {
 	if l.users.Add(-1) > 0 {
-		return nil
+		return
 	}
 	l.store.sending.Add(-l.size)
 	if l.kept.Load() == 0 {
 		l.lockAndCount()
 	}
-	return nil
 }
 
 func (l *long) lockAndCount() {
@@ -88,7 +84,8 @@ func (l *long) leave() {
 }
 
 // overused reports whether a new body of n bytes is not kept, since too many that are long are being
-// sent: what is evicted meanwhile gives no memory back, and clients may read as slowly as they like.
+// sent: what is evicted meanwhile gives no memory back, and clients may read as slowly as they like. No
+// client brings that about alone, see shares.
 func (s *Store) overused(n int64) bool {
 	return n >= Long && s.sending.Load()+n > s.options.Load().Memory/2
 }
@@ -110,16 +107,6 @@ func (o *Object) left() {
 
 // Long reports whether the body is in memory and so long that the store counts who sends it.
 func (o *Object) Long() bool { return o.x != nil && o.x.long != nil }
-
-// Use says that the body of an object in memory is being sent, or a coded form of it, until the
-// returned closer is closed. It is nil where the store need not know.
-func (o *Object) Use() io.Closer {
-	if o.x == nil || o.x.long == nil {
-		return nil
-	}
-	o.x.long.use()
-	return o.x.long
-}
 
 // fileBusy reports whether somebody has a file open, beside the shelf. The caller holds s.mu.
 func (s *Store) fileBusy(f *file) bool {

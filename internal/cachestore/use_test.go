@@ -3,6 +3,7 @@ package cachestore_test
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"runtime"
 	"testing"
 
@@ -86,7 +87,7 @@ func TestBodyOf304(t *testing.T) {
 	var users []io.Closer
 	for i := range 5 {
 		seen := s.Lookup(nil, key)
-		users = append(users, seen[0].Use())
+		users = append(users, seen[0].Use(netip.Addr{}, true))
 		r, f := s.Begin(key, seen, anyone)
 		if f.Freshen(seen[0], cachestore.Head{Status: i}) == nil {
 			t.Fatal("not kept")
@@ -151,4 +152,122 @@ func TestFileInUse(t *testing.T) {
 	if n := s.Stats(); n.DiskBytes != 0 {
 		t.Errorf("%+v", n)
 	}
+}
+
+// TestShareOfClient: a client that does not take long answers has an eighth of the memory for them, once a
+// quarter is held so, and cannot end the keeping of others' long answers. What all of a network get
+// counts once.
+func TestShareOfClient(t *testing.T) {
+	t.Parallel()
+	const limit, size = 64 << 20, 3 << 20
+	s := store(t, limit)
+	var all []*cachestore.Object
+	for i := range 12 {
+		put(t, s, fmt.Sprint("/", i), cachestore.Head{}, string(make([]byte, size)))
+		all = append(all, s.Lookup(nil, s.Key([]byte(fmt.Sprint("/", i))))...)
+	}
+	var users []io.Closer
+	use := func(client string, o *cachestore.Object) bool {
+		u := o.Use(netip.MustParseAddr(client), true)
+		if u != nil {
+			users = append(users, u)
+		}
+		return u != nil
+	}
+	got := 0
+	for _, o := range all {
+		if use("192.0.2.1", o) {
+			got++
+		}
+	}
+	if got != limit/4/size {
+		t.Errorf("%d of %d bodies for a client that was alone", got, len(all))
+	}
+	if !use("192.0.2.1", all[0]) {
+		t.Error("a second connection of the client does not get what the first one gets")
+	}
+	for i, want := range []bool{true, true, false} {
+		if use("2001:db8::1", all[i]) != want {
+			t.Errorf("body %d of another client: %v", i, !want)
+		}
+	}
+	if use("2001:db8::2", all[2]) || !use("2001:db8:0:1::", all[2]) {
+		t.Error("a /64 is one client, another one is another")
+	}
+	if u := all[5].Use(netip.MustParseAddr("192.0.2.1"), false); u == nil {
+		t.Error("refused, though it must not be")
+	} else {
+		users = append(users, u)
+	}
+	s.Check()
+
+	// One that has its share already has nothing long kept, and others have.
+	begin := func(client string) bool {
+		key := s.Key([]byte("of " + client))
+		r, f := s.Begin(key, s.Lookup(nil, key), anyone)
+		defer r.Close()
+		f.For(netip.MustParseAddr(client))
+		f.Start(cachestore.Head{}, size)
+		defer f.Abort(io.ErrUnexpectedEOF)
+		return f.Keep(true)
+	}
+	if begin("192.0.2.1") || !begin("192.0.2.9") {
+		t.Error("the one that has too much, or another one")
+	}
+	for _, u := range users {
+		must.Do(t, u.Close())
+	}
+	if s.Shares() != 0 {
+		t.Errorf("%d shares are left", s.Shares())
+	}
+}
+
+// TestShareOfReaders: what was kept and has readers counts for them, also for one that is alone, as soon as it
+// comes: five answers that a client asks for at once, and does not read, are not all kept.
+func TestShareOfReaders(t *testing.T) {
+	t.Parallel()
+	const limit, size = 64 << 20, 7 << 20
+	client, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	s := store(t, limit)
+	var readers []*cachestore.Reader
+	var fills []*cachestore.Fill
+	start := func(name string, client netip.Addr) bool {
+		r, f := s.Begin(s.Key([]byte(name)), nil, anyone)
+		f.For(client)
+		f.Start(cachestore.Head{}, size)
+		readers, fills = append(readers, r), append(fills, f)
+		return f.Keep(true)
+	}
+	kept := 0
+	for i := range 5 {
+		if start(fmt.Sprint("/", i), client) {
+			kept++
+		}
+	}
+	if kept != 2 || !start("/other", other) {
+		t.Errorf("%d of 5 are kept, and those of others", kept)
+	}
+	for _, f := range fills {
+		if !f.Keep(true) {
+			f.Abort(io.ErrUnexpectedEOF)
+			continue
+		}
+		must.Do(t, f.Write(nil, make([]byte, size), -1))
+		if _, err := f.Commit(); err != nil {
+			t.Error(err)
+		}
+	}
+	if start("/more", client) || !start("/more of the other", netip.MustParseAddr("192.0.2.3")) {
+		t.Error("now readers have it")
+	}
+	for _, f := range fills[len(fills)-2:] {
+		f.Abort(io.ErrUnexpectedEOF)
+	}
+	for _, r := range readers {
+		must.Do(t, r.Close())
+	}
+	if s.Shares() != 0 {
+		t.Errorf("%d shares are left", s.Shares())
+	}
+	s.Check()
 }

@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"internal/asynclog":         {},
 	"internal/metrics":          {},
 	"internal/ascii":            {},
-	"internal/cachestore":       {"loop", "stream", "internal/invariants", "internal/sysio"},
+	"internal/cachestore":       {"loop", "stream", "internal/invariants", "internal/networks", "internal/sysio"},
 	"internal/cgi":              {"internal/ascii", "internal/glob", "internal/http1", "internal/names", "internal/sysio", "internal/template"},
 	"internal/confine":          {},
 	"internal/confpath":         {},
