@@ -97,8 +97,10 @@ func TestChangeOfAllSpellings(t *testing.T) {
 		}
 		return 204
 	})
-	targets := []string{"/a~b?q=%61", "/%61~b?q=%61", "/a%7eb?q=%61", "/%61%7Eb?q=%61", "/a~b?q=a", "/a%2fb?q=%61", "/%41~b?q=%61"}
-	const same = 4
+	targets := []string{"/a~b?q=%61", "/%61~b?q=%61", "/a%7eb?q=%61", "/%61%7Eb?q=%61", "/./a~b?q=%61", "/c/../a~b?q=%61",
+		"/%2E/%61~b?q=%61", "//a~b?q=%61", "http://test.example/./a~b?q=%61",
+		"/a~b?q=a", "/a%2fb?q=%61", "/%41~b?q=%61", "/a~b/.?q=%61", "/.a~b?q=%61", "/a~b/..a?q=%61"}
+	const same = 9
 	ask := func() (texts []string) {
 		for _, target := range targets {
 			a, _ := get(t, s, target)
@@ -123,9 +125,23 @@ func TestChangeOfAllSpellings(t *testing.T) {
 			}
 		}
 	}
-	must.Do(t, s.store.Purge(cache.Purge{URLs: []string{"//test.example/%61~b?q=%61"}}))
-	before := int(n.Load())
-	if ask(); int(n.Load()) != before+same {
-		t.Errorf("%d answers are new after a purge", int(n.Load())-before)
+	for _, tt := range []struct {
+		purge cache.Purge
+		new   int
+	}{
+		{cache.Purge{URLs: []string{"//test.example/%61~b?q=%61"}}, same},
+		{cache.Purge{URLs: []string{"http://test.example/x/.././a~b?q=%61"}}, same},
+		{cache.Purge{URLs: []string{"http://test.example/a~b/.?q=%61"}}, 1},
+		{cache.Purge{URLs: []string{"http://test.example/%zz", "http://test.example/../.."}}, 0},
+		{cache.Purge{Prefixes: []string{"//test.example/."}}, 1},
+		{cache.Purge{Prefixes: []string{"//test.example/x/../a%7e"}}, same + 3},
+		{cache.Purge{Prefixes: []string{"//test.example/c/.."}}, 0},
+		{cache.Purge{Prefixes: []string{"//test.example/%zz"}}, 0},
+	} {
+		before := int(n.Load())
+		must.Do(t, s.store.Purge(tt.purge))
+		if ask(); int(n.Load()) != before+tt.new {
+			t.Errorf("%+v: %d answers are new, want %d", tt.purge, int(n.Load())-before, tt.new)
+		}
 	}
 }

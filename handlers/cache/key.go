@@ -23,8 +23,8 @@ import (
 //	/shop
 //
 // What is keyed is what is sent on. The path is the one that was sent, and not the decoded one: to an
-// application "/a%2Fb" need not be "/a/b". What is no matter of taste, as "%61" for "a", is written in
-// one way in the first line (see plainPath), so that a purge finds all ways. Behind it there are the
+// application "/a%2Fb" need not be "/a/b". What is no matter of taste, as "%61" for "a" and dot segments,
+// is written in one way in the first line (see plainPath), so that a purge finds all ways. Behind it there are the
 // names of the site and the prefix of the route, as all sites share a store; a target in absolute-form
 // or of another spelling; a rewritten target, beside which
 // the application sees the one that was sent; what the first line does not tell of the host, and where
@@ -47,13 +47,13 @@ func (l *layer) appendKey(dst []byte, req *conn.Request) []byte {
 		dst = placeholder.Append(dst, req, l.key)
 	} else {
 		dst, capital = appendOrigin(dst, req)
-		path := target
+		at, path := len(dst), target
 		if !originForm(target) {
 			path = pathOf(target)
 		}
 		dst = append(dst, path...)
-		if bytes.IndexByte(target, '%') >= 0 {
-			dst, spelled = plainPath(dst, from)
+		if bytes.IndexByte(path, '%') >= 0 || bytes.Contains(path, []byte("/.")) || bytes.HasPrefix(path, []byte("//")) {
+			dst, spelled = plainPath(dst, at)
 		}
 		if l.sortQuery {
 			dst = sortQuery(dst, from)
@@ -141,19 +141,29 @@ func (l *layer) varies(v rfc9111.Vary) rfc9111.Vary {
 	return rfc9111.Vary(strings.Join(names, ","))
 }
 
-// plainPath writes the path of the URL that begins at from in the way that is the same for all
-// applications (RFC 3986 section 6.2.2): unreserved characters are no codes, and codes have capital
-// letters. It reports whether the path was another one.
+// plainPath writes the path that begins at from, and has a query behind it or none, in the way that is the
+// same for all applications (RFC 3986 section 6.2.2): dot segments are resolved, as they are in what is sent
+// on, unreserved characters are no codes, and codes have capital letters. It reports whether the path was
+// another one. The path is one that http1.CleanPath takes.
 func plainPath(b []byte, from int) ([]byte, bool) {
-	path := b[from:]
-	if i := bytes.IndexByte(path, '?'); i >= 0 {
-		path = path[:i]
+	path, _, _ := bytes.Cut(b[from:], []byte("?"))
+	other := false
+	var space [usualKey]byte
+	if resolved := http1.AppendResolved(space[:0], path); !bytes.Equal(resolved, path) {
+		b, other = slices.Replace(b, from, from+len(path), resolved...), true
 	}
+	b, coded := plainCodes(b, from)
+	return b, other || coded
+}
+
+// plainCodes is the part of plainPath that looks at codes: those that are none stay as they are.
+func plainCodes(b []byte, from int) (_ []byte, other bool) {
+	path, _, _ := bytes.Cut(b[from:], []byte("?"))
 	code := bytes.IndexByte(path, '%')
 	if code < 0 {
-		return b, false
+		return b, other
 	}
-	to, other := code, false
+	to := code
 	for i := code; i < len(path); to++ {
 		c := path[i]
 		if c != '%' || i+2 >= len(path) || !hex(path[i+1]) || !hex(path[i+2]) {

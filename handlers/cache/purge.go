@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/placeholder"
 	"github.com/lwango/lwango/loop"
 )
@@ -203,7 +204,7 @@ func (p *order) below() cachestore.Purge {
 // linesOf returns the first lines of the keys of a URL: with a path, and in both orders of the
 // parameters, as there may be routes with sort_query.
 func linesOf(u string) (lines [][]byte) {
-	for _, b := range prefixesOf(u) {
+	for _, b := range urlsOf(u, true) {
 		if host, ok := cutScheme(b); ok {
 			end := len(b)
 			if i := bytes.IndexAny(b[host:], "/?"); i >= 0 {
@@ -230,10 +231,14 @@ func cutScheme(b []byte) (host int, ok bool) {
 	return i + len("://"), true
 }
 
-// prefixesOf returns the first lines of keys, or their beginnings, for a URL or its beginning.
-func prefixesOf(u string) (prefixes [][]byte) {
+// prefixesOf returns the beginnings of the first lines of keys for the beginning of a URL.
+func prefixesOf(u string) (prefixes [][]byte) { return urlsOf(u, false) }
+
+// urlsOf writes a URL as the first lines of keys have it. Of one that is not whole, the last segment is as it
+// is: "/a/." may be the beginning of "/a/.b".
+func urlsOf(u string, whole bool) (urls [][]byte) {
 	if strings.HasPrefix(u, "//") {
-		return append(prefixesOf("http:"+u), prefixesOf("https:"+u)...)
+		return append(urlsOf("http:"+u, whole), urlsOf("https:"+u, whole)...)
 	}
 	u, _, _ = strings.Cut(u, "#")
 	b := []byte(u)
@@ -244,7 +249,19 @@ func prefixesOf(u string) (prefixes [][]byte) {
 		for i := range end { // the scheme and the host
 			b[i] = ascii.Lower(b[i])
 		}
-		b, _ = plainPath(b, 0)
+		path, rest, asks := bytes.Cut(b[end:], []byte("?"))
+		if last := bytes.LastIndexByte(path, '/') + 1; !whole && !asks {
+			path, rest = path[:last], path[last:]
+		}
+		if _, err := http1.CleanPath(nil, path); len(path) > 0 && err == nil { // else no request has it
+			plain, _ := plainPath(bytes.Clone(path), 0)
+			if asks {
+				plain = append(plain, '?')
+			} else {
+				rest, _ = plainCodes(bytes.Clone(rest), 0)
+			}
+			b = append(append(b[:end:end], plain...), rest...)
+		}
 	}
 	return [][]byte{b}
 }

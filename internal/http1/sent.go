@@ -21,7 +21,15 @@ func AppendSent(dst, raw []byte) []byte {
 	if n == len(raw) {
 		return append(dst, raw...)
 	}
-	return appendSentFrom(dst, raw, n)
+	return appendSentFrom(dst, raw, n, true)
+}
+
+// AppendResolved is AppendSent, but no octet is encoded.
+func AppendResolved(dst, raw []byte) []byte {
+	if len(raw) == 0 {
+		return append(dst, '/')
+	}
+	return appendSentFrom(dst, raw, 1, false)
 }
 
 // Sent is AppendSent for a path that most likely is as it shall be: then it is the result itself.
@@ -90,8 +98,9 @@ func dots(s []byte) int {
 	}
 }
 
-// appendSentFrom is AppendSent for a path whose first n bytes, up to a slash, stay as they are.
-func appendSentFrom(dst, raw []byte, n int) []byte {
+// appendSentFrom is AppendSent for a path whose first n bytes, up to a slash, stay as they are. encode says
+// whether octets are encoded.
+func appendSentFrom(dst, raw []byte, n int, encode bool) []byte {
 	root := len(dst)
 	out := append(dst, raw[:n]...)
 	for i := n; i < len(raw); {
@@ -107,7 +116,7 @@ func appendSentFrom(dst, raw []byte, n int) []byte {
 			continue
 		}
 		for i < len(raw) && slashLen(raw[i:]) == 0 { // a segment
-			if c := raw[i]; c == '%' || inPath(c) {
+			if c := raw[i]; !encode || c == '%' || inPath(c) {
 				out = append(out, c)
 			} else {
 				out = AppendPercent(out, c)
