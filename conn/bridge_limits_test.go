@@ -100,6 +100,7 @@ func TestBridgeSlowClient(t *testing.T) {
 	t.Parallel()
 	const limit = 200 * time.Millisecond
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		t.Parallel()
 		type end struct {
 			err  error
 			ctx  context.Context
@@ -150,6 +151,7 @@ func TestBridgeDeadlines(t *testing.T) {
 	t.Parallel()
 	const limit = 100 * time.Millisecond
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		t.Parallel()
 		ended := make(chan error, 1)
 		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: 2 * limit, BodyTimeout: 2 * limit},
 			Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,11 +143,12 @@ func TestHTTP2SlowUpload(t *testing.T) {
 // TestHTTP2LongLine: a client far away, behind a proxy, soon sends as much as its line takes.
 func TestHTTP2LongLine(t *testing.T) {
 	t.Parallel()
-	var s *site
-	s = start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxBodySize: -1}, Handler: func(req *conn.Request, w *conn.Response) int {
+	var served atomic.Pointer[conn.Server] // which the handler's loop reads
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxBodySize: -1}, Handler: func(req *conn.Request, w *conn.Response) int {
 		n, _ := io.Copy(io.Discard, req.Body())
-		return w.Text(200, fmt.Sprint(n, conn.Grown(s.Server)))
+		return w.Text(200, fmt.Sprint(n, conn.Grown(served.Load())))
 	}})
+	served.Store(s.Server)
 	const size = 16 << 20
 	c := client2(t, s)
 	c.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {

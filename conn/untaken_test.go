@@ -79,6 +79,7 @@ func TestLoggedBytes(t *testing.T) {
 	const size = 4 << 20
 	ways := sources(t)
 	run(t, func(t *testing.T, m mode) {
+		t.Parallel()
 		logged := make(sizes, 1)
 		s := start(t, m, conn.Config{AccessLog: logged, Count: true, Handler: byPath(ways)})
 		impatient := start(t, m,
