@@ -23,6 +23,7 @@ type entry struct {
 	load   *load    // of these heads; nil: it does not run
 	listed bool     // it is in Store.entries
 	users  int      // fills that have begun with it, and have not left it
+	filed  bool     // it has, or had, files
 	text   []byte   // of key, if it is the entry's own
 }
 
@@ -68,10 +69,11 @@ const (
 	usualKey = 512
 )
 
-// leave says that a fill does not use the entry any more, which is used again when none does. The caller
-// holds s.mu.
+// leave says that a fill does not use the entry any more, which is used again when none does, nor who
+// reads the heads of files (walk, loadAll). The caller holds s.mu.
 func (s *Store) leave(e *entry) {
-	if e.users--; e.users > 0 || e.listed || len(s.spare) == maxSpare || cap(e.text) > usualKey || invariants.Enabled {
+	e.users--
+	if e.users > 0 || e.listed || e.filed || len(s.spare) == maxSpare || cap(e.text) > usualKey || invariants.Enabled {
 		return
 	}
 	*e = entry{text: e.text}

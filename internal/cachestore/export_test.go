@@ -123,6 +123,13 @@ func (s *Store) Check() {
 	}
 }
 
+// Spare returns how many entries are there to be used again.
+func (s *Store) Spare() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.spare)
+}
+
 // Locked reports whether the store's lock is held.
 func (s *Store) Locked() bool {
 	if !s.mu.TryLock() {

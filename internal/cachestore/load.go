@@ -15,7 +15,7 @@ import (
 
 // addFile makes a file known. The caller holds s.mu.
 func (s *Store) addFile(e *entry, f *file) {
-	f.entry = e
+	f.entry, e.filed = e, true
 	e.files = append(e.files, f)
 	if f.object == nil {
 		s.setCold(e, true)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lwango/lwango/internal/cachestore"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/loop"
 )
 
 // TestRelease: a fill is used again only if it is over, its reader is closed, and nobody else has it.
@@ -52,4 +53,28 @@ func TestRelease(t *testing.T) {
 		}
 		s.Check()
 	}
+}
+
+// TestEntryThatHadFile: the entry of a key that has had a file is not used for another key: who reads the
+// heads of all files, beside the requests, may have it still.
+func TestEntryThatHadFile(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	s := onDisk(t, folder)
+	run(t, 1, func(th *loop.Thread) { keep(t, th, s, "/k", cachestore.Head{}, make([]byte, 5000)) })
+	settle(t, s)
+	s.Close()
+	s = onDisk(t, folder) // which has found the file
+	settle(t, s)
+	run(t, 1, func(th *loop.Thread) {
+		k := s.Key([]byte("/k"))
+		r, f := s.Begin(k, s.Lookup(th, k), anyone)
+		s.Remove(s.Lookup(th, k)[0])
+		f.Abort(cachestore.ErrUnread)
+		must.Do(t, r.Close())
+		if n := s.Spare(); n > 0 {
+			t.Error("it can be used again")
+		}
+	})
+	s.Check()
 }
