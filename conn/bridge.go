@@ -53,8 +53,9 @@ func HTTP(h http.Handler) Handler {
 			resp.Header().Set("Retry-After", "1")
 			return http.StatusServiceUnavailable
 		}
-		w := &httpWriter{to: c, req: std, log: req.x.set.Logger, server: req.x.c.port.server, declared: -1}
-		req.Thread.Loop().StartGoroutine(func() { c.run(h, w) })
+		w := &httpWriter{answerWriter{to: c, req: std, log: req.x.set.Logger, server: req.x.c.port.server, declared: -1}}
+		hijacks := req.hijacks()
+		req.Thread.Loop().StartGoroutine(func() { c.run(h, w, hijacks) })
 		return c.serve(req, resp)
 	}
 }
@@ -78,9 +79,9 @@ func HTTPOnLoop(h http.Handler) Handler {
 			return http.StatusBadRequest
 		}
 		b.body.req = std
-		b.httpWriter = httpWriter{to: resp, req: std, log: req.x.set.Logger, server: req.x.c.port.server, declared: -1}
+		b.answerWriter = answerWriter{to: resp, req: std, log: req.x.set.Logger, server: req.x.c.port.server, declared: -1}
 		defer b.end(req.x)
-		h.ServeHTTP(b, std)
+		h.ServeHTTP(b.seen(req.hijacks()), std)
 		b.finish()
 		return resp.early
 	}

@@ -140,7 +140,7 @@ func (c *crossing) cut(err error) {
 // The handler's side.
 
 // run calls the handler, on its own goroutine.
-func (c *crossing) run(h http.Handler, w *httpWriter) {
+func (c *crossing) run(h http.Handler, w *httpWriter, hijacks bool) {
 	growStack()
 	returned := false
 	defer func() {
@@ -174,7 +174,7 @@ func (c *crossing) run(h http.Handler, w *httpWriter) {
 		c.cut(ErrComplete)
 		c.tell()
 	}()
-	h.ServeHTTP(w, w.req)
+	h.ServeHTTP(w.seen(hijacks), w.req)
 	w.finish()
 	returned = true
 }
@@ -253,7 +253,8 @@ func write[T []byte | string](c *crossing, p T) (n int, err error) {
 	return n, nil
 }
 
-// Flush does not wait: if the client is slow to take what was flushed, the next write waits.
+// Flush does not wait: if the client is slow to take what was flushed, the next write waits. Behind the
+// deadline nothing goes out any more, so Flush has its error, as with net/http.
 func (c *crossing) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,6 +264,9 @@ func (c *crossing) Flush() error {
 		}
 		c.push = true
 		c.tell()
+		if by := c.limits.write; !by.IsZero() && !time.Now().Before(by) {
+			return loop.ErrDeadlineExceeded
+		}
 	}
 	return c.outErr
 }

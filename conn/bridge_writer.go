@@ -20,10 +20,27 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// httpWriter is the http.ResponseWriter of a handler, on the loop or off it. It does what net/http
-// promises to handlers, and leaves the rest to the outlet. Like every ResponseWriter it is for one
-// goroutine at a time.
-type httpWriter struct {
+// httpWriter is the http.ResponseWriter of a handler, on the loop or off it.
+type httpWriter struct{ answerWriter }
+
+// seen returns what the handler of a request gets: no http.Hijacker where the request has no connection
+// that could be taken over, since code that asks for the interface has another way then.
+func (w *httpWriter) seen(hijacks bool) http.ResponseWriter {
+	if hijacks {
+		return w
+	}
+	return &w.answerWriter
+}
+
+// hijacks reports whether Hijack can succeed for the request.
+func (r *Request) hijacks() bool {
+	st, ok := r.x.via.(*h2stream)
+	return !ok || st.extended
+}
+
+// answerWriter is httpWriter but for Hijack. It does what net/http promises to handlers, and leaves the
+// rest to the outlet. Like every ResponseWriter it is for one goroutine at a time.
+type answerWriter struct {
 	to     outlet
 	req    *http.Request
 	log    *slog.Logger
@@ -53,7 +70,7 @@ type outlet interface {
 }
 
 // Header implements http.ResponseWriter.
-func (w *httpWriter) Header() http.Header {
+func (w *answerWriter) Header() http.Header {
 	if w.header == nil {
 		w.header = make(http.Header)
 	}
@@ -61,7 +78,7 @@ func (w *httpWriter) Header() http.Header {
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *httpWriter) WriteHeader(status int) {
+func (w *answerWriter) WriteHeader(status int) {
 	switch {
 	case w.over || w.hijacked:
 		w.complain("WriteHeader after the handler has returned or hijacked the connection")
@@ -91,7 +108,7 @@ func (w *httpWriter) WriteHeader(status int) {
 }
 
 // Write implements io.Writer.
-func (w *httpWriter) Write(p []byte) (int, error) {
+func (w *answerWriter) Write(p []byte) (int, error) {
 	if ok, err := w.admit(len(p)); !ok {
 		return 0, err
 	}
@@ -99,7 +116,7 @@ func (w *httpWriter) Write(p []byte) (int, error) {
 }
 
 // WriteString implements io.StringWriter.
-func (w *httpWriter) WriteString(s string) (int, error) {
+func (w *answerWriter) WriteString(s string) (int, error) {
 	if ok, err := w.admit(len(s)); !ok {
 		return 0, err
 	}
@@ -107,7 +124,7 @@ func (w *httpWriter) WriteString(s string) (int, error) {
 }
 
 // admit reports whether n bytes may be written now.
-func (w *httpWriter) admit(n int) (bool, error) {
+func (w *answerWriter) admit(n int) (bool, error) {
 	switch {
 	case w.hijacked:
 		return false, http.ErrHijacked
@@ -130,12 +147,12 @@ func (w *httpWriter) admit(n int) (bool, error) {
 	return true, nil
 }
 
-func (w *httpWriter) bodyAllowed() bool {
+func (w *answerWriter) bodyAllowed() bool {
 	return w.status >= 200 && w.status != http.StatusNoContent && w.status != http.StatusNotModified
 }
 
 // ReadFrom implements io.ReaderFrom. On the loop, the bytes of a regular file go by sendfile(2).
-func (w *httpWriter) ReadFrom(src io.Reader) (int64, error) {
+func (w *answerWriter) ReadFrom(src io.Reader) (int64, error) {
 	if resp, ok := w.to.(*Response); ok && !w.over && !w.hijacked {
 		if w.status == 0 {
 			w.WriteHeader(http.StatusOK)
@@ -158,10 +175,10 @@ func (w *httpWriter) ReadFrom(src io.Reader) (int64, error) {
 }
 
 // Flush implements http.Flusher.
-func (w *httpWriter) Flush() { _ = w.FlushError() }
+func (w *answerWriter) Flush() { _ = w.FlushError() }
 
 // FlushError is Flush with an error, for http.ResponseController.
-func (w *httpWriter) FlushError() error {
+func (w *answerWriter) FlushError() error {
 	switch {
 	case w.hijacked:
 		return http.ErrHijacked
@@ -179,7 +196,7 @@ func (w *httpWriter) FlushError() error {
 
 // SetReadDeadline is for http.ResponseController. It replaces body_timeout and min_rate; the zero
 // time means no limit.
-func (w *httpWriter) SetReadDeadline(t time.Time) error {
+func (w *answerWriter) SetReadDeadline(t time.Time) error {
 	if w.over || w.hijacked {
 		return ErrComplete
 	}
@@ -188,7 +205,7 @@ func (w *httpWriter) SetReadDeadline(t time.Time) error {
 }
 
 // SetWriteDeadline is for http.ResponseController. It replaces write_timeout and min_rate.
-func (w *httpWriter) SetWriteDeadline(t time.Time) error {
+func (w *answerWriter) SetWriteDeadline(t time.Time) error {
 	if w.over || w.hijacked {
 		return ErrComplete
 	}
@@ -207,12 +224,12 @@ func deadline(t time.Time) time.Time {
 var zeroTime time.Time
 
 // EnableFullDuplex is for http.ResponseController. Reading and writing work at once in any case.
-func (w *httpWriter) EnableFullDuplex() error { return nil }
+func (w *answerWriter) EnableFullDuplex() error { return nil }
 
 // CloseNotify implements http.CloseNotifier. The request's context has replaced that, but some code
 // expects it of every ResponseWriter (gin's Context.Stream). The channel gets a value when the
 // client leaves before the request ends.
-func (w *httpWriter) CloseNotify() <-chan bool {
+func (w *answerWriter) CloseNotify() <-chan bool {
 	if w.gone == nil {
 		w.gone = make(chan bool, 1)
 		ctx := w.req.Context()
@@ -226,7 +243,9 @@ func (w *httpWriter) CloseNotify() <-chan bool {
 }
 
 // Hijack implements http.Hijacker.
-func (w *httpWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w *httpWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.takeOver() }
+
+func (w *answerWriter) takeOver() (net.Conn, *bufio.ReadWriter, error) {
 	if w.hijacked {
 		return nil, nil, http.ErrHijacked
 	}
@@ -242,7 +261,7 @@ func (w *httpWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // finish ends the answer of a handler that has returned.
-func (w *httpWriter) finish() {
+func (w *answerWriter) finish() {
 	if w.hijacked {
 		return
 	}
@@ -252,7 +271,7 @@ func (w *httpWriter) finish() {
 	if w.status == http.StatusSwitchingProtocols {
 		// It goes out with Hijack, and the connection no longer speaks HTTP. After an error of Hijack
 		// the answer is 500.
-		if c, _, err := w.Hijack(); err == nil {
+		if c, _, err := w.takeOver(); err == nil {
 			_ = c.Close()
 			return
 		}
@@ -272,7 +291,7 @@ func (w *httpWriter) finish() {
 }
 
 // trailer returns the fields to send behind the body, nil if none were announced.
-func (w *httpWriter) trailer() []Field {
+func (w *answerWriter) trailer() []Field {
 	var fields []Field
 	if len(w.trailers) > 0 {
 		fields = make([]Field, 0, len(w.trailers))
@@ -292,21 +311,22 @@ func (w *httpWriter) trailer() []Field {
 }
 
 // removeForm removes the files of a form that the handler has parsed.
-func (w *httpWriter) removeForm() {
+func (w *answerWriter) removeForm() {
 	if w.req.MultipartForm != nil {
 		_ = w.req.MultipartForm.RemoveAll()
 	}
 }
 
 // complain logs a mistake of the handler, and its place in the code.
-func (w *httpWriter) complain(what string) {
+func (w *answerWriter) complain(what string) {
 	pc := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
 	var f runtime.Frame
 	for more := true; more; {
 		f, more = frames.Next()
 		if !strings.HasPrefix(f.Function, "net/http.") &&
-			!strings.Contains(f.Function, "conn.(*httpWriter)") {
+			!strings.Contains(f.Function, "conn.(*httpWriter)") &&
+			!strings.Contains(f.Function, "conn.(*answerWriter)") {
 			break
 		}
 	}

@@ -280,7 +280,8 @@ func (x *exchange) elsewhere() bool {
 	return false
 }
 
-// Methods are those that a handler may see.
+// Methods are those that the server names in Allow where it answers itself: to CONNECT and to "OPTIONS *".
+// A handler may see any other token, but CONNECT.
 const Methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
 // call runs a handler, and waits for the threads that the handler has started. A panic ends this

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -164,14 +164,6 @@ func SetMoved(t *loop.Thread, sent, got int64) {
 	}
 }
 
-// TakenID returns the ID of the request whose handler has taken over its connection; t is its thread.
-func TakenID(t *loop.Thread) string {
-	if h := takeoverOf(t); h != nil {
-		return h.id()
-	}
-	return ""
-}
-
 // Panicked reports whether the handler has panicked after Hijack. It is for a function that the
 // handler has deferred with Request.Defer: if the protocol has a way to tell the peer, the function
 // can do so. t is the request's thread.
@@ -199,7 +191,7 @@ func (t *turn) detach() (net.Conn, *bufio.Reader, error) {
 	return c, t.giveUp(c), nil
 }
 
-var errNoConnection = errors.New("conn: a handler that is asked has no connection")
+var errNoConnection = fmt.Errorf("conn: a handler that is asked has no connection: %w", http.ErrNotSupported)
 
 // behind returns c with the client's address as the remote one, if proxies have said who the client
 // is. What c can do besides stays, such as CloseWrite and sending files.

@@ -358,7 +358,7 @@ func TestHijackOfTheGone(t *testing.T) {
 			} else {
 				<-gone
 			}
-			c, brw, err := w.(http.Hijacker).Hijack()
+			c, brw, err := http.NewResponseController(w).Hijack()
 			if err == nil {
 				_, err = brw.ReadByte()
 				c.Close()

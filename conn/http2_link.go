@@ -3,7 +3,7 @@ package conn
 import (
 	"bufio"
 	"bytes"
-	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -45,7 +45,7 @@ type side struct {
 	again  bool         // it is to look at its limit again
 }
 
-var errNoHijack = errors.New("conn: a stream of HTTP/2 has no connection to take over")
+var errNoHijack = fmt.Errorf("conn: a stream of HTTP/2 has no connection to take over: %w", http.ErrNotSupported)
 
 // take makes a connection of the stream.
 func (st *h2stream) take() (*h2link, error) {

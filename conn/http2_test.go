@@ -347,9 +347,12 @@ func TestHTTP2Bridge(t *testing.T) {
 		}
 	})
 	mux.HandleFunc("/hijack", func(w http.ResponseWriter, r *http.Request) {
-		if _, _, err := w.(http.Hijacker).Hijack(); err != nil {
-			http.Error(w, "no", 501)
+		_, is := w.(http.Hijacker)
+		_, _, err := http.NewResponseController(w).Hijack()
+		if is || !errors.Is(err, http.ErrNotSupported) || !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("a Hijacker: %v; %v", is, err)
 		}
+		http.Error(w, "no", 501)
 	})
 	run2(t, func(t *testing.T, m mode) {
 		for name, h := range map[string]conn.Handler{"off": conn.HTTP(mux), "on": conn.HTTPOnLoop(mux)} {

@@ -2,7 +2,7 @@ package loop
 
 import (
 	"container/list"
-	"errors"
+	"context"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -14,8 +14,17 @@ import (
 	"github.com/lwango/lwango/timeoutwheel"
 )
 
-// ErrClientGone is the error of a wait of a thread whose peer has closed or reset the connection.
-var ErrClientGone = errors.New("client gone")
+// ErrClientGone is the error of a wait of a thread whose peer has closed or reset the connection. For
+// errors.Is it is a context.Canceled, as code of net/http knows a client that has left.
+var ErrClientGone error = clientGone{}
+
+type clientGone struct{}
+
+// Error implements error.
+func (clientGone) Error() string { return "client gone" }
+
+// Is says which error of the standard library it is.
+func (clientGone) Is(err error) bool { return err == context.Canceled }
 
 // Body is what a thread does.
 type Body interface {

@@ -128,7 +128,8 @@ func (t *Thread) leaving() error {
 // loop would stand still for ever.
 func (t *Thread) wait(v coro.Value, until int64) error {
 	if t.loop.current != t {
-		panic("loop: a wait by a thread that is not running")
+		panic("loop: a wait by a thread that is not running: a function of Go waits by the thread that it gets, as in " +
+			"t.Await or loop.Await(t, ...), and not by the request or the thread that has started it")
 	}
 	t.limit(until)
 	t.woken = ByEvent
