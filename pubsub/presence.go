@@ -9,7 +9,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Presence is who is in a place, such as a room, and tells them who comes and goes. All who come or go within a moment share a change, and the moment grows with
+// Presence is who is in a place of this process, such as a room, and tells them who comes and goes. Who
+// is in a place of that name in another process is not among them, whether topics have a broker or not. All who come or go within a moment share a change, and the moment grows with
 // the number of those who are told. So a place that fills with thousands costs each of them a few
 // messages a second. A newcomer gets a list once, and changes from then on.
 //

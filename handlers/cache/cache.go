@@ -31,6 +31,7 @@ package cache
 import (
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,6 +112,7 @@ type layer struct {
 	coding    *coding.Policy // of what clients get compressed; nil: nothing
 	depends   handlers.Dependence
 
+	log *slog.Logger
 	set Settings // for Explain
 }
 
@@ -118,7 +120,7 @@ type layer struct {
 func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error) {
 	its := around.Of(env)
 	l := &layer{store: store, sortQuery: s.SortQuery, lock: defaultLock, always: s.Fill == "always",
-		coding: its.Compression, depends: its.Dependence, spools: its.Spools, set: s}
+		coding: its.Compression, depends: its.Dependence, spools: its.Spools, log: env.Log(), set: s}
 	l.site = siteName(env.Hosts)
 	own, _ := store.sites.LoadOrStore(l.site, new(refreshes))
 	l.refreshes = own.(*refreshes)

@@ -27,6 +27,9 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 		return l.purged(req, resp, at)
 	}
 	if at == nil { // it is another process's, see Share
+		if !l.store.ever.Load() && !l.store.noted.Swap(true) {
+			l.log.Warn("cache: the store is not open, so that nothing is kept: make it with cache.Open, or call its Configure")
+		}
 		if method == http.MethodGet || method == http.MethodHead {
 			return l.past(req, resp, rfc9111.ForwardBypass)
 		}

@@ -42,6 +42,8 @@ func CheckFolder(folder string) error { return cachestore.CheckFolder(folder) }
 type Store struct {
 	at        atomic.Pointer[opened]
 	missed    atomic.Bool // see Missed
+	ever      atomic.Bool // it was open
+	noted     atomic.Bool // that it was not, and has requests
 	passes    passes
 	share     atomic.Pointer[func(text []byte, lasting bool)] // see Share
 	refreshes refreshes                                       // on their way, beside requests
@@ -92,6 +94,7 @@ func (s *Store) Configure(o Options) error {
 		s.missed.Store(false)
 	}
 	s.at.Store(&opened{at, o.Folder})
+	s.ever.Store(true)
 	if was != nil {
 		was.Store.Close()
 	}

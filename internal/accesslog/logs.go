@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,15 +11,13 @@ import (
 )
 
 // Logs are the logs of a server, by path. Tables that name the same path share one. Its methods are
-// for any goroutine: a stop closes the logs beside the goroutine that obeys signals.
+// for one goroutine.
 type Logs struct {
 	log, own *slog.Logger
 	hook     func(*conn.AccessEntry)
-	rounds   atomic.Uint32
 
-	mu     sync.Mutex // nothing that may wait for a file is done under it
 	open   map[string]*writer
-	ending []*writer // that Retire has ended and that may still write
+	rounds atomic.Uint32
 }
 
 // New returns the logs of a server, none of which is open. Errors of a log go to log, and what the
@@ -61,12 +58,9 @@ func (l *Logs) Open(tables []*Config) (_ Sinks, err error) {
 	return sinks, nil
 }
 
-// Close closes sinks that are not used, and removes the files that Open has made.
+// Close closes sinks that are not used.
 func (s Sinks) Close() {
 	for _, to := range s {
-		if f, ok := to.(*fileSink); ok {
-			f.unmake()
-		}
 		_ = to.close()
 	}
 }
@@ -75,8 +69,6 @@ func (s Sinks) Close() {
 // that does not take its last lines.
 func (l *Logs) Use(tables []*Config, sinks Sinks) {
 	l.reopenTo(sinks)
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, c := range tables {
 		if l.open[c.Path] == nil {
 			l.open[c.Path] = newWriter(c.Path, sinks[c.Path], &l.rounds, l.log)
@@ -85,32 +77,23 @@ func (l *Logs) Use(tables []*Config, sinks Sinks) {
 	}
 }
 
-// reopenTo lets the open logs write to sinks. It returns those for which there is no log.
-func (l *Logs) reopenTo(sinks Sinks) (unused Sinks) {
+// reopenTo lets the open logs write to sinks.
+func (l *Logs) reopenTo(sinks Sinks) {
 	var taken []<-chan struct{}
-	unused = Sinks{}
-	l.mu.Lock()
 	for path, to := range sinks {
 		if w := l.open[path]; w != nil {
 			taken = append(taken, w.reopen(to))
-		} else {
-			unused[path] = to
 		}
 	}
-	l.mu.Unlock()
-	if !inTime(taken, stuckWait) {
+	if !inTime(taken) {
 		l.log.Warn("access log: the old file does not take its last lines, the new one must wait")
 	}
-	return unused
 }
 
 // Reopen opens all files anew, since a log rotation may have moved the old ones away.
 func (l *Logs) Reopen() {
 	sinks := Sinks{}
-	l.mu.Lock()
-	paths := slices.Sorted(maps.Keys(l.open))
-	l.mu.Unlock()
-	for _, path := range paths {
+	for _, path := range slices.Sorted(maps.Keys(l.open)) {
 		to, err := openSink(path, l.log)
 		if err != nil {
 			l.own.Error("access log: cannot be reopened, the old file stays", "path", path,
@@ -119,10 +102,7 @@ func (l *Logs) Reopen() {
 		}
 		sinks[path] = to
 	}
-	for path, to := range l.reopenTo(sinks) { // that log was closed meanwhile
-		_ = to.close()
-		delete(sinks, path)
-	}
+	l.reopenTo(sinks)
 	for _, path := range slices.Sorted(maps.Keys(sinks)) {
 		l.own.Info("access log reopened", "path", path)
 	}
@@ -131,36 +111,22 @@ func (l *Logs) Reopen() {
 // Retire ends the logs that no table in force has. Requests that are under way have their lines in
 // instead, the log of the whole server; nil: they are lost.
 func (l *Logs) Retire(tables []*Config, instead *Config) {
-	l.mu.Lock()
-	ended := l.end(tables, instead)
-	l.mu.Unlock()
-	l.await(ended, stuckWait)
-}
-
-// end ends the logs that no table has, and returns them. It is called under the lock.
-func (l *Logs) end(tables []*Config, instead *Config) (ended []*writer) {
+	var ended []*writer
+	var done []<-chan struct{}
 	for path, w := range l.open {
 		if !slices.ContainsFunc(tables, func(c *Config) bool { return c.Path == path }) {
 			w.end(instead)
-			ended = append(ended, w)
+			ended, done = append(ended, w), append(done, w.done)
 			delete(l.open, path)
 		}
 	}
-	l.ending = append(slices.DeleteFunc(l.ending, (*writer).isDone), ended...)
-	return ended
-}
-
-// await waits for limit at most until the logs have written their last lines.
-func (l *Logs) await(ended []*writer, limit time.Duration) {
-	done := make([]<-chan struct{}, len(ended))
-	for i, w := range ended {
-		done[i] = w.done
-	}
-	if inTime(done, limit) {
+	if inTime(done) {
 		return
 	}
 	for _, w := range ended {
-		if !w.isDone() {
+		select {
+		case <-w.done:
+		default:
 			l.log.Error("access log: the last lines could not be written in time", "path", w.path,
 				"dropped", w.lost())
 		}
@@ -168,23 +134,14 @@ func (l *Logs) await(ended []*writer, limit time.Duration) {
 }
 
 // Close writes the last lines and ends all logs.
-func (l *Logs) Close() { l.CloseWithin(stuckWait) }
-
-// CloseWithin is Close that waits for limit at most, also for logs that were ended before.
-func (l *Logs) CloseWithin(limit time.Duration) {
-	l.mu.Lock()
-	l.end(nil, nil)
-	all := slices.Clone(l.ending)
-	l.mu.Unlock()
-	l.await(all, limit)
-}
+func (l *Logs) Close() { l.Retire(nil, nil) }
 
 // stuckWait is how long a reload, and the end, wait for what does not take the last lines.
 const stuckWait = 2 * time.Second
 
-// inTime waits until all are closed, for limit at most, and reports whether they are.
-func inTime(all []<-chan struct{}, limit time.Duration) bool {
-	late := time.NewTimer(limit)
+// inTime waits until all are closed, for stuckWait at most, and reports whether they are.
+func inTime(all []<-chan struct{}) bool {
+	late := time.NewTimer(stuckWait)
 	defer late.Stop()
 	for _, c := range all {
 		select {

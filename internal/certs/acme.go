@@ -139,25 +139,21 @@ func (a *ACME) CheckFolder(made bool) error {
 	return sysio.CheckTempDir(dir)
 }
 
-// MakeFolder makes the folder, if it is missing, for a user and a group; -1: the process's own. It
-// returns what it has made, also with an error.
-func (a *ACME) MakeFolder(user, group int) (made []string, _ error) {
+// MakeFolder makes the folder, if it is missing, for a user and a group; -1: the process's own.
+func (a *ACME) MakeFolder(user, group int) error {
 	for _, dir := range []string{filepath.Dir(a.Folder), a.Folder} {
 		err := os.Mkdir(dir, 0o700)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
-		if err == nil {
-			made = append(made, dir)
-			if user >= 0 {
-				err = os.Lchown(dir, user, group)
-			}
+		if err == nil && user >= 0 {
+			err = os.Lchown(dir, user, group)
 		}
 		if err != nil {
-			return made, a.Table.Wrong("cache", err)
+			return a.Table.Wrong("cache", err)
 		}
 	}
-	return made, nil
+	return nil
 }
 
 // file is where the certificate of a domain is, with its key.

@@ -21,6 +21,7 @@ import (
 	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -47,8 +48,9 @@ type server struct {
 	program program  // what an upgrade starts
 	upgrade *upgrade // that has begun, or has been; nil: none
 
-	debug    *debugger // nil: [debug] has no address
-	observed *observed // what handlers see of s
+	debug    *debugger   // nil: [debug] has no address
+	observed *observed   // what handlers see of s
+	topics   *pubsub.Hub // as source.Topics was at the start
 
 	handed   *handover // of the process before, until this one has taken over; nil: none
 	jail     jail
@@ -140,7 +142,7 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
-	if _, err := s.config.MakeFolders(); err != nil {
+	if err := s.config.MakeFolders(); err != nil {
 		return err
 	}
 	if err := s.confine(); err != nil {
