@@ -228,7 +228,7 @@ func TestSlabsUnderLoad(t *testing.T) {
 						t.Errorf("%q as a form of %q", c, k)
 					}
 				}
-				if i%500 == 0 {
+				if n == 2 && i%125 == 0 { // one alone, as another's purge would take what is put here
 					must.Do(t, s.Purge(cachestore.Purge{Lines: [][]byte{[]byte(k)}}))
 					put(t, s, k, cachestore.Head{Fields: k}, k)
 				}
