@@ -5,12 +5,14 @@ import "time"
 const (
 	patience = 500 * time.Millisecond // for a subscriber that does not read
 	pace     = 10 * time.Millisecond  // for each message that it reads
+	longest  = 10 * time.Second       // in all: more may be published meanwhile than it reads
 )
 
 // clock is how long Offer waits for a subscriber.
 type clock struct {
-	due time.Time // zero: it has run out
-	at  uint64    // the subscriber's position when that was set
+	begun time.Time // when it first had no room
+	due   time.Time // zero: it has run out
+	at    uint64    // the subscriber's position when that was set
 }
 
 // room returns how many of ms can be appended before a subscriber loses a message for which Offer
@@ -28,11 +30,9 @@ func (f *Feed) room(ms []*Message) int {
 	for _, s := range f.subs {
 		unread := s.unread(next)
 		switch {
-		case unread == 0:
-			delete(f.clocks, s)
 		case unread > int(s.limit) || unread > l.len(), f.passed(s):
-			continue // it has lost something already
-		case unread >= s.share() || unread > most:
+			continue // it has lost something already, or will
+		case unread > 0 && (unread >= s.share() || unread > most):
 			stop = f.waits(s, now) || stop
 			continue
 		}
@@ -54,14 +54,14 @@ func (f *Feed) passed(s *Subscription) bool {
 func (f *Feed) waits(s *Subscription, now time.Time) bool {
 	c, ok := f.clocks[s]
 	if !ok {
-		c.due = now.Add(patience)
+		c.begun, c.due = now, now.Add(patience)
 	} else if read := s.at - c.at; read > 0 {
 		c.due = c.due.Add(time.Duration(min(read, uint64(patience/pace))) * pace)
 		if latest := now.Add(patience); c.due.After(latest) {
 			c.due = latest
 		}
 	}
-	if c.at = s.at; now.After(c.due) {
+	if c.at = s.at; now.After(c.due) || now.Sub(c.begun) > longest {
 		c.due = time.Time{}
 	}
 	if f.clocks == nil {

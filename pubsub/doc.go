@@ -16,7 +16,8 @@
 // their loops, which wakes those of its threads that wait. A slow or silent subscriber costs
 // nothing, neither publishers nor other subscribers. That holds for what an Engine brings from other
 // processes, too: it is appended in the same way. Only what comes all at once after an outage waits, for
-// at most half a second, for a subscriber that does not read. If the log has forgotten messages that it has not read, its Policy says what happens. An
+// at most half a second, for a subscriber that does not read. If the log has forgotten messages
+// that it has not read, its Policy says what happens. An
 // idle subscription is a record of 64 bytes, and another 64 if it has asked for more than to read, or is
 // closed with its thread.
 //

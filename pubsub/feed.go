@@ -119,7 +119,7 @@ func (f *Feed) Deliver(ms []*Message) {
 		l.mu.Unlock()
 		return
 	}
-	f.clocks = nil // nothing is caught up with any more
+	f.clocks = nil // the outage is over
 	l.take(ms)
 	l.mu.Unlock()
 	l.wake()
@@ -153,8 +153,9 @@ func Lost(n int) *Message {
 // There is room while no queue is more than half full: the other half is for what is published in this
 // process meanwhile. Offer waits for each subscriber until its clock runs out, half a second after
 // it first had no room; each message that it reads puts that off by 10 ms, to half a second from
-// then at most. So a subscriber that reads 100 messages a second loses nothing, and one that does
-// not read holds up the others once. It is waited for again when it has caught up.
+// then at most, and to ten seconds in all. So one outage's messages wait for a subscriber that reads a
+// hundred of them a second, and one that does not read holds up the others once. The next Deliver
+// ends the outage, and then each has its time again.
 //
 // A queue group loses nothing: what its members do not take may be for another process, so Offer
 // holds it back for as long as its queue is half full.

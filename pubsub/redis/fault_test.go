@@ -30,6 +30,7 @@ func TestOneIsCutOff(t *testing.T) {
 
 // Nobody is in a room, and the broker is away: that is said once, and the attempts become rare.
 func TestCutOffWithoutTopics(t *testing.T) {
+	t.Parallel() // it mostly waits
 	b := broker.Start(t)
 	w := startWire(t, b)
 	one := startNode(t, w.url())

@@ -67,6 +67,7 @@ func TestBrokerIsKilledAndRestarted(t *testing.T) {
 }
 
 func TestBrokerStandsStill(t *testing.T) {
+	t.Parallel() // it mostly waits
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")

@@ -181,6 +181,7 @@ func TestSelectionsInCluster(t *testing.T) {
 // The broker stands still, and carries out later what was sent to it twice: a pattern and a group get
 // each message once.
 func TestSelectionsOfBrokerThatStandsStill(t *testing.T) {
+	t.Parallel() // it mostly waits
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	at := one.Follow(one.Hub.Pattern("*"), pubsub.Options{})
