@@ -274,6 +274,12 @@ t.conf:12: site.route.prefix: "/a/": named twice`},
 			"handler = \"echo\"\nerror_pages = { 200 = \"/x/a\" }",
 			`t.conf:2: site.error_pages: 404: expected the path of a route, without a query, not "/a?b"
 t.conf:6: site.route.error_pages: expected a status from 400 to 599, not "200"`},
+		{"keys of other tables", "[[site]]\ntls = { cert = \"a\", key = \"b\" }\n[[site.rule]]\naccess_log = { path = \"a\" }\n" +
+			"grace = \"1s\"\n[site.limit]\nallow = \"10.0.0.0/8\"\nheaders = { a = \"b\" }",
+			`t.conf:2: site.tls: unknown key (it is a key of [[listener]] and [[stream]] and, with another meaning, of the whole file)
+t.conf:4: site.rule.access_log: unknown key (it is a key of [[stream]] and [[site]] and, with another meaning, of the whole file)
+t.conf:5: site.rule.grace: unknown key (grace belongs at the top of the file, above the first [table])
+t.conf:8: site.limit.headers: unknown key (it is the whole file's: write [headers])`},
 		// Keys that contradict each other.
 		{"https on a site of https", "[[listener]]\naddress = \"*:1\"\ntrusted_proxies = \"unix:\"\n[[site]]\n" +
 			"scheme = \"https\"\nhttps = \"redirect\"",

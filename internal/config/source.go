@@ -172,7 +172,7 @@ func (s Source) decode(wd, name, text string) (*Config, error) {
 		return nil, f.Err() // the rest may be missing only because a text is not TOML
 	}
 	c.text = f
-	f.Top(settings.Keys(c))
+	f.Top(c)
 	f.Root().Decode(c)
 	for _, path := range []*string{&c.PIDFile, &c.SpoolDir} {
 		if *path != "" {

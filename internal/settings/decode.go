@@ -101,6 +101,10 @@ func (t Table) hint(key string, value any, known []string) string {
 	}
 	// The classic slip of TOML: a key of the whole file, written below the first [table].
 	if t.at.path != "" && slices.Contains(t.file.top, key) {
+		if places := t.file.places[key]; len(places) > 0 {
+			return fmt.Sprintf(" (it is a key of %s and, with another meaning, of the whole file)",
+				strings.Join(places, " and "))
+		}
 		switch value.(type) {
 		case map[string]any:
 			return fmt.Sprintf(" (it is the whole file's: write [%s])", key)
@@ -116,9 +120,27 @@ func (t Table) hint(key string, value any, known []string) string {
 	return " (known here: " + strings.Join(known, ", ") + ")"
 }
 
-// Top names the keys that may stand at the top of the file, for the hint that a key found elsewhere
-// belongs there.
-func (f *File) Top(keys []string) { f.top = keys }
+// Top tells of the struct of the whole file, which v points to, for the hint that a key found elsewhere
+// belongs to the top of the file, or to one of the tables that stand there.
+func (f *File) Top(v any) {
+	f.top, f.places = Keys(v), map[string][]string{}
+	t := reflect.TypeOf(v).Elem()
+	for i := range t.NumField() {
+		name, inner, form := t.Field(i).Tag.Get("toml"), t.Field(i).Type, "[%s]"
+		switch inner.Kind() {
+		case reflect.Slice:
+			inner, form = inner.Elem(), "[[%s]]"
+		case reflect.Pointer:
+			inner = inner.Elem()
+		}
+		if inner.Kind() != reflect.Struct || name == "" || name[0] == ',' || inner == reflect.TypeFor[Table]() {
+			continue
+		}
+		for _, key := range Keys(reflect.New(inner).Interface()) {
+			f.places[key] = append(f.places[key], fmt.Sprintf(form, name))
+		}
+	}
+}
 
 // Keys returns the keys of the struct that v points to, in the order of its fields.
 func Keys(v any) (keys []string) {

@@ -66,7 +66,7 @@ type access struct {
 func load(text string) (*config, error) {
 	f := settings.Parse("t.conf", ".", text)
 	c := &config{KeepAlive: 15 * time.Second, Handoff: "channel"}
-	f.Top(settings.Keys(c))
+	f.Top(c)
 	f.Root().Decode(c)
 	return c, f.Err()
 }

@@ -19,6 +19,8 @@ type File struct {
 	errs  Errors
 	top   []string // see Top
 
+	places map[string][]string // of keys, the tables at the top that have them
+
 	secrets []string // files that strings have taken
 	hidden  []secret // what was in them
 
