@@ -1,6 +1,8 @@
 package accesslog
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -24,6 +26,19 @@ func LineOf(format string) (func(*conn.AccessEntry) []byte, error) {
 	var b []byte
 	var c clock
 	return func(e *conn.AccessEntry) []byte { b = line.append(b[:0], e, &c); return b }, err
+}
+
+// Placeholders returns those of the formats of requests, and those of connections.
+func Placeholders() (requests, connections []string) {
+	return slices.Sorted(maps.Keys(logFields)), slices.Sorted(maps.Keys(connectionFields))
+}
+
+// LineOfConnection is LineOf for a [[stream]].
+func LineOfConnection(format string) (func(*Connection) []byte, error) {
+	line, err := parseConnectionFormat(format)
+	return func(e *Connection) []byte {
+		return lineFormat(func(b []byte, _ *entry, at *clock) []byte { return line(b, e, at) }).append(nil, nil, new(clock))
+	}, err
 }
 
 // Room returns how many bytes the buffers of a log take.

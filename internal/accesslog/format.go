@@ -22,7 +22,7 @@ var logFields = map[string]lineFormat{
 	"time":         func(b []byte, e *entry, c *clock) []byte { return append(b, c.common(e.Time)...) },
 	"time_iso8601": func(b []byte, e *entry, c *clock) []byte { return c.appendISO(b, e.Time) },
 	"request":      func(b []byte, e *entry, c *clock) []byte { return appendRequest(b, e, c.limit) },
-	"scheme":       func(b []byte, e *entry, _ *clock) []byte { return append(b, scheme(e)...) },
+	"scheme":       textField(scheme),
 	"duration":     func(b []byte, e *entry, _ *clock) []byte { return appendSeconds(b, e.Duration) },
 
 	"method":           textField(func(e *entry) string { return e.Method }),
@@ -128,17 +128,17 @@ func parseText[E any, F ~func(b []byte, e E, c *clock) []byte](
 // appendJSON appends an object in one line. What a request does not have is left out.
 func appendJSON(b []byte, e *entry, c *clock) []byte {
 	b = c.appendISO(append(b, `{"time":"`...), e.Time)
-	b = append(append(b, `","request_id":"`...), e.ID...) // letters without escapes: conn.Request.ID
-	b = append(appendRemote(append(b, `","remote":"`...), e.Remote), '"')
+	b = appendString(append(b, '"'), "request_id", e.ID, c.limit)
+	b = append(appendRemote(append(b, `,"remote":"`...), e.Remote), '"')
 	b = appendMember(b, "user", e.User, c.limit)
 	if e.Method == "" {
 		b = appendMember(b, "line", e.Line, c.limit)
 	} else {
-		b = append(append(b, `,"method":"`...), e.Method...) // a known one
-		b = append(append(append(b, `","scheme":"`...), scheme(e)...), '"')
+		b = appendString(b, "method", e.Method, c.limit)
+		b = appendString(b, "scheme", scheme(e), c.limit)
 		b = appendMember(b, "host", e.Host, c.limit)
 		b = appendMember(b, "target", e.Target, c.limit)
-		b = append(append(append(b, `,"proto":"`...), e.Proto...), '"')
+		b = appendString(b, "proto", e.Proto, c.limit)
 	}
 	if e.TLSVersion != 0 {
 		b = appendMember(b, "tls_version", tlsVersion(e.TLSVersion), c.limit)
@@ -171,62 +171,6 @@ func appendJSON(b []byte, e *entry, c *clock) []byte {
 	}
 	return append(b, '}', '\n')
 }
-
-// appendMember appends a member whose value is a string, unless that is empty. Bytes that are not
-// UTF-8 become U+FFFD: JSON has no other way (RFC 8259 section 8.1). A value of more than limit
-// bytes, as escaped, ends in cutMark.
-func appendMember[T string | []byte](b []byte, name string, text T, limit int) []byte {
-	if len(text) == 0 {
-		return b
-	}
-	b = append(b, ',', '"')
-	b = append(b, name...)
-	b = append(b, '"', ':', '"')
-	const hex = "0123456789abcdef"
-	cut := newCut(b, limit)
-	for from := 0; ; {
-		i := from
-		for i < len(text) && plainText[text[i]] {
-			i++
-		}
-		b = append(b, text[from:i]...)
-		if i == len(text) || cut.reached(b) {
-			return append(cut.end(b), '"')
-		}
-		begin := len(b)
-		from = i + 1
-		switch c := text[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c < utf8.RuneSelf: // a control character
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			r, n := utf8.DecodeRuneInString(string(text[i:min(i+utf8.UTFMax, len(text))]))
-			if 0x80 <= r && r < 0xa0 { // a control character, also to a terminal
-				b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
-			} else {
-				b = utf8.AppendRune(b, r)
-			}
-			from = i + n
-		}
-		cut.whole(begin, len(b))
-	}
-}
-
-// plainText has the bytes that stand for themselves in a line, of whichever format.
-var plainText = func() (t [256]bool) {
-	for c := ' '; c < 0x7f; c++ {
-		t[c] = c != '"' && c != '\\'
-	}
-	return t
-}()
-
-// plainWord is the same for a word that ends at a space.
-var plainWord = func() [256]bool {
-	t := plainText
-	t[' '] = false
-	return t
-}()
 
 // appendSeconds appends a duration in seconds, to the microsecond.
 func appendSeconds(b []byte, d time.Duration) []byte {

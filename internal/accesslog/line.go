@@ -1,7 +1,6 @@
 package accesslog
 
 import (
-	"net/netip"
 	"strconv"
 	"time"
 
@@ -66,18 +65,11 @@ func appendRequest(b []byte, e *entry, limit int) []byte {
 	if e.Method == "" {
 		return appendOrDash(b, e.Line, limit)
 	}
-	b = append(b, e.Method...) // a known one: nothing to escape
+	b = appendEscaped(b, e.Method, &plainWord, limit)
 	b = append(b, ' ')
 	b = appendEscaped(b, e.Target, &plainText, limit)
 	b = append(b, ' ')
-	return append(b, e.Proto...)
-}
-
-func appendRemote(b []byte, remote netip.AddrPort) []byte {
-	if !remote.IsValid() {
-		return append(b, "unix:"...) // as nginx calls clients of a UNIX socket
-	}
-	return remote.Addr().AppendTo(b)
+	return appendEscaped(b, e.Proto, &plainWord, limit)
 }
 
 // appendUser appends the user's name. A space would look like the end of the field.
@@ -86,34 +78,6 @@ func appendUser(b []byte, user string, limit int) []byte {
 		return append(b, '-')
 	}
 	return appendEscaped(b, user, &plainWord, limit)
-}
-
-func appendOrDash[T string | []byte](b []byte, text T, limit int) []byte {
-	if len(text) == 0 {
-		return append(b, '-')
-	}
-	return appendEscaped(b, text, &plainText, limit)
-}
-
-// appendEscaped appends text with \xHH for all bytes but those of plain, at most limit bytes: a
-// longer text ends in cutMark.
-func appendEscaped[T string | []byte](b []byte, text T, plain *[256]bool, limit int) []byte {
-	const hex = "0123456789ABCDEF"
-	cut := newCut(b, limit)
-	for from := 0; ; {
-		i := from
-		for i < len(text) && plain[text[i]] {
-			i++
-		}
-		b = append(b, text[from:i]...)
-		if i == len(text) || cut.reached(b) {
-			return cut.end(b)
-		}
-		c, begin := text[i], len(b)
-		b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
-		cut.whole(begin, len(b))
-		from = i + 1
-	}
 }
 
 // clock keeps the texts of a second, for the many requests that come in the same one. A format uses

@@ -73,7 +73,7 @@ var connectionFields = map[string]connectionFormat{
 	"bytes":        func(b []byte, e *Connection, _ *clock) []byte { return strconv.AppendInt(b, e.Sent, 10) },
 	"duration":     func(b []byte, e *Connection, _ *clock) []byte { return appendSeconds(b, e.Duration) },
 	"connect":      func(b []byte, e *Connection, _ *clock) []byte { return appendSeconds(b, e.Connect) },
-	"result":       func(b []byte, e *Connection, _ *clock) []byte { return append(b, e.Result...) },
+	"result":       func(b []byte, e *Connection, c *clock) []byte { return appendOrDash(b, e.Result, c.limit) },
 	"tls_version": func(b []byte, e *Connection, c *clock) []byte {
 		return appendOrDash(b, versionName(e.TLSVersion), c.limit)
 	},
@@ -86,19 +86,18 @@ func versionName(v uint16) string {
 	return tls.VersionName(v)
 }
 
-// appendConnectionJSON appends an object. Its texts need no escapes: names of hosts have neither
-// quotes nor backslashes nor controls, and the rest is ours.
+// appendConnectionJSON appends an object.
 func appendConnectionJSON(b []byte, e *Connection, c *clock) []byte {
 	b = c.appendISO(append(b, `{"time":"`...), e.Time)
 	b = appendRemote(append(b, `","remote":"`...), e.Remote)
 	b = strconv.AppendUint(append(b, `","port":`...), uint64(e.Remote.Port()), 10)
-	b = append(append(b, `,"sni":"`...), e.Name...)
-	b = strconv.AppendQuote(append(b, `","upstream":`...), e.Upstream)
+	b = appendString(b, "sni", e.Name, c.limit)
+	b = appendString(b, "upstream", e.Upstream, c.limit)
 	b = appendSeconds(append(b, `,"connect":`...), e.Connect)
 	b = strconv.AppendInt(append(b, `,"bytes_in":`...), e.Received, 10)
 	b = strconv.AppendInt(append(b, `,"bytes":`...), e.Sent, 10)
 	b = appendSeconds(append(b, `,"duration":`...), e.Duration)
-	b = append(append(b, `,"result":"`...), e.Result...)
-	b = append(append(b, `","tls_version":"`...), versionName(e.TLSVersion)...)
-	return append(b, "\"}\n"...)
+	b = appendString(b, "result", e.Result, c.limit)
+	b = appendString(b, "tls_version", versionName(e.TLSVersion), c.limit)
+	return append(b, "}\n"...)
 }
