@@ -16,6 +16,7 @@
 //	onloop.go     calls that must not be made on a loop
 //	confine.go    another user, files and system calls out of reach
 //	confinecheck.go  what will not work then, at the start and for -t
+//	starter.go    whether process 1 has started this one
 //	upgrade.go    SIGUSR2: a new process in the place of this one
 //	handover.go   what the new process gets, and what it says
 //	drain.go      the old one until its end

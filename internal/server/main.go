@@ -185,7 +185,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 
 	program := findProgram(o.args)
 	if handed != nil {
-		program.parent = 0 // another lwango, even if that has ended by now
+		program.ofInit = false // another lwango has started it, even if that has ended by now
 	}
 	s, err := start(src, c, handed)
 	if err != nil {

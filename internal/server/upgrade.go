@@ -61,16 +61,17 @@ type event struct {
 
 // program is what the process was started as.
 type program struct {
-	path   string
-	args   []string // with the name of the program
-	parent int      // that has started the process; 0: another lwango, at an upgrade
+	path string
+	args []string // with the name of the program
+	// ofInit reports that process 1 has started this one, or may have.
+	ofInit bool
 }
 
 // findProgram is called at the start. The path is that by which the program was called: a link that
 // leads to another version later leads an upgrade there as well.
 func findProgram(args []string) program {
 	name := os.Args[0]
-	p := program{args: append([]string{name}, args...), parent: os.Getppid()}
+	p := program{args: append([]string{name}, args...), ofInit: os.Getppid() == 1 && !findStarter().orphan()}
 	const running = "/proc/self/exe"
 	self, err := os.Stat(running)
 	if called, err2 := exec.LookPath(name); err2 == nil && err == nil {
@@ -147,7 +148,7 @@ func (s *server) beginUpgrade(stopping bool) {
 	case os.Getpid() == 1:
 		s.failedUpgrade("process 1 cannot be replaced: with its end, its container ends")
 		return
-	case s.program.parent == 1 && s.manager == nil:
+	case s.program.ofInit && s.manager == nil:
 		// It may be the init of a container, such as tini or that of docker --init, which ends with the
 		// process that it has started, whatever else runs.
 		s.failedUpgrade("process 1 has started this one, and nothing tells it (NOTIFY_SOCKET) that " +
