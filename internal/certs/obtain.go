@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -202,6 +203,19 @@ func (t *task) attempt(ctx context.Context, due []string) {
 	if len(due) == 0 {
 		return
 	}
+	done, err := t.turn(ctx)
+	if err != nil {
+		t.postpone(ctx, err, due...)
+		return
+	}
+	defer done()
+	due = slices.DeleteFunc(due, func(domain string) bool {
+		return time.Now().Before(t.due(domain)) // another process has obtained it meanwhile
+	})
+	if len(due) == 0 {
+		t.tell()
+		return
+	}
 	client, err := t.register(ctx)
 	if err != nil {
 		t.postpone(ctx, err, due...)
@@ -224,12 +238,17 @@ func (t *task) attempt(ctx context.Context, due []string) {
 		if err == nil {
 			a.unwritten = nil
 			err = t.checkClock(domain)
-			select {
-			case t.News <- struct{}{}:
-			default: // what was told before has not been heard yet
-			}
+			t.tell()
 		}
 		t.postpone(ctx, err, domain)
+	}
+}
+
+// tell tells of a new file.
+func (t *task) tell() {
+	select {
+	case t.News <- struct{}{}:
+	default: // what was told before has not been heard yet
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/test/acme"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
+	"golang.org/x/sys/unix"
 )
 
 // TestACMEReload: a reload begins to obtain, goes on as it was where nothing has changed, and ends.
@@ -198,4 +200,26 @@ func TestACMEUpgrade(t *testing.T) {
 	}
 	s.TakeOver()
 	s.await("a.test")
+}
+
+// TestACMETurns: while another process orders certificates for the folder, as at an upgrade, nothing is
+// ordered.
+func TestACMETurns(t *testing.T) {
+	ca := acme.New(t)
+	dir := t.TempDir()
+	s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
+	s.await("a.test")
+	other := must.Get(os.Open(filepath.Dir(acmeFile(ca, dir, "a.test"))))(t)
+	defer other.Close()
+	wait.Until(t, "the end of the first order", func() bool {
+		return unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	})
+	before := ca.Asked("newOrder")
+	s.reload(s.text(both, "tls = { acme = true }"))
+	s.logged("another process orders certificates")
+	if n := ca.Asked("newOrder"); n != before {
+		t.Errorf("%d orders beside another process", n-before)
+	}
+	other.Close()
+	s.await("b.test")
 }

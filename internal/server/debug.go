@@ -64,7 +64,7 @@ func (s *server) openDebug(at sockets.Address) (*debugger, error) {
 	}
 	d := &debugger{at: at, socket: socket, done: make(chan struct{})}
 	h := s.debugHandler(d)
-	if at.Network == "tcp" && at.Loopback() {
+	if at.Network == "tcp" { // with allow_remote as well: a page may know this machine's address
 		h = onlyByAddress(h)
 	}
 	d.server = http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second,
@@ -79,8 +79,8 @@ func (s *server) openDebug(at sockets.Address) (*debugger, error) {
 	return d, nil
 }
 
-// onlyByAddress refuses requests that name a host. A page in a browser on this machine, whose own
-// name leads to 127.0.0.1 a moment later, could read the answers otherwise.
+// onlyByAddress refuses requests that name a host. A page in a browser that reaches this address, and
+// whose own name leads to it a moment later, could read the answers otherwise.
 func onlyByAddress(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -229,7 +229,7 @@ func timed(usual time.Duration, begin func(io.Writer) error, end func()) http.Ha
 			d = time.Duration(seconds * float64(time.Second))
 		}
 		w.Header().Set("Content-Type", "application/octet-stream")
-		if err := begin(w); err != nil { // another one runs
+		if err := begin(&impatient{w, http.NewResponseController(w)}); err != nil { // another one runs
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			http.Error(w, err.Error(), http.StatusConflict)
 			return
@@ -240,6 +240,21 @@ func timed(usual time.Duration, begin func(io.Writer) error, end func()) http.Ha
 		}
 		end()
 	}
+}
+
+// impatient is a client that has to take each piece within a time. end waits until all is written, and
+// the next profile until end has returned.
+type impatient struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// pieceWait is that time. It is a variable only for the tests.
+var pieceWait = 10 * time.Second
+
+func (i *impatient) Write(p []byte) (int, error) {
+	_ = i.control.SetWriteDeadline(time.Now().Add(pieceWait)) // later pieces fail at once then
+	return i.ResponseWriter.Write(p)
 }
 
 // describer is a body of a thread that can say what it does; it is called on the loop.

@@ -226,6 +226,7 @@ func TestDebugChanges(t *testing.T) {
 	try("evil.example", 403)
 	s.reload(text + "allow_remote = true\n")
 	try(at, 403)
+	try("evil.example", 403)
 	s.reload(text)
 	try(at, 200)
 }

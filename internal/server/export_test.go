@@ -1,6 +1,8 @@
 package server
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -10,7 +12,11 @@ import (
 
 type Server = server
 
-var VersionOf = versionOf
+// Timed answers with what begin writes until end is called, with pieces that a client has to take in wait.
+func Timed(wait time.Duration, begin func(io.Writer) error, end func()) http.HandlerFunc {
+	pieceWait = wait
+	return timed(time.Millisecond, begin, end)
+}
 
 // SetStandstill changes how long a loop may stand still after the grace period. It returns what
 // undoes that.
