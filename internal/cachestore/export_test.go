@@ -245,3 +245,6 @@ func (s *Store) Shares() int {
 	defer h.mu.Unlock()
 	return h.by.Len() + len(h.held) + int(min(h.total, 1<<20))
 }
+
+// LimitSlots lets the store have so many slots, a power of two that is 64 at least.
+func (s *Store) LimitSlots(n int) { s.memory.most = n }

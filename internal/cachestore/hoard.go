@@ -190,7 +190,7 @@ func (m *hoard) reserve(n int64, force bool) bool { return m.bounds.reserve(n, f
 
 // shrink evicts until the rest fits, if need be what has just come. Objects that are being sent stay.
 func (m *hoard) shrink() {
-	for busy := int64(0); m.full() && busy < m.small.n+m.main.n; {
+	for busy := int64(0); (m.full() || m.short()) && busy < m.small.n+m.main.n; {
 		if m.step(busy > 0) {
 			busy = 0
 		} else {

@@ -57,6 +57,7 @@ type slotInfo struct {
 // slots are all slots of a store. The holder of Store.mu changes them.
 type slots struct {
 	size int // of slabs
+	most int // how many there may be
 	all  atomic.Pointer[[]slot]
 	info []slotInfo
 	free []uint32
@@ -67,8 +68,17 @@ func (s *slots) begin(memory int64) {
 	all := make([]slot, 64)
 	s.all.Store(&all)
 	s.info = make([]slotInfo, len(all))
+	s.most = 1 << slotBits
 	s.spare(0)
 }
+
+// spareSlots is how many slots are free at least, once there are as many as there may be: one step of
+// eviction may take some before it frees any.
+const spareSlots = 16
+
+// short reports whether objects have to go since there are no more numbers for slots: that takes 16
+// million objects which are no records of slabs, as heads of files are.
+func (s *slots) short() bool { return len(s.free) < spareSlots && len(s.info) >= s.most }
 
 // spare makes the slots from the first one on free.
 func (s *slots) spare(first int) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"runtime"
 	"runtime/metrics"
 	"strings"
@@ -236,5 +237,46 @@ func TestSlabsUnderLoad(t *testing.T) {
 		}
 	}
 	run(t, 3, threads...)
+	s.Check()
+}
+
+// TestSlotsAreLimited: a store that has as many objects as it has numbers for evicts, though there is memory, and
+// keeps nothing more while all of them are being sent.
+func TestSlotsAreLimited(t *testing.T) {
+	t.Parallel()
+	const slots, size = 128, 40 << 10
+	s := store(t, 64<<20)
+	s.LimitSlots(slots)
+	ask := func(i int) cachestore.Key { return s.Key([]byte(fmt.Sprint("/", i))) }
+	for i := range 5 * slots {
+		o := put(t, s, fmt.Sprint("/", i), cachestore.Head{}, strings.Repeat(string(rune('a'+i%26)), size))
+		if got := s.Lookup(nil, ask(i)); len(got) != 1 || !got[0].Same(o) {
+			t.Fatalf("%d is not kept", i)
+		}
+		put(t, s, fmt.Sprint("/small", i), cachestore.Head{}, "x")
+	}
+	s.Check()
+	kept := 0
+	for i := range 5 * slots {
+		for _, o := range s.Lookup(nil, ask(i)) {
+			if b, _ := o.Body(); len(b) != size || b[0] != byte('a'+i%26) {
+				t.Fatalf("%d has another body", i)
+			}
+			if o.Use(netip.Addr{}, true) != nil {
+				kept++
+			}
+		}
+	}
+	if n := s.Stats(); kept < slots/2 || kept > slots || n.MemoryBytes > 32<<20 {
+		t.Errorf("%d are kept, %+v", kept, n)
+	}
+	for i := range slots {
+		key := s.Key([]byte(fmt.Sprint("/more", i)))
+		r, f := s.Begin(key, nil, anyone)
+		f.Start(cachestore.Head{}, size)
+		must.Do(t, f.Write(nil, make([]byte, size), -1))
+		_, _ = f.Commit()
+		r.Close()
+	}
 	s.Check()
 }

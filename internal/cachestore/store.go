@@ -311,6 +311,9 @@ func (s *Store) replaced(a *answer) (before *Object) {
 // nil if there is no room for it.
 func (s *Store) put(a *answer, before *Object, where, hits uint32) *Object {
 	m := &s.memory
+	if m.short() { // all are being sent
+		return nil
+	}
 	o := m.make(a, where)
 	m.enter(o, where, hits)
 	if a.file != nil {
