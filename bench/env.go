@@ -103,6 +103,7 @@ func parse(ctx context.Context, args []string) (*environment, error) {
 			w := &env.works[i]
 			w.Conns, w.Size = min(w.Conns, 100), min(w.Size, 8<<20)
 			w.Rooms = min(w.Rooms, w.Conns/5)
+			w.Filled = min(w.Filled, 1000)
 			w.Streams = min(w.Streams, 10) // slow servers are to answer some within the time
 		}
 	}

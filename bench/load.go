@@ -42,6 +42,9 @@ type turn struct {
 // where a server has left some without an answer, these would be missing.
 func loadHTTP(j job) figures {
 	j.Rate = 0
+	if j.Filled > 0 {
+		fillCache(j)
+	}
 	f := loadLoop(j)
 	j.Rate = f["perSecond"] / 2
 	open := loadLoop(j)
@@ -52,15 +55,34 @@ func loadHTTP(j job) figures {
 	return f
 }
 
+// fillCache asks for so many targets that nothing else asks for.
+func fillCache(j job) {
+	j.Distinct = true
+	c := newLoadClient(j)
+	defer c.shut()
+	c.begin('9')
+	c.connect(j.Conns)
+	c.closed = true
+	for _, i := range c.free {
+		check(c.send(i, 0))
+	}
+	if !c.until(2*time.Minute, func() bool { return c.answers >= j.Filled }) {
+		failf("%d of %d answers in two minutes", c.answers, j.Filled)
+	}
+}
+
 // loadLoop is a closed loop for a rate of 0.
 func loadLoop(j job) figures {
 	c := newLoadClient(j)
 	defer c.shut()
-	c.connect(j.Conns)
 	run := c.closedLoop
 	if j.Rate > 0 {
 		run = c.openLoop
+		if j.Distinct {
+			c.begin('5') // what the closed loop has asked for may be kept
+		}
 	}
+	c.connect(j.Conns)
 	f := run()
 	f["size"] = float64(c.shape.body)
 	return f
@@ -189,6 +211,14 @@ func (c *loadClient) send(i int, due time.Duration) error {
 		return c.sendText(i, t.want)
 	}
 	return c.write(c.conns[i], t.want)
+}
+
+// begin has the numbers of distinct targets begin with a digit.
+func (c *loadClient) begin(digit byte) {
+	at := len("GET ") + len(c.Path) + len("?")
+	for step := len(c.request) / c.Depth; at < len(c.request); at += step {
+		c.request[at] = digit
+	}
 }
 
 // renumber gives the requests other targets than any before.

@@ -269,4 +269,7 @@ func TestDistinct(t *testing.T) {
 		len(seen) != 1000 {
 		t.Errorf("%d requests, %q", len(seen), c.request)
 	}
+	if c.begin('9'); strings.Count(string(c.request), "?90001000 ") != 2 {
+		t.Errorf("begun anew: %q", c.request)
+	}
 }

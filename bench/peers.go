@@ -36,6 +36,7 @@ type peer struct {
 	Uncounted              bool // lwango: without the work's module status
 	Unhung                 bool // lwango: without the upstream that says nothing
 	Uncached               bool // it keeps nothing of what the upstream answers
+	Unfilled               bool // it keeps nothing yet when the clock starts
 	Nopush, Cache, Aio     bool // nginx: tcp_nopush, open_file_cache, aio threads
 	Socket                 bool // it listens on a UNIX socket
 	Anywhere               bool // on any CPU

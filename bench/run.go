@@ -82,7 +82,7 @@ func (env *environment) measure(w work, p peer) (f figures, err error) {
 		}
 		s := start(p, backend)
 		j := job{
-			load: w.load, timing: env.timing, Addr: s.Addr, Group: s.cmd.Process.Pid,
+			load: s.loadOf(w), timing: env.timing, Addr: s.Addr, Group: s.cmd.Process.Pid,
 			Patience: verifyLimit, Root: env.dir,
 			Tool: env.files[h2load],
 		}
@@ -103,6 +103,15 @@ func (env *environment) measure(w work, p peer) (f figures, err error) {
 		err = errors.Join(err, s.stop())
 	}
 	return f, err
+}
+
+// loadOf returns the work's load for the server.
+func (s *server) loadOf(w work) load {
+	l := w.load
+	if s.Peer.Unfilled {
+		l.Filled = 0
+	}
+	return l
 }
 
 // measure runs a client in a process of its own. Its time limit only ends one that hangs.

@@ -55,6 +55,7 @@ type load struct {
 	Cached         string // for how long the server keeps what its upstream answers; "": not at all
 	Varied         bool   // the heads of answers may differ in length
 	Distinct       bool   // each request is for a target of its own
+	Filled         int    // answers that the server keeps before the clock starts
 	Size           int64  // bytes of an answer, a message or a transfer
 	Upload         bool   // from the client; beside a probe: forms
 	Secure         bool   // TLS; beside a probe: handshakes
