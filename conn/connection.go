@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"bytes"
 	"crypto/tls"
 	"errors"
 	"net/netip"
@@ -158,7 +157,7 @@ func (c *connection) Left() {
 // write_timeout and min_rate demand.
 func (c *connection) Overdue() time.Duration {
 	set := c.port.server.settings.Load()
-	left := sysio.Unsent(c.FD())
+	left := loop.Own(&c.Thread).Unsent()
 	if left == 0 {
 		return 0
 	}
@@ -173,12 +172,6 @@ func (c *connection) Overdue() time.Duration {
 	}
 	c.resetOnClose()
 	return 0
-}
-
-// Unsent implements loop.Sender: the answers that idle has put off are sent as those of others are.
-func (c *connection) Unsent(rest []byte) {
-	c.port.unsent[c] = bytes.Clone(rest)
-	c.Loop().Nudge(loop.Own(&c.Thread))
 }
 
 // resetOnClose makes the connection end with a reset, which drops what the client has not taken.
@@ -213,7 +206,6 @@ func (c *connection) Ended() {
 		c.countLingering(-1)
 	}
 	delete(c.port.untaken, c)
-	delete(c.port.unsent, c)
 	c.port.server.admission.dismiss(c)
 }
 

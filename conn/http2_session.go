@@ -12,7 +12,6 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
-	"golang.org/x/sys/unix"
 )
 
 // session is a connection of HTTP/2 (RFC 9113), and the body of its thread. The thread reads frames,
@@ -295,7 +294,7 @@ func (s *session) takeLeave() bool {
 func (s *session) close() coro.Code {
 	c := s.connection
 	s.giveBack()
-	if unix.Shutdown(c.FD(), unix.SHUT_WR) != nil {
+	if loop.Own(&c.Thread).CloseWrite() != nil {
 		return coro.Abort
 	}
 	c.state |= lingers

@@ -56,7 +56,7 @@ func (t *turn) lingeringClose() {
 		return
 	}
 	t.closeTLS()
-	if (t.writeErr == nil || t.severed) && unix.Shutdown(c.FD(), unix.SHUT_WR) == nil {
+	if (t.writeErr == nil || t.severed) && loop.Own(&c.Thread).CloseWrite() == nil {
 		c.state |= lingers
 		c.countLingering(1)
 	}

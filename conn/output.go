@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
@@ -18,9 +17,9 @@ const (
 	copyBelow = 4 << 10  // smaller pieces are copied to the output, others are not
 )
 
-// flush implements carrier.
+// flush implements carrier. Behind it nothing of earlier answers is left either, see turn.idle.
 func (t *turn) flush() error {
-	if len(t.out) == 0 {
+	if len(t.out) == 0 && !loop.Own(&t.c.Thread).Owes() {
 		return t.writeErr
 	}
 	out := t.out
@@ -117,7 +116,7 @@ func (t *turn) wrote(_ int, err error) error {
 // and notes how much the kernel has not sent.
 func (t *turn) lose(err error) error {
 	if t.writeErr == nil {
-		t.unsent = sysio.Unsent(t.c.FD())
+		t.unsent = loop.Own(&t.c.Thread).Unsent()
 	}
 	t.x.canceled(loop.ErrClientGone)
 	return t.fail(err)

@@ -188,7 +188,7 @@ type Listener struct {
 // accepting, close the returned Listener on the loop. On an error ln.FD is still the caller's.
 func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 	p := &port{Listener: ln, server: s, loop: l, terms: newTerms(ln.Terms),
-		untaken: make(map[*connection]int), unsent: make(map[*connection][]byte)}
+		untaken: make(map[*connection]int)}
 	p.local = loop.LocalAddr(ln.FD)
 	p.wildcard = p.local.Addr().IsUnspecified()
 	s.admission.serves(l)
@@ -242,9 +242,6 @@ type port struct {
 	// untaken is how many bytes of their answers the clients of overdue connections had not taken
 	// when Overdue last looked. Few connections need it, so their records do not have it.
 	untaken map[*connection]int
-
-	// unsent is what the kernel did not take of answers that were put off.
-	unsent map[*connection][]byte
 
 	sessions int // of HTTP/2
 

@@ -209,7 +209,7 @@ func (m *matched) of(r *http.Request) {
 // connections counts it: net/http has let it in.
 func (s *Server) enter(l *loop.Loop, fd int, w *withHeader) {
 	w.port = &port{server: s, loop: l, untaken: make(map[*connection]int),
-		unsent: make(map[*connection][]byte), tally: new(tally)}
+		tally: new(tally)}
 	s.admission.active.Add(1)
 	budget.Connected(1) // see dismiss
 	set := s.settings.Load()

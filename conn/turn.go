@@ -75,7 +75,6 @@ func (t *turn) attach(c *connection) {
 		delete(c.port.untaken, c)
 	}
 	t.set = c.port.server.settings.Load()
-	c.Loop().SendNow(loop.Own(&c.Thread))
 	t.stream.Own(&c.Thread, c.remote.addrPort())
 	t.pace(&t.writing, t.set.WriteTimeout) // it may write before a request has come
 	t.stream.SetPace(&t.reading, &t.writing)
@@ -151,10 +150,6 @@ func (t *turn) strand() {
 // serve answers requests as long as there are any, and returns what the loop does next.
 func (t *turn) serve() coro.Code {
 	c := t.c
-	if len(c.port.unsent) > 0 && t.sendUnsent() != nil {
-		t.close()
-		return coro.Abort
-	}
 	if c.state&served == 0 {
 		if code, ready := t.prepare(); !ready {
 			return code
@@ -223,23 +218,28 @@ func (t *turn) headless(err error) coro.Code {
 // readEmpty reports whether readHead would find nothing, without a system call. Most requests come
 // alone, and so it is the answer after most of them.
 func (t *turn) readEmpty() bool {
-	return t.r == t.w && t.c.tls == nil && !t.stream.Unread() && !t.c.Loop().Stopping() &&
-		!t.c.outdated()
+	return t.r == t.w && t.c.tls == nil && !t.stream.Unread() && !t.ends()
 }
+
+// ends reports whether the connection ends when it is idle.
+func (t *turn) ends() bool { return t.c.Loop().Stopping() || t.c.outdated() }
 
 // idle sends the answers, and leaves the connection idle until the next request comes.
 func (t *turn) idle() coro.Code {
 	c := t.c
-	ends := c.Loop().Stopping() || c.outdated()
+	ends := t.ends()
 	if !ends && len(t.out) > 0 && c.tls == nil && t.writeErr == nil {
 		loop.Hold(&c.Thread, false)
-		if t.stream.PutOff(t.out, c) {
+		if t.stream.PutOff(t.out) {
 			t.out = t.out[:0]
 		}
 	}
 	if t.flush() != nil || ends {
 		t.close()
 		return coro.Abort
+	}
+	if t.ends() { // flush has waited, and something may have come meanwhile
+		return coro.Yield
 	}
 	if c.tls != nil {
 		slimTLS(c.tls, heldBuffer)
@@ -251,13 +251,6 @@ func (t *turn) idle() coro.Code {
 	loop.MarkIdle(&c.Thread, c.Loop().Time(), false)
 	loop.IdleTimeout(&c.Thread, timeout)
 	return coro.WantRead
-}
-
-// sendUnsent sends what idle has put off, and the kernel had no room for then.
-func (t *turn) sendUnsent() error {
-	rest := t.c.port.unsent[t.c]
-	delete(t.c.port.unsent, t.c)
-	return t.wrote(t.stream.Send(rest, nil, false))
 }
 
 // exchange serves the request whose head was read, and reports whether the connection goes on. If

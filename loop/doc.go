@@ -80,7 +80,7 @@
 //	shared.go    sockets that any thread of the loop may wait for
 //	rest.go      such a socket while no thread uses it
 //	socket.go    reads and writes of sockets, which tell the loop what is left to wait for
-//	putoff.go    small sends that go out together at the end of a turn
+//	putoff.go    small sends that go out together at the end of a turn, or when there is room
 //	loan.go      waiting for a descriptor by its bare number
 //	loan_io.go   system calls on such a descriptor that try, wait and try again
 //	source.go    waiting for any or all of several things; Source, open to other packages

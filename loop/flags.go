@@ -29,6 +29,7 @@ const (
 	holding                       // the body holds output back until the thread waits
 	resting                       // no thread uses it, and its number belongs to code off the loop
 	putsOff                       // something that is to be sent to it was put off
+	owes                          // the kernel had no room for all of that, see putOffs
 	sole                          // nothing has duplicated it, so close(2) takes it out of epoll
 	standsBy                      // the thread has no work of its own
 )

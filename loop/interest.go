@@ -134,11 +134,12 @@ func (l *Loop) remove(d *Descriptor) {
 	d.edges.move(in|out, removed)
 }
 
-// forget frees d's slot, unless another Descriptor has it by now.
+// forget frees d's slot, unless another Descriptor has it by now, and drops what was put off for d.
 func (l *Loop) forget(d *Descriptor) {
 	if d.flags&listed != 0 {
 		l.unlist(d.thread)
 	}
+	l.lose(d)
 	if l.lookup(int(d.fd)) == d {
 		l.table[d.fd] = nil
 	}
@@ -158,6 +159,7 @@ func (l *Loop) lookup(fd int) *Descriptor {
 //   - That the peer has left is noted. A thread that waits for something else is told.
 //   - An event that no thread waits for is dropped. A thread that wants it later finds it not
 //     armed.
+//   - Room to write is first for what was put off.
 //   - After ERR or HUP the descriptor leaves epoll, and no thread can wait for it any more.
 func (l *Loop) dispatch(e *unix.EpollEvent) {
 	fd := int(e.Fd)
@@ -177,6 +179,9 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 		l.remove(d)
 		d.flags |= finished
 		hit = awaited
+	}
+	if d.flags&owes != 0 && events&(out|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		_ = d.settle()
 	}
 	if d.flags&shared == 0 && before&finished == 0 && d.flags&finished != 0 {
 		d.thread.left()

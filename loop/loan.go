@@ -58,7 +58,7 @@ func (l *Loop) borrow(t *Thread, fd int, events uint16) (*Shared, error) {
 			return d, nil
 		}
 	}
-	d := &Shared{Descriptor{thread: t, fd: int32(fd), flags: shared | borrowed | mask(events)}, t}
+	d := &Shared{Descriptor{thread: t, fd: int32(fd), flags: shared | borrowed | mask(events)}, t, l}
 	if err := l.add(&d.Descriptor, events); err != nil {
 		return nil, err
 	}

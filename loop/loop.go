@@ -35,6 +35,7 @@ type Stats struct {
 	Events  int64 // events delivered
 	Resumes int64 // times that a thread has become the running one
 	Wakeups int64 // times that the loop has slept for an event
+	Lost    int64 // bytes that were put off, and not sent before their socket's end: see PutOff
 
 	Yields [coro.NumCodes]int64 // by code: what threads have yielded, or their bodies returned
 
@@ -45,6 +46,7 @@ type Stats struct {
 	Working int // coroutines that have a body: threads that run, are queued or wait
 	Parked  int // coroutines that are kept for the next thread
 	Timers  int // pending
+	Owing   int // sockets that have no room for what was put off
 
 	// Functions off the loop, including those that no thread waits for any more.
 	Calls    int   // running now
@@ -281,6 +283,7 @@ func (l *Loop) Stats() Stats {
 	s := l.stats
 	s.Calls, s.Queued, s.NoWorker = l.workers.running, l.workers.queue.Len(), l.workers.missed
 	s.Threads, s.Timers, s.Age = l.threads, l.wheel.Pending(), time.Since(l.made)
+	s.Owing = len(l.putOffs.rests)
 	s.Working, s.Parked = l.pool.Used(), l.pool.Len()
 	return s
 }

@@ -19,6 +19,7 @@ import (
 type Shared struct {
 	Descriptor
 	writer *Thread
+	loop   *Loop
 }
 
 // asShared returns the Shared that d is the first field of, or nil if d is a thread's own. Open and
@@ -41,7 +42,7 @@ var ErrAwaited = errors.New("descriptor is awaited already")
 // may use from now on. On an error, which is epoll_ctl's, fd is still the caller's. If there are
 // duplicates of fd, the caller closes it by Release and close(2), not by CloseDescriptor.
 func (l *Loop) Open(d *Shared, fd int) error {
-	*d = Shared{Descriptor: Descriptor{fd: int32(fd), flags: shared | sole}}
+	*d = Shared{Descriptor: Descriptor{fd: int32(fd), flags: shared | sole}, loop: l}
 	err := l.add(&d.Descriptor, in)
 	if err != nil {
 		d.fd = -1
@@ -51,9 +52,10 @@ func (l *Loop) Open(d *Shared, fd int) error {
 
 // Release takes d, which Open has made or which is a thread's own, out of the loop, and returns its
 // number, or -1 if it has none any more. A thread that waits for d gets net.ErrClosed, or returns
-// from WantRead. Release is called by the loop's threads, or on the loop.
+// from WantRead. What was put off is sent as far as there is room. Release is called by the loop's
+// threads, or on the loop.
 func (l *Loop) Release(d *Descriptor) (fd int) {
-	l.SendNow(d)
+	l.part(d)
 	if d.fd >= 0 {
 		l.remove(d)
 	}
@@ -77,7 +79,7 @@ func (l *Loop) drop(d *Descriptor) (fd int) {
 // it, see there; at most a child process has it, between fork and exec. Events that come meanwhile
 // are stale, and dispatch drops them.
 func (l *Loop) CloseDescriptor(d *Descriptor) {
-	l.SendNow(d)
+	l.part(d)
 	if d.fd >= 0 && d.flags&sole == 0 {
 		l.remove(d)
 	}

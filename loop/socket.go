@@ -31,6 +31,9 @@ func (d *Descriptor) Recv(p []byte) (int, syscall.Errno) {
 	if errno == unix.EAGAIN || 0 < n && n < len(p) && !d.Gone() {
 		d.edges.move(in, emptied)
 	}
+	if n == 0 && errno == 0 {
+		errno = d.failed()
+	}
 	return n, errno
 }
 
@@ -38,8 +41,17 @@ func (d *Descriptor) Recv(p []byte) (int, syscall.Errno) {
 // no more.
 func (d *Descriptor) Unread() bool { return d.edges.read != armed }
 
-// Send writes to a socket, as send(2). more announces that further data follows at once (MSG_MORE).
+// Send writes to a socket, as send(2). more announces that further data follows at once (MSG_MORE). An
+// empty p has what was put off sent, and is the question whether that has been.
 func (d *Descriptor) Send(p []byte, more bool) (int, syscall.Errno) {
+	if errno := d.settle(); errno != 0 {
+		return 0, errno
+	}
+	return d.send(p, more)
+}
+
+// send is Send without a look at what was put off.
+func (d *Descriptor) send(p []byte, more bool) (int, syscall.Errno) {
 	if invariants.Enabled {
 		short, again := d.forceShort(p)
 		if again {
@@ -61,7 +73,8 @@ func (d *Descriptor) RecvAside(p []byte) (int, syscall.Errno) {
 	return sysio.Recv(int(d.fd), p)
 }
 
-// SendAside is Send for another goroutine than the loop's, on RecvAside's terms.
+// SendAside is Send for another goroutine than the loop's, on RecvAside's terms. Nothing that was put off
+// may be left.
 func (d *Descriptor) SendAside(p []byte) (int, syscall.Errno) {
 	p, again := forceShort(p)
 	if again {
@@ -83,12 +96,18 @@ func (d *Descriptor) Sendv(a, b []byte) (int, syscall.Errno) {
 	if invariants.Enabled {
 		return d.Send(a, false)
 	}
+	if errno := d.settle(); errno != 0 {
+		return 0, errno
+	}
 	return d.sent(sysio.Sendv(int(d.fd), a, b))
 }
 
 // Sendfile sends up to n bytes of the regular file fd, starting at *off, which it advances, as
 // sendfile(2). It may sleep on the disk.
 func (d *Descriptor) Sendfile(fd int, off *int64, n int) (int, syscall.Errno) {
+	if errno := d.settle(); errno != 0 {
+		return 0, errno
+	}
 	return d.sent(sysio.Sendfile(int(d.fd), fd, off, n))
 }
 
@@ -110,6 +129,9 @@ func (d *Descriptor) SpliceTo(pipe, n int) (int, syscall.Errno) {
 
 // SpliceFrom sends up to n bytes from a pipe that has them, as splice(2).
 func (d *Descriptor) SpliceFrom(pipe, n int) (int, syscall.Errno) {
+	if errno := d.settle(); errno != 0 {
+		return 0, errno
+	}
 	return d.sent(sysio.Splice(pipe, int(d.fd), n))
 }
 

@@ -365,7 +365,6 @@ func (l *Loop) kill(t *Thread) {
 	if t.own.flags&ended != 0 {
 		return
 	}
-	l.SendNow(&t.own)
 	if t.more != nil {
 		l.killMembers(t.more.scope)
 	}
@@ -390,7 +389,6 @@ func (l *Loop) kill(t *Thread) {
 
 // dismiss ends t, which is idle.
 func (l *Loop) dismiss(t *Thread) {
-	l.SendNow(&t.own)
 	if b, ok := t.body.(Ending); ok {
 		b.Ending()
 	}
@@ -410,7 +408,7 @@ func (l *Loop) end(t *Thread) {
 		l.standing--
 	}
 	if fd := int(t.own.fd); fd >= 0 {
-		l.SendNow(&t.own)
+		l.part(&t.own)
 		if t.own.flags&sole == 0 {
 			l.remove(&t.own)
 		}

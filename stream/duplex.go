@@ -31,7 +31,6 @@ const heldBuffer = 4 << 10
 // Duplex lets both directions move at once from now on, until Duplex.End. The old value of d does
 // not matter. With nil it ends the mode without a wait, and what is held is not written.
 func (s *Stream) Duplex(d *Duplex) {
-	s.loop.SendNow(s.d) // what is left of it is the old one's
 	if s.duplex = d; d != nil {
 		*d = Duplex{s: s}
 	}
@@ -40,7 +39,6 @@ func (s *Stream) Duplex(d *Duplex) {
 // End ends the mode and writes what is held, waiting as Write does. The error has no net.OpError
 // around it.
 func (d *Duplex) End() error {
-	d.s.loop.SendNow(d.s.d)
 	d.s.duplex = nil
 	held := d.held
 	d.held = nil

@@ -43,7 +43,7 @@ func duplex(t *testing.T, putOff bool) {
 			for i := 0; ; i++ {
 				n, err := b.Read(buf[:[]int{len(buf), 1000, 20}[i%3]])
 				if n > 0 {
-					if putOff && b.PutOff(buf[:n], &d) {
+					if putOff && b.PutOff(buf[:n]) {
 						continue
 					}
 					if k, err := b.Write(buf[:n]); k != n || err != nil {

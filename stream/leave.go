@@ -3,8 +3,6 @@ package stream
 import (
 	"net"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // Detach makes an ordinary net.Conn of the stream, a *net.TCPConn or *net.UnixConn, which any
@@ -71,9 +69,8 @@ func (s *Stream) CloseWrite() error {
 	if s.gone() {
 		return s.fail("close", net.ErrClosed)
 	}
-	s.loop.SendNow(s.d)
-	if err := unix.Shutdown(s.d.FD(), unix.SHUT_WR); err != nil {
-		return s.fail("close", os.NewSyscallError("shutdown", err))
+	if err := s.d.CloseWrite(); err != nil {
+		return s.fail("close", err)
 	}
 	return nil
 }

@@ -58,7 +58,6 @@ func (p *Pipe) Fill(s *Stream, limit int64) (int, error) {
 // Drain sends to s what there is room for, and returns how many bytes are left. If s holds bytes in
 // a Duplex, the caller has to send these first.
 func (p *Pipe) Drain(s *Stream) (left int, err error) {
-	s.loop.SendNow(s.d)
 	if err := s.begin(&s.out, true); err != nil {
 		return p.held, err
 	}

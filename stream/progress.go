@@ -9,11 +9,8 @@ import (
 // would keep that for minutes.
 func (s *Stream) ResetOnClose() { sysio.ResetOnClose(s.d.FD()) }
 
-// Unsent returns how many bytes the kernel holds for the peer.
-func (s *Stream) Unsent() int {
-	s.loop.SendNow(s.d)
-	return sysio.Unsent(s.d.FD())
-}
+// Unsent returns how many bytes the kernel holds for the peer, and the loop: see PutOff.
+func (s *Stream) Unsent() int { return s.d.Unsent() }
 
 // Sent returns how many bytes the kernel was given, in all.
 func (s *Stream) Sent() int64 { return s.sent }

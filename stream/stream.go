@@ -253,7 +253,8 @@ func (s *Stream) Write(p []byte) (int, error) {
 }
 
 // Send writes a and then b, as Write does, with as few system calls as possible. more says that the
-// caller will write more data at once. The error has no net.OpError around it.
+// caller will write more data at once. With nothing to write it waits for what the stream owes. The error
+// has no net.OpError around it.
 func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 	d := s.duplex
 	if d != nil && d.aside {
@@ -278,7 +279,7 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 		d.hold(a, b)
 		return len(a) + len(b), nil
 	}
-	for err == nil && len(a)+len(b) > 0 {
+	for err == nil && (len(a)+len(b) > 0 || s.d.Owes()) {
 		var n int
 		var errno syscall.Errno
 		if len(a) == 0 {
@@ -382,11 +383,8 @@ func (s *Stream) rest(d time.Duration) error {
 }
 
 // beginRead and beginWrite return the error of a call that cannot begin.
-func (s *Stream) beginRead() error { return s.begin(&s.in, s.noWait || s.duplex != nil) }
-func (s *Stream) beginWrite() error {
-	s.loop.SendNow(s.d)
-	return s.begin(&s.out, false)
-}
+func (s *Stream) beginRead() error  { return s.begin(&s.in, s.noWait || s.duplex != nil) }
+func (s *Stream) beginWrite() error { return s.begin(&s.out, false) }
 
 func (s *Stream) begin(l *Limit, try bool) error {
 	s.loop.Check()

@@ -23,7 +23,6 @@ type Call struct {
 	buf  loop.Buffer // nil: there is nothing to send
 	out  []byte      // the part of buf that is not sent yet
 	End  bool        // the end of the body has been put into buf
-	late bool        // the last of it was put off
 	lost bool        // the upstream has not taken all of the request
 
 	// Receiving.
@@ -82,7 +81,6 @@ func (c *Call) Run(limit int64) int {
 
 // Drop implements relay.Talk.
 func (c *Call) Drop() {
-	c.late = false // what is put off goes out all the same
 	c.free()
 	c.dropHeader()
 }

@@ -46,7 +46,7 @@ func (c *Call) free() {
 func (c *Call) Exchange() error {
 	defer c.protocol.Pause()
 	c.Stream.SetNoWait(true)
-	c.lost, c.End, c.done, c.late, c.readable, c.writable = false, false, false, false, nil, nil
+	c.lost, c.End, c.done, c.readable, c.writable = false, false, false, nil, nil
 	// Parameters that cannot be sent are found out only here, with a connection at hand. If they
 	// were written earlier, the call would hold their buffer while it connects.
 	if err := c.begin(); err != nil {
@@ -108,8 +108,7 @@ func (c *Call) send() (sent bool, err error) {
 			return false, err
 		}
 	}
-	if c.End && c.Again && !c.late && c.Stream.PutOff(c.out, c) {
-		c.late = true
+	if c.End && c.Again && c.Stream.PutOff(c.out) {
 		c.free()
 		return true, nil
 	}
@@ -130,16 +129,6 @@ func (c *Call) send() (sent bool, err error) {
 		}
 	}
 	return true, nil
-}
-
-// Unsent implements loop.Sender.
-func (c *Call) Unsent(rest []byte) {
-	if !c.late {
-		return // the call is over, and so is the connection
-	}
-	c.buf = c.Req.Thread.Loop().TakeBuffer()
-	c.out = c.buf[:copy(c.buf[:], rest)]
-	c.Stream.Nudge()
 }
 
 // receive takes the bytes that have come.

@@ -160,7 +160,7 @@ func (x *Exchange) Write(p []byte) (int, error) {
 
 // PutOff is Write of the last bytes of a request, which can go out a little later than now, with those
 // of others: see stream.Stream.PutOff. It reports whether it has done that.
-func (x *Exchange) PutOff(p []byte) bool { return x.plain && x.s.PutOff(p, &x.duplex) }
+func (x *Exchange) PutOff(p []byte) bool { return x.plain && x.s.PutOff(p) }
 
 // SendHeld sends as much of what is held as there is room for, and returns how much is left.
 func (x *Exchange) SendHeld() (left int, err error) {
@@ -374,11 +374,9 @@ func (x *Exchange) Heard() bool { return x.heard }
 func (x *Exchange) Rest() []byte { return x.in }
 
 // Reusable reports, after Done, whether the connection can serve another request, as far as the
-// answer tells. The caller must have sent all of the request.
+// answer tells. The caller must have sent all of the request, or put it off: a stream for which there is
+// no room does not rest.
 func (x *Exchange) Reusable() bool {
-	if x.plain {
-		x.s.SendNow()
-	}
 	return x.mux == nil && x.state == ended && !x.Bound && x.Head.Status != 101 && x.Head.Persistent() && x.body.Framed() &&
 		len(x.in) == 0 && x.Held() == 0 && x.quiet()
 }
