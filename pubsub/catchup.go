@@ -56,7 +56,8 @@ func (f *Feed) waits(s *Subscription, now time.Time) bool {
 	if !ok {
 		c.begun, c.due = now, now.Add(patience)
 	} else if read := s.at - c.at; read > 0 {
-		c.due = c.due.Add(time.Duration(min(read, uint64(patience/pace))) * pace)
+		each := max(pace, patience/time.Duration(4*s.share())) // a small queue gets few at a time
+		c.due = c.due.Add(time.Duration(min(read, uint64(patience/pace))) * each)
 		if latest := now.Add(patience); c.due.After(latest) {
 			c.due = latest
 		}
