@@ -13,12 +13,12 @@
 //
 // A topic is a log of its last messages, and a subscriber is a position in that log. So publishing
 // costs as much for ten thousand subscribers as for one: an append, and at most one Post to each of
-// their loops, which wakes those of its threads that wait. A slow or silent subscriber costs
-// nothing, neither publishers nor other subscribers. That holds for what an Engine brings from other
-// processes, too: it is appended in the same way. Only what comes all at once after an outage waits, for
-// at most half a second, for a subscriber that does not read. If the log has forgotten messages
-// that it has not read, its Policy says what happens. An
-// idle subscription is a record of 64 bytes, and another 64 if it has asked for more than to read, or is
+// their loops, which wakes those of its threads that wait. A slow or silent subscriber costs nothing,
+// neither publishers nor other subscribers. That holds for what an Engine brings from other processes,
+// too: it is appended in the same way. Only what comes all at once after an outage waits, for half a
+// second, for a subscriber that does not read, and for ten seconds for one that is slow. If the log
+// has forgotten messages that a subscriber has not read, its Policy says what happens. An idle
+// subscription is a record of 64 bytes, and another 64 if it has asked for more than to read, or is
 // closed with its thread.
 //
 // The memory of topics is bounded, for each and for the hub. A publisher never waits and is never

@@ -150,12 +150,12 @@ func Lost(n int) *Message {
 // not wait. The engine keeps them, and offers them again after about a millisecond, and before it
 // gives any later ones of the topic.
 //
-// There is room while no queue is more than half full: the other half is for what is published in this
-// process meanwhile. Offer waits for each subscriber until its clock runs out, half a second after
-// it first had no room; each message that it reads puts that off by 10 ms, and half
-// a queue by at least 125 ms, to half a second from then at most, and to ten seconds in all. So one outage's messages wait for a subscriber that reads a
-// hundred of them a second, and one that does not read holds up the others once. The next Deliver
-// ends the outage, and then each has its time again.
+// There is room while no queue is more than half full: the other half is for what is published in
+// this process meanwhile. Offer waits for each subscriber until its clock runs out, half a second
+// after it first had no room. Each message that it reads puts that off by 10 ms, and half a queue by
+// at least 125 ms: to half a second from then at most, and to ten seconds in all. So one outage's
+// messages wait for a subscriber that reads a hundred of them a second, and one that does not read
+// holds up the others once. The next Deliver ends the outage, and then each has its time again.
 //
 // A queue group loses nothing: what its members do not take may be for another process, so Offer
 // holds it back for as long as its queue is half full.

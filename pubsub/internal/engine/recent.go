@@ -12,11 +12,11 @@ type Recent struct{ now, before map[string]last }
 
 type last struct{ number, count uint64 }
 
-// Fresh reports whether the number is above the key's last one, and notes it. Numbers of an origin rise,
-// so one that does not is of a message that was sent, or read, twice.
+// Fresh reports whether the number is above the key's last one, and notes it. Numbers of an origin
+// rise, so one that does not is of a message that was sent, or read, twice.
 //
-// count is Message.Count. lost is how many between the last one that has a count and this one have not
-// come.
+// count is Message.Count. lost is how many between the last one that has a count and this one have
+// not come.
 func (r *Recent) Fresh(key string, number, count uint64) (fresh bool, lost int) {
 	had, ok := r.now[key]
 	if !ok {
