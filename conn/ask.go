@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // Errors of Ask.
@@ -206,6 +207,8 @@ func (a *asking) writeError() error                        { return a.failed }
 func (a *asking) setReadDeadline(time.Time)                {}
 func (a *asking) setWriteDeadline(time.Time)               {}
 func (a *asking) setMinRate(int)                           {}
+func (a *asking) setBodyTimeout(time.Duration)             {}
+func (a *asking) paces() (_, _ *stream.Pace)               { return nil, nil }
 func (a *asking) setMaxRate(int64) int64                   { return 0 }
 func (a *asking) slim()                                    {}
 func (a *asking) upgrade(*plan)                            {}

@@ -124,10 +124,19 @@ func (b *Body) failed(err error) error {
 			b.tee(nil, true)
 		}
 	default:
+		if err == ErrBodyTimeout && b.state == bodyOpen {
+			reading, _ := b.x.via.paces()
+			b.x.slow(stream.ErrTooSlow, reading)
+		}
 		b.state, b.err = bodyFailed, err
 	}
 	return err
 }
+
+// SetTimeout sets how long the client may be silent while something waits for the body of this request,
+// in place of body_timeout; negative: for any time. With more time than that, min_rate does not count. Once the head of the answer has gone out, what the
+// client takes of the answer ends its silence as well, and so does a PING of HTTP/2.
+func (b *Body) SetTimeout(d time.Duration) { b.x.via.setBodyTimeout(d) }
 
 // chunked reports whether only the end of the body tells how long it is. Then there may be fields
 // behind it.

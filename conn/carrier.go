@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // carrier carries one exchange between its client and its handler: a turn of a connection of
@@ -68,6 +69,11 @@ type carrier interface {
 
 	// setMinRate is Duplex.SetMinRate.
 	setMinRate(n int)
+
+	// setBodyTimeout is Body.SetTimeout. paces returns the paces that the client has to keep for the
+	// request's content and for the answer's; nil: there is no client.
+	setBodyTimeout(d time.Duration)
+	paces() (reading, writing *stream.Pace)
 
 	// spend lets other threads run from time to time. n is how many bytes would take as long to
 	// move as what the caller has done.
@@ -148,6 +154,8 @@ func (v void) setReadDeadline(time.Time)                            {}
 func (v void) setWriteDeadline(time.Time)                           {}
 func (v void) setMinRate(int)                                       {}
 func (v void) setMaxRate(int64) int64                               { return 0 }
+func (v void) setBodyTimeout(time.Duration)                         {}
+func (v void) paces() (_, _ *stream.Pace)                           { return nil, nil }
 func (v void) spend(int)                                            {}
 func (v void) slim()                                                {}
 func (v void) beginDuplex()                                         {}

@@ -46,6 +46,7 @@
 //	output.go         writing: gathered, in full, in time
 //	exchange.go       one request and its answer, and what is left of them when they are over
 //	carrier.go        what carries an exchange
+//	slow.go           what the log says of a client that is too slow
 //	http2_session.go  a connection of HTTP/2: reading, sending, its end
 //	http2_frames.go   what its client's frames do
 //	http2_stream.go   a stream: thread, exchange and carrier in one, and its request

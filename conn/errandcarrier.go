@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // Flush implements loop.Holder.
@@ -200,6 +201,8 @@ func (e *errand) trailer(func(name, value []byte)) {}
 func (e *errand) setReadDeadline(time.Time)        {}
 func (e *errand) setWriteDeadline(time.Time)       {}
 func (e *errand) setMinRate(int)                   {}
+func (e *errand) setBodyTimeout(time.Duration)     {}
+func (e *errand) paces() (_, _ *stream.Pace)       { return nil, nil }
 func (e *errand) setMaxRate(int64) int64           { return 0 }
 func (e *errand) slim()                            {}
 func (e *errand) upgrade(*plan)                    {}

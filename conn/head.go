@@ -7,6 +7,7 @@ import (
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // This file writes answers in HTTP/1.1 (RFC 9112).
@@ -16,7 +17,10 @@ func (t *turn) head(p *plan) {
 	t.delimit(p)
 	t.last = t.closes(p)
 	if t.body.state == bodyOpen {
-		t.reading.MinRate = 0 // a conversation, as gRPC has them: the client may wait for the handler
+		// A conversation, as gRPC has them: the client may wait for the handler, and is not silent as
+		// long as it takes what that says.
+		t.reading.MinRate = 0
+		t.writing.Excuse(&t.reading)
 	}
 	out := appendStatusLine(t.out, p.status, p.reason)
 	out = t.appendStanding(out, p)
@@ -255,6 +259,20 @@ func (t *turn) setMaxRate(n int64) (was int64) {
 
 // setMinRate implements carrier.
 func (t *turn) setMinRate(n int) { t.writing.MinRate = max(t.set.MinRate, n) }
+
+// setBodyTimeout implements carrier.
+func (t *turn) setBodyTimeout(d time.Duration) { setSilence(&t.reading, d, t.set) }
+
+// setSilence sets how long a client may be silent within its body. Whoever gives it more time than usual
+// takes silence for no fault, so the rate, which a silent client does not keep, does not count either.
+func setSilence(p *stream.Pace, d time.Duration, set *settings) {
+	if p.Idle = d; d < 0 || d > set.BodyTimeout {
+		p.MinRate = 0
+	}
+}
+
+// paces implements carrier.
+func (t *turn) paces() (reading, writing *stream.Pace) { return &t.reading, &t.writing }
 
 // spend implements carrier.
 func (t *turn) spend(n int) { t.stream.SpendOn(n) }

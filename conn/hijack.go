@@ -164,6 +164,14 @@ func SetMoved(t *loop.Thread, sent, got int64) {
 	}
 }
 
+// TakenID returns the ID of the request whose handler has taken over its connection; t is its thread.
+func TakenID(t *loop.Thread) string {
+	if h := takeoverOf(t); h != nil {
+		return h.id()
+	}
+	return ""
+}
+
 // Panicked reports whether the handler has panicked after Hijack. It is for a function that the
 // handler has deferred with Request.Defer: if the protocol has a way to tell the peer, the function
 // can do so. t is the request's thread.

@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // interim implements carrier.
@@ -39,6 +40,7 @@ func (st *h2stream) head(p *plan) {
 	}
 	if !st.body.ended {
 		st.reading.MinRate = 0 // see turn.head
+		st.writing.Excuse(&st.reading)
 	}
 	s := st.s
 	flags := uint8(0)
@@ -181,6 +183,9 @@ func (st *h2stream) expired() bool {
 
 // tooSlow ends the stream of a client that does not take what is sent.
 func (st *h2stream) tooSlow(err error) {
+	if st.x != nil && st.err == nil {
+		st.x.slow(err, st.slowest())
+	}
 	st.unhold()
 	st.reset(http2.Cancel)
 	st.err = err
@@ -282,6 +287,12 @@ func (st *h2stream) setWriteDeadline(by time.Time) { st.out.SetDeadline(st.threa
 
 // setMinRate implements carrier.
 func (st *h2stream) setMinRate(n int) { st.writing.MinRate = max(st.s.set.MinRate, n) }
+
+// setBodyTimeout implements carrier.
+func (st *h2stream) setBodyTimeout(d time.Duration) { setSilence(&st.reading, d, st.s.set) }
+
+// paces implements carrier.
+func (st *h2stream) paces() (reading, writing *stream.Pace) { return &st.reading, &st.writing }
 
 // setMaxRate implements carrier.
 func (st *h2stream) setMaxRate(n int64) (was int64) {

@@ -109,7 +109,8 @@ func (st *h2stream) patience(input, room bool) (time.Duration, error) {
 func (st *h2stream) limits(input, room bool) (time.Duration, error) {
 	least := time.Duration(-1)
 	if input {
-		left, err := untilLook(st.s, &st.in, st.s.set.BodyTimeout)
+		st.heed()
+		left, err := untilLook(st.s, &st.in, st.reading.Idle)
 		if err != nil {
 			return 0, err
 		}
@@ -128,6 +129,38 @@ func (st *h2stream) limits(input, room bool) (time.Duration, error) {
 		return least, err
 	}
 	return least, nil
+}
+
+// slowest returns the pace of the answer that its client has not kept.
+func (st *h2stream) slowest() *stream.Pace {
+	if share := st.s.share; share != nil && !st.writing.Exceeded() {
+		return &share.pace
+	}
+	return &st.writing
+}
+
+// heed takes the PINGs of the client for a sign of life. That is so in a conversation: whoever has keep-alive
+// pings sent wants a silent one to last.
+func (st *h2stream) heed() {
+	if at := st.s.pinged; at > 0 && st.x != nil && st.x.resp.HeadSent() {
+		st.in.Heard(st.s.port.loop, at)
+	}
+}
+
+// wouldBlock returns the error of a read that does not wait, and finds nothing.
+func (st *h2stream) wouldBlock() error {
+	st.heed()
+	if _, err := st.in.Left(st.thread.Loop()); err != nil {
+		return tooSlowBody(err)
+	}
+	return stream.ErrWouldBlock
+}
+
+func tooSlowBody(err error) error {
+	if err == stream.ErrTooSlow {
+		return ErrBodyTimeout
+	}
+	return err
 }
 
 // untilLook is Left of a limit, but that a wait looks several times within the time of silence.

@@ -49,6 +49,7 @@ type session struct {
 	probed  int64 // how much has come since the server's PING,
 	probing bool  // which is not answered yet
 
+	pinged   time.Duration // when the client's last PING has come; 0: none has
 	partFrom time.Duration // since when a frame or a field block has been under way; 0: none is
 	idleFrom time.Duration // since when there have been no streams
 	seen     int64         // how many bytes had come at the last look, see arriving
@@ -263,6 +264,10 @@ func (s *session) fail(err error) {
 		s.err = err
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			s.resetOnClose()
+		}
+		if s.active > 0 && errors.Is(err, stream.ErrTooSlow) {
+			logSlow(s.set.Logger, "conn: the client is too slow, its connection of HTTP/2 ends early",
+				&s.writing, false, "requests", s.active, "remote", s.remote.addrPort())
 		}
 	}
 }

@@ -479,21 +479,6 @@ func (st *h2stream) awaitBody(wait bool) error {
 	return nil
 }
 
-// wouldBlock returns the error of a read that does not wait, and finds nothing.
-func (st *h2stream) wouldBlock() error {
-	if _, err := st.in.Left(st.thread.Loop()); err != nil {
-		return tooSlowBody(err)
-	}
-	return stream.ErrWouldBlock
-}
-
-func tooSlowBody(err error) error {
-	if err == stream.ErrTooSlow {
-		return ErrBodyTimeout
-	}
-	return err
-}
-
 // arrived implements carrier.
 func (st *h2stream) arrived() bool { return st.body.in.Len() > 0 }
 

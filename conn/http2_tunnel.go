@@ -2,6 +2,7 @@ package conn
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -94,6 +95,10 @@ func (w *tunnel) run(t *loop.Thread) {
 			limit = l.st.s.set.WriteTimeout
 		}
 		if _, err := t.AwaitAny(limit, w.sources...); err != nil {
+			if errors.Is(err, loop.ErrDeadlineExceeded) {
+				l.st.s.set.Logger.Info(tooSlow, "key", "write_timeout", "limit", limit,
+					"remote", l.st.s.remote.addrPort())
+			}
 			return
 		}
 	}

@@ -108,6 +108,9 @@ func (t *turn) wrote(_ int, err error) error {
 	}
 	if errors.Is(own(err), os.ErrDeadlineExceeded) {
 		t.c.resetOnClose()
+		if t.writeErr == nil {
+			t.slow(err)
+		}
 	}
 	return t.lose(err)
 }

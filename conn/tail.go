@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -123,7 +124,15 @@ func (w *Tail) finish(p *port) (crowds AccessLog) {
 }
 
 // keepPace keeps the pace of the client between two runs, takePace takes it up again.
-func (w *Tail) keepPace(p stream.Pace) { w.extra().pace = &p }
+func (w *Tail) keepPace(p stream.Pace) {
+	p.Excuse(nil) // the request has been read
+	w.extra().pace = &p
+}
+
+// slow is exchange.slow for what comes behind the handler.
+func (w *Tail) slow(log *slog.Logger, p *stream.Pace, from peer) {
+	logSlow(log, tooSlow, p, false, "request_id", w.id(), "route", w.route(), "remote", from.addrPort())
+}
 
 func (w *Tail) takePace(p *stream.Pace) {
 	if m := w.more; m != nil && m.pace != nil {
@@ -203,6 +212,9 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 		return coro.Suspend
 	}
 	r.conclude(t)
+	if errors.Is(own.writeErr, stream.ErrTooSlow) {
+		r.slow(own.set.Logger, &own.writing, r.remote)
+	}
 	if r.panicked {
 		_ = own.abort(errAborted)
 	} else {
@@ -327,6 +339,9 @@ func (r *tail2) Run(t *loop.Thread) coro.Code {
 		return coro.Suspend
 	}
 	r.conclude(t)
+	if errors.Is(st.err, stream.ErrTooSlow) {
+		r.slow(r.s.set.Logger, st.slowest(), r.s.remote)
+	}
 	if !r.panicked {
 		st.end(nil)
 	}

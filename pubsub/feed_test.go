@@ -2,6 +2,7 @@ package pubsub_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ func offer(f *pubsub.Feed, ms []*pubsub.Message) {
 // Offer does not overrun a subscriber that reads, neither by number nor in bytes, and does not
 // wait long for one that does not.
 func TestOfferWaits(t *testing.T) {
+	t.Parallel()
 	const messages = 100
 	for _, row := range []struct {
 		name string
@@ -30,6 +32,7 @@ func TestOfferWaits(t *testing.T) {
 		{"larger than all", func(i int) int { return 10 + i%50/49*(100<<10) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
 			handoffs(t, 2, func(t *testing.T, ls *loops.Loops) {
 				hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 64 << 10}}
 				e := new(script)
@@ -87,6 +90,7 @@ func TestOfferWaits(t *testing.T) {
 // Offer does not wait for a subscriber that does not read: it gives back what has no room, so that
 // an engine can go on with other topics. In the end the subscriber loses messages all the same.
 func TestOffer(t *testing.T) {
+	t.Parallel()
 	handoffs(t, 1, func(t *testing.T, ls *loops.Loops) {
 		var hub pubsub.Hub
 		e := new(script)
@@ -157,6 +161,7 @@ func TestDeliver(t *testing.T) {
 // Offer waits once for a subscriber that does not read, and not for each batch, whatever that reads
 // then. It does so again after another outage.
 func TestOfferWaitsOnce(t *testing.T) {
+	t.Parallel()
 	var hub pubsub.Hub
 	e := new(script)
 	hub.Connect(e)
@@ -206,6 +211,38 @@ func TestOfferWaitsOnce(t *testing.T) {
 		read()
 		if rest := f.Offer(more(16)); len(rest) != 12 {
 			t.Errorf("another outage, and %d are left", len(rest))
+		}
+	})
+}
+
+// Offer does not go at the pace of a subscriber that takes 20 ms for each message: reading puts off the
+// time when it is passed, but not for ever.
+func TestOfferPassesTheSlow(t *testing.T) {
+	t.Parallel()
+	const messages = 250
+	handoffs(t, 1, func(t *testing.T, ls *loops.Loops) {
+		var hub pubsub.Hub
+		e := new(script)
+		hub.Connect(e)
+		subscribed := make(chan struct{})
+		var read atomic.Int64
+		ls.Go(0, func(th *loop.Thread) {
+			sub := hub.Topic("room").Subscribe(th, pubsub.Options{Queue: 8})
+			close(subscribed)
+			for {
+				if _, err := sub.Receive(-1); err != nil || th.Sleep(20*time.Millisecond) != nil {
+					return
+				}
+				read.Add(1)
+			}
+		})
+		<-subscribed
+		for i := range messages {
+			offer(e.feed("room"), []*pubsub.Message{theirs(fmt.Sprint(i), 0)})
+		}
+		// It has lost something by then, else it would have read nearly all of them.
+		if n := read.Load(); n < 8 || n > messages-100 {
+			t.Errorf("it had read %d of %d messages", n, messages)
 		}
 	})
 }

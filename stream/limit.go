@@ -35,10 +35,24 @@ type Pace struct {
 	quiet time.Duration // waited since the last byte, without a deadline
 	since instant       // what was waited before is counted; 0: the peer keeps nobody waiting
 	aside time.Duration // when a byte has moved on another goroutine since then, by loop.Now; 0: none
+	other *Pace         // whose silence a byte ends, too; nil: none, see Excuse
 
 	// The newer half of the window, and the older.
 	waited, waitedBefore time.Duration
 	from, fromBefore     int64 // bytes when they began
+}
+
+// Excuse has each byte that moves from now on end the silence of other, the peer's other direction,
+// as well: in a conversation a peer that takes what it is told is not silent. nil: no longer.
+func (p *Pace) Excuse(other *Pace) { p.other = other }
+
+// Silent reports that the peer has moved no byte for Idle. The pace may demand a rate, too.
+func (p *Pace) Silent() bool { return p.Idle > 0 && p.quiet >= p.Idle }
+
+// Exceeded reports that the peer is too slow.
+func (p *Pace) Exceeded() bool {
+	_, err := p.left()
+	return err != nil
 }
 
 // Waited reports whether the peer has kept the stream waiting.
@@ -96,6 +110,11 @@ func (l *Limit) Moved(lp *loop.Loop, n int) {
 		}
 		p.bytes += int64(n)
 		p.quiet = 0
+		if o := p.other; o != nil {
+			if o.quiet = 0; o.since.set() {
+				o.since = turnOf(lp)
+			}
+		}
 		if p.MaxRate > 0 {
 			// A thread that wakes late makes up for it, within catchUp.
 			now := instant(lp.Clock(time.Now()))
@@ -134,6 +153,20 @@ func (l *Limit) movedAside(n int) {
 	if p := l.pace; p != nil && n > 0 {
 		p.bytes += int64(n)
 		p.aside = loop.Now()
+		if p.other != nil {
+			p.other.aside = p.aside
+		}
+	}
+}
+
+// Heard notes that the peer has given a sign of life at a time of lp's clock, though it has moved no
+// byte: its silence is no longer than since then.
+func (l *Limit) Heard(lp *loop.Loop, at time.Duration) {
+	if p := l.pace; p != nil {
+		if p.since.set() {
+			l.settle(lp)
+		}
+		p.quiet = min(p.quiet, max(lp.Clock(lp.Time())-at, 0))
 	}
 }
 

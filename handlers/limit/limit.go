@@ -37,6 +37,10 @@ type Settings struct {
 	// MaxBodySize is of a request body, in place of that of the whole file.
 	MaxBodySize handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
 
+	// BodyTimeout is how long a client may be silent within a request body, in place of that of the whole
+	// file; with a longer one, min_rate does not count for the body.
+	BodyTimeout time.Duration `toml:"body_timeout" min:"1ms" max:"24h"`
+
 	// Requests is how many in a time, such as "10/s", "100/m" or "1000/h"; 429 beyond it.
 	Requests Rate `toml:"requests"`
 	// Burst is how many may come at once; by default as many as requests has.
@@ -61,6 +65,7 @@ func (s Settings) String() string {
 	add(s.Deny != nil, "no clients of %s", strings.Join(s.Deny, ", "))
 	add(s.Methods != nil, "methods %s", strings.Join(s.Methods, ", "))
 	add(s.MaxBodySize > 0, "bodies up to %v", s.MaxBodySize)
+	add(s.BodyTimeout > 0, "silent for %v at most within a body", s.BodyTimeout)
 	add(s.Requests.Count > 0, "%v requests", s.Requests)
 	add(s.Burst > 0, "%d at once", s.Burst)
 	add(s.Connections > 0, "%d at a time", s.Connections)
@@ -75,6 +80,7 @@ type limiter struct {
 	methods     []string      // nil: all
 	allowed     string        // methods, for the field Allow
 	maxBody     int64         // 0: none of its own
+	silence     time.Duration // within a body; 0: none of its own
 	requests    *clients      // nil: any number
 	atWork      *atWork       // nil: any number
 	bandwidth   int64         // 0: none of its own
@@ -117,7 +123,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	case s.Burst > 0:
 		return nil, handlers.BadKey("burst", "needs the key requests, such as requests = \"10/s\"")
 	}
-	l.bandwidth = int64(s.Bandwidth)
+	l.bandwidth, l.silence = int64(s.Bandwidth), s.BodyTimeout
 	if s.Connections > 0 {
 		l.atWork = newAtWork(s.Connections)
 	}
@@ -125,7 +131,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 		return nil, handlers.BadKey("by", "needs the key requests or connections")
 	}
 	if l.allow == nil && l.deny == nil && l.methods == nil && l.requests == nil &&
-		l.atWork == nil && l.maxBody == 0 && l.bandwidth == 0 {
+		l.atWork == nil && l.maxBody == 0 && l.bandwidth == 0 && l.silence == 0 {
 		return nil, handlers.BadKey("requests",
 			"missing; expected at least one limit, such as requests = \"10/s\"")
 	}
@@ -208,6 +214,9 @@ func (l *limiter) refuse(req *conn.Request, resp *conn.Response) int {
 		// No 413 yet, if the body is too large: a route may allow more than its site. If nothing
 		// does, reading the body fails, and the answer is a 413 even if nothing reads it.
 		req.Body().ReplaceLimit(l.maxBody)
+	}
+	if l.silence > 0 {
+		req.Body().SetTimeout(l.silence)
 	}
 	if l.bandwidth > 0 {
 		resp.SetMaxRate(l.bandwidth)

@@ -155,6 +155,45 @@ func TestMaxBodySize(t *testing.T) {
 	})
 }
 
+// TestBodyTimeout: a route may give its clients more time than its site, and that more than the server.
+func TestBodyTimeout(t *testing.T) {
+	inner := wrap(t, limit.Settings{BodyTimeout: time.Hour}, hello)
+	outer := wrap(t, limit.Settings{BodyTimeout: time.Minute}, func(req *conn.Request, w *conn.Response) int {
+		if req.Path() == "/inner" {
+			return inner(req, w)
+		}
+		return hello(req, w)
+	})
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		entered := make(chan bool, 1)
+		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			entered <- true
+			if req.Path() == "/server" {
+				return hello(req, w)
+			}
+			return outer(req, w)
+		}})
+		for _, test := range []struct {
+			path    string
+			silence time.Duration
+			status  int
+		}{{"/server", 5 * time.Second, 200}, {"/server", 40 * time.Second, 408}, {"/outer", 40 * time.Second, 200},
+			{"/outer", 70 * time.Second, 408}, {"/inner", 70 * time.Second, 200}} {
+			c := s.Dial()
+			c.Send("POST " + test.path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
+			<-entered
+			s.Skip(test.silence)
+			if test.status == 200 {
+				c.Send("1234567890")
+			}
+			if a := c.Answer("POST"); a.StatusCode != test.status {
+				t.Errorf("%s, %v: %s", test.path, test.silence, a.Status)
+			}
+			c.Close()
+		}
+	})
+}
+
 func TestRequests(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		h := wrap(t, limit.Settings{Requests: rate(t, "4/h"), Burst: 3}, hello)

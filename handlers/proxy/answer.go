@@ -55,6 +55,7 @@ func (c *call) open() error {
 	}
 	text := c.x.Text()
 	c.headed, c.Status = true, h.Status
+	c.Converse()
 	if c.expects { // the client gets no 100 any more, so it may keep its body
 		c.expects, c.lost = false, true
 	}

@@ -191,46 +191,64 @@ func (c *call) starved() bool {
 func (c *call) wait() error {
 	limit, full := c.limit(), c.Flow.Full()
 	expects := c.expects && c.x.Held() == 0 // otherwise the limit is that of sending
-	var err error
-	if c.Flow.Stuck() && !c.gone || c.starved() {
-		var room [2]loop.Source
-		sources := c.x.Sources(room[:0], !full)
-		if full && limit < 0 {
-			return c.Flow.AwaitRoom(&c.Up, c.starved(), sources...)
+	starved := c.starved()
+	for {
+		var err error
+		if c.Flow.Stuck() && !c.gone || starved {
+			var room [2]loop.Source
+			sources := c.x.Sources(room[:0], !full)
+			if full && limit < 0 {
+				return c.Flow.AwaitRoom(&c.Up, starved, sources...)
+			}
+			err = c.Flow.Await(limit, starved, sources...)
+		} else {
+			err = c.x.Await(limit)
 		}
-		err = c.Flow.Await(limit, c.starved(), sources...)
-	} else {
-		err = c.x.Await(limit)
+		switch {
+		case err == nil || !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		case c.drops():
+			return c.ended()
+		case expects:
+			return c.proceed()
+		}
+		late := c.late()
+		if limit = 0; c.headed && c.x.Held() == 0 {
+			limit = c.SincePing(late.After, c.x.LastPing(), starved)
+		}
+		if limit <= 0 {
+			return late
+		}
 	}
-	switch {
-	case err == nil || !errors.Is(err, os.ErrDeadlineExceeded):
-	case c.drops():
-		return c.ended()
-	case expects:
-		return c.proceed()
-	}
-	return err
 }
 
 // limit returns how long the next wait may take.
 func (c *call) limit() time.Duration {
-	set := &c.m.set
 	switch {
 	case c.drops():
 		return max(time.Until(c.dropUntil), 0)
 	case c.x.Held() > 0:
-		return set.SendTimeout
-	case c.Flow.Full(), c.starved():
+	case c.Flow.Full(), c.starved() && !c.headed:
 		return -1 // how long the client may take is for the server to say
 	case c.expects:
 		return max(time.Until(c.expired), 0)
-	case c.headed:
-		return set.ReadTimeout
-	case c.begun == 0:
-		return set.FirstByteTimeout
+	case !c.headed && c.begun > 0:
+		// A head that comes byte by byte has to be complete in that time, too.
+		return max(c.late().After-(loop.Now()-c.begun), 0)
 	}
-	// A head that comes byte by byte has to be complete in that time, too.
-	return max(set.ReadTimeout-(loop.Now()-c.begun), 0)
+	return c.late().After
+}
+
+// late returns the error of a wait that has taken too long.
+func (c *call) late() relay.Timeout {
+	set := &c.m.set
+	switch {
+	case c.x.Held() > 0:
+		return relay.Timeout{Key: "send_timeout", After: set.SendTimeout}
+	case !c.headed && c.begun == 0:
+		return relay.Timeout{Key: "first_byte_timeout", After: set.FirstByteTimeout}
+	}
+	return relay.Timeout{Key: "read_timeout", After: set.ReadTimeout, Both: c.starved()}
 }
 
 // receive takes the bytes that have come, and reports whether those were all. An upstream that is

@@ -100,7 +100,7 @@ func (j *joined) Run(thread *loop.Thread) (idle time.Duration, more bool) {
 		if !again {
 			again = j.farewell(l)
 		}
-		left, _ := j.Left(now, limits)
+		left, why := j.Left(now, limits)
 		if j.said() {
 			if j.until == 0 {
 				j.until = now + closeWait
@@ -109,6 +109,9 @@ func (j *joined) Run(thread *loop.Thread) (idle time.Duration, more bool) {
 		}
 		switch {
 		case left <= 0:
+			if why == tunnel.Idle && !j.said() {
+				j.idle(thread)
+			}
 			return 0, false
 		case again:
 		case j.still():
@@ -125,6 +128,16 @@ func (j *joined) Run(thread *loop.Thread) (idle time.Duration, more bool) {
 			}
 		}
 	}
+}
+
+// idle logs that the tunnel ends because no byte has moved for too long.
+func (j *joined) idle(thread *loop.Thread) {
+	key, limit := "tunnel_timeout", j.m.tunnels.Idle
+	if half := j.m.tunnels.Half; (j.Client.Ended || j.Up.Ended) && half < limit {
+		key, limit = "read_timeout", half
+	}
+	j.m.Log.Info("proxy: tunnel ends, no byte has moved", "key", key, "limit", limit,
+		"request_id", conn.TakenID(thread), "upstream", j.lease.Name())
 }
 
 // still reports that all there is has moved, and that either side may say more.

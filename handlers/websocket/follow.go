@@ -38,8 +38,8 @@ func (c *Conn) Subscribe(to Topic, o pubsub.Options, f func(c *Conn, m *pubsub.M
 // Relay subscribes a connection under Serve to messages that are sent as frame, a pubsub.Shared,
 // makes them; it must not wait, nor call runtime.Goexit, and is called on the loop or on any thread. Those
 // that have come by then go out together. When there will be no more, because the
-// connection is too slow (pubsub.ErrLagged), it is closed with TryAgainLater. It stays open after
-// Unsubscribe, and if the subscription was refused. For the rest see Subscribe.
+// connection is too slow or has missed what was lost on its way from another process (pubsub.ErrLagged),
+// it is closed with TryAgainLater. It stays open after Unsubscribe, and if the subscription was refused. For the rest see Subscribe.
 func (c *Conn) Relay(to Topic, o pubsub.Options, frame func(m *pubsub.Message) *PreparedMessage) *pubsub.Subscription {
 	sub := c.Subscribe(to, o, tooSlow)
 	for f := c.follows; f != nil; f = f.next {

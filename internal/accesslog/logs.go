@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,13 +12,15 @@ import (
 )
 
 // Logs are the logs of a server, by path. Tables that name the same path share one. Its methods are
-// for one goroutine.
+// for any goroutine: a stop closes the logs beside the goroutine that obeys signals.
 type Logs struct {
 	log, own *slog.Logger
 	hook     func(*conn.AccessEntry)
+	rounds   atomic.Uint32
 
+	mu     sync.Mutex // nothing that may wait for a file is done under it
 	open   map[string]*writer
-	rounds atomic.Uint32
+	ending []*writer // that Retire has ended and that may still write
 }
 
 // New returns the logs of a server, none of which is open. Errors of a log go to log, and what the
@@ -58,9 +61,12 @@ func (l *Logs) Open(tables []*Config) (_ Sinks, err error) {
 	return sinks, nil
 }
 
-// Close closes sinks that are not used.
+// Close closes sinks that are not used, and removes the files that Open has made.
 func (s Sinks) Close() {
 	for _, to := range s {
+		if f, ok := to.(*fileSink); ok {
+			f.unmake()
+		}
 		_ = to.close()
 	}
 }
@@ -69,6 +75,8 @@ func (s Sinks) Close() {
 // that does not take its last lines.
 func (l *Logs) Use(tables []*Config, sinks Sinks) {
 	l.reopenTo(sinks)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, c := range tables {
 		if l.open[c.Path] == nil {
 			l.open[c.Path] = newWriter(c.Path, sinks[c.Path], &l.rounds, l.log)
@@ -77,23 +85,32 @@ func (l *Logs) Use(tables []*Config, sinks Sinks) {
 	}
 }
 
-// reopenTo lets the open logs write to sinks.
-func (l *Logs) reopenTo(sinks Sinks) {
+// reopenTo lets the open logs write to sinks. It returns those for which there is no log.
+func (l *Logs) reopenTo(sinks Sinks) (unused Sinks) {
 	var taken []<-chan struct{}
+	unused = Sinks{}
+	l.mu.Lock()
 	for path, to := range sinks {
 		if w := l.open[path]; w != nil {
 			taken = append(taken, w.reopen(to))
+		} else {
+			unused[path] = to
 		}
 	}
-	if !inTime(taken) {
+	l.mu.Unlock()
+	if !inTime(taken, stuckWait) {
 		l.log.Warn("access log: the old file does not take its last lines, the new one must wait")
 	}
+	return unused
 }
 
 // Reopen opens all files anew, since a log rotation may have moved the old ones away.
 func (l *Logs) Reopen() {
 	sinks := Sinks{}
-	for _, path := range slices.Sorted(maps.Keys(l.open)) {
+	l.mu.Lock()
+	paths := slices.Sorted(maps.Keys(l.open))
+	l.mu.Unlock()
+	for _, path := range paths {
 		to, err := openSink(path, l.log)
 		if err != nil {
 			l.own.Error("access log: cannot be reopened, the old file stays", "path", path,
@@ -102,7 +119,10 @@ func (l *Logs) Reopen() {
 		}
 		sinks[path] = to
 	}
-	l.reopenTo(sinks)
+	for path, to := range l.reopenTo(sinks) { // that log was closed meanwhile
+		_ = to.close()
+		delete(sinks, path)
+	}
 	for _, path := range slices.Sorted(maps.Keys(sinks)) {
 		l.own.Info("access log reopened", "path", path)
 	}
@@ -111,22 +131,36 @@ func (l *Logs) Reopen() {
 // Retire ends the logs that no table in force has. Requests that are under way have their lines in
 // instead, the log of the whole server; nil: they are lost.
 func (l *Logs) Retire(tables []*Config, instead *Config) {
-	var ended []*writer
-	var done []<-chan struct{}
+	l.mu.Lock()
+	ended := l.end(tables, instead)
+	l.mu.Unlock()
+	l.await(ended, stuckWait)
+}
+
+// end ends the logs that no table has, and returns them. It is called under the lock.
+func (l *Logs) end(tables []*Config, instead *Config) (ended []*writer) {
 	for path, w := range l.open {
 		if !slices.ContainsFunc(tables, func(c *Config) bool { return c.Path == path }) {
 			w.end(instead)
-			ended, done = append(ended, w), append(done, w.done)
+			ended = append(ended, w)
 			delete(l.open, path)
 		}
 	}
-	if inTime(done) {
+	l.ending = append(slices.DeleteFunc(l.ending, (*writer).isDone), ended...)
+	return ended
+}
+
+// await waits for limit at most until the logs have written their last lines.
+func (l *Logs) await(ended []*writer, limit time.Duration) {
+	done := make([]<-chan struct{}, len(ended))
+	for i, w := range ended {
+		done[i] = w.done
+	}
+	if inTime(done, limit) {
 		return
 	}
 	for _, w := range ended {
-		select {
-		case <-w.done:
-		default:
+		if !w.isDone() {
 			l.log.Error("access log: the last lines could not be written in time", "path", w.path,
 				"dropped", w.lost())
 		}
@@ -134,14 +168,23 @@ func (l *Logs) Retire(tables []*Config, instead *Config) {
 }
 
 // Close writes the last lines and ends all logs.
-func (l *Logs) Close() { l.Retire(nil, nil) }
+func (l *Logs) Close() { l.CloseWithin(stuckWait) }
+
+// CloseWithin is Close that waits for limit at most, also for logs that were ended before.
+func (l *Logs) CloseWithin(limit time.Duration) {
+	l.mu.Lock()
+	l.end(nil, nil)
+	all := slices.Clone(l.ending)
+	l.mu.Unlock()
+	l.await(all, limit)
+}
 
 // stuckWait is how long a reload, and the end, wait for what does not take the last lines.
 const stuckWait = 2 * time.Second
 
-// inTime waits until all are closed, for stuckWait at most, and reports whether they are.
-func inTime(all []<-chan struct{}) bool {
-	late := time.NewTimer(stuckWait)
+// inTime waits until all are closed, for limit at most, and reports whether they are.
+func inTime(all []<-chan struct{}, limit time.Duration) bool {
+	late := time.NewTimer(limit)
 	defer late.Stop()
 	for _, c := range all {
 		select {

@@ -31,11 +31,13 @@ func openSink(path string, log *slog.Logger) (sink, error) {
 	if d := newDatagrams(path); d != nil {
 		return d, nil
 	}
+	_, err := os.Lstat(path)
+	missing := errors.Is(err, fs.ErrNotExist)
 	f, err := openLogFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return &fileSink{path: path, file: f, log: log}, nil
+	return &fileSink{path: path, file: f, log: log, made: missing}, nil
 }
 
 // openLogFile opens a file for lines. A pipe that nothing reads is an error, and does not make the
@@ -52,6 +54,7 @@ type fileSink struct {
 	log    *slog.Logger
 	torn   bool      // the last line is not complete
 	looked time.Time // when moved last compared path and file
+	made   bool      // openSink has made the file
 	stays  bool      // the file at path could not be opened, which was logged
 }
 
@@ -111,6 +114,18 @@ func (s *fileSink) follow() {
 	_ = s.file.Close()
 	s.file, s.torn, s.stays = f, false, false
 	s.log.Info("access log reopened, the file was moved away", "path", s.path)
+}
+
+// unmake removes the file if it was made for the sink, and nothing was written to it.
+func (s *fileSink) unmake() {
+	if !s.made {
+		return
+	}
+	at, err := os.Lstat(s.path)
+	own, err2 := s.file.Stat()
+	if err == nil && err2 == nil && os.SameFile(at, own) && own.Size() == 0 {
+		_ = os.Remove(s.path)
+	}
 }
 
 func (s *fileSink) calm() time.Duration { return 0 }

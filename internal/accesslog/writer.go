@@ -131,6 +131,16 @@ func (w *writer) end(instead *Config) {
 	close(w.stop)
 }
 
+// isDone reports whether the writer has written its last line.
+func (w *writer) isDone() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // buffer returns the buffer of a loop.
 func (w *writer) buffer(l *loop.Loop) *lineBuffer {
 	v, ok := w.buffers.Load(l)

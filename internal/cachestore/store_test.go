@@ -245,7 +245,8 @@ func client(t *testing.T, s *cachestore.Store, th *loop.Thread, seed uint64, rou
 	random := rand.New(rand.NewPCG(seed, 7))
 	for range rounds {
 		key := fmt.Sprintf("/%03d/", random.IntN(150))
-		l := s.Lookup(th, s.Key([]byte(key)))
+		k := s.Key([]byte(key))
+		l := s.Lookup(th, k)
 		if len(l) > 0 && random.IntN(8) > 0 {
 			o := l[random.IntN(len(l))]
 			o.Hit()
@@ -258,9 +259,13 @@ func client(t *testing.T, s *cachestore.Store, th *loop.Thread, seed uint64, rou
 			}
 			continue
 		}
-		r, f := s.Begin(s.Key([]byte(key)), l, func(*cachestore.Head) bool { return random.IntN(4) > 0 })
-		if r == nil {
-			continue
+		match := func(*cachestore.Head) bool { return random.IntN(4) > 0 }
+		var r *cachestore.Reader
+		var f *cachestore.Fill
+		if random.IntN(2) == 0 {
+			r, f = s.BeginLed(k, l, match, new(cachestore.Fill), nil)
+		} else {
+			r, f = s.Begin(k, l, match)
 		}
 		if f != nil {
 			body := makeBody(random, key)
@@ -271,8 +276,14 @@ func client(t *testing.T, s *cachestore.Store, th *loop.Thread, seed uint64, rou
 			cut := random.IntN(6) == 0
 			th.Go(func(th *loop.Thread) error {
 				fill(t, th, f, body, length, cut, random.IntN(4), random.IntN(20))
+				if r == nil { // it is led
+					f.Release()
+				}
 				return nil
 			})
+		}
+		if r == nil {
+			continue
 		}
 		if random.IntN(5) > 0 {
 			r.Bind(th, -1)

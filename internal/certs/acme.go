@@ -139,21 +139,25 @@ func (a *ACME) CheckFolder(made bool) error {
 	return sysio.CheckTempDir(dir)
 }
 
-// MakeFolder makes the folder, if it is missing, for a user and a group; -1: the process's own.
-func (a *ACME) MakeFolder(user, group int) error {
+// MakeFolder makes the folder, if it is missing, for a user and a group; -1: the process's own. It
+// returns what it has made, also with an error.
+func (a *ACME) MakeFolder(user, group int) (made []string, _ error) {
 	for _, dir := range []string{filepath.Dir(a.Folder), a.Folder} {
 		err := os.Mkdir(dir, 0o700)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
-		if err == nil && user >= 0 {
-			err = os.Lchown(dir, user, group)
+		if err == nil {
+			made = append(made, dir)
+			if user >= 0 {
+				err = os.Lchown(dir, user, group)
+			}
 		}
 		if err != nil {
-			return a.Table.Wrong("cache", err)
+			return made, a.Table.Wrong("cache", err)
 		}
 	}
-	return nil
+	return made, nil
 }
 
 // file is where the certificate of a domain is, with its key.

@@ -95,13 +95,16 @@ func (c *Config) CheckCacheFolder(confined bool) error {
 }
 
 // makeCacheFolder makes the folder, if it is missing, for a user and a group; -1: the process's own.
-// One that cannot be used stops the start, and a reload.
-func (c *Config) makeCacheFolder(user, group int) error {
+// One that cannot be used stops the start, and a reload. made is the folder, if it was missing.
+func (c *Config) makeCacheFolder(user, group int) (made []string, _ error) {
 	folder := c.cacheFolder()
 	if folder == "" {
-		return nil
+		return nil, nil
 	}
 	err := os.Mkdir(folder, 0o700)
+	if err == nil {
+		made = []string{folder}
+	}
 	switch {
 	case err == nil && user >= 0:
 		err = os.Lchown(folder, user, group)
@@ -111,9 +114,9 @@ func (c *Config) makeCacheFolder(user, group int) error {
 		err = nil // that user looks into it
 	}
 	if err != nil {
-		return c.CacheStore.Table.Wrong("disk", err)
+		return made, c.CacheStore.Table.Wrong("disk", err)
 	}
-	return nil
+	return made, nil
 }
 
 // uncached are the modules whose answers a site's `cache` is not about: they are quick by themselves.

@@ -52,18 +52,32 @@ func (c *Confine) Executes() bool {
 }
 
 // MakeFolders makes the folders of acme and of [cache], if c has those, for the user that the process
-// is to become.
-func (c *Config) MakeFolders() error {
+// is to become. back removes those that were missing, as long as they are empty; after an error that
+// is done.
+func (c *Config) MakeFolders() (back func(), err error) {
+	var made []string
+	back = func() {
+		for _, dir := range slices.Backward(made) {
+			_ = os.Remove(dir)
+		}
+	}
+	defer func() {
+		if err != nil {
+			back()
+		}
+	}()
 	user, group := -1, -1
 	if c.Confine != nil && c.Confine.Become != nil {
 		user, group = c.Confine.Become.ID, c.Confine.Become.Group
 	}
 	if a := c.ACME(); a != nil {
-		if err := a.MakeFolder(user, group); err != nil {
-			return err
+		if made, err = a.MakeFolder(user, group); err != nil {
+			return back, err
 		}
 	}
-	return c.makeCacheFolder(user, group)
+	folder, err := c.makeCacheFolder(user, group)
+	made = append(made, folder...)
+	return back, err
 }
 
 // checkConfine checks [confine], and looks up its user while the files for that can be read.

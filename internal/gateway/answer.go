@@ -86,6 +86,7 @@ func (c *Call) open(h *cgi.Header) {
 		}
 	}
 	c.Answers(h.Status)
+	c.Converse()
 	out := c.Resp.Header()
 	c.Stick(out)
 	if c.Intercepts(h.Status) {

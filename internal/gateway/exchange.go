@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/upstream"
@@ -82,13 +83,34 @@ func (c *Call) Exchange() error {
 // wait waits until bytes can move in one of the directions. The limits are for connections on which
 // no byte moves.
 func (c *Call) wait() error {
+	var err error
 	switch {
 	case c.Flow.Stuck() || c.starved():
-		return c.await()
+		err = c.await(c.ReadTimeout)
+		for c.starved() && errors.Is(err, os.ErrDeadlineExceeded) {
+			left := c.SincePing(c.ReadTimeout, 0, true)
+			if left <= 0 {
+				break
+			}
+			err = c.await(left)
+		}
 	case c.buf != nil:
-		return c.Stream.AwaitReadWrite(c.SendTimeout)
+		err = c.Stream.AwaitReadWrite(c.SendTimeout)
+	default:
+		err = c.Stream.AwaitRead(c.ReadTimeout)
 	}
-	return c.Stream.AwaitRead(c.ReadTimeout)
+	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		return c.timedOut()
+	}
+	return err
+}
+
+// timedOut returns the error of a wait that has taken too long.
+func (c *Call) timedOut() error {
+	if c.buf != nil {
+		return relay.Timeout{Key: "send_timeout", After: c.SendTimeout}
+	}
+	return relay.Timeout{Key: "read_timeout", After: c.ReadTimeout, Both: c.starved()}
 }
 
 // send sends as much of the buffer as the socket has room for, and fills an empty buffer first. It

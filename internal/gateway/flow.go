@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"time"
 
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/loop"
@@ -25,13 +26,12 @@ func (c *Call) unwritable(err error) error {
 }
 
 // await waits for the client and the upstream at once: for the next bytes of an upload, or for room
-// for the answer.
-func (c *Call) await() error {
+// for the answer. limit is for the upstream to say something.
+func (c *Call) await(limit time.Duration) error {
 	f := &c.Flow
 	if c.readable == nil {
 		c.readable, c.writable = c.Stream.Readable(), c.Stream.Writable()
 	}
-	limit := c.ReadTimeout
 	var room [2]loop.Source
 	sources := room[:0]
 	starved := c.starved()
@@ -42,8 +42,8 @@ func (c *Call) await() error {
 		return f.AwaitRoom(&c.Up, starved, sources...)
 	}
 	sources = append(sources, c.readable)
-	if starved {
-		limit = -1
+	if starved && !c.answer.begun {
+		limit = -1 // how long the client may take is for the server to say
 	}
 	return f.Await(limit, starved, sources...)
 }

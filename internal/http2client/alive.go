@@ -22,6 +22,7 @@ type life struct {
 
 	pinged  time.Duration // when the last PING was sent
 	pinging bool          // nothing has come since
+	asked   time.Duration // when the server's last PING has come; 0: none has
 	quiet   bool          // no answer, and no part of one, has come since
 }
 
@@ -103,6 +104,9 @@ func (s *Session) worn() bool {
 	return s.keep.Age > 0 && s.now()-s.born >= s.keep.Age ||
 		s.keep.Requests > 0 && s.served >= s.keep.Requests
 }
+
+// LastPing returns when the last PING of the server has come, by the loop's clock; 0: none has.
+func (st *Stream) LastPing() time.Duration { return st.s.asked }
 
 // Since reports whether the connection was made at t or later.
 func (s *Session) Since(t time.Time) bool { return s.born >= s.thread.Loop().Clock(t) }

@@ -47,6 +47,7 @@ func (s *Session) act(h http2.Header, payload []byte) http2.Code {
 	case http2.Ping:
 		if h.Flags&http2.Ack == 0 {
 			s.Ping(http2.Ack, string(payload))
+			s.asked = max(s.now(), 1)
 		}
 	case http2.GoAway:
 		s.away(http2.Uint32(payload)&^(1<<31), http2.Code(http2.Uint32(payload[4:])))

@@ -3,6 +3,7 @@ package httpclient
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lwango/lwango/internal/http2client"
 	"github.com/lwango/lwango/internal/upstream"
@@ -21,6 +22,14 @@ func (x *Exchange) BeginMux(st *http2client.Stream, method string) {
 
 // Mux reports whether the exchange is by HTTP/2.
 func (x *Exchange) Mux() bool { return x.mux != nil }
+
+// LastPing returns when the last PING of the connection has come, by the loop's clock; 0: none has.
+func (x *Exchange) LastPing() time.Duration {
+	if x.mux == nil {
+		return 0
+	}
+	return x.mux.LastPing()
+}
 
 // Open sends the head of the request, which is that of HTTP/1.1 with Host as its first field. ends: no
 // body follows.

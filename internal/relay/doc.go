@@ -13,6 +13,7 @@
 //	health.go   checks of the server's own
 //	retry.go    when another attempt is made
 //	flow.go     an answer on its way
+//	silence.go  what ends an exchange on which nothing moves
 //	press.go    the pace of a client whose answer holds up the upstream
 //	spool.go    what a slow client has no room for yet
 //	fault.go    the status for a failure

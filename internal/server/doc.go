@@ -7,7 +7,8 @@
 // functions that it posts to them. Program.Start starts one in code, and any goroutine may call the
 // methods of its Running.
 //
-//	main.go       Program, signals, exit codes
+//	main.go       Program, what signals do, exit codes
+//	signals.go    which signals come, and none is lost
 //	options.go    the command line
 //	running.go    a server that a program starts in code, without flags and signals
 //	listener.go   a socket handed out to the loops, and its certificates

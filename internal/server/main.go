@@ -135,12 +135,10 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		}
 		return requestUpgrade(c, stdout, stderr)
 	}
-	signals := make(chan os.Signal, 8)
+	signals := newSignals()
 	if !o.show && !o.check {
-		// Each of these would end a process that has not got so far as to obey it. Until then, SIGTERM
-		// may end it.
-		signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
-		defer signal.Stop(signals)
+		signals.early()
+		defer signals.end()
 	}
 	src.Confining = true
 	manager := findManager(asynclog.Vital(log)) // its socket may be out of reach later
@@ -181,7 +179,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	// If the reader of the log goes away, the server goes on.
 	signal.Ignore(syscall.SIGPIPE)
 	logs.SetJSON(c.ErrorLog.Format == "json")
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	signals.late()
 
 	program := findProgram(o.args)
 	if handed != nil {
@@ -222,8 +220,7 @@ func misconfigured(stderr io.Writer, err error) int {
 // when a manager may stop the service, which signals this process, too.
 //
 // It also runs the functions that come by calls, since the server is its goroutine's.
-func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
-	calls <-chan func()) error {
+func (s *server) untilStopped(ctx context.Context, signals *signals, calls <-chan func()) error {
 	var failure error
 	ended, done := s.ended, ctx.Done()
 	var stopped chan error
@@ -245,25 +242,27 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 	}
 	for {
 		select {
-		case sig := <-signals:
-			switch {
-			case stopped == nil && sig == syscall.SIGHUP:
+		case <-signals.reload:
+			if stopped == nil && len(signals.stop) == 0 { // a stop does not wait for a reload
 				s.hup()
-			case sig == syscall.SIGUSR1:
-				s.access.Reopen()
-			case sig == syscall.SIGUSR2:
-				s.beginUpgrade(stopped != nil)
+			}
+		case <-signals.reopen:
+			s.access.Reopen()
+		case <-signals.upgrade:
+			s.beginUpgrade(stopped != nil)
+		case sig := <-signals.stop:
+			switch {
 			case stopped == nil:
 				active := s.opened()
 				stop()
 				s.own.Info("stopping", "signal", sig.String(), "grace", s.config.Grace,
 					"connections", active)
-			case sig == syscall.SIGHUP:
 			case spared:
 				spared = false
 				s.own.Info("stopping already", "signal", sig.String())
 			default:
 				s.own.Warn("stopped at once", "signal", sig.String(), "connections", s.opened())
+				s.access.CloseWithin(cutWait) // of what was answered, no line is lost
 				return errCutShort
 			}
 		case f := <-calls:
@@ -330,6 +329,9 @@ func (s *server) hup() {
 	s.logReload(before, s.reload())
 	s.manager.ready()
 }
+
+// cutWait is how long a second signal waits for the last lines of access logs.
+const cutWait = 500 * time.Millisecond
 
 var (
 	errCutShort = errors.New("stopped at once by a second signal")

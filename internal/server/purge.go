@@ -47,8 +47,8 @@ func (s *server) followPurges() {
 	}
 	l, own := s.loops[0], topics.Origin()+"-"
 	_ = l.Post(func() {
-		l.Go(func(t *loop.Thread) { s.follow(t, store, purgeTopic, own, pubsub.MaxQueue) })
-		l.Go(func(t *loop.Thread) { s.follow(t, store, changeTopic, own, 0) })
+		l.Go(func(t *loop.Thread) { s.follow(t, store, topics.OfServer(purgeTopic), own, pubsub.MaxQueue) })
+		l.Go(func(t *loop.Thread) { s.follow(t, store, topics.OfServer(changeTopic), own, 0) })
 	})
 }
 
@@ -57,9 +57,9 @@ const maxShared = 256
 
 // follow does what other processes purge, until the server stops, and what a topic remembers of that,
 // at most so many messages. own is what the messages of this process begin with.
-func (s *server) follow(t *loop.Thread, store *cache.Store, topic, own string, history int) {
+func (s *server) follow(t *loop.Thread, store *cache.Store, topic *pubsub.Topic, own string, history int) {
 	loop.StandBy(t) // a process that was replaced does not stay for it
-	sub := s.source.Topics.OfServer(topic).Subscribe(t, pubsub.Options{Queue: pubsub.MaxQueue, History: history})
+	sub := topic.Subscribe(t, pubsub.Options{Queue: pubsub.MaxQueue, History: history})
 	for dropped := 0; ; {
 		if i, err := t.AwaitAny(-1, sub, t.Loop().Stopped()); i != 0 || err != nil {
 			return

@@ -13,11 +13,30 @@ import (
 	"github.com/lwango/lwango/internal/sockets"
 )
 
+// way is the way back of a reload: what undoes the effects that it has had already, in their order.
+type way []func()
+
+// add notes what undoes an effect.
+func (w *way) add(undo func()) { *w = append(*w, undo) }
+
+// back undoes all, the last one first.
+func (w way) back() {
+	for _, undo := range slices.Backward(w) {
+		undo()
+	}
+}
+
 // reload reads the configuration again and puts it in force: the new sites, limits and log hold
 // from the next request on any connection. It is all or nothing. It first does all that can fail -
 // reading, building the handlers, opening files and sockets - and only then exchanges anything;
-// after an error the server goes on as it was.
-func (s *server) reload() error {
+// after an error it undoes what others could see of that, and the server goes on as it was.
+func (s *server) reload() (err error) {
+	var way way
+	defer func() {
+		if err != nil {
+			way.back()
+		}
+	}()
 	next, err := s.source.Load()
 	if err != nil {
 		return err
@@ -26,22 +45,28 @@ func (s *server) reload() error {
 		return err
 	}
 	next.Certs().Keep(s.config.Certs(), s.own)
-	if err := next.MakeFolders(); err != nil {
+	unmake, err := next.MakeFolders()
+	if err != nil {
 		return err
 	}
+	way.add(unmake)
 	sinks, err := s.access.Open(next.AccessLogs())
 	if err != nil {
 		return err
 	}
+	way.add(sinks.Close)
 	debug, err := s.nextDebug(next)
-	var added map[sockets.Address]*listener
-	if err == nil {
-		if added, err = s.openAdded(next); err != nil && debug != s.debug {
-			debug.close()
-		}
-	}
 	if err != nil {
-		sinks.Close()
+		return err
+	}
+	if debug != s.debug {
+		way.add(debug.close)
+	}
+	added, err := s.openAdded(next, &way)
+	if err != nil {
+		return err
+	}
+	if err := s.setAccess(next, &way); err != nil {
 		return err
 	}
 
@@ -80,22 +105,16 @@ func (s *server) reload() error {
 // openAdded makes the listeners that next has and the running configuration does not have. A
 // listener that begins or ceases to speak TLS or HTTP/2 is added with duplicates of its sockets, so
 // the address is listened to all the time.
-func (s *server) openAdded(next *config.Config) (_ map[sockets.Address]*listener, err error) {
+func (s *server) openAdded(next *config.Config, way *way) (map[sockets.Address]*listener, error) {
 	added := map[sockets.Address]*listener{}
-	defer func() {
-		if err == nil {
-			return
-		}
-		for addr, l := range added {
-			if s.listeners[addr] == nil {
-				l.socket.Remove()
-			}
-			l.discard()
-		}
-	}()
 	for _, lc := range next.Listeners {
 		old := s.listeners[lc.Address]
+		if old != nil && lc.Given != nil && !sockets.Same(lc.Given, old.config.Given) {
+			return nil, fmt.Errorf("listen %s: another socket of that address is served already",
+				old.socket.Shown)
+		}
 		var l *listener
+		var err error
 		switch {
 		case old == nil:
 			l, err = s.open(lc)
@@ -109,23 +128,28 @@ func (s *server) openAdded(next *config.Config) (_ map[sockets.Address]*listener
 			return nil, err
 		}
 		added[lc.Address] = l
-	}
-	// This comes last, when nothing else can fail any more: the mode and owner of an open socket
-	// are not restored.
-	for _, lc := range next.Listeners {
-		old := s.listeners[lc.Address]
-		if old == nil {
-			continue
-		}
-		if lc.Given != nil && !sockets.Same(lc.Given, old.config.Given) {
-			return nil, fmt.Errorf("listen %s: another socket of that sockets.Address is served already",
-				old.socket.Shown)
-		}
-		if err = old.socket.SetAccess(&lc.Endpoint); err != nil {
-			return nil, err
-		}
+		way.add(func() {
+			if old == nil {
+				l.socket.Remove()
+			}
+			l.discard()
+		})
 	}
 	return added, nil
+}
+
+// setAccess gives the sockets that are open already the mode and the owner that next has for them.
+func (s *server) setAccess(next *config.Config, way *way) error {
+	for _, lc := range next.Listeners {
+		if old := s.listeners[lc.Address]; old != nil {
+			back, err := old.socket.SetAccess(&lc.Endpoint)
+			if err != nil {
+				return err
+			}
+			way.add(back)
+		}
+	}
+	return nil
 }
 
 // reuse makes a listener on the sockets of old.

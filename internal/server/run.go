@@ -21,7 +21,6 @@ import (
 	"github.com/lwango/lwango/internal/sockets"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
-	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -48,9 +47,8 @@ type server struct {
 	program program  // what an upgrade starts
 	upgrade *upgrade // that has begun, or has been; nil: none
 
-	debug    *debugger   // nil: [debug] has no address
-	observed *observed   // what handlers see of s
-	topics   *pubsub.Hub // as source.Topics was at the start
+	debug    *debugger // nil: [debug] has no address
+	observed *observed // what handlers see of s
 
 	handed   *handover // of the process before, until this one has taken over; nil: none
 	jail     jail
@@ -142,7 +140,7 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
-	if err := s.config.MakeFolders(); err != nil {
+	if _, err := s.config.MakeFolders(); err != nil {
 		return err
 	}
 	if err := s.confine(); err != nil {

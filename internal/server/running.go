@@ -45,7 +45,7 @@ func (p *Program) Start(ctx context.Context, src config.Source, end func()) (_ *
 	go func() {
 		defer close(r.done)
 		defer end()
-		r.err = s.untilStopped(ctx, nil, r.calls)
+		r.err = s.untilStopped(ctx, new(signals), r.calls)
 	}()
 	return r, nil
 }

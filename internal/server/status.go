@@ -13,43 +13,53 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers/auth"
+	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
 
 	"github.com/lwango/lwango/internal/config"
 	status "github.com/lwango/lwango/internal/metrics"
 )
 
-// observed is what handlers see of a server.
+// observed is what handlers see of a server, on any goroutine: what stays as it is while the server runs,
+// and what is in force at present. They see nothing else of it, since a reload changes the rest.
 type observed struct {
-	*server
+	loops    []*loop.Loop
+	conn     *conn.Server
+	watchdog *loop.Watchdog
+	cache    *cache.Store // nil: none
+	topics   *pubsub.Hub  // those at the start; nil: none
 	start    time.Time
 	counters *config.Counters
 	// tallies are what the loops have counted by their last answers, by the loops' numbers. Each loop
 	// stores its own. So the sums do not fall while a loop that is held up does not answer.
 	tallies []atomic.Pointer[conn.Tally]
-	// upstreams and streams are those of the configuration in force.
-	upstreams    atomic.Pointer[[]config.Upstreams]
-	streams      atomic.Pointer[func() []status.Stream]
-	certificates atomic.Pointer[[]status.Certificate]
+	now     atomic.Pointer[inForce]
+}
+
+// inForce is what handlers see of a configuration. It does not change.
+type inForce struct {
+	upstreams    []config.Upstreams
+	streams      func() []status.Stream
+	certificates []status.Certificate
 }
 
 // observe lets the handlers of c observe the server. It is called before c is in force.
 func (s *server) observe(c *config.Config) {
 	if s.observed == nil {
-		s.observed = &observed{server: s, start: time.Now(), counters: s.source.Counters,
+		s.observed = &observed{loops: s.loops, conn: s.conn, watchdog: s.watchdog, cache: s.source.Cache,
+			topics: s.source.Topics, start: time.Now(), counters: s.source.Counters,
 			tallies: make([]atomic.Pointer[conn.Tally], len(s.loops))}
-		s.topics = s.source.Topics
 	}
 	c.Observe(s.observed.snapshot)
-	s.observed.upstreams.Store(&c.Upstreams)
-	reports := c.StreamReports()
-	s.observed.streams.Store(&reports)
-	s.observed.certify(c)
+	s.observed.now.Store(&inForce{c.Upstreams, c.StreamReports(), c.Certs().Certificates()})
 }
 
+// certify is observe when certificates of c, which is in force, have changed.
 func (o *observed) certify(c *config.Config) {
-	all := c.Certs().Certificates()
-	o.certificates.Store(&all)
+	next := *o.now.Load()
+	next.certificates = c.Certs().Certificates()
+	o.now.Store(&next)
 }
 
 // answerWait is how long a look at the server waits for its loops.
@@ -133,27 +143,24 @@ func (s *observed) common() *status.Snapshot {
 	out.Passwords.Taken, out.Passwords.Waiting = auth.Waiting()
 	out.HeapBytes, out.Goroutines = int64(memory[0].Value.Uint64()), int(memory[1].Value.Uint64())
 	seen := map[[3]string]bool{}
-	if all := s.upstreams.Load(); all != nil {
-		for _, r := range *all {
-			for _, u := range r.Report() {
-				u.Site, u.Route = r.Site, r.Route
-				id := [3]string{u.Site, u.Route, u.Address}
-				if !seen[id] {
-					seen[id] = true
-					out.Upstreams = append(out.Upstreams, u)
-				}
+	in := s.now.Load()
+	for _, r := range in.upstreams {
+		for _, u := range r.Report() {
+			u.Site, u.Route = r.Site, r.Route
+			id := [3]string{u.Site, u.Route, u.Address}
+			if !seen[id] {
+				seen[id] = true
+				out.Upstreams = append(out.Upstreams, u)
 			}
 		}
 	}
-	if report := s.streams.Load(); report != nil {
-		out.Streams = append(out.Streams, (*report)()...)
-	}
-	if c := s.server.source.Cache; c != nil {
-		if n, ok := c.Stats(); ok {
+	out.Streams = append(out.Streams, in.streams()...)
+	if s.cache != nil {
+		if n, ok := s.cache.Stats(); ok {
 			out.Cache = new(status.Cache(n))
 		}
 	}
-	out.Certificates = *s.certificates.Load()
+	out.Certificates = in.certificates
 	if s.topics != nil {
 		t := &out.Topics
 		n, subscribers, bytes, largest := s.topics.Counts(20)

@@ -52,10 +52,8 @@ func (s *server) upstreams(w http.ResponseWriter, r *http.Request) {
 // setState sets the state of an upstream for all routes, and reports whether any has it. Each module
 // has a pool of its own, and a pool has one state for each name.
 func (o *observed) setState(name, state string) (known bool) {
-	if all := o.observed.upstreams.Load(); all != nil {
-		for _, u := range *all {
-			known = u.SetState(name, state) || known
-		}
+	for _, u := range o.now.Load().upstreams {
+		known = u.SetState(name, state) || known
 	}
 	return known
 }
@@ -63,10 +61,8 @@ func (o *observed) setState(name, state string) (known bool) {
 // states returns what operators have said of upstreams, for the process behind this one.
 func (o *observed) states() map[string]string {
 	out := map[string]string{}
-	if all := o.observed.upstreams.Load(); all != nil {
-		for _, u := range *all {
-			maps.Copy(out, u.States())
-		}
+	for _, u := range o.now.Load().upstreams {
+		maps.Copy(out, u.States())
 	}
 	return out
 }

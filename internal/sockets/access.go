@@ -23,37 +23,43 @@ type access struct {
 // set gives the file its mode and owner, if it is the socket that this process has made: that of
 // made, or if made is nil, one that its user owns. In a folder of others, a link may have come into
 // its place. What the file has already is left alone: a process that has given up root may not
-// change the sockets that root has made, and a reload need not.
-func (a access) set(path string, made *Socket) error {
+// change the sockets that root has made, and a reload need not. After an error the file has what it had
+// before; otherwise that is returned.
+func (a access) set(path string, made *Socket) (before access, _ error) {
 	if !a.chown && !a.chmod {
-		return nil
+		return before, nil
 	}
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return &fs.PathError{Op: "open", Path: path, Err: err}
+		return before, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
 	var has unix.Stat_t
 	if err := unix.Fstat(fd, &has); err != nil {
-		return &fs.PathError{Op: "stat", Path: path, Err: err}
+		return before, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if has.Mode&unix.S_IFMT != unix.S_IFSOCK || made == nil && has.Uid != uint32(os.Geteuid()) ||
 		made != nil && (has.Dev != made.Dev || has.Ino != made.Ino) {
-		return &fs.PathError{Op: "chmod", Path: path,
+		return before, &fs.PathError{Op: "chmod", Path: path,
 			Err: errors.New("is not the socket that was made there")}
 	}
 	other := func(wanted int, id uint32) bool { return wanted >= 0 && uint32(wanted) != id }
 	if a.chown && (other(a.user, has.Uid) || other(a.group, has.Gid)) {
 		if err := unix.Fchownat(fd, "", a.user, a.group, unix.AT_EMPTY_PATH); err != nil {
-			return &fs.PathError{Op: "chown", Path: path, Err: err}
+			return access{}, &fs.PathError{Op: "chown", Path: path, Err: err}
 		}
+		before.user, before.group, before.chown = int(has.Uid), int(has.Gid), true
 	}
 	if a.chmod && has.Mode&0o777 != uint32(a.mode) {
 		if err := chmod(fd, uint32(a.mode)); err != nil {
-			return &fs.PathError{Op: "chmod", Path: path, Err: err}
+			if before.chown {
+				_ = unix.Fchownat(fd, "", before.user, before.group, unix.AT_EMPTY_PATH)
+			}
+			return access{}, &fs.PathError{Op: "chmod", Path: path, Err: err}
 		}
+		before.mode, before.chmod = fs.FileMode(has.Mode&0o777), true
 	}
-	return nil
+	return before, nil
 }
 
 // chmod changes the mode of a file that was opened with O_PATH. Linux before 6.6 has no call for

@@ -109,7 +109,10 @@ func bindAlone(addr netip.AddrPort, both bool) error {
 // openUnix makes one socket. It removes the file that a killed server has left behind, but never
 // one at which a server listens.
 func openUnix(path string, a access, n int) (*Socket, error) {
-	bound := func() error { return a.set(path, nil) }
+	bound := func() error {
+		_, err := a.set(path, nil)
+		return err
+	}
 	fd, err := loop.ListenUnix(path, bound)
 	if errors.Is(err, unix.EADDRINUSE) && stale(path) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -187,7 +187,7 @@ func (s *Socket) Adopt() error {
 // this process goes on. It may have had more: then some loops accept from several, since the
 // connections that wait at a closed one would be lost.
 func (s *Socket) Spread(e *Endpoint, n int) error {
-	if err := s.SetAccess(e); err != nil {
+	if _, err := s.SetAccess(e); err != nil {
 		return err
 	}
 	for i := s.own; i < n; i++ {
@@ -199,8 +199,12 @@ func (s *Socket) Spread(e *Endpoint, n int) error {
 	return nil
 }
 
-// SetAccess gives the file of a UNIX socket the mode and the owner that e has.
-func (s *Socket) SetAccess(e *Endpoint) error { return e.access.set(e.Address.Name, s) }
+// SetAccess gives the file of a UNIX socket the mode and the owner that e has. back gives it those that
+// it had; after an error it has them still.
+func (s *Socket) SetAccess(e *Endpoint) (back func(), err error) {
+	before, err := e.access.set(e.Address.Name, s)
+	return func() { _, _ = before.set(e.Address.Name, s) }, err
+}
 
 // Port returns the port to which the socket is bound; 0: it has none.
 func (s *Socket) Port() int {

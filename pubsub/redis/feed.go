@@ -247,14 +247,12 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 	if wake != nil {
 		keys, positions = append(keys, r.wakeup), append(positions, *wake)
 	}
-	if waiting && (block < 0 || len(keys) == 0) {
+	if waiting { // a broker looks at how long a read has blocked ten times a second
+		block = -1
 		defer time.Sleep(soon)
 	}
 	if len(keys) == 0 {
 		return waiting, nil
-	}
-	if waiting {
-		block = min(block, soon)
 	}
 	ctx, cancel := r.Within(max(block, 0))
 	defer cancel()

@@ -240,10 +240,8 @@ func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 		return true, nil
 	}
 	if waiting {
-		if block < 0 {
-			defer time.Sleep(soon)
-		}
-		block = min(block, soon)
+		block = -1
+		defer time.Sleep(soon)
 	}
 	ctx, cancel := t.Within(max(block, 0))
 	defer cancel()
@@ -280,11 +278,12 @@ func (t *tap) pass(x goredis.XMessage, all []*tapped) {
 		return
 	}
 	ms, _ := position(x.ID)
+	key := e.origin + " " + topic // one string for all that remember it
 	for _, p := range all {
 		if ms < p.from || !p.Matches(topic) {
 			continue
 		}
-		fresh, lost := p.seen.Fresh(e.origin+" "+topic, e.number, e.Count)
+		fresh, lost := p.seen.Fresh(key, e.number, e.Count)
 		if !fresh {
 			continue
 		}

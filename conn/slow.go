@@ -1,0 +1,61 @@
+package conn
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// A request whose client does not keep a limit ends early, most often in the middle of an answer
+// with status 200, so neither client nor access log tell why. Each way to such an end logs it here,
+// with the key that sets the limit.
+
+const tooSlow = "conn: the client is too slow, its request ends early"
+
+// slow logs that the request ends because of err, unless that is something else than a pace which the
+// client has not kept. An end behind the answer is none of the request's.
+func (x *exchange) slow(err error, p *stream.Pace) {
+	if x.req.Thread == nil || x.resp.phase == complete || p == nil || !errors.Is(err, stream.ErrTooSlow) {
+		return
+	}
+	reading, _ := x.via.paces()
+	logSlow(x.set.Logger, tooSlow, p, p == reading, "request_id", x.req.ID(), "target", x.req.Target(),
+		"route", x.req.prefix, "remote", x.c.remote.addrPort())
+}
+
+// slow is that for a write, which may be of answers that are complete.
+func (t *turn) slow(err error) {
+	if x := t.x; x.req.Thread != nil && x.resp.phase != complete {
+		x.slow(err, &t.writing)
+	} else if errors.Is(err, stream.ErrTooSlow) && loop.BodyOf(&t.c.Thread) == loop.Body(t.c) { // else see Tail.slow
+		logSlow(t.set.Logger, "conn: the client is too slow, it does not get all of its answers",
+			&t.writing, false, "remote", t.c.remote.addrPort())
+	}
+}
+
+// LastPing returns when the last PING of the client's connection of HTTP/2 has come, by Loop.Clock; 0:
+// none has. Clients that send such want silent requests to last.
+func (r RequestLayer) LastPing() time.Duration {
+	if st, ok := r.x.via.(*h2stream); ok {
+		return st.s.pinged
+	}
+	return 0
+}
+
+// logSlow logs which limit of p a client has not kept.
+func logSlow(log *slog.Logger, what string, p *stream.Pace, reading bool, args ...any) {
+	var key string
+	var limit any
+	switch {
+	case !p.Silent():
+		key, limit = "min_rate", p.MinRate
+	case reading:
+		key, limit = "body_timeout", p.Idle
+	default:
+		key, limit = "write_timeout", p.Idle
+	}
+	log.Info(what, append([]any{"key", key, "limit", limit}, args...)...)
+}
