@@ -53,8 +53,8 @@ func TestRuleErrors(t *testing.T) {
 func recipes(t *testing.T, blog string) string {
 	_, text, _ := strings.Cut(must.Read(t, "../../handlers/rules/README.md"), "\n## Examples\n")
 	text, _, _ = strings.Cut(text, "\n## ")
-	text = strings.ReplaceAll(text, "/srv/blog", blog)
-	hosts := []string{"wiki.test", "blog.test", "example.org\", \"www.example.org", "login.test"}
+	text = strings.NewReplacer("/srv/blog", blog, "/srv/www", blog, ":3000", ":1").Replace(text)
+	hosts := []string{"wiki.test", "blog.test", "files.test", "example.org\", \"www.example.org", "login.test"}
 	var b strings.Builder
 	for i, part := range regexp.MustCompile(`(?m)^\S.*(?:\n\S.*)*\n`).Split(text, -1)[1:] {
 		fmt.Fprintf(&b, "[[site]]\nhost = [\"%s\"]\n%s\n", hosts[i], part)
@@ -62,6 +62,7 @@ func recipes(t *testing.T, blog string) string {
 		case 1:
 			fmt.Fprintf(&b, "[[site.route]]\nprefix = \"/\"\nmodule = \"serve_files\"\npath = %q\n", blog)
 			fmt.Fprint(&b, "[[site.route.rule]]\nexists = \"folder\"\nset_headers = { x-folder = \"yes\" }\n")
+		case 2: // it has routes of its own
 		default:
 			b.WriteString("[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n")
 		}
@@ -104,6 +105,9 @@ func TestRulesWithCurl(t *testing.T) {
 		{"blog.test", "/wp-includes", []string{"HTTP/1.1 301", "x-folder: yes\r\n"}},
 		{"blog.test", "/wp-config.php/x", []string{"HTTP/1.1 404"}},
 		{"blog.test", "/xmlrpc.php", []string{"HTTP/1.1 404"}},
+		{"files.test", "/a.txt", []string{"HTTP/1.1 200", "\r\n\r\ntext"}},
+		{"files.test", "/users/1", []string{"HTTP/1.1 502"}}, // the application's, which does not run
+		{"files.test", "/_app/users/1", []string{"HTTP/1.1 404"}},
 		{"login.test", "/wp-admin", []string{"HTTP/1.1 401", "WWW-Authenticate: Basic realm=\"staff\""}},
 		{"login.test", "/wp-admin/admin-ajax.php", []string{"HTTP/1.1 200"}},
 		{"login.test", "/wp-login.php", []string{"HTTP/1.1 200"}},
