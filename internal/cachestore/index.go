@@ -28,7 +28,7 @@ const shared = 8
 
 // perBucket is for how many bytes of memory there is a bucket, 8 bytes. Each object that a look-up passes
 // in a bucket is a line that the processor does not have at hand.
-const perBucket = 512
+const perBucket = 1 << 10
 
 func newTable(memory, disk int64) *table {
 	n := 256

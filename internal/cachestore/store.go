@@ -148,7 +148,8 @@ func (s *Store) sum(key []byte) uint64 {
 func (s *Store) set(o Options) {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	s.options.Store(&o)
-	s.memory.limit = max(o.Memory, leastMemory)
+	// The tables stay as large as they were made, also where the memory is less now.
+	s.memory.limit = max(o.Memory, leastMemory, s.fixed()+leastMemory/2)
 	s.files.limit = o.Disk
 	s.memory.shrink()
 	s.files.shrink()
