@@ -230,8 +230,9 @@ func (r *reader) ask(
 
 // poll reads what has come after the last entries, and waits for block until there is something, or
 // not at all if block is negative. If wake is given, it reads that stream as well, whose entries
-// carry nothing. more reports whether there may be more at once. It reads nothing of a topic whose
-// subscribers have no room for what was read before: what one topic has missed does not hold up others.
+// carry nothing. more reports whether there is more than was read; what has come since then does not
+// count, else a busy topic would always have more. It reads nothing of a topic whose subscribers have
+// no room for what was read before: what one topic has missed does not hold up others.
 func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool, err error) {
 	var keys, positions []string
 	byKey := make(map[string]*feed, len(fds))
@@ -281,10 +282,11 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 			*wake = last
 			continue
 		}
-		fd.last, more = last, true
+		fd.last = last
 		fd.pass(stream.Messages, r.Hub.Origin())
 		if len(stream.Messages) == perStream {
-			delete(byKey, fd.key) // there may be more
+			more = true
+			delete(byKey, fd.key)
 		}
 	}
 	for _, fd := range byKey {

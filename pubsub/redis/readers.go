@@ -121,16 +121,20 @@ func (r *reader) session(b *engine.Backoff) error {
 		if err := r.load(all); err != nil {
 			return err
 		}
-		if !caughtUp {
-			for more := true; more && r.Context.Err() == nil; {
-				more = false
-				for part := range slices.Chunk(all, perCommand) {
-					again, err := r.poll(part, nil, -1)
-					if err != nil {
-						return err
-					}
-					more = more || again
+		if !caughtUp { // topics may come meanwhile
+			more := false
+			for part := range slices.Chunk(all, perCommand) {
+				again, err := r.poll(part, nil, -1)
+				if err != nil {
+					return err
 				}
+				more = more || again
+			}
+			if err := r.Context.Err(); err != nil {
+				return err
+			}
+			if more {
+				continue
 			}
 			caughtUp = true
 			b.Reset()

@@ -134,24 +134,18 @@ func (t *tap) session(b *engine.Backoff) (err error) {
 			b.Reset()
 			t.Report(t, nil)
 		}
-		if !more { // nothing comes of a stream that has gone: nobody appends to it
-			there, err := t.there()
-			if err != nil {
-				return err
-			}
-			if !there {
-				t.kept = time.Time{}
-			}
-		}
 	}
 }
 
-// there reports whether there is a stream of all topics.
-func (t *tap) there() (bool, error) {
+// look has the stream of all topics created again if it has gone: nobody appends to it then.
+func (t *tap) look() error {
 	ctx, cancel := t.Within(0)
 	defer cancel()
 	n, err := t.client.XLen(ctx, t.prefix+allKey).Result()
-	return n > 0, err
+	if err == nil && n == 0 {
+		t.kept = time.Time{}
+	}
+	return err
 }
 
 // keep creates the stream of all topics of the shard, unless it is there, and has it kept for as long
@@ -256,7 +250,10 @@ func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 	}
 	if err != nil || len(got) == 0 { // nothing came
 		t.behind = false
-		return waiting, nil
+		if waiting {
+			return true, nil
+		}
+		return false, t.look()
 	}
 	all = t.all() // one that came meanwhile may be meant
 	if err := t.date(all); err != nil {
@@ -266,9 +263,10 @@ func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 		t.last = x.ID
 		t.pass(x, all)
 	}
-	t.behind = t.behind && len(got[0].Messages) == perTap
-	t.offer(all)
-	return true, nil
+	full = len(got[0].Messages) == perTap
+	t.behind = t.behind && full
+	waiting, _ = t.offer(all)
+	return waiting || full, nil
 }
 
 // pass gives an entry to the patterns that match.

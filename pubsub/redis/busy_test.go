@@ -1,0 +1,32 @@
+package redis_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/test/broker"
+	"github.com/lwango/lwango/internal/test/rooms"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// A topic that is never silent keeps a process neither from being carried again after an outage, nor
+// from topics that are followed then.
+func TestCarriedAgainUnderTraffic(t *testing.T) {
+	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf, "pattern": patternOf} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			b := broker.Start(t, "--appendonly", "no")
+			w := startWire(t, b)
+			one, two := startNode(t, w.url()), startNode(t, b.URL())
+			rooms.Heard(t, two.Node, "room.1", one.Follow(to(one.Node), pubsub.Options{}))
+			stop := two.Traffic("room.1", "a")
+			defer stop()
+			w.Slow(10 * time.Millisecond) // there is something in each answer
+			w.Cut(true)
+			one.Status.Expect("local")
+			w.Cut(false)
+			one.Status.Expect("carried")
+			rooms.Heard(t, two.Node, "hall", one.Follow(one.Hub.Topic("hall"), pubsub.Options{History: 1}))
+		})
+	}
+}
