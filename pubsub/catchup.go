@@ -5,19 +5,26 @@ import "time"
 const (
 	patience = 500 * time.Millisecond // for a subscriber that does not read
 	pace     = 10 * time.Millisecond  // for each message that it reads
-	longest  = 10 * time.Second       // in all: more may be published meanwhile than it reads
+	longest  = 10 * time.Second       // for all of them: more may be published than they read
+	calm     = 10 * time.Second       // without anything late: the outage is over
 )
 
 // clock is how long Offer waits for a subscriber.
 type clock struct {
-	begun time.Time // when it first had no room
-	due   time.Time // zero: it has run out
-	at    uint64    // the subscriber's position when that was set
+	due time.Time // zero: it has run out
+	at  uint64    // the subscriber's position when that was set
+}
+
+// settle ends an outage that is over.
+func (f *Feed) settle(now time.Time) {
+	if now.Sub(f.late) > calm {
+		f.clocks, f.begun = nil, time.Time{}
+	}
 }
 
 // room returns how many of ms can be appended before a subscriber loses a message for which Offer
 // waits.
-func (f *Feed) room(ms []*Message) int {
+func (f *Feed) room(ms []*Message, now time.Time) int {
 	l := f.log
 	next := l.next.Load()
 	half := l.hub.Limits.TopicBytes / 2
@@ -25,12 +32,12 @@ func (f *Feed) room(ms []*Message) int {
 		unread := min(int(next-l.selection.taken), l.len())
 		return fit(ms, (int(l.depth)+1)/2-unread, half-l.lastBytes(unread), unread)
 	}
-	now, most := time.Now(), l.within(half-ms[0].size())
+	most := l.within(half - ms[0].size())
 	room, slowest, stop := MaxQueue, 0, false
 	for _, s := range f.subs {
 		unread := s.unread(next)
 		switch {
-		case unread > int(s.limit) || unread > l.len(), f.passed(s):
+		case s.overrun(unread), f.passed(s):
 			continue // it has lost something already, or will
 		case unread > 0 && (unread >= s.share() || unread > most):
 			stop = f.waits(s, now) || stop
@@ -53,8 +60,11 @@ func (f *Feed) passed(s *Subscription) bool {
 // waits reports whether Offer waits for s, which has no room.
 func (f *Feed) waits(s *Subscription, now time.Time) bool {
 	c, ok := f.clocks[s]
+	if f.begun.IsZero() {
+		f.begun = now
+	}
 	if !ok {
-		c.begun, c.due = now, now.Add(patience)
+		c.due = now.Add(patience)
 	} else if read := s.at - c.at; read > 0 {
 		each := max(pace, patience/time.Duration(4*s.share())) // a small queue gets few at a time
 		c.due = c.due.Add(time.Duration(min(read, uint64(patience/pace))) * each)
@@ -62,7 +72,7 @@ func (f *Feed) waits(s *Subscription, now time.Time) bool {
 			c.due = latest
 		}
 	}
-	if c.at = s.at; now.After(c.due) || now.Sub(c.begun) > longest {
+	if c.at = s.at; now.After(c.due) || now.Sub(f.begun) > longest {
 		c.due = time.Time{}
 	}
 	if f.clocks == nil {
@@ -107,10 +117,20 @@ func (l *log) within(bytes int) (n int) {
 // share is how much of its queue Offer fills before it waits.
 func (s *Subscription) share() int { return (int(s.limit) + 1) / 2 }
 
-// unread returns how many messages wait for s. The caller holds the log's lock.
+// unread returns how many messages wait for s. If it cannot have all of them, those before a gap do
+// not count: it is not to blame for that, and is waited for behind it. The caller holds the log's lock.
 func (s *Subscription) unread(next uint64) int {
 	if s.policy == DropNewest {
 		return len(s.extra.own)
 	}
-	return int(next - s.at)
+	unread := int(next - s.at)
+	if s.overrun(unread) {
+		unread = min(unread, int(next-s.group.log.gap))
+	}
+	return unread
+}
+
+// overrun reports whether so many messages are more than s can have.
+func (s *Subscription) overrun(unread int) bool {
+	return s.policy != DropNewest && (unread > int(s.limit) || unread > s.group.log.len())
 }

@@ -1,6 +1,9 @@
 package pubsub
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // Feed takes what an Engine brings for a topic, from one Follow to its Unfollow. Afterwards it
 // takes nothing. Its methods are for one goroutine, which must not be a loop's.
@@ -10,9 +13,12 @@ type Feed struct {
 	joined  uint64 // number of the next message when the topic was followed
 	depth   int    // see Depth
 
-	// Under the log's lock: all subscriptions, and the clocks of those for which Offer has waited.
+	// Under the log's lock: all subscriptions; and, of an outage, the clocks of those for which Offer
+	// has waited, when it first did, and when it last had something.
 	subs   []*Subscription
 	clocks map[*Subscription]clock
+	begun  time.Time // zero: it has not
+	late   time.Time
 }
 
 // Depth returns how many messages of history the subscriber that has had the topic followed wants, or
@@ -119,7 +125,9 @@ func (f *Feed) Deliver(ms []*Message) {
 		l.mu.Unlock()
 		return
 	}
-	f.clocks = nil // the outage is over
+	if f.clocks != nil {
+		f.settle(time.Now())
+	}
 	l.take(ms)
 	l.mu.Unlock()
 	l.wake()
@@ -153,9 +161,11 @@ func Lost(n int) *Message {
 // There is room while no queue is more than half full: the other half is for what is published in
 // this process meanwhile. Offer waits for each subscriber until its clock runs out, half a second
 // after it first had no room. Each message that it reads puts that off by 10 ms, and half a queue by
-// at least 125 ms: to half a second from then at most, and to ten seconds in all. So one outage's
-// messages wait for a subscriber that reads a hundred of them a second, and one that does not read
-// holds up the others once. The next Deliver ends the outage, and then each has its time again.
+// at least 125 ms: to half a second from then at most. In all Offer waits for no more than ten seconds
+// after it first has. So one outage's messages wait for a subscriber that reads a hundred of them a
+// second, and one that does not read holds up the others once. The outage is over, and each has its
+// time again, when Offer was given nothing for ten seconds: a publisher that is always late must not
+// make the others wait again and again, whatever Deliver is given meanwhile.
 //
 // A queue group loses nothing: what its members do not take may be for another process, so Offer
 // holds it back for as long as its queue is half full.
@@ -169,7 +179,10 @@ func (f *Feed) Offer(ms []*Message) (rest []*Message) {
 		l.mu.Unlock()
 		return nil
 	}
-	n := f.room(ms)
+	now := time.Now()
+	f.settle(now)
+	f.late = now
+	n := f.room(ms, now)
 	l.take(ms[:n])
 	l.mu.Unlock()
 	if n > 0 {
