@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/loop"
 )
 
 // ErrorPage answers a request in place of the server's own error page. status goes out whatever it
@@ -143,12 +144,14 @@ func (r RequestLayer) Elsewhere() {
 }
 
 func (r *Request) instead(sub *Request, resp *Response, h Handler) int {
-	was := resp.req
+	was, t := resp.req, r.Thread
 	sub.body.none(r.x)
 	resp.req = sub
 	defer func() {
 		resp.req = was
-		sub.Thread = nil
+		if !loop.HasCalls(t) { // else it is left to what runs off the loop, as the exchange will be
+			sub.Thread = nil
+		}
 	}()
 	return h(sub, resp)
 }

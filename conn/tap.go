@@ -372,7 +372,7 @@ func (a *tapped) release() {
 	if t := a.x.req.Thread; t != nil {
 		t.KeepWaiting(a.waits)
 	}
-	if a.sub.Thread != nil { // the handler still has the request
+	if a.sub.Thread != nil { // the handler still has the request, or a function off the loop
 		return
 	}
 	p, raw, fields := a.x.c.port, a.raw, a.fields

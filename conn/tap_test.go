@@ -1,15 +1,18 @@
 package conn_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -141,5 +144,38 @@ func TestTapEnds(t *testing.T) {
 				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestTapOfAbandonedCall: a function that a handler has left behind off the loop reads the request that it
+// was given, and not one that comes later and gets the same memory.
+func TestTapOfAbandonedCall(t *testing.T) {
+	t.Parallel()
+	block, read := make(chan struct{}), make(chan string, 1)
+	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
+			if req.Path() == "/first" {
+				_ = req.Await(time.Millisecond, func(context.Context) error {
+					<-block
+					read <- req.Target()
+					return nil
+				})
+			}
+			return w.Text(200, "hello")
+		}, &tap{fate: map[int]conn.Fate{200: conn.Tapped}}, nil)
+		return status
+	}})
+	c := s.Dial()
+	for _, target := range []string{"/first", "/other", "/third"} {
+		c.Do("GET", "GET "+target+" HTTP/1.1\r\nHost: h\r\n\r\n")
+	}
+	close(block)
+	select {
+	case got := <-read:
+		if got != "/first" {
+			t.Errorf("the function reads %q", got)
+		}
+	case <-time.After(wait.Patience):
+		t.Error("the function cannot read the request")
 	}
 }
