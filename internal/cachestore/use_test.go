@@ -222,6 +222,32 @@ func TestShareOfClient(t *testing.T) {
 	}
 }
 
+// TestShareOfSite: a client with a network for each body that it asks for has a quarter of the memory.
+func TestShareOfSite(t *testing.T) {
+	t.Parallel()
+	const limit, size = 64 << 20, 3 << 20
+	s := store(t, limit)
+	var users []io.Closer
+	for i := range 12 {
+		put(t, s, fmt.Sprint("/", i), cachestore.Head{}, string(make([]byte, size)))
+	}
+	for i := range 12 {
+		o := s.Lookup(nil, s.Key([]byte(fmt.Sprint("/", i))))[0]
+		if u := o.Use(netip.MustParseAddr(fmt.Sprintf("2001:db8:0:%x::1", i)), true); u != nil {
+			users = append(users, u)
+		}
+	}
+	if len(users) != limit/4/size {
+		t.Errorf("%d bodies for one site", len(users))
+	}
+	for _, u := range users {
+		must.Do(t, u.Close())
+	}
+	if s.Shares() != 0 {
+		t.Errorf("%d shares are left", s.Shares())
+	}
+}
+
 // TestShareOfReaders: what was kept and has readers counts for them, also for one that is alone, as soon as it
 // comes: five answers that a client asks for at once, and does not read, are not all kept.
 func TestShareOfReaders(t *testing.T) {
