@@ -211,7 +211,8 @@ func TestOtherClients(t *testing.T) {
 		t.Errorf("%q", m.Data)
 	}
 	two := startNode(t, b.url())
-	two.Follow(two.Hub.Topic("room.1 x"), pubsub.Options{History: 2}).Expect("c2", "from here")
+	two.Follow(two.Hub.Topic("room.1 x"), pubsub.Options{History: 2}).
+		ExpectEnd([]string{"up", "c0", "c1", "c2", "from here"}, 2)
 	at.Quiet()
 }
 
