@@ -38,9 +38,9 @@ type Engine interface {
 type Selector interface {
 	Engine
 
-	// Select is Follow for a selection, which has no history: the engine does not call Loaded, gives
-	// messages to Deliver or Offer, those of a queue group to Offer, and sets their Topic to what Publish was told, or would have
-	// been.
+	// Select is Follow for a selection, which has no history. The engine does not call Loaded, and
+	// gives messages to Deliver or Offer, those of a queue group to Offer. It sets their Topic to what
+	// Publish was told, or would have been.
 	//
 	// Of a pattern without a group, these are the messages that other processes publish. This
 	// process's own are not among them: the hub knows those. Of a group, they are what any process

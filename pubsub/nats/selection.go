@@ -120,6 +120,7 @@ func (c *consumer) run(ctx context.Context) {
 			continue
 		}
 		c.base.Report(c, err)
+		c.backlog.Retry() // what was read before shall not wait for the broker
 		select {
 		case <-time.After(b.Next()):
 		case <-ctx.Done():

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/rooms"
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -27,6 +28,36 @@ func TestCarriedAgainUnderTraffic(t *testing.T) {
 			w.Cut(false)
 			one.Status.Expect("carried")
 			rooms.Heard(t, two.Node, "hall", one.Follow(one.Hub.Topic("hall"), pubsub.Options{History: 1}))
+		})
+	}
+}
+
+// The broker goes away again while what was missed waits for a slow subscriber: the others get what
+// was read before, all the same.
+func TestCutOffWhileCatchingUp(t *testing.T) {
+	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf, "pattern": patternOf} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			b := broker.Start(t, "--appendonly", "no")
+			w := startWire(t, b)
+			one, two := startNode(t, w.url()), startNode(t, b.URL())
+			at := one.Follow(to(one.Node), pubsub.Options{})
+			rooms.Heard(t, two.Node, "room.1", at)
+			w.Cut(true)
+			one.Status.Expect("local")
+			stuck := make(chan struct{})
+			one.Loops.Go(0, func(th *loop.Thread) {
+				to(one.Node).Subscribe(th, pubsub.Options{Queue: 8})
+				close(stuck)
+				_, _ = th.AwaitAny(-1, th.Loop().Stopped())
+			})
+			<-stuck
+			publish(two.Hub.Topic("room.1"), numbered("a", 0, 16)...) // as many as one read takes
+			two.Acknowledged()
+			w.Cut(false)
+			at.Until("a0")
+			w.Cut(true)
+			at.Expect(numbered("a", 1, 16)...)
 		})
 	}
 }

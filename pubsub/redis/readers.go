@@ -63,6 +63,7 @@ func (r *reader) run() {
 				if fd.last == "" {
 					fd.to.Loaded(nil)
 				}
+				fd.backlog.Retry() // nor for each other
 			}
 			select {
 			case <-wait:

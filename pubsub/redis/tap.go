@@ -90,9 +90,14 @@ func (t *tap) run() {
 			return
 		}
 		t.Report(t, err)
-		if !t.Pause(b.Next()) || len(t.all()) == 0 {
+		if !t.Pause(b.Next()) {
 			return
 		}
+		all := t.all()
+		if len(all) == 0 {
+			return
+		}
+		t.offer(all) // what was read before shall not wait for the broker
 	}
 }
 
