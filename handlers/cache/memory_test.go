@@ -137,14 +137,18 @@ func small(from string) *net.Dialer {
 }
 
 // TestOneReadsNothing: a client that reads nothing of five long answers does not end the keeping of long
-// ones for others, whether these answers are kept already or come for it. What is beyond its share is
-// sent to it past the cache.
+// ones for others, whether these answers are kept already or come for it, and whatever it says to caches. What
+// is beyond its share is sent to it past the cache.
 func TestOneReadsNothing(t *testing.T) {
 	const memory, size = 64 << 20, 7 << 20
 	body := make([]byte, size)
 	for _, first := range []bool{true, false} {
-		s := start(t, modes.Direct, cache.Settings{}, func(_ *conn.Request, w *conn.Response) int {
+		s := start(t, modes.Direct, cache.Settings{}, func(req *conn.Request, w *conn.Response) int {
 			w.Header().Set("Cache-Control", "max-age=1000")
+			w.Header().Set("ETag", `"1"`)
+			if req.Header().Has("If-None-Match") {
+				return http.StatusNotModified
+			}
 			w.SetBody(body)
 			return 200
 		})
@@ -163,6 +167,21 @@ func TestOneReadsNothing(t *testing.T) {
 		if first && said["lwango; fwd=uri-miss; stored"] != 5 ||
 			!first && (said["lwango; hit; ttl=1000"] != 2 || said["lwango; fwd=bypass"] != 3) {
 			t.Errorf("first %v: %v", first, said)
+		}
+		for ask, want := range map[string]string{
+			"HEAD /3 HTTP/1.1": "200 lwango; hit; ttl=1000", // it takes no memory
+			"GET /4 HTTP/1.1\r\nCache-Control: only-if-cached": "504 ",
+			"GET /4 HTTP/1.1\r\nCache-Control: no-cache":       "200 lwango; fwd=bypass",
+		} {
+			if first {
+				break
+			}
+			c := s.DialBy(small("127.0.0.2"))
+			c.Send(ask + "\r\nHost: test.example\r\n\r\n")
+			resp := must.Get(http.ReadResponse(c.R, &http.Request{Method: strings.Fields(ask)[0]}))(t)
+			if got := fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("Cache-Status")); got != want {
+				t.Errorf("%q: %s, want %s", ask, got, want)
+			}
 		}
 		for i := range 3 {
 			target := fmt.Sprint("/other", i)

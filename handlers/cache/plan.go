@@ -19,6 +19,8 @@ type plan struct {
 	why    rfc9111.Forward // with asks: as Cache-Status has it
 	use    conn.CacheUse   // as the access log has it
 	relays bool            // no page of the server's takes the answer's place
+	only   bool            // the client wants nothing that is not kept
+	shared bool            // a client gets no more long bodies than its share: the origin can be asked
 	status int             // that goes out
 	reason string          // empty: the usual one
 
@@ -91,12 +93,13 @@ func (p *plan) decide(q *question, s *subject, now time.Time) {
 			p.why = rfc9111.ForwardRequest
 		}
 	}
+	p.shared = q.Method == http.MethodGet // HEAD takes none of a body
 }
 
 // answer makes the plan for an answer that is sent, whatever its age.
 func (p *plan) answer(q *question, s *subject, use conn.CacheUse) {
-	*p = plan{act: sends, use: use, relays: !s.page(s.size), status: s.Status, reason: s.Reason, body: s.place,
-		part: http1.Range{Length: s.size}, coding: coding.Identity}
+	*p = plan{act: sends, use: use, relays: !s.page(s.size), only: q.OnlyIfCached, status: s.Status,
+		reason: s.Reason, body: s.place, part: http1.Range{Length: s.size}, coding: coding.Identity}
 	if p.status != http.StatusOK {
 		if s.size == 0 {
 			p.body = noBody

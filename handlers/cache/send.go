@@ -67,13 +67,13 @@ func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Objec
 	if p.body == ofFile { // first, as it may fail
 		var err error
 		if file, off, err = o.Open(req.Thread); err != nil {
-			return l.past(req, resp, rfc9111.ForwardMiss)
+			return l.instead(req, resp, p, rfc9111.ForwardMiss)
 		}
 	}
 	var of io.Closer // of a long body
 	if o.Long() && (p.body == ofMemory || p.body == severalParts) {
-		if of = o.Use(loop.ClientOf(req.Thread), p.use == conn.CacheHit); of == nil {
-			return l.past(req, resp, rfc9111.ForwardBypass) // it does not take what it gets already
+		if of = o.Use(loop.ClientOf(req.Thread), p.shared); of == nil { // it does not take what it gets already
+			return l.instead(req, resp, p, rfc9111.ForwardBypass)
 		}
 	}
 	o.Hit()
@@ -104,6 +104,14 @@ func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Objec
 		several(resp, s, p, of)
 	}
 	return p.status
+}
+
+// instead answers where what is kept cannot be sent.
+func (l *layer) instead(req *conn.Request, resp *conn.Response, p *plan, why rfc9111.Forward) int {
+	if p.only {
+		return http.StatusGatewayTimeout // RFC 9111 section 5.2.1.7
+	}
+	return l.past(req, resp, why)
 }
 
 // ofContent are fields that describe a content, which an error does not have.
