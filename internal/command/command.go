@@ -6,6 +6,8 @@ package command
 import (
 	"context"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/server"
@@ -15,16 +17,34 @@ import (
 
 // Main runs the command with os.Args until it ends, and returns its exit code. It is called once.
 func Main() (code int) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "top":
-			return top.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr)
-		case "upstream":
-			return server.Upstream(os.Args[2:], os.Stdout, os.Stderr)
-		case "purge":
-			return server.PurgeCache(os.Args[2:], os.Stderr)
-		}
+	switch name, args := subcommand(os.Args[1:]); name {
+	case "top":
+		return top.Main(args, os.Stdin, os.Stdout, os.Stderr)
+	case "upstream":
+		return server.Upstream(args, os.Stdout, os.Stderr)
+	case "purge":
+		return server.PurgeCache(args, os.Stderr)
 	}
 	lwango.UseBroker(redis.Broker)
 	return lwango.Run(context.Background(), "lwango.conf")
+}
+
+// subcommand returns the subcommand that the arguments name, and its own arguments. The flags -c and -d
+// may stand in front of the name, too, as a user writes them who has written lwango -c FILE before.
+// Without a subcommand the name is empty.
+func subcommand(args []string) (name string, own []string) {
+	i := 0
+	for i < len(args) && strings.HasPrefix(args[i], "-") {
+		flag, _, valued := strings.Cut(strings.TrimPrefix(args[i][1:], "-"), "=")
+		if flag != "c" && flag != "d" {
+			return "", nil
+		}
+		if i++; !valued {
+			i++
+		}
+	}
+	if i >= len(args) || !slices.Contains([]string{"top", "upstream", "purge"}, args[i]) {
+		return "", nil
+	}
+	return args[i], slices.Concat(args[:i], args[i+1:])
 }
