@@ -60,7 +60,7 @@ func (s *server) openDebug(at sockets.Address) (*debugger, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("debug.address: %w", err)
+		return nil, err
 	}
 	d := &debugger{at: at, socket: socket, done: make(chan struct{})}
 	h := s.debugHandler(d)
@@ -172,8 +172,11 @@ func (s *server) nextDebug(next *config.Config) (*debugger, error) {
 		return nil, nil
 	}
 	d, err := s.openDebug(next.Debug.At)
+	if err != nil {
+		return nil, next.Debug.Table.Wrong("address", err)
+	}
 	d.allow(next)
-	return d, err
+	return d, nil
 }
 
 // debugHandler has the paths of net/http/pprof. Importing that package would put its handlers into

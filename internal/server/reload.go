@@ -110,8 +110,8 @@ func (s *server) openAdded(next *config.Config, way *way) (map[sockets.Address]*
 	for _, lc := range next.Listeners {
 		old := s.listeners[lc.Address]
 		if old != nil && lc.Given != nil && !sockets.Same(lc.Given, old.config.Given) {
-			return nil, fmt.Errorf("listen %s: another socket of that address is served already",
-				old.socket.Shown)
+			return nil, lc.Table.Wrong("address", fmt.Errorf("listen %s: another socket of that address is "+
+				"served already", old.socket.Shown))
 		}
 		var l *listener
 		var err error
@@ -144,7 +144,7 @@ func (s *server) setAccess(next *config.Config, way *way) error {
 		if old := s.listeners[lc.Address]; old != nil {
 			back, err := old.socket.SetAccess(&lc.Endpoint)
 			if err != nil {
-				return err
+				return lc.Table.Wrong("address", err)
 			}
 			way.add(back)
 		}

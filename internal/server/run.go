@@ -342,15 +342,21 @@ func (s *server) announce(l *listener) {
 	s.own.Info("listening", "address", l.socket.Shown, "tls", l.TLS != nil)
 }
 
-// open makes the sockets of a listener.
-func (s *server) open(lc config.Listener) (*listener, error) {
+// open makes the sockets of a listener. Its errors say where the configuration has the address.
+func (s *server) open(lc config.Listener) (_ *listener, err error) {
+	defer func() {
+		if err != nil {
+			err = lc.Table.Wrong("address", err)
+		}
+	}()
 	opening.Lock()
 	defer opening.Unlock()
 	ours := map[int]bool{}
 	for addr := range s.listeners {
 		ours[addr.Port()] = true
 	}
-	sock, err := s.handed.open(lc.Address.String(), &lc.Endpoint, len(s.loops))
+	var sock *sockets.Socket
+	sock, err = s.handed.open(lc.Address.String(), &lc.Endpoint, len(s.loops))
 	if err != nil {
 		return nil, err
 	}

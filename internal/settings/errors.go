@@ -31,6 +31,15 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// located is an Error with its cause.
+type located struct {
+	at    *Error
+	cause error
+}
+
+func (l *located) Error() string   { return l.at.Error() }
+func (l *located) Unwrap() []error { return []error{l.at, l.cause} }
+
 // Errors is everything that is wrong in a file, by line (and in those that it includes, by file);
 // errors of the same line are in the order of their keys.
 type Errors []*Error

@@ -144,11 +144,15 @@ func (t Table) Errorf(key, format string, args ...any) {
 	t.file.report(t.position(key), at.name, t.at.path, format, args...)
 }
 
-// Wrong returns an error of the given key, for what turns out to be wrong after the file was read.
-func (t Table) Wrong(key string, err error) *Error {
+// Wrong says of err, which has turned up after the file was read, which key it is about. errors.Is
+// still finds what err is. For a table that came from no file, Wrong returns err itself.
+func (t Table) Wrong(key string, err error) error {
+	if t.file == nil {
+		return err
+	}
 	at := t.position(key)
-	return &Error{File: cmp.Or(at.file, t.file.names[0]), Line: at.line, Key: t.at.child(key).name,
-		Msg: t.file.hide(t.at.path, err.Error())}
+	return &located{&Error{File: cmp.Or(at.file, t.file.names[0]), Line: at.line, Key: t.at.child(key).name,
+		Msg: t.file.hide(t.at.path, err.Error())}, err}
 }
 
 // follows reports whether an error at a path follows from a value that was refused before: that of
