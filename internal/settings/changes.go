@@ -8,21 +8,22 @@ import (
 
 // Changes says how a file differs from the one before, by names: those of keys, with the table in
 // front (pubsub.url), and those of the elements of the lists that ids has. Such an element is called
-// by the list and the value of the key that ids gives for it (site "example.org"). A name does not
-// tell a value that may be a secret. The lists are sorted.
+// by the list and the value of the key that ids gives for it (site "example.org"); one that has no such
+// value, or shares it, also by its line: site "*" (line 7). The line of one that was removed is that of
+// the file before. A name does not tell a value that may be a secret. The lists are sorted.
 func Changes(before, after Table, ids map[string]string) (added, removed, changed []string) {
-	old, now := outline(before.values, ids), outline(after.values, ids)
-	for name, value := range now {
-		switch was, ok := old[name]; {
+	old, now := before.outline(ids), after.outline(ids)
+	for id, value := range now {
+		switch was, ok := old[id]; {
 		case !ok:
-			added = append(added, name)
-		case was != value:
-			changed = append(changed, name)
+			added = append(added, value.name)
+		case was.text != value.text:
+			changed = append(changed, value.name)
 		}
 	}
-	for name := range old {
-		if _, ok := now[name]; !ok {
-			removed = append(removed, name)
+	for id, value := range old {
+		if _, ok := now[id]; !ok {
+			removed = append(removed, value.name)
 		}
 	}
 	for _, list := range [][]string{added, removed, changed} {
@@ -31,37 +32,57 @@ func Changes(before, after Table, ids map[string]string) (added, removed, change
 	return added, removed, changed
 }
 
-// outline gives the text of each value that has a name.
-func outline(values map[string]any, ids map[string]string) map[string]string {
-	all := map[string]string{}
-	for key, value := range values {
+// outlined is a value that has a name.
+type outlined struct{ name, text string }
+
+// outline returns the values that have names, by what tells them apart in both files. That is no line,
+// which changes with each one that is added above.
+func (t Table) outline(ids map[string]string) map[string]outlined {
+	all := map[string]outlined{}
+	for key, value := range t.values {
 		elements, list := listOfTables(value)
 		table, isTable := value.(map[string]any)
 		switch id, named := ids[key]; {
 		case list && named:
+			count := map[string]int{}
 			for _, e := range elements {
-				name := fmt.Sprintf("%s %s", key, text(e[id]))
-				for n := 2; all[name] != ""; n++ {
-					name = fmt.Sprintf("%s %s (%d)", key, text(e[id]), n)
+				count[called(key, e[id])]++
+			}
+			seen := map[string]int{}
+			for i, e := range elements {
+				name := called(key, e[id])
+				seen[name]++
+				v := outlined{name, text(e)}
+				if e[id] == nil || count[name] > 1 {
+					at := Table{file: t.file, values: e, at: t.at.child(key).index(i)}
+					v.name = fmt.Sprintf("%s (%s)", name, at.Position(""))
 				}
-				all[name] = text(e)
+				all[fmt.Sprintf("%s %d", name, seen[name])] = v
 			}
 		case isTable:
 			for sub, v := range table {
-				all[valuePath{}.child(key).child(sub).name] = text(v)
+				name := valuePath{}.child(key).child(sub).name
+				all[name] = outlined{name, text(v)}
 			}
 		default:
-			all[valuePath{}.child(key).name] = text(value)
+			name := valuePath{}.child(key).name
+			all[name] = outlined{name, text(value)}
 		}
 	}
 	return all
 }
 
+// called names an element of a list; value is what it is called by, or nil.
+func called(list string, value any) string {
+	if value == nil {
+		value = "*"
+	}
+	return list + " " + text(value)
+}
+
 // text writes a value so that different ones have different texts, whatever is in their strings.
 func text(value any) string {
 	switch v := value.(type) {
-	case nil:
-		return `""`
 	case []any: // of which a name may consist
 		parts := make([]string, len(v))
 		for i, e := range v {
