@@ -8,10 +8,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -126,6 +128,28 @@ func (n *negotiation) run(c *tls.Conn) {
 		n.pause.Resolve(struct{}{})
 	}()
 	n.err = c.HandshakeContext(n.left)
+	if n.serves && n.err != nil && n.err.Error() == noCertificates {
+		n.err = noneFor(c.ConnectionState().ServerName)
+	}
+}
+
+// noCertificates is the text of the error of crypto/tls for a configuration without a certificate. It
+// sends the alert unrecognized_name (RFC 6066 section 3) only with that very error, which it does not
+// export, so a function of a configuration cannot refuse a name with an error of its own.
+const noCertificates = "tls: no certificates configured"
+
+// noneFor says of which name, as the client has sent it, there is no certificate. A log must not get
+// bytes or lengths that the client chooses.
+func noneFor(sni string) error {
+	if sni == "" {
+		return errors.New("tls: no certificate for a client that asks for no name (SNI)")
+	}
+	const longest = 64
+	more := ""
+	if len(sni) > longest {
+		sni, more = strings.ToValidUTF8(sni[:longest], ""), "..."
+	}
+	return fmt.Errorf("tls: no certificate for the name that the client asks for: %+q%s", sni, more)
 }
 
 // Read implements net.Conn.

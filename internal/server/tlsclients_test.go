@@ -137,6 +137,29 @@ func TestStrictSNI(t *testing.T) {
 	check("after a renewal", map[string]string{"a.test": "a.test", "c.test": "c.test", "x.b.test": refused})
 }
 
+// TestStrictNames: the log says which name a client has asked for that was refused, whatever bytes it
+// is made of, and no more than a line takes of a long one.
+func TestStrictNames(t *testing.T) {
+	t.Parallel()
+	for sni, want := range map[string]string{
+		"c.test":                         `name that the client asks for: \"c.test\""`,
+		"c\n\xffä.test":                  `asks for: \"c\\n\\xff\\u00e4.test\""`,
+		strings.Repeat("a", 62) + "äbcd": `asks for: \"` + strings.Repeat("a", 62) + `\\u00e4\"..."`,
+		"":                               `client that asks for no name (SNI)"`,
+	} {
+		s := startTLS(t, func(s *tlsServer) { s.put("a", "a.test", time.Hour) },
+			"strict_sni = true\ntls = {cert = \"a.pem\", key = \"a.key\"}")
+		if _, err := s.connect(&tls.Config{ServerName: sni, InsecureSkipVerify: true}); err == nil ||
+			!strings.Contains(err.Error(), "unrecognized name") {
+			t.Errorf("%q: %v", sni, err)
+		}
+		s.logged(`msg="conn: tls handshakes failed"`)
+		if !strings.Contains(s.log.String(), want) {
+			t.Errorf("%q: the log lacks %s", sni, want)
+		}
+	}
+}
+
 // TestOwnCertificate: a client that cannot use the certificates of the name that it asks for gets none,
 // and not another name's that it could use. Of several it gets the one that it can use.
 func TestOwnCertificate(t *testing.T) {

@@ -3,6 +3,7 @@ package streams_test
 import (
 	"crypto/tls"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/internal/handshake"
@@ -42,6 +43,28 @@ func TestChallenge(t *testing.T) {
 	}
 	if n := s.counts(); n.Failed != 0 || len(came) > 0 {
 		t.Errorf("%d failed, %d connections to the upstream", n.Failed, len(came))
+	}
+}
+
+// TestRefusedName: the line of a client that is refused for the name that it asks for has that name.
+func TestRefusedName(t *testing.T) {
+	t.Parallel()
+	up, came := silence(t)
+	s := serveTLS(t, one+"'"+up+"'", &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return &tls.Config{}, nil
+	}})
+	for i, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		c := tls.Client(s.dial(), &tls.Config{ServerName: "Other.example", InsecureSkipVerify: true, MaxVersion: version})
+		if err := c.Handshake(); err == nil || !strings.Contains(err.Error(), "unrecognized name") {
+			t.Error(err)
+		}
+		c.Close()
+		if line := s.log(i + 1)[i]; !strings.Contains(line, ` "other.example" `) || result(line) != "handshake failed" {
+			t.Error(line)
+		}
+	}
+	if len(came) > 0 {
+		t.Error("a connection to the upstream")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,13 +91,17 @@ func (c *connection) hear() (first []byte, why result) {
 func (c *connection) secure(t *loop.Thread, first []byte, until time.Time) (over net.Conn, why result) {
 	below := new(struct{ net.Conn })
 	secure, input := tls.Server(below, c.port.tls), &early{&c.client, first}
-	_, err := handshake.Serve(t, c.remote.Addr(), secure, &below.Conn, input, until)
+	ended, err := handshake.Serve(t, c.remote.Addr(), secure, &below.Conn, input, until)
 	switch panicked := (*loop.PanicError)(nil); {
 	case errors.As(err, &panicked):
 		c.port.service.log.Error("stream: panic in a tls handshake", "client", c.remote,
 			"panic", panicked.Value, "stack", string(panicked.Stack))
 		return nil, handshakeFailed
 	case err != nil:
+		c.port.service.log.Debug("stream: tls handshake failed", "client", c.remote, "error", err)
+		if ended { // else the handshake may still hold what ConnectionState waits for
+			c.name = strings.ToLower(secure.ConnectionState().ServerName)
+		}
 		return nil, c.unheard(err, handshakeFailed)
 	case len(input.rest) > 0: // a client waits for the answer to its first flight, which was read
 		return nil, handshakeFailed
