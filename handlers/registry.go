@@ -25,8 +25,9 @@ type Env struct {
 	// Hosts are the names of the route's site, as in Site; none: it answers for every host.
 	Hosts []string
 
-	// Logger takes the module's log lines, at the start and later. The server always sets it; where
-	// it is nil, as in a test, Log returns one that drops everything.
+	// Logger takes the module's log lines, at the start and later. The server always sets it, to one
+	// that tells the site in each line, and the route; where it is nil, as in a test, Log returns one
+	// that drops everything.
 	Logger *slog.Logger
 
 	// Server is what Env's methods ask; nil where nothing serves, as in a test of a module.

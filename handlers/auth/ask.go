@@ -247,9 +247,9 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 	case req.Gone(): // which ends the waits of the route, too
 	case err == nil:
 		a.log.Error("auth: the answer of the route that is asked is neither 2xx nor 401 nor 403",
-			"route", a.path, "status", status, "request_id", req.ID(), "target", req.Target())
+			"asked", a.path, "status", status, "request_id", req.ID(), "target", req.Target())
 	default:
-		a.log.Error("auth: the route that is asked does not answer", "route", a.path, "error", err,
+		a.log.Error("auth: the route that is asked does not answer", "asked", a.path, "error", err,
 			"request_id", req.ID(), "target", req.Target())
 	}
 	return http.StatusInternalServerError

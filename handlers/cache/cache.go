@@ -171,7 +171,7 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 	}
 	if l.depends.Clients {
 		env.Log().Warn("cache: each client's address has answers of its own, as the application is told it",
-			"route", env.Prefix, "by", strings.Join(l.depends.Words, ", "))
+			"by", strings.Join(l.depends.Words, ", "))
 	}
 	return func(next conn.Handler) conn.Handler {
 		own := *l

@@ -107,7 +107,7 @@ type module struct {
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &module{set: s, tunnels: tunnel.Limits{Idle: s.TunnelTimeout, Half: s.ReadTimeout}}
 	m.Route = relay.Route{Settings: &m.set.Settings, Module: "proxy", Env: env,
-		Log: env.Log().With("route", env.Prefix), Repeats: http1.Idempotent, Alone: upstream.JustUsed}
+		Log: env.Log(), Repeats: http1.Idempotent, Alone: upstream.JustUsed}
 	m.Header = s.ProxyProtocol
 	security, err := m.Security(&s.TLS)
 	if err != nil {

@@ -3,7 +3,6 @@ package config
 import (
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/https"
@@ -79,7 +78,7 @@ func (c *Config) https(site Site, log *slog.Logger, report func(error)) handlers
 		if l := c.maybeBlind(site); l != nil {
 			log.Warn("https: a listener with proxy_protocol and without tls knows an https request only "+
 				"if the proxy sends version 2 with its TLV for TLS, or has the port 443; else it is "+
-				"redirected for ever", "site", strings.Join(site.Hosts, ", "), "listener", l.Listen)
+				"redirected for ever", "site", siteName(site.Hosts), "listener", l.Listen)
 		}
 	}
 	if site.HTTPS.HTTPS != "" && !ok {

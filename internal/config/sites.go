@@ -42,6 +42,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		var depends handlers.Dependence
 		its := around.Site{Server: told{c, s.Counters, &name, &depends}, Routes: site.prefixes(s)}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
+		ofSite := env.Log().With("site", name.Site)
 		compression := site.Around.Compression.within(c.compression)
 		c.hold(site.Around.ErrorPages)
 		plans := make([]plan, len(site.Routes))
@@ -73,6 +74,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		for i := range site.Routes {
 			r := &site.Routes[i]
 			h := plans[i].handler
+			env.Logger = ofSite.With("route", r.Prefix)
 			inner := r.Around.Compression.within(compression)
 			its.Compression, its.Internal = inner.policy, r.Internal
 			if inner.policy == nil {
@@ -115,7 +117,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			}
 		}
 		its.Compression, its.Internal = compression.policy, false
-		env.Prefix, name.Route, env.Server = "", "", its
+		env.Prefix, name.Route, env.Server, env.Logger = "", "", its, ofSite
 		site.Around.Compression = nil
 		if its.Compression != nil { // nothing further out would have to be kept from it
 			site.Around.Compression = new(Compression)

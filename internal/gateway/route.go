@@ -47,7 +47,7 @@ type Route struct {
 func (r *Route) Open(module string, s *Settings, env handlers.Env, p *upstream.Pool,
 	more upstream.Settings, missing error) error {
 	r.set, r.Settings, r.Module, r.Env = s, &s.Settings, module, env
-	r.Log = env.Log().With("route", env.Prefix)
+	r.Log = env.Log()
 	r.Repeats, r.Alone, r.Retry = safe, upstream.Fresh, relay.OnConnect|relay.OnCut
 	r.Once, r.Sized = true, true
 	if err := r.Route.Open(p, more, missing); err != nil {
