@@ -87,7 +87,7 @@ var named = []string{
 // tested are the modules that go mod tidy downloads beside the linked ones, and puts into go.sum,
 // because tests of packages of the program import them: the go command reads the tests of all
 // packages of a program. What only the tests of other packages import is not among them, so what is
-// large, such as a browser, is for those (internal/test/editor, samples).
+// large, such as a browser, is for those (internal/test/editor and pages, samples).
 var tested = []string{
 	"github.com/google/go-cmp", // conn, internal/server
 

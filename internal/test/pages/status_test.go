@@ -1,4 +1,4 @@
-package status_test
+package pages_test
 
 import (
 	"strings"
@@ -17,9 +17,17 @@ import (
 	"github.com/lwango/lwango/internal/test/server"
 )
 
-// TestPage: a browser shows the cache and the states of upstreams, and on the screen of a telephone it
+// counting is a server that tells of itself.
+type counting struct {
+	around.None
+	count func() (*metrics.Snapshot, error)
+}
+
+func (c counting) Count() func() (*metrics.Snapshot, error) { return c.count }
+
+// TestStatusPage: a browser shows the cache and the states of upstreams, and on the screen of a telephone it
 // breaks no name into pieces of some letters.
-func TestPage(t *testing.T) {
+func TestStatusPage(t *testing.T) {
 	ctx, cancel := chromedp.NewContext(browser.Context(t), chromedp.WithNewBrowserContext())
 	defer cancel()
 	h := must.Get(status.New(status.Settings{}, handlers.Env{Prefix: "/",
