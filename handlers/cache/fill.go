@@ -225,15 +225,21 @@ func (f *fill) pass(status int, now time.Time) {
 
 // untaken is pass for an answer that might be kept, and for which there is no room.
 func (f *fill) untaken(status int, now time.Time) {
-	if f.to.TooLong() {
+	switch {
+	case f.to.TooLong():
 		f.pass(status, now)
-	} else {
+	case f.to.Beyond():
+		f.passFor(0, now) // another client's may be kept at once
+	default:
 		f.passFor(passShort, now) // there may be some in a moment
 	}
 }
 
+// passFor marks the key for d, 0: not at all.
 func (f *fill) passFor(d time.Duration, now time.Time) {
-	f.l.store.passes.add(f.mark, now, d)
+	if d > 0 {
+		f.l.store.passes.add(f.mark, now, d)
+	}
 	switch f.why {
 	case rfc9111.WhyAuthorized, rfc9111.WhySetCookie: // others may get another one
 	default:

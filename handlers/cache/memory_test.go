@@ -183,6 +183,9 @@ func TestOneReadsNothing(t *testing.T) {
 				t.Errorf("%q: %s, want %s", ask, got, want)
 			}
 		}
+		late := s.DialBy(small("127.0.0.2"))
+		late.Send("GET /other0 HTTP/1.1\r\nHost: test.example\r\n\r\n")
+		must.Get(http.ReadResponse(late.R, nil))(t) // which is not kept, and that is so for this client alone
 		for i := range 3 {
 			target := fmt.Sprint("/other", i)
 			get(t, s, target)

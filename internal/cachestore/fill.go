@@ -179,6 +179,7 @@ type Fill struct {
 	length int64 // declared; -1: unknown
 	most   int64 // the longest body that is kept
 	split  int64 // the longest one that stays in memory; -1: all do
+	beyond bool  // see Beyond
 	room   room
 
 	held    int64 // bytes reserved in memory; guarded by Store.mu, as are the next
@@ -285,6 +286,10 @@ func (f *Fill) Room() int64 { return f.most }
 // other reasons why a body is not kept, and these may be over in a moment.
 func (f *Fill) TooLong() bool { return max(f.length, f.size) > f.most }
 
+// Beyond reports whether the body is not kept because the client for which it is asked for has its share
+// already. For another client it may be kept. The filling goroutine calls it.
+func (f *Fill) Beyond() bool { return f.beyond }
+
 // For says for which client it is asked for, which reads it by the Reader of Begin: a long body that comes
 // counts for its share. It is called before Start.
 func (f *Fill) For(client netip.Addr) { f.client, f.first.client = client, client }
@@ -296,6 +301,7 @@ func (f *Fill) claim(n int64) bool {
 		return true
 	}
 	if !f.store.claim(f.client, n-f.claimed) {
+		f.beyond = true
 		return false
 	}
 	f.claimed = n
