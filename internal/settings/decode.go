@@ -94,16 +94,22 @@ func (t Table) fields(v reflect.Value) (known []string, rest reflect.Value) {
 // maxListed is the number of keys up to which a message can name them all and still be read.
 const maxListed = 12
 
-// hint says what the author of the file may have meant by an unknown key.
+// hint says what the author of the file may have meant by an unknown key. What is a key of the whole
+// file, letter for letter, is no slip of another name.
 func (t Table) hint(key string, value any, known []string) string {
-	if s := Suggest(key, known); s != "" {
-		return fmt.Sprintf(" (did you mean %s?)", s)
+	places := ""
+	if all := t.file.places[key]; len(all) > 0 {
+		last := len(all) - 1
+		places = strings.Join(all[:last], ", ")
+		if last > 0 {
+			places += " and "
+		}
+		places += all[last]
 	}
 	// The classic slip of TOML: a key of the whole file, written below the first [table].
 	if t.at.path != "" && slices.Contains(t.file.top, key) {
-		if places := t.file.places[key]; len(places) > 0 {
-			return fmt.Sprintf(" (it is a key of %s and, with another meaning, of the whole file)",
-				strings.Join(places, " and "))
+		if places != "" {
+			return fmt.Sprintf(" (it is a key of %s and, with another meaning, of the whole file)", places)
 		}
 		switch value.(type) {
 		case map[string]any:
@@ -113,11 +119,17 @@ func (t Table) hint(key string, value any, known []string) string {
 		}
 		return fmt.Sprintf(" (%s belongs at the top of the file, above the first [table])", key)
 	}
-	if n := len(known); n == 0 || n > maxListed {
-		return ""
+	if s := Suggest(key, known); s != "" {
+		return fmt.Sprintf(" (did you mean %s?)", s)
 	}
-	slices.Sort(known)
-	return " (known here: " + strings.Join(known, ", ") + ")"
+	switch n := len(known); {
+	case n > 0 && n <= maxListed:
+		slices.Sort(known)
+		return " (known here: " + strings.Join(known, ", ") + ")"
+	case places != "":
+		return " (it is a key of " + places + ")"
+	}
+	return ""
 }
 
 // Top tells of the struct of the whole file, which v points to, for the hint that a key found elsewhere
