@@ -25,14 +25,14 @@ func openPIDFile(path string) (*pidFile, error) {
 	for {
 		f, err := openRegular(path, os.O_RDWR|os.O_CREATE)
 		if err != nil {
-			return nil, fmt.Errorf("pid_file: %w", err)
+			return nil, err
 		}
 		lock := wholeFile(unix.F_WRLCK)
 		if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock); err != nil {
 			pid, _ := readPID(f)
 			f.Close()
 			if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-				return nil, fmt.Errorf("pid_file %s: a server runs already, as process %d", path, pid)
+				return nil, fmt.Errorf("%s: a server runs already, as process %d", path, pid)
 			}
 			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 		}

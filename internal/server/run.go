@@ -127,7 +127,7 @@ func (s *server) start() (err error) {
 	if path := s.config.PIDFile; path != "" {
 		if s.pid = s.handed.pidFile(path); s.pid == nil {
 			if s.pid, err = openPIDFile(path); err != nil {
-				return err
+				return s.config.Table.Wrong("pid_file", err)
 			}
 		}
 	}
