@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// A topic that is never silent keeps a process neither from being carried again after an outage, nor
+// Topics that are never silent keep a process neither from being carried again after an outage, nor
 // from topics that are followed then.
 func TestCarriedAgainUnderTraffic(t *testing.T) {
 	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf, "pattern": patternOf} {
@@ -20,9 +21,14 @@ func TestCarriedAgainUnderTraffic(t *testing.T) {
 			w := startWire(t, b)
 			one, two := startNode(t, w.url()), startNode(t, b.URL())
 			rooms.Heard(t, two.Node, "room.1", one.Follow(to(one.Node), pubsub.Options{}))
-			stop := two.Traffic("room.1", "a")
-			defer stop()
-			w.Slow(10 * time.Millisecond) // there is something in each answer
+			for i := range 24 { // more than are asked for at once, so each round takes a while
+				topic := fmt.Sprint("room.", i)
+				one.Follow(one.Hub.Topic(topic), pubsub.Options{})
+				if i%3 == 1 {
+					defer two.Traffic(topic, "a")()
+				}
+			}
+			w.Slow(2 * time.Millisecond)
 			w.Cut(true)
 			one.Status.Expect("local")
 			w.Cut(false)
