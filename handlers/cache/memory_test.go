@@ -153,6 +153,10 @@ func TestOneReadsNothing(t *testing.T) {
 			return 200
 		})
 		must.Do(t, s.store.Configure(cache.Options{Memory: memory}))
+		cacheStatus := func(resp *http.Response) string { // without what changes as time goes by
+			said, _, _ := strings.Cut(resp.Header.Get("Cache-Status"), "; ttl=")
+			return said
+		}
 		said := make(map[string]int)
 		for i := range 5 {
 			target := fmt.Sprint("/", i)
@@ -162,14 +166,14 @@ func TestOneReadsNothing(t *testing.T) {
 			c := s.DialBy(small("127.0.0.2"))
 			c.Send("GET " + target + " HTTP/1.1\r\nHost: test.example\r\n\r\n")
 			resp := must.Get(http.ReadResponse(c.R, nil))(t) // and no more
-			said[resp.Header.Get("Cache-Status")]++
+			said[cacheStatus(resp)]++
 		}
 		if first && said["lwango; fwd=uri-miss; stored"] != 5 ||
-			!first && (said["lwango; hit; ttl=1000"] != 2 || said["lwango; fwd=bypass"] != 3) {
+			!first && (said["lwango; hit"] != 2 || said["lwango; fwd=bypass"] != 3) {
 			t.Errorf("first %v: %v", first, said)
 		}
 		for ask, want := range map[string]string{
-			"HEAD /3 HTTP/1.1": "200 lwango; hit; ttl=1000", // it takes no memory
+			"HEAD /3 HTTP/1.1": "200 lwango; hit", // it takes no memory
 			"GET /4 HTTP/1.1\r\nCache-Control: only-if-cached": "504 ",
 			"GET /4 HTTP/1.1\r\nCache-Control: no-cache":       "200 lwango; fwd=bypass",
 		} {
@@ -179,7 +183,7 @@ func TestOneReadsNothing(t *testing.T) {
 			c := s.DialBy(small("127.0.0.2"))
 			c.Send(ask + "\r\nHost: test.example\r\n\r\n")
 			resp := must.Get(http.ReadResponse(c.R, &http.Request{Method: strings.Fields(ask)[0]}))(t)
-			if got := fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("Cache-Status")); got != want {
+			if got := fmt.Sprint(resp.StatusCode, " ", cacheStatus(resp)); got != want {
 				t.Errorf("%q: %s, want %s", ask, got, want)
 			}
 		}
