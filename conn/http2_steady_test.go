@@ -65,8 +65,8 @@ func (r *raw2) steady(streams int, ofStream, ofConnection uint32, every time.Dur
 // and however the answer is made.
 func TestHTTP2SteadyReader(t *testing.T) {
 	t.Parallel()
-	const silence = 400 * time.Millisecond
-	const size = http2.Window + 40<<10 // the rest takes four times as long
+	const silence = time.Second        // for which a busy machine does not keep the client from its steps
+	const size = http2.Window + 60<<10 // the rest takes twice as long
 	body := make([]byte, size)
 	for name, h := range map[string]conn.Handler{
 		"given": func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 },
@@ -88,12 +88,12 @@ func TestHTTP2SteadyReader(t *testing.T) {
 			t.Parallel()
 			s := start(t, modes.HTTP2, conn.Config{Handler: h, Limits: conn.Limits{WriteTimeout: silence}})
 			r := dial2(t, s).get(1).flush()
-			got, reset := r.steady(1, 1<<10, 1<<10, silence/10)
+			got, reset := r.steady(1, 1<<10, 1<<10, silence/25)
 			if reset != "" || got[1] != size {
 				t.Errorf("%d bytes of %d, %s", got[1], size, reset)
 			}
 			r = dial2(t, s).frame(http2.SettingsFrame, 0, 0, "\x00\x04"+uint32Of(1<<20)).get(1).flush()
-			got, reset = r.steady(1, 0, 1<<10, silence/10)
+			got, reset = r.steady(1, 0, 1<<10, silence/25)
 			if reset != "" || got[1] != size {
 				t.Errorf("by the window of the connection: %d bytes of %d, %s", got[1], size, reset)
 			}
@@ -104,7 +104,7 @@ func TestHTTP2SteadyReader(t *testing.T) {
 // TestHTTP2WaitsForItsTurn: an answer that other streams of the connection go before is nobody's fault.
 func TestHTTP2WaitsForItsTurn(t *testing.T) {
 	t.Parallel()
-	const silence, size, streams = 300 * time.Millisecond, 48 << 10, 8
+	const silence, size, streams = time.Second, 48 << 10, 8 // the last one waits for twice as long
 	body := make([]byte, size)
 	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: silence},
 		Handler: func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 }})
@@ -113,7 +113,7 @@ func TestHTTP2WaitsForItsTurn(t *testing.T) {
 		r.get(uint32(2*i+1), "priority", "u=3")
 	}
 	r.flush()
-	got, reset := r.steady(streams, 0, 4<<10, silence/10)
+	got, reset := r.steady(streams, 0, 4<<10, silence/40)
 	if reset != "" {
 		t.Errorf("%s, %v", reset, got)
 	}
