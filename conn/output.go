@@ -17,7 +17,7 @@ const (
 	copyBelow = 4 << 10  // smaller pieces are copied to the output, others are not
 )
 
-// flush implements carrier. Behind it nothing of earlier answers is left either, see turn.idle.
+// flush implements carrier. What the kernel has refused of earlier answers goes before it, see turn.idle.
 func (t *turn) flush() error {
 	if len(t.out) == 0 && !loop.Own(&t.c.Thread).Owes() {
 		return t.writeErr

@@ -171,6 +171,17 @@ func TestSlowReaderOfUnkept(t *testing.T) {
 	}
 }
 
+// breakOff sends text in place of an answer, and closes the connection of the application.
+func breakOff(t *testing.T, w http.ResponseWriter, text string) {
+	c, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_, _ = io.WriteString(c, text)
+	c.Close()
+}
+
 // TestBrokenOff: an application that breaks off is a 502 as long as the client has got nothing, and the
 // log says so, with the application and what the cache has done. Those that wait ask for themselves.
 func TestBrokenOff(t *testing.T) {
@@ -178,13 +189,7 @@ func TestBrokenOff(t *testing.T) {
 		release := make(chan struct{})
 		s := front(t, modes.Direct, cache.Settings{}, func(w http.ResponseWriter, r *http.Request) {
 			<-release
-			c, _, err := w.(http.Hijacker).Hijack()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nCache-Contr")
-			c.Close()
+			breakOff(t, w, "HTTP/1.1 200 OK\r\nCache-Contr")
 		}, nil)
 		clients := []*server.Client{s.Dial(), s.Dial()}
 		clients[0].Send(strings.TrimSuffix(ask, "\r\n") + strings.TrimSuffix(field+"\r\n", "\r\n\r\n") + "\r\n")

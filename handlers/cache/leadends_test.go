@@ -60,13 +60,7 @@ func TestLeadsDoubted(t *testing.T) {
 	release := make(chan struct{})
 	s := front(t, modes.Direct, cache.Settings{}, func(w http.ResponseWriter, r *http.Request) {
 		<-release
-		c, _, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		_, _ = io.WriteString(c, "HTTP/1.0 200 OK\r\nCache-Control: max-age=100\r\n\r\nhalf")
-		c.Close()
+		breakOff(t, w, "HTTP/1.0 200 OK\r\nCache-Control: max-age=100\r\n\r\nhalf")
 	}, nil)
 	clients := []*server.Client{s.Dial(), s.Dial()}
 	clients[0].Send(ask)
