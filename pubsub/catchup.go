@@ -7,24 +7,29 @@ const (
 	pace     = 10 * time.Millisecond  // for each message that it reads
 	longest  = 10 * time.Second       // for all of them: more may be published than they read
 	calm     = 10 * time.Second       // without anything late: the outage is over
+
+	// Time passes for a clock in steps of at most this, one for each Offer. If more time has passed since
+	// the last, then this process had no processor, and that is no subscriber's fault.
+	step = 10 * time.Millisecond
 )
 
-// clock is how long Offer waits for a subscriber.
+// clock is how long Offer still waits for a subscriber.
 type clock struct {
-	due time.Time // zero: it has run out
-	at  uint64    // the subscriber's position when that was set
+	left time.Duration // 0: no more
+	at   uint64        // the subscriber's position when that was set
 }
 
 // settle ends an outage that is over.
 func (f *Feed) settle(now time.Time) {
 	if now.Sub(f.late) > calm {
-		f.clocks, f.begun = nil, time.Time{}
+		f.clocks, f.waited = nil, 0
 	}
 }
 
 // room returns how many of ms can be appended before a subscriber loses a message for which Offer
 // waits.
-func (f *Feed) room(ms []*Message, now time.Time) int {
+// passed is the time since the last Offer.
+func (f *Feed) room(ms []*Message, passed time.Duration) int {
 	l := f.log
 	next := l.next.Load()
 	half := l.hub.Limits.TopicBytes / 2
@@ -37,49 +42,48 @@ func (f *Feed) room(ms []*Message, now time.Time) int {
 	for _, s := range f.subs {
 		unread := s.unread(next)
 		switch {
-		case s.overrun(unread), f.passed(s):
+		case s.overrun(unread), f.over(s):
 			continue // it has lost something already, or will
 		case unread > 0 && (unread >= s.share() || unread > most):
-			stop = f.waits(s, now) || stop
+			stop = f.waits(s, passed) || stop
 			continue
 		}
 		room, slowest = min(room, s.share()-unread), max(slowest, unread)
 	}
 	if stop {
+		f.waited += passed
 		return 0
 	}
 	return fit(ms, room, half-l.lastBytes(slowest), slowest)
 }
 
-// passed reports whether the clock of s has run out.
-func (f *Feed) passed(s *Subscription) bool {
+// over reports whether the clock of s has run out.
+func (f *Feed) over(s *Subscription) bool {
 	c, ok := f.clocks[s]
-	return ok && c.due.IsZero()
+	return ok && c.left == 0
 }
 
 // waits reports whether Offer waits for s, which has no room.
-func (f *Feed) waits(s *Subscription, now time.Time) bool {
+func (f *Feed) waits(s *Subscription, passed time.Duration) bool {
 	c, ok := f.clocks[s]
-	if f.begun.IsZero() {
-		f.begun = now
-	}
 	if !ok {
-		c.due = now.Add(patience)
-	} else if read := s.at - c.at; read > 0 {
-		each := max(pace, patience/time.Duration(4*s.share())) // a small queue gets few at a time
-		c.due = c.due.Add(time.Duration(min(read, uint64(patience/pace))) * each)
-		if latest := now.Add(patience); c.due.After(latest) {
-			c.due = latest
-		}
+		c = clock{left: patience, at: s.at}
+	} else if !s.group.telling() { // else it may not know yet that there is something
+		c.left -= passed
 	}
-	if c.at = s.at; now.After(c.due) || now.Sub(f.begun) > longest {
-		c.due = time.Time{}
+	if read := s.at - c.at; read > 0 {
+		each := max(pace, patience/time.Duration(4*s.share())) // a small queue gets few at a time
+		c.left += time.Duration(min(read, uint64(patience/pace))) * each
+		c.left = min(c.left, patience)
+	}
+	if c.at = s.at; c.left < 0 || f.waited > longest {
+		c.left = 0
 	}
 	if f.clocks == nil {
 		f.clocks = make(map[*Subscription]clock)
 	}
 	f.clocks[s] = c
-	return !c.due.IsZero()
+	return c.left > 0
 }
 
 // fit returns how many of ms go into room, by number and bytes. A message that is larger than all

@@ -121,5 +121,5 @@ func PublishNews(p *Presence) { p.publish() }
 func Later(f *Feed, d time.Duration) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
-	f.late, f.begun = f.late.Add(-d), f.begun.Add(-d)
+	f.late = f.late.Add(-d)
 }

@@ -16,6 +16,7 @@ type group struct {
 	ring func()       // look, made once
 	next loop.Round   // of those that look has found
 	rung atomic.Bool  // look is posted
+	busy atomic.Bool  // it has begun to tell, and has not ended
 	idle atomic.Int32 // how many wait and were not told
 
 	// The loop's: how many there are, and their state. Those that wait are in one line, and those that
@@ -53,6 +54,7 @@ func newGroup(l *log, on *loop.Loop) *group {
 
 // look has those told that wait.
 func (g *group) look() {
+	g.busy.Store(true)
 	g.rung.Store(false) // before they look
 	if !g.log.shared() {
 		if due := 1 - g.wait; g.lines[due].first == nil {
@@ -72,6 +74,7 @@ func (g *group) tell() *loop.Thread {
 	switch {
 	case g.log.shared():
 		if at = g.wait; g.share == 0 {
+			g.busy.Store(false)
 			return nil
 		}
 		g.share--
@@ -84,6 +87,7 @@ func (g *group) tell() *loop.Thread {
 		if g.share = 0; g.log.shared() { // those for whom it was rung are at something else by now
 			g.log.wake()
 		}
+		g.busy.Store(false)
 		return nil
 	}
 	g.remove(s)
@@ -167,6 +171,9 @@ func (gs groups) wake() {
 		g.call()
 	}
 }
+
+// telling reports whether some that wait may not have been told yet. Any goroutine may call it.
+func (g *group) telling() bool { return g.rung.Load() || g.busy.Load() }
 
 func (g *group) call() {
 	if g.rung.CompareAndSwap(false, true) {

@@ -15,7 +15,7 @@ import (
 // All of a room get what they have missed, although their queues hold little of it. A subscriber
 // that does not read at all is disconnected, as its policy says, and holds up no other.
 func TestCatchUpWaitsForSubscribers(t *testing.T) {
-	const missed, subscribers = 1000, 100
+	const missed, subscribers = 500, 100
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")
