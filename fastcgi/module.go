@@ -128,7 +128,11 @@ func (m *module) open(env handlers.Env, p *upstream.Pool) error {
 	if len(m.set.Scripts) > 0 {
 		missing = errors.New(`missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`)
 	}
-	return m.Open("fastcgi", &m.set.Settings, env, p, s, missing)
+	accel, err := servefiles.OpenAccel(m.set.AccelRoot, m.set.AccelRedirect, env)
+	if err != nil {
+		return err
+	}
+	return m.Open("fastcgi", &m.set.Settings, env, p, s, missing, accel)
 }
 
 // paths sets the rules for scripts and files.

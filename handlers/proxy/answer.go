@@ -83,7 +83,7 @@ func (c *call) open() error {
 		if !ascii.HasToken(c.protocols, out.Get("Upgrade")) {
 			return errUpgrade
 		}
-	case c.Accel.Takes(c.Redirect, c.Sendfile), // finish sends a file in its place
+	case c.TakesAccel(c.Redirect, c.Sendfile), // finish sends a file in its place
 		h.Status == http.StatusResetContent: // it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
 		c.drop()
 		out.Del("Content-Length")

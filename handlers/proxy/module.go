@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/tunnel"
@@ -122,10 +123,14 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if m.Retry, m.answers, err = causesOf(s.Retry); err != nil {
 		return nil, err
 	}
+	accel, err := servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, env)
+	if err != nil {
+		return nil, err
+	}
 	if err := m.Open(p, upstream.Settings{
 		Addresses: s.Address, TLS: security, MaxIdle: s.MaxIdle, IdleTimeout: s.IdleTimeout,
 		KeepaliveTime: s.KeepaliveTime, KeepaliveRequests: s.KeepaliveRequests, Newest: true, HTTP2: s.Version == "2",
-	}, errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`)); err != nil {
+	}, errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`), accel); err != nil {
 		return nil, err
 	}
 	if s.TLS != (upstream.TLS{}) && !m.Secure() {

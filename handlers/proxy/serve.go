@@ -111,7 +111,7 @@ func (c *call) Finish() int {
 	if err := c.Flow.Drain(true); err != nil {
 		return c.Fail(err)
 	}
-	if c.Accel.Takes(c.Redirect, c.Sendfile) {
+	if c.TakesAccel(c.Redirect, c.Sendfile) {
 		return c.SendAccel()
 	}
 	return c.Status

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/gateway"
 	"github.com/lwango/lwango/internal/upstream"
@@ -41,8 +42,13 @@ func Register(r *handlers.Registry) {
 		if _, ok := s.Params["SCGI"]; ok {
 			return nil, handlers.BadKey("params", "SCGI is always 1")
 		}
+		accel, err := servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, env)
+		if err != nil {
+			return nil, err
+		}
 		return gateway.Plain("scgi", framing, s.Settings, upstream.Settings{Addresses: s.Address},
-			errors.New(`missing: where the application listens, such as "127.0.0.1:4000"`), env, p)
+			errors.New(`missing: where the application listens, such as "127.0.0.1:4000"`),
+			accel, env, p)
 	})
 }
 

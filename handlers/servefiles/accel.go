@@ -26,17 +26,14 @@ type Accel struct {
 }
 
 // OpenAccel opens the folder that the key accel_root names, if root is not "". With redirect
-// X-Accel-Redirect leads to another route of the site, as the key accel_redirect says. It returns
-// nil if there is neither. The error is a *handlers.KeyError.
+// X-Accel-Redirect leads to another route of the site, as the key accel_redirect says. If there is
+// neither, the Accel takes nothing. The error is a *handlers.KeyError.
 func OpenAccel(root string, redirect bool, env handlers.Env) (*Accel, error) {
 	a := new(Accel)
 	if redirect {
 		a.routes = around.Of(env).Routes
 	}
 	if root == "" {
-		if !redirect {
-			return nil, nil
-		}
 		return a, nil
 	}
 	dir := confpath.Join(env.Dir, root)
@@ -49,10 +46,10 @@ func OpenAccel(root string, redirect bool, env handlers.Env) (*Accel, error) {
 }
 
 // Takes reports whether a heeds what an application names in X-Accel-Redirect and X-Sendfile; "" is
-// none. a may be nil.
+// none.
 func (a *Accel) Takes(redirect, sendfile string) bool {
-	return a != nil && (redirect != "" && (a.routes != nil || a.sender != nil) ||
-		sendfile != "" && a.sender != nil)
+	return redirect != "" && (a.routes != nil || a.sender != nil) ||
+		sendfile != "" && a.sender != nil
 }
 
 // Send answers with the file that the application names in the value of X-Accel-Redirect, or of

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/gateway"
 	"github.com/lwango/lwango/internal/upstream"
@@ -46,8 +47,13 @@ func Register(r *handlers.Registry) {
 	handlers.RegisterModule(r, "uwsgi", Defaults, func(s Settings, env handlers.Env) (conn.Handler, error) {
 		f := framing(byte(s.Modifier1), byte(s.Modifier2))
 		f.Most = int(s.BufferSize)
+		accel, err := servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, env)
+		if err != nil {
+			return nil, err
+		}
 		return gateway.Plain("uwsgi", f, s.Settings, upstream.Settings{Addresses: s.Address},
-			errors.New(`missing: where the application listens, such as "unix:/run/uwsgi/app.sock"`), env, p)
+			errors.New(`missing: where the application listens, such as "unix:/run/uwsgi/app.sock"`),
+			accel, env, p)
 	})
 }
 

@@ -126,7 +126,7 @@ func (c *Call) intercept(h *cgi.Header, out *conn.Header) {
 //go:noinline
 func (c *Call) obey(h *cgi.Header) {
 	c.Resp.Layer().CacheFor(h.Expires)
-	if c.Accel.Takes(h.Redirect, h.Sendfile) {
+	if c.TakesAccel(h.Redirect, h.Sendfile) {
 		c.Redirect, c.Sendfile = h.Redirect, h.Sendfile
 		c.drop()
 		return

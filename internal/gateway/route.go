@@ -42,15 +42,15 @@ type Route struct {
 	params []cgi.Field
 }
 
-// Open opens the route of a module with its upstreams. more has the addresses; it and missing
+// Open opens the route of a module with its upstreams. more has the addresses; it, missing and accel
 // are those of relay.Route.Open. Errors are *handlers.KeyError.
 func (r *Route) Open(module string, s *Settings, env handlers.Env, p *upstream.Pool,
-	more upstream.Settings, missing error) error {
+	more upstream.Settings, missing error, accel relay.Accel) error {
 	r.set, r.Settings, r.Module, r.Env = s, &s.Settings, module, env
 	r.Log = env.Log()
 	r.Repeats, r.Alone, r.Retry = safe, upstream.Fresh, relay.OnConnect|relay.OnCut
 	r.Once, r.Sized = true, true
-	if err := r.Route.Open(p, more, missing); err != nil {
+	if err := r.Route.Open(p, more, missing, accel); err != nil {
 		return err
 	}
 	if err := r.readParams(); err != nil {

@@ -1,14 +1,12 @@
 package relay
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -183,20 +181,6 @@ func (c *Call) attempt() (err error) {
 	c.Flow.Begin(c.Req, c.Resp, int64(c.ResponseBuffering), c.Log, c.Unspooled)
 	c.Left = c.Length
 	return c.talk.Exchange()
-}
-
-// SendAccel sends the file that the upstream names, with the upstream's header fields.
-func (c *Call) SendAccel() int {
-	redirect, sendfile := strings.Clone(c.Redirect), strings.Clone(c.Sendfile)
-	c.Close() // another route may wait for a connection to the same upstream
-	status, err := c.Accel.Send(c.Req, c.Resp, redirect, sendfile, c.Status)
-	if err != nil {
-		c.Log.Error(c.Module+": X-Accel-Redirect or X-Sendfile cannot be followed",
-			"request_id", c.Req.ID(), "target", c.Req.Target(), "to", cmp.Or(redirect, sendfile),
-			"error", err, "status", status)
-		c.Resp.Layer().Clear()
-	}
-	return status
 }
 
 // Fail answers a request that has got no answer because of err, or cuts one that has begun.

@@ -9,6 +9,7 @@
 //	sticky.go   the cookie by which a client comes back to its upstream
 //	depend.go   what a cache in front has to know of all these
 //	call.go     Call: one request, from its body to what the client is told if all fails
+//	accel.go    what the client gets instead of a body, where the upstream names it
 //	failing.go  what is a failure of an upstream, and what comes of many
 //	health.go   checks of the server's own
 //	retry.go    when another attempt is made

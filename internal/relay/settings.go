@@ -9,7 +9,6 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/around"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
@@ -112,19 +111,20 @@ type Route struct {
 	name *key // for TLS, set by Security; nil: all requests have the same
 
 	// Set by Open.
-	cookies *stickiness       // nil: none
-	key     *key              // what balance goes by; nil: nothing
-	Group   *upstream.Group   // of the requests that split has not
-	split   *split            // nil: it has none
-	Accel   *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
+	cookies *stickiness     // nil: none
+	key     *key            // what balance goes by; nil: nothing
+	Group   *upstream.Group // of the requests that split has not
+	split   *split          // nil: it has none
+	accel   Accel
 
 	intercepted []statusRange
 }
 
 // Open makes the route's group of the pool that all routes share. more has the settings that only
-// the module knows. missing is the error of a route without an address, nil if it needs none.
-// Errors are *handlers.KeyError.
-func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (err error) {
+// the module knows. missing is the error of a route without an address, nil if it needs none. accel is
+// that of the keys accel_root and accel_redirect. Errors are *handlers.KeyError.
+func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error,
+	accel Accel) (err error) {
 	s := r.Settings
 	more.Dir = r.Env.Dir
 	if err := r.balance(&more); err != nil {
@@ -163,9 +163,7 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error) (e
 	if err := FieldNames("hide_header", s.HideHeader); err != nil {
 		return err
 	}
-	if r.Accel, err = servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, r.Env); err != nil {
-		return err
-	}
+	r.accel = accel
 	around.Of(r.Env).Upstreams(r.Group)
 	return r.openSplit(p, more)
 }

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"encoding"
+	"fmt"
 	"io"
 	"maps"
 	"reflect"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/tags"
 )
 
@@ -89,12 +89,12 @@ func assumed(v reflect.Value, tag reflect.StructTag) any {
 	switch text, ok := v.Interface().(encoding.TextMarshaler); {
 	case ok:
 		return Literal(string(must(text.MarshalText())))
-	case (t == durationType || t == sizeType) && v.Int() < 0:
+	case (t == durationType || isSize(t)) && v.Int() < 0:
 		return v.Int() // none
 	case t == durationType:
 		return time.Duration(v.Int()).String()
-	case t == sizeType:
-		return conn.Size(v.Int()).String()
+	case isSize(t):
+		return fmt.Sprint(v)
 	case reflect.PointerTo(t).Implements(textType):
 		return nil
 	}

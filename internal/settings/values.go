@@ -9,13 +9,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/tags"
 )
 
 var (
 	durationType = reflect.TypeFor[time.Duration]()
-	sizeType     = reflect.TypeFor[conn.Size]()
 	textType     = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
@@ -26,7 +24,7 @@ func (f *File) value(value any, at valuePath, v reflect.Value, tag reflect.Struc
 	case t == durationType:
 		f.duration(value, at, v, tag)
 		return
-	case t == sizeType:
+	case isSize(t):
 		f.size(value, at, v, tag)
 		return
 	case v.CanAddr() && reflect.PointerTo(t).Implements(textType):
@@ -147,14 +145,19 @@ func (f *File) duration(value any, at valuePath, v reflect.Value, tag reflect.St
 	}
 }
 
+// isSize reports whether t is a number of bytes, as conn.Size is: an int64 that reads itself from a
+// text such as "16KiB".
+func isSize(t reflect.Type) bool {
+	return t.Kind() == reflect.Int64 && reflect.PointerTo(t).Implements(textType)
+}
+
 func (f *File) size(value any, at valuePath, v reflect.Value, tag reflect.StructTag) {
-	var n conn.Size
+	n := reflect.New(v.Type())
 	switch value := value.(type) {
 	case int64:
-		n = conn.Size(value)
+		n.Elem().SetInt(value)
 	case string:
-		var err error
-		if n, err = conn.ParseSize(value); err != nil {
+		if err := n.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(value)); err != nil {
 			f.errorAt(at, "%v", err)
 			return
 		}
@@ -162,8 +165,8 @@ func (f *File) size(value any, at valuePath, v reflect.Value, tag reflect.Struct
 		f.wrongType(value, at, v.Type())
 		return
 	}
-	if f.inRange(int64(n), n, at, v.Type(), tag) {
-		v.SetInt(int64(n))
+	if f.inRange(n.Elem().Int(), n.Elem(), at, v.Type(), tag) {
+		v.Set(n.Elem())
 	}
 }
 
@@ -226,7 +229,7 @@ func fits(value any, elem reflect.Type) bool {
 	case map[string]any:
 		return elem.Kind() == reflect.Struct || elem.Kind() == reflect.Map
 	case string:
-		return elem.Kind() == reflect.String || elem == durationType || elem == sizeType ||
+		return elem.Kind() == reflect.String || elem == durationType ||
 			reflect.PointerTo(elem).Implements(textType)
 	case bool:
 		return elem.Kind() == reflect.Bool
@@ -269,7 +272,7 @@ func expected(t reflect.Type) string {
 	switch {
 	case t == durationType:
 		return `a duration such as "15s"`
-	case t == sizeType:
+	case isSize(t):
 		return `a size such as "16KiB"`
 	case reflect.PointerTo(t).Implements(textType):
 		return "a string"
