@@ -22,6 +22,7 @@ import (
 // nor does a client that is quicker than its handler.
 func TestBridgeMemoryIsBounded(t *testing.T) {
 	const clients, perClient = 16, 400 << 10
+	const perHandler = 32 << 20 // more than two kernels take, and what a test may hold if nothing bounds it
 	run(t, func(t *testing.T, m mode) {
 		release := make(chan struct{})
 		h := func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +31,8 @@ func TestBridgeMemoryIsBounded(t *testing.T) {
 				<-release
 				return
 			}
-			for piece := make([]byte, 4<<10); ; {
+			piece := make([]byte, 4<<10)
+			for range perHandler / len(piece) {
 				if _, err := w.Write(piece); err != nil {
 					return
 				}
@@ -59,10 +61,12 @@ func TestBridgeMemoryIsBounded(t *testing.T) {
 				}
 			}
 			sending.Wait()
-			stuck(s)
-			if used := int64(heap()) - int64(before); used > clients*perClient {
-				t.Errorf("%s: %d KiB for each client", raw, used/clients>>10)
-			}
+			// On a busy machine the kernels may not be full yet, and what handlers still write comes on
+			// top of what is held.
+			wait.Until(t, fmt.Sprintf("%.4s: at most %d KiB for each client", raw, perClient>>10), func() bool {
+				stuck(s)
+				return int64(heap())-int64(before) <= clients*perClient
+			})
 			for _, c := range all {
 				c.Reset()
 			}

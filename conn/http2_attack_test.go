@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -168,13 +169,14 @@ func TestHTTP2MadeYouReset(t *testing.T) {
 // its handlers' stacks and some buffers, and is cut after write_timeout. Other tests do not run
 // meanwhile, since it looks at the heap.
 func TestHTTP2NeverReads(t *testing.T) {
-	const streams = 1000
+	// A busy machine may take long to begin them all, and no limit ends one before.
+	const streams, limit = 1000, 2 * wait.Patience
 	file := t.TempDir() + "/f"
 	must.Do(t, os.WriteFile(file, make([]byte, 1<<20), 0o600))
 	body := make([]byte, 1<<20)
 	for _, window := range []string{"\x00\x00\x00\x00", "\x7f\xff\xff\xff"} { // of a stream: none, or all
 		s := start(t, modes.HTTP2, conn.Config{
-			Limits: conn.Limits{WriteTimeout: time.Second, KeepAliveTimeout: time.Second, MaxStreams: streams},
+			Limits: conn.Limits{WriteTimeout: limit, KeepAliveTimeout: limit, MaxStreams: streams},
 			Handler: func(req *conn.Request, w *conn.Response) int {
 				switch req.Path() {
 				case "/file":
@@ -205,8 +207,8 @@ func TestHTTP2NeverReads(t *testing.T) {
 		if n := int64(heap() - before); n > 40<<20 {
 			t.Errorf("%d bytes", n)
 		}
-		s.Skip(2 * time.Second)
-		s.Skip(2 * time.Second)
+		s.Skip(2 * limit)
+		s.Skip(2 * limit)
 		if window[0] == 0 { // this client reads the rest
 			go func() { _, _ = io.Copy(io.Discard, r) }()
 		}
