@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -45,28 +43,6 @@ func (r RequestLayer) LastPing() time.Duration {
 		return st.s.pinged
 	}
 	return 0
-}
-
-// Probe has the kernel ask the client's machine from now on whether it has the connection still, when
-// nothing has come for a minute. A client that has vanished leaves two minutes after its last packet then.
-// It is for a request that nothing else would end, and that has nothing to send.
-func (r RequestLayer) Probe() {
-	switch r.x.via.(type) {
-	case *turn, *h2stream:
-	default:
-		return // there is no client
-	}
-	fd := loop.Own(&r.x.c.Thread).FD()
-	for _, o := range []struct{ level, name, value int }{
-		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 60}, // in seconds
-		{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15},
-		{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 4},
-		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
-	} {
-		if unix.SetsockoptInt(fd, o.level, o.name, o.value) != nil {
-			return // the peer of a UNIX socket cannot vanish
-		}
-	}
 }
 
 // logSlow logs which limit of p a client has not kept.

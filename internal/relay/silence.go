@@ -49,9 +49,5 @@ func (c *Call) SincePing(limit, upstream time.Duration, both bool) time.Duration
 		return 0
 	}
 	l := c.Req.Thread.Loop()
-	left := last + limit - l.Clock(l.Time())
-	if left > 0 {
-		c.Req.Layer().Probe() // a client that has vanished is as silent, and pings tell nothing of it
-	}
-	return left
+	return last + limit - l.Clock(l.Time())
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // FirstInherited is the descriptor with which inherited ones begin (sd_listen_fds(3)).
@@ -86,8 +88,7 @@ func adopt(fd int) error {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
-	// As loop.Listen does. The kernel rightly refuses it for a socket that is not TCP.
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	loop.SetInherited(fd)
 	return nil
 }
 

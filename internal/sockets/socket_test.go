@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +51,53 @@ func TestTCPSockets(t *testing.T) {
 		s.Close()
 		if _, err := openTest(t, s.Shown, 1); err != nil {
 			t.Errorf("%s again: %v", s.Shown, err)
+		}
+	}
+}
+
+// TestAcceptedInherit: what accepted sockets have to have, they inherit, wherever the listening one is
+// from. Times of its own stay.
+func TestAcceptedInherit(t *testing.T) {
+	fdOf := func(c syscall.Conn) (n int) {
+		raw := must.Get(c.SyscallConn())(t)
+		must.Do(t, raw.Control(func(fd uintptr) { n = int(fd) }))
+		return n
+	}
+	own := must.Get(openTest(t, "127.0.0.1:0", 1))(t)
+	given, service := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t), must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer given.Close()
+	defer service.Close()
+	g := must.Get(sockets.Open(&sockets.Endpoint{Address: sockets.GivenAddress(given), Given: given}, 1, nil))(t)
+	defer g.Close()
+	fd := fdOf(service.(*net.TCPListener))
+	must.Do(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1))
+	must.Do(t, unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 77))
+	handed := &sockets.Socket{FDs: []int{fd}}
+	must.Do(t, handed.Adopt())
+	for name, row := range map[string]struct {
+		fd, idle int
+		addr     string
+	}{
+		"own":     {own.FDs[0], 60, own.Shown},
+		"given":   {g.FDs[0], 60, given.Addr().String()},
+		"service": {fd, 77, service.Addr().String()},
+	} {
+		c := must.Get(net.Dial("tcp", row.addr))(t)
+		defer c.Close()
+		must.Do(t, unix.SetNonblock(row.fd, false)) // the connection may be on its way
+		a, _, err := unix.Accept(row.fd)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		defer unix.Close(a)
+		for _, o := range [][3]int{
+			{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+			{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, row.idle},
+			{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+		} {
+			if got, err := unix.GetsockoptInt(a, o[0], o[1]); err != nil || got != o[2] {
+				t.Errorf("%s: option %d is %d, %v, want %d", name, o[1], got, err, o[2])
+			}
 		}
 	}
 }
