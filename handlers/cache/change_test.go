@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
@@ -142,6 +143,41 @@ func TestChangeOfAllSpellings(t *testing.T) {
 		must.Do(t, s.store.Purge(tt.purge))
 		if ask(); int(n.Load()) != before+tt.new {
 			t.Errorf("%+v: %d answers are new, want %d", tt.purge, int(n.Load())-before, tt.new)
+		}
+	}
+}
+
+// TestChangeOfRewritten: what the answer to a POST names by a relative Location is relative to what the
+// client has asked for, whatever a rule makes of that.
+func TestChangeOfRewritten(t *testing.T) {
+	var n atomic.Int32
+	c := &cached{store: open(t)}
+	inner := must.Get(cache.New(c.store, cache.Settings{}, handlers.Env{}))(t)(
+		func(req *conn.Request, w *conn.Response) int {
+			if req.Method() == "GET" {
+				return counting(&n, "max-age=100")(req, w)
+			}
+			fields(w, "Location: made", "Content-Location: ?q")
+			return 201
+		})
+	c.Server = serveAll(t, func(req *conn.Request, w *conn.Response) int {
+		if err := req.Layer().Rewrite("/app/index.php?x"); err != nil {
+			return 500
+		}
+		return inner(req, w)
+	})
+	targets := []string{"/shop/made", "/shop/new?q", "/app/made", "/app/index.php?q", "/made"}
+	for _, asked := range []string{"/shop/new?a", "http://test.example/shop/new"} {
+		before := make(map[string]string)
+		for _, target := range targets {
+			a, _ := get(t, c, target)
+			before[target] = a.Text
+		}
+		c.Request("POST "+asked, nil, "")
+		for i, target := range targets {
+			if a, _ := get(t, c, target); (a.Text != before[target]) != (i < 2) {
+				t.Errorf("after a POST to %s, %s is %s, and was %s", asked, target, a.Text, before[target])
+			}
 		}
 	}
 }

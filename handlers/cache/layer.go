@@ -60,7 +60,8 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 		s := l.subject(o, now)
 		var p plan
 		if p.decide(&q, &s, now); p.act == sends {
-			return l.send(req, resp, o, &s, &p, now)
+			status, _ := l.send(req, resp, o, &s, &p, now)
+			return status
 		}
 	case method == http.MethodGet && !q.OnlyIfCached && !q.Authorized && !l.named(req) &&
 		l.store.passes.has(key.Hash(), now):
@@ -93,11 +94,12 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key cac
 			switch p.decide(q, &s, now); p.act {
 			case refuses:
 				return p.status
-			case sendsAndAsks:
-				l.refresh(req, at, key, seen, o, ask)
-				return l.send(req, resp, o, &s, &p, now)
-			case sends:
-				return l.send(req, resp, o, &s, &p, now)
+			case sends, sendsAndAsks:
+				status, sent := l.send(req, resp, o, &s, &p, now)
+				if sent && p.act == sendsAndAsks { // else the handler was asked already
+					l.refresh(req, at, key, seen, o, ask)
+				}
+				return status
 			}
 			why = p.why
 		} else if ask.OnlyIfCached {
@@ -267,7 +269,9 @@ func (l *layer) changed(req *conn.Request, resp *conn.Response, method string,
 		}
 	}
 	add(req.Layer().TargetView())
-	scheme, target := "http", string(req.Layer().RawPathView())
+	// Both are relative to what the client has asked for, which a rule may have rewritten (RFC 9110
+	// sections 8.7 and 10.2.2).
+	scheme, target := "http", string(pathOf(req.Layer().TargetView()))
 	if req.Secure() {
 		scheme = "https"
 	}

@@ -3,6 +3,7 @@ package cache_test
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -241,4 +242,37 @@ func TestAlwaysWhileKept(t *testing.T) {
 	}
 	c.Reset()
 	wait.Until(t, "the end of the filling", func() bool { return s.stats().Filling == 0 })
+}
+
+// TestRefreshOfWhatIsNotSent: a client that has its share of long answers is sent the next one past the
+// cache. Where what is kept of that is stale, the application is asked for it once.
+func TestRefreshOfWhatIsNotSent(t *testing.T) {
+	const memory, size = 64 << 20, 7 << 20
+	var asked [3]atomic.Int32
+	body := make([]byte, size)
+	s := start(t, modes.Direct, cache.Settings{}, func(req *conn.Request, w *conn.Response) int {
+		asked[req.Path()[1]-'0'].Add(1)
+		fields(w, "Cache-Control: max-age=10, stale-while-revalidate=1000")
+		w.SetBody(body)
+		return 200
+	})
+	must.Do(t, s.store.Configure(cache.Options{Memory: memory}))
+	slow := func(target string) *http.Response { // reads the head alone
+		c := s.DialBy(small("127.0.0.2"))
+		c.Send("GET " + target + " HTTP/1.1\r\nHost: test.example\r\n\r\n")
+		return must.Get(http.ReadResponse(c.R, nil))(t)
+	}
+	for i := range asked {
+		get(t, s, fmt.Sprint("/", i))
+	}
+	for i := range 2 {
+		slow(fmt.Sprint("/", i))
+	}
+	s.Skip(20 * time.Second)
+	said := slow("/2").Header.Get("Cache-Status")
+	s.Settle()
+	wait.Until(t, "the end of a refresh", func() bool { return s.stats().Filling == 0 })
+	if n := asked[2].Load(); n != 2 || said != "lwango; fwd=bypass" {
+		t.Errorf("the application was asked %d times, %s", n, said)
+	}
 }

@@ -56,34 +56,36 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 	s := l.subject(o, now)
 	var p plan
 	p.answer(&q, &s, use)
-	return l.send(req, resp, o, &s, &p, now)
+	status, _ := l.send(req, resp, o, &s, &p, now)
+	return status
 }
 
-// send answers with what is kept, as the plan says.
+// send answers with what is kept, as the plan says. Where that cannot be sent, the handler has answered
+// instead, or nothing has, and sent is false.
 func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Object, s *subject, p *plan,
-	now time.Time) int {
+	now time.Time) (status int, sent bool) {
 	var file *cachestore.File
 	var off int64
 	if p.body == ofFile { // first, as it may fail
 		var err error
 		if file, off, err = o.Open(req.Thread); err != nil {
-			return l.instead(req, resp, p, rfc9111.ForwardMiss)
+			return l.instead(req, resp, p, rfc9111.ForwardMiss), false
 		}
 	}
 	var of io.Closer // of a long body
 	if o.Long() && (p.body == ofMemory || p.body == severalParts) {
 		if of = o.Use(loop.ClientOf(req.Thread), p.shared); of == nil { // it does not take what it gets already
-			return l.instead(req, resp, p, rfc9111.ForwardBypass)
+			return l.instead(req, resp, p, rfc9111.ForwardBypass), false
 		}
 	}
 	o.Hit()
 	req.Layer().SetCache(p.use)
-	age, status := l.store.aging.texts(s.kept, now, s.stale)
+	age, said := l.store.aging.texts(s.kept, now, s.stale)
 	if p.use == conn.CacheRevalidated {
-		status = revalidated
+		said = revalidated
 	}
 	resp.Layer().AddValid(s.Fields, int(s.fields), conn.Field{Name: "Age", Value: age},
-		conn.Field{Name: "Cache-Status", Value: status})
+		conn.Field{Name: "Cache-Status", Value: said})
 	if p.relays {
 		resp.Layer().Relay(p.status, p.reason)
 	}
@@ -103,7 +105,7 @@ func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Objec
 	case severalParts:
 		several(resp, s, p, of)
 	}
-	return p.status
+	return p.status, true
 }
 
 // instead answers where what is kept cannot be sent.
