@@ -19,6 +19,8 @@ type Connection struct {
 	Sent     int64         // bytes that it was sent
 	Name     string        // that it has asked for (SNI); "": none
 	Result   string        // how it has ended
+	Key      string        // of the limit that has ended it; "": none has
+	Limit    time.Duration // its value
 	Upstream string        // as the configuration has it; "": none
 	Connect  time.Duration // until the upstream was connected, with the wait for a place
 
@@ -50,7 +52,7 @@ func (c *Config) CheckStream(dir string, all *Config) {
 }
 
 // usualConnection is the format of streams where none is said.
-const usualConnection = `{remote} [{time}] "{sni}" {upstream} {bytes_in} {bytes} {duration} "{result}"`
+const usualConnection = `{remote} [{time}] "{sni}" {upstream} {bytes_in} {bytes} {duration} "{result}" {key} {limit}`
 
 func parseConnectionFormat(format string) (connectionFormat, error) {
 	if format == "json" {
@@ -74,9 +76,19 @@ var connectionFields = map[string]connectionFormat{
 	"duration":     func(b []byte, e *Connection, _ *clock) []byte { return appendSeconds(b, e.Duration) },
 	"connect":      func(b []byte, e *Connection, _ *clock) []byte { return appendSeconds(b, e.Connect) },
 	"result":       func(b []byte, e *Connection, c *clock) []byte { return appendOrDash(b, e.Result, c.limit) },
+	"key":          func(b []byte, e *Connection, c *clock) []byte { return appendOrDash(b, e.Key, c.limit) },
+	"limit":        func(b []byte, e *Connection, c *clock) []byte { return appendOrDash(b, e.limit(), c.limit) },
 	"tls_version": func(b []byte, e *Connection, c *clock) []byte {
 		return appendOrDash(b, versionName(e.TLSVersion), c.limit)
 	},
+}
+
+// limit returns the limit as the log of the server writes it, "" for none.
+func (e *Connection) limit() string {
+	if e.Key == "" {
+		return ""
+	}
+	return e.Limit.String()
 }
 
 func versionName(v uint16) string {
@@ -98,6 +110,8 @@ func appendConnectionJSON(b []byte, e *Connection, c *clock) []byte {
 	b = strconv.AppendInt(append(b, `,"bytes":`...), e.Sent, 10)
 	b = appendSeconds(append(b, `,"duration":`...), e.Duration)
 	b = appendString(b, "result", e.Result, c.limit)
+	b = appendMember(b, "key", e.Key, c.limit)
+	b = appendMember(b, "limit", e.limit(), c.limit)
 	b = appendString(b, "tls_version", versionName(e.TLSVersion), c.limit)
 	return append(b, "}\n"...)
 }

@@ -156,6 +156,20 @@ func (c *connection) Ended() {
 	}
 }
 
+// limit returns the key that sets the limit by which a connection has ended, and its value; "": none has
+// ended it.
+func (s *Settings) limit(by result) (key string, limit time.Duration) {
+	switch by {
+	case idleTimeout:
+		return "idle_timeout", s.IdleTimeout
+	case maxTime:
+		return "max_time", s.MaxTime
+	case headerTimeout:
+		return "header_timeout", s.HeaderTimeout
+	}
+	return "", 0
+}
+
 // tell adds to the ledger what has moved since it was last told.
 func (c *connection) tell() {
 	l := c.port.service.ledger
@@ -176,6 +190,7 @@ func (c *connection) log() {
 		Received: c.tunnel.Client.Got, Sent: c.tunnel.Up.Got, Name: c.name, Result: string(c.result),
 		TLSVersion: c.version, CipherSuite: c.suite}
 	e.Upstream, e.Connect, _ = c.lease.Asked()
+	e.Key, e.Limit = c.port.service.set.limit(c.result)
 	c.port.service.set.AccessLog.LogConnection(l, &e)
 }
 

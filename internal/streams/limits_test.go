@@ -28,6 +28,14 @@ func result(line string) string {
 	return parts[len(parts)-2]
 }
 
+// wantsLimit checks that a line names a limit as what has ended its connection.
+func wantsLimit(t *testing.T, line, result, key, limit string) {
+	t.Helper()
+	if want := `"` + result + `" ` + key + " " + limit; !strings.HasSuffix(line, want) {
+		t.Errorf("%s\nwant %s at the end", line, want)
+	}
+}
+
 // TestIdleTimeout: a byte in either direction keeps a connection, and silence ends it.
 func TestIdleTimeout(t *testing.T) {
 	t.Parallel()
@@ -47,9 +55,7 @@ func TestIdleTimeout(t *testing.T) {
 	s.skip(10*time.Minute + time.Second)
 	wantsEnd(t, c, "")
 	wantsEnd(t, up, "")
-	if got := result(s.log(1)[0]); got != "idle timeout" {
-		t.Error(got)
-	}
+	wantsLimit(t, s.log(1)[0], "idle timeout", "idle_timeout", "10m0s")
 }
 
 // TestMaxTime: max_time ends a connection on which bytes move, one a minute.
@@ -72,9 +78,7 @@ func TestMaxTime(t *testing.T) {
 	if minutes < 28 || minutes > 31 {
 		t.Errorf("%d minutes", minutes)
 	}
-	if got := result(s.log(1)[0]); got != "max time" {
-		t.Error(got)
-	}
+	wantsLimit(t, s.log(1)[0], "max time", "max_time", "30m0s")
 }
 
 // TestHeaderTimeout: a client that does not say what it must is closed in time, with a coroutine and
@@ -89,9 +93,7 @@ func TestHeaderTimeout(t *testing.T) {
 		s.settle()
 		s.skip(11 * time.Second)
 		wantsEnd(t, c, "")
-		if got := result(s.log(1)[0]); got != "header timeout" {
-			t.Errorf("after %q: %s", text, got)
-		}
+		wantsLimit(t, s.log(1)[0], "header timeout", "header_timeout", "10s")
 	}
 }
 
@@ -113,9 +115,7 @@ func TestNeverReads(t *testing.T) {
 	if n := <-sent; n >= 1<<30 {
 		t.Errorf("the upstream could send %d bytes", n)
 	}
-	if got := result(s.log(1)[0]); got != "idle timeout" {
-		t.Error(got)
-	}
+	wantsLimit(t, s.log(1)[0], "idle timeout", "idle_timeout", "10m0s")
 }
 
 // standsStill waits until what moves does so no more: TCP's windows are full.

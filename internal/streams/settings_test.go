@@ -3,6 +3,7 @@ package streams_test
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestSettings: what is wrong is named, with its line.
@@ -60,17 +61,28 @@ func TestSettings(t *testing.T) {
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	up := upstream(t, echo("hello"))
-	for format, want := range map[string]string{
-		"json": `"remote":"127.0.0.1","port":`,
-		"{remote} {port} {bytes_in}/{bytes} {upstream} {connect} [{time_iso8601}] {tls_version} {result}": "2/7 " + up + " 0.",
+	for _, row := range [][3]string{ // format; the ends of the lines of two connections
+		{"json", `,"result":"complete","tls_version":""}`,
+			`,"result":"max time","key":"max_time","limit":"5m0s","tls_version":""}`},
+		{"{remote} {port} {bytes_in}/{bytes} {upstream} {connect} [{time_iso8601}] {tls_version} {result} {key} {limit}",
+			" - complete - -", " - max time max_time 5m0s"},
 	} {
-		s := serve(t, strings.Replace(one, "LOG", "access_log = { path = 'log', format = '"+format+"' }", 1)+"'"+up+"'")
+		s := serve(t, strings.Replace(one, "LOG", "access_log = { path = 'log', format = '"+row[0]+"' }\nmax_time = '5m'", 1)+"'"+up+"'")
 		c := s.dial()
 		says(t, c, "hi")
 		_ = c.CloseWrite()
 		wantsEnd(t, c, "hellohi")
-		if line := s.log(1)[0]; !strings.Contains(line, want) || !strings.Contains(line, "complete") {
-			t.Errorf("%s\nwant %s", line, want)
+		line := s.log(1)[0]
+		if !strings.HasSuffix(line, row[1]) || !strings.Contains(line, "127.0.0.1") || !strings.Contains(line, up) {
+			t.Errorf("%s\nwant %s at the end", line, row[1])
+		}
+		c = s.dial()
+		wants(t, c, "hello")
+		s.settle()
+		s.skip(5*time.Minute + time.Second)
+		wantsEnd(t, c, "")
+		if line := s.log(2)[1]; !strings.HasSuffix(line, row[2]) {
+			t.Errorf("%s\nwant %s at the end", line, row[2])
 		}
 	}
 }
