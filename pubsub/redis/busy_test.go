@@ -38,6 +38,31 @@ func TestCarriedAgainUnderTraffic(t *testing.T) {
 	}
 }
 
+// A process that reads less than is published is carried again when it has what it has missed.
+func TestCarriedAgainWhileBehind(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		to   func(*rooms.Node) rooms.Source
+		busy int // topics: more is published while a read takes its time than that brings
+	}{{"topic", roomOf, 1}, {"pattern", patternOf, 8}} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			b := broker.Start(t, "--appendonly", "no")
+			w := startWire(t, b)
+			one, two := startNode(t, w.url()), startNode(t, b.URL())
+			rooms.Heard(t, two.Node, "room.1", one.Follow(row.to(one.Node), pubsub.Options{}))
+			for i := range row.busy {
+				defer two.Traffic(fmt.Sprint("room.", i+1), "a")()
+			}
+			w.Slow(50 * time.Millisecond)
+			w.Cut(true)
+			one.Status.Expect("local")
+			w.Cut(false)
+			one.Status.Expect("carried")
+		})
+	}
+}
+
 // The broker goes away again while what was missed waits for a slow subscriber: the others get what
 // was read before, all the same.
 func TestCutOffWhileCatchingUp(t *testing.T) {

@@ -187,6 +187,13 @@ func position(id string) (ms, seq uint64) {
 	return ms, seq
 }
 
+// older reports whether there may be entries behind one that are older than ms, milliseconds of the
+// broker's clock. The broker never gives an ID below that of the entry before.
+func older(id string, ms uint64) bool {
+	at, _ := position(id)
+	return at < ms
+}
+
 // before returns the greatest ID below one that is not 0-0.
 func before(ms, seq uint64) string {
 	if seq == 0 {
@@ -230,9 +237,10 @@ func (r *reader) ask(
 
 // poll reads what has come after the last entries, and waits for block until there is something, or
 // not at all if block is negative. If wake is given, it reads that stream as well, whose entries
-// carry nothing. more reports whether there is more than was read; what has come since then does not
-// count, else a busy topic would always have more. It reads nothing of a topic whose subscribers have
-// no room for what was read before: what one topic has missed does not hold up others.
+// carry nothing. more reports whether there is more than was read. What has come since the session began
+// does not count, else a topic would always have more that is busier than this process can read. It reads
+// nothing of a topic whose subscribers have no room for what was read before: what one topic has missed
+// does not hold up others.
 func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool, err error) {
 	var keys, positions []string
 	byKey := make(map[string]*feed, len(fds))
@@ -285,7 +293,7 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 		fd.last = last
 		fd.pass(stream.Messages, r.Hub.Origin())
 		if len(stream.Messages) == perStream {
-			more = true
+			more = more || older(last, r.begun)
 			delete(byKey, fd.key)
 		}
 	}

@@ -25,6 +25,7 @@ type reader struct {
 	// Of the session, and the goroutine's.
 	client *goredis.Client
 	opened *atomic.Int32 // how many connections the client has opened
+	begun  uint64        // when it began: milliseconds of the broker's clock
 
 	feeds map[string]*feed // by topic, under the shard's lock
 }
@@ -76,12 +77,16 @@ func (r *reader) run() {
 	}
 }
 
-// greet asks the broker for an answer. If no topic is followed, the session asks nothing else, and
-// the lack of an error would mean nothing.
+// greet asks the broker for an answer, and for its time. If no topic is followed, the session asks nothing
+// else, and the lack of an error would mean nothing. A broker that still loads tells the time all the same.
 func (r *reader) greet() error {
 	ctx, cancel := r.Within(0)
 	defer cancel()
-	return r.client.Ping(ctx).Err()
+	err := r.client.Ping(ctx).Err()
+	if err == nil {
+		r.begun, err = began(ctx, r.client)
+	}
+	return err
 }
 
 // replaced returns an error if the connection is not the session's first one. The client

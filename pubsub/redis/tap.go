@@ -27,6 +27,7 @@ type tap struct {
 	*shard
 	client *goredis.Client
 	opened *atomic.Int32
+	begun  uint64 // when the session began: milliseconds of the broker's clock
 
 	begin string    // where it was first read from
 	last  string    // entry that was read last
@@ -110,6 +111,12 @@ func (t *tap) session(b *engine.Backoff) (err error) {
 	}
 	defer disconnect()
 	t.client, t.opened, t.kept, t.behind = client, opened, time.Time{}, true
+	ctx, cancel := t.Within(0)
+	t.begun, err = began(ctx, client)
+	cancel()
+	if err != nil {
+		return err
+	}
 	for caughtUp := false; ; {
 		if time.Since(t.kept) > keepEvery {
 			if err := t.keep(t.client); err != nil {
@@ -227,6 +234,12 @@ func brokerTime(ctx context.Context, client *goredis.Client) (now, at time.Time,
 	return now, time.Now(), err
 }
 
+// began returns the broker's time as it is in the ID of an entry.
+func began(ctx context.Context, client *goredis.Client) (ms uint64, err error) {
+	now, _, err := brokerTime(ctx, client)
+	return uint64(max(now.UnixMilli(), 0)), err
+}
+
 // poll is like that of a reader. A pattern whose subscribers have no room holds up the others only when
 // much waits for it.
 func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
@@ -271,7 +284,7 @@ func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 	full = len(got[0].Messages) == perTap
 	t.behind = t.behind && full
 	waiting, _ = t.offer(all)
-	return waiting || full, nil
+	return waiting || full && older(t.last, t.begun), nil
 }
 
 // pass gives an entry to the patterns that match.
