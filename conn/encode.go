@@ -198,7 +198,11 @@ func (w *Response) rest() {
 
 // endBody ends a body whose end the client cannot tell from its length.
 func (w *Response) endBody() {
+	trailer := w.trailer
 	if w.tap != nil {
+		if w.narrowed() {
+			trailer = nil // it is about all of the content
+		}
 		w.endTap(nil)
 	}
 	if w.plan.bare {
@@ -212,7 +216,7 @@ func (w *Response) endBody() {
 		w.unflushed = false
 		_ = w.sendCoded()
 	}
-	w.x.via.end(w.trailer)
+	w.x.via.end(trailer)
 }
 
 // encodeBody sends the body that the handler has set through the encoder. n and err are what

@@ -21,7 +21,9 @@ func (w *Response) finish(status int) {
 	case streamed:
 		w.finishStream(status)
 	case aborted:
-		_ = w.x.via.abort(errAborted)
+		if !w.served() {
+			_ = w.x.via.abort(errAborted)
+		}
 	}
 	w.discard()
 	if w.phase != hijacked {
@@ -50,7 +52,7 @@ func (w *Response) finishWhole(status int) {
 		e.whole = w.kind == gathered || w.kind == given
 	}
 	w.sendHead(status, w.buf, w.kind == reader)
-	if !w.plan.bare {
+	if !w.plan.bare || w.narrowed() {
 		w.sendBody(n, err)
 	}
 }
@@ -199,8 +201,10 @@ func (w *Response) finishStream(status int) {
 			"sent", w.status, "returned", status, "request_id", w.x.req.ID(),
 			"target", w.x.req.Target())
 	}
-	if w.stream(w.buf) != nil || !w.plan.bare && w.left > 0 {
-		_ = w.x.via.abort(errShortBody)
+	if w.stream(w.buf) != nil || (!w.plan.bare || w.narrowed()) && w.left > 0 {
+		if w.phase == streamed && !w.served() {
+			_ = w.x.via.abort(errShortBody)
+		}
 		return
 	}
 	w.buf = w.buf[:0]
@@ -216,8 +220,12 @@ func (w *Response) sendHead(status int, first []byte, reading bool) {
 		w.plan.bare = a.most == 0 || status == 204 || status == 304
 		return
 	}
-	if w.tap != nil && w.headTap(status, first) {
-		return
+	size := w.size
+	if w.tap != nil {
+		if w.headTap(status, first) {
+			return
+		}
+		status = w.narrow(status)
 	}
 	if w.forced != 0 {
 		status = w.forced
@@ -232,6 +240,9 @@ func (w *Response) sendHead(status int, first []byte, reading bool) {
 	w.plan.reading = reading
 	w.phase, w.status, w.left = streamed, status, w.size
 	w.x.via.head(&w.plan)
+	if w.narrowed() {
+		w.widen(size)
+	}
 }
 
 // decide makes the plan of the head, which reset has left empty.
@@ -364,7 +375,9 @@ func (w *Response) sendFrom(n int, err error) {
 				err = errShortBody
 			}
 			w.logReader("conn: response body cut short", err)
-			_ = w.x.via.abort(err)
+			if !w.served() {
+				_ = w.x.via.abort(err)
+			}
 			return
 		}
 		n, err = w.readPiece(buf, w.left)

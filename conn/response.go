@@ -476,7 +476,7 @@ func (w *Response) stream(p []byte) error {
 	if a := w.x.asks; a != nil && a.most == 0 {
 		return a.drop(int64(len(p)))
 	}
-	if w.plan.bare {
+	if w.plan.bare && !w.narrowed() {
 		if a := w.tap; a != nil && a.fate == Withheld {
 			return errWithheld
 		}

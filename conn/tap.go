@@ -32,9 +32,10 @@ type Tap interface {
 	// Nothing else can be sent.
 	Over(err error)
 
-	// Left says that the client has left. The loop calls it, or the thread. It reports whether the
-	// handler goes on all the same; otherwise its waits and writes fail.
-	Left() (goOn bool)
+	// Left says that the client has left; served: with all that it was to get, see
+	// ResponseLayer.Narrow. The loop calls it, or the thread. It reports whether the handler goes on all
+	// the same; otherwise its waits and writes fail.
+	Left(served bool) (goOn bool)
 
 	// Room is how long the content may be at most that Write takes.
 	Room() int64
@@ -44,7 +45,7 @@ type Tap interface {
 type Fate uint8
 
 const (
-	Passes   Fate = iota // the client gets it, and the tap wants no more of it
+	Passes   Fate = iota // the client gets it, and the tap wants no more of it, nor another call
 	Tapped               // the client gets it, and the tap its content
 	Withheld             // the client gets none of it, and the handler gets no further
 )
@@ -61,7 +62,9 @@ type tapped struct {
 	said SentHead
 
 	fate      Fate
+	part      part  // that the client gets
 	headed    bool  // Head was called
+	deaf      bool  // the tap wants no more, and is not called any more
 	unsound   bool  // see Sink.End
 	forwarded bool  // see SentHead.Forwarded
 	lost      bool  // the client takes no more, and the handler is not told
@@ -163,22 +166,30 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 			a.unsound = true
 		}
 	}
-	switch a.head(w, final, content, whole) {
+	fate := a.head(w, final, content, whole)
+	p := a.part
+	if p.narrow && (whole || w.kind == file && fate == Passes) {
+		a.part = part{} // it is cut out here
+	}
+	switch fate {
 	case Withheld:
 		a.withhold(w)
 		return status, true
 	case Tapped:
-		if whole {
-			if len(content) > 0 && !a.take(content) {
-				w.tap = nil
-				a.release()
-				return status, false
-			}
+		switch {
+		case !whole:
+		case len(content) > 0 && !a.take(content):
+			w.dropTap()
+		default:
 			w.endTap(nil)
 		}
 	case Passes:
-		w.tap = nil
-		a.release()
+		w.dropTap()
+	}
+	if p.narrow {
+		if status = p.status; w.tap == nil {
+			w.cutOut(&p)
+		}
 	}
 	return status, false
 }
@@ -230,17 +241,27 @@ func (w *Response) headTap(status int, first []byte) (withheld bool) {
 		w.plan.bare = true
 		return true
 	case Passes:
-		w.tap = nil
-		a.release()
+		w.dropTap()
 	}
 	return false
+}
+
+// dropTap is called where the tap wants no more.
+func (w *Response) dropTap() {
+	a := w.tap
+	if a.part.narrow { // of which the client has not got all
+		a.deafen()
+		return
+	}
+	w.tap = nil
+	a.release()
 }
 
 // take gives the tap a piece that it does not have yet, and reports whether it wants more.
 func (a *tapped) take(p []byte) bool {
 	n := min(a.ahead, int64(len(p)))
 	a.ahead -= n
-	if p = p[n:]; len(p) == 0 {
+	if p = p[n:]; len(p) == 0 || a.deaf {
 		return true
 	}
 	return a.to.Write(a.x.req.Thread, p)
@@ -252,16 +273,18 @@ func (w *Response) tapPiece(p []byte) error {
 	if a.fate == Withheld {
 		return errWithheld
 	}
-	lost := a.lost
+	lost, narrow := a.lost, a.part.narrow
 	if !a.take(p) {
-		w.tap = nil
-		a.release()
+		w.dropTap()
 		if lost {
 			return w.x.via.writeError()
 		}
 	}
-	if lost {
+	switch {
+	case lost:
 		return nil
+	case narrow:
+		return w.sendOfPart(p)
 	}
 	err := w.send(p)
 	return w.excuse(err)
@@ -269,7 +292,7 @@ func (w *Response) tapPiece(p []byte) error {
 
 // excuse takes the error of a write to the client, and returns it unless the handler goes on for others.
 func (w *Response) excuse(err error) error {
-	if a := w.tap; err != nil && a != nil && (a.lost || a.to.Left()) {
+	if a := w.tap; err != nil && a != nil && !a.deaf && (a.lost || a.to.Left(a.part.given)) {
 		a.lost = true
 		return nil
 	}
@@ -281,7 +304,7 @@ func (w *Response) excuse(err error) error {
 func (w ResponseLayer) Ahead(p []byte) {
 	a := w.tap
 	switch {
-	case a == nil || a.late:
+	case a == nil || a.late || a.deaf:
 	case !a.headed:
 		a.late = true // later pieces would come before this one
 	case a.fate == Tapped:
@@ -289,14 +312,12 @@ func (w ResponseLayer) Ahead(p []byte) {
 			own := w.buf[a.ahead:]
 			a.ahead = n
 			if !a.to.Write(a.x.req.Thread, own) {
-				w.tap = nil
-				a.release()
+				w.dropTap()
 				return
 			}
 		}
 		if !a.to.Write(a.x.req.Thread, p) {
-			w.tap = nil
-			a.release()
+			w.dropTap()
 			return
 		}
 		a.ahead += int64(len(p))
@@ -307,17 +328,21 @@ func (w ResponseLayer) Ahead(p []byte) {
 // client alone: others need not wait for that.
 func (w ResponseLayer) Complete() {
 	a := w.tap
-	if a == nil || a.late || a.fate != Tapped {
+	if a == nil || a.late || a.deaf || a.fate != Tapped {
 		return
 	}
 	if n := int64(len(w.buf)); a.ahead < n {
 		own := w.buf[a.ahead:]
 		a.ahead = n
 		if !a.to.Write(a.x.req.Thread, own) {
-			w.tap = nil
-			a.release()
+			w.dropTap()
 			return
 		}
+	}
+	if a.part.narrow {
+		a.to.End(w.trailer, !a.unsound && !w.doubted)
+		a.deafen()
+		return
 	}
 	w.endTap(nil)
 }
@@ -325,7 +350,7 @@ func (w ResponseLayer) Complete() {
 // TapRoom is how much of the content may be held for a slow client so that others need not wait for it:
 // that of the tap (Tap.Room), 0 if there is none.
 func (w ResponseLayer) TapRoom() int64 {
-	if a := w.tap; a != nil && a.fate == Tapped {
+	if a := w.tap; a != nil && a.fate == Tapped && !a.deaf {
 		return a.to.Room()
 	}
 	return 0
@@ -338,6 +363,10 @@ func (w *Response) endTap(err error) {
 		return
 	}
 	w.tap = nil
+	if a.deaf {
+		a.release()
+		return
+	}
 	if err == nil && a.headed {
 		a.end(w.trailer, !a.unsound && !w.doubted)
 		return
@@ -387,7 +416,7 @@ func (a *tapped) release() {
 
 // leave is called when the client has left. It reports whether the handler goes on for others.
 func (a *tapped) leave() bool {
-	if a.to.Left() {
+	if !a.deaf && a.to.Left(a.part.given) {
 		return true
 	}
 	a.left = true

@@ -52,9 +52,9 @@ func (p *tap) Failed(error) bool {
 	return p.withhold
 }
 
-func (p *tap) Over(error)  { p.note("over") }
-func (p *tap) Left() bool  { return false }
-func (p *tap) Room() int64 { return 0 }
+func (p *tap) Over(error)     { p.note("over") }
+func (p *tap) Left(bool) bool { return false }
+func (p *tap) Room() int64    { return 0 }
 
 // TestTapEnds: a tap gets one last call, whatever becomes of the answer, and what has failed before
 // anything has gone out can have another answer in its place.

@@ -63,6 +63,7 @@ type fill struct {
 	thread  *loop.Thread // its; nil as asking is
 	loop    *loop.Loop
 	gone    bool // its client has left
+	toEnd   bool // then: it is fetched to its end all the same, while it is going to be kept
 
 	coming coming          // the answer's, see Head.Meta
 	text   []byte          // to make the answer's Fields in
@@ -189,7 +190,7 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	if k.shared {
 		f.untaken(h.Status, now)
 	}
-	if f.ask.Ranged || f.l.spools {
+	if f.ask.Ranged {
 		f.Flush() // for passes
 	}
 	return false

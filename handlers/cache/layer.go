@@ -309,7 +309,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, key cachestore.Key
 	}
 	var reader *cachestore.Reader
 	var to *cachestore.Fill
-	if l.leads(&q.ask, r) {
+	if l.spools { // the module holds what a slow client has no room for
 		f := l.leader(req, &q)
 		if reader, to = q.at.BeginLed(key, seen, match, f.to, f); to != nil {
 			return l.lead(req, resp, f)
@@ -335,7 +335,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, key cachestore.Key
 		}
 	}
 	switch {
-	case err == nil && to != nil && (q.ask.Ranged || l.spools) && f.passes(reader.Length()):
+	case err == nil && to != nil && q.ask.Ranged && f.passes(reader.Length()):
 		_ = reader.Close()
 		f.left()
 		return l.past(req, resp, q.why), nil, nil
@@ -376,7 +376,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, key cachestore.Key
 	}
 	r.TookUpstream(f.errand)
 	r.SetCache(use(&q))
-	if l.spools || f.head != nil { // it has broken off, and the client has no byte yet
+	if f.head != nil { // it has broken off, and the client has no byte yet
 		return http.StatusBadGateway, nil, nil
 	}
 	resp.Abort()

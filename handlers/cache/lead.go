@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"time"
+	"unsafe"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/cachestore"
@@ -11,21 +12,6 @@ import (
 	"github.com/lwango/lwango/internal/rfc9111"
 	"github.com/lwango/lwango/loop"
 )
-
-// leads reports whether a request that misses asks by its own exchange, while the store gets a copy: the
-// module holds what a slow client has no room for. A request for a part, or with conditions, needs
-// what is kept.
-func (l *layer) leads(ask *rfc9111.Request, r conn.RequestLayer) bool {
-	if !l.spools || ask.Ranged {
-		return false
-	}
-	for _, name := range [...]string{"If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since"} {
-		if _, ok := r.HeaderView(name); ok {
-			return false
-		}
-	}
-	return true
-}
 
 // leader makes what fills by the request's own exchange.
 func (l *layer) leader(req *conn.Request, q *fetch) *fill {
@@ -67,10 +53,14 @@ func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
 	answer := read(&x, h.Status, h.Fields)
 	c := f.judge(h, answer, now, date)
 	f.asking.Layer().SetCache(f.use)
+	narrows := h.Status == http.StatusOK && (f.ask.Ranged || f.ask.Conditional)
+	if c.shared || narrows {
+		f.text = c.appendText(f.text[:0], h.Fields, answer, date)
+	}
 	stored, fate := c.shared, conn.Passes
 	if !stored {
 		f.stop(cachestore.ErrAgain) // those that wait ask for themselves
-	} else if fate = f.keeps(h, c, answer, date); fate == conn.Passes && f.object == nil {
+	} else if fate = f.keeps(h, c, answer); fate == conn.Passes && f.object == nil {
 		stored = false
 	}
 	header := resp.Header()
@@ -78,6 +68,9 @@ func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
 		header.Del("Cache-Tag")
 		header.Del("Surrogate-Key")
 		header.Del("X-Accel-Expires")
+	}
+	if narrows {
+		f.narrow(resp, h, &c.kept)
 	}
 	header.Add("Cache-Status", followed(f.forward, stored, false))
 	if fate == conn.Passes {
@@ -87,9 +80,8 @@ func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
 }
 
 // keeps keeps an answer that is there at once, and begins to keep another one.
-func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response, date time.Time) conn.Fate {
+func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response) conn.Fate {
 	k := &c.kept
-	f.text = k.appendText(f.text[:0], h.Fields, answer, date)
 	variant, tags := variantOf(answer.Vary, f.asking.Layer()), tagsOf(h.Fields)
 	if f.whole(h, variant, tags, k) {
 		return conn.Passes
@@ -103,6 +95,28 @@ func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response, date
 		return conn.Passes
 	}
 	return conn.Tapped
+}
+
+// narrow gives the client what it has asked for of an answer that passes, as a plan for what is kept
+// would: the part that its range names, or that it has the answer already. The handler was asked for all.
+// What cannot be known, as where the length is not, is sent whole.
+func (f *fill) narrow(resp *conn.Response, h *conn.SentHead, k *kept) {
+	s := subject{size: h.Length, place: ofReader}
+	s.kept, s.Status, s.Reason = k, h.Status, h.Reason
+	s.Fields = unsafe.String(unsafe.SliceData(f.text), len(f.text)) // only for now
+	if h.Whole {
+		s.size = int64(len(h.Content))
+	}
+	q := f.l.question(f.asking, resp, f.ask)
+	var p plan
+	if p.answer(&q, &s, f.use); p.status == s.Status {
+		return
+	}
+	p.amend(resp.Header(), &s)
+	if p.body == noBody {
+		p.part = http1.Range{}
+	}
+	resp.Layer().Narrow(p.status, p.part.Start, p.part.Length)
 }
 
 // Write implements conn.Tap.
@@ -161,14 +175,14 @@ func (f *fill) done() {
 }
 
 // Left implements conn.Tap: the handler goes on while others wait, or the answer is to be fetched to its
-// end.
-func (p *tap) Left() (goOn bool) {
+// end, as one is of which the client has got its part.
+func (p *tap) Left(served bool) (goOn bool) {
 	f := (*fill)(p)
-	f.gone = true
+	f.gone, f.toEnd = true, served || f.l.always
 	switch {
 	case f.ended:
 		return false
-	case f.to.Readers() > 0, f.l.always && f.to.Keep(true):
+	case f.to.Readers() > 0, f.toEnd && f.to.Keep(true):
 		f.to.Lead(false)
 		return true
 	}
@@ -187,7 +201,7 @@ func (f *fill) unread() {
 		return
 	}
 	_ = f.loop.Post(func() {
-		if f.ended || !f.gone || f.thread == nil || f.to.Readers() > 0 {
+		if f.ended || !f.gone || f.thread == nil || f.to.Readers() > 0 || f.toEnd && f.to.Keep(true) {
 			return
 		}
 		f.keep = false

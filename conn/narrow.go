@@ -1,0 +1,106 @@
+package conn
+
+// part is what a client gets of an answer that a tap gets all of.
+type part struct {
+	narrow bool // there is a part; else the client gets all
+	status int
+	skip   int64 // bytes in front of it that are still to come
+	left   int64 // bytes of it that the client has not got
+	given  bool  // the client's answer has ended
+}
+
+// Narrow has the client get the answer with another status, and of the content n bytes from start on,
+// while the handler makes all of it, and the tap gets that. The caller makes the header for that status. If
+// the tap wants no more, the handler gets no further than to the end of the part. It is for Tap.Head.
+func (w ResponseLayer) Narrow(status int, start, n int64) {
+	a := w.tap
+	if a == nil || w.phase != open {
+		return
+	}
+	a.part = part{narrow: true, status: status, skip: start, left: n}
+	if w.early, w.reason = status, ""; status >= 400 {
+		w.manner = relayed // the server adds no page
+	}
+}
+
+// narrowed reports whether the client gets a part alone.
+func (w *Response) narrowed() bool { return w.tap != nil && w.tap.part.narrow }
+
+// narrow makes the response look as the client gets it, until widen. It returns the status.
+func (w *Response) narrow(status int) int {
+	if !w.narrowed() {
+		return status
+	}
+	w.size = w.tap.part.left
+	return w.tap.part.status
+}
+
+// widen is called behind the head. size is that of all of the content.
+func (w *Response) widen(size int64) {
+	w.size, w.left = size, size
+	if w.tap.part.left == 0 {
+		_ = w.give()
+	}
+}
+
+// sendOfPart sends what is of the part in a piece of the content.
+func (w *Response) sendOfPart(p []byte) error {
+	a := w.tap
+	at := &a.part
+	if at.given {
+		if a.deaf { // nobody wants the rest
+			w.tap, w.phase = nil, complete
+			a.release()
+			return ErrComplete
+		}
+		return nil
+	}
+	n := min(at.skip, int64(len(p)))
+	at.skip -= n
+	p = p[n:]
+	p = p[:min(at.left, int64(len(p)))]
+	if len(p) == 0 {
+		return nil
+	}
+	at.left -= int64(len(p))
+	err := w.send(p)
+	if err == nil && at.left == 0 {
+		return w.give()
+	}
+	return w.excuse(err)
+}
+
+// give ends the answer for the client, which need not wait for the rest of the content.
+func (w *Response) give() error {
+	w.tap.part.given = true
+	if w.enc == nil && !w.plan.bare { // else endBody does
+		w.x.via.end(nil)
+	}
+	return w.push()
+}
+
+// served reports whether the client's answer has ended, whatever becomes of the rest.
+func (w *Response) served() bool { return w.tap != nil && w.tap.part.given }
+
+// cutOut makes the part the body of an answer that is there at once, or of which the tap wants nothing.
+func (w *Response) cutOut(p *part) {
+	switch {
+	case p.left == 0:
+		w.discard()
+	case w.kind == given:
+		w.body = w.body[p.skip:][:p.left]
+	case w.kind == gathered:
+		w.buf = w.buf[:copy(w.buf, w.buf[p.skip:][:p.left])]
+	case w.kind == file:
+		w.off += p.skip
+	}
+	w.size, w.trailer = p.left, nil
+}
+
+// deafen is called when the tap wants no more of an answer of which the client has not got its part.
+func (a *tapped) deafen() {
+	a.deaf, a.lost = true, false
+	if t := a.x.req.Thread; t != nil {
+		t.KeepWaiting(a.waits)
+	}
+}
