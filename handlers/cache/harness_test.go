@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -43,12 +44,21 @@ func start(t testing.TB, m modes.Mode, s cache.Settings, h conn.Handler) *cached
 	return startAs(t, m, s, h, false)
 }
 
+// patiently lets a request wait for the answer to another one however long a busy machine takes, unless
+// the case is that limit.
+func patiently(s cache.Settings) cache.Settings {
+	if s.Lock == nil {
+		s.Lock = new(2 * wait.Patience)
+	}
+	return s
+}
+
 // startAs is start for a handler that is taken for a module with a spool.
 func startAs(t testing.TB, m modes.Mode, s cache.Settings, h conn.Handler, spools bool) *cached {
 	t.Helper()
 	c := &cached{store: open(t)}
 	env := handlers.Env{Server: around.In(around.Site{Spools: spools})}
-	c.Server = module.Start(t, m, "/", must.Get(cache.New(c.store, s, env))(t)(h))
+	c.Server = module.Start(t, m, "/", must.Get(cache.New(c.store, patiently(s), env))(t)(h))
 	return c
 }
 

@@ -52,7 +52,7 @@ func front(t testing.TB, m modes.Mode, set cache.Settings, app http.HandlerFunc,
 		}
 	}))(t)
 	f.store = open(t)
-	layer := must.Get(cache.New(f.store, set, env))(t)(h)
+	layer := must.Get(cache.New(f.store, patiently(set), env))(t)(h)
 	router := must.Get(handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{{Prefix: "/", Handler: layer}}}}))(t)
 	f.Server = server.Start(t, m, conn.Config{Handler: router.Serve, AccessLog: f,
 		Limits: conn.Limits{KeepAliveTimeout: 2 * wait.Patience}})
