@@ -37,10 +37,23 @@ func (s *Stream) Spend() {
 func (s *Stream) SpendOn(n int) { _ = s.spend(n) }
 
 func (s *Stream) spend(n int) error {
-	if s.spent += int32(opCost + n); s.spent < crowdedBudget || int(s.spent) < s.budget() {
+	if s.spent += int32(opCost + n); !s.Due() {
 		return nil
 	}
 	return s.giveWay()
+}
+
+// Due reports that the connection has moved as much as it may: the next read lets the others have
+// their turn first. In a crowd that lasts, and the caller's buffer lies idle meanwhile; a caller that
+// has its buffers from the loop gives this one back and calls GiveWay before the next read.
+func (s *Stream) Due() bool { return s.spent >= crowdedBudget && int(s.spent) >= s.budget() }
+
+// GiveWay lets the loop's other threads have their turn, if that is Due. If the stream was closed
+// meanwhile, the next call says so.
+func (s *Stream) GiveWay() {
+	if s.Due() {
+		_ = s.giveWay()
+	}
 }
 
 // giveWay lets the loop's other threads have their turn.

@@ -44,3 +44,51 @@ func TestSpendInCrowd(t *testing.T) {
 		})
 	})
 }
+
+// TestDueBeforeRead: a thread that has moved its share lets others have their turn before its next read.
+// Behind the read, what was read would lie in memory meanwhile: a crowd of threads would have a buffer
+// each.
+func TestDueBeforeRead(t *testing.T) {
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		others, over := 0, false
+		l.Go(func(th *loop.Thread) {
+			for !over {
+				others++
+				th.Yield()
+			}
+		})
+		l.Go(func(th *loop.Thread) {
+			defer func() { over = true }()
+			a, b := sockets(t, "unix")
+			defer unix.Close(b)
+			s := must.Get(stream.New(l, a))(t)
+			defer s.Close()
+			buf, first := make([]byte, 8<<10), others
+			for turns := 0; turns < 8; {
+				_, _ = unix.Write(b, buf) // it may be full
+				if turns%2 == 1 && s.Due() {
+					if s.GiveWay(); s.Due() {
+						t.Fatal("GiveWay gives no way")
+					}
+					turns++
+				}
+				due, before := s.Due(), others
+				switch _, err := s.TryRead(buf); {
+				case !due && others != before:
+					t.Fatal("others had their turn behind a read")
+				case err == stream.ErrWouldBlock: // said by the invariants tag
+					must.Do(t, s.AwaitRead(-1))
+				case err != nil:
+					t.Fatal(err)
+				case due && s.Due():
+					t.Fatal("no turn was given before a read")
+				case due:
+					turns++
+				}
+			}
+			if others == first {
+				t.Error("others had no turn")
+			}
+		})
+	})
+}

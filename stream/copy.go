@@ -143,8 +143,8 @@ func (s *Stream) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 
 // copySome copies what one read returns, and does not wait for input.
 func (s *Stream) copySome(w io.Writer, limit int64) (int, error) {
-	if !s.unread() {
-		return 0, ErrWouldBlock
+	if err := s.mayRead(); err != nil {
+		return 0, s.failRead(err)
 	}
 	buf := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buf)

@@ -34,8 +34,8 @@ func (p *Pipe) Fill(s *Stream, limit int64) (int, error) {
 	if err := s.begin(&s.in, true); err != nil {
 		return 0, err
 	}
-	if !s.unread() {
-		return 0, ErrWouldBlock
+	if err := s.mayRead(); err != nil {
+		return 0, err
 	}
 	if noSplice.Load() {
 		return 0, errors.ErrUnsupported
@@ -46,7 +46,7 @@ func (p *Pipe) Fill(s *Stream, limit int64) (int, error) {
 		return 0, errors.ErrUnsupported
 	}
 	n, errno := s.d.SpliceTo(p.p.w, int(min(limit, int64(p.p.size))))
-	p.held = max(n, 0) // first: the thread may yield in received, and be killed there
+	p.held = max(n, 0)
 	p.done()
 	if refusesSplice(errno) {
 		noSplice.Store(true)

@@ -211,10 +211,23 @@ func (s *Stream) AwaitInput() error {
 
 // receive reads what has arrived, and does not wait.
 func (s *Stream) receive(p []byte) (int, error) {
-	if !s.unread() {
-		return 0, ErrWouldBlock
+	if err := s.mayRead(); err != nil {
+		return 0, err
 	}
 	return s.received(s.d.Recv(p[:min(len(p), TurnBudget)]))
+}
+
+// mayRead comes before a read that does not wait. The error is ErrWouldBlock if there is nothing to read.
+// The loop's other threads have their turn here, if that is due, and not behind the read: then what was
+// read would wait in the caller's memory.
+func (s *Stream) mayRead() error {
+	switch {
+	case !s.unread():
+		return ErrWouldBlock
+	case s.Due():
+		return s.giveWay()
+	}
+	return nil
 }
 
 // unread reports whether a read is worth a system call. If nothing has arrived since the socket was
@@ -238,7 +251,7 @@ func (s *Stream) received(n int, errno syscall.Errno) (int, error) {
 		return 0, io.EOF
 	}
 	s.in.Moved(s.loop, n)
-	_ = s.spend(n) // if the stream was closed meanwhile, the next call finds out
+	s.spent += int32(opCost + n)
 	return n, nil
 }
 

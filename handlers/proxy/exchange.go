@@ -254,10 +254,11 @@ func (c *call) late() relay.Timeout {
 // receive takes the bytes that have come, and reports whether those were all. An upstream that is
 // always ahead must hold up neither the rest of the request nor the client's next bytes.
 func (c *call) receive() (empty bool, err error) {
+	c.x.GiveWay()
 	buf := c.Req.Thread.Loop().TakeBuffer()
 	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; got += len(buf) {
-		if got >= relay.AtOnce || c.Flow.Full() {
+		if got >= relay.AtOnce || c.Flow.Full() || got > 0 && c.x.Due() {
 			return false, nil
 		}
 		switch err := c.x.Receive(buf[:]); {

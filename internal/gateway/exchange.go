@@ -155,6 +155,7 @@ func (c *Call) send() (sent bool, err error) {
 
 // receive takes the bytes that have come.
 func (c *Call) receive() error {
+	c.Stream.GiveWay()
 	buf := c.Req.Thread.Loop().TakeBuffer()
 	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; {
@@ -177,7 +178,7 @@ func (c *Call) receive() error {
 		if c.done {
 			return nil
 		}
-		if got += n; c.Flow.Full() || got >= relay.AtOnce {
+		if got += n; c.Flow.Full() || got >= relay.AtOnce || c.Stream.Due() {
 			if !c.Stream.Unread() {
 				return c.pause() // the call may wait now, and what has come must not
 			}

@@ -94,7 +94,7 @@ type Exchange struct {
 
 	// The answer.
 	method  string
-	in      []byte // read and not used yet, part of the caller's buffer
+	in      []byte // read and not used yet, part of the caller's buffer; nil: all was used
 	part    []byte // of a head that has come in more than one read
 	head    []byte // the bytes of Head
 	body    http1.ResponseBody
@@ -135,7 +135,7 @@ func (x *Exchange) End() {
 		x.s.Duplex(nil)
 		x.s, x.over = nil, nil
 	}
-	x.mux = nil
+	x.mux, x.in = nil, nil
 }
 
 // Reset drops all that the exchange holds, except memory that the next one uses again.
@@ -183,6 +183,16 @@ func (x *Exchange) Held() int {
 // Unread reports whether Receive may find something; if not, its error would be
 // stream.ErrWouldBlock.
 func (x *Exchange) Unread() bool { return !x.plain || x.s.Unread() || x.s.Loop().Stopping() }
+
+// Due and GiveWay are those of the connection, see stream.Stream.Due.
+func (x *Exchange) Due() bool { return x.s != nil && x.s.Due() }
+
+// GiveWay is for a caller that has no buffer at present.
+func (x *Exchange) GiveWay() {
+	if x.s != nil {
+		x.s.GiveWay()
+	}
+}
 
 // Receive reads what has arrived into buf, which Next uses until it returns More or Done. The error
 // is stream.ErrWouldBlock, or one with upstream.ErrCut in it. The orderly end of a connection is no error if
@@ -232,9 +242,12 @@ func (x *Exchange) Next() (e Event, data []byte, err error) {
 			}
 		}
 		if !x.body.Done() {
+			x.in = nil
 			return More, nil, nil
 		}
-		x.state = ended
+		if x.state = ended; len(x.in) == 0 {
+			x.in = nil
+		}
 	}
 	return Done, nil, nil
 }
