@@ -127,10 +127,11 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err != nil {
 		return nil, err
 	}
+	missing := errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`)
 	if err := m.Open(p, upstream.Settings{
 		Addresses: s.Address, TLS: security, MaxIdle: s.MaxIdle, IdleTimeout: s.IdleTimeout,
 		KeepaliveTime: s.KeepaliveTime, KeepaliveRequests: s.KeepaliveRequests, Newest: true, HTTP2: s.Version == "2",
-	}, errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`), accel); err != nil {
+	}, missing, accel); err != nil {
 		return nil, err
 	}
 	if s.TLS != (upstream.TLS{}) && !m.Secure() {

@@ -46,9 +46,9 @@ func Register(r *handlers.Registry) {
 		if err != nil {
 			return nil, err
 		}
+		missing := errors.New(`missing: where the application listens, such as "127.0.0.1:4000"`)
 		return gateway.Plain("scgi", framing, s.Settings, upstream.Settings{Addresses: s.Address},
-			errors.New(`missing: where the application listens, such as "127.0.0.1:4000"`),
-			accel, env, p)
+			missing, accel, env, p)
 	})
 }
 

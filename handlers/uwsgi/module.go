@@ -51,9 +51,9 @@ func Register(r *handlers.Registry) {
 		if err != nil {
 			return nil, err
 		}
+		missing := errors.New(`missing: where the application listens, such as "unix:/run/uwsgi/app.sock"`)
 		return gateway.Plain("uwsgi", f, s.Settings, upstream.Settings{Addresses: s.Address},
-			errors.New(`missing: where the application listens, such as "unix:/run/uwsgi/app.sock"`),
-			accel, env, p)
+			missing, accel, env, p)
 	})
 }
 

@@ -46,8 +46,8 @@ type plain struct {
 	mounted  string // what applications are told of it: nothing of one that clients do not know
 }
 
-// Plain makes the handler of a route of a module with such a protocol. more, missing and accel are those
-// of relay.Route.Open. Errors are *handlers.KeyError.
+// Plain makes the handler of a route of a module with such a protocol. more, missing and accel are
+// those of relay.Route.Open. Errors are *handlers.KeyError.
 func Plain(module string, f Framing, s Settings, more upstream.Settings, missing error,
 	accel relay.Accel, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &plain{settings: s, framing: f, prefix: strings.TrimSuffix(env.Prefix, "/")}

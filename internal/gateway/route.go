@@ -42,8 +42,8 @@ type Route struct {
 	params []cgi.Field
 }
 
-// Open opens the route of a module with its upstreams. more has the addresses; it, missing and accel
-// are those of relay.Route.Open. Errors are *handlers.KeyError.
+// Open opens the route of a module with its upstreams. more has the addresses; it, missing and
+// accel are those of relay.Route.Open. Errors are *handlers.KeyError.
 func (r *Route) Open(module string, s *Settings, env handlers.Env, p *upstream.Pool,
 	more upstream.Settings, missing error, accel relay.Accel) error {
 	r.set, r.Settings, r.Module, r.Env = s, &s.Settings, module, env

@@ -8,21 +8,22 @@ import (
 )
 
 // Accel answers requests with what an upstream names in X-Accel-Redirect or X-Sendfile instead of
-// sending a body. It may be used on any number of loops at once. The modules pass it to Open: files are
-// sent by a module, servefiles, and this package imports none.
+// sending a body. It may be used on any number of loops at once. The modules pass it to Open:
+// a module, servefiles, sends files, and this package imports no module.
 type Accel interface {
 	// Takes reports whether the Accel follows these values of X-Accel-Redirect and X-Sendfile; ""
 	// stands for a field that is absent.
 	Takes(redirect, sendfile string) bool
 
-	// Send answers with the file that the upstream names in redirect, or in sendfile if redirect is
-	// "", or lets the route answer that redirect leads to. status is that of the upstream's answer. It
-	// returns the status for the handler to return; an error says why Send could not answer.
+	// Send answers with the file that the upstream names in redirect, or in sendfile if redirect
+	// is "", or lets the route answer that redirect leads to. status is that of the upstream's
+	// answer. It returns the status for the handler to return; an error says why Send could not
+	// answer.
 	Send(req *conn.Request, resp *conn.Response, redirect, sendfile string, status int) (int, error)
 }
 
-// TakesAccel reports whether the client gets what these values of X-Accel-Redirect and X-Sendfile name,
-// and not the body of the answer. "" stands for a field that is absent.
+// TakesAccel reports whether the client gets what these values of X-Accel-Redirect and X-Sendfile
+// name, and not the body of the answer. "" stands for a field that is absent.
 func (r *Route) TakesAccel(redirect, sendfile string) bool {
 	return (redirect != "" || sendfile != "") && r.accel.Takes(redirect, sendfile)
 }

@@ -121,8 +121,8 @@ type Route struct {
 }
 
 // Open makes the route's group of the pool that all routes share. more has the settings that only
-// the module knows. missing is the error of a route without an address, nil if it needs none. accel is
-// that of the keys accel_root and accel_redirect. Errors are *handlers.KeyError.
+// the module knows. missing is the error of a route without an address, nil if it needs none. accel
+// is that of the keys accel_root and accel_redirect. Errors are *handlers.KeyError.
 func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error,
 	accel Accel) (err error) {
 	s := r.Settings

@@ -157,7 +157,8 @@ func (f *File) size(value any, at valuePath, v reflect.Value, tag reflect.Struct
 	case int64:
 		n.Elem().SetInt(value)
 	case string:
-		if err := n.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(value)); err != nil {
+		u := n.Interface().(encoding.TextUnmarshaler)
+		if err := u.UnmarshalText([]byte(value)); err != nil {
 			f.errorAt(at, "%v", err)
 			return
 		}
