@@ -3,7 +3,6 @@ package cache
 import (
 	"cmp"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -28,8 +27,8 @@ var (
 // patience is how long a reader of an answer that is not kept may hold up the others.
 const patience = 10 * time.Second
 
-// fill is an answer on its way: from an errand, to the store. All that has no other comment is used
-// by threads of the errand's loop alone.
+// fill is an answer on its way: to the store or, if it is not kept, past it. All that has no other
+// comment is used by threads of the errand's loop alone.
 type fill struct {
 	l      *layer
 	at     *opened
@@ -55,6 +54,9 @@ type fill struct {
 	why      rfc9111.Why
 	ready    bool // the leader may go on
 	ended    bool
+
+	pipe *pipe // of an errand whose answer is not kept
+	away bool  // the client that has asked by it left before there was a head
 
 	// Of one that a request leads by its own exchange.
 	asking  *conn.Request   // nil: it is an errand's, or the answer has gone out
@@ -180,19 +182,33 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	if k.shared && f.whole(h, variant, tags, k) {
 		return true
 	}
-	c.fill.Store(f)
 	head := k.head(h.Status, h.Reason, string(f.text), variant, tags)
-	head.Coming = c
-	f.head = f.to.Start(head, h.Length)
-	if f.to.Keep(true) {
-		return false
-	}
 	if k.shared {
+		c.fill.Store(f)
+		head.Coming = c
+		if f.head = f.to.StartKept(head, h.Length); f.head != nil {
+			return false
+		}
 		f.untaken(h.Status, now)
 	}
-	if f.ask.Ranged {
-		f.Flush() // for passes
+	return f.passOn(h, &head)
+}
+
+// passOn has an answer that is not kept go to the client that has asked, and to nobody else: those that
+// wait ask for themselves. It reports whether it has taken all of it.
+func (f *fill) passOn(h *conn.SentHead, head *cachestore.Head) (taken bool) {
+	f.to.Abort(cachestore.ErrAgain)
+	if f.beside || f.away {
+		f.over(errUnasked)
+		return false
 	}
+	f.head, f.pipe = head, &pipe{of: f, length: h.Length, left: h.Length}
+	if h.Whole && len(h.Content) <= splitAt {
+		f.pipe.content, f.pipe.length = append([]byte{}, h.Content...), int64(len(h.Content))
+		f.over(nil)
+		return true
+	}
+	f.Flush()
 	return false
 }
 
@@ -248,13 +264,6 @@ func (f *fill) passFor(d time.Duration, now time.Time) {
 			f.at.Remove(f.old)
 		}
 	}
-}
-
-// passes reports whether an answer of that many bytes (-1: unknown) is not kept, and so long that a
-// request for a part of it is better sent on as it is.
-func (f *fill) passes(length int64) bool {
-	return !f.ended && f.head.Status == http.StatusOK && (length < 0 || length > splitAt) &&
-		!f.to.Keep(true)
 }
 
 // validated takes a 304 for what is kept.
@@ -316,12 +325,18 @@ func (f *fill) over(err error) {
 		}
 	}
 	f.Flush()
+	if f.pipe != nil {
+		wake(f.pipe.reads)
+	}
 }
 
 // Write implements conn.Sink.
 func (f *fill) Write(t *loop.Thread, p []byte) error {
-	if f.ended {
+	switch {
+	case f.ended:
 		return f.err
+	case f.pipe != nil:
+		return f.pipe.write(t, p)
 	}
 	return f.to.Write(t, p, patience)
 }
@@ -340,6 +355,10 @@ func (f *fill) End(trailer []conn.Field, sound bool) {
 		return
 	}
 	f.trailer = trailer
+	if f.pipe != nil {
+		f.over(nil)
+		return
+	}
 	switch {
 	case !sound:
 		f.to.Keep(false)

@@ -335,10 +335,6 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, key cachestore.Key
 		}
 	}
 	switch {
-	case err == nil && to != nil && q.ask.Ranged && f.passes(reader.Length()):
-		_ = reader.Close()
-		f.left()
-		return l.past(req, resp, q.why), nil, nil
 	case err == nil && (to != nil || k.shared && k.fits(r)):
 		return l.follow(req, resp, &q, reader, k, f), nil, nil
 	case err == nil: // it is for another one
@@ -435,7 +431,7 @@ func (f *fill) lead(req *conn.Request, resp *conn.Response) (answer, error) {
 		f.interims = nil
 		switch {
 		case err != nil:
-			f.leader = nil
+			f.leader, f.away = nil, true
 			return answer{}, err
 		case f.head != nil && f.err == nil:
 			f.leader = nil

@@ -27,14 +27,15 @@ func TestNarrowed(t *testing.T) {
 					continue // it is not kept either
 				}
 				for _, how := range []string{"declared", "unknown", "reader"} {
-					testNarrowed(t, m, text, control, how)
+					testNarrowed(t, m, text, control, how, true)
+					testNarrowed(t, m, text, control, how, false)
 				}
 			}
 		}
 	}, modes.Direct, modes.OverTLS, modes.HTTP2)
 }
 
-func testNarrowed(t *testing.T, m modes.Mode, text, control, how string) {
+func testNarrowed(t *testing.T, m modes.Mode, text, control, how string, spools bool) {
 	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
 		fields(w, "Cache-Control: "+control, `ETag: "1"`, "Content-Type: text/plain")
 		if how == "reader" {
@@ -53,8 +54,11 @@ func testNarrowed(t *testing.T, m modes.Mode, text, control, how string) {
 		}
 		return 200
 	}}
-	s := startAs(t, m, cache.Settings{}, o.serve, true)
+	s := startAs(t, m, cache.Settings{}, o.serve, spools)
 	kept := control != "private"
+	if !spools && kept && how == "unknown" {
+		return // it may be read to its end before the client's head goes out
+	}
 	known := how != "unknown" || len(text) <= 32<<10
 	end := len(text) - 1
 	for i, tt := range []struct {

@@ -249,6 +249,10 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	h.Add("Cache-Status", followed(q.why, k.shared, f == nil))
 	resp.Layer().Vouch(before)
 	s := subject{answer: k, size: reader.Length(), place: ofReader}
+	passes := f != nil && f.pipe != nil
+	if passes {
+		s.size = f.pipe.length
+	}
 	complete := f != nil && f.object != nil && len(f.trailer) == 0
 	if complete {
 		s.size = f.object.Size()
@@ -261,6 +265,9 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	}
 	if p.status != s.Status {
 		p.amend(h, &s)
+	}
+	if passes {
+		return f.passTo(req, resp, reader, &p)
 	}
 	if p.body == noBody {
 		unread(reader, f)
@@ -287,6 +294,25 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	return p.status
 }
 
+// passTo sends an answer that is not kept, as the plan says.
+func (f *fill) passTo(req *conn.Request, resp *conn.Response, reader *cachestore.Reader, p *plan) int {
+	_ = reader.Close()
+	q := f.pipe
+	switch {
+	case p.body == noBody:
+		_ = q.Close()
+		f.let()
+	case q.content != nil:
+		resp.SetBody(q.content[p.part.Start:][:p.part.Length])
+		f.let()
+	default:
+		q.client = req.Thread
+		resp.SetBodyReader(&body{r: q, fill: f, req: req, resp: resp, skip: p.part.Start, left: p.part.Length,
+			leads: true}, p.part.Length)
+	}
+	return p.status
+}
+
 // unread closes a reader of what need not be read. f is follow's.
 func unread(reader *cachestore.Reader, f *fill) {
 	_ = reader.Close()
@@ -295,9 +321,15 @@ func unread(reader *cachestore.Reader, f *fill) {
 	}
 }
 
+// content is where the content of an answer that comes is read: in the store, or from a pipe.
+type content interface {
+	io.ReadCloser
+	Skip(n int64) (int64, error)
+}
+
 // body reads an answer that comes, or a part of it.
 type body struct {
-	r    *cachestore.Reader
+	r    content
 	fill *fill          // nil: all has come
 	req  *conn.Request  // that has begun fill; nil: another one has
 	resp *conn.Response // that gets the trailer, nil: none does
