@@ -20,6 +20,7 @@
 //	object.go   Object and Head
 //	slab.go     memory at which the garbage collector does not look
 //	hoard.go    what is evicted from memory
+//	leftover.go what was evicted, and is held by those who send it
 //	policy.go   what is evicted from the disk
 //	bounds.go   how much there may be
 //	index.go    from keys to objects, without a lock

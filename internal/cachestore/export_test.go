@@ -123,6 +123,14 @@ func (s *Store) Check() {
 	}
 }
 
+// Leftovers returns how many bytes of slabs that were evicted count, and of how many slabs it is not known
+// that they are gone.
+func (s *Store) Leftovers() (held int64, slabs int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.memory.left.held, len(s.memory.left.list)
+}
+
 // Spare returns how many entries are there to be used again.
 func (s *Store) Spare() int {
 	s.mu.Lock()

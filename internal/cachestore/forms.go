@@ -1,6 +1,9 @@
 package cachestore
 
-import "unsafe"
+import (
+	"bytes"
+	"unsafe"
+)
 
 // Forms is how many coded forms of a body are kept at most, such as gzip's. The layer gives them
 // their numbers.
@@ -30,6 +33,9 @@ func (s *Store) Form(o *Object, form int) (coded []byte, mine bool) {
 		return nil, false
 	}
 	if c := s.memory.form(ref(n)); c != nil {
+		if s.memory.left.many.Load() {
+			return bytes.Clone(c.bytes()), false
+		}
 		return c.bytes(), false
 	}
 	return nil, at.CompareAndSwap(n, formClaimed)

@@ -17,6 +17,7 @@ type hoard struct {
 	small, main lane
 	ghosts      ghosts
 	store       *Store
+	left        leftovers
 	evicted     uint64
 	in          int // the slot that evict looks through; -1: none
 }
@@ -116,6 +117,10 @@ func (m *hoard) emptied(i uint32) {
 		q.bytes -= x.cost
 		q.waste -= int64(x.waste)
 		m.used -= x.cost
+		if x.used > 0 {
+			m.left.leave(unsafe.Pointer((*m.slots.all.Load())[i].at.Load()))
+			m.sift(sifted)
+		}
 		m.give(i)
 	}
 }
@@ -190,6 +195,9 @@ func (m *hoard) reserve(n int64, force bool) bool { return m.bounds.reserve(n, f
 
 // shrink evicts until the rest fits, if need be what has just come. Objects that are being sent stay.
 func (m *hoard) shrink() {
+	if m.full() && m.left.held > 0 {
+		m.sift(sifted)
+	}
 	for busy := int64(0); (m.full() || m.short()) && busy < m.small.n+m.main.n; {
 		if m.step(busy > 0) {
 			busy = 0

@@ -207,8 +207,12 @@ func (s *Store) Find(t *loop.Thread, key Key, list []*Object) []*Object {
 	for _, o := range list[n:] {
 		if o.seen.Load() < s.purged.Load() {
 			s.examine(key.hash, text)
-			return s.table.find(&s.memory.slots, key.hash, text, list[:n])
+			list = s.table.find(&s.memory.slots, key.hash, text, list[:n])
+			break
 		}
+	}
+	if s.memory.left.many.Load() {
+		s.apart(list[n:])
 	}
 	return list
 }

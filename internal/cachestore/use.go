@@ -3,8 +3,8 @@ package cachestore
 import "sync/atomic"
 
 // Long is from which length on, in bytes, the store counts who sends a body. Shorter ones are mostly copied
-// to buffers that are larger. One that a client does not take keeps its slab after it was evicted, and is
-// not counted.
+// to buffers that are larger. One that a client does not take keeps its slab after it was evicted: see
+// leftovers.
 const Long = 32 << 10
 
 // long is a long body in memory, which a 304 leaves to another object. As long as it is sent, it takes
