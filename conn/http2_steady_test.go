@@ -10,42 +10,31 @@ import (
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
 	"golang.org/x/sys/unix"
 )
 
-// steady reads the answers of streams, and opens the windows of the streams and the connection by so
-// much every now and then, for as long as that takes. It returns how much has come of each, and how the
-// first that has not come to its end was reset.
-func (r *raw2) steady(streams int, ofStream, ofConnection uint32, every time.Duration) (got map[uint32]int, reset string) {
+// steady reads the answers of streams. Whenever all has come that the connection has credit for, step
+// passes, and it opens the windows of the streams and the connection by so much. It returns how much has
+// come of each, and how the first that has not come to its end was reset.
+func (r *raw2) steady(s *site, streams int, ofStream, ofConnection uint32, step time.Duration) (got map[uint32]int, reset string) {
 	r.t.Helper()
-	done := make(chan struct{})
-	defer close(done)
-	var grant []byte
-	for i := range streams {
-		if ofStream > 0 {
-			grant = append(http2.AppendHeader(grant, http2.WindowUpdate, 0, uint32(2*i+1), 4), uint32Of(ofStream)...)
-		}
-	}
-	if ofConnection > 0 {
-		grant = append(http2.AppendHeader(grant, http2.WindowUpdate, 0, 0, 4), uint32Of(ofConnection)...)
-	}
-	go func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				_, _ = r.Write(grant)
-			case <-done:
-				return
-			}
-		}
-	}()
 	got = map[uint32]int{}
-	for ended := 0; ended < streams; {
+	for ended, credit := 0, http2.Window; ended < streams; {
+		if credit == 0 {
+			s.Skip(step)
+			for i := range streams {
+				if ofStream > 0 {
+					r.frame(http2.WindowUpdate, 0, uint32(2*i+1), uint32Of(ofStream))
+				}
+			}
+			r.frame(http2.WindowUpdate, 0, 0, uint32Of(ofConnection)).flush()
+			credit += int(ofConnection)
+		}
 		h, p := r.next()
 		switch h.Type {
 		case http2.Data:
+			credit -= len(p)
 			got[h.Stream] += len(p)
 			if h.Flags&http2.EndStream != 0 {
 				ended++
@@ -65,7 +54,7 @@ func (r *raw2) steady(streams int, ofStream, ofConnection uint32, every time.Dur
 // and however the answer is made.
 func TestHTTP2SteadyReader(t *testing.T) {
 	t.Parallel()
-	const silence = time.Second        // for which a busy machine does not keep the client from its steps
+	const silence = wait.Patience
 	const size = http2.Window + 60<<10 // the rest takes twice as long
 	body := make([]byte, size)
 	for name, h := range map[string]conn.Handler{
@@ -86,14 +75,14 @@ func TestHTTP2SteadyReader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, modes.HTTP2, conn.Config{Handler: h, Limits: conn.Limits{WriteTimeout: silence}})
+			s := start(t, modes.HTTP2, conn.Config{Handler: h, Limits: conn.Limits{WriteTimeout: silence, MinRate: -1}})
 			r := dial2(t, s).get(1).flush()
-			got, reset := r.steady(1, 1<<10, 1<<10, silence/25)
+			got, reset := r.steady(s, 1, 1<<10, 1<<10, silence/25)
 			if reset != "" || got[1] != size {
 				t.Errorf("%d bytes of %d, %s", got[1], size, reset)
 			}
 			r = dial2(t, s).frame(http2.SettingsFrame, 0, 0, "\x00\x04"+uint32Of(1<<20)).get(1).flush()
-			got, reset = r.steady(1, 0, 1<<10, silence/25)
+			got, reset = r.steady(s, 1, 0, 1<<10, silence/25)
 			if reset != "" || got[1] != size {
 				t.Errorf("by the window of the connection: %d bytes of %d, %s", got[1], size, reset)
 			}
@@ -104,16 +93,16 @@ func TestHTTP2SteadyReader(t *testing.T) {
 // TestHTTP2WaitsForItsTurn: an answer that other streams of the connection go before is nobody's fault.
 func TestHTTP2WaitsForItsTurn(t *testing.T) {
 	t.Parallel()
-	const silence, size, streams = time.Second, 48 << 10, 8 // the last one waits for twice as long
+	const silence, size, streams = wait.Patience, 48 << 10, 8 // the last one waits for twice as long
 	body := make([]byte, size)
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: silence},
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: silence, MinRate: -1},
 		Handler: func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 }})
 	r := dial2(t, s)
 	for i := range streams {
 		r.get(uint32(2*i+1), "priority", "u=3")
 	}
 	r.flush()
-	got, reset := r.steady(streams, 0, 4<<10, silence/40)
+	got, reset := r.steady(s, streams, 0, 4<<10, silence/40)
 	if reset != "" {
 		t.Errorf("%s, %v", reset, got)
 	}
@@ -164,9 +153,10 @@ func TestHTTP2SilentReader(t *testing.T) {
 // window for it.
 func TestHTTP2SlowLine(t *testing.T) {
 	t.Parallel()
-	const silence, size, streams, rate = 400 * time.Millisecond, 100 << 10, 16, 512 << 10 // 2 s for the windows of all
+	const silence, size, streams = wait.Patience, 100 << 10, 16
+	const rate = size * streams / 8 // bytes in a time of silence: the windows of all take five of these
 	body := make([]byte, size)
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: silence},
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: silence, MinRate: -1},
 		Handler: func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 }})
 	r := dial2(t, s)
 	must.Do(t, r.Conn.(*net.TCPConn).SetReadBuffer(16<<10))
@@ -176,7 +166,7 @@ func TestHTTP2SlowLine(t *testing.T) {
 	}
 	r.flush()
 	got := map[uint32]int{}
-	began, all := time.Now(), 0
+	all := 0
 	for all < streams*size {
 		h, p := r.next()
 		if h.Type == http2.RSTStream || h.Type == http2.GoAway || h.Type == 255 {
@@ -184,11 +174,11 @@ func TestHTTP2SlowLine(t *testing.T) {
 		}
 		if h.Type == http2.Data {
 			all += len(p)
+			s.Skip(time.Duration(len(p)) * silence / rate)
 			if got[h.Stream] += len(p); got[h.Stream] == http2.Window {
 				r.frame(http2.WindowUpdate, 0, h.Stream, uint32Of(http2.Window)).flush()
 			}
 		}
-		time.Sleep(time.Until(began.Add(time.Duration(all) * time.Second / rate)))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -92,9 +93,9 @@ func TestHTTP2Trickle(t *testing.T) {
 // TestHTTP2SlowFrame: content that comes steadily is not cut, however long a frame takes.
 func TestHTTP2SlowFrame(t *testing.T) {
 	t.Parallel()
-	const silence = 400 * time.Millisecond
+	const silence = wait.Patience
 	run2(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Limits: conn.Limits{BodyTimeout: silence}, Handler: func(req *conn.Request, w *conn.Response) int {
+		s := start(t, m, conn.Config{Limits: conn.Limits{BodyTimeout: silence, MinRate: -1}, Handler: func(req *conn.Request, w *conn.Response) int {
 			n, err := io.Copy(io.Discard, req.Body())
 			if n != 16<<10 || err != nil {
 				return 400
@@ -106,7 +107,8 @@ func TestHTTP2SlowFrame(t *testing.T) {
 		p.holds = true
 		r.frame(http2.Data, http2.EndStream, 1, strings.Repeat("x", 16<<10)).flush()
 		for p.Next(600) {
-			time.Sleep(silence / 10)
+			s.Settle()
+			s.Skip(silence / 4)
 		}
 		if got := r.until(http2.Headers, http2.RSTStream, http2.GoAway); got != "HEADERS 1 200" {
 			t.Error(got)

@@ -5,11 +5,11 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -111,9 +111,9 @@ func (w *windows2) pong() {
 // what the server holds of them is bounded, and given back.
 func TestHTTP2UnreadUploads(t *testing.T) {
 	t.Parallel()
-	const silence, size = 300 * time.Millisecond, 4 << 20
+	const size = 4 << 20
 	release := make(chan struct{})
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{BodyTimeout: silence, MaxBodySize: -1},
+	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{BodyTimeout: wait.Patience, MaxBodySize: -1},
 		Handler: func(req *conn.Request, w *conn.Response) int {
 			if req.Path() == "/unread" {
 				_, _ = req.AwaitAny(-1, loop.FromChan(release))
@@ -163,7 +163,7 @@ func TestHTTP2UnreadUploads(t *testing.T) {
 // TestHTTP2NoCredit: a client that has no credit on its connection is not silent.
 func TestHTTP2NoCredit(t *testing.T) {
 	t.Parallel()
-	const silence = 200 * time.Millisecond
+	const silence = wait.Patience
 	release := make(chan struct{})
 	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{BodyTimeout: silence, MaxBodySize: -1},
 		Handler: func(req *conn.Request, w *conn.Response) int {
@@ -182,7 +182,11 @@ func TestHTTP2NoCredit(t *testing.T) {
 		}
 	}
 	w.post(3, "/read")
-	time.AfterFunc(4*silence, func() { close(release) })
+	for range 4 {
+		s.Settle()
+		s.Skip(silence / 2)
+	}
+	close(release)
 	for w.connection <= 0 && w.ended[3] == "" && w.take() {
 	}
 	w.frame(http2.Data, http2.EndStream, 3, "").flush()
