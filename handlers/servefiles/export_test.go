@@ -12,8 +12,12 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// KeptFor is for how long a file is kept at hand.
-const KeptFor = keptFor
+// SetKeptFor sets for how long a file is kept at hand. No server runs meanwhile, until the test's end.
+func SetKeptFor(t testing.TB, d time.Duration) {
+	old := keptFor
+	keptFor = d
+	t.Cleanup(func() { keptFor = old })
+}
 
 // For what a file tree cannot show: tests may run as root, which may read every file.
 var (

@@ -37,8 +37,9 @@ type shelf struct {
 	files map[string]*opened
 }
 
+var keptFor = time.Second // for how long a file is taken from the shelf
+
 const (
-	keptFor = time.Second     // for how long a file is taken from the shelf
 	settled = 2 * time.Second // the time since the last change of a file on the shelf, at least
 
 	closesPerTurn = 256 // a bound for the time that closing takes: each takes a microsecond

@@ -182,6 +182,7 @@ func TestKeptAnswers(t *testing.T) {
 // What is not kept: a file that was asked for once, one that has just changed, and more than there
 // is room for.
 func TestNotKept(t *testing.T) {
+	servefiles.SetKeptFor(t, time.Hour) // what is open after the answer is kept
 	root := tree(t)
 	for i := range 8 {
 		path := filepath.Join(root, fmt.Sprintf("many%d.bin", i))
@@ -192,36 +193,28 @@ func TestNotKept(t *testing.T) {
 	for i := range 8 {
 		s.Request(fmt.Sprintf("GET /many%d.bin", i), nil, "")
 	}
-	if n := held(t, root, "many"); n != 0 {
-		t.Errorf("%d files are open that were asked for once", n)
-	}
+	wait.Until(t, "none is open that was asked for once", func() bool { return held(t, root, "many") == 0 })
 	soon := time.Now().Add(time.Minute) // for a slow test
 	must.Do(t, os.Chtimes(filepath.Join(root, "big.bin"), modified, soon))
 	for range 3 {
 		s.Request("GET /big.bin", nil, "")
 	}
-	if n := held(t, root, "big.bin"); n != 0 {
-		t.Errorf("%d files are open that have just changed", n)
-	}
-	wait.Until(t, "three are kept", func() bool {
-		for i := range 8 {
-			for range 2 {
-				if got := s.Request(fmt.Sprintf("GET /many%d.bin", i), nil, ""); got.Text != big {
-					t.Errorf("%d, %d bytes", got.StatusCode, len(got.Text))
-				}
+	wait.Until(t, "none is open that has just changed", func() bool { return held(t, root, "big.bin") == 0 })
+	for i := range 8 {
+		for range 2 {
+			if got := s.Request(fmt.Sprintf("GET /many%d.bin", i), nil, ""); got.Text != big {
+				t.Errorf("%d, %d bytes", got.StatusCode, len(got.Text))
 			}
 		}
-		n := held(t, root, "many")
-		if n > 3 {
-			t.Errorf("%d files are open, want 3", n)
-		}
-		return n == 3
-	})
+	}
+	// The answer before may hold its file still.
+	wait.Until(t, "three are kept", func() bool { return held(t, root, "many") == 3 })
 }
 
 // The routes of a process keep no more files open than its budget has for that, and give back what
 // they do not keep any more. Small files hold no descriptor.
 func TestKeptWithinBudget(t *testing.T) {
+	servefiles.SetKeptFor(t, time.Hour) // a second may be over before all files were asked for
 	b := openfiles.New(400)
 	servefiles.SetBudget(t, b)
 	const most = 400 / 8
@@ -238,25 +231,29 @@ func TestKeptWithinBudget(t *testing.T) {
 	for range 2 {
 		routes[0].Request("GET /a.txt", nil, "")
 	}
-	wait.Until(t, "the budget is used up", func() bool {
-		for j := range most {
-			for i := range routes {
-				for range 2 {
-					got := routes[i].Request(fmt.Sprintf("GET /many%d.bin", j), nil, "")
-					if got.Text != big {
-						t.Errorf("%d, %d bytes", got.StatusCode, len(got.Text))
-					}
+	for j := range most {
+		for i := range routes {
+			for range 2 {
+				got := routes[i].Request(fmt.Sprintf("GET /many%d.bin", j), nil, "")
+				if got.Text != big {
+					t.Errorf("%d, %d bytes", got.StatusCode, len(got.Text))
 				}
 			}
 		}
-		// The answer before may hold its file still.
-		n := held(t, roots[0], "many") + held(t, roots[1], "many")
-		if n > most+2 {
-			t.Fatalf("%d files are open, want %d at most", n, most)
-		}
-		return b.Kept() == most
+	}
+	// The answer before may hold its file still.
+	wait.Until(t, "the budget is used up", func() bool {
+		return held(t, roots[0], "many")+held(t, roots[1], "many") == most
 	})
-	wait.Until(t, "what is not asked for is given back", func() bool { return b.Kept() == 0 })
+	if n := b.Kept(); n != most {
+		t.Errorf("%d of the budget are used up, want %d", n, most)
+	}
+	for _, s := range routes {
+		s.Stop(0)
+	}
+	if n := b.Kept(); n != 0 {
+		t.Errorf("%d are not given back", n)
+	}
 }
 
 // A file that leaves the shelf while it is sent is sent to its end, and closed then.
@@ -319,10 +316,11 @@ func TestKeptAndKilled(t *testing.T) {
 	})
 }
 
-// Files at hand make way when descriptors have run out, unless their time is over before. While
+// Files at hand make way when descriptors have run out. While
 // there are none, the garbage collector may close the folder of a test before this one; then the
 // request needs no way, and the test tries again.
 func TestKeptMakeWay(t *testing.T) {
+	servefiles.SetKeptFor(t, time.Hour) // its time is not over
 	root := tree(t)
 	s := start(t, modes.Direct, root, "/", nil)
 	c := s.Dial()
@@ -330,9 +328,7 @@ func TestKeptMakeWay(t *testing.T) {
 		return c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n").StatusCode
 	}
 	wait.Until(t, "a file that is kept makes way", func() bool {
-		var began time.Time
 		wait.Until(t, "a file is kept", func() bool {
-			began = time.Now()
 			ask("/big.bin")
 			ask("/none") // by then the answer before does not hold the file any more
 			return held(t, root, "big.bin") == 1
@@ -340,8 +336,7 @@ func TestKeptMakeWay(t *testing.T) {
 		free := leak.Exhaust(t)
 		status := ask("/a.txt")
 		free()
-		return status == 200 && held(t, root, "big.bin") == 0 &&
-			time.Since(began) < servefiles.KeptFor
+		return status == 200 && held(t, root, "big.bin") == 0
 	})
 }
 
