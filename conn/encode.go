@@ -45,7 +45,7 @@ const (
 // SetEncoder is for a HeadHook, elsewhere it does nothing. The first call decides, so that what
 // wraps a handler closely comes before what is further out. It reports whether this call has.
 func (w ResponseLayer) SetEncoder(e Encoder) bool {
-	if !w.hooking || w.decided {
+	if !w.hooking || w.decided || w.narrowed() { // a part has no coding of its own
 		return false
 	}
 	w.decided, w.enc = true, e

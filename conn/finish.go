@@ -21,9 +21,7 @@ func (w *Response) finish(status int) {
 	case streamed:
 		w.finishStream(status)
 	case aborted:
-		if !w.served() {
-			_ = w.x.via.abort(errAborted)
-		}
+		w.cut(errAborted)
 	}
 	w.discard()
 	if w.phase != hijacked {
@@ -202,9 +200,7 @@ func (w *Response) finishStream(status int) {
 			"target", w.x.req.Target())
 	}
 	if w.stream(w.buf) != nil || (!w.plan.bare || w.narrowed()) && w.left > 0 {
-		if w.phase == streamed && !w.served() {
-			_ = w.x.via.abort(errShortBody)
-		}
+		w.cut(errShortBody)
 		return
 	}
 	w.buf = w.buf[:0]
@@ -375,9 +371,7 @@ func (w *Response) sendFrom(n int, err error) {
 				err = errShortBody
 			}
 			w.logReader("conn: response body cut short", err)
-			if !w.served() {
-				_ = w.x.via.abort(err)
-			}
+			w.cut(err)
 			return
 		}
 		n, err = w.readPiece(buf, w.left)

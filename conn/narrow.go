@@ -47,12 +47,12 @@ func (w *Response) widen(size int64) {
 func (w *Response) sendOfPart(p []byte) error {
 	a := w.tap
 	at := &a.part
-	if at.given {
-		if a.deaf { // nobody wants the rest
-			w.tap, w.phase = nil, complete
-			a.release()
-			return ErrComplete
-		}
+	switch {
+	case !at.given:
+	case a.deaf && !a.heard: // nobody wants the rest
+		w.phase = complete
+		return ErrComplete
+	default:
 		return nil
 	}
 	n := min(at.skip, int64(len(p)))
@@ -73,14 +73,24 @@ func (w *Response) sendOfPart(p []byte) error {
 // give ends the answer for the client, which need not wait for the rest of the content.
 func (w *Response) give() error {
 	w.tap.part.given = true
-	if w.enc == nil && !w.plan.bare { // else endBody does
-		w.x.via.end(nil)
-	}
+	w.endPart()
 	return w.push()
 }
 
-// served reports whether the client's answer has ended, whatever becomes of the rest.
-func (w *Response) served() bool { return w.tap != nil && w.tap.part.given }
+// endPart ends the answer for the client. A Duplex that holds something holds that back, so it comes once
+// more behind the handler.
+func (w *Response) endPart() {
+	if !w.plan.bare {
+		w.x.via.end(nil)
+	}
+}
+
+// cut aborts an answer that cannot be completed, unless it has ended for its client.
+func (w *Response) cut(err error) {
+	if w.tap == nil || !w.tap.part.given {
+		_ = w.x.via.abort(err)
+	}
+}
 
 // cutOut makes the part the body of an answer that is there at once, or of which the tap wants nothing.
 func (w *Response) cutOut(p *part) {

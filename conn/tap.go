@@ -65,6 +65,7 @@ type tapped struct {
 	part      part  // that the client gets
 	headed    bool  // Head was called
 	deaf      bool  // the tap wants no more, and is not called any more
+	heard     bool  // it has had its End
 	unsound   bool  // see Sink.End
 	forwarded bool  // see SentHead.Forwarded
 	lost      bool  // the client takes no more, and the handler is not told
@@ -341,6 +342,7 @@ func (w ResponseLayer) Complete() {
 	}
 	if a.part.narrow {
 		a.to.End(w.trailer, !a.unsound && !w.doubted)
+		a.heard = true
 		a.deafen()
 		return
 	}
@@ -363,6 +365,9 @@ func (w *Response) endTap(err error) {
 		return
 	}
 	w.tap = nil
+	if a.part.given {
+		w.endPart()
+	}
 	if a.deaf {
 		a.release()
 		return

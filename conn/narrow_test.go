@@ -1,0 +1,152 @@
+package conn_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/server"
+)
+
+// narrowing is a tap that has the client get a part.
+type narrowing struct {
+	tap
+	status  int
+	from, n int64
+}
+
+func (p *narrowing) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
+	fate := p.tap.Head(resp, h)
+	resp.Layer().Narrow(p.status, p.from, p.n)
+	return fate
+}
+
+// TestNarrow: a client gets its part, complete, whatever becomes of the rest, and its connection goes on. A tap
+// gets all, and a handler of whose answer it wants nothing gets no further than to the end of the part.
+func TestNarrow(t *testing.T) {
+	const size = 300 << 10
+	text := strings.Repeat("0123456789", size/10)
+	pieces := func(w *conn.Response) (err error) {
+		w.Header().Set("Content-Length", fmt.Sprint(size))
+		for rest := text; rest != "" && err == nil; {
+			n := min(len(rest), 50_000)
+			_, err = w.Write([]byte(rest[:n]))
+			rest = rest[n:]
+		}
+		return err
+	}
+	for name, tt := range map[string]struct {
+		h     conn.Handler
+		tap   string // what it gets at last
+		short bool   // not all can be had, and a part at the end is cut
+	}{
+		"pieces": {func(_ *conn.Request, w *conn.Response) int { _ = pieces(w); return 200 }, "endtrue", false},
+		"whole": {func(_ *conn.Request, w *conn.Response) int {
+			w.SetBody([]byte(text))
+			return 200
+		}, "endtrue", false},
+		"a reader": {func(_ *conn.Request, w *conn.Response) int {
+			w.SetBodyReader(strings.NewReader(text), size)
+			return 200
+		}, "endtrue", false},
+		"a reader that fails": {func(_ *conn.Request, w *conn.Response) int {
+			w.SetBodyReader(io.MultiReader(strings.NewReader(text[:100_000]),
+				iotest.ErrReader(errors.New("on purpose"))), size)
+			return 200
+		}, "over", true},
+		"given up": {func(_ *conn.Request, w *conn.Response) int {
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+			_, _ = w.Write([]byte(text[:100_000]))
+			w.Abort()
+			return 200
+		}, "over", true},
+		"too short": {func(_ *conn.Request, w *conn.Response) int {
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+			_, _ = w.Write([]byte(text[:100_000]))
+			return 200
+		}, "over", true},
+		"with Duplex": {func(req *conn.Request, w *conn.Response) int {
+			d := req.Layer().Duplex()
+			_ = pieces(w)
+			_ = d.End()
+			return 200
+		}, "endtrue", false},
+	} {
+		for _, part := range []struct {
+			status  int
+			from, n int64
+		}{{206, 10, 10}, {206, 60_000, 30_000}, {206, 0, size}, {206, size - 1, 1}, {304, 0, 0}, {416, 0, 0}} {
+			for _, fate := range []conn.Fate{conn.Tapped, conn.Passes} {
+				modes.Run(t, func(t *testing.T, m modes.Mode) {
+					taps := make(chan *narrowing, 1)
+					s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+						if req.Path() == "/next" {
+							return w.Text(200, "next")
+						}
+						p := &narrowing{tap{fate: map[int]conn.Fate{200: fate}}, part.status, part.from, part.n}
+						req.Defer(func() { taps <- p })
+						status, _ := req.Layer().Tap(w, tt.h, p, nil)
+						return status
+					}})
+					if tt.short && part.from+part.n > 100_000 {
+						return // it is cut
+					}
+					what := fmt.Sprintf("%s, %d %d+%d, fate %d", name, part.status, part.from, part.n, fate)
+					c := s.Dial()
+					a := c.Do("GET", "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+					if a.StatusCode != part.status || a.Text != text[part.from:][:part.n] {
+						t.Errorf("%s: %d, %d bytes", what, a.StatusCode, len(a.Text))
+					}
+					if a := c.Do("GET", "GET /next HTTP/1.1\r\nHost: h\r\n\r\n"); a.Text != "next" {
+						t.Errorf("%s: next %q", what, a.Text)
+					}
+					got := (<-taps).got
+					last, wrote := got[len(got)-1], 0
+					for _, call := range got {
+						var n int
+						if _, err := fmt.Sscanf(call, "write%d", &n); err == nil {
+							wrote += n
+						}
+					}
+					switch {
+					case fate == conn.Passes && (len(got) != 1 || last != "head200"),
+						fate == conn.Tapped && (last != tt.tap || !tt.short && wrote != size):
+						t.Errorf("%s: the tap has got %v", what, got)
+					}
+				}, modes.Direct, modes.HTTP2)
+			}
+		}
+	}
+}
+
+// TestNarrowEnds: a handler of whose answer nobody wants more than a part learns that from its next write.
+func TestNarrowEnds(t *testing.T) {
+	wrote := make(chan int, 1)
+	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Passes}}, 206, 10, 10}
+		status, _ := req.Layer().Tap(w, func(_ *conn.Request, w *conn.Response) int {
+			w.Header().Set("Content-Length", fmt.Sprint(1<<40))
+			n := 0
+			for ; n < 1000; n++ {
+				if _, err := w.Write(make([]byte, 50_000)); err != nil {
+					break
+				}
+			}
+			wrote <- n
+			w.Abort()
+			return 200
+		}, p, nil)
+		return status
+	}})
+	if a := s.Request("GET /", nil, ""); a.StatusCode != 206 || len(a.Text) != 10 {
+		t.Errorf("%d, %d bytes", a.StatusCode, len(a.Text))
+	}
+	if n := <-wrote; n > 3 {
+		t.Errorf("%d pieces were written", n)
+	}
+}
