@@ -186,7 +186,7 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	if k.shared {
 		c.fill.Store(f)
 		head.Coming = c
-		if f.head = f.to.StartKept(head, h.Length); f.head != nil {
+		if f.head = f.to.Start(head, h.Length); f.head != nil {
 			return false
 		}
 		f.untaken(h.Status, now)

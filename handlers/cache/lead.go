@@ -89,7 +89,7 @@ func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response) conn
 	c.fill.Store(f)
 	head := k.head(h.Status, h.Reason, string(f.text), variant, tags)
 	head.Coming = c
-	if f.head = f.to.StartKept(head, h.Length); f.head == nil {
+	if f.head = f.to.Start(head, h.Length); f.head == nil {
 		f.untaken(h.Status, f.l.store.now(f.asking))
 		f.stop(cachestore.ErrAgain)
 		return conn.Passes

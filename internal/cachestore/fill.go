@@ -238,25 +238,10 @@ func (f *Fill) Release() bool {
 	return free
 }
 
-// Start gives the answer's head. length is that of the body in bytes, -1 if it is not known.
-// Readers wake up. It returns where the head is, which nobody changes.
+// Start gives the head of an answer that is to be kept. length is that of the body in bytes, -1 if it is not
+// known. Readers wake up. It returns where the head is, which nobody changes. It is nil if the answer is not
+// going to be kept: then readers have not got the head, and the caller calls Abort.
 func (f *Fill) Start(h Head, length int64) *Head {
-	f.length = length
-	f.most, f.split = f.store.longest()
-	f.mu.Lock()
-	f.space = h
-	f.head.Store(&f.space)
-	f.wake()
-	f.mu.Unlock()
-	if !f.fits(&f.space, length) {
-		f.Keep(false)
-	}
-	return &f.space
-}
-
-// StartKept is Start for an answer of which the store takes nothing unless it is going to be kept: then it
-// returns nil, and the caller calls Abort.
-func (f *Fill) StartKept(h Head, length int64) *Head {
 	f.length = length
 	f.most, f.split = f.store.longest()
 	f.mu.Lock()
@@ -264,6 +249,7 @@ func (f *Fill) StartKept(h Head, length int64) *Head {
 	kept := f.kept
 	f.mu.Unlock()
 	if !kept || !f.fits(&f.space, length) {
+		f.Keep(false)
 		return nil
 	}
 	f.mu.Lock()

@@ -176,30 +176,31 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
-// TestWhole: an answer that is there at once is kept, and those that wait read it; one that is not
-// to be kept, or is purged or too long, has not begun.
+// TestWhole: an answer that is there at once is kept, and those that wait read it; one that is purged has not
+// begun, nor has one that is too long or not to be kept, which does not begin either.
 func TestWhole(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name   string
-		length int
-		before func(*cachestore.Store, *cachestore.Fill)
-		begins bool
+		name    string
+		length  int
+		before  func(*cachestore.Store, *cachestore.Fill)
+		begins  bool
+		refused bool // by Start as well
 	}{
-		{"short", 100, nil, true},
-		{"empty", 0, nil, true},
-		{"a chunk", 64 << 10, nil, true},
-		{"more than a chunk", 64<<10 + 1, nil, false},
+		{"short", 100, nil, true, false},
+		{"empty", 0, nil, true, false},
+		{"a chunk", 64 << 10, nil, true, false},
+		{"more than a chunk", 64<<10 + 1, nil, false, false},
 		{"too long", 33 << 10, func(s *cachestore.Store, _ *cachestore.Fill) {
 			s.Configure(cachestore.Options{Memory: 1 << 20, MaxObject: 32 << 10})
-		}, false},
-		{"not kept", 100, func(_ *cachestore.Store, f *cachestore.Fill) { f.Keep(false) }, false},
+		}, false, true},
+		{"not kept", 100, func(_ *cachestore.Store, f *cachestore.Fill) { f.Keep(false) }, false, true},
 		{"purged", 100, func(s *cachestore.Store, _ *cachestore.Fill) {
 			must.Do(t, s.Purge(cachestore.Purge{Lines: [][]byte{[]byte("k")}}))
-		}, false},
+		}, false, false},
 		{"softly", 100, func(s *cachestore.Store, _ *cachestore.Fill) {
 			must.Do(t, s.Purge(cachestore.Purge{Lines: [][]byte{[]byte("k")}, Soft: true}))
-		}, true},
+		}, true, false},
 	} {
 		s := store(t, 1<<20)
 		body := strings.Repeat("x", tt.length)
@@ -208,6 +209,12 @@ func TestWhole(t *testing.T) {
 		joined, _ := s.Begin(key, nil, anyone)
 		read := begin(t, 1, func(th *loop.Thread) {
 			h, err := joined.Head(th, -1)
+			if tt.refused {
+				if err != cachestore.ErrAgain || joined.Close() != nil {
+					t.Errorf("%s: %v, %v", tt.name, h, err)
+				}
+				return
+			}
 			joined.Bind(th, -1)
 			got, more := io.ReadAll(joined)
 			if err != nil || more != nil || h.Fields != "f" || string(got) != body || joined.Length() != int64(tt.length) {
@@ -225,9 +232,12 @@ func TestWhole(t *testing.T) {
 			t.Errorf("%s: %v, %v", tt.name, h, o)
 		}
 		if h == nil {
-			f.Start(cachestore.Head{Fields: "f"}, int64(tt.length))
-			must.Do(t, f.Write(nil, []byte(body), -1))
-			o, _ = f.Commit()
+			if f.Start(cachestore.Head{Fields: "f"}, int64(tt.length)) == nil {
+				f.Abort(cachestore.ErrAgain)
+			} else {
+				must.Do(t, f.Write(nil, []byte(body), -1))
+				o, _ = f.Commit()
+			}
 		}
 		read()
 		must.Do(t, r.Close())

@@ -32,8 +32,8 @@ func TestPassesThrough(t *testing.T) {
 		r, f := s.Begin(s.Key([]byte(fmt.Sprint("private ", i))), nil, anyone)
 		readers = append(readers, r)
 		ls.Go(0, func(th *loop.Thread) {
-			f.Keep(false)
 			f.Start(cachestore.Head{}, -1)
+			f.Keep(false)
 			err := f.Write(th, make([]byte, 4<<20), time.Minute)
 			f.Abort(io.EOF)
 			ended <- err
