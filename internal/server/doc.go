@@ -21,7 +21,7 @@
 //	upgrade.go    SIGUSR2: a new process in the place of this one
 //	handover.go   what the new process gets, and what it says
 //	drain.go      the old one until its end
-//	heirs.go      what the old one purges, for the new one's cache
+//	heirs.go      what the old ones purge, for the new one's cache
 //	upgradecommand.go  -upgrade
 //	pidfile.go    the file with the number of the process, and its lock
 //	sdnotify.go   what a service manager is told

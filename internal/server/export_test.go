@@ -2,11 +2,13 @@ package server
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/config"
 )
 
@@ -86,3 +88,15 @@ func SetSendLimit(d time.Duration) (restore func()) {
 type Memory = memory
 
 func (m *memory) Look(open int, now time.Time) { m.look(open, now) }
+
+// Follower is a process's follower of those before it.
+type Follower = follower
+
+// Follow begins to do what comes by the pipes.
+func Follow(store *cache.Store, log *slog.Logger, pipes ...*os.File) *Follower {
+	f := &follower{store: store, log: log, over: make(chan struct{}), pipes: pipes}
+	go f.run()
+	return f
+}
+
+func (f *follower) End() { f.end() }

@@ -21,12 +21,15 @@ type handover struct {
 	Upstreams map[string]string `json:"upstreams,omitempty"` // that are not up, see metrics.Upstreams
 
 	Purges int `json:"purges,omitempty"` // a pipe: what is purged in the old process, a line each; see heirs
+	// EarlierPurges are those that the old process has of the processes before it, the last one first; see
+	// follower.
+	EarlierPurges []int `json:"earlier_purges,omitempty"`
 
 	PIDFile   string `json:"pid_file,omitempty"`
 	PIDFileFD int    `json:"pid_file_fd,omitempty"`
 
 	news   *os.File
-	purges *os.File        // nil: none
+	purges []*os.File      // of Purges and EarlierPurges
 	used   map[string]bool // of Sockets
 	pid    bool            // the file of PIDFile is used
 }
@@ -54,10 +57,13 @@ func takeHandover() (*handover, error) {
 		return nil, fmt.Errorf("%s: %w", upgradeVariable, err)
 	}
 	fds := []int{h.News}
-	for _, fd := range []int{h.PIDFileFD, h.Purges} {
-		if fd > 0 {
-			fds = append(fds, fd)
-		}
+	purges := h.EarlierPurges
+	if h.Purges > 0 {
+		purges = append([]int{h.Purges}, purges...)
+	}
+	fds = append(fds, purges...)
+	if h.PIDFileFD > 0 {
+		fds = append(fds, h.PIDFileFD)
 	}
 	for _, s := range h.Sockets {
 		fds = append(fds, s.FDs...)
@@ -78,9 +84,9 @@ func takeHandover() (*handover, error) {
 		}
 	}
 	h.news = os.NewFile(uintptr(h.News), "upgrade")
-	if h.Purges > 0 {
-		_ = unix.SetNonblock(h.Purges, true) // so that its end is waited for without a thread of the system
-		h.purges = os.NewFile(uintptr(h.Purges), "purges")
+	for _, fd := range purges {
+		_ = unix.SetNonblock(fd, true) // so that its end is waited for without a thread of the system
+		h.purges = append(h.purges, os.NewFile(uintptr(fd), "purges"))
 	}
 	return h, nil
 }

@@ -7,10 +7,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -93,7 +98,8 @@ func TestUpgradeCached(t *testing.T) {
 	}
 }
 
-// TestUpgradeCachedTwice: what clients of the first process change, the third one drops.
+// TestUpgradeCachedTwice: what clients of the first process change, the third one drops, also when the
+// second one has ended.
 func TestUpgradeCachedTwice(t *testing.T) {
 	t.Parallel()
 	o := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,20 +108,72 @@ func TestUpgradeCachedTwice(t *testing.T) {
 	t.Cleanup(o.Close)
 	u := startUpgraded(t, "threads = 1\ndrain = \"10m\"\n[[site]]\n[[site.route]]\nprefix = \"/page\"\n"+
 		"module = \"proxy\"\naddress = \"http://"+o.Listener.Addr().String()+"\"\ncache = true\n")
-	var kept [2]*upgradeClient // the second one holds the second process
-	for i := range kept {
-		kept[i] = must.Get(u.dial("tcp"))(t)
-		defer kept[i].close()
-		u.page(kept[i], "GET")
+	keep := func() *upgradeClient { // a client has one request behind the upgrade
+		c := must.Get(u.dial("tcp"))(t)
+		t.Cleanup(c.close)
+		u.page(c, "GET")
+		return c
+	}
+	upgrade := func() {
+		t.Helper()
 		if out, code := u.command(); code != 0 {
 			t.Fatal(out, code)
 		}
 	}
+	first := []*upgradeClient{keep(), keep()}
+	upgrade()
+	ofSecond, second := keep(), u.mustPID()
+	upgrade()
 	status := func() string { return u.page(nil, "GET").Header.Get("Cache-Status") }
-	status()
-	if got := status(); !strings.Contains(got, "; hit") {
-		t.Fatal("the new process: ", got)
+	change := func(by *upgradeClient) {
+		t.Helper()
+		status()
+		if got := status(); !strings.Contains(got, "; hit") {
+			t.Fatal("the new process: ", got)
+		}
+		u.page(by, "POST")
+		wait.Until(t, "the end of what is kept", func() bool { return !strings.Contains(status(), "; hit") })
 	}
-	u.page(kept[0], "POST")
-	wait.Until(t, "the end of what is kept", func() bool { return !strings.Contains(status(), "; hit") })
+	change(first[0])
+	ofSecond.close()
+	wait.Until(t, "the end of the second process", func() bool {
+		return syscall.Kill(second, 0) != nil || zombie(second)
+	})
+	change(first[1])
+}
+
+// TestFollowerEnds: when a process ends, what it has read of the purges of those before it was done, and
+// the rest is there for the next process, from the begin of a line on.
+func TestFollowerEnds(t *testing.T) {
+	t.Parallel()
+	store := must.Get(cache.Open(cache.Options{Memory: 1 << 20}))(t)
+	t.Cleanup(store.Close)
+	var mu sync.Mutex
+	var done strings.Builder
+	store.Share(func(text []byte, _ bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		done.WriteString(string(text) + "\n")
+	})
+	r, w := must.Pipe(t)
+	ended, _ := must.Pipe(t) // of a process that is there no more
+	ended.Close()
+	f := server.Follow(store, logtext.Quiet, ended, r)
+	const all = `{"tags":["a"]}` + "\n" + `{"tags":["b"]}` + "\n" + `{"tags":["c"]}` + "\n"
+	must.Get(w.WriteString(all[:20]))(t)
+	wait.Until(t, "the first one", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return done.Len() > 0
+	})
+	must.Get(w.WriteString(all[20:]))(t)
+	f.End()
+	w.Close()
+	_ = r.SetReadDeadline(time.Time{})
+	rest := must.Get(io.ReadAll(r))(t)
+	mu.Lock()
+	defer mu.Unlock()
+	if got := done.String() + string(rest); got != all || strings.Count(done.String(), "\n") < 2 {
+		t.Errorf("done: %q, left: %q", done.String(), rest)
+	}
 }

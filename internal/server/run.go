@@ -50,6 +50,7 @@ type server struct {
 	debug    *debugger // nil: [debug] has no address
 	observed *observed // what handlers see of s
 
+	before   *follower // of what is purged in the processes before; nil: nothing is
 	handed   *handover // of the process before, until this one has taken over; nil: none
 	jail     jail
 	obtainer *certs.Obtainer
@@ -187,7 +188,7 @@ func (s *server) start() (err error) {
 	}
 	s.config.Begin()
 	s.followPurges()
-	s.handed.followPurges(s)
+	s.before = s.handed.followPurges(s)
 	if s.handed == nil { // otherwise see takeOver
 		s.obtainer.Obtain(s.config.ACME())
 	}

@@ -35,6 +35,7 @@ type upgrade struct {
 
 	pidFile bool // the new process has it
 	heirs   *heirs
+	before  *follower // of this process; it ends before heirs, to which it passes on
 }
 
 type upgradeState uint8
@@ -114,6 +115,7 @@ func (u *upgrade) giveUp() {
 	if u.state == starting {
 		_ = u.process.Kill() // it may have ended
 	}
+	u.before.end()
 	u.end()
 }
 
@@ -219,7 +221,15 @@ func (s *server) launch() (*upgrade, error) {
 		h.Sockets[s.Shown] = s
 	}
 	if purges != nil {
+		earlier, err := s.before.hand()
+		if err != nil {
+			return nil, err
+		}
+		defer sockets.CloseAll(earlier)
 		h.Purges = give(int(purges.Fd()))
+		for _, fd := range earlier {
+			h.EarlierPurges = append(h.EarlierPurges, give(fd))
+		}
 	}
 	if s.pid != nil {
 		h.PIDFile, h.PIDFileFD = s.pid.path, give(int(s.pid.file.Fd()))
@@ -250,7 +260,7 @@ func (s *server) launch() (*upgrade, error) {
 		return nil, err
 	}
 	u := &upgrade{process: process, news: news, happened: make(chan event),
-		done: make(chan struct{}), heirs: heirs}
+		done: make(chan struct{}), heirs: heirs, before: s.before}
 	started = true
 	u.limit = time.AfterFunc(upgradeWait, func() { u.tell(event{late: true}) })
 	go u.watch()
