@@ -52,7 +52,8 @@ type rest struct {
 // PutOff sends p, PutOffSize bytes at most, to d, one of the loop's sockets, in this turn, or as soon as
 // the peer makes room. It counts as sent: the caller hears of an error by d's next calls. If there is no
 // room, and d is that of an idle thread, the thread's body is called: it can wait for room, for as long as
-// it likes, or be idle again. PutOff returns false, and has done nothing, if an earlier piece has not gone
+// it likes, or be idle again. A thread that waits for input of a shared d is woken, as if there were some:
+// it can wait for room as well, see Owed. PutOff returns false, and has done nothing, if an earlier piece has not gone
 // out. The caller is on the loop.
 func (l *Loop) PutOff(d *Descriptor, p []byte) bool {
 	if d.settle() != 0 {
@@ -95,6 +96,9 @@ func (l *Loop) sendPiece(p *piece) {
 		l.refused(d, r, errno)
 		if d.flags&shared == 0 {
 			Wake(d.thread)
+		} else {
+			d.edges.move(in, reported)
+			l.deliver(d, d.flags.awaited()&in)
 		}
 	}
 }
@@ -199,16 +203,22 @@ func (l *Loop) lose(d *Descriptor) {
 // that write find no room; a Send of nothing finds out. The caller is on the loop.
 func (d *Descriptor) Owes() bool { return d.flags&owes != 0 }
 
+// Owed returns how many bytes of what was put off for d the kernel has had no room for. The caller is on
+// the loop.
+func (d *Descriptor) Owed() int {
+	if d.flags&owes == 0 {
+		return 0
+	}
+	return len(d.owner().putOffs.rests[d].bytes)
+}
+
 // Unsent returns how many bytes are on their way to the peer: those that the kernel has, and those that
 // the loop is to send. The caller is on the loop.
 func (d *Descriptor) Unsent() int {
-	n := sysio.Unsent(int(d.fd))
-	switch {
-	case d.flags&putsOff != 0:
+	n := sysio.Unsent(int(d.fd)) + d.Owed()
+	if d.flags&putsOff != 0 {
 		p := d.owner().putOffs.of(d)
 		n += p.to - p.from
-	case d.flags&owes != 0:
-		n += len(d.owner().putOffs.rests[d].bytes)
 	}
 	return n
 }

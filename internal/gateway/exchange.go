@@ -84,9 +84,10 @@ func (c *Call) Exchange() error {
 // no byte moves.
 func (c *Call) wait() error {
 	var err error
+	late := c.late()
 	switch {
 	case c.Flow.Stuck() || c.starved():
-		err = c.await(c.ReadTimeout)
+		err = c.await(late.After)
 		for c.starved() && errors.Is(err, os.ErrDeadlineExceeded) {
 			left := c.SincePing(c.ReadTimeout, 0, true)
 			if left <= 0 {
@@ -94,20 +95,23 @@ func (c *Call) wait() error {
 			}
 			err = c.await(left)
 		}
-	case c.buf != nil:
-		err = c.Stream.AwaitReadWrite(c.SendTimeout)
+	case c.sending():
+		err = c.Stream.AwaitReadWrite(late.After)
 	default:
-		err = c.Stream.AwaitRead(c.ReadTimeout)
+		err = c.Stream.AwaitRead(late.After)
 	}
 	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
-		return c.timedOut()
+		return late
 	}
 	return err
 }
 
-// timedOut returns the error of a wait that has taken too long.
-func (c *Call) timedOut() error {
-	if c.buf != nil {
+// sending reports that the call waits for room for the rest of the request.
+func (c *Call) sending() bool { return c.buf != nil || c.Stream.Owed() > 0 }
+
+// late returns how long a wait may take, as the error of one that has taken longer.
+func (c *Call) late() relay.Timeout {
+	if c.sending() {
 		return relay.Timeout{Key: "send_timeout", After: c.SendTimeout}
 	}
 	return relay.Timeout{Key: "read_timeout", After: c.ReadTimeout, Both: c.starved()}

@@ -35,8 +35,8 @@ func (c *Call) await(limit time.Duration) error {
 	var room [2]loop.Source
 	sources := room[:0]
 	starved := c.starved()
-	if c.buf != nil {
-		limit, sources = c.SendTimeout, append(sources, c.writable)
+	if c.sending() {
+		sources = append(sources, c.writable)
 	}
 	if f.Full() { // how long the client may take is for the server to say
 		return f.AwaitRoom(&c.Up, starved, sources...)

@@ -162,22 +162,23 @@ func (x *Exchange) Write(p []byte) (int, error) {
 // of others: see stream.Stream.PutOff. It reports whether it has done that.
 func (x *Exchange) PutOff(p []byte) bool { return x.plain && x.s.PutOff(p) }
 
-// SendHeld sends as much of what is held as there is room for, and returns how much is left.
+// SendHeld sends as much of what is held as there is room for, and returns how much is left. What was put
+// off, and found no room then, goes out by itself.
 func (x *Exchange) SendHeld() (left int, err error) {
 	if x.mux != nil {
 		return x.mux.Held(), nil // the connection sends it by itself
 	}
 	left, err = x.duplex.SendHeld()
 	x.broken = x.broken || err != nil
-	return left, err
+	return left + x.s.Owed(), err
 }
 
-// Held returns how many bytes are held.
+// Held returns how many bytes are held: the server has had no room for them.
 func (x *Exchange) Held() int {
 	if x.mux != nil {
 		return x.mux.Held()
 	}
-	return x.duplex.Held()
+	return x.duplex.Held() + x.s.Owed()
 }
 
 // Unread reports whether Receive may find something; if not, its error would be
