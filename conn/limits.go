@@ -24,7 +24,8 @@ type Limits struct {
 	HeaderTimeout time.Duration `toml:"header_timeout" min:"1ms" max:"24h" default:"10s"`
 	// BodyTimeout is between two reads of a request body.
 	BodyTimeout time.Duration `toml:"body_timeout" min:"1ms" max:"24h" default:"30s"`
-	// WriteTimeout is between two writes to a client that reads slowly.
+	// WriteTimeout is between two writes to a client that reads slowly; for an answer of HTTP/2 it may be
+	// up to a quarter longer.
 	WriteTimeout time.Duration `toml:"write_timeout" min:"1ms" max:"24h" default:"30s"`
 	// MinRate is the bytes a second that a client must move, in each direction, while the server
 	// waits for it, over the last 30 s, after 10 s; -1: any rate will do. What comes of a request body
