@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/fair"
@@ -110,16 +109,20 @@ func TestHandshakesInTurn(t *testing.T) {
 // TestWaitForATurnIsNotTheClients: header_timeout is for what the client does, and not for how long its
 // handshake waits for its turn. The test has the process's slots, so it is alone.
 func TestWaitForATurnIsNotTheClients(t *testing.T) {
-	const limit = 3 * time.Second
+	const limit = wait.Patience
 	s := start(t, plain, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: limit}})
 	addr := addTLS(s, func(*tls.ClientHelloInfo) {})
 	free := slots.Take(handshake.Slots)
 	g := &gathering{Conn: by(t, addr, "127.0.0.3")}
 	c := tls.Client(g, &tls.Config{InsecureSkipVerify: true})
-	time.AfterFunc(limit*2/3, free)
-	must.Do(t, c.Handshake())
+	shaken := make(chan error, 1)
+	go func() { shaken <- c.Handshake() }()
+	wait.Until(t, "it waits", func() bool { _, waiting := conn.Handshakes(); return waiting == 1 })
+	s.Skip(limit * 2 / 3)
+	free()
+	must.Do(t, <-shaken)
 	send(t, c, get)
-	time.Sleep(limit / 2) // on the client's line
+	s.Skip(limit / 2) // on the client's line
 	send(t, g.Conn, g.held.String())
 	if a := answers(t, c, "GET")[0]; a.StatusCode != 200 {
 		t.Error(a.Status)

@@ -20,7 +20,7 @@ func TestSweepEnds(t *testing.T) {
 	}
 	must.Do(t, s.Purge(cachestore.Purge{Tags: []string{"x"}}))
 	line := cachestore.Purge{Lines: [][]byte{[]byte("/x")}}
-	for end := time.Now().Add(5 * time.Second); s.Sweeping(); {
+	for end := time.Now().Add(wait.Patience); s.Sweeping(); {
 		if must.Do(t, s.Purge(line)); time.Now().After(end) {
 			t.Fatal("the sweep goes on and on")
 		}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/config"
 	"github.com/lwango/lwango/internal/server"
@@ -115,12 +117,11 @@ func TestServiceManagerGone(t *testing.T) {
 	defer server.SetSendLimit(50 * time.Millisecond)()
 	full := must.Get(net.DialUnix("unixgram", nil, m.socket.LocalAddr().(*net.UnixAddr)))(t)
 	defer full.Close()
-	for { // until the manager's queue is full
-		_ = full.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
-		if _, err := full.Write([]byte("x")); err != nil {
-			break
+	raw := must.Get(full.SyscallConn())(t)
+	must.Do(t, raw.Control(func(fd uintptr) {
+		for err := error(nil); err == nil; _, err = unix.Write(int(fd), []byte("x")) { // until the manager's queue is full
 		}
-	}
+	}))
 	if code, log := runFor(t); code != 0 || !strings.Contains(log, "cannot be told") {
 		t.Errorf("no reader: code %d\n%s", code, log)
 	}

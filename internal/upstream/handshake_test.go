@@ -215,10 +215,17 @@ func handshakeTurn(t *testing.T, after time.Duration) {
 		s.ConnectTimeout, s.MaxFails = 400*time.Millisecond, 1 // half of it for each
 	})
 	free := sync.OnceFunc(slots.Take(handshake.Slots))
-	if after > 0 {
-		time.AfterFunc(after, free)
+	done := make(chan got, 1)
+	r.ask("x", false, done)
+	if after > 0 { // since it waits: its time would not have begun else
+		wait.Until(t, "it waits", func() bool {
+			_, waiting := handshake.Slots.Stats()
+			return waiting == 1 || len(done) == 1
+		})
+		time.Sleep(after)
+		free()
 	}
-	g := r.get("x")
+	g := <-done
 	free()
 	if !upstream.Busy(g.err) || !errors.Is(g.err, handshake.ErrNoTurn) {
 		t.Error(g.err)
