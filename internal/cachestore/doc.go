@@ -24,6 +24,7 @@
 //	policy.go   what is evicted from the disk
 //	bounds.go   how much there may be
 //	index.go    from keys to objects, without a lock
+//	prefetch.go lines of the processor's cache, early
 //	entry.go    keys of which answers come, or are on disk
 //	forms.go    coded forms of bodies
 //	share.go    no client leaves others without room for long bodies

@@ -52,10 +52,6 @@ func (f *Fill) keep(a *answer) *Object {
 	s := f.store
 	a.key, a.hash, a.seen, a.mark = f.entry.key, f.entry.hash, f.since, f.stale
 	f.giveBack(f.held)
-	if !f.under {
-		top, strayed := s.table.top(a.hash)
-		a.first = top == f.top && !strayed
-	}
 	o := s.keep(a)
 	if f.since < s.purges.now { // it may have been purged while it came
 		s.examineLocked(a.hash, a.key)

@@ -30,6 +30,27 @@ func (s *Store) Check() {
 	singles := make([]int64, len(m.info))
 	strayed := make([]uint32, len(s.table.strayed))
 	for i := range s.table.buckets {
+		b := &s.table.buckets[i]
+		for j := range b.refs {
+			tag := b.tags.Load() >> (8 * j) & 0xff
+			if r := ref(b.refs[j].Load()); r == 0 && tag != 0 || r != 0 && tagOf((*Object)(m.at(r)).hash) != tag {
+				panic("a tag is another object's")
+			}
+		}
+		tags := b.tags.Load()
+		for r := ref(b.more.Load()); r != 0; {
+			o := (*Object)(m.at(r))
+			if tags&bitOf(o.hash) == 0 {
+				panic("an object of a list is not noted")
+			}
+			if tags>>countAt < manyMore {
+				tags -= 1 << countAt
+			}
+			r = ref(o.next.Load())
+		}
+		if n := tags >> countAt; n != 0 && n != manyMore {
+			panic("the objects of a list are counted wrong")
+		}
 		own := 0
 		s.table.each(&m.slots, uint64(i), func(o *Object) bool {
 			if near := s.table.near(o.hash); near != uint64(i) {
@@ -78,23 +99,26 @@ func (s *Store) Check() {
 	}
 	var files, blocks int64
 	cold := make([]uint32, len(s.table.cold))
-	for hash, e := range s.entries {
-		for ; e != nil; e = e.next {
-			if e.hash != hash || !e.listed || len(e.fills)+len(e.apart)+len(e.files) == 0 && e.load == nil {
-				panic("an entry is in disorder")
+	entries := s.entries.all()
+	if len(entries) != s.entries.n {
+		panic("entries are lost")
+	}
+	for _, e := range entries {
+		if s.entryOf(e.hash, e.key) == nil || !onLine(s, e) || !e.listed ||
+			len(e.fills)+len(e.apart)+len(e.files) == 0 && e.load == nil {
+			panic("an entry is in disorder")
+		}
+		for _, f := range e.files {
+			if f.entry != e || f.in.where() == nowhere ||
+				f.object != nil && (f.object.where() == nowhere || f.object.file() != f) ||
+				f.object == nil && !e.cold && e.load == nil {
+				panic("a file is in disorder")
 			}
-			for _, f := range e.files {
-				if f.entry != e || f.in.where() == nowhere ||
-					f.object != nil && (f.object.where() == nowhere || f.object.file() != f) ||
-					f.object == nil && !e.cold && e.load == nil {
-					panic("a file is in disorder")
-				}
-				files++
-				blocks += f.in.cost
-			}
-			if e.cold {
-				cold[s.table.near(hash)/shared]++
-			}
+			files++
+			blocks += f.in.cost
+		}
+		if e.cold {
+			cold[s.table.near(e.hash)/shared]++
 		}
 	}
 	for i := range cold {
@@ -129,6 +153,15 @@ func (s *Store) Leftovers() (held int64, slabs int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.memory.left.held, len(s.memory.left.list)
+}
+
+// onLine reports whether an entry is among those of its line.
+func onLine(s *Store, e *entry) bool {
+	x := *s.entries.ofLine(e.hash)
+	for x != nil && x != e {
+		x = x.behind
+	}
+	return x == e
 }
 
 // Spare returns how many entries are there to be used again.

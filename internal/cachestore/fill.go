@@ -65,11 +65,9 @@ func (s *Store) begin(key Key, seen []*Object, match func(*Head) bool, f *Fill, 
 		s.mu.Lock()
 		e = s.entryOf(key.hash, text)
 	}
-	if len(seen) > 0 || key.came != s.came.Load() { // else nothing has come since the key was looked up
-		var space [4]*Object
-		if !same(s.table.find(&s.memory.slots, key.hash, text, space[:0]), seen) {
-			return nil, nil
-		}
+	var space [4]*Object
+	if !same(s.table.find(&s.memory.slots, key.hash, text, space[:0]), seen) {
+		return nil, nil
 	}
 	if e == nil {
 		e = s.addEntry(key.hash, key.text)
@@ -96,11 +94,6 @@ func (s *Store) begin(key Key, seen []*Object, match func(*Head) bool, f *Fill, 
 	f.store, f.entry, f.since, f.kept, f.length = s, e, s.purges.now, !s.closed, -1
 	f.room.fill, f.first.fill = f, f
 	f.chunks = f.piece[:0]
-	if len(seen) == 0 {
-		f.top, f.under = s.table.top(key.hash)
-	} else {
-		f.under = true
-	}
 	f.held = fillCost + size(len(key.text))
 	s.memory.reserve(f.held, true)
 	e.users++
@@ -188,8 +181,6 @@ type Fill struct {
 	older, newer *Fill // in Store.filling
 	seen         bool  // others have it, or had it
 	pooled       bool  // it is of fills
-	top          ref   // of the key's bucket, when nothing was kept for it; see table.top
-	under        bool  // something was, or may have been
 
 	mu      sync.Mutex
 	kept    bool
@@ -236,6 +227,15 @@ func (f *Fill) Release() bool {
 		fills.Put(f)
 	}
 	return free
+}
+
+// Fetch says that the answer is going to be there in a moment, and has the processor fetch what keeping it
+// needs: other requests have been served since that was looked at.
+func (f *Fill) Fetch() {
+	if e := f.entry; e != nil {
+		f.store.table.fetch(e.hash)
+		f.store.memory.ghosts.fetch(e.hash)
+	}
 }
 
 // Start gives the head of an answer that is to be kept. length is that of the body in bytes, -1 if it is not

@@ -284,6 +284,7 @@ func (m *hoard) judgeNext(i uint32, compact bool) bool {
 	q := m.lane(x.queue)
 	c := (*cell)(m.slots.at(makeRef(i, x.age, int(x.cursor))))
 	x.cursor += c.size
+	m.fetchNext(c, x.used-x.cursor)
 	if c.kind != isObject {
 		return false
 	}
@@ -302,6 +303,26 @@ func (m *hoard) judgeNext(i uint32, compact bool) bool {
 		m.drop(q, o)
 	}
 	return true
+}
+
+// fetchNext has the processor fetch what judgeNext needs of the records behind c, of which its slab has n
+// bytes: it does not have these lines at hand, and there is time until the next record is looked at. Of that
+// one the beginning has been fetched before, so its hash is read at once.
+func (m *hoard) fetchNext(c *cell, n int32) {
+	if n <= 0 {
+		return
+	}
+	next := (*cell)(unsafe.Add(unsafe.Pointer(c), c.size))
+	if next.kind == isObject {
+		hash := (*Object)(unsafe.Pointer(next)).hash
+		m.store.table.fetch(hash)
+		m.ghosts.fetch(hash)
+	}
+	if n > next.size {
+		after := uintptr(unsafe.Pointer(next)) + uintptr(next.size)
+		prefetch(after)
+		prefetch(after + unsafe.Offsetof(Object{}.x))
+	}
 }
 
 func (m *hoard) drop(q *lane, o *Object) {

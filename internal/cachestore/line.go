@@ -36,8 +36,9 @@ func (s *Store) dropLine(line []byte, soft uint32) bool {
 		return false
 	}
 	var fills []*Fill
-	for e := s.lines[lineOf(hash)]; e != nil; e = e.behind {
+	for e := *s.entries.ofLine(hash); e != nil; e = e.behind {
 		switch {
+		case lineOf(e.hash) != lineOf(hash):
 		case e.key == "", beginsWithLine(e.key, line) && e.onDisk():
 			return false
 		case beginsWithLine(e.key, line):

@@ -260,7 +260,7 @@ func (s *Store) found(root *os.Root, dir string, names []string, last uint64) {
 			bad = append(bad, name)
 		case id > last:
 		default:
-			e := s.entries[hash]
+			e := s.entries.first(hash)
 			if e == nil {
 				e = s.enter(hash, "")
 			}

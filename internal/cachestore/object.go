@@ -93,7 +93,6 @@ type answer struct {
 	all  *forms
 
 	borrowed bool // body is somebody else's
-	first    bool // nothing is kept for the key
 	// Another object of the same body, whose coded forms it takes over; nil: there is none.
 	forms *Object
 }

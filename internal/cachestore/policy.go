@@ -1,6 +1,9 @@
 package cachestore
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // A place is the disk, and decides what is evicted from it: S3-FIFO (Yang et al., SOSP 2023). What is new waits in a small queue, a tenth of the place. Only what is used there again gets
 // into the main queue. So a scan passes through the small one and washes nothing out. What has left
@@ -201,6 +204,9 @@ func (g *ghosts) set(id uint64) []ghost {
 	i := int(id) & (len(g.slots) - 1) &^ 3
 	return g.slots[i : i+4]
 }
+
+// fetch has the processor fetch what add and take need of an id.
+func (g *ghosts) fetch(id uint64) { prefetch(uintptr(unsafe.Pointer(&g.set(id)[0]))) }
 
 // add adds an id, in the place of the oldest one of its set.
 func (g *ghosts) add(id uint64) {

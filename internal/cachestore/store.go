@@ -52,11 +52,10 @@ type Store struct {
 	filling *Fill // the newest of those that come; see Fill.older
 	fillers int64 // how many those are
 
-	entries map[uint64]*entry // by hash
-	lines   map[uint64]*entry // the newest one of each line
-	spare   []*entry          // of no key
-	number  uint32            // of the store in this process
-	ids     uint64            // the last answer's
+	entries entries
+	spare   []*entry // of no key
+	number  uint32   // of the store in this process
+	ids     uint64   // the last answer's
 
 	tight     atomic.Bool // half of the memory is reserved
 	shares    shares
@@ -64,10 +63,9 @@ type Store struct {
 	lingering int64        // bytes of memory that readers of finished fills have
 
 	fills    uint64
-	came     atomic.Uint64 // objects that have come into the table
-	unloaded uint64        // heads that were evicted, not objects
-	scanning bool          // files are looked for
-	partly   bool          // and not all were found, as the disk has failed
+	unloaded uint64 // heads that were evicted, not objects
+	scanning bool   // files are looked for
+	partly   bool   // and not all were found, as the disk has failed
 
 	leaving map[uint64]int // files that no entry has, and that may be on disk still; see unlink
 	failing []leaving      // those of them that the disk would not remove
@@ -82,7 +80,7 @@ func New(o Options) (*Store, error) {
 	s.purges.lines = make(map[uint64]marks)
 	s.leaving = make(map[uint64]int)
 	s.seed = maphash.MakeSeed()
-	s.entries, s.lines = make(map[uint64]*entry), make(map[uint64]*entry)
+	s.entries.begin()
 	s.number = stores.Add(1)
 	s.files.evict, s.files.busy = s.fileEvicted, s.fileBusy
 	if o.Folder == "" {
@@ -107,7 +105,8 @@ var stores atomic.Uint32
 
 // fixed is what the store takes of memory when it is empty, in bytes.
 func (s *Store) fixed() int64 {
-	return s.table.size() + s.memory.bytes() + int64(8*(len(s.memory.ghosts.slots)+len(s.files.ghosts.slots)))
+	ghosts := len(s.memory.ghosts.slots) + len(s.files.ghosts.slots)
+	return s.table.size() + s.memory.bytes() + s.entries.size() + int64(8*ghosts)
 }
 
 // Key is what an answer is kept by: bytes of the caller's choice, and their hash, which costs more
@@ -115,25 +114,53 @@ func (s *Store) fixed() int64 {
 type Key struct {
 	text []byte
 	hash uint64
-	came uint64 // Store.came, when it was made
 }
 
-// Key returns the key of these bytes, which nobody changes as long as the key is used. It is made before
-// the look-up whose result Begin gets.
-func (s *Store) Key(text []byte) Key { return Key{text, s.hash(text), s.came.Load()} }
+// Key returns the key of these bytes, which nobody changes as long as the key is used.
+func (s *Store) Key(text []byte) Key { return s.KeyOf(text, s.Line(firstLine(text))) }
+
+// Line is the hash of the first line of a key that is being made.
+type Line struct {
+	n    int // bytes
+	hash uint64
+}
+
+// Line returns the hash of what is going to be the first line of a key, and has the processor fetch the
+// line's place in the index, which it seldom has at hand: the rest of the key can be made meanwhile.
+func (s *Store) Line(line []byte) Line {
+	l := Line{len(line), s.sum(line)}
+	s.table.fetch(l.hash)
+	return l
+}
+
+// KeyOf is Key where Line has got what the text begins with. If that has turned out to be no first line,
+// KeyOf is Key.
+func (s *Store) KeyOf(text []byte, l Line) Key {
+	if n := len(firstLine(text)); n != l.n {
+		l = s.Line(text[:n])
+	}
+	return Key{text, joined(l.hash, s.sum(text[l.n:]))}
+}
+
+func firstLine(text []byte) []byte {
+	if end := bytes.IndexByte(text, '\n'); end >= 0 {
+		return text[:end]
+	}
+	return text
+}
 
 // Hash is a number that other keys are not likely to have, and that nobody can foretell.
 func (k Key) Hash() uint64 { return k.hash }
 
-// hash is that of a key. Its lineBits lowest bits are those of the sum of the first line.
+// hash is that of a key.
 func (s *Store) hash(key []byte) uint64 {
-	end := bytes.IndexByte(key, '\n')
-	if end < 0 {
-		end = len(key)
-	}
-	line := s.sum(key[:end])
-	return (line^s.sum(key[end:]))&^(1<<lineBits-1) | line&(1<<lineBits-1)
+	n := len(firstLine(key))
+	return joined(s.sum(key[:n]), s.sum(key[n:]))
 }
+
+// joined is the hash of a key, of the sums of its first line and of the rest. Its lineBits lowest bits are
+// those of the first line.
+func joined(line, rest uint64) uint64 { return line ^ rest&^(1<<lineBits-1) }
 
 // sum is a hash that nobody else can foretell: the same after a restart, where there is a folder. It
 // is no variable, so that the key of a lookup can stay on the stack.
@@ -182,9 +209,7 @@ func (s *Store) Close() {
 		f.wakeWriter()
 		f.mu.Unlock()
 	}
-	for i := range s.table.buckets {
-		s.table.buckets[i].Store(0)
-	}
+	s.table.clear()
 	s.mu.Unlock()
 	if s.disk != nil {
 		s.disk.close()
@@ -280,10 +305,7 @@ func (s *Store) keep(a *answer) *Object {
 	s.ids++
 	a.id = s.ids
 	s.fills++
-	var before *Object
-	if !a.first {
-		before = s.replaced(a)
-	}
+	before := s.replaced(a)
 	where, hits := uint32(inSmall), uint32(0)
 	switch {
 	case before != nil:
@@ -328,7 +350,6 @@ func (s *Store) put(a *answer, before *Object, where, hits uint32) *Object {
 	if a.forms != nil {
 		o.takeForms(a.forms)
 	}
-	s.came.Add(1)
 	if before == nil {
 		s.table.add(&m.slots, o)
 	} else {

@@ -1,10 +1,5 @@
 package cachestore
 
-import (
-	"maps"
-	"slices"
-)
-
 // sweep has a goroutine look for what was purged, so that its memory comes back although nobody asks
 // for it. The caller holds s.mu.
 func (s *Store) sweep() {
@@ -64,27 +59,19 @@ func (s *Store) walk(until uint64, deep bool) {
 		}
 	}
 	s.mu.Lock()
-	entries := slices.Collect(maps.Values(s.entries))
+	entries := s.entries.all()
 	s.mu.Unlock()
 	for _, e := range entries {
-		for ; e != nil; e = s.entryBehind(e) {
-			if deep {
-				s.loadAll(e)
-			}
-			s.mu.Lock()
-			s.examineLocked(e.hash, e.key)
-			s.mu.Unlock()
-			if deep {
-				s.rewriteStale(e)
-			}
+		if deep {
+			s.loadAll(e)
+		}
+		s.mu.Lock()
+		s.examineLocked(e.hash, e.key)
+		s.mu.Unlock()
+		if deep {
+			s.rewriteStale(e)
 		}
 	}
-}
-
-func (s *Store) entryBehind(e *entry) *entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return e.next
 }
 
 // rewriteStale writes down which objects of an entry are stale, before it is forgotten why.
