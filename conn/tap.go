@@ -413,7 +413,8 @@ func (a *tapped) release() {
 	if cap(raw) > usualRaw || cap(fields) > usualFields {
 		raw, fields = nil, nil
 	}
-	*a = tapped{copied: copied{raw: raw, fields: fields}}
+	*a = tapped{} // in place: a literal with these two is made elsewhere, and copied
+	a.raw, a.fields = raw, fields
 	if !invariants.Enabled && len(p.taps) < maxTaps {
 		p.taps = append(p.taps, a)
 	}

@@ -432,6 +432,7 @@ func read(x *rfc9111.Reading, status int, fields []conn.Field) *rfc9111.Response
 // tagField returns what stands between the tags of a field of that name; "": it has none.
 func tagField(name string) (between string) {
 	switch {
+	case !http1.MayHave(toCaches, name):
 	case ascii.EqualFold(name, "Cache-Tag"):
 		return ","
 	case ascii.EqualFold(name, "Surrogate-Key"):

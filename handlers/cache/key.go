@@ -38,29 +38,38 @@ const usualKey = 512
 // maxKey is how long a key may be. A request with a longer one goes past the cache.
 const maxKey = 8 << 10
 
-// appendKey appends the key of a request.
-func (l *layer) appendKey(dst []byte, req *conn.Request) []byte {
-	r := req.Layer()
-	from, target := len(dst), r.TargetView()
-	spelled, capital := false, false
+// spelling is what appendFirst has to say to appendRest.
+type spelling struct {
+	other   bool // the target was spelled in another way
+	capital bool // the host has capital letters
+}
+
+// appendFirst appends the first line of the key of a request, without its end, and appendRest the rest.
+func (l *layer) appendFirst(dst []byte, req *conn.Request) (_ []byte, way spelling) {
 	if l.key != nil {
-		dst = placeholder.Append(dst, req, l.key)
-	} else {
-		dst, capital = appendOrigin(dst, req)
-		at, path := len(dst), target
-		if !originForm(target) {
-			path = pathOf(target)
-		}
-		dst = append(dst, path...)
-		if bytes.IndexByte(path, '%') >= 0 || bytes.Contains(path, []byte("/.")) || bytes.HasPrefix(path, []byte("//")) {
-			dst, spelled = plainPath(dst, at)
-		}
-		if l.sortQuery {
-			dst = sortQuery(dst, from)
-		}
+		return placeholder.Append(dst, req, l.key), way
 	}
+	from, target := len(dst), req.Layer().TargetView()
+	dst, way.capital = appendOrigin(dst, req)
+	at, path := len(dst), target
+	if !originForm(target) {
+		path = pathOf(target)
+	}
+	dst = append(dst, path...)
+	if bytes.IndexByte(path, '%') >= 0 || bytes.Contains(path, []byte("/.")) || bytes.HasPrefix(path, []byte("//")) {
+		dst, way.other = plainPath(dst, at)
+	}
+	if l.sortQuery {
+		dst = sortQuery(dst, from)
+	}
+	return dst, way
+}
+
+func (l *layer) appendRest(dst []byte, req *conn.Request, way spelling) []byte {
+	r := req.Layer()
+	target := r.TargetView()
 	dst = append(append(dst, '\n'), l.own...)
-	if spelled || !originForm(target) {
+	if way.other || !originForm(target) {
 		dst = append(dst, target...)
 	}
 	dst = append(dst, '\n')
@@ -71,7 +80,7 @@ func (l *layer) appendKey(dst []byte, req *conn.Request) []byte {
 			dst = append(append(append(dst, r.RawPathView()...), '?'), r.QueryView()...)
 		}
 		dst = append(dst, '\n')
-		if capital { // it goes to the application as it was sent, which may make links of it
+		if way.capital { // it goes to the application as it was sent, which may make links of it
 			dst = append(dst, r.HostView()...)
 		}
 	}

@@ -43,13 +43,14 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 		return l.past(req, resp, rfc9111.ForwardBypass)
 	}
 	var space [usualKey]byte
-	text := l.appendKey(space[:0], req)
-	if len(text) > maxKey {
+	text, way := l.appendFirst(space[:0], req)
+	line := at.Line(text)
+	if text = l.appendRest(text, req, way); len(text) > maxKey {
 		return l.past(req, resp, rfc9111.ForwardBypass)
 	}
 	// What is fresh is found and sent without a copy of the key, and what is known not to be kept is
 	// passed on.
-	key := at.Key(text)
+	key := at.KeyOf(text, line)
 	var found [4]*cachestore.Object
 	seen := at.Find(req.Thread, key, found[:0])
 	o, why := l.find(seen, r)

@@ -45,6 +45,7 @@ type tap fill
 // Head implements conn.Tap.
 func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
 	f := (*fill)(p)
+	f.to.Fetch()
 	now, date := f.l.store.now(f.asking), f.l.store.date(f.asking)
 	if f.stands(h, now, date) {
 		return conn.Withheld
