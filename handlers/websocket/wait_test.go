@@ -18,15 +18,15 @@ import (
 // follows, no message has begun.
 func TestLonePing(t *testing.T) {
 	both(t, func(t *testing.T, m mode) {
-		const limit = 20 * time.Millisecond
-		s := start(t, m, echo(&websocket.Upgrader{MessageTimeout: limit}))
+		const limit = wait.Patience
+		s := start(t, m, echo(&websocket.Upgrader{MessageTimeout: limit, PingInterval: -1, IdleTimeout: time.Hour}))
 		c := upgrade(s)
 		for range 3 {
 			c.Send(frame(0x89, "p"))
 			c.expect(pong("p"))
 			c.Send(frame(0x8a, "x"))
-			s.On(func(l *loop.Loop) {}) // its clock goes on
-			time.Sleep(3 * limit)       // the case is the silence
+			s.Settle()
+			s.Skip(3 * limit) // the case is the silence
 			c.Send(frame(0x81, "m"))
 			c.expect(text("m"))
 		}
