@@ -95,6 +95,7 @@
 //	tail.go           answers that are kept open in the same way
 //	ask.go            a request that a handler sends to another one, here
 //	tap.go            a copy of an answer for the cache
-//	errand.go         and one whose answer goes to a Sink, as the cache sends it
+//	narrow.go         and a part of it for the client
+//	errand.go         a request whose answer goes to a Sink, as the cache sends it
 //	errandcarrier.go  its carrier
 package conn

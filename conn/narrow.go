@@ -9,9 +9,10 @@ type part struct {
 	given  bool  // the client's answer has ended
 }
 
-// Narrow has the client get the answer with another status, and of the content n bytes from start on,
-// while the handler makes all of it, and the tap gets that. The caller makes the header for that status. If
-// the tap wants no more, the handler gets no further than to the end of the part. It is for Tap.Head.
+// Narrow has the client get the answer with another status, and of the content n bytes from start
+// on, while the handler makes all of it, and the tap gets that. The caller makes the header for
+// that status. If the tap wants no more, the handler gets no further than to the end of the part.
+// It is for Tap.Head.
 func (w ResponseLayer) Narrow(status int, start, n int64) {
 	a := w.tap
 	if a == nil || w.phase != open {
@@ -77,8 +78,8 @@ func (w *Response) give() error {
 	return w.push()
 }
 
-// endPart ends the answer for the client. A Duplex that holds something holds that back, so it comes once
-// more behind the handler.
+// endPart ends the answer for the client. A Duplex that holds something holds that back, so it
+// comes once more behind the handler.
 func (w *Response) endPart() {
 	if !w.plan.bare {
 		w.x.via.end(nil)
@@ -92,7 +93,8 @@ func (w *Response) cut(err error) {
 	}
 }
 
-// cutOut makes the part the body of an answer that is there at once, or of which the tap wants nothing.
+// cutOut makes the part the body of an answer that is there at once, or of which the tap wants
+// nothing.
 func (w *Response) cutOut(p *part) {
 	switch {
 	case p.left == 0:
@@ -107,7 +109,8 @@ func (w *Response) cutOut(p *part) {
 	w.size, w.trailer = p.left, nil
 }
 
-// deafen is called when the tap wants no more of an answer of which the client has not got its part.
+// deafen is called when the tap wants no more of an answer of which the client has not got its
+// part.
 func (a *tapped) deafen() {
 	a.deaf, a.lost = true, false
 	if t := a.x.req.Thread; t != nil {

@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/server"
 )
@@ -26,8 +27,9 @@ func (p *narrowing) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
 	return fate
 }
 
-// TestNarrow: a client gets its part, complete, whatever becomes of the rest, and its connection goes on. A tap
-// gets all, and a handler of whose answer it wants nothing gets no further than to the end of the part.
+// TestNarrow: a client gets its part, complete, whatever becomes of the rest, and its connection
+// goes on. A tap gets all, and a handler of whose answer it wants nothing gets no further than to
+// the end of the part.
 func TestNarrow(t *testing.T) {
 	const size = 300 << 10
 	text := strings.Repeat("0123456789", size/10)
@@ -45,11 +47,18 @@ func TestNarrow(t *testing.T) {
 		tap   string // what it gets at last
 		short bool   // not all can be had, and a part at the end is cut
 	}{
-		"pieces": {func(_ *conn.Request, w *conn.Response) int { _ = pieces(w); return 200 }, "endtrue", false},
+		"pieces": {func(_ *conn.Request, w *conn.Response) int {
+			_ = pieces(w)
+			return 200
+		}, "endtrue", false},
 		"whole": {func(_ *conn.Request, w *conn.Response) int {
 			w.SetBody([]byte(text))
 			return 200
 		}, "endtrue", false},
+		"gathered": {func(_ *conn.Request, w *conn.Response) int {
+			_, _ = w.Write([]byte(text[:30_000]))
+			return 200
+		}, "endtrue", true},
 		"a reader": {func(_ *conn.Request, w *conn.Response) int {
 			w.SetBodyReader(strings.NewReader(text), size)
 			return 200
@@ -80,11 +89,16 @@ func TestNarrow(t *testing.T) {
 		for _, part := range []struct {
 			status  int
 			from, n int64
-		}{{206, 10, 10}, {206, 60_000, 30_000}, {206, 0, size}, {206, size - 1, 1}, {304, 0, 0}, {416, 0, 0}} {
+		}{
+			{206, 10, 10}, {206, 60_000, 30_000}, {206, 0, size}, {206, size - 1, 1},
+			{304, 0, 0}, {416, 0, 0},
+		} {
 			for _, fate := range []conn.Fate{conn.Tapped, conn.Passes} {
 				modes.Run(t, func(t *testing.T, m modes.Mode) {
 					taps := make(chan *narrowing, 1)
-					s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+					logged := new(logtext.Buffer)
+					cfg := conn.Config{Logger: logtext.Logger(t, logged)}
+					cfg.Handler = func(req *conn.Request, w *conn.Response) int {
 						if req.Path() == "/next" {
 							return w.Text(200, "next")
 						}
@@ -92,8 +106,9 @@ func TestNarrow(t *testing.T) {
 						req.Defer(func() { taps <- p })
 						status, _ := req.Layer().Tap(w, tt.h, p, nil)
 						return status
-					}})
-					if tt.short && part.from+part.n > 100_000 {
+					}
+					s := server.Start(t, m, cfg)
+					if tt.short && part.from+part.n > 100_000 || name == "gathered" && part.from+part.n > 30_000 {
 						return // it is cut
 					}
 					what := fmt.Sprintf("%s, %d %d+%d, fate %d", name, part.status, part.from, part.n, fate)
@@ -104,6 +119,9 @@ func TestNarrow(t *testing.T) {
 					}
 					if a := c.Do("GET", "GET /next HTTP/1.1\r\nHost: h\r\n\r\n"); a.Text != "next" {
 						t.Errorf("%s: next %q", what, a.Text)
+					}
+					if said := logged.String(); said != "" && !strings.HasPrefix(name, "a reader that") {
+						t.Errorf("%s: logged is %q", what, said)
 					}
 					got := (<-taps).got
 					last, wrote := got[len(got)-1], 0
@@ -124,10 +142,11 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestNarrowEnds: a handler of whose answer nobody wants more than a part learns that from its next write.
+// TestNarrowEnds: a handler of whose answer nobody wants more than a part learns that from its
+// next write.
 func TestNarrowEnds(t *testing.T) {
 	wrote := make(chan int, 1)
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+	h := func(req *conn.Request, w *conn.Response) int {
 		p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Passes}}, 206, 10, 10}
 		status, _ := req.Layer().Tap(w, func(_ *conn.Request, w *conn.Response) int {
 			w.Header().Set("Content-Length", fmt.Sprint(1<<40))
@@ -142,7 +161,8 @@ func TestNarrowEnds(t *testing.T) {
 			return 200
 		}, p, nil)
 		return status
-	}})
+	}
+	s := server.Start(t, modes.Direct, conn.Config{Handler: h})
 	if a := s.Request("GET /", nil, ""); a.StatusCode != 206 || len(a.Text) != 10 {
 		t.Errorf("%d, %d bytes", a.StatusCode, len(a.Text))
 	}

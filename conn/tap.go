@@ -142,6 +142,9 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 		w.endTap(loop.ErrClientGone) // what the handler returns means nothing
 		return status, false
 	case w.phase != open:
+		if a.part.narrow {
+			status = w.status // which the handler does not know
+		}
 		return status, false // finish sees to the rest
 	}
 	final := status

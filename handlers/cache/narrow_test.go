@@ -15,9 +15,9 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestNarrowed: a request for a part, or with a condition, that misses has the application asked once, for
-// all of the answer, and gets what it has asked for of that; whether the answer is kept or not, at once or
-// in pieces, over each protocol.
+// TestNarrowed: a request for a part, or with a condition, that misses has the application asked
+// once, for all of the answer, and gets what it has asked for of that; whether the answer is kept
+// or not, at once or in pieces, over each protocol.
 func TestNarrowed(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		for _, size := range []int{1000, 100 << 10, 3 << 20} {
@@ -68,7 +68,8 @@ func testNarrowed(t *testing.T, m modes.Mode, text, control, how string, spools 
 		spread string
 	}{
 		{"Range: bytes=10-19", 206, text[10:20], fmt.Sprintf("bytes 10-19/%d", len(text))},
-		{fmt.Sprintf("Range: bytes=900-%d", end), 206, text[900:], fmt.Sprintf("bytes 900-%d/%d", end, len(text))},
+		{fmt.Sprintf("Range: bytes=900-%d", end), 206, text[900:],
+			fmt.Sprintf("bytes 900-%d/%d", end, len(text))},
 		{"Range: bytes=-1", 206, text[end:], fmt.Sprintf("bytes %d-%d/%d", end, end, len(text))},
 		{fmt.Sprintf("Range: bytes=%d-", len(text)), 416, "", fmt.Sprintf("bytes */%d", len(text))},
 		{"Range: bytes=0-1,4-5", 200, text, ""},
@@ -100,8 +101,8 @@ func testNarrowed(t *testing.T, m modes.Mode, text, control, how string, spools 
 	}
 }
 
-// TestNarrowedLeaves: a client that has got its part does not wait for the rest, nor does it end the
-// request with its leaving. Of what is not kept, the application makes no more than the part.
+// TestNarrowedLeaves: a client that has got its part does not wait for the rest, nor does it end
+// the request with its leaving. Of what is not kept, the application makes no more than the part.
 func TestNarrowedLeaves(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		release := make(chan struct{})

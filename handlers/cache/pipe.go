@@ -6,9 +6,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// pipe takes the content of an answer that is not kept from the errand that makes it to the client that has
-// asked for it, at that client's pace. It holds nothing: the errand waits until its piece is taken. Both
-// threads are of one loop.
+// pipe takes the content of an answer that is not kept from the errand that makes it to the client
+// that has asked for it, at that client's pace. It holds nothing: the errand waits until its piece
+// is taken. Both threads are of one loop.
 type pipe struct {
 	of      *fill
 	length  int64  // of the content, as declared; -1: unknown
@@ -38,7 +38,8 @@ func (q *pipe) write(t *loop.Thread, p []byte) error {
 	return nil
 }
 
-// await waits for a piece. The error is io.EOF at the end of the answer, or that of one that has broken off.
+// await waits for a piece. The error is io.EOF at the end of the answer, or that of one that has
+// broken off.
 func (q *pipe) await() error {
 	for len(q.piece) == 0 {
 		if f := q.of; f.ended && f.err == nil {

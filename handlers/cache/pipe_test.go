@@ -17,8 +17,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestPassedOn: an answer of a handler that is not kept takes nothing of the store while it comes. Its client
-// holds up the handler, and nobody else; when it leaves, the handler ends.
+// TestPassedOn: an answer of a handler that is not kept takes nothing of the store while it comes.
+// Its client holds up the handler, and nobody else; when it leaves, the handler ends.
 func TestPassedOn(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		const most = 64 << 20
@@ -64,8 +64,8 @@ func TestPassedOn(t *testing.T) {
 	}, modes.Direct, modes.Several)
 }
 
-// TestPassedOnEnds: an answer that is not kept comes whole, with what is behind its body, or the client sees
-// that it is cut; and one that is there at once has its length.
+// TestPassedOnEnds: an answer that is not kept comes whole, with what is behind its body, or the
+// client sees that it is cut; and one that is there at once has its length.
 func TestPassedOnEnds(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		text := strings.Repeat("0123456789", 20_000)
@@ -87,8 +87,8 @@ func TestPassedOnEnds(t *testing.T) {
 			return 200
 		}}
 		s := start(t, m, cache.Settings{}, o.serve)
-		for path, want := range map[string]string{"/short": "200 1000 1000 map[]", "/long": "200 200000 200000 map[]",
-			"/empty": "404", "/pieces": "200 -1 200000 map[X-Sum:[1]]", "/cut": "cut"} {
+		for path, want := range map[string]string{"/short": "200 1000 1000 map[]",
+			"/long": "200 200000 200000 map[]", "/empty": "404", "/pieces": "200 -1 200000 map[X-Sum:[1]]", "/cut": "cut"} {
 			c := s.Dial()
 			c.Send("GET " + path + " HTTP/1.1\r\nHost: test.example\r\n\r\n")
 			resp := must.Get(http.ReadResponse(c.R, nil))(t)
@@ -107,8 +107,8 @@ func TestPassedOnEnds(t *testing.T) {
 	}, modes.Direct, modes.OverTLS)
 }
 
-// TestNobodyIsLeft: a client leaves before the head of an answer that is not kept, and its handler waits for
-// nobody, whether it learns of that or not.
+// TestNobodyIsLeft: a client leaves before the head of an answer that is not kept, and its handler
+// waits for nobody, whether it learns of that or not.
 func TestNobodyIsLeft(t *testing.T) {
 	head := new(loop.Promise[struct{}])
 	begun, ended := make(chan struct{}, 1), make(chan struct{})
