@@ -196,20 +196,15 @@ func TestQueuedClientLeaves(t *testing.T) {
 			}
 		}()
 	}
-	two[1-<-refused].Close()
+	<-refused
+	for _, c := range two {
+		c.Close()
+	}
+	wait.Until(t, "both have left", func() bool { return p.Active() == 1 })
 	third := make(chan got)
-	wait.Until(t, "there is room in the queue", func() bool {
-		go func() { third <- p.get("/z.php") }()
-		select {
-		case g := <-third:
-			if g.status != 503 {
-				t.Fatal(g)
-			}
-			return false
-		case <-time.After(50 * time.Millisecond):
-			return true
-		}
-	})
+	go func() { third <- p.get("/z.php") }()
+	wait.Until(t, "it has come", func() bool { return p.Active() == 2 })
+	p.Settle()
 	close(answer)
 	if g := read(bufio.NewReader(first), "GET"); g.body != "hello" {
 		t.Error(g)
