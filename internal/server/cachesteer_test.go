@@ -15,6 +15,43 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
+// cached is a server with a cache, and what it logs.
+type cached struct {
+	*running
+	log *logtext.Buffer
+}
+
+// serveCached starts a server that trusts its peers to name their clients, and keeps the answers of a site
+// with these routes, in which the second of each pair of texts is put in the place of the first.
+func serveCached(t *testing.T, routes string, pairs ...string) *cached {
+	t.Helper()
+	s := &cached{log: new(logtext.Buffer)}
+	src := source()
+	src.Cache = cache.NewStore()
+	src.Logger = slog.New(slog.NewTextHandler(s.log, nil))
+	s.running = serve(t, src, `
+[[listener]]
+address = "127.0.0.1:0"
+trusted_proxies = ["127.0.0.1"]
+[[site]]
+cache = true
+`+strings.NewReplacer(pairs...).Replace(routes))
+	return s
+}
+
+// ask sends a GET with some fields, such as "Cookie: a=b". The body of resp was read.
+func (s *cached) ask(target string, fields ...string) (body, status string, resp *http.Response) {
+	s.t.Helper()
+	req, _ := http.NewRequest("GET", "http://"+s.at+target, nil)
+	for _, field := range fields {
+		if name, value, ok := strings.Cut(field, ": "); ok {
+			req.Header.Set(name, value)
+		}
+	}
+	resp = must.Get(http.DefaultClient.Do(req))(s.t)
+	return must.Body(s.t, resp), resp.Header.Get("Cache-Status"), resp
+}
+
 // proxied is a handler behind a connection that begins with a line of the PROXY protocol.
 func proxied(t *testing.T) (address string) {
 	t.Helper()
@@ -62,18 +99,7 @@ func TestWhatARouteSteersBy(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s
 	}
-	log := new(logtext.Buffer)
-	src := source()
-	src.Cache = cache.NewStore()
-	src.Logger = slog.New(slog.NewTextHandler(log, nil))
-	s := serve(t, src, strings.NewReplacer(
-		"AAA", app("a").Listener.Addr().String(), "BBB", app("b").Listener.Addr().String(),
-		"TLS", app("tls").URL, "PROXY", proxied(t)).Replace(`
-[[listener]]
-address = "127.0.0.1:0"
-trusted_proxies = ["127.0.0.1"]
-[[site]]
-cache = true
+	s := serveCached(t, `
 [[site.route]]
 prefix = "/cookie"
 module = "proxy"
@@ -122,15 +148,8 @@ prefix = "/id"
 module = "proxy"
 address = "AAA"
 request_headers = { X-Trace = "{id}", X-Where = "{host}{uri}" }
-`))
-	get := func(path, field string) (body, status string) {
-		req, _ := http.NewRequest("GET", "http://"+s.at+path, nil)
-		if name, value, ok := strings.Cut(field, ": "); ok {
-			req.Header.Set(name, value)
-		}
-		resp := must.Get(http.DefaultClient.Do(req))(t)
-		return must.Body(t, resp), resp.Header.Get("Cache-Status")
-	}
+`, "AAA", app("a").Listener.Addr().String(), "BBB", app("b").Listener.Addr().String(),
+		"TLS", app("tls").URL, "PROXY", proxied(t))
 	for _, tt := range []struct{ path, one, other, body, otherBody string }{
 		{"/cookie", "Cookie: v=beta", "Cookie: v=x", "b  ", "a  "},
 		{"/cookie?", "", "Cookie: w=x; v=beta", "a  ", "b  "},
@@ -142,14 +161,14 @@ request_headers = { X-Trace = "{id}", X-Where = "{host}{uri}" }
 		{"/proxy", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2", "192.0.2.1", "192.0.2.2"},
 	} {
 		for range 2 { // the second time from the cache
-			if body, _ := get(tt.path, tt.one); body != tt.body {
+			if body, _, _ := s.ask(tt.path, tt.one); body != tt.body {
 				t.Errorf("%s, %s: %q, want %q", tt.path, tt.one, body, tt.body)
 			}
-			if body, _ := get(tt.path, tt.other); body != tt.otherBody {
+			if body, _, _ := s.ask(tt.path, tt.other); body != tt.otherBody {
 				t.Errorf("%s, %s behind %s: %q, want %q", tt.path, tt.other, tt.one, body, tt.otherBody)
 			}
 		}
-		if _, status := get(tt.path, tt.other); !strings.Contains(status, "; hit") {
+		if _, status, _ := s.ask(tt.path, tt.other); !strings.Contains(status, "; hit") {
 			t.Errorf("%s, %s: not kept for those that would get the same: %s", tt.path, tt.other, status)
 		}
 	}
@@ -157,7 +176,7 @@ request_headers = { X-Trace = "{id}", X-Where = "{host}{uri}" }
 	where := make(map[string]int)
 	for i := range 40 {
 		field := fmt.Sprint("Cookie: tenant=", i%20)
-		body, status := get("/hash", field)
+		body, status, _ := s.ask("/hash", field)
 		if where[body]++; (i >= 20) != strings.Contains(status, "; hit") {
 			t.Errorf("%s: %s", field, status)
 		}
@@ -171,15 +190,15 @@ request_headers = { X-Trace = "{id}", X-Where = "{host}{uri}" }
 		"/cookie/2": {"Cookie: v=beta; a=1", "Cookie: v=beta"},
 		"/sent/2":   {"X-Forwarded-For: 192.0.2.3", "X-Forwarded-For: 192.0.2.3"},
 	} {
-		get(path, fields[0])
-		if _, status := get(path, fields[1]); !strings.Contains(status, "; hit") {
+		s.ask(path, fields[0])
+		if _, status, _ := s.ask(path, fields[1]); !strings.Contains(status, "; hit") {
 			t.Errorf("%s: %s", path, status)
 		}
 	}
 	for _, path := range []string{"/sent", "/added", "/proxy"} {
-		if want := fmt.Sprintf("route=%s ", path); !strings.Contains(log.String(), "each client's address has answers of its own") ||
-			!strings.Contains(log.String(), want) {
-			t.Errorf("no warning for %s:\n%s", path, log)
+		if want := fmt.Sprintf("route=%s ", path); !strings.Contains(s.log.String(), "each client's address has answers of its own") ||
+			!strings.Contains(s.log.String(), want) {
+			t.Errorf("no warning for %s:\n%s", path, s.log)
 		}
 	}
 }
@@ -200,25 +219,16 @@ func TestWhatScriptsAreTold(t *testing.T) {
 			}()
 		}
 	}()
-	src := source()
-	src.Cache = cache.NewStore()
-	s := serve(t, src, strings.ReplaceAll(`
-[[listener]]
-address = "127.0.0.1:0"
-trusted_proxies = ["127.0.0.1"]
-[[site]]
-cache = true
+	s := serveCached(t, `
 [[site.route]]
 prefix = "/"
 module = "scgi"
 address = "AAA"
 params = { TOLD = "{address}" }
-`, "AAA", ln.Addr().String()))
+`, "AAA", ln.Addr().String())
 	for range 2 {
 		for _, client := range []string{"192.0.2.1", "192.0.2.2"} {
-			req, _ := http.NewRequest("GET", "http://"+s.at+"/", nil)
-			req.Header.Set("X-Forwarded-For", client)
-			if body := must.Body(t, must.Get(http.DefaultClient.Do(req))(t)); body != client {
+			if body, _, _ := s.ask("/", "X-Forwarded-For: "+client); body != client {
 				t.Errorf("%q, want %q", body, client)
 			}
 		}
@@ -240,31 +250,27 @@ func TestStickyBehindCache(t *testing.T) {
 		defer app.Close()
 		addresses = append(addresses, app.Listener.Addr().String())
 	}
-	src := source()
-	src.Cache = cache.NewStore()
-	s := serve(t, src, fmt.Sprintf(`
-[[site]]
+	s := serveCached(t, `
 [[site.route]]
 prefix = "/"
 module = "proxy"
-address = [%q, %q]
+address = ["AAA", "BBB"]
 sticky = { name = "srv" }
-cache = true
-`, addresses[0], addresses[1]))
+`, "AAA", addresses[0], "BBB", addresses[1])
 	get := func(path, cookie string) (body, status string, given []string) {
 		t.Helper()
-		req, _ := http.NewRequest("GET", "http://"+s.at+path, nil)
+		var fields []string
 		if cookie != "" {
-			req.Header.Set("Cookie", "srv="+cookie)
+			fields = []string{"Cookie: srv=" + cookie}
 		}
-		resp := must.Get(http.DefaultClient.Do(req))(t)
+		body, status, resp := s.ask(path, fields...)
 		for _, c := range resp.Cookies() {
 			given = append(given, c.Name)
 			if c.Name == "srv" {
 				given[len(given)-1] += "=" + c.Value
 			}
 		}
-		return must.Body(t, resp), resp.Header.Get("Cache-Status"), given
+		return body, status, given
 	}
 	first, status, given := get("/", "")
 	if len(given) != 1 || !strings.HasPrefix(given[0], "srv=") || !strings.HasSuffix(status, "stored") {

@@ -6,9 +6,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/lwango/lwango/handlers/cache"
-	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestVaryOnWhatTheServerSets: what an answer varies by has to be what the application has seen. Of
@@ -21,14 +18,7 @@ func TestVaryOnWhatTheServerSets(t *testing.T) {
 		fmt.Fprint(w, r.Header.Get(name))
 	}))
 	defer app.Close()
-	src := source()
-	src.Cache = cache.NewStore()
-	s := serve(t, src, strings.ReplaceAll(`
-[[listener]]
-address = "127.0.0.1:0"
-trusted_proxies = ["127.0.0.1"]
-[[site]]
-cache = true
+	s := serveCached(t, `
 [[site.route]]
 prefix = "/"
 module = "proxy"
@@ -40,7 +30,7 @@ prefix = "/own"
 module = "proxy"
 address = "AAA"
 cache = { key = "{uri}" }
-`, "AAA", app.Listener.Addr().String()))
+`, "AAA", app.Listener.Addr().String())
 	const kept, any = true, false
 	for _, tt := range []struct {
 		target, name string
@@ -64,11 +54,9 @@ cache = { key = "{uri}" }
 	} {
 		var bodies, statuses [2]string
 		for i := range 2 {
-			req, _ := http.NewRequest("GET", "http://"+s.at+tt.target+"?vary="+tt.name, nil)
-			req.Header.Set("X-Forwarded-For", "192.0.2.1") // so that the client's own is another one, too
-			req.Header.Set("X-Client", "1")
-			resp := must.Get(http.DefaultClient.Do(req))(t)
-			bodies[i], statuses[i] = must.Body(t, resp), resp.Header.Get("Cache-Status")
+			bodies[i], statuses[i], _ = s.ask(tt.target+"?vary="+tt.name,
+				"X-Forwarded-For: 192.0.2.1", // so that the client's own is another one, too
+				"X-Client: 1")
 		}
 		if hit := strings.Contains(statuses[1], "; hit"); hit != tt.keeps || hit && bodies[0] != bodies[1] {
 			t.Errorf("%s, Vary: %s: %q", tt.target, tt.name, statuses)
@@ -76,10 +64,7 @@ cache = { key = "{uri}" }
 	}
 	// What varies by the server's constant is one answer, whatever the client sends there.
 	for i, own := range []string{"a", "b"} {
-		req, _ := http.NewRequest("GET", "http://"+s.at+"/one?vary=X-Here", nil)
-		req.Header.Set("X-Here", own)
-		resp := must.Get(http.DefaultClient.Do(req))(t)
-		if status := resp.Header.Get("Cache-Status"); must.Body(t, resp) != "here" || strings.Contains(status, "; hit") != (i == 1) {
+		if body, status, _ := s.ask("/one?vary=X-Here", "X-Here: "+own); body != "here" || strings.Contains(status, "; hit") != (i == 1) {
 			t.Errorf("X-Here: %s: %s", own, status)
 		}
 	}
