@@ -170,7 +170,7 @@ func (x *Exchange) SendHeld() (left int, err error) {
 	}
 	left, err = x.duplex.SendHeld()
 	x.broken = x.broken || err != nil
-	return left + x.s.Owed(), err
+	return left + x.owed(), err
 }
 
 // Held returns how many bytes are held: the server has had no room for them.
@@ -178,7 +178,15 @@ func (x *Exchange) Held() int {
 	if x.mux != nil {
 		return x.mux.Held()
 	}
-	return x.duplex.Held() + x.s.Owed()
+	return x.duplex.Held() + x.owed()
+}
+
+// owed returns how many bytes of what was put off the server has had no room for.
+func (x *Exchange) owed() int {
+	if x.s == nil {
+		return 0 // there is no exchange
+	}
+	return x.s.Owed()
 }
 
 // Unread reports whether Receive may find something; if not, its error would be
