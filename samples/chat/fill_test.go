@@ -52,7 +52,7 @@ func (m *crowdMember) read() error {
 	if err != nil {
 		return err
 	}
-	n, skip := int(head[1]), 2
+	kind, n, skip := head[0]&0xf, int(head[1]), 2
 	switch n {
 	case 126:
 		head, err = m.r.Peek(4)
@@ -72,6 +72,13 @@ func (m *crowdMember) read() error {
 	m.bytes += int64(n)
 	text := make([]byte, n)
 	if _, err := io.ReadFull(m.r, text); err != nil {
+		return err
+	}
+	switch kind {
+	case 8:
+		return io.EOF
+	case 9: // a ping, to one that has been silent for long
+		_, err := m.Write(append([]byte{0x8a, 0x80 | byte(n), 0, 0, 0, 0}, text...))
 		return err
 	}
 	if bytes.Contains(text[:min(n, 20)], []byte(`"history"`)) {
