@@ -22,6 +22,9 @@ type Wire struct {
 	tried int // connections that came while it was cut
 	conns map[net.Conn]bool
 	ended sync.WaitGroup
+
+	before sync.Mutex // while ahead is called
+	ahead  func()
 }
 
 // StartWire starts a wire to an address.
@@ -54,7 +57,7 @@ func (w *Wire) serve(c net.Conn) {
 	if !w.keep(c, up) {
 		return
 	}
-	go func() { _, _ = io.Copy(up, c); up.Close() }()
+	go func() { _, _ = io.Copy(up, asking{w, c}); up.Close() }()
 	_, _ = io.Copy(c, slowed{w, up})
 }
 
@@ -105,6 +108,30 @@ func (w *Wire) Slow(rest time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rest = rest
+}
+
+// Ahead has f called ahead of each piece of what the node says, before the broker gets that; nil: nothing is
+// any more. When Ahead returns, no earlier f runs.
+func (w *Wire) Ahead(f func()) {
+	w.before.Lock()
+	defer w.before.Unlock()
+	w.ahead = f
+}
+
+// asking reads what the node says.
+type asking struct {
+	w *Wire
+	net.Conn
+}
+
+func (a asking) Read(p []byte) (int, error) {
+	n, err := a.Conn.Read(p)
+	a.w.before.Lock()
+	defer a.w.before.Unlock()
+	if n > 0 && a.w.ahead != nil {
+		a.w.ahead()
+	}
+	return n, err
 }
 
 // slowed reads what a slow broker says.
