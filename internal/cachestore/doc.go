@@ -30,7 +30,7 @@
 //	share.go    no client leaves others without room for long bodies
 //	use.go      long bodies that are sent take memory, also when they were evicted
 //	fill.go     Fill: an answer that comes
-//	window.go   how much of it is in memory, and what becomes of slow readers
+//	window.go   how much of it is in memory once it is not going to be kept, or the disk is slow
 //	end.go      how a fill ends
 //	reader.go   Reader: what has come of it, for those who wait
 //	purge.go    Purge
