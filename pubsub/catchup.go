@@ -27,8 +27,7 @@ func (f *Feed) settle(now time.Time) {
 }
 
 // room returns how many of ms can be appended before a subscriber loses a message for which Offer
-// waits.
-// passed is the time since the last Offer.
+// waits. passed is the time since the last Offer, step at most.
 func (f *Feed) room(ms []*Message, passed time.Duration) int {
 	l := f.log
 	next := l.next.Load()

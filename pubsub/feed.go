@@ -163,10 +163,13 @@ func Lost(n int) *Message {
 // after it first had no room. Each message that it reads puts that off by 10 ms, and half a queue by
 // at least 125 ms: to half a second from then at most. In all Offer waits for no more than ten
 // seconds. Between two calls of Offer no more than 10 ms pass on these clocks, and none on that of a
-// subscriber whose loop has not told it yet: a busy processor is not its fault. So one outage's messages wait for a subscriber that reads a hundred of them a
-// second, and one that does not read holds up the others once. The outage is over, and each has its
-// time again, when Offer was given nothing for ten seconds: a publisher that is always late must not
-// make the others wait again and again, whatever Deliver is given meanwhile.
+// subscriber whose loop has not told it yet: a busy processor is not its fault. So an engine has to
+// offer again and again also while its broker is away.
+//
+// One outage's messages wait for a subscriber that reads a hundred of them a second, and one that
+// does not read holds up the others once. The outage is over, and each has its time again, when Offer
+// was given nothing for ten seconds: a publisher that is always late must not make the others wait
+// again and again, whatever Deliver is given meanwhile.
 //
 // A queue group loses nothing: what its members do not take may be for another process, so Offer
 // holds it back for as long as its queue is half full.

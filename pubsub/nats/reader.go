@@ -16,7 +16,6 @@ import (
 const (
 	heartbeat = 2 * time.Second        // between two looks at the stream
 	lateness  = 2 * time.Second        // how far behind a server that answers may be
-	soon      = time.Millisecond       // until a backlog is offered again
 	often     = 100 * time.Millisecond // while an answer is awaited
 	maxAsked  = 16                     // topics that are asked for at once
 	room      = 1 << 13                // messages that the client holds until they are read
@@ -238,7 +237,7 @@ func (r *reader) connect(o *natsgo.Options) *natsgo.Conn {
 func (r *reader) idle() time.Duration {
 	switch {
 	case len(r.later) > 0:
-		return soon
+		return engine.Soon
 	case len(r.asked) > 0 || r.looking > 0 || !r.up:
 		return often
 	}

@@ -120,10 +120,7 @@ func (c *consumer) run(ctx context.Context) {
 			continue
 		}
 		c.base.Report(c, err)
-		c.backlog.Retry() // what was read before shall not wait for the broker
-		select {
-		case <-time.After(b.Next()):
-		case <-ctx.Done():
+		if engine.Offering(ctx, b.Next(), c.backlog.Retry) != nil {
 			return
 		}
 	}
@@ -207,7 +204,7 @@ func (c *consumer) pass(ctx context.Context, e entry, late bool) error {
 	}
 	c.backlog.Add(ms, late || e.late)
 	for n, _ := c.backlog.Waiting(); n > 0; n, _ = c.backlog.Waiting() {
-		if err := pause(ctx, soon); err != nil {
+		if err := pause(ctx, engine.Soon); err != nil {
 			return err
 		}
 		c.backlog.Retry()

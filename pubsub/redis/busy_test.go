@@ -73,6 +73,7 @@ func TestCutOffWhileCatchingUp(t *testing.T) {
 			w := startWire(t, b)
 			one, two := startNode(t, w.url()), startNode(t, b.URL())
 			at := one.Follow(to(one.Node), pubsub.Options{})
+			one.Follow(one.Hub.Topic("other"), pubsub.Options{}) // the reader notices that the broker is away
 			rooms.Heard(t, two.Node, "room.1", at)
 			w.Cut(true)
 			one.Status.Expect("local")
@@ -88,7 +89,11 @@ func TestCutOffWhileCatchingUp(t *testing.T) {
 			w.Cut(false)
 			at.Until("a0")
 			w.Cut(true)
+			cut := time.Now()
 			at.Expect(numbered("a", 1, 16)...)
+			if d := time.Since(cut); d > 20*time.Second { // for 50 attempts to connect it takes 45 s
+				t.Errorf("they had to wait for %v", d)
+			}
 		})
 	}
 }

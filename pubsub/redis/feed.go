@@ -21,8 +21,6 @@ const (
 	perPage    = 32 // entries that one read takes of its history
 	perCommand = 8  // streams that are asked at once for what they have already
 	beginning  = "0-0"
-
-	soon = time.Millisecond // until a backlog is offered again
 )
 
 // feed is a topic that is followed, from one Follow to one Unfollow. Only its reader changes the
@@ -258,7 +256,7 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 	}
 	if waiting { // a broker looks at how long a read has blocked ten times a second
 		block = -1
-		defer time.Sleep(soon)
+		defer time.Sleep(engine.Soon)
 	}
 	if len(keys) == 0 {
 		return waiting, nil

@@ -60,15 +60,19 @@ func (r *reader) run() {
 		r.Report(r, err)
 		wait := time.After(b.Next())
 		for waiting := true; waiting; {
+			var again <-chan time.Time
 			for _, fd := range r.all() { // subscribers shall not wait that long for history
 				if fd.last == "" {
 					fd.to.Loaded(nil)
 				}
-				fd.backlog.Retry() // nor for each other
+				if fd.backlog.Retry() && again == nil { // nor for each other
+					again = time.After(engine.Soon)
+				}
 			}
 			select {
 			case <-wait:
 				waiting = false
+			case <-again:
 			case <-r.added:
 			case <-r.Context.Done():
 				return

@@ -91,14 +91,12 @@ func (t *tap) run() {
 			return
 		}
 		t.Report(t, err)
-		if !t.Pause(b.Next()) {
+		if engine.Offering(t.Context, b.Next(), func() bool {
+			waiting, _ := t.offer(t.all())
+			return waiting
+		}) != nil || len(t.all()) == 0 {
 			return
 		}
-		all := t.all()
-		if len(all) == 0 {
-			return
-		}
-		t.offer(all) // what was read before shall not wait for the broker
 	}
 }
 
@@ -248,12 +246,12 @@ func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 	}
 	waiting, full := t.offer(all)
 	if full {
-		time.Sleep(soon)
+		time.Sleep(engine.Soon)
 		return true, nil
 	}
 	if waiting {
 		block = -1
-		defer time.Sleep(soon)
+		defer time.Sleep(engine.Soon)
 	}
 	ctx, cancel := t.Within(max(block, 0))
 	defer cancel()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"time"
 
 	"github.com/lwango/lwango/pubsub"
@@ -9,6 +10,10 @@ import (
 const (
 	lateAfter = 250 * time.Millisecond
 	warnEvery = time.Minute
+
+	// Soon is when a Backlog is to be offered again: each time lets a little of the patience of Offer pass,
+	// see pubsub.Feed.
+	Soon = time.Millisecond
 )
 
 // Late reports whether a message of this process goes to the broker so long after it was published
@@ -46,6 +51,25 @@ func (b *Backlog) Add(ms []*pubsub.Message, late bool) {
 func (b *Backlog) Retry() (waits bool) {
 	b.ms = b.to.Offer(b.ms)
 	return len(b.ms) > 0
+}
+
+// Offering waits for d, and calls offer at the beginning, and again each millisecond while it reports that
+// something waits for room: what was read does not wait for the broker as well. The error is that of ctx.
+func Offering(ctx context.Context, d time.Duration, offer func() (waits bool)) error {
+	over := time.After(d)
+	for {
+		var again <-chan time.Time
+		if offer() {
+			again = time.After(Soon)
+		}
+		select {
+		case <-over:
+			return nil
+		case <-again:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // Waiting returns how many messages wait, and their bytes.
