@@ -49,12 +49,12 @@ type rest struct {
 	errno syscall.Errno // with which sending has failed; then there are no bytes
 }
 
-// PutOff sends p, PutOffSize bytes at most, to d, one of the loop's sockets, in this turn, or as soon as
-// the peer makes room. It counts as sent: the caller hears of an error by d's next calls. If there is no
-// room, and d is that of an idle thread, the thread's body is called: it can wait for room, for as long as
-// it likes, or be idle again. A thread that waits for input of a shared d is woken, as if there were some:
-// it can wait for room as well, see Owed. PutOff returns false, and has done nothing, if an earlier piece has not gone
-// out. The caller is on the loop.
+// PutOff sends p, PutOffSize bytes at most, to d, one of the loop's sockets, in this turn, or as soon
+// as the peer makes room. It counts as sent: the caller hears of an error by d's next calls. If there
+// is no room, and d is that of an idle thread, the thread's body is called: it can wait for room, for
+// as long as it likes, or be idle again. A thread that waits for input of a shared d is woken, as if
+// there were some: it can wait for room as well, see Owed. PutOff returns false, and has done nothing,
+// if an earlier piece has not gone out. The caller is on the loop.
 func (l *Loop) PutOff(d *Descriptor, p []byte) bool {
 	if d.settle() != 0 {
 		return false
@@ -203,8 +203,8 @@ func (l *Loop) lose(d *Descriptor) {
 // that write find no room; a Send of nothing finds out. The caller is on the loop.
 func (d *Descriptor) Owes() bool { return d.flags&owes != 0 }
 
-// Owed returns how many bytes of what was put off for d the kernel has had no room for. The caller is on
-// the loop.
+// Owed returns how many bytes of what was put off for d the kernel has had no room for. The caller is
+// on the loop.
 func (d *Descriptor) Owed() int {
 	if d.flags&owes == 0 {
 		return 0

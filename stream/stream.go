@@ -217,9 +217,9 @@ func (s *Stream) receive(p []byte) (int, error) {
 	return s.received(s.d.Recv(p[:min(len(p), TurnBudget)]))
 }
 
-// mayRead comes before a read that does not wait. The error is ErrWouldBlock if there is nothing to read.
-// The loop's other threads have their turn here, if that is due, and not behind the read: then what was
-// read would wait in the caller's memory.
+// mayRead comes before a read that does not wait. The error is ErrWouldBlock if there is nothing to
+// read. The loop's other threads have their turn here, if that is due, and not behind the read: then
+// what was read would wait in the caller's memory.
 func (s *Stream) mayRead() error {
 	switch {
 	case !s.unread():
