@@ -87,6 +87,9 @@ func (c *Conn) control(opcode byte, payload []byte) { _ = c.sendFrame(finBit|opc
 // fail begins the close of the connection, if it has not ended before.
 func (c *Conn) fail(code int, reason string) error {
 	if c.err == nil {
+		if c.thread.Loop().Stopping() {
+			c.hurry()
+		}
 		c.control(opClose, closePayload(code, reason))
 	}
 	if c.err == nil {

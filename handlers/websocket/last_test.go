@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/pubsub"
@@ -115,6 +116,39 @@ func TestStopOfTheSlow(t *testing.T) {
 				t.Errorf("%s: took %v", from, took)
 			}
 		}, serving(direct), serving(overTLS))
+	}
+}
+
+// TestStopOfTheFull: the time for the last words is over between two messages, and the close has no room.
+func TestStopOfTheFull(t *testing.T) {
+	t.Parallel()
+	room, ends, began := new(pubsub.Hub).Topic("room"), make(chan error, 1), time.Time{}
+	s := start(t, serving(modes.HTTP2), talking(&websocket.Upgrader{WriteTimeout: wait.Patience}, talk{room: room, message: back, ends: ends,
+		said: func(c *websocket.Conn, m *pubsub.Message) {
+			l := c.Thread().Loop()
+			if string(m.Data) == "stop" {
+				l.Stop(wait.Patience)
+				_, _ = c.Thread().AwaitAny(-1, l.Stopped())
+				room.Publish([]byte("last"))
+				return
+			}
+			// As much as the window of the stream, with a header of four bytes.
+			if err := c.WriteMessage(websocket.Binary, make([]byte, http2.Window-4)); err != nil {
+				t.Error(err)
+			}
+			l.Skip(4 * time.Second) // more than the last words have
+			began = time.Now()
+		}}))
+	c := &client{s.Dial()}
+	c.Send(handshake + "\r\n")
+	c.answered()
+	s.Settle()
+	room.Publish([]byte("stop"))
+	if got := code(t, ends); got != websocket.Abnormal {
+		t.Errorf("ended with %d", got)
+	}
+	if took := time.Since(began); took > wait.Patience/2 {
+		t.Errorf("took %v", took)
 	}
 }
 
