@@ -3,10 +3,12 @@ package server_test
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -211,9 +213,14 @@ func TestWhatScriptsAreTold(t *testing.T) {
 		for c, err := ln.Accept(); err == nil; c, err = ln.Accept() {
 			go func() {
 				defer c.Close()
-				b := make([]byte, 16<<10)
-				n, _ := c.Read(b)
-				_, told, _ := strings.Cut(string(b[:n]), "TOLD\x00")
+				r := bufio.NewReader(c)
+				size, _ := r.ReadString(':') // of a netstring, which may come in pieces
+				n, err := strconv.Atoi(strings.TrimSuffix(size, ":"))
+				b := make([]byte, n)
+				if _, err2 := io.ReadFull(r, b); err != nil || err2 != nil {
+					return
+				}
+				_, told, _ := strings.Cut(string(b), "TOLD\x00")
 				told, _, _ = strings.Cut(told, "\x00")
 				fmt.Fprintf(c, "Content-Length: %d\r\nCache-Control: max-age=100\r\n\r\n%s", len(told), told)
 			}()
