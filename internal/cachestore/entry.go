@@ -27,8 +27,8 @@ type entry struct {
 	text   []byte   // of key, if it is the entry's own
 }
 
-// entries finds entries, by their hashes or their lines. It grows by one list of each at a time, so that no
-// insert has to move them all.
+// entries finds entries, by their hashes or their lines. It grows by one list of each at a time, so
+// that no insert has to move them all.
 type entries struct {
 	heads []entryHeads
 	mask  uint64 // the least one that is len(heads)-1 or more and has all lower bits

@@ -164,6 +164,9 @@ func onLine(s *Store, e *entry) bool {
 	return x == e
 }
 
+// Aside returns how many bytes the store has of the heap that it never touches.
+func (s *Store) Aside() int64 { return s.table.aside }
+
 // Spare returns how many entries are there to be used again.
 func (s *Store) Spare() int {
 	s.mu.Lock()

@@ -229,8 +229,8 @@ func (f *Fill) Release() bool {
 	return free
 }
 
-// Fetch says that the answer is going to be there in a moment, and has the processor fetch what keeping it
-// needs: other requests have been served since that was looked at.
+// Fetch says that the answer is going to be there in a moment, and has the processor fetch what
+// keeping it needs: other requests have been served since that was looked at.
 func (f *Fill) Fetch() {
 	if e := f.entry; e != nil {
 		f.store.table.fetch(e.hash)
@@ -238,9 +238,10 @@ func (f *Fill) Fetch() {
 	}
 }
 
-// Start gives the head of an answer that is to be kept. length is that of the body in bytes, -1 if it is not
-// known. Readers wake up. It returns where the head is, which nobody changes. It is nil if the answer is not
-// going to be kept: then readers have not got the head, and the caller calls Abort.
+// Start gives the head of an answer that is to be kept. length is that of the body in bytes, -1 if
+// it is not known. Readers wake up. It returns where the head is, which nobody changes. It is nil
+// if the answer is not going to be kept: then readers have not got the head, and the caller calls
+// Abort.
 func (f *Fill) Start(h Head, length int64) *Head {
 	f.length = length
 	f.most, f.split = f.store.longest()

@@ -305,9 +305,9 @@ func (m *hoard) judgeNext(i uint32, compact bool) bool {
 	return true
 }
 
-// fetchNext has the processor fetch what judgeNext needs of the records behind c, of which its slab has n
-// bytes: it does not have these lines at hand, and there is time until the next record is looked at. Of that
-// one the beginning has been fetched before, so its hash is read at once.
+// fetchNext has the processor fetch what judgeNext needs of the records behind c, of which its slab
+// has n bytes: it does not have these lines at hand, and there is time until the next record is
+// looked at. Of that one the beginning has been fetched before, so its hash is read at once.
 func (m *hoard) fetchNext(c *cell, n int32) {
 	if n <= 0 {
 		return

@@ -6,31 +6,35 @@ import (
 	"slices"
 	"sync/atomic"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // table finds objects by their keys, and those of a line. Lookups take no lock; the holder of
 // Store.mu changes it. It has a fixed number of buckets, so that no insert has to move a million
 // objects on a loop, and no pointers.
 //
-// A bucket is one line of the processor's cache. It has a byte of each key, so whoever looks for a key
-// that is not there looks at none of the objects, which are lines that the processor does not have at
-// hand. Where more objects come than a bucket has room for, the others are a list behind it, of which
-// the bucket has a bit of each key, and how many they are.
+// A bucket is one line of the processor's cache. It has a byte of each key, so whoever looks for a
+// key that is not there looks at none of the objects, which are lines that the processor does not
+// have at hand. Where more objects come than a bucket has room for, the others are a list behind
+// it, of which the bucket has a bit of each key, and how many they are.
 //
 // All keys with the same first line have one bucket, that of the line, so whoever looks for them
 // looks there (see hash). But a client may send fields that make ever new keys of one line. So a
-// bucket and its list take maxChain objects. What comes then stands in the bucket of its whole key, and is
-// counted as strayed from its own: lookups look there as well, as long as there are such.
+// bucket and its list take maxChain objects. What comes then stands in the bucket of its whole key,
+// and is counted as strayed from its own: lookups look there as well, as long as there are such.
 type table struct {
 	buckets []bucket
 	strayed []atomic.Uint32 // from shared buckets in a row
 	cold    []atomic.Uint32 // entries of shared buckets in a row that have cold files
+	aside   int64           // bytes beside buckets that are never touched, see makeBuckets
 }
 
 // bucket is where some objects are. What tells of an object is there after its ref.
 type bucket struct {
-	// The lower bytes are one for each of refs, see tagOf; 0: that one is free. Above them there is a byte
-	// with the bits of those in the list, see bitOf, and then one that counts these, up to manyMore.
+	// The lower bytes are one for each of refs, see tagOf; 0: that one is free. Above them there is
+	// a byte with the bits of those in the list, see bitOf, and then one that counts these, up to
+	// manyMore.
 	tags atomic.Uint64
 	refs [inBucket]atomic.Uint64
 	more atomic.Uint64 // the ref of the first object in the list; see Object.next
@@ -57,8 +61,8 @@ const (
 	highBits = lowBits << 7
 )
 
-// alike returns the highest bits of the tags that are equal to tag. There may be others as well, above
-// one that is.
+// alike returns the highest bits of the tags that are equal to tag. There may be others as well,
+// above one that is.
 func alike(tags, tag uint64) uint64 {
 	x := tags ^ tag*lowBits
 	return (x - lowBits) &^ x & highBits
@@ -84,7 +88,29 @@ func newTable(memory, disk int64) *table {
 	for want := memory/perBucket + disk/perFiles; int64(n) < want/4*3 && n < 1<<24; {
 		n *= 2
 	}
-	return &table{make([]bucket, n), make([]atomic.Uint32, n/shared), make([]atomic.Uint32, n/shared)}
+	t := &table{strayed: make([]atomic.Uint32, n/shared), cold: make([]atomic.Uint32, n/shared)}
+	t.makeBuckets(n)
+	return t
+}
+
+// hugePage is the length of a huge page in bytes.
+const hugePage = 2 << 20
+
+// makeBuckets makes n buckets, in huge pages if there are enough for one and the kernel has some.
+// Else a look-up, and prefetch as well, waits for the address of a page, too, that the processor
+// does not have at hand. Go aligns nothing so, but has memory of the kernel for what is beside them
+// only once that is touched.
+func (t *table) makeBuckets(n int) {
+	if n*bucketSize < hugePage {
+		t.buckets = make([]bucket, n)
+		return
+	}
+	t.aside = hugePage
+	all := make([]bucket, n+hugePage/bucketSize)
+	from := -uintptr(unsafe.Pointer(&all[0])) % hugePage / bucketSize
+	t.buckets = all[from:][:n:n]
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&t.buckets[0])), n*bucketSize)
+	_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // without them, pages are as usual
 }
 
 // size is what the table takes, in bytes.

@@ -8,8 +8,8 @@ import (
 	"github.com/lwango/lwango/internal/cachestore"
 )
 
-// TestFullBuckets: small answers come in such numbers that buckets have lists behind them. All are found
-// that were not evicted or removed, and none else.
+// TestFullBuckets: small answers come in such numbers that buckets have lists behind them. All are
+// found that were not evicted or removed, and none else.
 func TestFullBuckets(t *testing.T) {
 	t.Parallel()
 	s := store(t, 1<<20)
@@ -48,8 +48,8 @@ func TestFullBuckets(t *testing.T) {
 	}
 }
 
-// TestManyFills: many answers come at a time, several of each line, and end in another order. Whoever asks
-// for one of them joins it, and a purge of a line reaches those of that line alone.
+// TestManyFills: many answers come at a time, several of each line, and end in another order.
+// Whoever asks for one of them joins it, and a purge of a line reaches those of that line alone.
 func TestManyFills(t *testing.T) {
 	t.Parallel()
 	s := store(t, 64<<20)

@@ -11,9 +11,9 @@ import (
 	"github.com/lwango/lwango/internal/cachestore"
 )
 
-// BenchmarkMiss is what the store takes of a miss, in two parts: before the application is asked, and when
-// its answer is there. 64 are asked for at a time, the store is full, and what else a server does between
-// has taken the processor's nearer caches.
+// BenchmarkMiss is what the store takes of a miss, in two parts: before the application is asked,
+// and when its answer is there. 64 are asked for at a time, the store is full, and what else a
+// server does between has taken the processor's nearer caches.
 func BenchmarkMiss(b *testing.B) {
 	const memory, flying = 64 << 20, 64
 	s := store(b, memory)
@@ -27,7 +27,8 @@ func BenchmarkMiss(b *testing.B) {
 		return time.Duration(t.Nano())
 	}
 	var meta cachestore.Meta
-	head := cachestore.Head{Status: 200, Fields: "Content-Type: text/plain\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\n" +
+	head := cachestore.Head{Status: 200, Fields: "Content-Type: text/plain\r\n" +
+		"Date: Mon, 01 Jan 2024 00:00:00 GMT\r\n" +
 		"Cache-Control: max-age=3600\r\nServer: application\r\n", Meta: &meta}
 	body := []byte("Hello, world!")
 	other := make([]uint64, 4<<20/8)

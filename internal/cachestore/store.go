@@ -125,16 +125,17 @@ type Line struct {
 	hash uint64
 }
 
-// Line returns the hash of what is going to be the first line of a key, and has the processor fetch the
-// line's place in the index, which it seldom has at hand: the rest of the key can be made meanwhile.
+// Line returns the hash of what is going to be the first line of a key, and has the processor fetch
+// the line's place in the index, which it seldom has at hand: the rest of the key can be made
+// meanwhile.
 func (s *Store) Line(line []byte) Line {
 	l := Line{len(line), s.sum(line)}
 	s.table.fetch(l.hash)
 	return l
 }
 
-// KeyOf is Key where Line has got what the text begins with. If that has turned out to be no first line,
-// KeyOf is Key.
+// KeyOf is Key where Line has got what the text begins with. If that has turned out to be no first
+// line, KeyOf is Key.
 func (s *Store) KeyOf(text []byte, l Line) Key {
 	if n := len(firstLine(text)); n != l.n {
 		l = s.Line(text[:n])
@@ -158,8 +159,8 @@ func (s *Store) hash(key []byte) uint64 {
 	return joined(s.sum(key[:n]), s.sum(key[n:]))
 }
 
-// joined is the hash of a key, of the sums of its first line and of the rest. Its lineBits lowest bits are
-// those of the first line.
+// joined is the hash of a key, of the sums of its first line and of the rest. Its lineBits lowest
+// bits are those of the first line.
 func joined(line, rest uint64) uint64 { return line ^ rest&^(1<<lineBits-1) }
 
 // sum is a hash that nobody else can foretell: the same after a restart, where there is a folder. It
