@@ -116,8 +116,12 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key cac
 		}
 		var status int
 		var again error
-		status, validated, again = l.fetch(req, resp, key, seen, fetch{at: at, mark: mark, old: o, ask: *ask,
-			why: why, alone: marked})
+		x := fetch{at: at, mark: mark, old: o, ask: *ask, why: why, alone: marked}
+		if reader, to, f := l.ask(req, key, seen, &x); f != nil {
+			status, validated, again = l.lead(req, resp, f)
+		} else {
+			status, validated, again = l.fetch(req, resp, &x, reader, to)
+		}
 		if again == nil {
 			return status
 		}
@@ -299,26 +303,40 @@ type fetch struct {
 	alone bool // others need not wait for the head
 }
 
-// fetch answers a request by what the handler, or another request's, brings. An error means that the
-// caller has to look again; if what is kept is true, as its origin has just said, it is validated.
-func (l *layer) fetch(req *conn.Request, resp *conn.Response, key cachestore.Key, seen []*cachestore.Object,
-	q fetch) (status int, validated *cachestore.Object, again error) {
-	r := req.Layer()
-	match := func(h *cachestore.Head) bool {
+// ask begins to fill what is asked for, or joins those who do. f is not nil where the request leads
+// by its own exchange (lead); otherwise the results are Store.Begin's. Nothing of it is on the
+// stack while the application is asked: after a switch of threads, each frame to return through is
+// a line that the processor has lost.
+func (l *layer) ask(req *conn.Request, key cachestore.Key, seen []*cachestore.Object, q *fetch) (
+	reader *cachestore.Reader, to *cachestore.Fill, f *fill) {
+	match := fitting(req.Layer())
+	if !l.spools {
+		reader, to = q.at.Begin(key, seen, match)
+		return reader, to, nil
+	}
+	// The module holds what a slow client has no room for.
+	f = l.leader(req, q)
+	if reader, to = q.at.BeginLed(key, seen, match, f.to, f); to != nil {
+		return nil, nil, f
+	}
+	f.spare()
+	return reader, nil, nil
+}
+
+// fitting returns what tells whether an answer's head is one for a request.
+func fitting(r conn.RequestLayer) func(*cachestore.Head) bool {
+	return func(h *cachestore.Head) bool {
 		k := answerOf(h)
 		return k.shared && k.fits(r)
 	}
-	var reader *cachestore.Reader
-	var to *cachestore.Fill
-	if l.spools { // the module holds what a slow client has no room for
-		f := l.leader(req, &q)
-		if reader, to = q.at.BeginLed(key, seen, match, f.to, f); to != nil {
-			return l.lead(req, resp, f)
-		}
-		f.spare()
-	} else {
-		reader, to = q.at.Begin(key, seen, match)
-	}
+}
+
+// fetch answers a request by what the handler, or another request's, brings; reader and to are
+// those of ask. An error means that the caller has to look again; if what is kept is true, as its
+// origin has just said, it is validated.
+func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader,
+	to *cachestore.Fill) (status int, validated *cachestore.Object, again error) {
+	r := req.Layer()
 	if reader == nil {
 		return 0, nil, cachestore.ErrAgain
 	}
@@ -327,7 +345,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, key cachestore.Key
 	var err error
 	if to != nil {
 		to.For(loop.ClientOf(req.Thread))
-		f = l.begin(req, to, &q)
+		f = l.begin(req, to, q)
 		k, err = f.lead(req, resp)
 	} else {
 		var head *cachestore.Head
@@ -337,7 +355,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, key cachestore.Key
 	}
 	switch {
 	case err == nil && (to != nil || k.shared && k.fits(r)):
-		return l.follow(req, resp, &q, reader, k, f), nil, nil
+		return l.follow(req, resp, q, reader, k, f), nil, nil
 	case err == nil: // it is for another one
 		err = cachestore.ErrAgain
 	case err == cachestore.ErrAgain:
@@ -372,7 +390,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, key cachestore.Key
 		return l.past(req, resp, q.why), nil, nil
 	}
 	r.TookUpstream(f.errand)
-	r.SetCache(use(&q))
+	r.SetCache(use(q))
 	if f.head != nil { // it has broken off, and the client has no byte yet
 		return http.StatusBadGateway, nil, nil
 	}
@@ -461,10 +479,7 @@ func (l *layer) refresh(req *conn.Request, at *opened, key cachestore.Key, seen 
 	if !l.refreshes.enter(&l.store.refreshes) {
 		return
 	}
-	reader, to := at.Begin(key, seen, func(h *cachestore.Head) bool {
-		k := answerOf(h)
-		return k.shared && k.fits(r)
-	})
+	reader, to := at.Begin(key, seen, fitting(r))
 	if reader != nil {
 		_ = reader.Close()
 	}
