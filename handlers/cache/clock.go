@@ -15,6 +15,16 @@ type clock struct {
 	ahead  atomic.Int64 // nanoseconds by which it is before began and the monotonic time since
 	skew   atomic.Int64 // nanoseconds by which tests put this and the machine's clock forward
 	jump   atomic.Int64 // the same for the machine's clock alone
+
+	stands atomic.Pointer[time.Time] // for tests, where both stand still; nil: they go on
+}
+
+// moment is t, unless the clocks stand still.
+func (c *clock) moment(t time.Time) time.Time {
+	if at := c.stands.Load(); at != nil {
+		return *at
+	}
+	return t
 }
 
 // follow is how far the machine's clock may be ahead before the clock follows: slewing is no jump.
@@ -22,6 +32,7 @@ const follow = time.Second
 
 // at returns what the clock shows at t, which is from time.Now.
 func (c *clock) at(t time.Time) time.Time {
+	t = c.moment(t)
 	own := c.began.Add(t.Sub(c.began))
 	ahead := c.ahead.Load()
 	if drift := t.UnixNano() + c.jump.Load() - own.UnixNano(); drift > ahead+int64(follow) {
@@ -33,7 +44,7 @@ func (c *clock) at(t time.Time) time.Time {
 
 // machine returns what the machine's clock shows at t.
 func (c *clock) machine(t time.Time) time.Time {
-	return t.Add(time.Duration(c.skew.Load() + c.jump.Load()))
+	return c.moment(t).Add(time.Duration(c.skew.Load() + c.jump.Load()))
 }
 
 // fromMachine returns how much later the clock is than the machine's, now.

@@ -21,11 +21,12 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// open makes a store in memory.
+// open makes a store in memory whose clocks stand still.
 func open(t testing.TB) *cache.Store {
 	t.Helper()
 	store := must.Get(cache.Open(cache.Options{Memory: 16 << 20}))(t)
 	t.Cleanup(store.Close)
+	store.Stand()
 	return store
 }
 
