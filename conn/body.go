@@ -319,9 +319,14 @@ func (d *Duplex) Shut() bool { return d.x.via.shut() }
 // SendHeld writes as much of what is held as there is room for, and returns how many bytes are
 // left. The error is from this write or an earlier one.
 func (d *Duplex) SendHeld() (left int, err error) {
-	if left, err = d.x.via.sendHeld(); err != nil && d.x.resp.tap != nil {
-		err = d.x.resp.excuse(err)
-		left = 0
+	left, err = d.x.via.sendHeld()
+	if w := &d.x.resp; w.tap != nil {
+		if err != nil {
+			err = w.excuse(err)
+			left = 0
+		} else if left == 0 && w.tap.part.given {
+			w.endPart()
+		}
 	}
 	return left, err
 }

@@ -364,7 +364,7 @@ func (c *crossing) sendDirect(p []byte) bool {
 	switch {
 	case !ok, t.c.tls != nil, t.writeErr != nil, t.writing.MaxRate > 0, c.duplex.Held() > 0:
 		return false
-	case !w.HeadSent(), w.enc != nil, w.plan.bare:
+	case !w.HeadSent(), w.enc != nil, w.tap != nil, w.plan.bare:
 		return false
 	case w.size >= 0 && int64(len(p)) > w.left:
 		return false

@@ -1,5 +1,7 @@
 package conn
 
+import "github.com/lwango/lwango/loop"
+
 // part is what a client gets of an answer that a tap gets all of.
 type part struct {
 	narrow bool // there is a part; else the client gets all
@@ -48,27 +50,24 @@ func (w *Response) widen(size int64) {
 func (w *Response) sendOfPart(p []byte) error {
 	a := w.tap
 	at := &a.part
-	switch {
-	case !at.given:
-	case a.deaf && !a.heard: // nobody wants the rest
-		w.phase = complete
-		return ErrComplete
-	default:
-		return nil
-	}
 	n := min(at.skip, int64(len(p)))
 	at.skip -= n
-	p = p[n:]
-	p = p[:min(at.left, int64(len(p)))]
-	if len(p) == 0 {
-		return nil
+	part := p[n:]
+	part = part[:min(at.left, int64(len(part)))]
+	var err error
+	if len(part) > 0 {
+		at.left -= int64(len(part))
+		if err = w.excuse(w.send(part)); err == nil && at.left == 0 && !a.lost {
+			err = w.give()
+		}
+	} else if w.x.via.spend(len(p)); a.left { // no write tells that
+		err = loop.ErrClientGone
 	}
-	at.left -= int64(len(p))
-	err := w.send(p)
-	if err == nil && at.left == 0 {
-		return w.give()
+	if err == nil && at.given && a.deaf && !a.heard { // nobody wants the rest
+		w.phase = complete
+		err = ErrComplete
 	}
-	return w.excuse(err)
+	return err
 }
 
 // give ends the answer for the client, which need not wait for the rest of the content.
@@ -78,8 +77,8 @@ func (w *Response) give() error {
 	return w.push()
 }
 
-// endPart ends the answer for the client. A Duplex that holds something holds that back, so it
-// comes once more behind the handler.
+// endPart ends the answer for the client. A Duplex that holds something holds that back, so the end
+// comes once more where nothing is held any more, and behind the handler.
 func (w *Response) endPart() {
 	if !w.plan.bare {
 		w.x.via.end(nil)

@@ -7,11 +7,16 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
 )
 
 // narrowing is a tap that has the client get a part.
@@ -142,8 +147,8 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestNarrowEnds: a handler of whose answer nobody wants more than a part learns that from its
-// next write.
+// TestNarrowEnds: a handler of whose answer nobody wants more than a part learns that from the
+// write that completes it.
 func TestNarrowEnds(t *testing.T) {
 	wrote := make(chan int, 1)
 	h := func(req *conn.Request, w *conn.Response) int {
@@ -166,7 +171,122 @@ func TestNarrowEnds(t *testing.T) {
 	if a := s.Request("GET /", nil, ""); a.StatusCode != 206 || len(a.Text) != 10 {
 		t.Errorf("%d, %d bytes", a.StatusCode, len(a.Text))
 	}
-	if n := <-wrote; n > 3 {
+	if n := <-wrote; n > 0 {
 		t.Errorf("%d pieces were written", n)
 	}
+}
+
+// TestNarrowSkips: what is not kept, and lies in front of the part that the client gets, neither keeps
+// others from their turn, nor does it go on when the client has left.
+func TestNarrowSkips(t *testing.T) {
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	served := false
+	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		if req.Path() == "/other" {
+			served = true
+			return w.Text(200, "other")
+		}
+		p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Passes}}, 206, 1 << 49, 10}
+		status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
+			close(begun)
+			w.Header().Set("Content-Length", "1000000000000000")
+			piece := make([]byte, 64<<10)
+			var err error
+			for start := time.Now(); err == nil && time.Since(start) < wait.Patience; {
+				_, err = w.Write(piece)
+			}
+			ended <- err
+			return 200
+		}, p, nil)
+		if !served {
+			t.Error("others have had no turn")
+		}
+		return status
+	}})
+	c := s.Dial()
+	c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+	<-begun
+	if got := s.Exchange("GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"); !strings.HasSuffix(got, "other") {
+		t.Errorf("%q", got)
+	}
+	c.Reset()
+	if err := <-ended; err == nil {
+		t.Error("the handler goes on for nobody")
+	}
+}
+
+// TestNarrowEndsLate: a client of HTTP/2 that takes the last bytes of its part later has the end with them,
+// while the handler goes on.
+func TestNarrowEndsLate(t *testing.T) {
+	t.Parallel()
+	release := new(loop.Promise[struct{}])
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Tapped}}, 206, 0, 10}
+		status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
+			d := req.Layer().Duplex()
+			w.Header().Set("Content-Length", "100000")
+			_, _ = w.Write(make([]byte, 50_000))
+			_ = w.Flush()
+			for {
+				if left, err := d.SendHeld(); left == 0 || err != nil {
+					break
+				}
+				_ = d.Await(-1, false)
+			}
+			_, _ = release.Await(req.Thread, wait.Patience)
+			_, _ = w.Write(make([]byte, 50_000))
+			return 200
+		}, p, nil)
+		return status
+	}})
+	r := dial2(t, s)
+	r.frame(http2.SettingsFrame, 0, 0, string(http2.AppendSetting(nil, http2.InitialWindowSize, 4)))
+	r.get(1).flush()
+	got := 0
+	for {
+		h, p := r.next()
+		if h.Type == 255 {
+			t.Fatalf("%d bytes, and no end: %s", got, p)
+		}
+		if h.Type != http2.Data {
+			continue
+		}
+		if got += len(p); got == 4 {
+			r.frame(http2.WindowUpdate, 0, 1, "\x00\x00\x00\x64").flush()
+		}
+		if h.Flags&http2.EndStream != 0 {
+			break
+		}
+	}
+	release.Resolve(struct{}{})
+	if got != 10 {
+		t.Errorf("%d bytes", got)
+	}
+}
+
+// TestNarrowGivesUp: the handler of an answer that is not kept ends with the part, and so the next request
+// does not wait for more.
+func TestNarrowGivesUp(t *testing.T) {
+	more := new(loop.Promise[struct{}])
+	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		if req.Path() == "/other" {
+			return w.Text(200, "other")
+		}
+		p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Passes}}, 206, 0, 10}
+		status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
+			w.Header().Set("Content-Length", "100000")
+			if _, err := w.Write(make([]byte, 50_000)); err == nil {
+				t.Error("the handler goes on for nobody")
+				_, _ = more.Await(req.Thread, wait.Patience)
+			}
+			return 200
+		}, p, nil)
+		return status
+	}})
+	c := s.Dial()
+	c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\nGET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+	if got := string(must.Get(io.ReadAll(c.R))(t)); !strings.HasSuffix(got, "\r\n\r\nother") {
+		t.Errorf("%q", got)
+	}
+	more.Resolve(struct{}{})
 }

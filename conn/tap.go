@@ -371,11 +371,7 @@ func (w *Response) endTap(err error) {
 	if a.part.given {
 		w.endPart()
 	}
-	if a.deaf {
-		a.release()
-		return
-	}
-	if err == nil && a.headed {
+	if err == nil && a.headed && !a.deaf {
 		a.end(w.trailer, !a.unsound && !w.doubted)
 		return
 	}
@@ -399,8 +395,11 @@ func (a *tapped) end(trailer []Field, sound bool) {
 	a.release()
 }
 
+// over tells the tap that the answer has broken off, unless that has had its last call.
 func (a *tapped) over(err error) {
-	a.to.Over(err)
+	if !a.deaf {
+		a.to.Over(err)
+	}
 	a.release()
 }
 
