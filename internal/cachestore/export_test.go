@@ -167,6 +167,18 @@ func onLine(s *Store, e *entry) bool {
 // Aside returns how many bytes the store has of the heap that it never touches.
 func (s *Store) Aside() int64 { return s.table.aside }
 
+// Survivors returns how many evicted slabs are in memory still.
+func (s *Store) Survivors() (slabs int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.memory.left.list {
+		if s.memory.left.list[i].slab.Value() != nil {
+			slabs++
+		}
+	}
+	return slabs
+}
+
 // Spare returns how many entries are there to be used again.
 func (s *Store) Spare() int {
 	s.mu.Lock()

@@ -27,18 +27,30 @@ func (s *Store) Form(o *Object, form int) (coded []byte, mine bool) {
 		}
 		return nil, !f.claimed.Load() && f.claimed.CompareAndSwap(false, true)
 	}
-	at := &o.forms[form]
-	n := at.Load()
-	if n == formClaimed {
-		return nil, false
-	}
-	if c := s.memory.form(ref(n)); c != nil {
-		if s.memory.left.many.Load() {
-			return bytes.Clone(c.bytes()), false
+	coded, n := s.form(o, form)
+	if coded == nil && n != formClaimed && o.where() == nowhere { // nobody would see a claim on a copy
+		s.mu.Lock()
+		o = s.current(o)
+		s.mu.Unlock()
+		if o == nil {
+			return nil, false
 		}
-		return c.bytes(), false
+		coded, n = s.form(o, form)
 	}
-	return nil, at.CompareAndSwap(n, formClaimed)
+	return coded, coded == nil && n != formClaimed && o.forms[form].CompareAndSwap(n, formClaimed)
+}
+
+// form returns a coded form of an object in a slab, if there is one, and what o has of it.
+func (s *Store) form(o *Object, form int) (coded []byte, n uint64) {
+	n = o.forms[form].Load()
+	c := s.memory.form(ref(n))
+	switch {
+	case c == nil:
+		return nil, n
+	case s.memory.left.many.Load():
+		return bytes.Clone(c.bytes()), n
+	}
+	return c.bytes(), n
 }
 
 // SetForm keeps a coded form, within the limits of the store, for as long as the object. nil means

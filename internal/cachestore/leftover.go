@@ -15,6 +15,9 @@ import (
 // That is a quarter of the memory at most: slabs that are held may be among those that would be evicted
 // for it, which gives nothing back. But once an eighth is held, look-ups give copies. So what is held
 // besides is no more than the slabs that there were then. The holder of Store.mu uses leftovers.
+//
+// To look at a slab while the collector marks keeps it for that cycle. So between two looks there is a
+// cycle that nobody disturbs.
 type leftovers struct {
 	list []leftover // in no order
 	next int        // the one of list that is looked at next
@@ -26,7 +29,7 @@ type leftovers struct {
 
 type leftover struct {
 	slab   weak.Pointer[byte]
-	cycle  uint64 // of the collector, when it was forgotten
+	cycle  uint64 // of the collector, when it was forgotten or looked at last
 	counts bool
 }
 
@@ -42,38 +45,54 @@ func (l *leftovers) cycle() uint64 {
 	return l.read[0].Value.Uint64()
 }
 
-// sift looks at the next n leftovers.
+// sift goes through the next n leftovers.
 func (m *hoard) sift(n int) {
-	l, now := &m.left, uint64(0)
+	l := &m.left
+	if len(l.list) == 0 {
+		return
+	}
+	now := l.cycle()
 	for ; n > 0 && len(l.list) > 0; n-- {
 		if l.next >= len(l.list) {
 			l.next = 0
 		}
 		x := &l.list[l.next]
-		if x.slab.Value() == nil {
-			if x.counts {
-				l.held -= int64(m.size)
-				m.settle(int64(m.size))
-			}
+		old := now >= x.cycle+2
+		switch {
+		case old && x.slab.Value() == nil:
+			m.count(x, false)
 			last := len(l.list) - 1
 			*x, l.list[last] = l.list[last], leftover{}
 			l.list = l.list[:last]
 			continue
+		case l.held-int64(m.size) >= m.limit/4: // which was more
+			m.count(x, false)
+		case old && l.held < m.limit/4:
+			m.count(x, true)
 		}
-		if !x.counts && l.held < m.limit/4 {
-			if now == 0 {
-				now = l.cycle()
-			}
-			if x.counts = now >= x.cycle+2; x.counts {
-				l.held += int64(m.size)
-				m.bounds.leave(int64(m.size))
-			}
+		if old {
+			x.cycle = now
 		}
 		l.next++
 	}
 	if many := l.held > m.limit/8; many != l.many.Load() {
 		l.many.Store(many)
 	}
+}
+
+// count says whether a leftover counts as memory.
+func (m *hoard) count(x *leftover, counts bool) {
+	n := int64(m.size)
+	switch {
+	case counts == x.counts:
+	case counts:
+		m.left.held += n
+		m.bounds.leave(n)
+	default:
+		m.left.held -= n
+		m.settle(n)
+	}
+	x.counts = counts
 }
 
 // sifted is how many leftovers are looked at for each that comes, so that the list has hardly more than

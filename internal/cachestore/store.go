@@ -179,6 +179,7 @@ func (s *Store) set(o Options) {
 	// The tables stay as large as they were made, also where the memory is less now.
 	s.memory.limit = max(o.Memory, leastMemory, s.fixed()+leastMemory/2)
 	s.files.limit = o.Disk
+	s.memory.sift(len(s.memory.left.list)) // of less memory, a quarter is less
 	s.memory.shrink()
 	s.files.shrink()
 }
