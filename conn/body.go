@@ -312,9 +312,16 @@ func (d *Duplex) End() error {
 // Held returns how many bytes are held.
 func (d *Duplex) Held() int { return d.x.via.held() }
 
-// Shut reports that the client has said that it takes nothing at present, by its window of HTTP/2. What is
-// written would be held.
-func (d *Duplex) Shut() bool { return d.x.via.shut() }
+// Room returns how many bytes the client takes at present, behind what is held and what the Response has
+// gathered, as it has said by its windows of HTTP/2. What is written beyond that would be held. By HTTP/1.1
+// a client says nothing, and the room is math.MaxInt.
+func (d *Duplex) Room() int {
+	room := d.x.via.room()
+	if room == unlimited {
+		return room
+	}
+	return max(room-len(d.x.resp.buf), 0)
+}
 
 // SendHeld writes as much of what is held as there is room for, and returns how many bytes are
 // left. The error is from this write or an earlier one.

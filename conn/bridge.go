@@ -31,14 +31,14 @@ import (
 // The ResponseWriter has all methods that http.ResponseController can call, and is an
 // http.CloseNotifier. EnableFullDuplex has no effect, since both directions always work. A deadline
 // replaces the configuration's limits for the request. A body of up to 32 KiB gets a
-// Content-Length. CR, LF and other controls in a header value become spaces, and a field whose name
-// is no token is left out.
+// Content-Length; of up to 8 KiB, if a client of HTTP/2 takes less than 16 KiB at present. CR, LF and
+// other controls in a header value become spaces, and a field whose name is no token is left out.
 //
 // A panic is answered with 500, or cuts the connection if the head is out; http.ErrAbortHandler
 // cuts it in any case.
 func HTTP(h http.Handler) Handler {
 	return func(req *Request, resp *Response) int {
-		c := newCrossing(req.Thread)
+		c := newCrossing(req.x)
 		body := io.ReadCloser(http.NoBody)
 		if req.head.HasBody() {
 			body = (*crossingBody)(c)

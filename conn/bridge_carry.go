@@ -68,6 +68,7 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 // whether the handler has returned, or waits in Hijack.
 func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	x, held := resp.x, c.duplex.Held()
+	room := x.via.room()
 	c.mu.Lock()
 	c.news = false
 	status, header, limit := c.status, c.header, c.limits.write
@@ -85,9 +86,13 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 		}
 		out, c.out, c.outBuf = c.out, c.outBuf[:0], c.out
 		c.push = false
-		if full {
+		switch room -= len(out); {
+		case room < pipeSize/2:
+			c.room = narrowPipe
+			c.out = slim(c.out)
+		case full && room >= widePipe:
 			c.room = widePipe
-		} else { // a handler that flushes may now wait for long
+		default: // a handler that flushes may now wait for long
 			c.room = pipeSize
 			release(&c.out)
 		}
@@ -127,7 +132,9 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 		if err != nil {
 			c.lost(&x.req, err)
 		}
-		if push {
+		if c.duplex.Held() > 0 { // a copy is
+			c.outBuf = slim(c.outBuf)
+		} else if push {
 			release(&c.outBuf)
 		}
 	}

@@ -17,6 +17,10 @@ const (
 	pipeSize = 32 << 10
 	widePipe = 64 << 10
 
+	// narrowPipe is the limit for an answer whose client, by its windows, takes little more than what is
+	// sent already: that may be so for long.
+	narrowPipe = 8 << 10
+
 	maxInterim = 16 // interim responses, likewise
 )
 
@@ -43,7 +47,7 @@ type crossing struct {
 	status   int
 	header   http.Header
 	out      []byte // of the body
-	room     int    // the limit of out: pipeSize or widePipe
+	room     int    // the limit of out: narrowPipe, pipeSize or widePipe
 	push     bool   // all of out is to be sent
 	first    int    // bytes that the handler had written when it flushed for the first time
 	begun    bool
@@ -76,8 +80,11 @@ type interim struct {
 	header http.Header
 }
 
-func newCrossing(t *loop.Thread) *crossing {
-	c := &crossing{thread: t, room: pipeSize}
+func newCrossing(x *exchange) *crossing {
+	c := &crossing{thread: x.req.Thread, room: pipeSize}
+	if x.via.room() < pipeSize/2 {
+		c.room = narrowPipe
+	}
 	c.self[0] = c
 	c.cond.L = &c.mu
 	return c
@@ -92,6 +99,14 @@ func release(buf *[]byte) {
 		*buf = nil
 		wideBuffers.Put((*[widePipe]byte)(b[:widePipe]))
 	}
+}
+
+// slim gives up a buffer that is larger than a narrow pipe's, and returns what is left of it.
+func slim(buf []byte) []byte {
+	if release(&buf); cap(buf) > narrowPipe {
+		return nil
+	}
+	return buf[:0]
 }
 
 // Watch implements loop.Source.

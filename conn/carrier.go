@@ -2,6 +2,7 @@ package conn
 
 import (
 	"bufio"
+	"math"
 	"net"
 	"net/http"
 	"time"
@@ -87,7 +88,7 @@ type carrier interface {
 	endDuplex()
 	dropDuplex()
 	held() int
-	shut() bool // the client takes nothing at present, as it has said
+	room() int // how much the client takes at present, as it has said; unlimited: it says nothing
 	sendHeld() (left int, err error)
 	awaitDuplex(limit time.Duration, read bool, sources []loop.Source) error
 
@@ -97,6 +98,9 @@ type carrier interface {
 	hijack() (net.Conn, *bufio.Reader, error)
 	detach() (net.Conn, *bufio.Reader, error)
 }
+
+// unlimited is the room of a client that does not say how much it takes.
+const unlimited = math.MaxInt
 
 // plan is the head of an answer, decided before a byte of it is made.
 type plan struct {
@@ -162,7 +166,7 @@ func (v void) beginDuplex()                                         {}
 func (v void) endDuplex()                                           {}
 func (v void) dropDuplex()                                          {}
 func (v void) held() int                                            { return 0 }
-func (v void) shut() bool                                           { return false }
+func (v void) room() int                                            { return unlimited }
 func (v void) sendHeld() (int, error)                               { return 0, v.err }
 func (v void) awaitDuplex(time.Duration, bool, []loop.Source) error { return v.err }
 func (v void) upgrade(*plan)                                        {}

@@ -192,7 +192,7 @@ func (e *errand) beginDuplex()                     {}
 func (e *errand) endDuplex()                       {}
 func (e *errand) dropDuplex()                      {}
 func (e *errand) held() int                        { return 0 }
-func (e *errand) shut() bool                       { return false }
+func (e *errand) room() int                        { return unlimited }
 func (e *errand) sendHeld() (int, error)           { return 0, e.err }
 func (e *errand) arrived() bool                    { return len(e.sends) > 0 }
 func (e *errand) readExpired() bool                { return false }

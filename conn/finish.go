@@ -374,8 +374,25 @@ func (w *Response) sendFrom(n int, err error) {
 			w.cut(err)
 			return
 		}
+		buf = w.pieceBuffer()
 		n, err = w.readPiece(buf, w.left)
 	}
+}
+
+// pieceBuffer returns a buffer for the next piece of a body, no more than the client says that it takes.
+// If that is next to nothing it may be so for long: then the piece is only to wait by.
+func (w *Response) pieceBuffer() []byte {
+	room := w.x.via.room()
+	if room > fewBytes {
+		return w.copyBuffer()[:min(streamAt, room)]
+	}
+	if cap(w.buf) > heldBuffer {
+		w.slim()
+	}
+	if cap(w.buf) < fewBytes {
+		w.buf = make([]byte, 0, fewBytes)
+	}
+	return w.buf[:fewBytes]
 }
 
 // logReader logs that the body's reader has failed. It logs nothing if the client has left while

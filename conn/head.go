@@ -289,8 +289,8 @@ func (t *turn) dropDuplex() { t.stream.Duplex(nil) }
 // held implements carrier.
 func (t *turn) held() int { return t.duplex.Held() }
 
-// shut implements carrier.
-func (t *turn) shut() bool { return false }
+// room implements carrier.
+func (t *turn) room() int { return unlimited }
 
 // sendHeld implements carrier.
 func (t *turn) sendHeld() (left int, err error) {

@@ -137,13 +137,13 @@ func (st *h2stream) data(p []byte) error {
 
 // allow queues what is pending, as far as MaxRate lets it.
 func (st *h2stream) allow() {
-	st.Allowed = len(st.Pending)
+	n := len(st.Pending)
 	if st.duplexing && st.link == nil && st.writing.MaxRate > 0 {
-		if st.Allowed = 0; st.out.Pause(st.s.port.loop) == 0 {
-			st.Allowed = min(len(st.Pending), st.out.Piece())
+		if n = 0; st.out.Pause(st.s.port.loop) == 0 {
+			n = min(len(st.Pending), st.out.Piece())
 		}
 	}
-	st.s.Requeue(&st.Sender)
+	st.s.Allow(&st.Sender, n)
 	st.keepsWaiting()
 	st.s.wake()
 }
@@ -203,11 +203,11 @@ func (st *h2stream) file(f File, off, n int64) error {
 	}()
 	for n > 0 {
 		var piece []byte
-		if !st.shut() {
+		if room := st.room(); room > len(st.few) {
 			if buf == nil {
 				buf = buffers.Get().(*[streamAt]byte)
 			}
-			piece = buf[:]
+			piece = buf[:min(len(buf), room)]
 		} else { // it may be for long: the piece is only to wait by
 			if buf != nil {
 				buffers.Put(buf)
@@ -233,8 +233,8 @@ func (st *h2stream) file(f File, off, n int64) error {
 	return nil
 }
 
-// shut implements carrier.
-func (st *h2stream) shut() bool { return st.Window <= 0 || st.s.Window <= 0 }
+// room implements carrier.
+func (st *h2stream) room() int { return int(st.s.Room(&st.Sender)) }
 
 // end implements carrier.
 func (st *h2stream) end(trailer []Field) {

@@ -1,6 +1,8 @@
 package conn
 
 import (
+	"bytes"
+
 	"github.com/lwango/lwango/internal/http2"
 )
 
@@ -60,6 +62,9 @@ func (st *h2stream) sendNow(p []byte) []byte {
 func (st *h2stream) Taken(n int) {
 	st.moved(n)
 	st.keepsWaiting()
+	if left := len(st.Pending); st.duplexing && 0 < left && left < n && (st.Window <= 0 || st.s.Window <= 0) {
+		st.Pending = bytes.Clone(st.Pending) // it may be for long, and is a small part of what was held
+	}
 	if st.Allowed == 0 {
 		st.notify()
 	}

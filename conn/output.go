@@ -31,6 +31,9 @@ func (t *turn) flush() error {
 // waits.
 const heldBuffer = 4 << 10
 
+// fewBytes is how much of a body is read for a client that takes nothing at present.
+const fewBytes = 256
+
 // buffers are for responses that outgrow heldBuffer.
 var buffers = sync.Pool{New: func() any { return new([streamAt]byte) }}
 
@@ -52,7 +55,7 @@ func (w *Response) slim() {
 		w.buf = nil
 		invariants.Mangle(b[:])
 		buffers.Put(b)
-	case cap(w.buf) > heldBuffer:
+	case cap(w.buf) > heldBuffer, w.buf != nil && len(w.buf) == 0 && w.x.via.room() == 0:
 		w.buf = nil
 	}
 	w.x.via.slim()

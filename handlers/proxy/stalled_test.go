@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,15 +30,20 @@ func TestStalledStreams(t *testing.T) {
 			}
 		}
 	})
-	f := serve(t, modes.HTTP2, "/", []string{o.addr}, func(s *proxy.Settings) { s.MaxIdle = 0 })
-	each := f.StalledBytes("/", size, func(n int) {
-		wait.Until(t, "the answers are spooled", func() bool { return given.Load() == int64(n) })
-	})
-	t.Logf("%d bytes each", each)
-	if each > most {
-		t.Errorf("%d bytes for a stream, want at most %d", each, most)
-	}
-	if s := f.log.String(); strings.Contains(s, "level=ERROR") {
-		t.Error(s)
+	for _, window := range []int{0, 10_000, 65_535} {
+		t.Run(strconv.Itoa(window), func(t *testing.T) {
+			given.Store(0)
+			f := serve(t, modes.HTTP2, "/", []string{o.addr}, func(s *proxy.Settings) { s.MaxIdle = 0 })
+			each := f.StalledBytes("/", window, size, func(n int) {
+				wait.Until(t, "the answers are spooled", func() bool { return given.Load() == int64(n) })
+			})
+			t.Logf("%d bytes each", each)
+			if each > most {
+				t.Errorf("%d bytes for a stream, want at most %d", each, most)
+			}
+			if s := f.log.String(); strings.Contains(s, "level=ERROR") {
+				t.Error(s)
+			}
+		})
 	}
 }

@@ -97,12 +97,42 @@ func (w *Wire) Requeue(s *Sender) {
 		}
 		w.queue[s.Rank].push(s)
 		w.queued++
+		w.waiting += s.due()
 	}
+}
+
+// due is how much of Wire.waiting a stream has. While it is queued, Allow and widen alone change that.
+func (s *Sender) due() int64 {
+	if !s.queued {
+		return 0
+	}
+	return min(int64(s.Allowed), s.Window)
+}
+
+// Allow says how much of what is pending may go out, and queues the stream.
+func (w *Wire) Allow(s *Sender, n int) {
+	w.waiting -= s.due()
+	s.Allowed = n
+	w.waiting += s.due()
+	w.Requeue(s)
+}
+
+// widen changes a stream's window.
+func (w *Wire) widen(s *Sender, n int64) {
+	w.waiting -= s.due()
+	s.Window += n
+	w.waiting += s.due()
+}
+
+// Room returns how much content of a stream the peer's windows would take now, behind what waits already.
+func (w *Wire) Room(s *Sender) int64 {
+	return max(min(s.Window-int64(len(s.Pending)), w.Window-w.waiting), 0)
 }
 
 // Unqueue takes a stream out of the queue.
 func (w *Wire) Unqueue(s *Sender) {
 	if s.queued {
+		w.waiting -= s.due()
 		s.queued = false
 		w.queue[s.Rank].remove(s)
 		w.queued--

@@ -41,8 +41,9 @@ type Wire struct {
 	debt     // of the peer
 	held int // by the owner, of what was sent: the socket has not taken it
 
-	queue  *[ranks]senderQueue // streams with content to be sent; nil since Slim
-	queued int
+	queue   *[ranks]senderQueue // streams with content to be sent; nil since Slim
+	queued  int
+	waiting int64 // what these may send, as far as their own windows take it
 }
 
 // NewWire returns a Wire as it is before SETTINGS of either side.
@@ -212,7 +213,7 @@ func (w *Wire) setNewWindow(n int64) Code {
 	}
 	w.NewWindow = n
 	for _, s := range w.Open {
-		if s.Window += change; s.Window > LargestWindow {
+		if w.widen(s, change); s.Window > LargestWindow {
 			return FlowControlError
 		}
 		if s.Window <= 0 { // it waited for the connection's window
@@ -226,22 +227,22 @@ func (w *Wire) setNewWindow(n int64) Code {
 // WindowUpdate acts on a frame of that type for the stream s, nil if it is closed. A code other than
 // NoError ends the stream if the frame is for one, or else the connection.
 func (w *Wire) WindowUpdate(h Header, s *Sender, payload []byte) Code {
-	window := &w.Window
-	if h.Stream != 0 {
-		if s == nil {
-			return NoError
-		}
-		window = &s.Window
+	if h.Stream != 0 && s == nil {
+		return NoError
 	}
 	n := int64(Uint32(payload) &^ (1 << 31))
 	if n == 0 {
 		return ProtocolError
 	}
-	if *window += n; *window > LargestWindow {
+	if h.Stream == 0 {
+		if w.Window += n; w.Window > LargestWindow {
+			return FlowControlError
+		}
+		return NoError
+	}
+	if w.widen(s, n); s.Window > LargestWindow {
 		return FlowControlError
 	}
-	if s != nil {
-		w.Requeue(s)
-	}
+	w.Requeue(s)
 	return NoError
 }

@@ -48,8 +48,8 @@ func (st *Stream) Write(p []byte) error {
 	}
 	if len(p) > 0 {
 		st.room = append(append(st.room[:0], st.Pending...), p...)
-		st.Pending, st.Allowed = st.room, len(st.room)
-		s.Requeue(&st.Sender)
+		st.Pending = st.room
+		s.Allow(&st.Sender, len(st.room))
 	}
 	s.wake()
 	return nil

@@ -242,6 +242,7 @@ func (st *Stream) Unwatch(*loop.Thread) {}
 
 // fail ends the stream with an error.
 func (st *Stream) fail(err error) {
+	st.s.Unqueue(&st.Sender)
 	st.Pending, st.Allowed = nil, 0
 	if st.err == nil {
 		st.err = err

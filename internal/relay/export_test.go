@@ -28,7 +28,7 @@ func NewSpoolIn(space *sysio.TempSpace, size int64) *Spool {
 		}
 		return f, nil
 	}
-	return &Spool{spool{size: size, temp: create}}
+	return &Spool{spool{size: size, memory: spoolMemory, temp: create}}
 }
 
 // Its methods.

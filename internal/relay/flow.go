@@ -97,6 +97,9 @@ func (f *Flow) Write(p []byte) error {
 		if f.spool.temp == nil { // only now, as it allocates
 			f.spool.temp = f.req.TempFile
 		}
+		if f.spool.len() == 0 { // what conn holds is in memory, too
+			f.spool.memory = max(spoolMemory+waitBy-f.duplex.Held(), 0)
+		}
 		f.resp.Layer().Ahead(p)
 		if err := f.spool.write(p); err != nil {
 			if err != conn.ErrNoDescriptor { // of which conn tells
@@ -111,7 +114,7 @@ func (f *Flow) Write(p []byte) error {
 			f.moveAtOnce()
 		}
 	}
-	if f.duplex != nil && f.duplex.Shut() {
+	if f.duplex != nil && f.duplex.Room() < len(p) {
 		return f.hold(p)
 	}
 	_, err := f.resp.Write(p)
@@ -124,27 +127,23 @@ func (f *Flow) Write(p []byte) error {
 // waitBy is how much is given to a client that takes nothing, so that there is something to wait by.
 const waitBy = 4 << 10
 
-// hold is Write for a client that takes nothing: what was gathered and a little more waits in conn, and
-// the rest in the spool. So one answer has no more than one buffer for each.
+// hold is Write for a client that does not take all of p: what was gathered and a little more waits in conn,
+// and the rest in the spool. So one answer has no more than one buffer for each.
 func (f *Flow) hold(p []byte) error {
-	if err := f.pushed(f.resp.Flush()); err != nil { // which gives up the buffer, too
-		return err
-	}
-	if !f.stuck {
-		n := min(waitBy, len(p))
-		_, err := f.resp.Write(p[:n])
-		if err == nil {
-			err = f.resp.Flush()
-		}
-		if err := f.pushed(err); err != nil {
+	err := f.resp.Flush() // which gives up the buffer, too
+	for {
+		if err = f.pushed(err); err != nil || len(p) == 0 {
 			return err
+		}
+		if f.stuck {
+			return f.Write(p)
+		}
+		n := min(max(f.duplex.Room(), waitBy), len(p))
+		if _, err = f.resp.Write(p[:n]); err == nil {
+			err = f.resp.Flush()
 		}
 		p = p[n:]
 	}
-	if len(p) == 0 {
-		return nil
-	}
-	return f.Write(p)
 }
 
 // Inform sends an interim response, as Response.Inform does.
@@ -194,15 +193,12 @@ func (f *Flow) Pour(flush bool) error {
 	buf := f.req.Thread.Loop().TakeBuffer()
 	defer f.req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
 	for !f.stuck && f.spool.len() > 0 {
-		piece, shut := buf[:], f.duplex.Shut()
-		if shut {
-			piece = buf[:waitBy]
-		}
-		n, err := f.spool.read(piece)
+		room := f.duplex.Room()
+		n, err := f.spool.read(buf[:min(len(buf), max(room, waitBy))])
 		if err != nil {
 			return err
 		}
-		if _, err = f.resp.Write(piece[:n]); shut && err == nil {
+		if _, err = f.resp.Write(buf[:n]); room < len(buf) && err == nil {
 			err = f.resp.Flush()
 		}
 		if err := f.pushed(err); err != nil {

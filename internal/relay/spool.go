@@ -6,7 +6,7 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// spoolMemory is how much of an answer is held in memory before it goes to a file.
+// spoolMemory is how much of an answer is held in memory, at most. If there is more, it goes to a file.
 const spoolMemory = 16 << 10
 
 // mostSpooled is how much memory all spools of the process have. Beyond it they begin with a file.
@@ -15,13 +15,13 @@ const mostSpooled = 64 << 20
 // spooled is how much they have.
 var spooled atomic.Int64
 
-// spool holds what the client has no room for yet. The first bytes are in memory, and those behind
-// them in a file without a name. The file is a ring, so its size is bounded, whatever passes
-// through it. The zero value is empty; size and temp have to be set before it holds more than
-// spoolMemory.
+// spool holds what the client has no room for yet: a little in memory, more in a file without a name.
+// So an answer that stands still has no memory for it. The file is a ring, so its size is bounded,
+// whatever passes through it. The zero value is empty; size, memory and temp have to be set before the first write.
 type spool struct {
-	size int64 // of the ring
-	temp func() (conn.TempFile, error)
+	size   int64 // of the ring
+	memory int   // how much of mem is used
+	temp   func() (conn.TempFile, error)
 
 	mem  []byte // counted in spooled
 	off  int    // bytes of mem that were taken
@@ -47,9 +47,10 @@ func (s *spool) write(p []byte) error {
 	return s.err
 }
 
-// keep adds p to the memory or the file, and returns the part that it could not add.
+// keep adds p to the memory or the file, and returns the part that it could not add. What does not fit
+// into the memory has all in the file.
 func (s *spool) keep(p []byte) ([]byte, error) {
-	if s.r == s.w && len(s.mem)-s.off+len(p) <= spoolMemory && s.takeMemory() {
+	if s.file == nil && len(s.mem)-s.off+len(p) <= s.memory && s.takeMemory() {
 		if s.off > 0 {
 			s.mem = s.mem[:copy(s.mem, s.mem[s.off:])]
 			s.off = 0
@@ -64,7 +65,17 @@ func (s *spool) keep(p []byte) ([]byte, error) {
 		}
 		f.Spare() // answers that no client reads must not take the room of uploads
 		s.file = f
+		if _, err := s.append(s.mem[s.off:]); err != nil {
+			s.w = 0 // the memory keeps it
+			return p, err
+		}
+		s.giveMemory()
 	}
+	return s.append(p)
+}
+
+// append adds p to the file, and returns the part that it could not add.
+func (s *spool) append(p []byte) ([]byte, error) {
 	for len(p) > 0 {
 		at := s.w % s.size
 		n, err := s.file.WriteAt(p[:min(int64(len(p)), s.size-at)], at)
@@ -111,17 +122,17 @@ func (s *spool) takeMemory() bool {
 	if s.mem != nil {
 		return true
 	}
-	if spooled.Add(spoolMemory) > mostSpooled {
-		spooled.Add(-spoolMemory)
+	if n := int64(s.memory); spooled.Add(n) > mostSpooled {
+		spooled.Add(-n)
 		return false
 	}
-	s.mem = make([]byte, 0, spoolMemory)
+	s.mem = make([]byte, 0, s.memory)
 	return true
 }
 
 func (s *spool) giveMemory() {
 	if s.mem != nil {
-		spooled.Add(-spoolMemory)
+		spooled.Add(-int64(cap(s.mem)))
 	}
 	s.mem, s.off = nil, 0
 }
@@ -132,5 +143,5 @@ func (s *spool) drop() {
 	if s.file != nil {
 		_ = s.file.Close()
 	}
-	*s = spool{size: s.size, temp: s.temp, err: s.err}
+	*s = spool{size: s.size, memory: s.memory, temp: s.temp, err: s.err}
 }

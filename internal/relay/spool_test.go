@@ -20,12 +20,15 @@ func TestSpoolWithinLimit(t *testing.T) {
 	space.Configure(t.TempDir(), limit)
 	a, b := relay.NewSpoolIn(&space, 1<<20), relay.NewSpoolIn(&space, 1<<20)
 	piece := bytes.Repeat([]byte("0123456789"), 3_000)
-	must.Do(t, a.Write(piece[:15_000])) // in memory
-	for range 4 {                       // in the file
+	must.Do(t, a.Write(piece[:15_000]))
+	if n := space.Used(); n != 0 {
+		t.Errorf("%d bytes of little are in a file", n)
+	}
+	for range 4 {
 		must.Do(t, a.Write(piece))
 	}
-	if n := space.Used(); n != 120_000 {
-		t.Errorf("%d bytes counted, want 120,000", n)
+	if n := space.Used(); n != 135_000 { // with what was in memory
+		t.Errorf("%d bytes counted, want 135,000", n)
 	}
 	failed := 0
 	for range 5 { // 30 kB in the file, and then there is no room
@@ -47,6 +50,19 @@ func TestSpoolWithinLimit(t *testing.T) {
 		got = append(got, buf[:n]...)
 	}
 	if !bytes.Equal(got, bytes.Repeat(piece, 5)) {
+		t.Errorf("%d bytes come back, or others", len(got))
+	}
+	c := relay.NewSpoolIn(&space, 1<<20)
+	must.Do(t, c.Write(piece[:16_000]))
+	if err := c.Write(piece); !errors.Is(err, conn.ErrSpoolFull) {
+		t.Errorf("error %v where there is no room for what was in memory", err)
+	}
+	must.Do(t, c.Write(piece))
+	for got = nil; c.Len() > 0; {
+		buf := make([]byte, 7_000)
+		got = append(got, buf[:must.Get(c.Read(buf))(t)]...)
+	}
+	if !bytes.Equal(got, bytes.Repeat([]byte("0123456789"), 7_600)) {
 		t.Errorf("%d bytes come back, or others", len(got))
 	}
 	a.Drop()
