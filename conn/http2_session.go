@@ -118,6 +118,7 @@ func (t *turn) begin2() *session {
 
 // Run is called by the loop when something has come, or a stream has gathered something.
 func (s *session) Run(t *loop.Thread) coro.Code {
+	s.stream.Yielded()
 	for {
 		if s.crowds != nil { // what the client asks next is left unread
 			if err := s.awaitLog(s.crowds, s.send); err != nil {
