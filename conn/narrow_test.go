@@ -215,52 +215,52 @@ func TestNarrowSkips(t *testing.T) {
 	}
 }
 
-// TestNarrowEndsLate: a client of HTTP/2 that takes the last bytes of its part later has the end with them,
-// while the handler goes on.
+// TestNarrowEndsLate: a client of HTTP/2 that takes the last bytes of its part late has the end with
+// them: while the handler goes on, and also where it has ended before.
 func TestNarrowEndsLate(t *testing.T) {
 	t.Parallel()
-	release := new(loop.Promise[struct{}])
-	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Tapped}}, 206, 0, 10}
-		status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
-			d := req.Layer().Duplex()
-			w.Header().Set("Content-Length", "100000")
-			_, _ = w.Write(make([]byte, 50_000))
-			_ = w.Flush()
-			for {
-				if left, err := d.SendHeld(); left == 0 || err != nil {
-					break
+	for _, fate := range []conn.Fate{conn.Tapped, conn.Passes} {
+		release := new(loop.Promise[struct{}])
+		s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			p := &narrowing{tap{fate: map[int]conn.Fate{200: fate}}, 206, 0, 10}
+			status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
+				d := req.Layer().Duplex()
+				w.Header().Set("Content-Length", "100000")
+				if _, err := w.Write(make([]byte, 50_000)); err != nil {
+					return 200
 				}
-				_ = d.Await(-1, false)
+				for {
+					if left, err := d.SendHeld(); left == 0 || err != nil {
+						break
+					}
+					_ = d.Await(-1, false)
+				}
+				_, _ = release.Await(req.Thread, wait.Patience)
+				_, _ = w.Write(make([]byte, 50_000))
+				return 200
+			}, p, nil)
+			return status
+		}})
+		r := dial2(t, s)
+		r.frame(http2.SettingsFrame, 0, 0, string(http2.AppendSetting(nil, http2.InitialWindowSize, 4)))
+		r.get(1).flush()
+		got := 0
+		for ended := false; !ended; {
+			h, p := r.next()
+			switch h.Type {
+			case 255, http2.RSTStream:
+				t.Fatalf("fate %d: %d bytes, and no end: %s", fate, got, p)
+			case http2.Data:
+				if got += len(p); got == 4 {
+					r.frame(http2.WindowUpdate, 0, 1, "\x00\x00\x00\x64").flush()
+				}
+				ended = h.Flags&http2.EndStream != 0
 			}
-			_, _ = release.Await(req.Thread, wait.Patience)
-			_, _ = w.Write(make([]byte, 50_000))
-			return 200
-		}, p, nil)
-		return status
-	}})
-	r := dial2(t, s)
-	r.frame(http2.SettingsFrame, 0, 0, string(http2.AppendSetting(nil, http2.InitialWindowSize, 4)))
-	r.get(1).flush()
-	got := 0
-	for {
-		h, p := r.next()
-		if h.Type == 255 {
-			t.Fatalf("%d bytes, and no end: %s", got, p)
 		}
-		if h.Type != http2.Data {
-			continue
+		release.Resolve(struct{}{})
+		if got != 10 {
+			t.Errorf("fate %d: %d bytes", fate, got)
 		}
-		if got += len(p); got == 4 {
-			r.frame(http2.WindowUpdate, 0, 1, "\x00\x00\x00\x64").flush()
-		}
-		if h.Flags&http2.EndStream != 0 {
-			break
-		}
-	}
-	release.Resolve(struct{}{})
-	if got != 10 {
-		t.Errorf("%d bytes", got)
 	}
 }
 
