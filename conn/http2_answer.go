@@ -196,6 +196,7 @@ func (st *h2stream) tooSlow(err error) {
 func (st *h2stream) file(f File, off, n int64) error {
 	r := newFileReader(&st.thread, f, off, n)
 	var buf *[streamAt]byte
+	var few []byte
 	defer func() { // also when the thread is killed
 		if buf != nil {
 			buffers.Put(buf)
@@ -203,7 +204,7 @@ func (st *h2stream) file(f File, off, n int64) error {
 	}()
 	for n > 0 {
 		var piece []byte
-		if room := st.room(); room > len(st.few) {
+		if room := st.room(); room > fewBytes {
 			if buf == nil {
 				buf = buffers.Get().(*[streamAt]byte)
 			}
@@ -213,7 +214,10 @@ func (st *h2stream) file(f File, off, n int64) error {
 				buffers.Put(buf)
 				buf = nil
 			}
-			piece = st.few[:]
+			if few == nil {
+				few = make([]byte, fewBytes)
+			}
+			piece = few
 		}
 		k, err := r.Read(piece[:min(n, int64(len(piece)))])
 		if k > 0 {

@@ -49,7 +49,6 @@ type work2 struct {
 	early            int          // how much of the next frame has counted as moved, see arriving
 	self             [1]loop.Source
 	sources          []loop.Source
-	few              [fewBytes]byte // of a file, while the client takes nothing
 }
 
 // takeWork gives the stream what it needs for work.

@@ -31,8 +31,10 @@ func (t *turn) flush() error {
 // waits.
 const heldBuffer = 4 << 10
 
-// fewBytes is how much of a body is read for a client that takes nothing at present.
-const fewBytes = 256
+// fewBytes is how much of a body is read for a client that takes nothing at present. Most often that
+// lasts only until other streams have had their turn, and each piece costs a frame and a turn of its
+// thread, so there are not very few.
+const fewBytes = heldBuffer
 
 // buffers are for responses that outgrow heldBuffer.
 var buffers = sync.Pool{New: func() any { return new([streamAt]byte) }}
