@@ -109,8 +109,11 @@ func (s *Sender) due() int64 {
 	return min(int64(s.Allowed), s.Window)
 }
 
-// Allow says how much of what is pending may go out, and queues the stream.
+// Allow says how much of what is pending may go out, and queues the stream, if that is anything.
 func (w *Wire) Allow(s *Sender, n int) {
+	if n == 0 { // else its turn would be a frame of nothing
+		w.Unqueue(s)
+	}
 	w.waiting -= s.due()
 	s.Allowed = n
 	w.waiting += s.due()

@@ -62,3 +62,19 @@ func TestRoom(t *testing.T) {
 	w.Window = 3_000
 	is("the connection's window is small", 1_000, 3_000, 0)
 }
+
+// TestAllowNothing: a stream that waits for its turn, and of which nothing may go out any more, has none.
+func TestAllowNothing(t *testing.T) {
+	w := http2.NewWire()
+	s := &http2.Sender{ID: 1, Pending: make([]byte, 100)}
+	w.Add(s, nobody{})
+	w.Allow(s, 50)
+	w.Allow(s, 0)
+	if any, err := w.Send(io.Discard); any || err != nil {
+		t.Error("a frame of nothing was sent", err)
+	}
+	w.Allow(s, 60)
+	if any, err := w.Send(io.Discard); !any || err != nil || len(s.Pending) != 40 {
+		t.Error(any, err, len(s.Pending))
+	}
+}
