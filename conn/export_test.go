@@ -53,6 +53,9 @@ func Networks(s *Server) int {
 // some.
 const MaxOwed = maxOwed
 
+// Owed returns how many connections other loops still have to close for newcomers that were let in.
+func Owed(s *Server) int { return int(s.admission.owed.Load()) }
+
 // Refusing returns how many connections are being told 503.
 func Refusing(s *Server) int { return int(s.admission.refusing.Load()) }
 
