@@ -12,9 +12,9 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/asynclog"
-	"github.com/lwango/lwango/internal/config"
-	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/base/asynclog"
+	"github.com/lwango/lwango/internal/process/config"
+	"github.com/lwango/lwango/internal/process/server"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

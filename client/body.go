@@ -3,7 +3,7 @@ package client
 import (
 	"io"
 
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // content is what is left to be sent of a request's body.

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/httpclient"
+	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/upstream/httpclient"
+	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 )
 

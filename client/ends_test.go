@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/client"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/wire/http2"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -13,11 +13,11 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/client"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/wire/http2"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 )
 

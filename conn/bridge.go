@@ -9,8 +9,8 @@ import (
 	"net/textproto"
 	"net/url"
 
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // HTTP makes a Handler of an http.Handler. Each request runs it on a goroutine of its own, off the

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // This file makes a Response the outlet of an httpWriter.

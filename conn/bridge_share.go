@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/lwango/lwango/internal/networks"
+	"github.com/lwango/lwango/internal/base/networks"
 )
 
 // bridges counts the goroutines of HTTP's handlers. A connection of HTTP/1.1 has one at a time, and so

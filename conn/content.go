@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lwango/lwango/internal/byteranges"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/mediatype"
+	"github.com/lwango/lwango/internal/wire/byteranges"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/mediatype"
 )
 
 // Precondition is for what has a state that clients may know: an entity tag such as `"v7"`, with

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/lwango/lwango/internal/networks"
+	"github.com/lwango/lwango/internal/base/networks"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -3,7 +3,7 @@ package conn
 import (
 	"io"
 
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // Encoder applies a content coding (RFC 9110 section 8.4.1) to the body of one response. Only the

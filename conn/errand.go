@@ -8,9 +8,9 @@ import (
 	"unsafe"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/base/invariants"
+	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 )
 

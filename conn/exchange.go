@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/base/invariants"
+	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lwango/lwango/internal/openfiles"
+	"github.com/lwango/lwango/internal/base/openfiles"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -9,7 +9,7 @@ import (
 	"mime/multipart"
 	"net/url"
 
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/loop"
 )
 

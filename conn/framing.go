@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/fair"
-	"github.com/lwango/lwango/internal/handshake"
+	"github.com/lwango/lwango/internal/base/fair"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/slots"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/tls/handshake"
 )
 
 // recorded is a ClientHello, as an attacker sends it again and again.

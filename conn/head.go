@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // TestHTTP2NeedsALPN: over TLS the preface alone does not begin HTTP/2 (RFC 9113 section 3.2).

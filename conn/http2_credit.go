@@ -1,6 +1,6 @@
 package conn
 
-import "github.com/lwango/lwango/internal/http2"
+import "github.com/lwango/lwango/internal/wire/http2"
 
 // What clients may send before a handler has read it is held in memory, up to the window of each
 // connection. It begins with the 64 KiB that the protocol gives (RFC 9113 section 6.9.2), and grows

@@ -5,8 +5,8 @@ import (
 	"math"
 	"net/netip"
 
-	"github.com/lwango/lwango/internal/openfiles"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/openfiles"
+	"github.com/lwango/lwango/internal/base/sysio"
 )
 
 // A connection of HTTP/1.1 serves one request at a time, and max_connections leaves two descriptors

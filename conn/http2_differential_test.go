@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // FuzzHTTP2Differential sends the same frames to a server and to net/http's, both with the same

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // FuzzHTTP2Session sends a server whatever there is, behind the preface. The server must come to an

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // TestHTTP2IdleMemory: a session that has answered, and has no streams, holds no buffers.

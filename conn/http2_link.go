@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/http2"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // standard2 returns the address of a server of net/http.

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // TestHTTP2PiecesBehindAWindow: streams that share the window of their connection wait for each other, not

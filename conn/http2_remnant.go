@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // remnant is what a session keeps of a closed stream whose client may still send. Its thread has

@@ -3,7 +3,7 @@ package conn_test
 import (
 	"strings"
 
-	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // script2 makes frames of the bytes that a fuzzer gives.

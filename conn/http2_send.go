@@ -3,7 +3,7 @@ package conn
 import (
 	"bytes"
 
-	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // prioritize acts on a PRIORITY_UPDATE frame, which may come before the request and takes the place

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/http2"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/http2"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

@@ -6,9 +6,9 @@ import (
 	"net/netip"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/http2"
-	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/base/invariants"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/http2"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/wire/http2"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/proxyproto"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/proxyproto"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/sysio"
-	"github.com/lwango/lwango/internal/tags"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/base/tags"
 )
 
 // Limits are the limits of a server: keys of its configuration, and fields of Config and of

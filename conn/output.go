@@ -6,7 +6,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"

@@ -12,7 +12,7 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -7,8 +7,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/http2"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -15,7 +15,7 @@ import (
 	"testing/iotest"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/internal/test/must"
 )
 

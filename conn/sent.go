@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"unsafe"
 
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // What goes on of a request's target, and what judges it. Whoever sends a path on, keys by it or shows

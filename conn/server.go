@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/http2"
-	"github.com/lwango/lwango/internal/networks"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/networks"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/http2"
 	"github.com/lwango/lwango/loop"
 )
 

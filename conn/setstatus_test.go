@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/base/invariants"
 )
 
 // TestSetStatus: the status that was set goes out with a head that does not wait for the handler,

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/stream"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lwango/lwango/internal/handshake"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/tls/handshake"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 const visitBuffer = 16 << 10

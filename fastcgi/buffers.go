@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/cgi"
+	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
 // params are for the time in which a call writes its parameters. On the stack they would make that

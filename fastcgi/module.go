@@ -10,10 +10,10 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/cgi"
-	"github.com/lwango/lwango/internal/gateway"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/modules/gateway"
 	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/wire/cgi"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // Settings are the module's keys.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/cgi"
-	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
 // ping asks an application for a check, see relay.Route. PHP-FPM answers itself, in a worker, if the

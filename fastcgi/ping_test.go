@@ -12,7 +12,7 @@ import (
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/wait"

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/internal/config"
-	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/process/config"
+	"github.com/lwango/lwango/internal/process/server"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/refuse"
 )

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/cgi"
-	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/internal/modules/relay"
 	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
 // AppendBody implements gateway.Protocol. Each piece is a record, and so is the end.

@@ -10,10 +10,10 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/cgi"
-	"github.com/lwango/lwango/internal/gateway"
-	"github.com/lwango/lwango/internal/relay"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/modules/gateway"
+	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
 // serve is the handler.

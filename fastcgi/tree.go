@@ -6,10 +6,10 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/around"
-	"github.com/lwango/lwango/internal/cgi"
-	"github.com/lwango/lwango/internal/names"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/names"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
 // tree is the folder with the scripts and the files beside them. It does not change once it is

@@ -42,6 +42,6 @@
 //	hosts.go     which site answers for which host
 //	prefixes.go  which route of a site answers for which path
 //	siteroutes.go  SiteRoutes: what a module asks of the routes beside its own
-//	mux.go       Mux: patterns as those of net/http.ServeMux (parsed by internal/route)
+//	mux.go       Mux: patterns as those of net/http.ServeMux (parsed by internal/wire/route)
 //	group.go     Group: a prefix and layers in common; layers that forget next
 package handlers

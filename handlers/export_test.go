@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // Find returns what Serve would call for a host and a path, and the prefix it would set.

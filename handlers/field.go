@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // serverFields are the fields that frame a message or speak about the connection, and the date. The

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/base/ascii"
 )
 
 // Hosts is a set of hosts, as Site.Hosts has them. It does not change.

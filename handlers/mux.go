@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/route"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/route"
 )
 
 // Mux sends requests to the handlers of patterns, which are those of net/http.ServeMux: "[METHOD
@@ -311,4 +311,4 @@ func Caller() string {
 
 // ownPackages are those by which a program's registrations pass, with the dot behind their names.
 var ownPackages = []string{"github.com/lwango/lwango.", "github.com/lwango/lwango/handlers.",
-	"github.com/lwango/lwango/internal/server."}
+	"github.com/lwango/lwango/internal/process/server."}

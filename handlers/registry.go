@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/base/confpath"
 	"github.com/lwango/lwango/loop"
 )
 

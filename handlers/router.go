@@ -6,8 +6,8 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/route"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/route"
 )
 
 // Site is a virtual host: its names and its routes.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/test/must"
 )
 

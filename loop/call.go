@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lwango/lwango/internal/fair"
+	"github.com/lwango/lwango/internal/base/fair"
 )
 
 // DefaultWorkers is how many functions of a loop run off it at a time, unless Options say

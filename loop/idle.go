@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/invariants"
+	"github.com/lwango/lwango/internal/base/sysio"
 )
 
 // idleList is the threads of a loop that may be ended to make room, in the order in which they

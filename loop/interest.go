@@ -3,7 +3,7 @@ package loop
 import (
 	"os"
 
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"golang.org/x/sys/unix"
 )
 

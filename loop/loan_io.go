@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"golang.org/x/sys/unix"
 )
 

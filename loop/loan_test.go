@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"

@@ -1,7 +1,7 @@
 package loop
 
 import (
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"golang.org/x/sys/unix"
 )
 

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
 )
 
 // Shared is a Descriptor that is no thread's own: a socket that Open was given, or a descriptor on

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"syscall"
 
-	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/invariants"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"golang.org/x/sys/unix"
 )
 

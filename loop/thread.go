@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/invariants"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/timeoutwheel"
 )
 

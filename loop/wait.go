@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
 )
 
 // wait takes events from the kernel and acts on them.

@@ -5,7 +5,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/must"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )

@@ -3,7 +3,7 @@ package stream
 import (
 	"testing"
 
-	"github.com/lwango/lwango/internal/openfiles"
+	"github.com/lwango/lwango/internal/base/openfiles"
 )
 
 // ByTurns returns addresses in the order in which Dial tries them.

@@ -4,7 +4,7 @@ import (
 	"net"
 	"os"
 
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lwango/lwango/internal/openfiles"
+	"github.com/lwango/lwango/internal/base/openfiles"
 )
 
 // Pipe holds bytes on their way from one stream to another, in the kernel: splice(2) moves their

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )

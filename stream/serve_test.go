@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/base/ascii"
 )
 
 // A cache has so many answers at most, of so many bytes each.

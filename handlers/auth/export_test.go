@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/test/slots"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // ForgetAlways lets credentials that were right be verified again each time, until the test ends.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lwango/lwango/internal/fair"
-	"github.com/lwango/lwango/internal/networks"
+	"github.com/lwango/lwango/internal/base/fair"
+	"github.com/lwango/lwango/internal/base/networks"
 	"github.com/lwango/lwango/loop"
 )
 

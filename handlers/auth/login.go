@@ -6,8 +6,8 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/placeholder"
-	"github.com/lwango/lwango/internal/template"
+	"github.com/lwango/lwango/internal/modules/placeholder"
+	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // login is where a client logs in that may not pass.

@@ -41,12 +41,12 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/rules"
-	"github.com/lwango/lwango/internal/around"
-	"github.com/lwango/lwango/internal/coding"
-	"github.com/lwango/lwango/internal/networks"
-	"github.com/lwango/lwango/internal/placeholder"
-	"github.com/lwango/lwango/internal/rfc9111"
-	"github.com/lwango/lwango/internal/template"
+	"github.com/lwango/lwango/internal/base/networks"
+	"github.com/lwango/lwango/internal/content/coding"
+	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/modules/placeholder"
+	"github.com/lwango/lwango/internal/wire/rfc9111"
+	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // Settings are the keys of `cache`. All may be left out: then answers are kept that say so

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/handlers/rules"
-	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/base/ascii"
 )
 
 // Explain says in words what a layer with these settings would do with a request: by which key, or

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/cachestore"
-	"github.com/lwango/lwango/internal/coding"
-	"github.com/lwango/lwango/internal/rfc9111"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/content/cachestore"
+	"github.com/lwango/lwango/internal/content/coding"
+	"github.com/lwango/lwango/internal/wire/rfc9111"
 )
 
 const MaxRefreshes = maxRefreshes / 4 * 3 // of one site

@@ -11,10 +11,10 @@ import (
 	"unsafe"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/cachestore"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/rfc9111"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/content/cachestore"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/rfc9111"
 )
 
 // kept is what heads of the store have in Meta: what has been made of the fields and, until it is on

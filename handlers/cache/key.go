@@ -8,10 +8,10 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/placeholder"
-	"github.com/lwango/lwango/internal/rfc9111"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/modules/placeholder"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/rfc9111"
 )
 
 // A key is lines: the URL of a request or the text of a key of the operator's, then what else the

@@ -7,9 +7,9 @@ import (
 	"unsafe"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/cachestore"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/rfc9111"
+	"github.com/lwango/lwango/internal/content/cachestore"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/rfc9111"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/handlers/proxy"
-	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/coding"
-	"github.com/lwango/lwango/internal/compression"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/rfc9111"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/content/coding"
+	"github.com/lwango/lwango/internal/modules/compression"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/rfc9111"
 )
 
 // plan is what becomes of a request for which there is an answer, kept or on its way. decide makes all

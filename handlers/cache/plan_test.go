@@ -7,7 +7,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
-	"github.com/lwango/lwango/internal/compression"
+	"github.com/lwango/lwango/internal/modules/compression"
 	"github.com/lwango/lwango/internal/test/must"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/cachestore"
+	"github.com/lwango/lwango/internal/content/cachestore"
 )
 
 // Options are those of a Store. Sizes are in bytes.

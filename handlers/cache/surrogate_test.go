@@ -8,10 +8,10 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/cache"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/rfc9111"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/rfc9111"
 )
 
 // TestSurrogate: the application learns that there is a cache, whatever the client says, and also

@@ -10,12 +10,12 @@
 //	}
 //	h = compressed(h)
 //
-// Package internal/compression does the work.
+// Package internal/modules/compression does the work.
 package compress
 
 import (
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/compression"
+	"github.com/lwango/lwango/internal/modules/compression"
 )
 
 // Settings are the keys of [compression]. What a site or a route leaves out, it has from what it is

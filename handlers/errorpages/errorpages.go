@@ -15,9 +15,9 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/confpath"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/base/confpath"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // key is the key whose value New takes.

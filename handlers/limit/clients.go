@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"net/netip"
 
-	"github.com/lwango/lwango/internal/networks"
+	"github.com/lwango/lwango/internal/base/networks"
 )
 
 // What a source may bring that is new, in the time in which a burst is paid off. Beyond it, the rest

@@ -21,9 +21,9 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/around"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/networks"
+	"github.com/lwango/lwango/internal/base/networks"
+	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // Settings are the keys of `limit`. Those that are missing limit nothing.

@@ -9,7 +9,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/mirror"
-	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/test/server"
 )
 

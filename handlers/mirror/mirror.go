@@ -19,11 +19,11 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/around"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/metrics"
-	"github.com/lwango/lwango/internal/tags"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/base/metrics"
+	"github.com/lwango/lwango/internal/base/tags"
+	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -3,10 +3,10 @@ package proxy
 import (
 	"strings"
 
-	"github.com/lwango/lwango/internal/around"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/placeholder"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/modules/placeholder"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // back maps what the upstream says of its own addresses back to what the client knows, and cookies

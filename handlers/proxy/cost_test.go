@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/handlers/proxy"
-	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/race"

@@ -3,9 +3,9 @@ package proxy
 import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // depend tells a cache in front of the route what its answers depend on.

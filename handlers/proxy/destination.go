@@ -3,8 +3,8 @@ package proxy
 import (
 	"strings"
 
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // destinationField is where a client of WebDAV says to which address MOVE and COPY lead (RFC 4918

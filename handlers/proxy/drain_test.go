@@ -7,8 +7,8 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/proxy"
-	"github.com/lwango/lwango/internal/around"
-	"github.com/lwango/lwango/internal/metrics"
+	"github.com/lwango/lwango/internal/base/metrics"
+	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"

@@ -14,12 +14,12 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/handlers/proxy"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/wire/http2"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -15,12 +15,12 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/proxy"
-	"github.com/lwango/lwango/internal/proxyproto"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/wire/proxyproto"
 )
 
 // headed is a listener whose connections begin with a header of the PROXY protocol.

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/internal/modules/relay"
 )
 
 // ping asks an upstream, see relay.Route.

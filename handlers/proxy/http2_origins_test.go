@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/handlers/proxy"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // TestHTTP2Uploads: bodies of all sizes and framings reach an upstream of HTTP/2 whole, with their

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/handlers/proxy"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // TestHTTP2Cut: an upstream that closes each connection gets each request twice at most, though requests

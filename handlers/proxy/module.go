@@ -10,10 +10,10 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/relay"
-	"github.com/lwango/lwango/internal/tunnel"
+	"github.com/lwango/lwango/internal/modules/relay"
 	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/upstream/tunnel"
+	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // claims reports the fields in which a proxy in front says who the client is. Those of the client

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/internal/modules/relay"
 )
 
 // causes are the names of relay's, in their order.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/httpclient"
-	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/upstream/httpclient"
 )
 
 // maxHops is how many times a request may come through servers of this kind. One that has an

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/handlers/proxy"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // nearly is less than read_timeout, and more than body_timeout.

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/relay"
-	"github.com/lwango/lwango/internal/tunnel"
+	"github.com/lwango/lwango/internal/modules/relay"
 	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/upstream/tunnel"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

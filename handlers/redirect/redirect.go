@@ -11,8 +11,8 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/placeholder"
-	"github.com/lwango/lwango/internal/template"
+	"github.com/lwango/lwango/internal/modules/placeholder"
+	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // Settings are the module's keys.

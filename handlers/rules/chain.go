@@ -9,9 +9,9 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/sysio"
-	"github.com/lwango/lwango/internal/template"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // Middleware makes the handler that lets requests pass the rules. Rules of a route that rewrite a

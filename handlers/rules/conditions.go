@@ -12,11 +12,11 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/glob"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/networks"
-	"github.com/lwango/lwango/internal/sysio"
-	"github.com/lwango/lwango/internal/template"
+	"github.com/lwango/lwango/internal/base/glob"
+	"github.com/lwango/lwango/internal/base/networks"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // Asked is what conditions look at: a conn.RequestLayer, or a Sample.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/names"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/names"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/loop"
 )
 

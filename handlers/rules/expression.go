@@ -6,8 +6,8 @@ import (
 	"regexp/syntax"
 	"slices"
 
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/template"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // expression is a regular expression with a filter before it, which allocates nothing and refuses

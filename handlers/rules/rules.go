@@ -25,9 +25,9 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/placeholder"
-	"github.com/lwango/lwango/internal/sysio"
-	"github.com/lwango/lwango/internal/template"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/modules/placeholder"
+	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // Conditions are what must be true of a request. Of the values of one key, one is enough.

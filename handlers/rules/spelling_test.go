@@ -18,11 +18,11 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/handlers/rules"
-	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // spelled is a site with a rule, which a test changes, in front of patterns, a route and upstreams.

@@ -6,7 +6,7 @@
 //	address = "127.0.0.1:4000"
 //
 // A netstring has the variables of CGI, and the body follows as it is; the answer ends with the
-// connection. internal/gateway does all else.
+// connection. internal/modules/gateway does all else.
 package scgi
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/cgi"
-	"github.com/lwango/lwango/internal/gateway"
+	"github.com/lwango/lwango/internal/modules/gateway"
 	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
 // Settings are the module's keys.

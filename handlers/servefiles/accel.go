@@ -11,9 +11,9 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/around"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/base/confpath"
+	"github.com/lwango/lwango/internal/modules/around"
 )
 
 // Accel is the folder with the files that an application may name in X-Accel-Redirect or

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/base/ascii"
 )
 
 // quality returns how much a client wants a media type, from 0 to 1, and whether it names it. The

@@ -5,9 +5,9 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/byteranges"
-	"github.com/lwango/lwango/internal/coding"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/content/coding"
+	"github.com/lwango/lwango/internal/wire/byteranges"
+	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 )
 

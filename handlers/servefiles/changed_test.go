@@ -15,8 +15,8 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/around"
-	"github.com/lwango/lwango/internal/compression"
+	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/modules/compression"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"

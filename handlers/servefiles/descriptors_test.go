@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/http2"
-	"github.com/lwango/lwango/internal/openfiles"
+	"github.com/lwango/lwango/internal/base/openfiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // TestHTTP2FilesCount: a file that a client of HTTP/2 does not take counts among what its requests hold,

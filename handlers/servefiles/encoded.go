@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/coding"
-	"github.com/lwango/lwango/internal/compression"
+	"github.com/lwango/lwango/internal/content/coding"
+	"github.com/lwango/lwango/internal/modules/compression"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lwango/lwango/internal/mediatype"
-	"github.com/lwango/lwango/internal/openfiles"
+	"github.com/lwango/lwango/internal/base/openfiles"
+	"github.com/lwango/lwango/internal/wire/mediatype"
 	"github.com/lwango/lwango/loop"
 )
 

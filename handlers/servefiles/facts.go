@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lwango/lwango/internal/coding"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/mediatype"
+	"github.com/lwango/lwango/internal/content/coding"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/mediatype"
 )
 
 // facts are the header values that describe one state of one file.

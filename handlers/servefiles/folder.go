@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // RedirectToFolder leads the client to the same path with a slash at its end, and returns the

@@ -15,7 +15,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/around"
+	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/names"
+	"github.com/lwango/lwango/internal/base/names"
 	"github.com/lwango/lwango/loop"
 )
 

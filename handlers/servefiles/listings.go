@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lwango/lwango/internal/fair"
+	"github.com/lwango/lwango/internal/base/fair"
 	"github.com/lwango/lwango/loop"
 )
 

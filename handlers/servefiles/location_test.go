@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // Whatever a client puts into a path, the Location of a folder leads to that path with a slash, on

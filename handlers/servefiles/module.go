@@ -39,12 +39,12 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/around"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/coding"
-	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/names"
-	"github.com/lwango/lwango/internal/openfiles"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/base/names"
+	"github.com/lwango/lwango/internal/base/openfiles"
+	"github.com/lwango/lwango/internal/content/coding"
+	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/coding"
-	"github.com/lwango/lwango/internal/compression"
+	"github.com/lwango/lwango/internal/content/coding"
+	"github.com/lwango/lwango/internal/modules/compression"
 )
 
 // sibling returns the file beside f that has the same in a coding that the client accepts, such as

@@ -17,8 +17,8 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/around"
-	"github.com/lwango/lwango/internal/metrics"
+	"github.com/lwango/lwango/internal/base/metrics"
+	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/loop"
 )
 

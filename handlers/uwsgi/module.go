@@ -7,7 +7,7 @@
 //	address = "unix:/run/uwsgi/app.sock"
 //
 // A packet has the variables of CGI, and the body follows as it is; the answer ends with the
-// connection. internal/gateway does all else.
+// connection. internal/modules/gateway does all else.
 package uwsgi
 
 import (
@@ -17,9 +17,9 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/cgi"
-	"github.com/lwango/lwango/internal/gateway"
+	"github.com/lwango/lwango/internal/modules/gateway"
 	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
 // Settings are the module's keys.

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/handlers/websocket"
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // BenchmarkStreams compares 64 WebSockets on as many connections of HTTP/1.1 with 64 on four of

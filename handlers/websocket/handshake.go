@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // agreed is the result of a client's handshake.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/handlers/websocket"
-	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/internal/test/ci"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/internal/server"
-	"github.com/lwango/lwango/internal/top"
+	"github.com/lwango/lwango/internal/process/server"
+	"github.com/lwango/lwango/internal/process/top"
 	"github.com/lwango/lwango/pubsub/redis"
 )
 

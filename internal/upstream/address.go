@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/base/confpath"
 )
 
 // part is an address as the configuration of one route has it.

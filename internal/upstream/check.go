@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
 )
 
 // Check says how to find out whether the addresses of a route work, without a request of a client.

@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/lwango/lwango/internal/metrics"
+	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -3,7 +3,7 @@ package upstream_test
 import (
 	"testing"
 
-	"github.com/lwango/lwango/internal/metrics"
+	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/openfiles"
+	"github.com/lwango/lwango/internal/base/openfiles"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lwango/lwango/internal/confpath"
-	"github.com/lwango/lwango/internal/crl"
+	"github.com/lwango/lwango/internal/base/confpath"
+	"github.com/lwango/lwango/internal/tls/crl"
 )
 
 // filesEvery is how often files are looked at. It is a variable only for the tests.

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // TestFilesAfterReload: a pool goes by the files of the last configuration, whether these have changed

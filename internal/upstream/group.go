@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lwango/lwango/internal/fair"
+	"github.com/lwango/lwango/internal/base/fair"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/handshake"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/slots"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/tls/handshake"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 )

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lwango/lwango/internal/openfiles"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/openfiles"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

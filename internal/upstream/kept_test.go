@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/internal/openfiles"
+	"github.com/lwango/lwango/internal/base/invariants"
+	"github.com/lwango/lwango/internal/base/openfiles"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/must"

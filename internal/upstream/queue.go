@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lwango/lwango/internal/fair"
-	"github.com/lwango/lwango/internal/networks"
+	"github.com/lwango/lwango/internal/base/fair"
+	"github.com/lwango/lwango/internal/base/networks"
 	"github.com/lwango/lwango/loop"
 )
 

@@ -1,6 +1,6 @@
 package upstream
 
-import "github.com/lwango/lwango/internal/metrics"
+import "github.com/lwango/lwango/internal/base/metrics"
 
 // Report describes the addresses of g, as the configuration names them: those of a host together, but
 // for the connections at those that have a state of their own, which follow. What was counted there is

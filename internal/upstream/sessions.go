@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lwango/lwango/internal/http2client"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/upstream/http2client"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/sysio"
 )
 
 // ParseSource reads the address that connections are to come from, which must be one of this machine;

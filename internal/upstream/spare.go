@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lwango/lwango/internal/networks"
+	"github.com/lwango/lwango/internal/base/networks"
 	"github.com/lwango/lwango/loop"
 )
 

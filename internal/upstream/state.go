@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/lwango/lwango/internal/metrics"
+	"github.com/lwango/lwango/internal/base/metrics"
 )
 
 // state is what an operator has said of an address.

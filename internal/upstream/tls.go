@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lwango/lwango/internal/confpath"
-	"github.com/lwango/lwango/internal/crl"
-	"github.com/lwango/lwango/internal/handshake"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/base/confpath"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/tls/crl"
+	"github.com/lwango/lwango/internal/tls/handshake"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // Serve stands for serve(w, r), where serve is the ServeHTTP of an http.Handler. If w is a

@@ -10,8 +10,8 @@ import (
 
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
 // A client is the smallest web server that can be made of the packages under test. It writes and

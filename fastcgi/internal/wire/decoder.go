@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/lwango/lwango/internal/cgi"
+import "github.com/lwango/lwango/internal/wire/cgi"
 
 // Decoder takes apart what an application sends for a request. The caller gives it the bytes in
 // pieces of any size, and gets views of them: the Decoder gathers no record. The zero value is

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/cgi"
+	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
 // rec is a record as an application may send it, right or wrong.

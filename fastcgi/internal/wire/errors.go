@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/lwango/lwango/internal/cgi"
+import "github.com/lwango/lwango/internal/wire/cgi"
 
 // Faults of what the application sends. After each of them it is unknown where the next record
 // begins, or what it belongs to, so the connection has to be closed.

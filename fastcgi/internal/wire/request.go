@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/lwango/lwango/internal/cgi"
+import "github.com/lwango/lwango/internal/wire/cgi"
 
 // responder is the role that the application is asked to play. PHP-FPM runs the script for the two
 // others just the same.

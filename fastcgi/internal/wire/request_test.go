@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/cgi"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
 // A plain reader of records, which shares nothing with the package.

@@ -89,9 +89,9 @@ var named = []string{
 // packages of a program. What only the tests of other packages import is not among them, so what is
 // large, such as a browser, is for those (internal/test/editor and pages, samples).
 var tested = []string{
-	"github.com/google/go-cmp", // conn, internal/server
+	"github.com/google/go-cmp", // conn, internal/process/server
 
-	"github.com/cespare/xxhash/v2", // internal/server, by pubsub/redis
+	"github.com/cespare/xxhash/v2", // internal/process/server, by pubsub/redis
 	"github.com/redis/go-redis/v9",
 	"go.uber.org/atomic",
 

@@ -30,7 +30,7 @@ func TestOtherProcessors(t *testing.T) {
 	for _, c := range []struct{ arch, pattern, refused string }{
 		{"arm64", "./...", ""},
 		{"riscv64", "./...", ""},
-		{"386", "./internal/sysio", "undefined: lwango_needs_Linux_on_a_64_bit_processor"},
+		{"386", "./internal/base/sysio", "undefined: lwango_needs_Linux_on_a_64_bit_processor"},
 	} {
 		t.Run(c.arch, func(t *testing.T) {
 			t.Parallel()

@@ -6,9 +6,9 @@ import (
 	"net"
 	"time"
 
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // Downgrade is a request of HTTP/2 that must be neither ambiguous nor another one when a server of

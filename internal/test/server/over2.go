@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // over2 is a connection that takes requests of HTTP/1.1, sends them by HTTP/2, and gives what is

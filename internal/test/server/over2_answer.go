@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // receive acts on the server's frames until the connection ends.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lwango/lwango/internal/http2"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // begin sends the head of a request.

@@ -6,10 +6,10 @@ import (
 	"net"
 	"sync/atomic"
 
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/wire/http2"
 	"github.com/lwango/lwango/loop"
 )
 

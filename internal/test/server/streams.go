@@ -6,8 +6,8 @@ import (
 	"net"
 	"testing"
 
-	"github.com/lwango/lwango/internal/http2"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/wire/http2"
 )
 
 // Streams opens that many streams of HTTP/2 on one connection in clear text, each with those fields

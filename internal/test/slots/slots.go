@@ -4,7 +4,7 @@ package slots
 import (
 	"net/netip"
 
-	"github.com/lwango/lwango/internal/fair"
+	"github.com/lwango/lwango/internal/base/fair"
 )
 
 // Take takes all slots, of which there are as many as fair.Processors says, until free is called.

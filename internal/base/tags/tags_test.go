@@ -1,0 +1,73 @@
+package tags_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/base/tags"
+)
+
+type limits struct {
+	Wait  time.Duration `min:"1ms" max:"1h" default:"2s"`
+	Rate  int           `min:"-1" max:"10" default:"5"`
+	Size  conn.Size     `min:"1KiB" default:"2KiB"`
+	Small int8
+	Name  string `default:"n"`
+	On    bool   `default:"true"`
+	Inner struct {
+		Times int `toml:"times" default:"3"`
+	} `toml:"inner"`
+	Other struct{ Times int }
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	want := limits{Wait: 2 * time.Second, Rate: 5, Size: 2048, Name: "n", On: true}
+	want.Inner.Times = 3
+	if got := tags.Defaults[limits](); got != want {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestOr(t *testing.T) {
+	t.Parallel()
+	got := tags.Or(limits{Rate: -1, Size: 7}, limits{Rate: 1, Wait: 1, Name: "x"})
+	if want := (limits{Rate: -1, Size: 7, Wait: 1, Name: "x"}); got != want {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestEmbedded: the fields of an embedded struct are as those of the struct around it.
+func TestEmbedded(t *testing.T) {
+	t.Parallel()
+	type config struct {
+		limits
+		Times int
+	}
+	to, by := config{limits{Wait: 1, Rate: 2}, 3}, config{limits: limits{Rate: -2}}
+	tags.Override(&to, &by)
+	if want := (config{limits{Wait: 1, Rate: -2}, 3}); to != want {
+		t.Errorf("%+v", to)
+	}
+	if err := tags.Check(&to); err == nil {
+		t.Error("Check does not see the embedded field Rate")
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for want, l := range map[string]limits{
+		"<nil>": {Rate: -1, Wait: time.Hour, Size: 1 << 50, Small: -3},
+		"Wait: must be between 1ms and 1h, found 1ns":    {Wait: 1},
+		"Wait: must be between 1ms and 1h, found -1s":    {Wait: -time.Second},
+		"Rate: must be between -1 and 10, found 11":      {Rate: 11},
+		"Size: must be at least 1KiB, found 1023B":       {Size: 1023},
+		"Wait: must be between 1ms and 1h, found 2h0m0s": {Wait: 2 * time.Hour, Rate: 20},
+	} {
+		if got := fmt.Sprint(tags.Check(l)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+// Package around tells the repository's own modules and layers, beyond handlers.Env, what is around
+// the route that they are made for:
+//
+//	around.Of(env).LargerBodies(limit)
+//
+// Whoever makes a route puts a Site into Env.Server. In a test of a module there may be none; then
+// nothing is around, and the calls have no effect.
+package around
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/base/metrics"
+	"github.com/lwango/lwango/internal/content/coding"
+	"github.com/lwango/lwango/loop"
+)
+
+// Site is the surroundings of a route.
+type Site struct {
+	Server
+
+	// Routes are those of the site, for what asks another route (conn.Request.Ask).
+	Routes *handlers.SiteRoutes
+
+	// Scripts are the endings of the names of scripts, such as ".php", that routes of the site run;
+	// none: no route runs any. No route of the site may send the source of a script.
+	Scripts []string
+
+	// Compression says what the route compresses and how; nil: nothing.
+	Compression *coding.Policy
+
+	// Spools says that the module of the route holds what a slow client has no room for, so that no
+	// client keeps it from its application.
+	Spools bool
+
+	// Internal says that no client can ask for the route: its prefix is for the configuration alone.
+	Internal bool
+
+	// ErrorPages are the statuses for which the route or its site has a page; nil: for none.
+	ErrorPages map[int]bool
+
+	// Dependence is what the route's module has told of its answers, for the layers around it.
+	Dependence handlers.Dependence
+}
+
+// Server is what a build function may ask of the server.
+type Server interface {
+	handlers.Server
+
+	// Count makes the server count its requests by route, as conn.Config.Count has it. The result
+	// tells what the server has counted, and what else it knows of itself. It waits for the loops, a
+	// second at most, so it is called off the loops, once the server runs.
+	Count() (snapshot func() (*metrics.Snapshot, error))
+
+	// Upstreams gives the server the upstreams of the handler.
+	Upstreams(u metrics.Upstreams)
+
+	// Counts returns the numbers of a handler, or layer, of the route or the site. of is the value of
+	// k.Label. They go on over reloads.
+	Counts(k *metrics.Kind, of string) []atomic.Int64
+
+	// LargerBodies tells the server, at the start, that something behind the route's limit takes
+	// request bodies of so many bytes, whatever max_body_size is. See conn.Body.ReplaceLimit.
+	LargerBodies(bytes int64)
+}
+
+// Of returns what is around the route of env.
+func Of(env handlers.Env) Site {
+	s, _ := env.Server.(Site)
+	if s.Server == nil {
+		s.Server = None{}
+	}
+	if s.Routes == nil {
+		s.Routes = new(handlers.SiteRoutes)
+	}
+	return s
+}
+
+// In returns a Site as an Env has it, without a server where s has none.
+func In(s Site) handlers.Server {
+	if s.Server == nil {
+		s.Server = None{}
+	}
+	return s
+}
+
+// Intercepts reports whether an answer of an application gets a page of the server's, where the
+// route says `intercept_errors`: an error for which there is a page. Without any pages all errors
+// get the built-in ones.
+func (s Site) Intercepts(status int) bool {
+	return status >= 400 && (len(s.ErrorPages) == 0 || s.ErrorPages[status])
+}
+
+// None is the Server where nothing serves.
+type None struct{}
+
+func (None) Loops() []*loop.Loop                             { return nil }
+func (None) Background(func(ctx context.Context))            {}
+func (None) Reads(string)                                    {}
+func (None) Depends(handlers.Dependence)                     {}
+func (None) Upstreams(metrics.Upstreams)                     {}
+func (None) LargerBodies(int64)                              {}
+func (None) Counts(k *metrics.Kind, _ string) []atomic.Int64 { return k.New() }
+func (None) Count() func() (*metrics.Snapshot, error) {
+	return func() (*metrics.Snapshot, error) { return nil, errors.New("no server serves this route") }
+}

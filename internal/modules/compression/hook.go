@@ -1,0 +1,209 @@
+package compression
+
+import (
+	"io"
+	"net/http"
+	"slices"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/content/coding"
+	"github.com/lwango/lwango/internal/wire/http1"
+)
+
+// Middleware compresses by p; nil: what is further out does not either. The innermost decides.
+func Middleware(p *coding.Policy) handlers.Middleware {
+	return func(next conn.Handler) conn.Handler {
+		if p == nil {
+			return func(req *conn.Request, resp *conn.Response) int {
+				resp.Layer().BeforeHead(leave)
+				return next(req, resp)
+			}
+		}
+		c := compressor{p}
+		var hook conn.HeadHook = func(req *conn.Request, resp *conn.Response, status int) {
+			c.look(req, resp, status)
+		}
+		return func(req *conn.Request, resp *conn.Response) int {
+			c.untag(req)
+			resp.Layer().BeforeHead(hook)
+			return next(req, resp)
+		}
+	}
+}
+
+// leave leaves the body as it is.
+func leave(_ *conn.Request, resp *conn.Response, _ int) { resp.Layer().SetEncoder(nil) }
+
+type compressor struct{ *coding.Policy }
+
+// look decides about one response. Most small ones cost only this look.
+func (c compressor) look(req *conn.Request, resp *conn.Response, status int) {
+	if c.small(resp) && status != http.StatusNotModified && status != http.StatusPartialContent &&
+		!resp.Header().Has("Content-Encoding") {
+		resp.Layer().SetEncoder(nil)
+	} else {
+		c.decide(req, resp, status)
+	}
+}
+
+// small reports whether the body is too short to be worth it.
+func (c compressor) small(resp *conn.Response) bool {
+	n := resp.Layer().BodySize()
+	return 0 <= n && n < max(c.MinSize, 1)
+}
+
+// decide is look for a response that may be worth it, or whose fields may have to say more.
+func (c compressor) decide(req *conn.Request, resp *conn.Response, status int) {
+	// A rule of the site sets its fields behind what is further in: it may have replaced the Vary of
+	// a precompressed file, or of a route's compressor that has decided already. A shared cache would
+	// then give the encoded body to clients that cannot read it. A 304 changes what the cache has.
+	if h := resp.Header(); status == http.StatusNotModified ||
+		h.Has("Content-Encoding") && c.varies(resp.ContentType()) {
+		h.Vary("Accept-Encoding")
+	}
+	if resp.Layer().EncoderSet() {
+		return
+	}
+	var e conn.Encoder
+	switch status {
+	case http.StatusNotModified:
+		c.notModified(req, resp)
+	case http.StatusPartialContent:
+		c.part(resp)
+	case http.StatusNoContent, http.StatusResetContent, http.StatusSwitchingProtocols:
+	default:
+		if c.worth(resp) && !asItIs(resp.Header()) {
+			e = c.encoder(req, resp)
+		}
+	}
+	resp.Layer().SetEncoder(e)
+}
+
+// worth asks for the type only if the size will do.
+func (c compressor) worth(resp *conn.Response) bool {
+	return !c.small(resp) && c.Types.Match(resp.ContentType())
+}
+
+// fixing are fields of which one keeps a body as it is, and Cache-Control is another one.
+var (
+	fixing = [...]string{"Digest", "Content-MD5", "Repr-Digest", "Content-Range", "Content-Digest",
+		"Content-Encoding"}
+	fixingSet = http1.NamesOf(fixing[:]...) | http1.NamesOf("Cache-Control")
+)
+
+// asItIs reports whether the body must not be encoded: it is encoded already, a part of something,
+// a proxy must not touch it (RFC 9111 section 5.2.2.6) and so we do not either, or a field has its
+// checksum.
+func asItIs(h *conn.Header) bool {
+	for name, value := range h.All() {
+		if http1.MayHave(fixingSet, name) && (slices.ContainsFunc(fixing[:], func(f string) bool {
+			return ascii.EqualFold(name, f)
+		}) || ascii.EqualFold(name, "Cache-Control") && ascii.HasToken(value, "no-transform")) {
+			return true
+		}
+	}
+	return false
+}
+
+// encoder returns the encoder for a response that is worth it, nil if the client gets the body as
+// it is. It sets the fields that say so.
+func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder {
+	h := resp.Header()
+	h.Vary("Accept-Encoding")
+	which := Choose(req.Layer(), c.Order, resp.ContentType())
+	if which == coding.Identity {
+		return nil
+	}
+	var e conn.Encoder = head{}
+	if !resp.Layer().UseEncoded(which.String()) && req.Method() != http.MethodHead {
+		found := coding.NewEncoder(which, c.Level)
+		if found == nil {
+			return nil
+		}
+		e = found
+	}
+	h.Set("Content-Encoding", which.String())
+	// Ranges would be of the body as it is, and a client that has a part of the encoded one would
+	// put pieces of both together.
+	h.Del("Accept-Ranges")
+	h.Del("Content-Length")
+	if tag := h.Get("ETag"); strong(tag) {
+		h.Set("ETag", tagged(tag, which))
+	}
+	return e
+}
+
+// varies reports whether a body of that type, or the whole of which it is a part, may go out in
+// several codings. Where it goes out in several parts, they have its type, and that is not looked
+// at: a field too many does no harm.
+func (c compressor) varies(contentType string) bool {
+	return ascii.HasPrefixFold(contentType, "multipart/byteranges") || c.Types.Match(contentType)
+}
+
+// part completes a 206, which has the fields that the 200 would have (RFC 9110 section 15.3.7). The
+// length of all is not looked at.
+func (c compressor) part(resp *conn.Response) {
+	if c.varies(resp.ContentType()) {
+		resp.Header().Vary("Accept-Encoding")
+	}
+}
+
+// Rank appends to dst those of the given codings that the client wants, best first.
+func Rank(req *conn.Request, dst, order []coding.Coding) []coding.Coding {
+	a, ok := acceptOf(req.Layer())
+	if !ok {
+		return dst
+	}
+	return a.Rank(dst, order)
+}
+
+// acceptOf reads what the client accepts. ok is false if it does not say that.
+func acceptOf(req Asker) (a coding.Accept, ok bool) {
+	list, next := req.HeaderViewFrom("Accept-Encoding", 0)
+	for ok = next > 0; next > 0; list, next = req.HeaderViewFrom("Accept-Encoding", next) {
+		a.Add(list)
+	}
+	return a, ok
+}
+
+// Asker is what of a request decides in which coding its answer is sent. A conn.RequestLayer is one.
+type Asker interface {
+	HeaderViewFrom(name string, from int) (value []byte, next int)
+	Proto() string
+}
+
+// Choose returns the coding in which the client gets a body of that type, by the order of a Policy;
+// Identity: as it is. It allocates nothing.
+func Choose(req Asker, order []coding.Coding, contentType string) coding.Coding {
+	a, ok := acceptOf(req)
+	if !ok {
+		return coding.Identity
+	}
+	var space [coding.Kinds]coding.Coding
+	ranked := a.Rank(space[:0], order)
+	switch {
+	case len(ranked) == 0, req.Proto() == "HTTP/1.0": // that client would have to see the end
+		return coding.Identity
+	case !isEventStream(contentType):
+		return ranked[0]
+	case slices.Contains(ranked, coding.Gzip): // the client may wait for hours, and only gzip can rest
+		return coding.Gzip
+	}
+	return coding.Identity
+}
+
+func isEventStream(contentType string) bool {
+	return ascii.HasPrefixFold(contentType, coding.EventStream)
+}
+
+// head stands for the encoder in the answer to HEAD, which has no body.
+type head struct{}
+
+func (head) Begin(io.Writer)             {}
+func (head) Write(p []byte) (int, error) { return len(p), nil }
+func (head) Flush() error                { return nil }
+func (head) Rest()                       {}
+func (head) Close() error                { return nil }
+func (head) Release()                    {}

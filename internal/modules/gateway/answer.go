@@ -1,0 +1,214 @@
+package gateway
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/wire/cgi"
+)
+
+var errShort = errors.New("response body is shorter than its Content-Length")
+
+// answer is what is known of a response once its header is complete.
+type answer struct {
+	begun    bool
+	buffered bool  // a pause of the application does not flush it
+	gone     bool  // the client takes no more, and the script runs on
+	bodiless bool  // a response of its status, or to this method, has no body
+	interim  uint8 // how many interim responses have come
+	length   int64 // of the body, as it was announced; -1: it was not
+	got      int64 // bytes of the body that have come
+}
+
+// Begun reports whether the response's header is complete.
+func (c *Call) Begun() bool { return c.answer.begun }
+
+// Answer takes a piece of what the script writes. With line, its header may begin with a status line
+// of HTTP.
+func (c *Call) Answer(p []byte, line bool) error {
+	for !c.answer.begun {
+		if c.header == nil {
+			c.header = headers.Get().(*cgi.Header)
+			c.header.Limit, c.header.StatusLine = int(c.MaxHeaderSize), line
+		}
+		n, done, err := c.header.Parse(p)
+		if err != nil || !done {
+			return err
+		}
+		p = p[n:]
+		if !c.header.Interim() {
+			c.open(c.header)
+			c.dropHeader()
+		} else if err := c.inform(c.header); err != nil {
+			return err
+		}
+	}
+	return c.content(p)
+}
+
+// maxInterim is how many interim responses may come. Without a bound an application could keep a
+// request busy for ever.
+const maxInterim = 64
+
+var errInterim = errors.New("too many interim responses")
+
+// inform passes on an interim response. 100 (Continue) is none of the application's business: the body
+// comes anyhow.
+func (c *Call) inform(h *cgi.Header) error {
+	if c.answer.interim++; c.answer.interim > maxInterim {
+		return errInterim
+	}
+	defer h.Reset()
+	if h.Status == http.StatusContinue || c.answer.gone {
+		return nil
+	}
+	var out conn.Header
+	for _, f := range h.Fields {
+		if !c.Hides(f.Name) {
+			out.Add(f.Name, f.Value)
+		}
+	}
+	c.Informed = true
+	return c.unwritable(c.Flow.Inform(h.Status, &out))
+}
+
+// open makes the head of the answer from the response's header.
+func (c *Call) open(h *cgi.Header) {
+	c.answer.begun, c.Status, c.answer.length = true, h.Status, h.Length
+	c.answer.bodiless = c.Req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
+	if h.Buffering != 0 {
+		c.answer.buffered = h.Buffering == cgi.Buffered
+		if !c.answer.buffered {
+			c.Flow.Unbuffered()
+		}
+	}
+	c.Answers(h.Status)
+	c.Converse()
+	out := c.Resp.Header()
+	c.Stick(out)
+	if c.Intercepts(h.Status) {
+		c.intercept(h, out)
+		return
+	}
+	c.Resp.Layer().Relay(h.Status, h.Reason)
+	parsed := out.Len()
+	for i := range h.Fields {
+		if f := &h.Fields[i]; len(c.HideHeader) == 0 || !c.Hides(f.Name) {
+			out.Add(f.Name, f.Value)
+		}
+	}
+	c.Resp.Layer().Vouch(parsed)
+	if h.Tells || h.Status == http.StatusResetContent {
+		c.obey(h)
+	}
+	if c.answer.length >= 0 {
+		out.Set("Content-Length", h.Digits)
+	}
+}
+
+// intercept drops an answer in whose place the client gets a page of the site.
+//
+//go:noinline
+func (c *Call) intercept(h *cgi.Header, out *conn.Header) {
+	c.drop()
+	for _, f := range h.Fields {
+		if relay.Explains(h.Status, f.Name) && !c.Hides(f.Name) {
+			out.Add(f.Name, f.Value)
+		}
+	}
+}
+
+// obey does what few responses say to the server.
+//
+//go:noinline
+func (c *Call) obey(h *cgi.Header) {
+	c.Resp.Layer().CacheFor(h.Expires)
+	if c.TakesAccel(h.Redirect, h.Sendfile) {
+		c.Redirect, c.Sendfile = h.Redirect, h.Sendfile
+		c.drop()
+		return
+	}
+	// it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
+	if h.Status == http.StatusResetContent {
+		c.drop()
+	}
+	if h.Coding != "" {
+		c.Note(slog.LevelWarn, "Transfer-Encoding of an application is dropped", "coding", h.Coding)
+	}
+	if h.SecondType != "" {
+		c.Note(slog.LevelWarn, "a second Content-Type of an application is dropped", "type", h.SecondType)
+	}
+}
+
+// drop drops the body of the response.
+func (c *Call) drop() {
+	c.answer.length = -1
+	c.Flow.Discard()
+}
+
+// content passes on a piece of the body. It drops what comes behind the announced length: the
+// client would take that for the next response.
+func (c *Call) content(p []byte) error {
+	if !c.answer.bodiless && c.answer.length >= 0 {
+		if room := c.answer.length - c.answer.got; int64(len(p)) > room {
+			if c.answer.got <= c.answer.length && !c.Flow.Discarded() {
+				c.tooLong() // which needs much of the stack, and what comes below is the deepest
+			}
+			c.answer.got += int64(len(p)) - max(room, 0)
+			p = p[:max(room, 0)]
+		}
+	}
+	c.answer.got += int64(len(p))
+	if len(p) == 0 {
+		return nil
+	}
+	return c.unwritable(c.Flow.Write(p))
+}
+
+func (c *Call) tooLong() {
+	c.Note(slog.LevelWarn, "response body is longer than its Content-Length", "length", c.answer.length)
+}
+
+// pause is called when the upstream has sent all for the moment. What has come goes out, as the
+// next byte may be a long time off.
+func (c *Call) pause() error {
+	c.protocol.Pause()
+	if !c.answer.begun || c.answer.buffered {
+		return nil
+	}
+	return c.unwritable(c.Flow.Flush())
+}
+
+// whole reports that all of the answer has come whose length is known.
+func (c *Call) whole() bool {
+	a := &c.answer
+	return a.begun && (a.bodiless || a.length >= 0 && a.got >= a.length)
+}
+
+// endless reports that nothing says where the body ends.
+func (c *Call) endless() bool {
+	return !c.answer.bodiless && c.answer.length < 0 && !c.Flow.Discarded()
+}
+
+// short reports that the body was shorter than announced.
+func (c *Call) short() bool {
+	return !c.Flow.Discarded() && !c.answer.bodiless && c.answer.length >= 0 &&
+		c.answer.got < c.answer.length
+}
+
+// Finish implements relay.Talk.
+func (c *Call) Finish() int {
+	if err := c.unwritable(c.Flow.Drain(!c.answer.buffered)); err != nil {
+		return c.Fail(err)
+	}
+	switch {
+	case c.Redirect != "" || c.Sendfile != "":
+		return c.SendAccel()
+	case c.answer.gone:
+		c.Resp.Abort()
+	}
+	return c.Status
+}

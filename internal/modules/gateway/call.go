@@ -1,0 +1,108 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/wire/cgi"
+	"github.com/lwango/lwango/loop"
+)
+
+// Call is one request on its way to an application and back. A request that waits for a slow script
+// holds no more than its call; so what is needed only while bytes move is not part of it. Only the
+// request's thread may use it.
+type Call struct {
+	relay.Call
+	protocol Protocol
+
+	// Sending.
+	buf  loop.Buffer // nil: there is nothing to send
+	out  []byte      // the part of buf that is not sent yet
+	End  bool        // the end of the body has been put into buf
+	lost bool        // the upstream has not taken all of the request
+
+	// Receiving.
+	done   bool        // the answer is complete
+	header *cgi.Header // nil: no byte of the header has come, or all of it has
+	answer answer
+
+	// The upstream's, once the thread has waited for it beside the client; before that nil.
+	readable, writable loop.Source
+}
+
+// Protocol is a module's part of a Call.
+type Protocol interface {
+	relay.Talk
+	// AppendHead begins an attempt, and appends to an empty buffer what comes before the request's
+	// body. It may return a part of the buffer that begins later.
+	AppendHead(dst []byte) ([]byte, error)
+	// AppendBody appends the next piece of the body, by Call.ReadBody, if out has room for one. Behind
+	// the last piece it sets End, perhaps in a call of its own. An empty buffer has room for both.
+	AppendBody(out []byte) ([]byte, error)
+	// Take takes what has come, and gives Answer what it has of the answer. Where that is complete, it
+	// calls Ended.
+	Take(p []byte) error
+	// Hangup says what it means that the application has closed the connection.
+	Hangup() error
+	// Script is what the log calls the script, "" if the request's target says enough. A log may keep it.
+	Script() string
+	// Pause is called when the application has sent all for the moment, and in the end.
+	Pause()
+}
+
+// Begin begins a call on a route. Free must be called in the end, also if the thread is killed.
+func (c *Call) Begin(r *Route, p Protocol, req *conn.Request, resp *conn.Response) {
+	c.protocol = p
+	c.Call.Begin(&r.Route, p, req, resp)
+}
+
+// Run has an application answer, and returns the handler's status. limit is for the body; 0: there is
+// none but the server's.
+//
+// The body comes before the connection, since PHP-FPM and uWSGI give a worker to every connection;
+// without request_buffering the application may answer before it comes. The length has to be known as
+// well: the application reads as many bytes as CONTENT_LENGTH announces, and none without it.
+func (c *Call) Run(limit int64) int {
+	if limit > 0 {
+		c.Req.Body().SetLimit(limit)
+		if c.Req.ContentLength() > limit {
+			return http.StatusRequestEntityTooLarge
+		}
+	}
+	if status := c.TakeBody(); status != 0 {
+		return status
+	}
+	return c.Serve()
+}
+
+// Drop implements relay.Talk.
+func (c *Call) Drop() {
+	c.free()
+	c.dropHeader()
+}
+
+// headers are for the time in which a response's header comes in.
+var headers = sync.Pool{New: func() any { return new(cgi.Header) }}
+
+func (c *Call) dropHeader() {
+	if c.header != nil {
+		c.header.Reset()
+		headers.Put(c.header)
+		c.header = nil
+	}
+}
+
+// Note logs something about the request.
+func (c *Call) Note(level slog.Level, text string, args ...any) {
+	all := []any{"request_id", c.Req.ID()}
+	if script := c.protocol.Script(); script != "" {
+		all = append(all, "script", script)
+	} else {
+		all = append(all, "target", c.Req.Target())
+	}
+	c.Log.Log(context.Background(), level, c.Module+": "+text, append(all, args...)...)
+}

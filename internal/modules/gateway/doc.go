@@ -1,0 +1,12 @@
+// Package gateway is what the modules of the Common Gateway Interface have in common: fastcgi, uwsgi
+// and scgi. It sends a request to an application and takes the answer, both at once. The module says
+// what comes around the variables, the body and the answer on the connection, as a Protocol. What
+// these modules share with proxy is in internal/modules/relay.
+//
+//	route.go     Settings, the common keys; Route
+//	call.go      Call: one request
+//	exchange.go  one connection: sending and receiving at once
+//	answer.go    the response, on its way to the client
+//	flow.go      a client that is slower than the application
+//	vars.go      what the application is told
+package gateway

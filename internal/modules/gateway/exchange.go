@@ -1,0 +1,209 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/stream"
+)
+
+// begin fills the buffer with the variables and the first bytes of the body, as far as these are
+// there.
+func (c *Call) begin() error {
+	c.buf = c.Req.Thread.Loop().TakeBuffer()
+	out, err := c.protocol.AppendHead(c.buf[:0])
+	if err != nil {
+		return err
+	}
+	if c.out, err = c.protocol.AppendBody(out); err == stream.ErrWouldBlock {
+		c.out, err = out, nil // none of an unspooled body has come, and the application may not wait
+	}
+	return err
+}
+
+// dropBody lets go of the body, and of the file that may hold it.
+func (c *Call) dropBody() {
+	if f, ok := c.Body.(io.Closer); ok {
+		_ = f.Close()
+	}
+	c.Body = nil
+}
+
+// free lets go of the buffer.
+func (c *Call) free() {
+	if c.buf != nil {
+		c.Req.Thread.Loop().PutBuffer(c.buf)
+		c.buf, c.out = nil, nil
+	}
+}
+
+// Exchange implements relay.Talk. It sends the request and takes the response, both at once: an
+// application may write before it has read all. A peer that first wrote all and only then read would
+// wait for ever, as would the application.
+func (c *Call) Exchange() error {
+	defer c.protocol.Pause()
+	c.Stream.SetNoWait(true)
+	c.lost, c.End, c.done, c.readable, c.writable = false, false, false, nil, nil
+	// Parameters that cannot be sent are found out only here, with a connection at hand. If they
+	// were written earlier, the call would hold their buffer while it connects.
+	if err := c.begin(); err != nil {
+		return err
+	}
+	for {
+		sent := false
+		if c.buf != nil || c.starved() {
+			var err error
+			if sent, err = c.send(); err != nil {
+				return err
+			}
+		}
+		if c.Flow.Late() {
+			if err := c.pour(); err != nil {
+				return err
+			}
+		}
+		if c.Stream.Unread() && !c.Flow.Full() {
+			if err := c.receive(); err != nil || c.done {
+				return err
+			}
+		}
+		if sent && c.buf != nil || c.Stream.Unread() && !c.Flow.Full() {
+			continue
+		}
+		if err := c.wait(); err != nil {
+			return err
+		}
+	}
+}
+
+// wait waits until bytes can move in one of the directions. The limits are for connections on which
+// no byte moves.
+func (c *Call) wait() error {
+	var err error
+	late := c.late()
+	switch {
+	case c.Flow.Stuck() || c.starved():
+		err = c.await(late.After)
+		for c.starved() && errors.Is(err, os.ErrDeadlineExceeded) {
+			left := c.SincePing(c.ReadTimeout, 0, true)
+			if left <= 0 {
+				break
+			}
+			err = c.await(left)
+		}
+	case c.sending():
+		err = c.Stream.AwaitReadWrite(late.After)
+	default:
+		err = c.Stream.AwaitRead(late.After)
+	}
+	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		return late
+	}
+	return err
+}
+
+// sending reports that the call waits for room for the rest of the request.
+func (c *Call) sending() bool { return c.buf != nil || c.Stream.Owed() > 0 }
+
+// late returns how long a wait may take, as the error of one that has taken longer.
+func (c *Call) late() relay.Timeout {
+	if c.sending() {
+		return relay.Timeout{Key: "send_timeout", After: c.SendTimeout}
+	}
+	return relay.Timeout{Key: "read_timeout", After: c.ReadTimeout, Both: c.starved()}
+}
+
+// send sends as much of the buffer as the socket has room for, and fills an empty buffer first. It
+// reports whether there was room. If the upstream does not take the request any more, its answer
+// still counts: so that is no error.
+func (c *Call) send() (sent bool, err error) {
+	if c.buf == nil {
+		c.buf = c.Req.Thread.Loop().TakeBuffer()
+	}
+	if len(c.out) == 0 {
+		if c.out, err = c.protocol.AppendBody(c.buf[:0]); err != nil {
+			// the call waits for the client's next bytes without a buffer
+			if err == stream.ErrWouldBlock {
+				c.free()
+				err = nil
+			}
+			return false, err
+		}
+	}
+	if c.End && c.Again && c.Stream.PutOff(c.out) {
+		c.free()
+		return true, nil
+	}
+	n, err := c.Stream.TryWrite(c.out)
+	switch {
+	case err == nil:
+	case errors.Is(err, stream.ErrWouldBlock):
+		return false, nil
+	default:
+		c.lost = true
+		c.free()
+		return true, nil
+	}
+	if c.out = c.out[n:]; len(c.out) == 0 && c.End {
+		c.free()
+		if !safe(c.Req.Method()) {
+			c.dropBody() // the call does not send it again, and its file may be large
+		}
+	}
+	return true, nil
+}
+
+// receive takes the bytes that have come.
+func (c *Call) receive() error {
+	c.Stream.GiveWay()
+	buf := c.Req.Thread.Loop().TakeBuffer()
+	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
+	for got := 0; ; {
+		n, err := c.Stream.Read(buf[:])
+		switch {
+		case errors.Is(err, stream.ErrWouldBlock):
+			return c.pause()
+		case err == io.EOF:
+			return c.protocol.Hangup()
+		case err != nil:
+			return fmt.Errorf("%w: %w", upstream.ErrCut, err)
+		}
+		if !c.Heard {
+			c.Heard = true
+			c.Up.Spoke()
+		}
+		if err := c.protocol.Take(buf[:n]); err != nil {
+			return err
+		}
+		if c.done {
+			return nil
+		}
+		if got += n; c.Flow.Full() || got >= relay.AtOnce || c.Stream.Due() {
+			if !c.Stream.Unread() {
+				return c.pause() // the call may wait now, and what has come must not
+			}
+			return nil
+		}
+		if c.buf != nil && !c.Stream.Unread() {
+			return c.pause()
+		}
+	}
+}
+
+// Ended ends a response whose header has come, and judges it. It lets go of the connection at once:
+// PHP-FPM's worker waits for that. With keep, another request may use the connection.
+func (c *Call) Ended(keep bool) error {
+	c.done = true
+	if keep && c.End && c.buf == nil && !c.lost {
+		c.Keep(0)
+	}
+	c.Close()
+	if c.short() {
+		return errShort
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package gateway
+
+import (
+	"errors"
+	"time"
+
+	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/loop"
+)
+
+// starved reports that the call has nothing to send until the client's next bytes come.
+func (c *Call) starved() bool { return c.Unspooled && c.buf == nil && !c.End && !c.lost }
+
+// pour gives the client as many of the held bytes as it has room for.
+func (c *Call) pour() error { return c.unwritable(c.Flow.Pour(!c.answer.buffered)) }
+
+// unwritable deals with the error of a client that takes no more. The script goes on only if
+// ignore_client_abort is set.
+func (c *Call) unwritable(err error) error {
+	if c.IgnoreClientAbort && errors.Is(err, relay.ErrClient) {
+		c.answer.gone = true
+		c.Flow.Discard()
+		return nil
+	}
+	return err
+}
+
+// await waits for the client and the upstream at once: for the next bytes of an upload, or for room
+// for the answer. limit is for the upstream to say something.
+func (c *Call) await(limit time.Duration) error {
+	f := &c.Flow
+	if c.readable == nil {
+		c.readable, c.writable = c.Stream.Readable(), c.Stream.Writable()
+	}
+	var room [2]loop.Source
+	sources := room[:0]
+	starved := c.starved()
+	if c.sending() {
+		sources = append(sources, c.writable)
+	}
+	if f.Full() { // how long the client may take is for the server to say
+		return f.AwaitRoom(&c.Up, starved, sources...)
+	}
+	sources = append(sources, c.readable)
+	if starved && !c.answer.begun {
+		limit = -1 // how long the client may take is for the server to say
+	}
+	return f.Await(limit, starved, sources...)
+}

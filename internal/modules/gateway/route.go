@@ -1,0 +1,120 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/wire/cgi"
+	"github.com/lwango/lwango/internal/wire/http1"
+)
+
+// Settings are the keys that the modules have in common.
+type Settings struct {
+	Params        map[string]string `toml:"params"`
+	TrustedFields []string          `toml:"trusted_fields"`
+	MaxBodySize   handlers.Size     `toml:"max_body_size" min:"0B"`
+
+	relay.Settings `toml:",inline"`
+}
+
+// Defaults are what the modules have where a route says nothing.
+var Defaults = Settings{
+	TrustedFields: []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port",
+		"X-Forwarded-Proto", "X-Real-IP"},
+	Settings: defaults(),
+}
+
+func defaults() relay.Settings {
+	s := relay.Defaults
+	s.MaxHeaderSize = cgi.HeaderLimit
+	return s
+}
+
+// Route is what the requests of a route have in common. It does not change once it is open.
+type Route struct {
+	relay.Route
+	set    *Settings
+	params []cgi.Field
+}
+
+// Open opens the route of a module with its upstreams. more has the addresses; it, missing and
+// accel are those of relay.Route.Open. Errors are *handlers.KeyError.
+func (r *Route) Open(module string, s *Settings, env handlers.Env, p *upstream.Pool,
+	more upstream.Settings, missing error, accel relay.Accel) error {
+	r.set, r.Settings, r.Module, r.Env = s, &s.Settings, module, env
+	r.Log = env.Log()
+	r.Repeats, r.Alone, r.Retry = safe, upstream.Fresh, relay.OnConnect|relay.OnCut
+	r.Once, r.Sized = true, true
+	if err := r.Route.Open(p, more, missing, accel); err != nil {
+		return err
+	}
+	if err := r.readParams(); err != nil {
+		return err
+	}
+	r.depend()
+	return relay.FieldNames("trusted_fields", s.TrustedFields)
+}
+
+// readParams reads the key of that name.
+func (r *Route) readParams() error {
+	r.params = make([]cgi.Field, 0, len(r.set.Params))
+	for name, value := range r.set.Params {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return handlers.BadKey("params",
+				"%q: expected a name without =, and a name and value without NUL", name)
+		}
+		if name == "CONTENT_LENGTH" || name == "REQUEST_METHOD" {
+			// If these are not the request's, PHP waits for a body that does not come, or drops
+			// one.
+			return handlers.BadKey("params", "%s is always the request's own", name)
+		}
+		if _, err := cgi.Placeholders(value); err != nil {
+			return handlers.BadKey("params", "%s: %w", name, err)
+		}
+		r.params = append(r.params, cgi.Field{Name: name, Value: value})
+	}
+	slices.SortFunc(r.params, func(a, b cgi.Field) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// depend tells a cache in front of the route what its answers depend on.
+func (r *Route) depend() {
+	var sent []string
+	fields := make(map[string]handlers.FieldSource) // by the name of a parameter
+	for _, p := range r.params {
+		names, _ := cgi.Placeholders(p.Value)
+		sent = append(sent, names...)
+		fields[p.Name] = relay.Source(names)
+	}
+	r.Depend("params", sent, func(name string) handlers.FieldSource {
+		from, ok := fields["HTTP_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))]
+		switch {
+		case ok:
+			return from
+		case http1.SameVariable(name, "Host"):
+			return handlers.FromURL
+		case http1.SameVariable(name, conn.RequestIDField):
+			return handlers.FromServer
+		}
+		return handlers.FromClient
+	})
+}
+
+// software is what applications hear of this server.
+const software = "lwango"
+
+// Fix makes what is the same for all requests of the route, see cgi.Fix.
+func (r *Route) Fix(f cgi.Format, root string) *cgi.Fixed {
+	return cgi.Fix(f, root, software, r.params)
+}
+
+// safe reports whether a request of that method may be sent twice, and so on a kept connection, which
+// the application may end at the same moment. Of others nothing tells whether the script has run.
+func safe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+}

@@ -1,0 +1,26 @@
+package gateway
+
+import "github.com/lwango/lwango/internal/wire/cgi"
+
+// Tell says what the server knows of the call's request. The script, its root, and what is fixed at
+// the route are for the caller to add.
+func (route *Route) Tell(c *Call, r *cgi.Request) {
+	l := c.Req.Layer()
+	r.Method = c.Req.Method()
+	r.Target = cgi.Text(l.AskedView())
+	r.Query = cgi.Text(l.QueryView())
+	r.Proto = c.Req.Proto()
+	r.Host = cgi.Text(l.HostView())
+	r.TLS = c.Req.Secure()
+	r.User, r.AuthType = c.Req.User(), c.Req.AuthType()
+	r.Remote = c.Req.RemoteAddr()
+	r.Local = c.Req.LocalAddr()
+	r.Proxied = l.Proxied()
+	r.Length = c.Length
+	r.Fields = l.FieldViews()
+	r.Server = cgi.ServerName(c.Env.Hosts, r.Host)
+	r.Params = route.params
+	r.ID = l.IDView()
+	r.Underscores = c.Underscores
+	r.Trusted, r.Own = route.set.TrustedFields, l
+}

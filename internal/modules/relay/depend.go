@@ -1,0 +1,107 @@
+package relay
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/modules/placeholder"
+	"github.com/lwango/lwango/internal/wire/template"
+)
+
+// ofURL are the placeholders that are the same for all requests for one URL. The method is: only
+// answers to GET are kept.
+var ofURL = []string{"path", "rest", "prefix", "uri", "query", "host", "port", "scheme", "method"}
+
+// Source says where a text with these placeholders has its value from.
+func Source(names []string) handlers.FieldSource {
+	switch {
+	case len(names) == 0:
+		return handlers.FromRoute
+	case !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(ofURL, name) }):
+		return handlers.FromURL
+	}
+	return handlers.FromServer
+}
+
+// Depend tells a cache in front of the route what its answers depend on. sent are the placeholders of
+// what requests are sent with, on top of what the module sends always; key names the setting. sets is
+// Dependence.Sets. It is called once the route is open.
+//
+// All applications are told the client's address and the id of the request, so these fields are not
+// part of it: an application that answers by them has to say so, by Vary or private. But where the
+// configuration puts the address elsewhere, as an application may trust it there, it counts. An id
+// chooses nothing.
+//
+// Upstreams that take turns give the same answers. Those among which the client chooses, by a cookie
+// or a field, may not.
+func (r *Route) Depend(key string, sent []string, sets func(name string) handlers.FieldSource) {
+	d := handlers.Dependence{Sets: sets}
+	var parts []func(dst []byte, req *conn.Request) []byte
+	add := func(words string, part func(dst []byte, req *conn.Request) []byte) {
+		d.Words, parts = append(d.Words, words), append(parts, part)
+	}
+	if r.split != nil {
+		add("the entry of split", func(dst []byte, req *conn.Request) []byte {
+			_, name := r.split.of(req)
+			return append(dst, name...)
+		})
+	}
+	if r.name != nil {
+		add("tls.name", r.appendName)
+	}
+	if r.cookies != nil {
+		d.Cookie = r.cookies.Name
+		add("the upstream of sticky", func(dst []byte, req *conn.Request) []byte {
+			home, _ := r.cookies.of(req)
+			return strconv.AppendUint(dst, home, 16)
+		})
+	}
+	if r.key != nil && r.key.chosen() {
+		add("hash", func(dst []byte, req *conn.Request) []byte {
+			return strconv.AppendUint(dst, r.key.of(req), 16)
+		})
+	}
+	var told template.Text
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(sent))) {
+		if name != "id" && !slices.Contains(ofURL, name) {
+			told = append(told, template.Piece{Name: name}, template.Piece{Text: "\x00"})
+			d.Clients = d.Clients || name == "address"
+		}
+	}
+	if len(told) > 0 {
+		add("what "+key+" says of the client", func(dst []byte, req *conn.Request) []byte {
+			return placeholder.Append(dst, req, told)
+		})
+	}
+	if r.Header != "" {
+		d.Clients = true
+		add("the address in proxy_protocol", func(dst []byte, req *conn.Request) []byte {
+			return placeholder.Append(dst, req, template.Text{{Name: "address"}})
+		})
+	}
+	if len(parts) > 0 {
+		d.AppendKey = func(dst []byte, req *conn.Request) []byte {
+			for _, part := range parts {
+				dst = append(part(dst, req), 0) // which is in no field
+			}
+			return dst
+		}
+	}
+	r.Env.Depends(d)
+}
+
+// chosen reports whether a client can choose the key by a cookie or a field, and its address has no
+// say.
+func (k *key) chosen() bool {
+	some := false
+	for _, p := range k.pieces {
+		if p.Name == "address" {
+			return false
+		}
+		some = some || strings.HasPrefix(p.Name, "cookie.") || strings.HasPrefix(p.Name, "field.")
+	}
+	return some
+}

@@ -1,0 +1,153 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/proxyproto"
+)
+
+// Health is the key `health`: checks of the server's own, by which it finds out whether an upstream
+// works.
+type Health struct {
+	// Type is what a check does: a request of the module's protocol, or a connection alone.
+	Type string `toml:"type" oneof:"request tcp"`
+	// Path is what is asked for; empty: there are no requests.
+	Path string `toml:"path"`
+	// Status is which answers are good ones.
+	Status string `toml:"status"`
+	// Body is a text that a good answer has in the first 64 KiB of its body.
+	Body string `toml:"body"`
+	// Port is where checks connect to; 0: where requests do.
+	Port int `toml:"port" min:"0" max:"65535"`
+	// Host is what the request names; empty: what the requests of clients do, or the address.
+	Host string `toml:"host"`
+	// Interval is between two checks of an address.
+	Interval time.Duration `toml:"interval" min:"100ms" max:"1h"`
+	// Timeout is for a check.
+	Timeout time.Duration `toml:"timeout" min:"10ms" max:"1m"`
+	// Rises is how many good answers in a row bring an address back.
+	Rises int `toml:"rises" min:"1" max:"100"`
+	// Falls is how many bad ones take it away.
+	Falls int `toml:"falls" min:"1" max:"100"`
+}
+
+var healthDefaults = Health{Type: "request", Status: "200-399", Interval: 5 * time.Second,
+	Timeout: time.Second, Rises: 2, Falls: 3}
+
+// HealthRead is how much is read of the head of an answer, and then of its body, in bytes.
+const HealthRead = 64 << 10
+
+// On reports whether there are checks.
+func (h *Health) On() bool { return h.Path != "" || h.Type == "tcp" }
+
+// CheckDescriptors returns how many descriptors checks have at most, where the route's own addresses
+// are these: one for each address.
+func (s *Settings) CheckDescriptors(own []string) int {
+	if !s.Health.On() {
+		return 0
+	}
+	return len(s.Addresses(own))
+}
+
+// check reads the key health. Route.Ping asks, and what has an influence on that is in PingID.
+func (r *Route) check(s *upstream.Settings) error {
+	h := &r.Health
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	switch {
+	case h.Type == "tcp" && (h.Path != "" || h.Body != "" || h.Host != "" || h.Status != healthDefaults.Status):
+		return handlers.BadKey("health", `type = "tcp" asks for nothing: expected no path, status, body or host`)
+	case !h.On() && *h != healthDefaults:
+		return handlers.BadKey("health", `expected a path, such as "/up"`)
+	case !h.On():
+		return nil
+	case h.Path != "" && (h.Path[0] != '/' || strings.ContainsFunc(h.Path, odd)):
+		return handlers.BadKey("health",
+			`path: expected one that begins with a slash, in ASCII without spaces, not %q`, h.Path)
+	case h.Host != "" && !http1.ValidAuthority(h.Host):
+		return handlers.BadKey("health", "host: expected a name, perhaps with a port, not %q", h.Host)
+	}
+	least, most, err := statuses(h.Status)
+	if err != nil {
+		return handlers.BadKey("health", "status: %w", err)
+	}
+	s.Check = &upstream.Check{
+		ID:       fmt.Sprintf("%+v %q %s", *h, r.PingID, r.Header), // the endpoint says by which version
+		Before:   proxyproto.AppendLocal(nil, r.Header),
+		Interval: h.Interval, Timeout: h.Timeout, Rises: h.Rises, Falls: h.Falls, Port: h.Port,
+		Ask: func(c net.Conn, name string) error {
+			if h.Type == "tcp" {
+				return nil
+			}
+			status, body, err := r.Ping(c, name)
+			switch {
+			case err != nil:
+				return err
+			case status < least || status > most:
+				return fmt.Errorf("%s has status %d", h.Path, status)
+			case !bytes.Contains(body, []byte(h.Body)):
+				return fmt.Errorf("%s has no %q in its body", h.Path, h.Body)
+			}
+			return nil
+		},
+		ServerName: r.checkName(),
+		Changed: func(name string, out bool, err error) {
+			if out {
+				r.Log.Warn(r.Module+": upstream taken out", "upstream", name, "error", err)
+			} else {
+				r.Log.Info(r.Module+": upstream works again", "upstream", name)
+			}
+		},
+	}
+	return nil
+}
+
+// checkName returns the name for TLS of checks, where each request has its own; "": the host of the
+// address.
+func (r *Route) checkName() string {
+	name, _ := http1.SplitPort(r.Health.Host)
+	return strings.Trim(name, "[]")
+}
+
+// Watch has the upstreams checked, if there are checks, and files of TLS read again, once the module is
+// built.
+func (r *Route) Watch() {
+	groups := []*upstream.Group{r.Group}
+	if r.split != nil {
+		for _, g := range r.split.groups {
+			groups = append(groups, g.Group)
+		}
+	}
+	for _, g := range groups {
+		if g.Check != nil {
+			r.Env.Background(g.Watch)
+		}
+		if g.HasFiles() {
+			r.Env.Background(func(ctx context.Context) { g.WatchFiles(ctx, r.Log) })
+		}
+	}
+}
+
+// statuses reads "200" or "200-399".
+func statuses(text string) (least, most int, err error) {
+	from, to, ranged := strings.Cut(text, "-")
+	if !ranged {
+		to = from
+	}
+	least, err = strconv.Atoi(from)
+	if err == nil {
+		most, err = strconv.Atoi(to)
+	}
+	if err != nil || least < 200 || most < least || most > 599 {
+		err = fmt.Errorf(`expected one between 200 and 599, or a range as "200-399", not %q`, text)
+	}
+	return least, most, err
+}

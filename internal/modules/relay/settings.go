@@ -1,0 +1,198 @@
+package relay
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/wire/http1"
+)
+
+// Settings are the keys that proxy, fastcgi, uwsgi and scgi have in common.
+type Settings struct {
+	Balance  string  `toml:"balance" oneof:"round_robin least_conn random hash ip_hash"`
+	Hash     string  `toml:"hash"`
+	Sticky   Sticky  `toml:"sticky"`
+	Split    []Split `toml:"split"`
+	SplitBy  string  `toml:"split_by"`
+	MaxConns int     `toml:"max_conns" min:"0"`
+	MaxQueue int     `toml:"max_queue" min:"0"`
+
+	MaxFails    int           `toml:"max_fails" min:"-1"`
+	FailTimeout time.Duration `toml:"fail_timeout" min:"1ms"`
+	FailStatus  []int         `toml:"fail_status"`
+	SlowStart   time.Duration `toml:"slow_start" min:"0s"`
+	Circuit     Circuit       `toml:"circuit"`
+	Health      Health        `toml:"health"`
+	TryFor      time.Duration `toml:"try_for" min:"0s"`
+
+	Source         string        `toml:"source"`
+	QueueTimeout   time.Duration `toml:"queue_timeout" min:"1ms"`
+	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms"`
+	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms"`
+	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms"`
+
+	Underscores       bool          `toml:"underscores"`
+	RequestBuffering  bool          `toml:"request_buffering"`
+	RequestMemory     handlers.Size `toml:"request_memory" min:"1KiB" max:"16MiB"`
+	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
+	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
+	HideHeader        []string      `toml:"hide_header"`
+	AccelRoot         string        `toml:"accel_root"`
+	AccelRedirect     bool          `toml:"accel_redirect"`
+	IgnoreClientAbort bool          `toml:"ignore_client_abort"`
+
+	Intercept `toml:",inline"`
+}
+
+// Defaults are what the modules have where a route says nothing, as far as they agree.
+var Defaults = Settings{
+	Balance: "round_robin",
+	Sticky:  stickyDefaults,
+	SplitBy: "{address}",
+
+	MaxFails:    3,
+	FailTimeout: 10 * time.Second,
+	Circuit:     circuitDefaults,
+	Health:      healthDefaults,
+
+	MaxQueue: 1024,
+
+	QueueTimeout:   60 * time.Second,
+	ConnectTimeout: 5 * time.Second,
+	SendTimeout:    60 * time.Second,
+	ReadTimeout:    60 * time.Second,
+
+	RequestBuffering:  true,
+	RequestMemory:     12 << 10, // an upload that stands still holds 24 KiB, with its stack and input
+	ResponseBuffering: 64 << 20,
+}
+
+// Hides reports whether hide_header has that name.
+func (s *Settings) Hides(name string) bool {
+	for _, hidden := range s.HideHeader {
+		if ascii.EqualFold(name, hidden) {
+			return true
+		}
+	}
+	return false
+}
+
+// Route is what the requests of a route have in common. It does not change once it is open.
+type Route struct {
+	*Settings
+	Module string // its name, at the beginning of lines of the log
+	Env    handlers.Env
+	Log    *slog.Logger
+
+	// Repeats reports whether a request of that method may be sent twice (RFC 9110 section 9.2.2).
+	// One that may not wants an Alone connection.
+	Repeats func(method string) bool
+	Alone   upstream.Want
+	Retry   Causes
+	Once    bool // a request is sent once more, and not as often as there are upstreams
+	Sized   bool // a body's length must be known before an upstream is asked
+
+	// Ping asks the named upstream on a new connection for Health.Path, and returns the status of the
+	// answer, and the beginning of its body. PingID is what it depends on besides.
+	Ping   func(c net.Conn, name string) (status int, body []byte, err error)
+	PingID string
+
+	// Header is the version of the PROXY protocol by which upstreams are told of the client; "": none.
+	Header string
+
+	name *key // for TLS, set by Security; nil: all requests have the same
+
+	// Set by Open.
+	cookies *stickiness     // nil: none
+	key     *key            // what balance goes by; nil: nothing
+	Group   *upstream.Group // of the requests that split has not
+	split   *split          // nil: it has none
+	accel   Accel
+
+	intercepted []statusRange
+}
+
+// Open makes the route's group of the pool that all routes share. more has the settings that only
+// the module knows. missing is the error of a route without an address, nil if it needs none. accel
+// is that of the keys accel_root and accel_redirect. Errors are *handlers.KeyError.
+func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error,
+	accel Accel) (err error) {
+	s := r.Settings
+	more.Dir = r.Env.Dir
+	if err := r.balance(&more); err != nil {
+		return err
+	}
+	if err := r.sticky(&more); err != nil {
+		return err
+	}
+	if err := r.failing(&more); err != nil {
+		return err
+	}
+	if err := r.check(&more); err != nil {
+		return err
+	}
+	if more.Source, err = upstream.ParseSource(s.Source); err != nil {
+		return &handlers.KeyError{Key: "source", Err: err}
+	}
+	more.MaxConns, more.MaxQueue, more.QueueTimeout = s.MaxConns, s.MaxQueue, s.QueueTimeout
+	more.ConnectTimeout = s.ConnectTimeout
+	more.Unreached = func(name string, err error) {
+		r.Log.Warn(r.Module+": upstream not reached", "upstream", name, "error", err)
+	}
+	switch r.Group, err = p.Group(more); {
+	case err != nil || missing == nil:
+	case len(more.Addresses) == 0:
+		err = missing
+	case r.Group.Primaries() == 0:
+		err = errors.New("every address is a backup")
+	}
+	if err != nil {
+		return &handlers.KeyError{Key: "address", Err: err}
+	}
+	if err := r.readIntercept(); err != nil {
+		return err
+	}
+	if err := FieldNames("hide_header", s.HideHeader); err != nil {
+		return err
+	}
+	r.accel = accel
+	around.Of(r.Env).Upstreams(r.Group)
+	return r.openSplit(p, more)
+}
+
+// NotZero refuses 0 for a limit that is set by default: -1 is none. The error is a
+// *handlers.KeyError.
+func NotZero[V int | time.Duration](key string, v V) error {
+	if v != 0 {
+		return nil
+	}
+	return handlers.BadKey(key, "must be above 0, or -1, which is none")
+}
+
+// FieldNames checks the header fields that a key names. The error is a *handlers.KeyError.
+func FieldNames(key string, names []string) error {
+	for _, name := range names {
+		if !http1.ValidToken(name) {
+			return handlers.BadKey(key, "expected the name of a header field, not %q", name)
+		}
+	}
+	return nil
+}
+
+// Traces reports whether the method is TRACE, which is refused with status 405: from the answer a
+// page's script could read what the browser hides from it (RFC 9110 section 9.3.8).
+func Traces(req *conn.Request, resp *conn.Response) bool {
+	if req.Method() != http.MethodTrace {
+		return false
+	}
+	resp.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+	return true
+}

@@ -1,0 +1,170 @@
+// Package accesslog writes a line for each request to files, syslog or journald.
+//
+// A Config is a table [access_log]; it is the conn.AccessLog of the requests that it is for, and any
+// loop calls that. Config.Check completes it while a configuration is read. Logs are all logs that a
+// server has open, and belong to the server's goroutine. A configuration comes into force in two
+// steps, as a reload is all or nothing: Logs.Open opens what can fail to open, and Logs.Use lets the
+// tables write there. Logs.Retire ends the logs that no table has any more, Logs.Reopen is for a
+// rotation that sends a signal, and Logs.Close writes the last lines.
+//
+//	accesslog.go  Config: the keys, and what they may say
+//	logs.go       Logs: which logs are open
+//	writer.go     the buffers of the loops, and the goroutine that empties them
+//	sink.go       where the lines go: files
+//	datagrams.go  syslog and journald
+//	trusted.go    files that root opens in folders of others
+//	line.go       lines in NCSA's formats
+//	format.go     JSON, and formats with placeholders
+//	stream.go     lines of connections that do not speak HTTP
+//	cut.go        how long a line may be
+package accesslog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/base/confpath"
+	"github.com/lwango/lwango/internal/base/settings"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// Config is an [access_log], of the server or of a site.
+type Config struct {
+	Table settings.Table `toml:",table"`
+	// Path is a file, "stderr:", "stdout:", "journald:", or "syslog:" and an address.
+	Path string `toml:"path"`
+	// Format is "common", "combined", "json", or a text with placeholders.
+	Format string `toml:"format"`
+
+	line       lineFormat       // of Format
+	connection connectionFormat // the same, for the log of a stream
+
+	// Logs.Use sets these before a request can come here.
+	to   *writer // of Path; nil: lines are dropped
+	hook func(*conn.AccessEntry)
+}
+
+// LogRequest implements conn.AccessLog.
+func (c *Config) LogRequest(l *loop.Loop, e *conn.AccessEntry) bool {
+	if c.hook != nil {
+		c.hook(e)
+	}
+	return c.to == nil || c.to.add(l, e, c.line)
+}
+
+// HasRoom implements conn.AccessLog.
+func (c *Config) HasRoom(_ *loop.Loop, s conn.Share) bool { return c.to == nil || c.to.hasRoom(s) }
+
+// Middleware is the layer of a site that has an access log of its own.
+func (c *Config) Middleware(next conn.Handler) conn.Handler {
+	return func(req *conn.Request, resp *conn.Response) int {
+		req.Layer().LogTo(c)
+		return next(req, resp)
+	}
+}
+
+// Check checks the keys, and reports what is wrong to the file. Relative paths begin in dir. Unset
+// keys come from all, the server-wide log, which may be nil.
+func (c *Config) Check(dir string, all *Config) {
+	var err error
+	if !c.Table.Has("format") && all != nil {
+		c.line = all.line
+	} else if c.line, err = parseFormat(c.Format); err != nil {
+		c.Table.Errorf("format", "%v", err)
+	}
+	c.checkPath(dir, all)
+}
+
+// checkPath checks the key path.
+func (c *Config) checkPath(dir string, all *Config) {
+	var err error
+	switch {
+	case c.Path == "" && all != nil && !c.Table.Has("path"):
+		c.Path = all.Path
+	case c.Path == "":
+		c.Table.Errorf("path", "missing; expected the path of a file")
+	default:
+		if c.Path, err = parsePath(dir, c.Path); err != nil {
+			c.Table.Errorf("path", "%v", err)
+		}
+	}
+}
+
+// IsFile reports whether Path is that of a file, and not of a stream of the process or a daemon.
+func (c *Config) IsFile() bool { return filepath.IsAbs(c.Path) }
+
+// Writable returns why the file cannot be opened for writing, or made.
+func (c *Config) Writable() error {
+	if c.IsFile() {
+		if err := writable(c.Path); err != nil {
+			return c.Table.Wrong("path", err)
+		}
+	}
+	return nil
+}
+
+// parsePath checks the key path. The path of a file, or of a socket, begins in dir if it is relative.
+func parsePath(dir, path string) (string, error) {
+	kind, rest, socket := strings.Cut(path, ":")
+	switch {
+	case !socket:
+	case kind == "stderr" || kind == "stdout":
+		if rest != "" {
+			return path, fmt.Errorf("expected %q alone, found %q", kind+":", path)
+		}
+		return path, nil
+	case kind == "journald":
+		name := ""
+		if rest != "" {
+			var ok bool
+			var err error
+			if name, ok, err = confpath.Socket(dir, rest); err != nil {
+				return path, err
+			} else if !ok {
+				return path, fmt.Errorf(`expected "journald:" or "journald:unix:/path/of/a/socket", `+
+					`found %q`, path)
+			}
+		}
+		return "journald:" + name, nil
+	case kind == "syslog":
+		name, local, err := confpath.Socket(dir, rest)
+		if local && err == nil {
+			return "syslog:unix:" + name, nil
+		}
+		return path, cmp.Or(err, checkSyslog(rest))
+	}
+	path = confpath.Join(dir, path)
+	if folder, err := os.Stat(filepath.Dir(path)); err != nil || !folder.IsDir() {
+		return path, fmt.Errorf("there is no folder %s", filepath.Dir(path))
+	}
+	return path, writable(path)
+}
+
+// writable returns why openLogFile would fail, so that `lwango -t`, which makes no files, says so.
+// That nothing reads a pipe is said at the start.
+func writable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = unix.Faccessat(unix.AT_FDCWD, filepath.Dir(path), unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+	case err != nil:
+		return err
+	case info.IsDir():
+		err = unix.EISDIR
+	case info.Mode().Type() == fs.ModeSocket:
+		err = unix.ENXIO
+	default:
+		err = unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS)
+	}
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return nil
+}

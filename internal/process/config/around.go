@@ -1,0 +1,176 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/auth"
+	"github.com/lwango/lwango/handlers/errorpages"
+	"github.com/lwango/lwango/handlers/limit"
+	"github.com/lwango/lwango/handlers/mirror"
+	"github.com/lwango/lwango/handlers/rules"
+	"github.com/lwango/lwango/internal/base/settings"
+	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/modules/compression"
+)
+
+// Around is the keys that a site and a route have in common: what happens to a request before it is
+// handed on, and to its answer afterwards. A site's come before the choice of the route, a route's
+// before its module.
+type Around struct {
+	Table settings.Table `toml:",table"`
+	// Compression is what clients get compressed; what it leaves out is from the site or the whole
+	// file.
+	Compression *Compression `toml:"compression"`
+	// ErrorPages are, by status, files, or paths of routes, in place of the server's pages.
+	ErrorPages map[string]string `toml:"error_pages"`
+	// Rules deny, redirect or rewrite requests or change header fields, in order.
+	Rules []Rule `toml:"rule"`
+	// Limit is who may come, and how often.
+	Limit *limit.Settings `toml:"limit"`
+	// Auth asks for a name and a password.
+	Auth *auth.Settings `toml:"auth"`
+	// Mirror sends copies of requests to another route.
+	Mirror *mirror.Settings `toml:"mirror"`
+	// Cache keeps answers, and gives them to others: a table, or true or false.
+	Cache *Cache `toml:"cache"`
+	// Use are names of the program's middleware, outermost first.
+	Use []string `toml:"use"`
+
+	set *rules.Set // of Rules; nil: there are none
+}
+
+// Rule is a [[site.rule]] or a [[site.route.rule]].
+type Rule struct {
+	Table settings.Table `toml:",table"`
+	Rule  rules.Settings `toml:",inline"`
+	// Limit is for the requests that the rule is for.
+	Limit *limit.Settings `toml:"limit"`
+	// Auth is for the requests that the rule is for.
+	Auth *auth.Settings `toml:"auth"`
+}
+
+// middleware makes one Middleware of all, or nil if there is nothing to do. env.Prefix is empty for
+// a site. folder is where a rule looks for files if it does not say; it may be empty. What is wrong
+// is reported at its key.
+//
+// The layers, outermost first: compression, error pages, rules, limit, auth, mirror, the program's own. So
+// all that the others answer may be compressed, and what refuses a request further in gets its
+// error page. A rule that denies or redirects costs nothing else, and one that leads to another
+// route leaves nothing of this one behind. A rule has its own limit and auth, in the same order, in
+// front of what it does.
+func (a *Around) middleware(env handlers.Env, folder string,
+	modules *handlers.Registry) handlers.Middleware {
+	var layers []handlers.Middleware // outermost first
+	if a.Compression != nil {
+		layers = append(layers, compression.Middleware(around.Of(env).Compression))
+	}
+	pages, err := errorpages.New(a.ErrorPages, env)
+	if err != nil {
+		reportAt(a.Table, "error_pages", err)
+	}
+	if pages != nil {
+		layers = append(layers, pages.Outer)
+	}
+	if len(a.Rules) > 0 {
+		a.compile(folder, env)
+		layers = append(layers, a.set.Middleware())
+	}
+	layers = append(layers, admit(a.Table, a.Limit, a.Auth, env))
+	if a.Auth != nil && a.Auth.Request != "" && env.Prefix != "" {
+		asked, _, _ := strings.Cut(a.Auth.Request, "?")
+		if own, ok := around.Of(env).Routes.Of(asked); ok && own == env.Prefix {
+			a.Table.Sub("auth").Errorf("request", "%s is a path of this route, which would ask "+
+				"itself; expected that of another route", asked)
+		}
+	}
+	if a.Mirror != nil {
+		m, err := mirror.New(*a.Mirror, env)
+		if err != nil {
+			reportAt(a.Table.Sub("mirror"), "", err)
+		}
+		layers = append(layers, m)
+	}
+	for _, name := range a.Use {
+		m, ok := modules.Middleware(name)
+		if !ok {
+			a.Table.Errorf("use", "%s", unknownName("middleware", name, modules.MiddlewareNames()))
+		}
+		layers = append(layers, m)
+	}
+	if pages != nil {
+		layers = append(layers, pages.Inner) // the last one
+	}
+	return handlers.Chain(layers...)
+}
+
+// admit makes one Middleware of the keys limit and auth of a table; nil if it has neither.
+func admit(table settings.Table, l *limit.Settings, a *auth.Settings,
+	env handlers.Env) handlers.Middleware {
+	var layers []handlers.Middleware // outermost first
+	add := func(key string, m handlers.Middleware, err error) {
+		if err != nil { // at a key of the table that is the value of key
+			reportAt(table.Sub(key), "", err)
+			m = func(next conn.Handler) conn.Handler { return next }
+		}
+		layers = append(layers, m)
+	}
+	if l != nil {
+		m, err := limit.New(*l, env)
+		add("limit", m, err)
+	}
+	if a != nil {
+		m, err := auth.New(*a, env)
+		add("auth", m, err)
+	}
+	return handlers.Chain(layers...)
+}
+
+// asks says in words what the keys limit and auth of a table ask of a request.
+func asks(l *limit.Settings, a *auth.Settings) string {
+	var words []string
+	if l != nil {
+		words = append(words, "limit: "+l.String())
+	}
+	if a != nil {
+		words = append(words, "auth: "+a.String())
+	}
+	return strings.Join(words, "; ")
+}
+
+// compile makes the rules. It reports what is wrong with one at its own key.
+func (a *Around) compile(folder string, env handlers.Env) {
+	all := make([]rules.Rule, len(a.Rules))
+	for i, r := range a.Rules {
+		all[i] = rules.Rule{
+			Settings: r.Rule,
+			Name:     fmt.Sprintf("rule %d (%s)", i+1, r.Table.Position("")),
+			Around:   admit(r.Table, r.Limit, r.Auth, env),
+			Asks:     asks(r.Limit, r.Auth),
+		}
+	}
+	set, err := rules.Compile(all, folder, env)
+	a.set = set
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return
+	}
+	for _, err := range joined.Unwrap() {
+		if e, ok := errors.AsType[*rules.Error](err); ok {
+			at, key := a.Rules[e.Rule].Table, e.Key
+			if errors.Is(err, rules.ErrNothing) && at.Refused() {
+				continue // a key that was refused says what it does
+			}
+			if rest, ok := strings.CutPrefix(key, "not."); ok {
+				at, key = at.Sub("not"), rest
+			}
+			if table, name, ok := strings.Cut(key, "."); ok {
+				at, key = at.Sub(table), name
+			}
+			at.Errorf(key, "rule %d: %v", e.Rule+1, e.Err)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package config
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/base/settings"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/process/accesslog"
+	"github.com/lwango/lwango/internal/process/sockets"
+	"github.com/lwango/lwango/internal/tls/certs"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// DefaultListen is where a configuration without a listener listens.
+const DefaultListen = "*:8080"
+
+func (c *Config) checkListeners(s Source) {
+	if len(c.Listeners) == 0 && len(c.Streams) > 0 && len(c.Sites) == 0 && s.Root == "" {
+		return // nothing is there for clients of HTTP
+	}
+	if len(c.Listeners) == 0 {
+		addr, _ := sockets.ParseAddress(DefaultListen, c.Dir)
+		c.Listeners = []Listener{{Endpoint: sockets.Endpoint{Listen: DefaultListen, Address: addr}}}
+		c.Table.Assume("listener", c.Listeners)
+		return
+	}
+	seen, names := map[sockets.Address]bool{}, map[string]bool{}
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		switch {
+		case l.Name == "" && l.Table.Has("name"):
+			l.Table.Errorf("name", "expected a name, by which sites can choose the listener")
+		case names[l.Name]:
+			l.Table.Errorf("name", "%q: another listener has that name", l.Name)
+		}
+		names[l.Name] = l.Name != ""
+		if !l.Check(c.Dir) {
+			continue
+		}
+		if seen[l.Address] {
+			l.Table.Errorf("address", "%s is listened to twice", l.Listen)
+			continue
+		}
+		seen[l.Address] = true
+		if !l.Table.Has("http2") {
+			l.HTTP2 = len(l.TLS.Files) > 0
+			l.Table.Assume("http2", l.HTTP2)
+		}
+		protocols := []string{"http/1.1"}
+		if l.HTTP2 {
+			protocols = []string{"h2", "http/1.1"}
+		}
+		l.TLS.Check(c.Dir, c.TLS.ACME, protocols, s.Logger)
+		l.parseProxies()
+	}
+}
+
+// Certs returns the TLS of all listeners.
+func (c *Config) Certs() (all certs.Set) {
+	for i := range c.Listeners {
+		all = append(all, &c.Listeners[i].TLS)
+	}
+	return all
+}
+
+// ACME returns what certificates are to be obtained for; nil: no listener needs any.
+func (c *Config) ACME() *certs.ACME {
+	if c.Certs().Obtains() {
+		return c.TLS.ACME
+	}
+	return nil
+}
+
+func (c *Config) checkPubsub(broker pubsub.Broker) {
+	p := &c.Pubsub
+	if !p.Table.Has("url") {
+		return
+	}
+	if broker == nil {
+		p.Table.Errorf("url", "this program has no broker; it gets one by a call of "+
+			"lwango.UseBroker(redis.Broker), of package pubsub/redis")
+	} else if err := broker.Check(p.URL); err != nil {
+		p.Table.Errorf("url", "%v", err)
+	}
+}
+
+func (c *Config) checkAccessLogs() {
+	if c.AccessLog != nil {
+		c.AccessLog.Check(c.Dir, nil)
+	}
+	for _, s := range c.Sites {
+		if s.AccessLog != nil {
+			s.AccessLog.Check(c.Dir, c.AccessLog)
+		}
+	}
+}
+
+// AccessLogs returns the tables [access_log] that are in force.
+func (c *Config) AccessLogs() (all []*accesslog.Config) {
+	if c.AccessLog != nil {
+		all = append(all, c.AccessLog)
+	}
+	if c.rooted {
+		return all
+	}
+	for _, s := range c.Sites {
+		if s.AccessLog != nil {
+			all = append(all, s.AccessLog)
+		}
+	}
+	for i := range c.Streams {
+		if log := c.Streams[i].AccessLog; log != nil {
+			all = append(all, log)
+		}
+	}
+	return all
+}
+
+func (c *Config) checkHeaders() {
+	seen := map[string]bool{}
+	at := c.Table.Sub("headers")
+	for name, values := range c.Headers {
+		lower := strings.ToLower(name)
+		err := handlers.CheckField(name, values...)
+		switch {
+		case err != nil:
+			at.Errorf(name, "%v", err)
+		case slices.Contains(settings.Keys(c), name):
+			// `keep_alive_timeout` below [headers] is a valid field name, but certainly not meant
+			// to be one.
+			at.Errorf(name, "belongs at the top of the file, above the first [table]")
+		case seen[lower]:
+			at.Errorf(name, "named twice, in different case")
+		}
+		seen[lower] = true
+	}
+}
+
+// checkSpool checks that files can be made in spool_dir, and that max_spool has room for a body. It
+// lets -T show what limits are by default that depend on others, unless that depends on the
+// descriptors.
+func (c *Config) checkSpool() {
+	largest := max(c.MaxBodySize, conn.Size(c.LargestBody))
+	if c.MaxSpool > 0 && c.MaxSpool < largest {
+		c.Table.Errorf("max_spool",
+			"must be at least max_body_size, which is %v, or -1, for no limit; found %v",
+			largest, c.MaxSpool)
+	}
+	full := c.Limits.Complete(c.LargestBody, 0)
+	c.Table.Assume("max_spool", full.MaxSpool)
+	if c.MaxConnections > 0 {
+		c.Table.Assume("max_connections_per_address", full.MaxConnectionsPerAddress)
+	}
+	if c.SpoolDir != "" {
+		if err := sysio.CheckTempDir(c.SpoolDir); err != nil {
+			c.Table.Errorf("spool_dir", "%v", err)
+		}
+	}
+}
+
+// OpenCache opens the store of answers if routes of c keep some, or changes its options, or closes it.
+// It is called before a handler of c can be: what a request invalidates while the store is not open, a
+// folder would keep. before is the configuration that is in force; nil: none is. It waits for the disk.
+func (c *Config) OpenCache(before *Config) {
+	if !c.caches && before != nil {
+		before.CloseCache()
+	}
+	if c.caches && c.store != nil {
+		if before != nil && !before.caches {
+			c.store.Missed()
+		}
+		if err := c.store.Configure(c.cacheOptions()); err != nil {
+			c.logger.Error("cache: the folder cannot be used", "error", err)
+			o := c.cacheOptions()
+			o.Folder = ""
+			_ = c.store.Configure(o)
+		}
+	}
+}
+
+// Begin starts the background goroutines of the handlers of c.
+func (c *Config) Begin() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, f := range c.Background {
+		running.Go(func() { f(ctx) })
+	}
+	c.End = func() { cancel(); running.Wait() }
+}

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lwango/lwango/internal/base/confpath"
+	"github.com/lwango/lwango/internal/base/settings"
+)
+
+// include reads the files that the key include names, in the order of the key, and of their names
+// where a pattern matches several. name is the configuration as messages show it, file its path.
+//
+// A name without wildcards must be there. A pattern matches no file whose name begins with a dot,
+// unless it begins so itself, and never the configuration; it may match nothing. What it matches
+// and is no regular file is left out, but a link that leads nowhere is an error: the file that is meant is
+// missing. A file is read once.
+func include(f *settings.File, name, file string) {
+	var keys struct {
+		Table   settings.Table `toml:",table"`
+		Include []string       `toml:"include"`
+		Rest    settings.Table `toml:",rest"`
+	}
+	if f.Broken() || !f.Root().Decode(&keys) {
+		return
+	}
+	refuse := func(err error) { keys.Table.Errorf("include", "%v", err) }
+	read := []string{file}
+	for _, pattern := range keys.Include {
+		paths, err := matching(filepath.Dir(file), pattern)
+		if err != nil {
+			refuse(err)
+		}
+		for _, path := range paths {
+			if slices.Contains(read, path) {
+				continue
+			}
+			read = append(read, path)
+			text, err := confpath.Read(path, confpath.MaxFile)
+			if err != nil {
+				refuse(err)
+				continue
+			}
+			f.Include(shownAs(path, name, file), string(text))
+		}
+	}
+}
+
+// matching lists the files that a name or a pattern stands for, which begins in dir if it is
+// relative. Wildcards are for the last part of the path only: so that a folder that cannot be read
+// is an error.
+func matching(dir, pattern string) (paths []string, err error) {
+	const wildcards = `*?[\`
+	path := confpath.Join(dir, pattern)
+	if !strings.ContainsAny(pattern, wildcards) {
+		return []string{path}, nil
+	}
+	dir, base := filepath.Split(path)
+	if strings.ContainsAny(filepath.Dir(pattern), wildcards) {
+		return nil, fmt.Errorf("%s: only the last part of the path may have wildcards", pattern)
+	}
+	if _, err := filepath.Match(base, ""); err != nil {
+		return nil, fmt.Errorf("%s: %w", pattern, err)
+	}
+	all, err := os.ReadDir(dir) // sorted
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, entry := range all {
+		name := entry.Name()
+		if ok, _ := filepath.Match(base, name); !ok || name[0] == '.' && base[0] != '.' {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) && entry.Type()&fs.ModeSymlink == 0 { // removed this moment
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if info.Mode().IsRegular() {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+	}
+	return paths, nil
+}
+
+// shownAs names an included file as the configuration itself is named: by a path of the working
+// directory if that is one.
+func shownAs(path, name, file string) string {
+	if below, err := filepath.Rel(filepath.Dir(file), path); err == nil && !filepath.IsAbs(name) {
+		return filepath.Join(filepath.Dir(name), below)
+	}
+	return path
+}

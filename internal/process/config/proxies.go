@@ -1,0 +1,40 @@
+package config
+
+import (
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/base/networks"
+)
+
+// parseProxies makes Proxies of the keys about proxies.
+func (l *Listener) parseProxies() {
+	switch {
+	case len(l.TrustedProxies) > 0:
+	case l.Table.Has("trusted_proxies"):
+		l.Table.Errorf("trusted_proxies", `expected at least one network, such as "10.0.0.0/8", `+
+			`or "unix:"`)
+		return
+	case l.ProxyProtocol:
+		l.Table.Errorf("proxy_protocol", "needs trusted_proxies, since anyone else could name "+
+			"any address as the client's")
+		return
+	case l.Table.Has("proxy_fields"):
+		l.Table.Errorf("proxy_fields", "needs trusted_proxies: no other peer is believed")
+		return
+	default:
+		return
+	}
+	p := &conn.Proxies{Protocol: l.ProxyProtocol, Standard: l.ProxyFields == "forwarded"}
+	for _, text := range l.TrustedProxies {
+		if text == networks.Unix {
+			p.UNIX = true
+			continue
+		}
+		network, err := networks.Prefix(text)
+		if err != nil {
+			l.Table.Errorf("trusted_proxies", "%v", err)
+			continue
+		}
+		p.Networks = append(p.Networks, network)
+	}
+	l.Proxies = p
+}

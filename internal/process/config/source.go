@@ -1,0 +1,209 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/base/confpath"
+	"github.com/lwango/lwango/internal/base/settings"
+	"github.com/lwango/lwango/internal/base/tags"
+	"github.com/lwango/lwango/internal/process/sockets"
+	"github.com/lwango/lwango/internal/process/streams"
+	"github.com/lwango/lwango/internal/tls/certs"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// Source is where a configuration comes from.
+type Source struct {
+	File     string   // path of the file; empty: none is read
+	Listen   []string // addresses that replace those of the file, as -l has them
+	Root     string   // a folder to serve, which replaces the sites of the file, as -r has it
+	Modules  *handlers.Registry
+	Routes   []handlers.Route // compiled-in routes, for every site
+	Topics   *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
+	Broker   pubsub.Broker    // what [pubsub] url is for; nil: none
+	Logger   *slog.Logger     // for modules; never nil
+	Counters *Counters        // the numbers of routes; nil: nothing is counted by route
+
+	Hub   *streams.Hub // what streams share over reloads; nil: nothing
+	Cache *cache.Store // where routes keep answers; nil: nowhere
+
+	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
+	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none
+
+	// Code is what a program says that starts a server in code: its fields that are not zero go before
+	// the keys of the file, and a negative Grace is none. nil: the server is its process.
+	Code *Config
+
+	AccessLog func(*conn.AccessEntry) // the program's; nil: none
+
+	// Confining says that the process is to be confined, as [confine] says. Made says that a start has
+	// made all folders: for -t, when the process is confined.
+	Confining, Made bool
+
+	Obtain certs.Options // for tests
+
+	Chosen map[string]sockets.Address // by host and port, where the kernel has chosen that; of a reload
+}
+
+// Load reads and checks a whole configuration and builds its handlers. An error in the file is a
+// settings.Errors with everything that is wrong in it. A panic, such as one of a module's Build,
+// becomes an error as well, and its stack is logged: it must not end a server that reads its
+// configuration again.
+func (s Source) Load() (c *Config, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Logger.Error("panic while the configuration is read", "panic", p, "stack",
+				string(debug.Stack()))
+			c, err = nil, fmt.Errorf("panic while the configuration is read: %v", p)
+		}
+	}()
+	if s.File == "" {
+		return s.Parse("", "")
+	}
+	text, err := confpath.ReadOnce(s.File, confpath.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	return s.Parse(s.File, string(text))
+}
+
+// Parse is Load for text that has been read already. Messages show name as it is, and relative
+// paths begin in its folder.
+func (s Source) Parse(name, text string) (*Config, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.decode(wd, name, text)
+	if err != nil {
+		return nil, err
+	}
+	for key, d := range map[string]*time.Duration{
+		"grace": &c.Grace, "drain": &c.Drain, "watchdog": &c.Watchdog,
+	} {
+		if 0 <= *d && *d < time.Millisecond {
+			c.Table.Errorf(key, "must be at least 1ms, or -1, which is none")
+		}
+	}
+	c.checkConfine(s)
+	if t := &c.CacheStore; t.Disk == "" && t.DiskSize != tags.Defaults[CacheStore]().DiskSize {
+		t.Table.Errorf("disk_size", "it has no effect without disk")
+	}
+	if err := s.override(c); err != nil {
+		return nil, err
+	}
+	c.Grace, c.Drain = max(c.Grace, 0), max(c.Drain, 0)
+	c.checkHeaders()
+	c.checkAccessLogs()
+	if s.Code != nil && c.ErrorLog.Table.Has("format") {
+		c.ErrorLog.Table.Errorf("format", "is for a server that is its process; a program that "+
+			"starts a server in code gives it a Logger")
+	}
+	c.checkPubsub(s.Broker)
+	c.checkDebug()
+	if c.TLS.ACME != nil {
+		c.TLS.ACME.Check(c.Dir, s.Made)
+	}
+	c.checkListeners(s)
+	if a := c.TLS.ACME; a != nil && len(a.Domains) > 0 && c.ACME() == nil {
+		a.Table.Errorf("", "no [[listener]] has tls = { acme = true }, and it takes one to obtain "+
+			"certificates")
+	}
+	c.checkSites()
+	c.logger, c.store = s.Logger, s.Cache
+	sites := c.buildSites(s)
+	if c.cacheFolder() != "" {
+		c.Held += cache.Descriptors
+	}
+	if s.Root == "" {
+		c.checkStreams(s)
+	}
+	c.checkSpool()
+	if err := c.text.Err(); err != nil {
+		return nil, err
+	}
+	if len(s.Listen) > 0 {
+		c.Listeners = nil
+		for _, l := range s.Listen {
+			addr, err := sockets.ParseAddress(l, wd)
+			if err != nil {
+				return nil, fmt.Errorf("-l: %w", err)
+			}
+			if slices.ContainsFunc(c.Listeners,
+				func(o Listener) bool { return o.Address == addr }) {
+				return nil, fmt.Errorf("-l: %s is listened to twice", l)
+			}
+			c.Listeners = append(c.Listeners, Listener{
+				Endpoint: sockets.Endpoint{Listen: l, Address: addr}})
+		}
+	}
+	if err := s.listeners(c, wd); err != nil {
+		return nil, err
+	}
+	if err := c.route(s, sites); err != nil {
+		return nil, err
+	}
+	c.serveStreams()
+	return c, c.checkApart()
+}
+
+// decode is the part of parse that only reads keys. What is wrong with them is in text.Err. It
+// fails if the text is not TOML at all.
+func (s Source) decode(wd, name, text string) (*Config, error) {
+	c := Defaults()
+	c.Dir = wd
+	if name != "" {
+		c.File = confpath.Join(wd, name)
+		c.Dir = filepath.Dir(c.File)
+	}
+	f := settings.Parse(name, c.Dir, text)
+	include(f, name, c.File)
+	if f.Broken() {
+		return nil, f.Err() // the rest may be missing only because a text is not TOML
+	}
+	c.text = f
+	f.Top(c)
+	f.Root().Decode(c)
+	for _, path := range []*string{&c.PIDFile, &c.SpoolDir} {
+		if *path != "" {
+			*path = confpath.Join(c.Dir, *path)
+		}
+	}
+	return c, nil
+}
+
+// LoadForUpgrade is load for -upgrade, which needs pid_file alone. What else is wrong is for the
+// new process to say: it may have what this one has not, as $CREDENTIALS_DIRECTORY.
+func (s Source) LoadForUpgrade() (*Config, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	var text []byte
+	if s.File != "" {
+		if text, err = confpath.ReadOnce(s.File, confpath.MaxFile); err != nil {
+			return nil, err
+		}
+	}
+	c, err := s.decode(wd, s.File, string(text))
+	if err != nil {
+		return nil, err
+	}
+	err = c.text.Err()
+	var all settings.Errors
+	if errors.As(err, &all) && (c.PIDFile == "" || // it may be in a file that cannot be included
+		slices.ContainsFunc(all, func(e *settings.Error) bool { return e.Key == "pid_file" })) {
+		return nil, err
+	}
+	return c, nil
+}

@@ -1,0 +1,116 @@
+package server
+
+import (
+	"crypto/tls"
+	"sync/atomic"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/process/config"
+	"github.com/lwango/lwango/internal/process/sockets"
+	"github.com/lwango/lwango/internal/tls/certs"
+	"github.com/lwango/lwango/loop"
+)
+
+// listener is one address that is listened to.
+type listener struct {
+	conn.Listener // for each loop, without FD; its TLS asks certs
+	socket        *sockets.Socket
+	config        config.Listener
+	certs         atomic.Pointer[tls.Config] // in force
+
+	// By loop. Each entry is its loop's from the time that it serves the listener.
+	given   [][]int // duplicates of the socket's descriptors
+	handles [][]*loop.Listener
+}
+
+// newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
+func newListener(sock *sockets.Socket, lc config.Listener, n int,
+	obtainer *certs.Obtainer) (*listener, error) {
+	l := &listener{socket: sock, config: lc, given: make([][]int, n), handles: make([][]*loop.Listener, n)}
+	l.Listener = conn.Listener{Name: lc.Address.String(), Terms: new(atomic.Uint32), HTTP2: lc.HTTP2,
+		Elsewhere: func(sni, host string) bool { return certs.Elsewhere(l.certs.Load(), sni, host) }}
+	if lc.TLS.Config != nil {
+		l.certs.Store(lc.TLS.Config)
+		l.TLS = obtainer.Live(&l.certs)
+	}
+	for i := range n {
+		var err error
+		if l.given[i], err = sock.ForLoop(i, n); err != nil {
+			l.discard()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// like reports whether both serve the same: HTTP or one of the kinds of streams, with TLS or without.
+func (l *listener) like(o *listener) bool {
+	return (l.TLS == nil) == (o.TLS == nil) && (l.config.Stream == nil) == (o.config.Stream == nil) &&
+		(l.config.Streams == nil) == (o.config.Streams == nil)
+}
+
+// discard closes the descriptors that no loop has taken over.
+func (l *listener) discard() {
+	for _, fds := range l.given {
+		sockets.CloseAll(fds)
+	}
+	l.socket.Close()
+}
+
+// certsEvery is how often a server looks at the files of its certificates, and warnEvery how often
+// it says which of them expire.
+const (
+	certsEvery = time.Minute
+	warnEvery  = 24 * time.Hour
+)
+
+// warnOfCerts logs the concerns of all certificates.
+func (s *server) warnOfCerts(now time.Time) {
+	s.warned = now
+	for _, c := range s.config.Certs().Concerns(now) {
+		c.Warn(s.own)
+	}
+}
+
+// renewCerts puts certificates whose files have changed into force, for the next handshakes. Where
+// certificates of clients were revoked, the connections from before end: one of them may have one.
+func (s *server) renewCerts(now time.Time) {
+	outdated := false
+	for i := range s.config.Listeners {
+		lc := &s.config.Listeners[i]
+		l := s.listeners[lc.Address] // nil: a new process has it
+		renewed, stricter := lc.TLS.Renew(now, s.own)
+		if renewed && l != nil {
+			l.certs.Store(lc.TLS.Config)
+		}
+		if renewed {
+			s.observed.certify(s.config)
+		}
+		if stricter && l != nil {
+			s.outdate(l)
+			outdated = true
+		}
+	}
+	if outdated {
+		s.onLoops(func(i int) { s.conn.Outdate(s.loops[i]) })
+	}
+	if now.Sub(s.warned) >= warnEvery {
+		s.warnOfCerts(now)
+	}
+}
+
+// notePorts tells c the ports of its listeners; added are those that s.listeners lacks or has with
+// older sockets.
+func (s *server) notePorts(c *config.Config, added map[sockets.Address]*listener) {
+	c.Ports = map[sockets.Address]int{}
+	for _, lc := range c.Listeners {
+		l := added[lc.Address]
+		if l == nil {
+			l = s.listeners[lc.Address]
+		}
+		if l != nil {
+			c.Ports[lc.Address] = l.socket.Port()
+		}
+	}
+}

@@ -1,0 +1,432 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/base/asynclog"
+	"github.com/lwango/lwango/internal/base/openfiles"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/process/accesslog"
+	"github.com/lwango/lwango/internal/process/config"
+	"github.com/lwango/lwango/internal/process/sockets"
+	"github.com/lwango/lwango/internal/tls/certs"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// server is a running server: loops, listeners and the configuration that they go by. Its methods
+// are for one goroutine.
+type server struct {
+	source    config.Source
+	log       *slog.Logger // for what clients cause, and for the packages below
+	own       *slog.Logger // for what the server itself does: no such line is left out
+	config    *config.Config
+	conn      *conn.Server
+	sessions  atomic.Int64 // connections that do not speak HTTP
+	loops     []*loop.Loop
+	watchdog  *loop.Watchdog
+	reserved  int // descriptors, see reserve
+	listeners map[sockets.Address]*listener
+	access    *accesslog.Logs
+
+	// disconnect ends the work of the broker; nil if the topics are this process's own.
+	disconnect func(grace time.Duration) (unsent int)
+
+	manager *manager
+	pid     *pidFile // nil: none
+	program program  // what an upgrade starts
+	upgrade *upgrade // that has begun, or has been; nil: none
+
+	debug    *debugger // nil: [debug] has no address
+	observed *observed // what handlers see of s
+
+	before   *follower // of what is purged in the processes before; nil: nothing is
+	handed   *handover // of the process before, until this one has taken over; nil: none
+	jail     jail
+	obtainer *certs.Obtainer
+	warned   time.Time      // when warnOfCerts was called
+	until    time.Time      // the end of the grace period, set by stop
+	running  sync.WaitGroup // loops
+	ended    chan error     // each loop's error, or nil, when it ends; before stop, none should end
+}
+
+// start makes the loops and listeners of a configuration and lets them run, each loop on a
+// goroutine of its own which is not locked to a thread. When it returns, clients can connect.
+func start(src config.Source, c *config.Config, handed *handover) (*server, error) {
+	s := &server{source: src, handed: handed, log: src.Logger, own: asynclog.Vital(src.Logger), config: c,
+		listeners: map[sockets.Address]*listener{}}
+	s.obtainer = certs.NewObtainer(src.Obtain, s.own)
+	s.access = accesslog.New(s.log, s.own, src.AccessLog)
+	if err := s.start(); err != nil {
+		for _, l := range s.listeners {
+			l.socket.Remove()
+			l.discard()
+		}
+		if h := handed; h != nil && h.pid {
+			s.pid.close()
+		} else {
+			s.pid.remove()
+		}
+		for _, l := range s.loops {
+			l.Close()
+		}
+		s.debug.close()
+		if s.watchdog != nil {
+			s.watchdog.Close()
+		}
+		s.access.Close()
+		if s.disconnect != nil {
+			s.disconnect(0)
+		}
+		s.reserve(0)
+		return nil, err
+	}
+	return s, nil
+}
+
+// opening is held by a server that makes its loops or sockets. Otherwise another one of the process
+// that starts meanwhile would not count these loops when it reserves processors, and might take the
+// same port, between the probe and the bind (see openTCP).
+var opening sync.Mutex
+
+// makeLoops makes the loops. They do not run yet.
+func (s *server) makeLoops() error {
+	opening.Lock()
+	defer opening.Unlock()
+	handoff, err := coro.ParseHandoff(s.config.Handoff)
+	if err != nil {
+		return err
+	}
+	for range loop.Reserve(s.config.Threads) {
+		l, err := loop.New(loop.Options{Handoff: handoff, Workers: s.config.Workers, Logger: s.log})
+		if err != nil {
+			return err
+		}
+		s.loops = append(s.loops, l)
+	}
+	s.config.Loops = s.loops
+	s.ended = make(chan error, len(s.loops))
+	return nil
+}
+
+func (s *server) start() (err error) {
+	if s.source.Code == nil { // of another program they may be its own: see open
+		if _, err := sockets.Inherited(); err != nil {
+			return err
+		}
+	}
+	if path := s.config.PIDFile; path != "" {
+		if s.pid = s.handed.pidFile(path); s.pid == nil {
+			if s.pid, err = openPIDFile(path); err != nil {
+				return s.config.Table.Wrong("pid_file", err)
+			}
+		}
+	}
+	if err := s.makeLoops(); err != nil {
+		return err
+	}
+	for _, lc := range s.config.Listeners {
+		if s.listeners[lc.Address], err = s.open(lc); err != nil {
+			delete(s.listeners, lc.Address)
+			return err
+		}
+	}
+	if _, err := s.config.MakeFolders(); err != nil {
+		return err
+	}
+	if err := s.confine(); err != nil {
+		return err
+	}
+	sinks, err := s.access.Open(s.config.AccessLogs())
+	if err != nil {
+		return err
+	}
+	s.access.Use(s.config.AccessLogs(), sinks)
+	s.limitTopics()
+	if err := s.connectTopics(); err != nil {
+		return err
+	}
+	s.notePorts(s.config, nil)
+	s.conn = conn.NewServer(s.connConfig())
+	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
+	s.observe(s.config)
+	if h := s.handed; h != nil {
+		for _, u := range s.config.Upstreams {
+			u.Inherit(h.Upstreams)
+		}
+	}
+	if s.debug, err = s.nextDebug(s.config); err != nil {
+		return err
+	}
+	for _, l := range s.listeners {
+		for i := range s.loops {
+			if err := s.serve(l, i); err != nil {
+				return err
+			}
+		}
+	}
+	if s.handed == nil { // otherwise see takeOver
+		if err := s.pid.write(os.Getpid()); err != nil {
+			return err
+		}
+	}
+	s.config.OpenCache(nil)
+	s.sharePurges()
+	s.debug.begin()
+	for _, l := range s.loops {
+		s.running.Go(func() { s.ended <- l.Run() })
+	}
+	s.config.Begin()
+	s.followPurges()
+	s.before = s.handed.followPurges(s)
+	if s.handed == nil { // otherwise see takeOver
+		s.obtainer.Obtain(s.config.ACME())
+	}
+	for _, lc := range s.config.Listeners {
+		s.announce(s.listeners[lc.Address])
+	}
+	s.notice()
+	return nil
+}
+
+// stopping reports whether stop was called.
+func (s *server) stopping() bool { return !s.until.IsZero() }
+
+// stop stops listening and tells the loops to end within the grace period. It does not wait.
+func (s *server) stop() {
+	s.until = time.Now().Add(s.config.Grace)
+	s.config.End()
+	s.obtainer.Leave()
+	s.closeListeners()
+	for _, l := range s.loops {
+		l.Stop(s.config.Grace)
+	}
+}
+
+// closeListeners closes this goroutine's part of the listening sockets; the loops accept what has
+// come and then close theirs.
+func (s *server) closeListeners() {
+	for _, l := range s.listeners {
+		l.socket.Remove()
+		l.socket.Close()
+	}
+}
+
+// standstill is how long after the grace period a loop may stand still until the stop is given up.
+var standstill = 2 * time.Second
+
+// awaitLoops waits until the loops have ended, after stop, and returns their errors that are still
+// in s.ended. It does not wait for a loop that code holds up for good.
+func (s *server) awaitLoops() error {
+	var waiting sync.WaitGroup
+	stuck := make([]error, len(s.loops))
+	for i, l := range s.loops {
+		waiting.Go(func() { stuck[i] = l.AwaitEnd(s.until, standstill) })
+	}
+	waiting.Wait()
+	errs := []error{errors.Join(stuck...)}
+	if errs[0] == nil {
+		s.running.Wait() // the errors are in s.ended
+	}
+	for {
+		select {
+		case err := <-s.ended:
+			errs = append(errs, err)
+		default:
+			return errors.Join(errs...)
+		}
+	}
+}
+
+// wait waits until all loops have ended, after stop, and returns the errors of those that have
+// failed since, or that do not end.
+func (s *server) wait() error {
+	failed := s.awaitLoops()
+	s.config.CloseCache()
+	s.obtainer.Wait()
+	s.watchdog.Close()
+	s.debug.close()
+	if s.disconnect != nil {
+		// Threads that were killed at the end may have published in deferred calls.
+		if unsent := s.disconnect(max(time.Until(s.until), time.Second)); unsent > 0 {
+			s.own.Warn("messages have not reached the broker", "messages", unsent)
+		}
+	}
+	s.access.Close()
+	s.reserve(0)
+	if s.replaced() && s.upgrade.pidFile {
+		s.pid.close()
+	} else {
+		s.pid.remove()
+	}
+	return failed
+}
+
+// ownDescriptors is about how many descriptors the server itself holds: for each loop those of
+// epoll, of its eventfd and the spare one; each listener's sockets and their duplicates; standard
+// streams, logs, a broker, Go's own poller, and what a reload opens beside all that.
+func ownDescriptors(loops, listeners int) int { return 32 + loops*(3+3*listeners) }
+
+// reserve says that n of the process's descriptors are this server's own.
+func (s *server) reserve(n int) {
+	openfiles.Process.Reserve(n - s.reserved)
+	s.reserved = n
+}
+
+// connConfig translates the configuration for package conn, and reserves descriptors.
+func (s *server) connConfig() conn.Config {
+	c := s.config
+	cc := conn.Config{
+		Limits:          c.Limits,
+		Handler:         c.Router.Serve,
+		LargestBodySize: c.LargestBody,
+		Refuses:         true, // the router does
+		Count:           c.Counted,
+		AccessLog:       s.access.Default(c.AccessLog),
+		Logger:          s.log,
+	}
+	s.reserve(ownDescriptors(len(s.loops), len(c.Listeners)) +
+		2*len(c.AccessLogs()) + c.Held) // a reload has the new ones beside the old ones
+	all := openfiles.Process
+	kept := all.Share(c.KeptFiles + c.KeptByLoop*len(s.loops) + stream.MaxPipeDescriptors())
+	cc.Reserved = s.reserved + kept
+	left := max(all.Limit()-cc.Reserved, 0)
+	if most := c.Complete(0, cc.Reserved).MaxConnections; most > left {
+		what := "max_connections is more than the descriptor limit allows"
+		if c.MaxConnections == 0 {
+			what = "the descriptor limit leaves few for connections"
+		}
+		s.own.Warn(what, "max_connections", most, "descriptor_limit", all.Limit(),
+			"reserved", s.reserved, "of_these_by_routes", c.Held, "kept_at_hand", kept, "left", left)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
+		for _, value := range c.Headers[name] {
+			cc.Headers = append(cc.Headers, conn.Field{Name: name, Value: value})
+		}
+	}
+	cc.Proxies = map[string]*conn.Proxies{}
+	for _, l := range c.Listeners {
+		if l.Proxies != nil {
+			cc.Proxies[l.Address.String()] = l.Proxies
+		}
+	}
+	return cc
+}
+
+// notice logs what the user may not expect of the configuration.
+func (s *server) notice() {
+	if s.config.File == "" && s.source.Root == "" && s.source.Code == nil {
+		s.own.Info("no configuration file: built-in defaults")
+	}
+	// This is an error only for a folder that the configuration names: perhaps no request needs it.
+	if s.config.SpoolDir == "" {
+		if err := sysio.CheckTempDir(""); err != nil {
+			s.log.Warn("no temporary file can be made, so no large request body can be held; "+
+				"set spool_dir", "error", err)
+		}
+	}
+	s.warnOfCerts(time.Now())
+}
+
+// announce logs that clients can connect; scripts wait for this line.
+func (s *server) announce(l *listener) {
+	s.own.Info("listening", "address", l.socket.Shown, "tls", l.TLS != nil)
+}
+
+// open makes the sockets of a listener. Its errors say where the configuration has the address.
+func (s *server) open(lc config.Listener) (_ *listener, err error) {
+	defer func() {
+		if err != nil {
+			err = lc.Table.Wrong("address", err)
+		}
+	}()
+	opening.Lock()
+	defer opening.Unlock()
+	ours := map[int]bool{}
+	for addr := range s.listeners {
+		ours[addr.Port()] = true
+	}
+	var sock *sockets.Socket
+	sock, err = s.handed.open(lc.Address.String(), &lc.Endpoint, len(s.loops))
+	if err != nil {
+		return nil, err
+	}
+	if sock == nil {
+		s.handed.ports(ours)
+		if sock, err = sockets.Open(&lc.Endpoint, len(s.loops), ours); err != nil {
+			return nil, err
+		}
+	}
+	return newListener(sock, lc, len(s.loops), s.obtainer)
+}
+
+// serve lets the i-th loop accept from l. It is called on that loop, or before it runs.
+func (s *server) serve(l *listener, i int) error {
+	fds := l.given[i]
+	l.given[i] = nil
+	for j, fd := range fds {
+		var h *loop.Listener
+		var err error
+		switch c := l.config; {
+		case c.Stream != nil:
+			h, err = c.Stream.Serve(s.loops[i], fd, l.TLS)
+		case c.Streams != nil:
+			h, err = stream.ServeFD(s.loops[i], fd, c.Idle, &s.sessions, c.Streams)
+		default:
+			ln := l.Listener
+			ln.FD = fd
+			h, err = s.conn.Serve(s.loops[i], ln)
+		}
+		if err != nil {
+			sockets.CloseAll(fds[j:])
+			return fmt.Errorf("listen %s: %w", l.socket.Shown, err)
+		}
+		l.handles[i] = append(l.handles[i], h)
+	}
+	return nil
+}
+
+// limitTopics gives the topics the limits of the present configuration. They belong to the process:
+// a server that was started in code, perhaps beside others, changes the limits only if its File sets
+// max_bytes.
+func (s *server) limitTopics() {
+	p := &s.config.Pubsub
+	if s.source.Topics != nil && (s.source.Code == nil || p.Table.Has("max_bytes")) {
+		s.source.Topics.LimitBytes(int(p.MaxBytes))
+	}
+}
+
+// carried has each *pubsub.Hub that a server has connected with a broker. A hub has one at a time.
+var carried sync.Map
+
+// connectTopics lets the broker of the configuration, if there is one, carry the topics.
+func (s *server) connectTopics() error {
+	url, topics := s.config.Pubsub.URL, s.source.Topics
+	if url == "" || topics == nil {
+		return nil
+	}
+	if _, other := carried.LoadOrStore(topics, true); other {
+		return errors.New("pubsub.url: another server of this process has connected the topics, " +
+			"which all servers share; the key belongs into one configuration")
+	}
+	disconnect, err := s.source.Broker.Start(topics, url, s.log)
+	if err != nil {
+		carried.Delete(topics)
+		return err
+	}
+	s.disconnect = func(grace time.Duration) int {
+		defer carried.Delete(topics)
+		return disconnect(grace)
+	}
+	return nil
+}

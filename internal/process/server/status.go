@@ -1,0 +1,253 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/handlers/auth"
+	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
+
+	status "github.com/lwango/lwango/internal/base/metrics"
+	"github.com/lwango/lwango/internal/process/config"
+)
+
+// observed is what handlers see of a server, on any goroutine: what stays as it is while the server runs,
+// and what is in force at present. They see nothing else of it, since a reload changes the rest.
+type observed struct {
+	loops    []*loop.Loop
+	conn     *conn.Server
+	watchdog *loop.Watchdog
+	cache    *cache.Store // nil: none
+	topics   *pubsub.Hub  // those at the start; nil: none
+	start    time.Time
+	counters *config.Counters
+	// tallies are what the loops have counted by their last answers, by the loops' numbers. Each loop
+	// stores its own. So the sums do not fall while a loop that is held up does not answer.
+	tallies []atomic.Pointer[conn.Tally]
+	now     atomic.Pointer[inForce]
+}
+
+// inForce is what handlers see of a configuration. It does not change.
+type inForce struct {
+	upstreams    []config.Upstreams
+	streams      func() []status.Stream
+	certificates []status.Certificate
+}
+
+// observe lets the handlers of c observe the server. It is called before c is in force.
+func (s *server) observe(c *config.Config) {
+	if s.observed == nil {
+		s.observed = &observed{loops: s.loops, conn: s.conn, watchdog: s.watchdog, cache: s.source.Cache,
+			topics: s.source.Topics, start: time.Now(), counters: s.source.Counters,
+			tallies: make([]atomic.Pointer[conn.Tally], len(s.loops))}
+	}
+	c.Observe(s.observed.snapshot)
+	s.observed.now.Store(&inForce{c.Upstreams, c.StreamReports(), c.Certs().Certificates()})
+}
+
+// certify is observe when certificates of c, which is in force, have changed.
+func (o *observed) certify(c *config.Config) {
+	next := *o.now.Load()
+	next.certificates = c.Certs().Certificates()
+	o.now.Store(&next)
+}
+
+// answerWait is how long a look at the server waits for its loops.
+const answerWait = time.Second
+
+// snapshot asks all loops, and waits for those that answer within answerWait. Any goroutine but a
+// loop's may call it.
+func (s *observed) snapshot() (*status.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
+	defer cancel()
+	answers := askLoops(ctx, s.loops, func(i int) loop.Stats {
+		t := s.conn.Tally(s.loops[i])
+		s.tallies[i].Store(&t)
+		return s.loops[i].Stats()
+	})
+	out := s.common()
+	stalls, latest := s.watchdog.Stalls()
+	for i, a := range answers {
+		l := status.Loop{Loop: i, Stalls: stalls[i]}
+		if a.err == nil {
+			fill(&l, &a.value)
+		}
+		out.Loops = append(out.Loops, l)
+	}
+	s.sum(out)
+	for _, st := range latest {
+		out.Stalls = append(out.Stalls, status.Stall{Loop: st.Loop, Since: st.Since,
+			Held: st.Held.Seconds(), Place: st.Place})
+	}
+	return out, nil
+}
+
+// answer is what a loop has answered.
+type answer[T any] struct {
+	value T
+	err   error // net.ErrClosed: the loop has ended; that of the context: it is held up
+}
+
+// askLoops calls f on each loop, with the loop's index, and waits for all of them until ctx ends.
+// The loops are asked at the same time, so one that is held up does not delay the others' answers.
+func askLoops[T any](ctx context.Context, loops []*loop.Loop, f func(i int) T) []answer[T] {
+	answers, values := make([]answer[T], len(loops)), make([]chan T, len(loops))
+	for i, l := range loops {
+		got := make(chan T, 1)
+		values[i], answers[i].err = got, l.Post(func() {
+			if ctx.Err() == nil { // otherwise the answer is not waited for any more
+				got <- f(i)
+			}
+		})
+	}
+	for i := range answers {
+		a := &answers[i]
+		if a.err != nil {
+			continue
+		}
+		select {
+		case a.value = <-values[i]:
+		case <-ctx.Done():
+			select {
+			case a.value = <-values[i]: // it has answered while a loop before it was waited for
+			default:
+				a.err = ctx.Err()
+			}
+		}
+	}
+	return answers
+}
+
+// common is what is known without the loops.
+func (s *observed) common() *status.Snapshot {
+	now := time.Now()
+	out := &status.Snapshot{Version: moduleVersion(), PID: os.Getpid(), Time: now,
+		Uptime: now.Sub(s.start).Seconds(), SpoolBytes: s.conn.Spooled(),
+		Upstreams: []status.Upstream{}, Streams: []status.Stream{},
+		Handlers: s.counters.Counted(), Stalls: []status.Stall{}, Routes: []status.Route{},
+		Topics: status.Topics{Largest: []status.Topic{}}}
+	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/sched/goroutines:goroutines"}}
+	metrics.Read(memory)
+	out.Handshakes.Taken, out.Handshakes.Waiting = conn.Handshakes()
+	out.Passwords.Taken, out.Passwords.Waiting = auth.Waiting()
+	out.HeapBytes, out.Goroutines = int64(memory[0].Value.Uint64()), int(memory[1].Value.Uint64())
+	seen := map[[3]string]bool{}
+	in := s.now.Load()
+	for _, r := range in.upstreams {
+		for _, u := range r.Report() {
+			u.Site, u.Route = r.Site, r.Route
+			id := [3]string{u.Site, u.Route, u.Address}
+			if !seen[id] {
+				seen[id] = true
+				out.Upstreams = append(out.Upstreams, u)
+			}
+		}
+	}
+	out.Streams = append(out.Streams, in.streams()...)
+	if s.cache != nil {
+		if n, ok := s.cache.Stats(); ok {
+			out.Cache = new(status.Cache(n))
+		}
+	}
+	out.Certificates = in.certificates
+	if s.topics != nil {
+		t := &out.Topics
+		n, subscribers, bytes, largest := s.topics.Counts(20)
+		t.Count, t.Subscribers, t.Bytes = n, subscribers, bytes
+		for _, l := range largest {
+			t.Largest = append(t.Largest, status.Topic(l))
+		}
+	}
+	return out
+}
+
+func fill(l *status.Loop, c *loop.Stats) {
+	l.Answered = true
+	l.Age, l.Busy = c.Age.Seconds(), (c.Age - c.Asleep).Seconds()
+	l.Waits, l.Wakeup, l.Ctls, l.Events, l.Resume = c.Waits, c.Wakeups, c.Ctls, c.Events, c.Resumes
+	l.Threads, l.Coroutines, l.Parked, l.Timers = c.Threads, c.Working, c.Parked, c.Timers
+	l.Workers, l.Queued, l.NoWorker = c.Calls, c.Queued, c.NoWorker
+	l.Yields = map[string]int64{}
+	for code, n := range c.Yields {
+		if code := coro.Code(code); code != coro.Resume { // the loop's own step
+			l.Yields[code.String()] = n
+		}
+	}
+}
+
+// sum adds up what the loops have counted.
+func (s *observed) sum(g *status.Snapshot) {
+	names := s.counters.Names()
+	routes := make([]status.Route, len(names))
+	c, r := &g.Connections, &g.Requests
+	for i := range s.tallies {
+		t := s.tallies[i].Load()
+		if t == nil { // the loop has not answered yet
+			continue
+		}
+		c.Accepted += t.Accepted
+		c.Hijacked += t.Hijacked
+		c.Lingering += t.Lingering
+		c.FailedHandshakes += t.FailedHandshakes
+		c.HTTP2 += t.Sessions
+		c.Streams += t.Streams
+		c.Resets += t.Resets
+		c.Busy += t.AtWork - t.Streams + t.Tunnels // with what runs, the connections that are at work
+		r.Total += t.Requests
+		r.Running += t.Requests - t.Ended
+		for i, p := range t.Routes[:min(len(t.Routes), len(routes))] {
+			to := &routes[i]
+			to.Site, to.Route = names[i].Site, names[i].Route
+			for class, n := range p.Status {
+				to.Status[class] += n
+			}
+			to.Sent += p.Sent
+			to.Got += p.Got
+			to.Spent += p.Spent.Seconds()
+			for use, n := range p.Cache {
+				if name := strings.ToLower(conn.CacheUse(use).String()); n > 0 && name != "" {
+					if to.Cache == nil {
+						to.Cache = make(map[string]int64)
+					}
+					to.Cache[name] += n
+				}
+			}
+			if to.Times == nil {
+				to.Times = make([]int64, len(p.Times))
+			}
+			for j, n := range p.Times {
+				to.Times[j] += n
+			}
+		}
+	}
+	r.Panics = s.conn.Panicked()
+	for _, l := range s.loops {
+		r.Panics += l.Panicked()
+	}
+	c.Busy, c.Refusing = max(c.Busy+r.Running, 0), int64(s.conn.Refusing())
+	c.Idle = max(int64(s.conn.Active())-c.Busy-c.Hijacked-c.Lingering, 0)
+	c.Hijacked += int64(s.conn.Detached()) // these are not among the active ones
+	c.Open = c.Idle + c.Busy + c.Hijacked + c.Lingering
+	for i := range routes {
+		if to := &routes[i]; to.Requests() > 0 {
+			g.Routes = append(g.Routes, *to)
+			r.Errors += to.Status[5]
+			r.Sent += to.Sent
+			r.Got += to.Got
+		}
+	}
+	slices.SortFunc(g.Routes, func(a, b status.Route) int {
+		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Route, b.Route))
+	})
+}

@@ -1,0 +1,200 @@
+package streams
+
+import (
+	"crypto/tls"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/process/accesslog"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/upstream/tunnel"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// connection is a client's connection and that to its upstream. All of it is its thread's.
+type connection struct {
+	loop.Thread
+	port *port
+
+	client stream.Stream
+	up     *stream.Stream // nil: there is no upstream
+	tunnel tunnel.Tunnel  // of the two
+	lease  upstream.Lease
+
+	remote netip.AddrPort // of the client; its proxy's until that has named it
+	local  netip.AddrPort // that it has connected to, if a proxy has said that
+	name   string         // that it asks for; "": none
+
+	counted bool // among those of its client
+	joined  bool // there is an upstream
+	result  result
+
+	reportedGot, reportedSent int64 // to the ledger
+	version, suite            uint16
+}
+
+// result is how a connection has ended, as the access log calls it; "": it has not.
+type result string
+
+const (
+	complete        result = "complete"         // both sides have said all
+	clientLeft      result = "client left"      // before it had all
+	upstreamFailed  result = "upstream failed"  // or could not be connected
+	upstreamBusy    result = "upstream busy"    // there was no place, in the time for that
+	idleTimeout     result = "idle timeout"     // no byte has moved
+	maxTime         result = "max time"         // the connection was too old
+	headerTimeout   result = "header timeout"   // the client did not say what it must
+	handshakeFailed result = "handshake failed" // of TLS, or no ClientHello
+	nameProved      result = "name proved"      // to an authority (ACME), which the connection was for
+	noHeader        result = "no proxy header"
+	noRoute         result = "no route" // for the name that the client has asked for
+	tooManyHeld     result = "too many" // connections of the client that a proxy has named
+	stopped         result = "stopped"  // with the server, at the end of its grace period
+)
+
+// Client implements loop.Client.
+func (c *connection) Client() netip.Addr { return c.remote.Addr() }
+
+// count counts c among the connections of its client.
+func (c *connection) count() bool {
+	s := c.port.service
+	c.counted = s.ledger.enterFrom(c.remote.Addr(), s.set.MaxConnectionsPerAddress)
+	return c.counted
+}
+
+// now returns the present turn's time on the loop's clock.
+func (c *connection) now() time.Duration {
+	l := c.port.loop
+	return l.Clock(l.Time())
+}
+
+// Run implements loop.Body.
+func (c *connection) Run(t *loop.Thread) coro.Code {
+	if !c.joined {
+		if c.result = c.open(t); c.result == "" {
+			c.joined = true
+			c.tunnel.Start(c.now())
+		}
+	}
+	code := coro.Abort
+	if c.joined {
+		code = c.pump(t)
+	}
+	if code == coro.Abort {
+		c.part()
+	}
+	return code
+}
+
+// part closes the connection to the upstream, unless that was done. An orderly end would say that
+// the upstream has got all that its client has sent, so it is a reset if that is not so.
+func (c *connection) part() {
+	client, up := &c.tunnel.Client, &c.tunnel.Up
+	cut := c.up != nil && up.Cut(client)
+	if c.up != nil && c.joined {
+		client.Stop()
+		up.Stop()
+	}
+	switch {
+	case c.up == nil:
+		c.lease.Release()
+		return
+	case cut: // without a goodbye of TLS
+		c.up.ResetOnClose()
+		_ = c.up.Close()
+		c.lease.Release()
+	default:
+		c.lease.Close(c.up)
+	}
+	c.up = nil
+}
+
+// left returns how long the connection may go on if no byte moves, and what ends it then.
+func (c *connection) left() (time.Duration, result) {
+	s := c.port.service
+	if !c.joined {
+		return c.tunnel.Began + s.set.HeaderTimeout - c.now(), headerTimeout
+	}
+	left, why := c.tunnel.Left(c.now(), &s.limits)
+	return left, reasons[why]
+}
+
+// Overdue implements loop.Overdue.
+func (c *connection) Overdue() time.Duration {
+	left, why := c.left()
+	if left <= 0 {
+		c.result = why
+	}
+	return max(left, 0)
+}
+
+// Left implements loop.Body. A read finds that, too; but one that waits for a place at an upstream
+// does not read, and it need not wait for a client that gets no answer any more.
+func (c *connection) Left() {
+	if loop.Severed(&c.Thread) {
+		c.KeepWaiting(false)
+	}
+}
+
+// Ended implements loop.Body.
+func (c *connection) Ended() {
+	s := c.port.service
+	c.part() // after a kill, and where the loop has ended an idle thread
+	c.tell()
+	s.ledger.leave(c.remote.Addr(), c.counted)
+	if c.result == "" {
+		c.result = stopped
+	}
+	if !c.joined && c.result != clientLeft && c.result != nameProved && c.result != stopped {
+		s.ledger.failed.Add(1)
+	}
+	if s.set.AccessLog != nil {
+		c.log()
+	}
+}
+
+// limit returns the key that sets the limit by which a connection has ended, and its value; "": none has
+// ended it.
+func (s *Settings) limit(by result) (key string, limit time.Duration) {
+	switch by {
+	case idleTimeout:
+		return "idle_timeout", s.IdleTimeout
+	case maxTime:
+		return "max_time", s.MaxTime
+	case headerTimeout:
+		return "header_timeout", s.HeaderTimeout
+	}
+	return "", 0
+}
+
+// tell adds to the ledger what has moved since it was last told.
+func (c *connection) tell() {
+	l := c.port.service.ledger
+	if n := c.tunnel.Client.Got - c.reportedGot; n > 0 {
+		l.got.Add(n)
+		c.reportedGot += n
+	}
+	if n := c.tunnel.Up.Got - c.reportedSent; n > 0 {
+		l.sent.Add(n)
+		c.reportedSent += n
+	}
+}
+
+// log writes the connection's line.
+func (c *connection) log() {
+	l := c.port.loop
+	e := accesslog.Connection{Remote: c.remote, Time: l.Time(), Duration: l.Clock(time.Now()) - c.tunnel.Began,
+		Received: c.tunnel.Client.Got, Sent: c.tunnel.Up.Got, Name: c.name, Result: string(c.result),
+		TLSVersion: c.version, CipherSuite: c.suite}
+	e.Upstream, e.Connect, _ = c.lease.Asked()
+	e.Key, e.Limit = c.port.service.set.limit(c.result)
+	c.port.service.set.AccessLog.LogConnection(l, &e)
+}
+
+// secured notes what the client's TLS has agreed on.
+func (c *connection) secured(s tls.ConnectionState) {
+	c.name, c.version, c.suite = strings.ToLower(s.ServerName), s.Version, s.CipherSuite
+}

@@ -1,0 +1,16 @@
+// Package streams serves the tables [[stream]]: it passes connections of TCP, or of UNIX sockets, on
+// to upstreams, whatever they speak.
+//
+// A process has one Hub, and each [[stream]] of a configuration a Service, which the Hub has built
+// of its Settings. A connection is a thread of its loop with two sockets, its own and that to the
+// upstream. At first it reads in plain sequence: the header of a proxy in front, the client's hello,
+// the handshake; then it connects. From then on the loop calls its Body whenever bytes can move, and
+// between two calls it holds neither a coroutine nor a buffer.
+//
+//	settings.go    Settings: the keys
+//	hub.go         Hub, and what it counts at each address
+//	service.go     Service: routes, and the accepting of connections
+//	connection.go  a connection's life, its times, its line in the access log
+//	open.go        up to the upstream
+//	pump.go        both directions, by internal/upstream/tunnel
+package streams

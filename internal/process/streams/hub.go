@@ -1,0 +1,107 @@
+package streams
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lwango/lwango/internal/base/metrics"
+	"github.com/lwango/lwango/internal/base/networks"
+	"github.com/lwango/lwango/internal/upstream"
+)
+
+// Hub is what the streams of all configurations of a process share: the upstreams, and what is
+// counted at each address that they listen to. So a reload neither forgets connections nor makes
+// more of them. The zero value is ready. Any goroutine may call its methods.
+type Hub struct {
+	pool upstream.Pool
+
+	mu      sync.Mutex
+	ledgers map[string]*ledger // by address; never forgotten
+}
+
+// ledger returns that of an address.
+func (h *Hub) ledger(address string) *ledger {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := h.ledgers[address]
+	if l == nil {
+		if h.ledgers == nil {
+			h.ledgers = map[string]*ledger{}
+		}
+		l = new(ledger)
+		h.ledgers[address] = l
+	}
+	return l
+}
+
+// Open returns how many connections there are, of all clients; h may be nil.
+func (h *Hub) Open() (n int) {
+	if h == nil {
+		return 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.ledgers {
+		l.mu.Lock()
+		n += l.open
+		l.mu.Unlock()
+	}
+	return n
+}
+
+// ledger is what is counted at one address.
+type ledger struct {
+	accepted, refused, failed atomic.Int64
+	got, sent                 atomic.Int64 // bytes, of and to clients
+
+	mu   sync.Mutex
+	open int
+	held networks.Counts // connections by client
+}
+
+// enter counts a connection, and reports whether there is room for it.
+func (l *ledger) enter(most int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open >= most {
+		return false
+	}
+	l.open++
+	return true
+}
+
+// siteShare is how many times max_connections_per_address the /64s of an IPv6 /48 may have together.
+const siteShare = 16
+
+// enterFrom counts a connection, which is counted already, among those of its client, and reports
+// whether the client may have it. most < 0: any number.
+func (l *ledger) enterFrom(client netip.Addr, most int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	network, site := l.held.Of(client)
+	if most >= 0 && client.IsValid() && (network >= int64(most) || site >= int64(siteShare*most)) {
+		return false
+	}
+	l.held.Add(client, 1)
+	return true
+}
+
+// leave undoes enter, and enterFrom if the client is counted.
+func (l *ledger) leave(client netip.Addr, counted bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if counted {
+		l.held.Add(client, -1)
+	}
+}
+
+// report describes the ledger of an address.
+func (l *ledger) report(address string) metrics.Stream {
+	l.mu.Lock()
+	open := l.open
+	l.mu.Unlock()
+	return metrics.Stream{Address: address, Open: int64(open), Accepted: l.accepted.Load(),
+		Refused: l.refused.Load(), Failed: l.failed.Load(), Got: l.got.Load(), Sent: l.sent.Load()}
+}

@@ -1,0 +1,261 @@
+package streams
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lwango/lwango/internal/base/networks"
+	"github.com/lwango/lwango/internal/tls/handshake"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/wire/clienthello"
+	"github.com/lwango/lwango/internal/wire/proxyproto"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// heads are for what comes before the upstream is known: a header of the PROXY protocol, a ClientHello.
+// A connection has one only while it reads what has not come whole.
+var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
+
+const headSize = 4 << 10 // larger ones are rare, and get a buffer of their own
+
+// open reads what the client has to say before its upstream is known, and connects to that. It
+// returns why the connection ends, "" if it goes on.
+func (c *connection) open(t *loop.Thread) result {
+	s, set := &c.client, c.port.service.set
+	// A client may end its half at once: it has said all, and waits for the answer.
+	t.KeepWaiting(true)
+	until := t.Loop().Time().Add(c.tunnel.Began + set.HeaderTimeout - c.now())
+	_ = s.SetDeadline(until)
+	first, why := c.hear()
+	if why != "" {
+		return why
+	}
+	over := net.Conn(s)
+	if c.port.tls != nil {
+		if over, why = c.secure(t, first, until); why != "" {
+			return why
+		}
+		first = nil
+	}
+	r := c.port.service.route(c.name)
+	if r == nil {
+		return noRoute
+	}
+	_ = s.SetDeadline(time.Time{})
+	to, why := c.connect(t, r)
+	if why != "" {
+		return why
+	}
+	c.up = to
+	c.tunnel.Client.Begin(s, over)
+	c.tunnel.Up.Begin(to, c.lease.Over(to))
+	c.tunnel.Client.Got = int64(len(first))
+	c.tunnel.Up.Write(first)
+	return ""
+}
+
+// hear reads a header of the PROXY protocol, and the name that the client asks for, if TLS is not
+// ended. It returns what it has read that is the upstream's, or of TLS.
+func (c *connection) hear() (first []byte, why result) {
+	trusted, byName := c.port.service.trusted != nil, c.port.tls == nil && len(c.port.service.names) > 0
+	if !trusted && !byName {
+		return nil, ""
+	}
+	head := heads.Get().(*[headSize]byte)
+	defer heads.Put(head) // also when the thread is killed
+	buf := head[:]
+	n := 0
+	if trusted {
+		if n, why = c.introduce(buf); why != "" {
+			return nil, why
+		}
+	}
+	if byName {
+		if buf, n, why = c.greeting(buf, n); why != "" {
+			return nil, why
+		}
+	}
+	return bytes.Clone(buf[:n]), ""
+}
+
+// secure ends the client's TLS, whose first bytes were read already. It returns what to speak on.
+func (c *connection) secure(t *loop.Thread, first []byte, until time.Time) (over net.Conn, why result) {
+	below := new(struct{ net.Conn })
+	secure, input := tls.Server(below, c.port.tls), &early{&c.client, first}
+	ended, err := handshake.Serve(t, c.remote.Addr(), secure, &below.Conn, input, until)
+	switch panicked := (*loop.PanicError)(nil); {
+	case errors.As(err, &panicked):
+		c.port.service.log.Error("stream: panic in a tls handshake", "client", c.remote,
+			"panic", panicked.Value, "stack", string(panicked.Stack))
+		return nil, handshakeFailed
+	case err != nil:
+		c.port.service.log.Debug("stream: tls handshake failed", "client", c.remote, "error", err)
+		if ended { // else the handshake may still hold what ConnectionState waits for
+			c.name = strings.ToLower(secure.ConnectionState().ServerName)
+		}
+		return nil, c.unheard(err, handshakeFailed)
+	case len(input.rest) > 0: // a client waits for the answer to its first flight, which was read
+		return nil, handshakeFailed
+	}
+	below.Conn = &c.client
+	state := secure.ConnectionState()
+	c.secured(state)
+	if state.NegotiatedProtocol == handshake.ChallengeProtocol {
+		_ = secure.CloseWrite() // the client leaves in any case
+		return nil, nameProved
+	}
+	return secure, ""
+}
+
+// connect connects to an upstream of the route.
+func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Stream, why result) {
+	set := c.port.service.set
+	c.lease = r.group.Lease()
+	if set.MaxTime > 0 {
+		left := c.tunnel.Began + set.MaxTime - c.now()
+		if left <= 0 {
+			return nil, maxTime
+		}
+		c.lease.Until = t.Loop().Time().Add(left)
+	}
+	c.lease.Before = c.header(r)
+	if r.Balance == "ip_hash" {
+		b, _ := networks.Of(c.remote.Addr()).MarshalBinary()
+		c.lease.Key = upstream.AppendHash(0, b)
+	}
+	t.KeepWaiting(!loop.Severed(t)) // see Left
+	to, _, err := c.lease.Connect(t, upstream.Fresh)
+	if err == nil {
+		c.lease.Works()
+		c.lease.Spoke() // for {connect}
+		c.lease.Before = nil
+		t.KeepWaiting(false) // its end is an event like others from now on
+		return to, ""
+	}
+	switch {
+	case errors.Is(err, loop.ErrClientGone), errors.Is(err, loop.ErrCanceled):
+		return nil, clientLeft
+	case set.MaxTime > 0 && c.now() >= c.tunnel.Began+set.MaxTime:
+		return nil, maxTime
+	case upstream.Busy(err):
+		why = upstreamBusy
+	default:
+		why = upstreamFailed
+	}
+	args := []any{"client", c.remote, "error", err}
+	if c.lease.Held() {
+		args = append(args, "upstream", c.lease.Name())
+	}
+	c.port.service.log.Error("stream: no upstream", args...)
+	return nil, why
+}
+
+// unheard returns what the failure of a read before the upstream is known means.
+func (c *connection) unheard(err error, otherwise result) result {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return headerTimeout
+	case errors.Is(err, io.EOF), c.Gone():
+		return clientLeft
+	}
+	return otherwise
+}
+
+// introduce reads the header of the PROXY protocol, and counts the client that it names. It returns
+// how many bytes of buf have come behind the header.
+func (c *connection) introduce(buf []byte) (n int, why result) {
+	s := &c.client
+	var h proxyproto.Header
+	size := 0
+	for size == 0 {
+		k, err := s.Read(buf[n : n+min(len(buf)-n, proxyproto.MaxAddresses)])
+		if err != nil {
+			return 0, c.unheard(err, clientLeft)
+		}
+		n += k
+		if h, size, err = proxyproto.Parse(buf[:n]); err != nil {
+			c.port.service.log.Debug("stream: no PROXY header", "peer", c.remote, "error", err)
+			return 0, noHeader
+		}
+	}
+	for n < size { // the fields behind the addresses, which say nothing that an upstream gets
+		size -= n
+		var err error
+		if n, err = s.Read(buf[:min(size, len(buf))]); err != nil {
+			return 0, c.unheard(err, clientLeft)
+		}
+	}
+	n = copy(buf, buf[size:n])
+	if h.Known {
+		c.remote, c.local = h.Source, h.Destination
+	}
+	if !c.count() {
+		c.port.service.refuse(tooManyOfClient, c.remote.Addr())
+		return 0, tooManyHeld
+	}
+	return n, ""
+}
+
+// greeting reads on behind n bytes of buf until it is known what name a client of TLS asks for. What
+// is no TLS asks for none. It returns a larger buffer where it needs one.
+func (c *connection) greeting(buf []byte, n int) (_ []byte, _ int, why result) {
+	for {
+		name, done, err := clienthello.ServerName(buf[:n])
+		switch {
+		case done, err == clienthello.ErrNoTLS:
+			c.name = name
+			return buf, n, ""
+		case err != nil:
+			c.port.service.log.Debug("stream: no ClientHello", "client", c.remote, "error", err)
+			return buf, n, handshakeFailed
+		}
+		if n == len(buf) { // ServerName refuses more than its MaxSize
+			buf = append(buf, make([]byte, len(buf))...)
+		}
+		k, err := c.client.Read(buf[n:])
+		if n += k; err != nil {
+			if err == io.EOF && n > 0 {
+				return buf, n, "" // it has said all, and that is no ClientHello
+			}
+			return buf, n, c.unheard(err, clientLeft)
+		}
+	}
+}
+
+// header returns what goes ahead of the client's bytes.
+func (c *connection) header(r *route) []byte {
+	local := c.local
+	if r.ProxyProtocol != "" && !local.IsValid() {
+		if a, ok := c.client.LocalAddr().(*net.TCPAddr); ok {
+			local = a.AddrPort()
+			local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
+		}
+	}
+	return proxyproto.Append(nil, r.ProxyProtocol, c.remote, local)
+}
+
+// early is a stream whose first bytes were read already.
+type early struct {
+	*stream.Stream
+	rest []byte
+}
+
+// Read implements net.Conn.
+func (e *early) Read(p []byte) (int, error) {
+	if len(e.rest) == 0 {
+		e.rest = nil
+		return e.Stream.Read(p)
+	}
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}

@@ -1,0 +1,325 @@
+package streams
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lwango/lwango/internal/base/metrics"
+	"github.com/lwango/lwango/internal/base/networks"
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/upstream/tunnel"
+	"github.com/lwango/lwango/internal/wire/proxyproto"
+	"github.com/lwango/lwango/loop"
+)
+
+// Service passes on the connections of one [[stream]]. It does not change once it is built; any loop
+// may call its methods.
+type Service struct {
+	set    *Settings
+	limits tunnel.Limits
+	log    *slog.Logger
+	ledger *ledger
+
+	trusted *networks.Set     // that send the PROXY protocol; nil: nobody does
+	routes  []*route          // all
+	names   map[string]*route // by whole names, and by those below one, as ".example.org"
+	other   *route            // nil: other names are refused
+
+	notes [numRefusals]note
+}
+
+// route is a [[stream.route]].
+type route struct {
+	*Route
+	group *upstream.Group
+}
+
+// Build makes the Service of a table, whose endpoint was checked, and reports what is wrong to the
+// file; then the Service may be nil. path makes paths absolute, and dir is where those of sockets
+// begin. share is how many connections the table may have where it does not say that.
+func (h *Hub) Build(set *Settings, dir string, path func(string) string, share int, log *slog.Logger) *Service {
+	s := &Service{set: set, names: map[string]*route{}, ledger: h.ledger(set.Address.String()),
+		limits: tunnel.Limits{Idle: set.IdleTimeout, Total: set.MaxTime},
+		log:    log.With("stream", set.Address.String())}
+	set.MaxConnections = cmp.Or(set.MaxConnections, max(share, 1))
+	if set.MaxConnectionsPerAddress == 0 {
+		set.MaxConnectionsPerAddress = max(set.MaxConnections/4, min(8, set.MaxConnections))
+	}
+	switch {
+	case set.ProxyProtocol && len(set.TrustedProxies) == 0:
+		set.Table.Errorf("proxy_protocol", "needs trusted_proxies, since anyone else could name "+
+			"any address as the client's")
+	case !set.ProxyProtocol && set.Table.Has("trusted_proxies"):
+		set.Table.Errorf("trusted_proxies", "needs proxy_protocol = true: a stream has no other way to "+
+			"name its client")
+	case set.ProxyProtocol:
+		var err error
+		if s.trusted, err = networks.Parse(set.TrustedProxies); err != nil {
+			set.Table.Errorf("trusted_proxies", "%v", err)
+		}
+	}
+	if len(set.Routes) == 0 {
+		set.Table.Errorf("route", "missing; expected a [[stream.route]] with the address of an upstream")
+	}
+	for i := range set.Routes {
+		s.add(h, &set.Routes[i], dir, path)
+	}
+	return s
+}
+
+// add builds one route.
+func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) {
+	r := &route{Route: set}
+	s.routes = append(s.routes, r)
+	if len(set.SNI) == 0 {
+		switch {
+		case set.Table.Has("sni"):
+			set.Table.Errorf("sni", "expected at least one name; leave it out for all others")
+		case s.other != nil:
+			set.Table.Errorf("", "another route has no sni, so this one is of no use")
+		}
+		s.other = r
+	}
+	for _, name := range set.SNI {
+		key, err := nameKey(name)
+		switch {
+		case err != nil:
+			set.Table.Errorf("sni", "%v", err)
+		case s.names[key] != nil:
+			set.Table.Errorf("sni", "%q: named twice", name)
+		default:
+			s.names[key] = r
+		}
+	}
+	security, err := set.TLS.Load(path, false)
+	if err != nil {
+		set.Table.Errorf("tls", "%v", err)
+		return
+	}
+	health := set.Table.Sub("health")
+	if !health.Has("interval") && slices.ContainsFunc([]string{"timeout", "rises", "falls"}, health.Has) {
+		set.Table.Errorf("health", `missing: interval, such as "5s"; without it there are no checks`)
+		return
+	}
+	source, err := upstream.ParseSource(set.Source)
+	if err != nil {
+		set.Table.Errorf("source", "%v", err)
+		return
+	}
+	r.group, err = h.pool.Group(upstream.Settings{Addresses: set.Address, Dir: dir, TLS: security, Bytes: true,
+		Balance: balances[set.Balance], MaxConns: set.MaxConns, MaxQueue: set.MaxQueue,
+		QueueTimeout: set.QueueTimeout, ConnectTimeout: set.ConnectTimeout, Check: s.check(set), Source: source,
+		Unreached: func(name string, err error) {
+			s.log.Warn("stream: upstream not reached", "upstream", name, "error", err)
+		}})
+	switch {
+	case err != nil:
+	case len(set.Address) == 0:
+		err = fmt.Errorf(`missing: where the upstream listens, such as "127.0.0.1:5432"`)
+	case r.group.Primaries() == 0:
+		err = fmt.Errorf("every address is a backup")
+	}
+	if err != nil {
+		set.Table.Errorf("address", "%v", err)
+	} else if set.TLS != (upstream.TLS{}) && !r.group.Secure() {
+		set.Table.Errorf("tls", `no address begins with "tls://"`)
+	}
+}
+
+var balances = map[string]upstream.Balance{"round_robin": upstream.RoundRobin,
+	"least_conn": upstream.LeastConn, "random": upstream.Random, "ip_hash": upstream.Hash}
+
+// nameKey returns how a name of the key sni stands in Service.names.
+func nameKey(name string) (string, error) {
+	key := strings.ToLower(name)
+	if below, ok := strings.CutPrefix(key, "*."); ok {
+		key = "." + below
+	}
+	if strings.ContainsAny(key, "* /:\"\\") || strings.Trim(key, ".") == "" || strings.HasSuffix(key, ".") ||
+		net.ParseIP(key) != nil {
+		return "", fmt.Errorf("expected the name of a host, or *. and one, not %q", name)
+	}
+	return key, nil
+}
+
+// route returns where a name leads, nil if nowhere. A whole name comes before those below one, and
+// of these the longest.
+func (s *Service) route(name string) *route {
+	name = strings.TrimSuffix(name, ".")
+	if r := s.names[name]; r != nil {
+		return r
+	}
+	for i := strings.IndexByte(name, '.'); i >= 0; {
+		if r := s.names[name[i:]]; r != nil {
+			return r
+		}
+		next := strings.IndexByte(name[i+1:], '.')
+		if next < 0 {
+			break
+		}
+		i += 1 + next
+	}
+	return s.other
+}
+
+// check makes the checks of a route, nil if it has none.
+func (s *Service) check(r *Route) *upstream.Check {
+	h := &r.Health
+	if h.Interval == 0 {
+		return nil
+	}
+	return &upstream.Check{ID: fmt.Sprintf("stream %+v %s", *h, r.ProxyProtocol),
+		Before:   proxyproto.AppendLocal(nil, r.ProxyProtocol),
+		Interval: h.Interval, Timeout: h.Timeout, Rises: h.Rises, Falls: h.Falls,
+		Ask: func(net.Conn, string) error { return nil }, // it could be made
+		Changed: func(name string, out bool, err error) {
+			if out {
+				s.log.Warn("stream: upstream taken out", "upstream", name, "error", err)
+			} else {
+				s.log.Info("stream: upstream works again", "upstream", name)
+			}
+		},
+	}
+}
+
+// Watch checks the upstreams until the end of ctx. Any goroutine may call it that is not a loop's.
+func (s *Service) Watch(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, r := range s.routes {
+		if r.group.Check != nil {
+			all.Go(func() { r.group.Watch(ctx) })
+		}
+		if r.group.HasFiles() {
+			all.Go(func() { r.group.WatchFiles(ctx, s.log) })
+		}
+	}
+	all.Wait()
+}
+
+// Checks returns how many addresses are checked, each of which may have a connection for that.
+func (s *Service) Checks() (n int) {
+	for _, r := range s.routes {
+		if r.Health.Interval > 0 {
+			n += len(r.Address)
+		}
+	}
+	return n
+}
+
+// Upstreams calls f with the name and the upstreams of each route.
+func (s *Service) Upstreams(f func(name string, u metrics.Upstreams)) {
+	for _, r := range s.routes {
+		if r.group != nil {
+			f(r.name(), r.group)
+		}
+	}
+}
+
+// Settings returns the table.
+func (s *Service) Settings() *Settings { return s.set }
+
+// Report describes what was counted at the address, since the start of the process.
+func (s *Service) Report() metrics.Stream { return s.ledger.report(s.set.Address.String()) }
+
+// Serve accepts connections to the listening socket fd on l, which ends TLS by c; nil: it does not.
+// The caller is on the loop, or the loop does not run yet. To stop accepting, close the returned
+// Listener on the loop. On an error fd is still the caller's.
+func (s *Service) Serve(l *loop.Loop, fd int, c *tls.Config) (*loop.Listener, error) {
+	p := &port{service: s, loop: l, tls: c}
+	return l.Accept(fd, p.accept)
+}
+
+// port is the listening socket of one loop.
+type port struct {
+	service *Service
+	loop    *loop.Loop
+	tls     *tls.Config // nil: none is ended
+}
+
+// silent reports whether an upstream is connected before the client has sent anything.
+func (p *port) silent() bool {
+	return p.tls == nil && p.service.trusted == nil && len(p.service.names) == 0
+}
+
+func (p *port) accept(fd int, remote netip.AddrPort) {
+	s := p.service
+	s.ledger.accepted.Add(1)
+	c := &connection{port: p, remote: remote}
+	c.tunnel.Began = c.now()
+	why := refusal(-1)
+	switch {
+	case p.loop.Scarce(): // the upstream takes another one
+		why = noDescriptor
+	case s.trusted != nil && !s.trusted.Contains(remote.Addr()):
+		why = stranger
+	case !s.ledger.enter(s.set.MaxConnections):
+		why = tooMany
+	case s.trusted == nil && !c.count():
+		s.ledger.leave(remote.Addr(), false)
+		why = tooManyOfClient
+	}
+	if why >= 0 {
+		sysio.Close(fd)
+		s.refuse(why, remote.Addr())
+		return
+	}
+	if err := p.loop.Attach(&c.Thread, fd, c, s.set.HeaderTimeout); err != nil {
+		s.log.Error("stream: connection not accepted", "error", err)
+		sysio.Close(fd)
+		s.ledger.leave(c.remote.Addr(), c.counted)
+		return
+	}
+	c.client.Own(&c.Thread, remote)
+	if p.silent() || p.loop.Stopping() { // the stop has woken only the threads before this
+		loop.Wake(&c.Thread)
+	}
+}
+
+// refusal is why a connection is closed at once.
+type refusal int
+
+const (
+	noDescriptor refusal = iota
+	stranger
+	tooMany
+	tooManyOfClient
+	numRefusals
+)
+
+var refusals = [numRefusals]string{
+	noDescriptor:    "no descriptor is left for its upstream",
+	stranger:        "its peer is none of trusted_proxies, and would have to send a PROXY header",
+	tooMany:         "there are max_connections",
+	tooManyOfClient: "its client has max_connections_per_address",
+}
+
+// note limits lines of the log that clients can cause to one a minute.
+type note struct {
+	next  atomic.Int64 // not before this, in nanoseconds since epoch
+	since atomic.Int64 // connections since the last line
+}
+
+var epoch = time.Now()
+
+// refuse counts a connection that was closed, and logs that now and then.
+func (s *Service) refuse(why refusal, client netip.Addr) {
+	s.ledger.refused.Add(1)
+	n := &s.notes[why]
+	n.since.Add(1)
+	now, next := int64(time.Since(epoch)), n.next.Load()
+	if now >= next && n.next.CompareAndSwap(next, now+int64(time.Minute)) {
+		s.log.Warn("stream: connections refused: "+refusals[why], "client", client,
+			"refused", n.since.Swap(0))
+	}
+}

@@ -1,0 +1,219 @@
+// Package top is the command `lwango top`: what the module `status` of a running server says, in a
+// terminal.
+package top
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/internal/base/metrics"
+)
+
+const usage = `usage: lwango top [-1] [ADDRESS]
+
+Shows what a running server says of itself, once a second, until q or Ctrl-C. If the output is no
+terminal, or with -1, it looks twice, a second apart, and prints that once.
+
+  ADDRESS  of a route with module = "status": http://host:port/prefix, https://..., or
+           unix:/path/of/socket:/prefix; without it, http://127.0.0.1:8080/status
+`
+
+// every is how long a look is behind the one before. It is a variable only for the tests.
+var every = time.Second
+
+const (
+	patience = 5 * time.Second // for an answer
+	largest  = 64 << 20        // bytes of an answer
+)
+
+// Main runs the command with the arguments behind its name, and returns the exit code: 0, 1 if the
+// server does not answer, 2 for wrong arguments.
+func Main(args []string, in, out *os.File, stderr io.Writer) int {
+	once, address := false, ""
+	for _, a := range args {
+		switch {
+		case a == "-1":
+			once = true
+		case a == "-h" || a == "-help" || a == "--help":
+			fmt.Fprint(out, usage)
+			return 0
+		case strings.HasPrefix(a, "-") || address != "":
+			fmt.Fprintf(stderr, "lwango top: unexpected argument %q\n%s", a, usage)
+			return 2
+		default:
+			address = a
+		}
+	}
+	s, err := newSource(cmp.Or(address, "http://127.0.0.1:8080/status"))
+	if err != nil {
+		fmt.Fprintf(stderr, "lwango top: %v\n", err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM,
+		syscall.SIGHUP)
+	defer stop()
+	_, err = unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ)
+	if once || err != nil {
+		before, err := s.fetch(ctx)
+		if err == nil {
+			select {
+			case <-time.After(every):
+			case <-ctx.Done():
+			}
+			var now *metrics.Snapshot
+			if now, err = s.fetch(ctx); err == nil {
+				fmt.Fprint(out, strings.Join(render(before, now), "\n")+"\n")
+				return 0
+			}
+		}
+		fmt.Fprintf(stderr, "lwango top: %v\n", err)
+		return 1
+	}
+	return s.watch(ctx, in, out)
+}
+
+// source is where the JSON comes from.
+type source struct {
+	client http.Client
+	url    string
+}
+
+// newSource reads an address.
+func newSource(address string) (*source, error) {
+	s := &source{url: strings.TrimSuffix(address, "/") + "/json"}
+	s.client.Timeout = patience
+	switch {
+	case strings.HasPrefix(address, "http://"), strings.HasPrefix(address, "https://"):
+	case strings.HasPrefix(address, "unix:"):
+		path, prefix, _ := strings.Cut(strings.TrimPrefix(address, "unix:"), ":")
+		if path == "" || prefix != "" && prefix[0] != '/' {
+			return nil, fmt.Errorf("expected unix:/path/of/socket:/prefix, found %q", address)
+		}
+		s.url = "http://localhost" + strings.TrimSuffix(cmp.Or(prefix, "/status"), "/") + "/json"
+		s.client.Transport = &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", path)
+			}}
+	default:
+		return nil, fmt.Errorf("expected http://..., https://... or unix:/path:/prefix, found %q", address)
+	}
+	return s, nil
+}
+
+func (s *source) fetch(ctx context.Context) (*metrics.Snapshot, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", s.url, resp.Status)
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, largest))
+	if err != nil {
+		return nil, err
+	}
+	out := new(metrics.Snapshot)
+	if err := json.Unmarshal(text, out); err != nil {
+		return nil, fmt.Errorf("%s: not what the module status answers: %w", s.url, err)
+	}
+	return out, nil
+}
+
+// Sequences of terminals: another screen without a cursor, and back; home; the rest of a line, and
+// of the screen, is empty.
+const (
+	enter, leave        = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+	home, restOf, below = "\x1b[H", "\x1b[K", "\x1b[J"
+)
+
+// watch draws until ctx ends or q is pressed.
+func (s *source) watch(ctx context.Context, in, out *os.File) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if was, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err == nil {
+		keys := *was // each key comes at once and is not shown; Ctrl-C stays a signal
+		keys.Lflag &^= unix.ICANON | unix.ECHO
+		keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
+		_ = unix.IoctlSetTermios(int(in.Fd()), unix.TCSETS, &keys)
+		defer func() { _ = unix.IoctlSetTermios(int(in.Fd()), unix.TCSETS, was) }()
+		go func() { // ends with the process
+			var b [1]byte
+			for {
+				if n, err := in.Read(b[:]); err != nil || n == 0 || b[0] == 'q' || b[0] == 'Q' {
+					cancel()
+					return
+				}
+			}
+		}()
+	}
+	fmt.Fprint(out, enter)
+	defer fmt.Fprint(out, leave)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var before *metrics.Snapshot
+	for {
+		now, err := s.fetch(ctx)
+		var lines []string
+		if err == nil {
+			lines = render(before, now)
+			before = now
+		} else if !errors.Is(err, context.Canceled) {
+			lines = []string{"no answer: " + clean(err.Error())}
+		}
+		if ctx.Err() == nil {
+			draw(out, lines)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return 0
+		}
+	}
+}
+
+// draw shows as much of the lines as the terminal has room for, in one write.
+func draw(out *os.File, lines []string) {
+	rows, columns := 24, 80
+	if size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ); err == nil && size.Row > 0 && size.Col > 0 {
+		rows, columns = int(size.Row), int(size.Col)
+	}
+	b := []byte(home)
+	for i, line := range lines[:min(len(lines), rows)] {
+		if i > 0 {
+			b = append(b, "\r\n"...)
+		}
+		if r := []rune(line); len(r) > columns {
+			line = string(r[:columns])
+		}
+		b = append(b, line+restOf...)
+	}
+	_, _ = out.Write(append(b, below...))
+}
+
+// clean replaces what a terminal would obey: names come from another process.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || 0x7f <= r && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,312 @@
+// Package certs has the certificates of TLS listeners: reads them, renews them, obtains them from an
+// authority, and chooses one in a handshake.
+//
+// A TLS is the keys of a [[listener]] about TLS. Check completes it while a configuration is read;
+// then Config is what handshakes go by. From then on it belongs to the server's goroutine, which asks
+// Renew now and then whether there is another Config. A Set is those of a whole configuration. An ACME
+// is acme of [tls], and an Obtainer the server's client of its authority: it has a goroutine, which
+// leaves files that Renew reads. Handshakes, on any loop, call the tls.Config that Obtainer.Live has
+// made.
+//
+//	certs.go        TLS and Set: the keys, and what is in force
+//	pair.go         a certificate with its key: reading, and what is wrong with it
+//	authorities.go  client_ca: the file of authorities
+//	handshake.go    which certificate a client gets
+//	acme.go         ACME: the keys, and the folder of what is obtained
+//	obtain.go       Obtainer: when something is obtained
+//	turn.go         one process at a time
+//	order.go        how: account, order, challenge
+package certs
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/internal/base/confpath"
+	"github.com/lwango/lwango/internal/base/metrics"
+	"github.com/lwango/lwango/internal/base/settings"
+	"github.com/lwango/lwango/internal/tls/crl"
+)
+
+// TLS is the keys of a listener about TLS.
+type TLS struct {
+	Table settings.Table `toml:",table"`
+	// Files is one certificate with its key, or a list of them, of which the SNI chooses; the first
+	// one is for other names.
+	Files []Files `toml:"tls"`
+	// MinVersion is the least version of TLS; empty: 1.2.
+	MinVersion string `toml:"min_version" oneof:"1.2 1.3"`
+	// CAs is a file of authorities; clients need a certificate of one of them.
+	CAs string `toml:"client_ca"`
+	// CRL is a file of revocation lists, PEM or DER: a client needs a certificate that they do not have,
+	// and so does each authority between it and that of client_ca.
+	CRL string `toml:"client_crl"`
+	// Strict refuses handshakes for names that no certificate has, and without a name.
+	Strict bool `toml:"strict_sni"`
+
+	// Config is of the keys, or of the program; nil: the listener has no TLS. It is not changed:
+	// another one comes into its place.
+	Config *tls.Config
+
+	pairs   []pair       // of Files
+	crl     *crl.File    // of CRL; nil: none
+	trusted []pair       // the authorities of CAs, without keys
+	log     *slog.Logger // for what clients cause
+}
+
+// Files are one certificate with its key, both PEM files.
+type Files struct {
+	Table settings.Table `toml:",table"`
+	// Cert is a PEM file, with the chain behind the certificate.
+	Cert string `toml:"cert"`
+	// Key is a PEM file.
+	Key string `toml:"key"`
+	// ACME stands for the certificates of [tls] acme, in the place of cert and key.
+	ACME bool `toml:"acme"`
+
+	_ struct{} `gone:"ocsp" why:"responses are not stapled any more, as authorities have ended OCSP"`
+}
+
+// Check makes Config of the keys, and reports what is wrong to the file. Relative paths begin in dir.
+// a, which may be nil, is what is obtained; protocols are for ALPN; log is for what clients cause. A
+// client gets a certificate whose names fit its SNI, and the first one where none does, or the client
+// sends none.
+func (t *TLS) Check(dir string, a *ACME, protocols []string, log *slog.Logger) {
+	if len(t.Files) == 0 {
+		if t.Table.Has("tls") {
+			t.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
+		}
+		for key, wanted := range map[string]bool{"min_version": t.Table.Has("min_version"),
+			"client_ca": t.Table.Has("client_ca"), "client_crl": t.Table.Has("client_crl"), "strict_sni": t.Strict} {
+			if wanted {
+				t.Table.Errorf(key, "needs the key tls beside it")
+			}
+		}
+		return
+	}
+	c := &tls.Config{NextProtos: protocols, MinVersion: tls.VersionTLS12}
+	if t.MinVersion == "1.3" {
+		c.MinVersion = tls.VersionTLS13
+	}
+	for _, f := range t.Files {
+		switch {
+		case f.ACME && (f.Cert != "" || f.Key != ""):
+			f.Table.Errorf("acme", "stands in the place of cert and key")
+			continue
+		case f.ACME && a == nil:
+			f.Table.Errorf("acme", "needs acme = { domains = [...] } in the table [tls]")
+			continue
+		case f.ACME:
+			t.pairs = append(t.pairs, a.pairs(time.Now(), f.Table.Position(""))...)
+			continue
+		case f.Cert == "" || f.Key == "":
+			f.Table.Errorf("", "expected both cert and key, paths of PEM files, or acme = true")
+			continue
+		}
+		p := pair{cert: confpath.Join(dir, f.Cert), key: confpath.Join(dir, f.Key),
+			position: f.Table.Position(""), strict: t.Strict}
+		if err := p.load(time.Now()); err != nil {
+			f.Table.Errorf("", "%v", err)
+			continue
+		}
+		t.pairs = append(t.pairs, p)
+	}
+	if t.Table.Has("client_ca") {
+		path := confpath.Join(dir, t.CAs)
+		all, err := authorities(path)
+		if err != nil {
+			t.Table.Errorf("client_ca", "%v", err)
+		}
+		c.ClientCAs = x509.NewCertPool()
+		for _, ca := range all {
+			c.ClientCAs.AddCert(ca)
+			t.trusted = append(t.trusted, pair{cert: path, leaf: ca,
+				position: t.Table.Position("client_ca")})
+		}
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+		if t.Table.Has("client_crl") && err == nil {
+			if t.crl, err = crl.Open(confpath.Join(dir, t.CRL), all, time.Now()); err != nil {
+				t.Table.Errorf("client_crl", "%v", err)
+			} else {
+				c.VerifyConnection = t.crl.VerifyConnection
+			}
+		}
+	} else if t.Table.Has("client_crl") {
+		t.Table.Errorf("client_crl", "needs client_ca beside it")
+	}
+	t.Config, t.log = c, log
+	t.certify()
+}
+
+// certify puts the certificates that were read into t.Config.
+func (t *TLS) certify() {
+	t.Config = t.Config.Clone() // handshakes use the old one
+	t.Config.Certificates, t.Config.GetConfigForClient = nil, nil
+	var missing []string
+	for i := range t.pairs {
+		if p := &t.pairs[i]; p.leaf != nil {
+			t.Config.Certificates = append(t.Config.Certificates, p.read)
+		} else {
+			missing = append(missing, p.domain)
+		}
+	}
+	t.Config.GetCertificate = choose(t.Config.Certificates)
+	if t.Strict || missing != nil {
+		t.Config.GetConfigForClient = refuse(t.Config.Certificates, t.Strict, missing, t.log)
+	}
+}
+
+// Stricter reports whether t asks more of its clients than old did at the same address: TLS, a
+// later version of it, a certificate, or one of another authority, or that is not revoked. What a tls.Config of the program
+// decides in GetConfigForClient is the program's own.
+func (t *TLS) Stricter(old *TLS) bool {
+	if t.Config == nil || old.Config == nil {
+		return t.Config != nil
+	}
+	least := func(c *tls.Config) uint16 { return cmp.Or(c.MinVersion, tls.VersionTLS12) }
+	verified := t.Config.ClientAuth >= tls.VerifyClientCertIfGiven
+	return least(t.Config) > least(old.Config) || t.Config.ClientAuth > old.Config.ClientAuth ||
+		verified && !t.Config.ClientCAs.Equal(old.Config.ClientCAs) || t.Strict && !old.Strict ||
+		t.CRL != "" && t.CRL != old.CRL || t.crl != nil && old.crl != nil && t.crl.Stricter(old.crl)
+}
+
+// Renew reads the certificates and lists whose files have changed, and reports whether there is a new
+// Config, and whether clients are refused, whichever they are, that were not: a certificate was revoked. A
+// pair that cannot be used leaves the old one in force until its files change again, since one of
+// them may be still to come, or until they can be read. Renew logs what it does, but nothing again of
+// files that still cannot be read.
+func (t *TLS) Renew(now time.Time, log *slog.Logger) (renewed, stricter bool) {
+	if t.crl != nil {
+		_, stricter = t.crl.Renew(now, log) // handshakes go by it at once
+	}
+	for i := range t.pairs {
+		p := &t.pairs[i]
+		if !p.changed(now) {
+			continue
+		}
+		stamp, leaf := p.stamp, p.leaf
+		err := p.load(now)
+		if p.stamp == stamp && p.leaf.Equal(leaf) {
+			continue
+		}
+		renewed = true
+		if err != nil {
+			log.Error("certificate cannot be renewed, the old one stays", "cert", p.cert, "error", err)
+		}
+		for _, c := range p.concerns(now) {
+			c.Warn(log)
+		}
+		switch {
+		case err != nil:
+		case p.domain != "":
+			log.Info("certificate obtained", "domain", p.domain, "expires", p.leaf.NotAfter)
+		default:
+			log.Info("certificate renewed", "cert", p.cert, "names", p.leaf.DNSNames,
+				"expires", p.leaf.NotAfter)
+		}
+	}
+	if renewed {
+		t.certify()
+	}
+	return renewed, stricter
+}
+
+// Set is the TLS of all listeners of a configuration.
+type Set []*TLS
+
+// Obtains reports whether a listener has certificates that are to be obtained.
+func (s Set) Obtains() bool {
+	return slices.ContainsFunc(s, func(t *TLS) bool {
+		return slices.ContainsFunc(t.pairs, func(p pair) bool { return p.domain != "" })
+	})
+}
+
+// Paths returns the files that are read again by Renew.
+func (s Set) Paths() (paths []string) {
+	for _, t := range s {
+		for _, p := range t.pairs {
+			paths = append(paths, p.cert, p.key)
+		}
+		if t.crl != nil {
+			paths = append(paths, t.crl.Path())
+		}
+	}
+	return paths
+}
+
+// Concerns returns what is wrong with the certificates, and with the authorities of clients: why one
+// side refuses them, or will soon.
+func (s Set) Concerns(now time.Time) (all []Concern) {
+	for _, t := range s {
+		for i := range t.pairs {
+			all = append(all, t.pairs[i].concerns(now)...)
+		}
+		for i := range t.trusted {
+			p := &t.trusted[i]
+			if what := p.timeConcern(now); what != "" {
+				all = append(all, p.concern(fmt.Sprintf("of the authority %s %s", p.leaf.Subject, what)))
+			}
+		}
+	}
+	return all
+}
+
+// Certificates returns what there is to say of them, each file once.
+func (s Set) Certificates() []metrics.Certificate {
+	all, seen := []metrics.Certificate{}, map[string]bool{}
+	for _, t := range s {
+		for _, p := range t.pairs {
+			if seen[p.cert] {
+				continue
+			}
+			seen[p.cert] = true
+			if p.leaf == nil {
+				all = append(all, metrics.Certificate{File: p.cert, Names: []string{p.domain}})
+				continue
+			}
+			names := slices.Concat([]string{}, p.leaf.DNSNames) // not nil, for JSON
+			for _, ip := range p.leaf.IPAddresses {
+				names = append(names, ip.String())
+			}
+			all = append(all, metrics.Certificate{File: p.cert, Names: names, Until: p.leaf.NotAfter})
+		}
+	}
+	return all
+}
+
+// Keep puts the certificates of before, which are in force, into s where the files of obtained ones
+// cannot be read just now: a file may have gone, belong to root, or take a descriptor that is not
+// left. The Obtainer replaces it at its next look. Keep also does so where the file is for later.
+func (s Set) Keep(before Set, log *slog.Logger) {
+	inForce := map[string]pair{}
+	for _, t := range before {
+		for _, p := range t.pairs {
+			if p.domain != "" && p.leaf != nil {
+				inForce[p.cert] = p
+			}
+		}
+	}
+	for _, t := range s {
+		for i, p := range t.pairs {
+			old, ok := inForce[p.cert]
+			early := ok && p.leaf != nil && old.precedes(p.leaf, time.Now())
+			if !ok || p.leaf != nil && !early {
+				continue
+			}
+			if early {
+				old.again = p.leaf.NotBefore
+			} else {
+				log.Warn("certificate cannot be read, the one in force stays", "cert", p.cert, "error",
+					p.unread)
+			}
+			old.position = p.position
+			t.pairs[i] = old
+			t.certify()
+		}
+	}
+}

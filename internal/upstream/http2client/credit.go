@@ -1,0 +1,37 @@
+package http2client
+
+import "github.com/lwango/lwango/internal/wire/http2"
+
+// What servers send before it is read is held in memory, up to the window of each stream. That is 64 KiB
+// at first, so that ten thousand answers whose readers stand still take 640 MB. A window that a fast
+// reader has found too small doubles, as fast as a connection of TCP gets going; what all of them have
+// grown by is bounded. The window of the connection is so large that no stream, whose reader does not
+// read, stops another one.
+const (
+	streamWindow = 64 << 10
+	maxWindow    = 4 << 20
+	connWindow   = 1 << 30
+)
+
+// growth is for the process.
+var growth http2.Growth
+
+// consumed gives the server credit for n bytes that were read.
+func (st *Stream) consumed(n int) {
+	if st.answered || !st.IsOpen() {
+		return
+	}
+	more := st.flow.Return(int64(n), 0)
+	if more == 0 {
+		return
+	}
+	step := st.flow.Size
+	if step == streamWindow {
+		step *= 3 // the first time it is not worth a round trip to find out
+	}
+	if st.in.Len() == 0 && st.flow.Size < maxWindow && growth.Take(step) {
+		more += st.flow.Grow(step)
+	}
+	st.s.Announce(st.ID, more)
+	st.s.wake()
+}

@@ -1,0 +1,78 @@
+package tunnel_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/upstream/tunnel"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// holder is a Link that sends by itself what it holds.
+type holder struct {
+	net.Conn
+	l    *loop.Loop
+	in   []byte
+	held int
+}
+
+func (h *holder) Read(p []byte) (int, error) {
+	if len(h.in) == 0 {
+		return 0, stream.ErrWouldBlock
+	}
+	n := copy(p, h.in)
+	h.in = h.in[n:]
+	return n, nil
+}
+
+func (h *holder) Write(p []byte) (int, error) {
+	h.held += len(p)
+	return len(p), nil
+}
+
+func (h *holder) Loop() *loop.Loop                   { return h.l }
+func (h *holder) CloseWrite() error                  { return nil }
+func (h *holder) SetNoWait(bool)                     {}
+func (h *holder) Unread() bool                       { return len(h.in) > 0 }
+func (h *holder) ResetOnClose()                      {}
+func (h *holder) Hold(bool)                          {}
+func (h *holder) Held() int                          { return h.held }
+func (h *holder) SendHeld() (left int, err error)    { return h.held, nil }
+func (h *holder) SetWriteDeadline(t time.Time) error { return nil }
+
+// TestHolderMoves: bytes that a client takes slowly keep the tunnel from being idle, where the link
+// sends them by itself, and the last of them do, too.
+func TestHolderMoves(t *testing.T) {
+	l := must.Get(loop.New(loop.Options{}))(t)
+	defer l.Close()
+	client, up := &holder{l: l}, &holder{l: l, in: make([]byte, 1000)}
+	var j tunnel.Tunnel
+	j.Client.Begin(client, client)
+	j.Up.Begin(up, up)
+	limits := &tunnel.Limits{Idle: time.Minute}
+	now := time.Hour
+	j.Start(now)
+	move := func(after time.Duration) (left time.Duration) {
+		now += after
+		for again, why := j.Move(now, nil); again || why != tunnel.Open; again, why = j.Move(now, nil) {
+			if why != tunnel.Open {
+				t.Fatal(why)
+			}
+		}
+		left, _ = j.Left(now, limits)
+		return left
+	}
+	move(0)
+	for client.held > 0 {
+		client.held -= 250
+		if left := move(40 * time.Second); left != time.Minute {
+			t.Errorf("%d bytes are held, %v left", client.held, left)
+		}
+	}
+	if left := move(40 * time.Second); left != 20*time.Second {
+		t.Errorf("nothing has moved, %v left", left)
+	}
+}
