@@ -5,7 +5,9 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,92 +15,25 @@ import (
 
 const module = "github.com/lwango/lwango"
 
-// allowed names, for each package, what of the module its code may import: the arrows of
-// ARCHITECTURE.md. Tests may import what they like. A folder that is not listed may not exist
-// without a decision about its place.
-var allowed = map[string][]string{
-	"coro":                          {},
-	"timeoutwheel":                  {},
-	"internal/base/invariants":      {},
-	"internal/base/sysio":           {"internal/base/invariants", "internal/base/networks"},
-	"internal/base/asynclog":        {},
-	"internal/base/metrics":         {},
-	"internal/base/ascii":           {},
-	"internal/content/cachestore":   {"loop", "stream", "internal/base/invariants", "internal/base/networks", "internal/base/sysio"},
-	"internal/wire/cgi":             {"internal/base/ascii", "internal/base/glob", "internal/wire/http1", "internal/base/names", "internal/base/sysio", "internal/wire/template"},
-	"internal/process/confine":      {},
-	"internal/base/confpath":        {},
-	"internal/base/fair":            {"internal/base/networks"},
-	"internal/tls/handshake":        {"loop", "internal/base/fair"},
-	"internal/modules/gateway":      {"conn", "loop", "stream", "handlers", "internal/modules/around", "internal/wire/cgi", "internal/wire/http1", "internal/modules/relay", "internal/upstream"},
-	"internal/base/glob":            {},
-	"internal/base/networks":        {},
-	"internal/base/openfiles":       {"internal/base/networks", "internal/base/sysio"},
-	"internal/modules/relay":        {"conn", "stream", "loop", "handlers", "internal/modules/around", "internal/base/ascii", "internal/wire/http1", "internal/base/networks", "internal/modules/placeholder", "internal/wire/proxyproto", "internal/wire/template", "internal/upstream"},
-	"internal/modules/around":       {"handlers", "loop", "internal/content/coding", "internal/base/metrics"},
-	"internal/content/coding":       {"loop", "internal/base/ascii"},
-	"internal/modules/compression":  {"conn", "handlers", "internal/base/ascii", "internal/content/coding", "internal/wire/http1"},
-	"internal/upstream":             {"stream", "loop", "internal/base/confpath", "internal/tls/crl", "internal/base/fair", "internal/tls/handshake", "internal/upstream/http2client", "internal/base/metrics", "internal/base/networks", "internal/base/openfiles", "internal/base/sysio"},
-	"internal/wire/http1":           {"internal/base/ascii"},
-	"internal/wire/http2":           {"internal/base/ascii", "internal/wire/http1"},
-	"internal/wire/rfc9111":         {"internal/base/ascii", "internal/wire/http1"},
-	"internal/upstream/http2client": {"coro", "loop", "stream", "internal/wire/http1", "internal/wire/http2", "internal/base/sysio"},
-	"internal/base/names":           {"internal/base/ascii"},
-	"internal/wire/route":           {"internal/base/ascii", "internal/wire/http1"},
-	"internal/wire/proxyproto":      {},
-	"internal/wire/clienthello":     {},
-	"internal/upstream/tunnel":      {"loop", "stream"},
-	"internal/process/streams":      {"coro", "loop", "stream", "internal/process/accesslog", "internal/tls/certs", "internal/wire/clienthello", "internal/tls/handshake", "internal/base/metrics", "internal/base/networks", "internal/wire/proxyproto", "internal/base/settings", "internal/process/sockets", "internal/base/sysio", "internal/upstream", "internal/upstream/tunnel"},
-	"internal/wire/byteranges":      {"internal/wire/http1"},
-	"internal/wire/mediatype":       {},
-	"internal/modules/placeholder":  {"conn", "internal/wire/http1", "internal/wire/template"},
-	"internal/wire/template":        {"internal/wire/http1"},
-	"internal/test/embedded":        {"", "internal/test/*"},
-	"internal/test/server":          {"loop", "conn", "internal/wire/http2", "internal/test/*"},
-	"internal/test/rooms":           {"loop", "pubsub", "internal/test/*"},
-	"internal/test/slots":           {"internal/base/fair"},
-	"internal/test/*":               {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
-	"loop":                          {"coro", "timeoutwheel", "internal/base/fair", "internal/base/sysio", "internal/base/invariants"},
-	"stream":                        {"coro", "loop", "internal/base/invariants", "internal/base/openfiles", "internal/base/sysio"},
-	"internal/upstream/httpclient":  {"loop", "stream", "internal/base/ascii", "internal/wire/http1", "internal/upstream/http2client", "internal/upstream"},
-	"client":                        {"conn", "loop", "stream", "internal/base/ascii", "internal/wire/http1", "internal/upstream/httpclient", "internal/upstream"},
-	"conn":                          {"coro", "loop", "stream", "internal/base/ascii", "internal/wire/byteranges", "internal/tls/handshake", "internal/wire/http1", "internal/wire/http2", "internal/wire/mediatype", "internal/base/networks", "internal/base/openfiles", "internal/wire/proxyproto", "internal/base/sysio", "internal/base/tags", "internal/base/invariants"},
-	"pubsub":                        {"loop"},
-	"pubsub/redis":                  {"pubsub", "pubsub/internal/engine"},
-	"pubsub/internal/engine":        {"pubsub"},
-	"handlers":                      {"conn", "loop", "internal/base/ascii", "internal/wire/http1", "internal/wire/route", "internal/base/confpath"},
-	"handlers/*":                    {"conn", "stream", "loop", "coro", "handlers", "client", "internal/modules/around", "internal/base/ascii", "internal/content/coding", "internal/base/confpath", "internal/base/fair", "internal/base/glob", "internal/wire/http1", "internal/base/invariants", "internal/base/metrics", "internal/base/names", "internal/base/networks", "internal/modules/placeholder", "internal/modules/relay", "internal/wire/rfc9111", "internal/base/sysio", "internal/wire/template", "internal/upstream"},
-	"handlers/cache":                {"conn", "loop", "handlers", "handlers/rules", "internal/modules/around", "internal/base/ascii", "internal/wire/byteranges", "internal/content/cachestore", "internal/content/coding", "internal/modules/compression", "internal/wire/http1", "internal/base/invariants", "internal/base/networks", "internal/modules/placeholder", "internal/wire/rfc9111", "internal/wire/template"},
-	"handlers/status":               {"conn", "loop", "handlers", "internal/modules/around", "internal/base/metrics"},
-	"handlers/mirror":               {"conn", "loop", "handlers", "internal/modules/around", "internal/base/ascii", "internal/wire/http1", "internal/base/metrics", "internal/base/tags"},
-	"handlers/https":                {"conn", "handlers", "handlers/redirect"},
-	"handlers/compress":             {"handlers", "internal/modules/compression"},
-	"handlers/websocket":            {"client", "conn", "loop", "pubsub", "stream", "internal/base/ascii", "internal/tls/handshake", "internal/wire/http1", "internal/base/invariants", "internal/upstream"},
-	"handlers/sse":                  {"conn", "loop", "pubsub"},
-	"handlers/errorpages":           {"conn", "handlers", "handlers/servefiles", "internal/base/ascii", "internal/base/confpath", "internal/wire/http1"},
-	"handlers/proxy":                {"conn", "stream", "loop", "handlers", "handlers/servefiles", "internal/modules/around", "internal/base/ascii", "internal/wire/http1", "internal/upstream/httpclient", "internal/modules/placeholder", "internal/modules/relay", "internal/wire/template", "internal/upstream", "internal/upstream/tunnel"},
-	"handlers/uwsgi":                {"conn", "handlers", "handlers/servefiles", "internal/wire/cgi", "internal/modules/gateway", "internal/upstream"},
-	"handlers/scgi":                 {"conn", "handlers", "handlers/servefiles", "internal/wire/cgi", "internal/modules/gateway", "internal/upstream"},
-	"handlers/servefiles":           {"conn", "coro", "loop", "stream", "handlers", "internal/modules/around", "internal/base/ascii", "internal/wire/byteranges", "internal/wire/mediatype", "internal/content/coding", "internal/modules/compression", "internal/base/confpath", "internal/base/fair", "internal/wire/http1", "internal/base/names", "internal/base/openfiles", "internal/base/sysio"},
-	"fastcgi":                       {"conn", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/wire", "internal/modules/around", "internal/wire/cgi", "internal/modules/gateway", "internal/wire/http1", "internal/base/names", "internal/modules/relay", "internal/base/sysio", "internal/upstream"},
-	"fastcgi/internal/wire":         {"internal/wire/cgi"},
-	"fastcgi/internal/fcgitest":     {},
-	"internal/process/server":       {"conn", "coro", "loop", "pubsub", "stream", "handlers", "handlers/auth", "handlers/cache", "internal/process/accesslog", "internal/base/asynclog", "internal/tls/certs", "internal/process/config", "internal/process/confine", "internal/base/confpath", "internal/base/metrics", "internal/base/openfiles", "internal/base/settings", "internal/process/sockets", "internal/process/streams", "internal/base/sysio"},
-	"internal/process/config":       {"conn", "coro", "loop", "pubsub", "stream", "handlers", "handlers/*", "fastcgi", "internal/process/accesslog", "internal/modules/around", "internal/tls/certs", "internal/content/coding", "internal/modules/compression", "internal/process/confine", "internal/base/confpath", "internal/wire/http1", "internal/base/metrics", "internal/base/networks", "internal/base/settings", "internal/process/sockets", "internal/process/streams", "internal/base/sysio", "internal/base/tags"},
-	"internal/base/settings":        {"internal/base/ascii", "internal/base/confpath", "internal/base/tags"},
-	"internal/base/tags":            {},
-	"internal/tls/crl":              {"internal/base/confpath"},
-	"internal/tls/certs":            {"internal/base/ascii", "internal/base/confpath", "internal/tls/crl", "internal/base/metrics", "internal/base/settings", "internal/base/sysio"},
-	"internal/process/sockets":      {"loop", "internal/base/confpath", "internal/base/settings"},
-	"internal/process/accesslog":    {"conn", "loop", "internal/base/confpath", "internal/base/settings", "internal/wire/template"},
-	"internal/process/reference":    {"handlers", "internal/process/config", "internal/base/tags", "internal/process/server"},
-	"lwangotest":                    {"conn", "internal/test/*"},
-	"":                              {"client", "conn", "coro", "handlers", "handlers/cache", "loop", "pubsub", "stream", "internal/process/config", "internal/process/server", "internal/base/asynclog"},
-	"internal/process/top":          {"internal/base/metrics"},
-	"internal/command":              {"", "pubsub/redis", "internal/process/server", "internal/process/top"},
-	"cmd/*":                         {"internal/command"},
-	"samples/*":                     {"", "client", "conn", "stream", "loop", "coro", "pubsub"},
-	"samples/upload":                {"", "conn", "loop", "pubsub", "handlers/sse"},
+// floors has the wings of the repository, the lowest floor first. A wing is a folder with all that is
+// below it, and "" is package lwango; what is below handlers is a wing of its own. Code imports wings
+// of lower floors, and packages of its own wing; tests import what they like.
+//
+// A wing stands as low as its imports let it. So each floor is needed by something above it, and
+// wings that share a floor know nothing of each other.
+var floors = [][]string{
+	{"coro", "timeoutwheel", "internal/base"},
+	{"internal/wire", "loop"},
+	{"stream", "pubsub", "internal/tls"},
+	{"conn", "internal/upstream", "internal/content"},
+	{"client", "handlers"},
+	{"internal/modules"},
+	{"handlers/*"},
+	{"fastcgi"},
+	{"internal/process"},
+	{""},
+	{"internal/command", "samples", "internal/test"},
+	{"cmd", "lwangotest"},
 }
 
 // only names the third-party imports and standard packages that are some package's alone, or
@@ -123,49 +58,56 @@ var only = map[string][]string{
 }
 
 func TestImportsPointOneWay(t *testing.T) {
+	need := make(map[string]int)       // by wing, the lowest floor that its imports let it have
+	needed := make(map[[2]string]bool) // pairs of only
 	seen := 0
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if d.IsDir() {
-			_, err := os.Stat(filepath.Join(path, "go.mod")) // a module of its own
-			if path != "." && (err == nil || strings.HasPrefix(d.Name(), ".")) || d.Name() == "testdata" {
+			_, err := os.Stat(filepath.Join(file, "go.mod")) // a module of its own
+			if file != "." && (err == nil || strings.HasPrefix(d.Name(), ".")) || d.Name() == "testdata" {
 				return filepath.SkipDir
 			}
 			return nil
 		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
 			return nil
 		}
 		seen++
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
 		if err != nil {
 			return err
 		}
-		dir := filepath.ToSlash(filepath.Dir(path))
-		if dir == "." {
-			dir = ""
-		}
-		rule, ok := lookup(dir)
-		if !ok {
-			t.Errorf("%s: the folder has no place in the architecture; decide it here and in ARCHITECTURE.md", path)
+		dir := strings.TrimPrefix(filepath.Dir(file), ".")
+		wing, floor := wingOf(dir)
+		if floor < 0 {
+			t.Errorf("%s: the folder is in no wing; decide its place here and in ARCHITECTURE.md", file)
 			return nil
 		}
-		for _, spec := range file.Imports {
+		need[wing] = max(need[wing], 0)
+		for _, spec := range parsed.Imports {
 			name, _ := strconv.Unquote(spec.Path.Value)
 			if inside, ok := strings.CutPrefix(name+"/", module+"/"); ok {
-				if inside = strings.TrimSuffix(inside, "/"); !matches(rule, inside) {
-					t.Errorf("%s imports %s", path, name)
+				other, below := wingOf(strings.TrimSuffix(inside, "/"))
+				if other == wing {
+					continue
 				}
+				if below < 0 || below >= floor {
+					t.Errorf("%s imports %s, which is not on a lower floor", file, name)
+				}
+				need[wing] = max(need[wing], below+1)
 				continue
 			}
-			if users, ok := only[name]; ok && !matches(users, dir) {
-				t.Errorf("%s imports %s", path, name)
-			}
-			std := !strings.Contains(strings.Split(name, "/")[0], ".")
-			if !std && only[name] == nil {
-				t.Errorf("%s imports %s, which no package may", path, name)
+			if users, ok := only[name]; ok {
+				user, ok := matching(users, dir)
+				if !ok {
+					t.Errorf("%s imports %s", file, name)
+				}
+				needed[[2]string{name, user}] = true
+			} else if strings.Contains(strings.Split(name, "/")[0], ".") { // not the standard library's
+				t.Errorf("%s imports %s, which no package may", file, name)
 			}
 		}
 		return nil
@@ -176,29 +118,50 @@ func TestImportsPointOneWay(t *testing.T) {
 	if seen < 20 {
 		t.Fatalf("%d files seen: the walk is wrong", seen)
 	}
-}
-
-func lookup(dir string) ([]string, bool) {
-	if rule, ok := allowed[dir]; ok {
-		return rule, true
-	}
-	rule, ok := allowed[pattern(dir)]
-	return rule, ok
-}
-
-// pattern is the entry that stands for all folders below one.
-func pattern(dir string) string {
-	if i := strings.LastIndexByte(dir, '/'); i >= 0 {
-		return dir[:i] + "/*"
-	}
-	return dir
-}
-
-func matches(list []string, dir string) bool {
-	for _, entry := range list {
-		if entry == dir || strings.HasSuffix(entry, "/*") && entry == pattern(dir) {
-			return true
+	for floor, wings := range floors {
+		for _, wing := range wings {
+			if least, ok := need[wing]; !ok {
+				t.Errorf("%q: no code is in this wing", wing)
+			} else if least < floor {
+				t.Errorf("%q is on floor %d, and its imports let it be on floor %d", wing, floor, least)
+			}
 		}
 	}
-	return false
+	for name, users := range only {
+		for _, user := range users {
+			if !needed[[2]string{name, user}] {
+				t.Errorf("%s is allowed to %q, which does not import it", name, user)
+			}
+		}
+	}
+}
+
+// wingOf returns the wing of a folder and its floor; -1: the folder is in none.
+func wingOf(dir string) (wing string, floor int) {
+	for at := dir; ; at = path.Dir(at) {
+		if floor := floorOf(at + "/*"); at != dir && floor >= 0 {
+			return at + "/*", floor
+		}
+		if floor := floorOf(at); floor >= 0 {
+			return at, floor
+		}
+		if !strings.Contains(at, "/") {
+			return "", -1
+		}
+	}
+}
+
+func floorOf(wing string) int {
+	return slices.IndexFunc(floors, func(wings []string) bool { return slices.Contains(wings, wing) })
+}
+
+// matching returns the entry of a list that stands for a folder. "handlers/*" stands for the folders
+// in handlers.
+func matching(list []string, dir string) (string, bool) {
+	for _, entry := range list {
+		if entry == dir || strings.HasSuffix(entry, "/*") && entry == path.Dir(dir)+"/*" {
+			return entry, true
+		}
+	}
+	return "", false
 }
