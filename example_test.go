@@ -321,7 +321,7 @@ func ExampleServer_Start() {
 func ExampleListener() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	echo := func(_ *loop.Thread, s *stream.Stream) error {
+	echo := func(_ *loop.Thread, s *stream.Conn) error {
 		s.SetNoWait(true)
 		_, err := io.Copy(s, s)
 		return err
@@ -347,7 +347,7 @@ func ExampleListener() {
 }
 
 // session answers line after line, and returns when the client has left, or the server stops.
-func session(_ *loop.Thread, s *stream.Stream) error {
+func session(_ *loop.Thread, s *stream.Conn) error {
 	lines := bufio.NewScanner(s)
 	for lines.Scan() {
 		if _, err := fmt.Fprintln(s, strings.ToUpper(lines.Text())); err != nil {

@@ -98,7 +98,7 @@ type Listener struct {
 	// Streams handles connections that do not speak HTTP; nil: they do. It is called whenever there is
 	// something to read: see stream.Serve. MaxConnections does not count them. Idle is for how long a
 	// connection may wait for that; 0: without limit.
-	Streams func(t *loop.Thread, s *stream.Stream) error
+	Streams func(t *loop.Thread, s *stream.Conn) error
 	Idle    time.Duration
 }
 
@@ -132,7 +132,7 @@ func ListenAndServe(ctx context.Context, addr string, h Service) error {
 // A handler may also stay with its connection, and read message after message: stream.Session makes
 // h of such a one, whose reads end at a stop, as in the example.
 func ServeStreams(ctx context.Context, addr string, idle time.Duration,
-	h func(t *loop.Thread, s *stream.Stream) error) error {
+	h func(t *loop.Thread, s *stream.Conn) error) error {
 	return Server{Listeners: []Listener{{Addr: addr, Streams: h, Idle: idle}}}.Serve(ctx)
 }
 

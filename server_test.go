@@ -84,7 +84,7 @@ func TestListeners(t *testing.T) {
 	tcpLn.Close()
 	fromFD := must.Get(net.FileListener(f))(t)
 	f.Close()
-	upper := func(_ *loop.Thread, s *stream.Stream) error {
+	upper := func(_ *loop.Thread, s *stream.Conn) error {
 		var p [100]byte
 		n, err := s.Read(p[:])
 		if err != nil {
@@ -199,7 +199,7 @@ func TestStartFails(t *testing.T) {
 		"listen tcp " + taken + ": bind: address already in use": {Addr: taken},
 		"listen example.org:80: host":                            {Addr: "example.org:80"},
 		"HTTP2 is for HTTP, and not": {Listeners: []lwango.Listener{{Addr: "127.0.0.1:0", HTTP2: true,
-			Streams: func(*loop.Thread, *stream.Stream) error { return nil }}}},
+			Streams: func(*loop.Thread, *stream.Conn) error { return nil }}}},
 		"TLS has no certificate":                                  {Addr: "127.0.0.1:0", TLS: new(tls.Config)},
 		"HeaderTimeout: must be between 1ms and 24h, found -1s":   {Limits: lwango.Limits{HeaderTimeout: -time.Second}},
 		"Threads: must be between 0 and 1024, found -1":           {Threads: -1},
@@ -371,7 +371,7 @@ func TestStopCountsSessions(t *testing.T) {
 	met := make(chan bool)
 	_, stop := embedded.Start(t, lwango.Server{Logger: slog.New(slog.NewTextHandler(log, nil)),
 		Listeners: []lwango.Listener{{Addr: "127.0.0.1:0",
-			Streams: func(th *loop.Thread, s *stream.Stream) error {
+			Streams: func(th *loop.Thread, s *stream.Conn) error {
 				_, err := io.CopyN(io.Discard, s, 1)
 				met <- true
 				return err

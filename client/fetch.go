@@ -22,7 +22,7 @@ type Body struct {
 
 	x      *httpclient.Exchange // nil: the answer is complete, or has failed
 	lease  upstream.Lease
-	stream *stream.Stream
+	stream *stream.Conn
 	lost   bool // the server does not take all of the request
 
 	buf  *[bufferSize]byte // nil: all that has come was read

@@ -324,8 +324,8 @@ func (c *connection) outdated() bool {
 func (s *Server) Outdate(l *loop.Loop) {
 	var idle []*connection
 	l.Look(true, func(t loop.ThreadState) {
-		c, ok := t.Body.(*connection)
-		if s2, is := t.Body.(*session); is {
+		c, ok := t.Task.(*connection)
+		if s2, is := t.Task.(*session); is {
 			c, ok = s2.connection, true
 		}
 		if ok && t.State == "idle" && len(idle) < outdatedPerTurn && c.port.server == s &&

@@ -56,7 +56,7 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	return code
 }
 
-// handOn makes what takes the place of c the thread's body, if there is such, and runs it. code is what
+// handOn makes what takes the place of c the thread's task, if there is such, and runs it. code is what
 // the loop does otherwise.
 func (c *connection) handOn(t *loop.Thread, code coro.Code) coro.Code {
 	switch {

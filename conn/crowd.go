@@ -108,7 +108,7 @@ func (cs *crowds) giveUp(l *loop.Loop, network netip.Addr) bool {
 	if now := l.Time().Unix(); now != c.second || c.idle == nil {
 		*c = crowd{second: now, looks: looksPerSecond, idle: make(map[netip.Addr][]loop.Idle)}
 	}
-	kind := func(b loop.Body) bool {
+	kind := func(b loop.Task) bool {
 		of, ok := b.(interface{ record() *connection })
 		return ok && of.record().standing == counted &&
 			networks.Of(of.record().remote.addrPort().Addr()) == network

@@ -20,7 +20,7 @@ func described(s *site) (all []string) {
 	s.T.Helper()
 	s.On(func(l *loop.Loop) {
 		l.Look(true, func(t loop.ThreadState) {
-			if d, ok := t.Body.(interface{ Describe() string }); ok {
+			if d, ok := t.Task.(interface{ Describe() string }); ok {
 				all = append(all, d.Describe())
 			}
 		})

@@ -349,7 +349,7 @@ func (e *copied) copyTo(r, of *Request, dropped http1.NameSet, drop func(name st
 	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
 }
 
-// Run implements loop.Body.
+// Run implements loop.Task.
 func (e *errand) Run(t *loop.Thread) coro.Code {
 	defer e.leave(t) // also when a handler ends its goroutine, or the thread is killed
 	x := e.x
@@ -402,7 +402,7 @@ func (p *port) keepExchange(x *exchange) {
 	}
 }
 
-// Left implements loop.Body.
+// Left implements loop.Task.
 func (e *errand) Left() {
 	if e.x != nil {
 		if a := e.x.resp.tap; a != nil && a.leave() {
@@ -412,7 +412,7 @@ func (e *errand) Left() {
 	}
 }
 
-// Ended implements loop.Body.
+// Ended implements loop.Task.
 func (e *errand) Ended() {
 	if e.err == nil && !e.ended {
 		e.err = errAborted

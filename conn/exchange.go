@@ -68,11 +68,11 @@ type record interface {
 	server() *Server
 }
 
-func recordOf(t *loop.Thread) record { return loop.BodyOf(t).(record) }
+func recordOf(t *loop.Thread) record { return loop.TaskOf(t).(record) }
 
 // exchangeOf is recordOf(t).exchange(), which is asked for a few times for each request.
 func exchangeOf(t *loop.Thread) *exchange {
-	if c, ok := loop.BodyOf(t).(*connection); ok {
+	if c, ok := loop.TaskOf(t).(*connection); ok {
 		return c.exchange()
 	}
 	return recordOf(t).exchange()

@@ -145,15 +145,15 @@ type PromptKeeper interface {
 }
 
 // streams are those of connections that a LightKeeper keeps, while they are attached.
-var streams = sync.Pool{New: func() any { return new(stream.Stream) }}
+var streams = sync.Pool{New: func() any { return new(stream.Conn) }}
 
-// handed is a connection of HTTP/1.1 that a handler has taken over, and its thread's body once the
+// handed is a connection of HTTP/1.1 that a handler has taken over, and its thread's task once the
 // handler has handed it on.
 type handed struct {
 	*connection
 	takeover
-	link   *stream.Stream // what the handler has got, or its TLS is on; nil: nothing is attached
-	client *peer          // as proxies have it; nil: it is the connection's
+	link   *stream.Conn // what the handler has got, or its TLS is on; nil: nothing is attached
+	client *peer        // as proxies have it; nil: it is the connection's
 }
 
 // release ends the connection.
@@ -174,7 +174,7 @@ func (h *handed) release() {
 	}
 }
 
-// begin makes h the body of its thread, and runs it.
+// begin makes h the task of its thread, and runs it.
 func (h *handed) begin(t *loop.Thread) coro.Code {
 	loop.SetLocal(t, nil)
 	loop.Indispensable(t)
@@ -182,7 +182,7 @@ func (h *handed) begin(t *loop.Thread) coro.Code {
 	return h.Run(t)
 }
 
-// Run implements loop.Body.
+// Run implements loop.Task.
 func (h *handed) Run(t *loop.Thread) coro.Code {
 	ended := true
 	defer func() { // also when the thread is killed
@@ -221,7 +221,7 @@ func (h *handed) attach() {
 	if !ok || h.link != nil {
 		return
 	}
-	s, client := streams.Get().(*stream.Stream), h.remote
+	s, client := streams.Get().(*stream.Conn), h.remote
 	if h.client != nil {
 		client = *h.client
 	}
@@ -241,7 +241,7 @@ func (h *handed) detach() {
 	if h.tls != nil {
 		h.transport().Conn = nil
 	}
-	*h.link = stream.Stream{}
+	*h.link = stream.Conn{}
 	streams.Put(h.link)
 	h.link = nil
 }

@@ -23,7 +23,7 @@ import (
 const hijackedBuffer = 4 << 10
 
 // Hijack hands the connection over to the handler. The handler may then speak another protocol on
-// it, after a 101 that it writes itself, for example. c is a *stream.Stream, or with TLS a
+// it, after a 101 that it writes itself, for example. c is a *stream.Conn, or with TLS a
 // *tls.Conn over one; see LinkOf. Its RemoteAddr is the client's, as Request.RemoteAddr has it.
 // The handler reads c through r, which holds what the client has sent already. From now on only the
 // handler limits the connection. c belongs to the request's thread, and is closed when the handler
@@ -50,7 +50,7 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 // handler's as long as the handler wants it: there may be thousands of such connections for hours.
 func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	c, x := t.c, t.x
-	s := new(stream.Stream) // a part of the turn would hold all of it
+	s := new(stream.Conn) // a part of the turn would hold all of it
 	s.Own(&c.Thread, x.req.RemoteAddr())
 	over := c.over(s)
 	h := &handed{connection: c, link: s}
@@ -70,7 +70,7 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 }
 
 // takeover is what is left of a request whose handler has taken over what it came by. It stays with
-// the handler's coroutine, or takes the place of the thread's body, see HandOver.
+// the handler's coroutine, or takes the place of the thread's task, see HandOver.
 type takeover struct {
 	cancel context.CancelCauseFunc // of the request's context; nil: there is none
 	line   *laterLine              // nil: no access log
@@ -128,7 +128,7 @@ func (h *takeover) route() string {
 
 // takeoverOf returns that of the request on t; nil: no handler has taken it over.
 func takeoverOf(t *loop.Thread) *takeover {
-	if h := taken(loop.BodyOf(t)); h != nil {
+	if h := taken(loop.TaskOf(t)); h != nil {
 		return h
 	}
 	return taken(loop.Local(t))
@@ -314,8 +314,8 @@ func (c *connection) over(below net.Conn) net.Conn {
 }
 
 // Link is a connection that a handler has taken over, below the TLS that may be on it: a
-// *stream.Stream, or over HTTP/2 the stream of the request. The methods do for both what those of
-// stream.Stream say.
+// *stream.Conn, or over HTTP/2 the stream of the request. The methods do for both what those of
+// stream.Conn say.
 type Link interface {
 	net.Conn
 	Loop() *loop.Loop
@@ -340,7 +340,7 @@ func LinkOf(c net.Conn) Link {
 		c = t.Conn
 	}
 	switch l := c.(type) {
-	case *stream.Stream:
+	case *stream.Conn:
 		return l
 	case *h2link:
 		return l

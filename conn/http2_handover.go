@@ -25,7 +25,7 @@ var links = sync.Pool{New: func() any { return new(h2link) }}
 
 // handedOn returns the handed2 of the stream whose thread t is; nil: there is none.
 func handedOn(t *loop.Thread) *handed2 {
-	h, _ := loop.BodyOf(t).(*handed2)
+	h, _ := loop.TaskOf(t).(*handed2)
 	if h == nil {
 		h, _ = loop.Local(t).(*handed2)
 	}
@@ -58,7 +58,7 @@ func (h *handed2) begin(t *loop.Thread) coro.Code {
 	return h.Run(t)
 }
 
-// Run implements loop.Body.
+// Run implements loop.Task.
 func (h *handed2) Run(t *loop.Thread) coro.Code {
 	left := true
 	defer func() { // also when the thread is killed

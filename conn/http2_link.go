@@ -23,7 +23,7 @@ import (
 // a descriptor. What the handler writes first is the head of an answer of HTTP/1.1, unless that has
 // gone out. 101 becomes 200, without the fields that HTTP/2 has no use for.
 //
-// It is for the threads of its loop, as a stream.Stream is: one may read while another one writes.
+// It is for the threads of its loop, as a stream.Conn is: one may read while another one writes.
 type h2link struct {
 	st      *h2stream
 	in, out side

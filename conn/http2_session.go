@@ -14,7 +14,7 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// session is a connection of HTTP/2 (RFC 9113), and the body of its thread. The thread reads frames,
+// session is a connection of HTTP/2 (RFC 9113), and the task of its thread. The thread reads frames,
 // begins a thread for each stream, and sends what these have gathered, all that a turn of the loop
 // has brought in one write. So streams neither read nor write the socket. Between two turns the
 // session holds no coroutine, unless the client does not take what it is sent.
@@ -22,7 +22,7 @@ type session struct {
 	*connection
 	set *settings // of the last request
 
-	stream           stream.Stream
+	stream           stream.Conn
 	sink             io.Writer     // s.stream, or TLS over it
 	held             stream.Duplex // of the stream: writes do not wait
 	reading, writing stream.Pace

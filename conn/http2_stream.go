@@ -195,10 +195,10 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	s.port.loop.Begin(&st.thread, st)
 }
 
-// Run implements loop.Body: it serves the request.
+// Run implements loop.Task: it serves the request.
 func (st *h2stream) Run(t *loop.Thread) coro.Code {
 	defer func() { // also when a handler ends its goroutine, or the thread is killed
-		if loop.BodyOf(t) != loop.Body(st) {
+		if loop.TaskOf(t) != loop.Task(st) {
 			return
 		}
 		defer st.leave(t)
@@ -274,7 +274,7 @@ func (st *h2stream) runDeferred(t *loop.Thread) {
 	t.RunDeferred(0)
 }
 
-// Left implements loop.Body.
+// Left implements loop.Task.
 func (st *h2stream) Left() { st.canceled() }
 
 // canceled ends the context of the request, if it has one: the client has left.
@@ -289,7 +289,7 @@ func (st *h2stream) canceled() {
 	}
 }
 
-// Ended implements loop.Body: it closes the stream, whose thread may have been killed before it ran, or
+// Ended implements loop.Task: it closes the stream, whose thread may have been killed before it ran, or
 // in a deferred call.
 func (st *h2stream) Ended() {
 	s := st.s

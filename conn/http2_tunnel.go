@@ -18,7 +18,7 @@ import (
 // a descriptor. The stream's thread moves the bytes once the request is done with.
 type tunnel struct {
 	link *h2link
-	near *stream.Stream
+	near *stream.Conn
 
 	up        []byte // for the handler, on its way
 	upEnded   bool

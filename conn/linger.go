@@ -84,7 +84,7 @@ func (c *connection) newLingering(now time.Time) *lingering {
 	return l
 }
 
-// linger makes a lingering the body of c's thread, runs it, and returns its code to the loop.
+// linger makes a lingering the task of c's thread, runs it, and returns its code to the loop.
 func (c *connection) linger() coro.Code {
 	c.tls = nil
 	l := c.newLingering(c.Loop().Time())

@@ -285,7 +285,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 }
 
 // attach makes c the thread of fd.
-func (p *port) attach(c *connection, fd int, b loop.Body, timeout time.Duration) error {
+func (p *port) attach(c *connection, fd int, b loop.Task, timeout time.Duration) error {
 	err := p.loop.Attach(&c.Thread, fd, b, timeout)
 	if err == nil && p.loop.Stopping() { // the stop has woken only the threads before this
 		loop.Wake(&c.Thread)

@@ -30,7 +30,7 @@ func (x *exchange) slow(err error, p *stream.Pace) {
 func (t *turn) slow(err error) {
 	if x := t.x; x.req.Thread != nil && x.resp.phase != complete {
 		x.slow(err, &t.writing)
-	} else if errors.Is(err, stream.ErrTooSlow) && loop.BodyOf(&t.c.Thread) == loop.Body(t.c) { // else see Tail.slow
+	} else if errors.Is(err, stream.ErrTooSlow) && loop.TaskOf(&t.c.Thread) == loop.Task(t.c) { // else see Tail.slow
 		logSlow(t.set.Logger, "conn: the client is too slow, it does not get all of its answers",
 			&t.writing, false, "remote", t.c.remote.addrPort())
 	}

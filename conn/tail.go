@@ -142,7 +142,7 @@ func (w *Tail) takePace(p *stream.Pace) {
 
 // stayer is a body that goes on with an answer.
 type stayer interface {
-	loop.Body
+	loop.Task
 	begin(t *loop.Thread) coro.Code
 	lost(t *loop.Thread, p *port)
 }
@@ -153,14 +153,14 @@ func (w *Tail) lost(t *loop.Thread, p *port) {
 	w.conclude(t)
 }
 
-// tail1 is an answer of HTTP/1.1 that is kept open, and its thread's body. Each time that it runs it
+// tail1 is an answer of HTTP/1.1 that is kept open, and its thread's task. Each time that it runs it
 // has the turn of its coroutine.
 type tail1 struct {
 	*connection
 	Tail
 }
 
-// begin gives up the request, makes r the body of its thread, and runs it.
+// begin gives up the request, makes r the task of its thread, and runs it.
 func (r *tail1) begin(t *loop.Thread) coro.Code {
 	own := r.turn
 	if own.flush() != nil {
@@ -177,7 +177,7 @@ func (r *tail1) begin(t *loop.Thread) coro.Code {
 	return r.Run(t)
 }
 
-// Run implements loop.Body.
+// Run implements loop.Task.
 func (r *tail1) Run(t *loop.Thread) coro.Code {
 	own := turnOf(t)
 	own.attach(r.connection)
@@ -308,7 +308,7 @@ func (st *h2stream) giveUp(t *loop.Thread, kept bool) {
 	st.giveWork(st.s.port)
 }
 
-// Run implements loop.Body.
+// Run implements loop.Task.
 func (r *tail2) Run(t *loop.Thread) coro.Code {
 	st, p := r.h2stream, r.s.port
 	st.takeWork(p)

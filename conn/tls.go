@@ -35,7 +35,7 @@ func (c *connection) transport() *transport { return c.tls.NetConn().(*transport
 
 // attach puts TLS on the stream of a turn or a session, whose reads do not wait from now on.
 // turn.read waits instead, after it has sent what the client may be waiting for.
-func (t *transport) attach(s *stream.Stream) {
+func (t *transport) attach(s *stream.Conn) {
 	if !t.hijacked {
 		s.SetNoWait(true)
 		t.Conn = s
@@ -60,7 +60,7 @@ func (t *transport) SetWriteDeadline(by time.Time) error {
 // greeting is the stream of a turn during the handshake. Its reads wait, because a handshake
 // that was interrupted cannot be resumed. They do not hold up a stop: no request is in flight yet.
 type greeting struct {
-	*stream.Stream
+	*stream.Conn
 	turn  *turn
 	rest  []byte // was read behind a header of the PROXY protocol
 	begun bool   // the client has sent something
@@ -102,7 +102,7 @@ func (t *turn) handshake() error {
 	c.agree(c.port.terms.current()) // the configuration that the handshake meets is no older
 	until := c.Loop().Time().Add(t.set.HeaderTimeout)
 	_ = t.stream.SetReadDeadline(until)
-	g := &greeting{Stream: &t.stream, turn: t, rest: t.in[t.r:t.w]}
+	g := &greeting{Conn: &t.stream, turn: t, rest: t.in[t.r:t.w]}
 	t.r, t.w = 0, 0
 	below := new(transport)
 	conn := tls.Server(below, c.port.TLS)

@@ -33,7 +33,7 @@ type ofConnection struct {
 	set *settings // of the present request
 
 	// The connection's bytes; with TLS, the encrypted ones. A handler's deadlines are the stream's.
-	stream stream.Stream
+	stream stream.Conn
 	duplex stream.Duplex
 
 	// The pace that the client must keep during this request, and what it has moved so far.

@@ -6,9 +6,9 @@ import (
 	"runtime/debug"
 )
 
-// Body is what a coroutine runs. The Value that it returns is for the loop. After that the
-// coroutine is parked and can be started with another body.
-type Body interface {
+// Task is what a coroutine runs. The Value that it returns is for the loop. After that the
+// coroutine is parked and can be started with another task.
+type Task interface {
 	Run(c *Coro) Value
 }
 
@@ -29,8 +29,8 @@ func (e *PanicError) Unwrap() error {
 type state uint8
 
 const (
-	parked  state = iota // no body; Start may be called
-	running              // has a body: executing, or waiting in Yield
+	parked  state = iota // no task; Start may be called
+	running              // has a task: executing, or waiting in Yield
 	dead                 // the goroutine has returned, or called runtime.Goexit
 )
 
@@ -39,17 +39,17 @@ const (
 type Coro struct {
 	transport
 
-	// Local is for the supplier of the bodies. What it keeps here, such as buffers, stays with the
-	// stack from one body to the next.
+	// Local is for the supplier of the tasks. What it keeps here, such as buffers, stays with the
+	// stack from one task to the next.
 	Local any
 
-	// Yielded is what the body has yielded last, and Since when, by the clock of the loop that sets
+	// Yielded is what the task has yielded last, and Since when, by the clock of the loop that sets
 	// it: for those that look at what waits.
 	Yielded Value
 	Since   int64
 
-	next     func(*Coro, Value) Body // see New
-	body     Body
+	next     func(*Coro, Value) Task // see New
+	task     Task
 	deferred []func()
 	panicked *PanicError
 	state    state
@@ -59,49 +59,49 @@ type Coro struct {
 
 // New makes a parked coroutine.
 //
-// next, if not nil, is called on the coroutine when a body has returned, with the Value that it has
-// returned. It can supply another body, which then runs at once. In this way bodies that do not
-// wait run one after the other, without a handoff between them. The Value of a body that is
+// next, if not nil, is called on the coroutine when a task has returned, with the Value that it has
+// returned. It can supply another task, which then runs at once. In this way tasks that do not
+// wait run one after the other, without a handoff between them. The Value of a task that is
 // followed by another never reaches Start or Resume, so next has to act on it.
-func New(h Handoff, next func(c *Coro, v Value) Body) *Coro {
+func New(h Handoff, next func(c *Coro, v Value) Task) *Coro {
 	c := &Coro{next: next}
 	c.begin(h, c.main)
 	return c
 }
 
-// Start runs b in a parked coroutine until a body yields, b or one that follows it, or until the
+// Start runs b in a parked coroutine until a task yields, b or one that follows it, or until the
 // last of them returns.
-func (c *Coro) Start(b Body) Value {
+func (c *Coro) Start(b Task) Value {
 	if c.state != parked {
 		panic("coro: Start of a coroutine that is not parked")
 	}
-	c.body, c.state, c.panicked = b, running, nil
+	c.task, c.state, c.panicked = b, running, nil
 	return c.switchIn()
 }
 
 // Resume lets a coroutine that waits in Yield go on. It returns when Start would.
 func (c *Coro) Resume() Value {
 	if c.state != running {
-		panic("coro: Resume of a coroutine without a body")
+		panic("coro: Resume of a coroutine without a task")
 	}
 	return c.switchIn()
 }
 
-// Parked reports whether the body has returned or panicked, so that Start may be called again.
+// Parked reports whether the task has returned or panicked, so that Start may be called again.
 func (c *Coro) Parked() bool { return c.state == parked }
 
-// Dead reports whether the goroutine is no more: it was killed or closed, or the body has called
+// Dead reports whether the goroutine is no more: it was killed or closed, or the task has called
 // runtime.Goexit.
 func (c *Coro) Dead() bool { return c.state == dead }
 
-// Killed reports whether Kill was called, so that nothing of the body is left but its deferred
+// Killed reports whether Kill was called, so that nothing of the task is left but its deferred
 // calls.
 func (c *Coro) Killed() bool { return c.killed }
 
-// Panic returns the panic of the last body, or nil.
+// Panic returns the panic of the last task, or nil.
 func (c *Coro) Panic() *PanicError { return c.panicked }
 
-// Yield hands v to the loop and waits to be resumed. Only the body's own goroutine may call it.
+// Yield hands v to the loop and waits to be resumed. Only the task's own goroutine may call it.
 //
 // In a killed coroutine it does not return. It unwinds the goroutine by runtime.Goexit, and does so
 // again in every deferred call that tries to wait. A panic would not do, because recover swallows
@@ -116,7 +116,7 @@ func (c *Coro) Yield(v Value) {
 }
 
 // Kill unwinds a coroutine that waits in Yield: its deferred calls run, without waiting, and then
-// its goroutine is no more. A body that spins for ever in a deferred call holds the caller for
+// its goroutine is no more. A task that spins for ever in a deferred call holds the caller for
 // ever.
 func (c *Coro) Kill() {
 	c.killed = true
@@ -130,7 +130,7 @@ func (c *Coro) Kill() {
 
 // Last runs b in a parked coroutine as if that had been killed: b and its deferred calls run, without
 // waiting, and then the goroutine is no more.
-func (c *Coro) Last(b Body) {
+func (c *Coro) Last(b Task) {
 	c.killed = true
 	c.Start(b)
 	c.Close()
@@ -139,23 +139,23 @@ func (c *Coro) Last(b Body) {
 // Close lets the goroutine of a parked coroutine return.
 func (c *Coro) Close() {
 	if c.state == parked {
-		c.body = nil
+		c.task = nil
 		c.switchIn()
 	}
 }
 
-// main is the goroutine: it runs one body after another, until it is resumed without one.
+// main is the goroutine: it runs one task after another, until it is resumed without one.
 func (c *Coro) main() {
 	defer c.end()
-	for c.body != nil {
-		v := c.runBody()
+	for c.task != nil {
+		v := c.runTask()
 		if c.next != nil {
-			if c.body = c.next(c, v); c.body != nil {
+			if c.task = c.next(c, v); c.task != nil {
 				c.panicked = nil
 				continue
 			}
 		}
-		c.body, c.state = nil, parked
+		c.task, c.state = nil, parked
 		c.switchOut(v)
 	}
 	c.returned = true
@@ -163,7 +163,7 @@ func (c *Coro) main() {
 
 // end runs when main is left, in whichever way.
 func (c *Coro) end() {
-	c.state, c.body, c.Local = dead, nil, nil
+	c.state, c.task, c.Local = dead, nil, nil
 	c.switchFinal(Make(Abort, 0), !c.returned)
 }
 
@@ -174,7 +174,7 @@ func (c *Coro) Dispose() {
 	}
 }
 
-func (c *Coro) runBody() (v Value) {
+func (c *Coro) runTask() (v Value) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.panicked = &PanicError{Value: p, Stack: debug.Stack()}
@@ -182,5 +182,5 @@ func (c *Coro) runBody() (v Value) {
 		}
 	}()
 	defer c.RunDeferred(0)
-	return c.body.Run(c)
+	return c.task.Run(c)
 }

@@ -14,9 +14,9 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-type bodyFunc func(*coro.Coro) coro.Value
+type taskFunc func(*coro.Coro) coro.Value
 
-func (f bodyFunc) Run(c *coro.Coro) coro.Value { return f(c) }
+func (f taskFunc) Run(c *coro.Coro) coro.Value { return f(c) }
 
 // run gives every handoff the same test.
 func run(t *testing.T, f func(t *testing.T, h coro.Handoff)) {
@@ -45,9 +45,9 @@ func TestResumeAndYieldAlternate(t *testing.T) {
 	run(t, func(t *testing.T, h coro.Handoff) {
 		c := coro.New(h, nil)
 		defer c.Close()
-		for round := range 3 { // the same coroutine with one body after another
+		for round := range 3 { // the same coroutine with one task after another
 			var trace []string
-			v := c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
+			v := c.Start(taskFunc(func(c *coro.Coro) coro.Value {
 				trace = append(trace, "a")
 				c.Yield(coro.Make(coro.AsyncAwaitRead, 7))
 				trace = append(trace, "b")
@@ -62,7 +62,7 @@ func TestResumeAndYieldAlternate(t *testing.T) {
 				trace = append(trace, "|")
 				if want.Code() != coro.WantRead {
 					if c.Parked() {
-						t.Fatal("parked while the body waits")
+						t.Fatal("parked while the task waits")
 					}
 					v = c.Resume()
 				}
@@ -71,18 +71,18 @@ func TestResumeAndYieldAlternate(t *testing.T) {
 				t.Fatalf("order %q", got)
 			}
 			if !c.Parked() || c.Dead() {
-				t.Fatal("not parked after the body returned")
+				t.Fatal("not parked after the task returned")
 			}
 		}
 	})
 }
 
-// Bodies that do not wait follow each other without the loop; the first that waits hands back.
-func TestNextBodyFollowsWithoutAHandoff(t *testing.T) {
+// Tasks that do not wait follow each other without the loop; the first that waits hands back.
+func TestNextTaskFollowsWithoutAHandoff(t *testing.T) {
 	run(t, func(t *testing.T, h coro.Handoff) {
 		var trace string
-		body := func(name string, f func(c *coro.Coro)) coro.Body {
-			return bodyFunc(func(c *coro.Coro) coro.Value {
+		task := func(name string, f func(c *coro.Coro)) coro.Task {
+			return taskFunc(func(c *coro.Coro) coro.Value {
 				trace += name
 				c.Defer(func() { trace += "." })
 				if f != nil {
@@ -91,12 +91,12 @@ func TestNextBodyFollowsWithoutAHandoff(t *testing.T) {
 				return val(coro.WantRead)
 			})
 		}
-		rest := []coro.Body{
-			body("b", func(*coro.Coro) { panic("b") }),
-			body("c", func(c *coro.Coro) { c.Yield(val(coro.Suspend)) }),
-			body("d", nil),
+		rest := []coro.Task{
+			task("b", func(*coro.Coro) { panic("b") }),
+			task("c", func(c *coro.Coro) { c.Yield(val(coro.Suspend)) }),
+			task("d", nil),
 		}
-		c := coro.New(h, func(c *coro.Coro, v coro.Value) coro.Body {
+		c := coro.New(h, func(c *coro.Coro, v coro.Value) coro.Task {
 			if p := c.Panic(); p != nil {
 				trace += "!"
 			}
@@ -108,7 +108,7 @@ func TestNextBodyFollowsWithoutAHandoff(t *testing.T) {
 			rest = rest[1:]
 			return b
 		})
-		v := c.Start(body("a", nil))
+		v := c.Start(task("a", nil))
 		if want := "a.Wb.!Ac"; trace != want || v != val(coro.Suspend) || c.Parked() {
 			t.Fatalf("trace %q, want %q; %v", trace, want, v.Code())
 		}
@@ -126,7 +126,7 @@ func TestDeferredCallsRunLastFirstDownToTheMark(t *testing.T) {
 		add := func(s string) func() { return func() { trace += s } }
 		c := coro.New(h, nil)
 		defer c.Close()
-		c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
+		c.Start(taskFunc(func(c *coro.Coro) coro.Value {
 			c.Defer(add("1"))
 			m := c.Mark()
 			c.Defer(add("2"))
@@ -145,7 +145,7 @@ func TestDeferredCallsSurviveEachOther(t *testing.T) {
 	run(t, func(t *testing.T, h coro.Handoff) {
 		var trace string
 		c := coro.New(h, nil)
-		c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
+		c.Start(taskFunc(func(c *coro.Coro) coro.Value {
 			c.Defer(func() { trace += "1" })
 			c.Defer(func() { trace += "2"; panic("two") })
 			c.Defer(func() { trace += "3"; runtime.Goexit() })
@@ -168,7 +168,7 @@ func TestPanicIsCaughtWithItsStack(t *testing.T) {
 		defer c.Close()
 		cause := errors.New("cause")
 		cleaned := false
-		v := c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
+		v := c.Start(taskFunc(func(c *coro.Coro) coro.Value {
 			c.Defer(func() { cleaned = true })
 			theCulprit(cause)
 			return val(coro.WantRead)
@@ -180,7 +180,7 @@ func TestPanicIsCaughtWithItsStack(t *testing.T) {
 		if !errors.Is(p, cause) || !strings.Contains(string(p.Stack), "theCulprit") {
 			t.Errorf("panic %v\n%s", p, p.Stack)
 		}
-		if c.Start(bodyFunc(func(*coro.Coro) coro.Value { return val(coro.Suspend) })) != val(coro.Suspend) || c.Panic() != nil {
+		if c.Start(taskFunc(func(*coro.Coro) coro.Value { return val(coro.Suspend) })) != val(coro.Suspend) || c.Panic() != nil {
 			t.Error("the coroutine is not usable after a panic")
 		}
 	})
@@ -191,7 +191,7 @@ func theCulprit(err error) { panic(err) }
 
 func TestKillCannotBeSwallowed(t *testing.T) {
 	waits := func(c *coro.Coro) { c.Yield(val(coro.Suspend)) }
-	bodies := map[string]func(c *coro.Coro, note func(string)){
+	tasks := map[string]func(c *coro.Coro, note func(string)){
 		"plain":   func(c *coro.Coro, note func(string)) { waits(c) },
 		"recover": func(c *coro.Coro, note func(string)) { func() { defer func() { recover() }(); waits(c) }() },
 		"template": func(c *coro.Coro, note func(string)) {
@@ -205,14 +205,14 @@ func TestKillCannotBeSwallowed(t *testing.T) {
 		},
 	}
 	run(t, func(t *testing.T, h coro.Handoff) {
-		for name, body := range bodies {
+		for name, task := range tasks {
 			t.Run(name, func(t *testing.T) {
 				var notes []string
 				note := func(s string) { notes = append(notes, s) }
 				c := coro.New(h, nil)
-				c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
+				c.Start(taskFunc(func(c *coro.Coro) coro.Value {
 					c.Defer(func() { note("last") })
-					body(c, note)
+					task(c, note)
 					note("went on")
 					return 0
 				}))
@@ -230,11 +230,11 @@ func TestKillCannotBeSwallowed(t *testing.T) {
 	})
 }
 
-func TestGoexitOfTheBodyLeavesTheLoopAlive(t *testing.T) {
+func TestGoexitOfTheTaskLeavesTheLoopAlive(t *testing.T) {
 	run(t, func(t *testing.T, h coro.Handoff) {
 		cleaned := false
 		c := coro.New(h, nil)
-		v := c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
+		v := c.Start(taskFunc(func(c *coro.Coro) coro.Value {
 			c.Defer(func() { cleaned = true })
 			runtime.Goexit()
 			return val(coro.WantRead)
@@ -249,7 +249,7 @@ func TestGoexitOfTheBodyLeavesTheLoopAlive(t *testing.T) {
 func TestTenThousandKillsLeakNothing(t *testing.T) {
 	run(t, func(t *testing.T, h coro.Handoff) {
 		ran := 0
-		body := bodyFunc(func(c *coro.Coro) coro.Value {
+		task := taskFunc(func(c *coro.Coro) coro.Value {
 			c.Defer(func() { ran++ })
 			for {
 				c.Yield(val(coro.WantRead))
@@ -257,7 +257,7 @@ func TestTenThousandKillsLeakNothing(t *testing.T) {
 		})
 		for range 10_000 {
 			c := coro.New(h, nil)
-			c.Start(body)
+			c.Start(task)
 			c.Resume()
 			c.Kill()
 			c.Dispose()
@@ -346,7 +346,7 @@ func TestMisuseIsCaught(t *testing.T) {
 	}
 	c := coro.New(coro.Channel, nil)
 	mustPanic("Resume of a parked coroutine", func() { c.Resume() })
-	c.Start(bodyFunc(func(c *coro.Coro) coro.Value { c.Yield(0); return 0 }))
+	c.Start(taskFunc(func(c *coro.Coro) coro.Value { c.Yield(0); return 0 }))
 	mustPanic("Start of a running coroutine", func() { c.Start(nil) })
 	c.Kill()
 	c.Dispose()
@@ -359,15 +359,15 @@ func TestHandoffDoesNotAllocate(t *testing.T) {
 	run(t, func(t *testing.T, h coro.Handoff) {
 		p := coro.Pool{Handoff: h}
 		defer p.Close()
-		body := bodyFunc(func(c *coro.Coro) coro.Value { c.Defer(func() {}); c.Yield(0); return 0 })
+		task := taskFunc(func(c *coro.Coro) coro.Value { c.Defer(func() {}); c.Yield(0); return 0 })
 		n := testing.AllocsPerRun(1000, func() {
 			c := p.Get()
-			c.Start(body)
+			c.Start(task)
 			c.Resume()
 			p.Put(c, 0)
 		})
 		if n != 0 {
-			t.Errorf("%v allocations per body", n)
+			t.Errorf("%v allocations per task", n)
 		}
 	})
 }
@@ -377,7 +377,7 @@ func BenchmarkHandoff(b *testing.B) {
 		b.Run(h.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			c := coro.New(h, nil)
-			c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
+			c.Start(taskFunc(func(c *coro.Coro) coro.Value {
 				for {
 					c.Yield(val(coro.Yield))
 				}

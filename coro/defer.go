@@ -1,7 +1,7 @@
 package coro
 
-// Defer registers f to be called by RunDeferred, or when the body has returned, panicked or was
-// killed. Only the body's own goroutine may call it.
+// Defer registers f to be called by RunDeferred, or when the task has returned, panicked or was
+// killed. Only the task's own goroutine may call it.
 func (c *Coro) Defer(f func()) { c.deferred = append(c.deferred, f) }
 
 // Mark returns the present length of the list of deferred calls, for RunDeferred.

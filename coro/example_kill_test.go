@@ -6,7 +6,7 @@ import (
 	"github.com/lwango/lwango/coro"
 )
 
-// careful is a Body that has something to clean up, and that would go on for ever.
+// careful is a Task that has something to clean up, and that would go on for ever.
 type careful struct{}
 
 func (careful) Run(c *coro.Coro) coro.Value {

@@ -6,7 +6,7 @@ import (
 	"github.com/lwango/lwango/coro"
 )
 
-// task is a Body that counts how often its coroutine was used.
+// task is a Task that counts how often its coroutine was used.
 type task struct{}
 
 func (task) Run(c *coro.Coro) coro.Value {

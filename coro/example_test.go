@@ -6,7 +6,7 @@ import (
 	"github.com/lwango/lwango/coro"
 )
 
-// counter is a Body that yields twice.
+// counter is a Task that yields twice.
 type counter struct{}
 
 func (counter) Run(c *coro.Coro) coro.Value {
@@ -18,7 +18,7 @@ func (counter) Run(c *coro.Coro) coro.Value {
 	return coro.Make(coro.Abort, 0)
 }
 
-// The loop starts a body, and resumes it after each value that it has yielded.
+// The loop starts a task, and resumes it after each value that it has yielded.
 func Example() {
 	c := coro.New(coro.Direct, nil)
 	v := c.Start(counter{})

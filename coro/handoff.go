@@ -13,14 +13,14 @@ const (
 	// without the scheduler. It is the default: it is some four times quicker than channels, and it
 	// wakes no idle processor. It depends on iter.Pull staying so.
 	//
-	// A body that has called runtime.LockOSThread, and not runtime.UnlockOSThread, when it waits or
+	// A task that has called runtime.LockOSThread, and not runtime.UnlockOSThread, when it waits or
 	// returns makes the process exit ("fatal error: coro: OS thread locking must match locking at
-	// coroutine creation"; the stack below it names the body's call, and what to use instead).
+	// coroutine creation"; the stack below it names the task's call, and what to use instead).
 	// Nothing can recover from that. A library that locks threads and calls back does the same, as
 	// bindings to C libraries do.
 	Direct Handoff = iota
 	// Channel passes values over a pair of unbuffered channels: a round trip is two goroutine
-	// switches through the scheduler. It is for bodies that lock their OS thread, for which a round
+	// switches through the scheduler. It is for tasks that lock their OS thread, for which a round
 	// trip takes several times as long.
 	Channel
 )

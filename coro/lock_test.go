@@ -10,7 +10,7 @@ import (
 	"github.com/lwango/lwango/coro"
 )
 
-// TestLockedThread: a body may lock its OS thread and wait where the handoff is Channel. With
+// TestLockedThread: a task may lock its OS thread and wait where the handoff is Channel. With
 // Direct that is the end of the process, which the documentation says; another process finds out.
 func TestLockedThread(t *testing.T) {
 	const variable = "LWANGO_LOCKED"
@@ -26,7 +26,7 @@ func TestLockedThread(t *testing.T) {
 		}
 		c := coro.New(h, nil)
 		defer c.Close()
-		if v := c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
+		if v := c.Start(taskFunc(func(c *coro.Coro) coro.Value {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			c.Yield(coro.Make(coro.Suspend, 0))

@@ -5,7 +5,7 @@ package coro
 // finds it. A Pool belongs to one loop.
 type Pool struct {
 	Handoff Handoff
-	Next    func(c *Coro, v Value) Body // see New
+	Next    func(c *Coro, v Value) Task // see New
 
 	free   []parkedCoro
 	bottom int // those below were closed by Trim
@@ -30,7 +30,7 @@ func (p *Pool) Get() *Coro {
 	return c
 }
 
-// Put takes back a coroutine whose body has returned, and disposes of a dead one. now is the time,
+// Put takes back a coroutine whose task has returned, and disposes of a dead one. now is the time,
 // by any clock, as long as Trim is called with the same.
 func (p *Pool) Put(c *Coro, now int64) {
 	p.used--
@@ -44,7 +44,7 @@ func (p *Pool) Put(c *Coro, now int64) {
 // Len returns how many coroutines are parked.
 func (p *Pool) Len() int { return len(p.free) - p.bottom }
 
-// Used returns how many coroutines have a body.
+// Used returns how many coroutines have a task.
 func (p *Pool) Used() int { return p.used }
 
 // Trim closes coroutines that have been parked without use since before the given time, at most so

@@ -157,13 +157,13 @@ func (ln *Listener) Close() {
 	Wake(&ln.Thread)
 }
 
-// Left implements Body; a listener has no peer.
+// Left implements Task; a listener has no peer.
 func (ln *Listener) Left() {}
 
-// Ended implements Body.
+// Ended implements Task.
 func (ln *Listener) Ended() {}
 
-// Run implements Body.
+// Run implements Task.
 func (ln *Listener) Run(t *Thread) coro.Code {
 	for {
 		fd, remote, err := ln.acceptor.Accept(t, &t.own)

@@ -109,7 +109,7 @@ func TestAwaitEndsWhenTheClientLeavesAndLeavesNothing(t *testing.T) {
 		r, w := pipe(t)
 		var err error
 		entered := make(chan struct{})
-		c := serve(t, l, &body{run: func(b *body) coro.Code {
+		c := serve(t, l, &task{run: func(b *task) coro.Code {
 			_, _ = unix.Read(b.FD(), make([]byte, 1))
 			close(entered)
 			err = b.AwaitRead(time.Minute, r)
@@ -159,7 +159,7 @@ func TestAwaitedDescriptorClosedAndReused(t *testing.T) {
 				return
 			}
 			reused = fds[0]
-			b := &body{run: func(b *body) coro.Code {
+			b := &task{run: func(b *task) coro.Code {
 				n, _ := unix.Read(b.FD(), make([]byte, 1))
 				if n == 0 {
 					return coro.WantRead

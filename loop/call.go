@@ -126,11 +126,11 @@ func (l *Loop) withdraw(c *call) {
 	}
 }
 
-// ClientOf returns the address of the client for whom t works, as far as its body, or that of a
+// ClientOf returns the address of the client for whom t works, as far as its task, or that of a
 // thread that has started it, knows; else the zero Addr. It is called by t.
 func ClientOf(t *Thread) netip.Addr {
 	for {
-		if c, ok := t.body.(Client); ok {
+		if c, ok := t.task.(Client); ok {
 			return c.Client()
 		}
 		if t.more == nil || t.more.member == nil {

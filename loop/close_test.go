@@ -18,7 +18,7 @@ func TestCloseTakesOutOfEpoll(t *testing.T) {
 		s := openPair(t)
 		defer unix.Close(s[1])
 		var ctls int64
-		b := &body{run: func(*body) coro.Code { return coro.Abort }, ended: make(chan struct{})}
+		b := &task{run: func(*task) coro.Code { return coro.Abort }, ended: make(chan struct{})}
 		l.Go(func(*loop.Thread) {
 			ctls = l.Stats().Ctls
 			if err := l.Attach(&b.Thread, s[0], b, -1); err != nil {

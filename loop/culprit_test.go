@@ -48,7 +48,7 @@ func TestWatchdogNamesTheCulprit(t *testing.T) {
 			<-begun
 			h.receiving()
 		})},
-		{"last of its coroutine's bodies", "receiving", 5, func(l *loop.Loop, h *hold) {
+		{"last of its coroutine's tasks", "receiving", 5, func(l *loop.Loop, h *hold) {
 			l.Go(func(*loop.Thread) {})
 			l.Go(func(*loop.Thread) {})
 			l.Go(func(*loop.Thread) { h.receiving() })

@@ -22,7 +22,7 @@ func TestStopAndRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		waiting, told := make(chan struct{}), false
-		b := &body{run: func(b *body) coro.Code {
+		b := &task{run: func(b *task) coro.Code {
 			close(waiting)
 			_, err := b.AwaitAny(-1, l.Stopped())
 			told = err == nil
@@ -59,7 +59,7 @@ func TestStopOfASparseTable(t *testing.T) {
 			t.Skip("the descriptor limit is too low: ", err)
 		}
 		var end loop.Stats
-		b := &body{run: func(*body) coro.Code {
+		b := &task{run: func(*task) coro.Code {
 			end = l.Stats()
 			return coro.Abort
 		}}

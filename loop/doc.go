@@ -21,15 +21,15 @@
 //
 // A Loop has an epoll descriptor, an eventfd, a timer wheel and a table of descriptors, and belongs
 // to the goroutine that calls Run. A Thread is a green thread. Everything that waits is one, the
-// accepting of connections included. Its record stays when its coroutine goes: a thread whose Body
-// has returned WantRead (an idle connection) holds no goroutine, and the next event calls the Body
+// accepting of connections included. Its record stays when its coroutine goes: a thread whose Task
+// has returned WantRead (an idle connection) holds no goroutine, and the next event calls the Task
 // again on whichever coroutine is free. With Heed, so does what wakes a thread that waits in
 // AwaitAny: an idle thread may be subscribed to topics, and have a time at which it goes on.
 //
 // A program that is going to run n loops calls Reserve(n) first. Reserve sets GOMAXPROCS so that
 // there are more processors than loops: goroutines beside the loops need one.
 //
-// A thread must not have locked its OS thread (runtime.LockOSThread) when it waits or its Body
+// A thread must not have locked its OS thread (runtime.LockOSThread) when it waits or its Task
 // returns, unless Options.Handoff is coro.Channel: with coro.Direct, the default, that ends the
 // process.
 //
@@ -40,7 +40,7 @@
 // # States of a thread
 //
 // A thread is in one of six states. The loop moves it from one to the next; a thread moves itself
-// only by what it yields, or by what its Body returns, while it is running.
+// only by what it yields, or by what its Task returns, while it is running.
 //
 //	state              coroutine  moves to    when, and by what
 //	idle               none       queued      its descriptor has an event (dispatch), or one that
@@ -48,10 +48,10 @@
 //	                              ended       IdleTimeout has passed, or GiveUp
 //	queued             as before  running     its turn has come (runQueued, follow)
 //	running            its own    queued      it yields Yield, or wants what it need not wait for;
-//	                                          or its Body returns Yield
+//	                                          or its Task returns Yield
 //	                              waits ...   it yields one of the other codes
-//	                              idle        its Body returns WantRead or the like, or Suspend
-//	                              ended       its Body returns Abort, panics or calls Goexit; or
+//	                              idle        its Task returns WantRead or the like, or Suspend
+//	                              ended       its Task returns Abort, panics or calls Goexit; or
 //	                                          too many of its waits were refused
 //	waits for its own  its own    queued      its descriptor has an event, or time is up (alarm)
 //	waits for sources  its own    queued      an event of a claimed descriptor, Notify, time is
@@ -60,13 +60,13 @@
 //
 // A new thread is idle after Attach, and queued after Go. To wait for its own is WantRead,
 // WantWrite and WantReadWrite; every other wait is for sources: Sleep, AwaitRead, AwaitAny, Await,
-// Join. A thread whose own socket is among its sources waits for both. If the Body of an idle
+// Join. A thread whose own socket is among its sources waits for both. If the Task of an idle
 // thread has returned Suspend, input does not move the thread, and IdleTimeout moves it to queued.
 // From each state but running, kill moves a thread to ended: when the grace period of a stop is
 // over, when epoll_wait fails, and when the thread that has started it is killed.
 //
 // The package says "end" of threads only, for the move to the last state, apart from the end of
-// input. A wait returns, and so does a Body; a scope closes; a claim is released and a loan given
+// input. A wait returns, and so does a Task; a scope closes; a claim is released and a loan given
 // back; a coroutine dies; a loop stops.
 //
 // # Files

@@ -4,7 +4,7 @@ package loop
 // which runs soon (see Soon). t may be a part of a larger record, and be used again when b.Ended was
 // called. A source that t was waiting for before may notify it for nothing. b.Run returns Abort. On a
 // loop whose threads were killed it ends without having begun. Begin is called on the loop.
-func (l *Loop) Begin(t *Thread, b Body) {
+func (l *Loop) Begin(t *Thread, b Task) {
 	t.reset()
 	if l.enlist(t, b) {
 		l.enqueue(&l.turn, t, ByEvent)
@@ -21,8 +21,8 @@ func Soon(t *Thread) {
 	}
 }
 
-// BodyOf returns the body of t.
-func BodyOf(t *Thread) Body { return t.body }
+// TaskOf returns the task of t.
+func TaskOf(t *Thread) Task { return t.task }
 
 // Forsake ends KeepWaiting of a thread whose client has left, or takes no more: the loop tells it that the
 // client has left. It is called on the loop.
@@ -34,7 +34,7 @@ func Forsake(t *Thread) {
 }
 
 // Leave tells a thread without a descriptor that its client has left, as the loop tells one whose
-// descriptor is the client's: Gone, the end of waits, Left of its body. It is called on the loop.
+// descriptor is the client's: Gone, the end of waits, Left of its task. It is called on the loop.
 func Leave(t *Thread) {
 	if t.own.flags&(finished|ended) == 0 {
 		t.own.flags |= finished

@@ -35,7 +35,7 @@ func TestEndingLoopTakesNothing(t *testing.T) {
 				}
 				defer unix.Close(fds[0])
 				defer unix.Close(fds[1])
-				b := &body{run: func(*body) coro.Code { return coro.Abort }}
+				b := &task{run: func(*task) coro.Code { return coro.Abort }}
 				if err := l.Attach(&b.Thread, fds[0], b, -1); !errors.Is(err, net.ErrClosed) {
 					t.Errorf("Attach: %v", err)
 				}

@@ -399,7 +399,7 @@ func TestEveryWaitEndsWhenTheClientLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			eachWait(t, func(t *testing.T, l *loop.Loop, w wait, f *things) {
 				entered := make(chan struct{})
-				c := serve(t, l, &body{run: func(b *body) coro.Code {
+				c := serve(t, l, &task{run: func(b *task) coro.Code {
 					defer b.Cancel()
 					_, _ = unix.Read(b.FD(), make([]byte, 1))
 					close(entered)
@@ -429,7 +429,7 @@ func TestEveryWaitIsKept(t *testing.T) {
 			return
 		}
 		entered := make(chan struct{})
-		b := &body{run: func(b *body) coro.Code {
+		b := &task{run: func(b *task) coro.Code {
 			defer b.Cancel()
 			_, _ = unix.Read(b.FD(), make([]byte, 1))
 			close(entered)

@@ -297,7 +297,7 @@ func TestSecondAwait(t *testing.T) {
 // A thread's own socket is for Want*, and for sources.
 func TestOwnDescriptor(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
-		c := serve(t, l, &body{run: func(b *body) coro.Code {
+		c := serve(t, l, &task{run: func(b *task) coro.Code {
 			fd := b.FD()
 			_, _ = unix.Read(fd, make([]byte, 1))
 			want(t, b.AwaitRead(time.Minute, fd), loop.ErrAwaited)
@@ -343,7 +343,7 @@ func TestOwnSocketAmongTheSources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
 				entered := make(chan struct{})
-				c := serve(t, l, &body{run: func(b *body) coro.Code {
+				c := serve(t, l, &task{run: func(b *task) coro.Code {
 					for n := 0; n == 0; {
 						n, _ = loop.Own(&b.Thread).Recv(make([]byte, 9))
 					}
@@ -429,13 +429,13 @@ func TestHangUpEndAndError(t *testing.T) {
 // it does not wait.
 func TestRunningThreadIsNotWoken(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
-		c := serve(t, l, &body{run: func(b *body) coro.Code {
+		c := serve(t, l, &task{run: func(b *task) coro.Code {
 			_, _ = unix.Read(b.FD(), make([]byte, 1))
 			want(t, b.WantRead(0), loop.ErrDeadlineExceeded) // input is what it wants now
 			s := openPair(t)
 			must.Do(t, unix.Dup3(s[0], b.FD(), unix.O_CLOEXEC)) // closes it
 			unix.Close(s[0])
-			other := &body{run: func(*body) coro.Code { return coro.Abort }}
+			other := &task{run: func(*task) coro.Code { return coro.Abort }}
 			must.Do(t, l.Attach(&other.Thread, b.FD(), other, time.Minute))
 			b.KeepWaiting(true)
 			began, d := time.Now(), 3*time.Millisecond

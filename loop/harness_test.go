@@ -67,26 +67,26 @@ func on(t *testing.T, l *loop.Loop, f func()) {
 	<-done
 }
 
-// body is a test's thread.
-type body struct {
+// task is a test's thread.
+type task struct {
 	loop.Thread
-	run   func(b *body) coro.Code
+	run   func(b *task) coro.Code
 	left  int
 	ended chan struct{}
 }
 
-func (b *body) Run(*loop.Thread) coro.Code { return b.run(b) }
+func (b *task) Run(*loop.Thread) coro.Code { return b.run(b) }
 
-func (b *body) Left() { b.left++ }
+func (b *task) Left() { b.left++ }
 
-func (b *body) Ended() {
+func (b *task) Ended() {
 	if b.ended != nil {
 		close(b.ended)
 	}
 }
 
 // serve attaches a thread to one end of a TCP connection and returns the other end.
-func serve(t *testing.T, l *loop.Loop, b *body) *net.TCPConn {
+func serve(t *testing.T, l *loop.Loop, b *task) *net.TCPConn {
 	t.Helper()
 	c := connect(t, l, b)
 	t.Cleanup(func() { c.Close() })
@@ -94,7 +94,7 @@ func serve(t *testing.T, l *loop.Loop, b *body) *net.TCPConn {
 }
 
 // connect is serve for connections that outlive the subtest.
-func connect(t *testing.T, l *loop.Loop, b *body) *net.TCPConn {
+func connect(t *testing.T, l *loop.Loop, b *task) *net.TCPConn {
 	t.Helper()
 	fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
 	if err != nil {
@@ -116,11 +116,11 @@ func connect(t *testing.T, l *loop.Loop, b *body) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// idleOnce serves a client that has sent a byte by a body that takes it, is idle then, and ends when it
+// idleOnce serves a client that has sent a byte by a task that takes it, is idle then, and ends when it
 // runs again. runs counts that.
-func idleOnce(t *testing.T, l *loop.Loop) (b *body, c net.Conn, runs *int) {
+func idleOnce(t *testing.T, l *loop.Loop) (b *task, c net.Conn, runs *int) {
 	runs = new(int)
-	b = &body{run: func(b *body) coro.Code {
+	b = &task{run: func(b *task) coro.Code {
 		if *runs++; *runs == 1 {
 			_, _ = unix.Read(b.FD(), make([]byte, 1))
 			return coro.WantRead

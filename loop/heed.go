@@ -2,8 +2,8 @@ package loop
 
 import "github.com/lwango/lwango/coro"
 
-// Reason is why the loop has run a thread, or has called the Body of an idle one, as far as one
-// reason tells: the first of several. A Body takes it for a hint, and looks at all that it has asked
+// Reason is why the loop has run a thread, or has called the Task of an idle one, as far as one
+// reason tells: the first of several. A Task takes it for a hint, and looks at all that it has asked
 // for.
 type Reason uint8
 
@@ -16,22 +16,22 @@ const (
 	ByStop                  // the loop stops
 )
 
-// Woken returns why t runs. It is called by t's Body, before the first wait.
+// Woken returns why t runs. It is called by t's Task, before the first wait.
 func Woken(t *Thread) Reason { return t.woken }
 
 // Heed lets t be woken while it is idle as one that waits in AwaitAny is: by Notify, by the leaving
 // of its client, by Stop, and when its IdleTimeout has passed, which then does not end it. So its
-// Body may be called for whatever Sources it has watched, and they stay watched meanwhile. t needs no
+// Task may be called for whatever Sources it has watched, and they stay watched meanwhile. t needs no
 // descriptor.
 //
-// The Body calls Heed before it returns Suspend, WantRead or the like. Between the two it asks its
-// sources: Notify leaves a thread alone that runs. The next call of the Body ends the effect.
+// The Task calls Heed before it returns Suspend, WantRead or the like. Between the two it asks its
+// sources: Notify leaves a thread alone that runs. The next call of the Task ends the effect.
 func Heed(t *Thread) { t.own.flags |= listening }
 
-// Prompt is a Body that can see to most notifications of a Round without a coroutine. So a message to
+// Prompt is a Task that can see to most notifications of a Round without a coroutine. So a message to
 // thousands of idle connections does not switch to thousands of stacks.
 type Prompt interface {
-	Body
+	Task
 
 	// Prompt is called on the loop, in place of Run, when a Round notifies its thread, which is idle
 	// and heeds that, whose peer is there, and whose descriptor is d. It must not wait. It reports
@@ -39,13 +39,13 @@ type Prompt interface {
 	Prompt(d *Descriptor) bool
 }
 
-// prompt has t's Body see to a notification on the loop, and reports whether that is done.
+// prompt has t's Task see to a notification on the loop, and reports whether that is done.
 func (t *Thread) prompt() bool {
 	if t.co != nil || t.own.flags&(listening|queued|ended|finished) != listening ||
 		t.loop.stop.stopping {
 		return false
 	}
-	b, ok := t.body.(Prompt)
+	b, ok := t.task.(Prompt)
 	return ok && b.Prompt(&t.own)
 }
 
@@ -78,13 +78,13 @@ func Last(t *Thread, f func()) {
 	t.co, l.current = nil, was
 }
 
-// last is the body of the coroutine in Last.
+// last is the task of the coroutine in Last.
 type last struct {
 	t *Thread
 	f func()
 }
 
-// Run implements coro.Body.
+// Run implements coro.Task.
 func (b *last) Run(*coro.Coro) coro.Value {
 	b.t.owner.Enter()
 	b.f()

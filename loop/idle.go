@@ -35,7 +35,7 @@ const idleUnit = 8
 
 // MarkIdle enters t into the list of the threads that GiveUp may end: t has been idle since the
 // given time, or is about to be idle. GiveUp spares a thread whose peer has sent something, unless
-// t is forfeit. A body calls it before it returns.
+// t is forfeit. A task calls it before it returns.
 func MarkIdle(t *Thread, since time.Time, forfeit bool) {
 	l := t.loop
 	at := uint32(max(l.Clock(since).Milliseconds(), 0) >> idleUnit)
@@ -61,7 +61,7 @@ func MarkIdle(t *Thread, since time.Time, forfeit bool) {
 }
 
 // Indispensable takes t out of that list: t is at work although it holds no coroutine, because other
-// threads work for its client. A body calls it before it returns.
+// threads work for its client. A task calls it before it returns.
 func Indispensable(t *Thread) {
 	if t.own.flags&listed != 0 {
 		t.loop.unlist(t)
@@ -163,13 +163,13 @@ type Idle struct {
 	since uint32
 }
 
-// IdleOf returns the threads of the list whose bodies are of some kind, the one that has been idle
+// IdleOf returns the threads of the list whose tasks are of some kind, the one that has been idle
 // longest first, and how many threads it has looked at, which are all of the list. It is called on
 // the loop.
-func (l *Loop) IdleOf(kind func(Body) bool) (all []Idle, looked int) {
+func (l *Loop) IdleOf(kind func(Task) bool) (all []Idle, looked int) {
 	for fd := l.idle.first; fd >= 0; looked++ {
 		t := l.table[fd].thread
-		if kind(t.body) {
+		if kind(t.task) {
 			all = append(all, Idle{fd, t.idle.since})
 		}
 		fd = t.idle.behind
@@ -180,11 +180,11 @@ func (l *Loop) IdleOf(kind func(Body) bool) (all []Idle, looked int) {
 // GiveUpIdle is GiveUp for a thread that IdleOf has returned, and reports whether it has ended that
 // one. It leaves it alone if it has had something to do since, or is of another kind: another thread
 // may have the descriptor's number by now. It is called on the loop.
-func (l *Loop) GiveUpIdle(i Idle, kind func(Body) bool) bool {
+func (l *Loop) GiveUpIdle(i Idle, kind func(Task) bool) bool {
 	if int(i.fd) >= len(l.table) || l.table[i.fd] == nil {
 		return false
 	}
 	t := l.table[i.fd].thread
 	return t != nil && t.own.fd == i.fd && t.own.flags&listed != 0 && t.idle.since == i.since &&
-		kind(t.body) && l.giveUp(t)
+		kind(t.task) && l.giveUp(t)
 }

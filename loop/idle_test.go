@@ -180,7 +180,7 @@ func TestIdlePlace(t *testing.T) {
 	})
 }
 
-// TestSuspendAsLastWord: the body is run again when the time has passed, whatever comes meanwhile,
+// TestSuspendAsLastWord: the task is run again when the time has passed, whatever comes meanwhile,
 // and holds nothing.
 func TestSuspendAsLastWord(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {

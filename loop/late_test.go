@@ -45,7 +45,7 @@ func TestUnseenEventOfASocket(t *testing.T) {
 				own, open := openPair(t), openPair(t)
 				defer unix.Close(own[1])
 				defer unix.Close(open[1])
-				b := &body{run: func(b *body) coro.Code {
+				b := &task{run: func(b *task) coro.Code {
 					var d loop.Shared
 					if err := l.Open(&d, open[0]); err != nil {
 						t.Error(err)

@@ -8,7 +8,7 @@ import (
 
 // ThreadState is what a loop knows of one of its threads, for a look at a server that runs.
 type ThreadState struct {
-	Body    Body
+	Task    Task
 	FD      int           // the thread's own descriptor; -1: none
 	State   string        // "idle", without a coroutine; "queued"; "waiting"; "running"
 	Code    coro.Code     // with which it waits
@@ -31,7 +31,7 @@ func (l *Loop) Look(idle bool, f func(ThreadState)) {
 }
 
 func (l *Loop) lookAt(t *Thread, idle bool, f func(ThreadState)) {
-	s := ThreadState{Body: t.body, FD: int(t.own.fd), Awaited: -1, Limit: -1}
+	s := ThreadState{Task: t.task, FD: int(t.own.fd), Awaited: -1, Limit: -1}
 	if t.until != never {
 		s.Limit = max(time.Duration(t.until-l.now)*time.Millisecond, 0)
 	}

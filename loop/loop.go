@@ -37,13 +37,13 @@ type Stats struct {
 	Wakeups int64 // times that the loop has slept for an event
 	Lost    int64 // bytes that were put off, and not sent before their socket's end: see PutOff
 
-	Yields [coro.NumCodes]int64 // by code: what threads have yielded, or their bodies returned
+	Yields [coro.NumCodes]int64 // by code: what threads have yielded, or their tasks returned
 
 	Age, Asleep time.Duration // since the loop was made, and how much of that it has slept
 
 	// Now.
 	Threads int // that have not ended
-	Working int // coroutines that have a body: threads that run, are queued or wait
+	Working int // coroutines that have a task: threads that run, are queued or wait
 	Parked  int // coroutines that are kept for the next thread
 	Timers  int // pending
 	Owing   int // sockets that have no room for what was put off
@@ -326,7 +326,7 @@ func StandBy(t *Thread) {
 	}
 }
 
-// resume makes t run: it goes on where it yielded, or its body begins on a free coroutine. Then
+// resume makes t run: it goes on where it yielded, or its task begins on a free coroutine. Then
 // resume acts on the value that t yields.
 func (l *Loop) resume(t *Thread) {
 	c := t.co
@@ -339,18 +339,18 @@ func (l *Loop) resume(t *Thread) {
 		l.enter(t, c)
 		v = c.Resume()
 	}
-	t = l.current // another if t's body has returned and others followed; nil if all have returned
+	t = l.current // another if t's task has returned and others followed; nil if all have returned
 	l.current = nil
 
 	code := v.Code()
-	if !c.Parked() && !c.Dead() { // bodyReturned has counted it
+	if !c.Parked() && !c.Dead() { // taskReturned has counted it
 		l.stats.Yields[code]++
 		c.Yielded, c.Since = v, l.now
 	}
 	switch {
-	case c.Parked(): // bodyReturned has acted on it
+	case c.Parked(): // taskReturned has acted on it
 		l.park(c)
-	case c.Dead(): // the body has called Goexit
+	case c.Dead(): // the task has called Goexit
 		l.logPanic(t)
 		if t.extra().err == nil {
 			t.more.err = ErrExited
@@ -390,8 +390,8 @@ func (l *Loop) enter(t *Thread, c *coro.Coro) {
 	l.stats.Resumes++
 }
 
-// bodyReturned acts on the code that the body on c has returned.
-func (l *Loop) bodyReturned(c *coro.Coro, v coro.Value) {
+// taskReturned acts on the code that the task on c has returned.
+func (l *Loop) taskReturned(c *coro.Coro, v coro.Value) {
 	t := l.current
 	l.current = nil
 	l.logPanic(t)
@@ -404,7 +404,7 @@ func (l *Loop) bodyReturned(c *coro.Coro, v coro.Value) {
 	if invariants.Enabled &&
 		(v.Code() != coro.Yield && v.Code() < coro.WantRead || v.Code() > coro.Suspend ||
 			t.own.fd < 0 && v.Code() != coro.Yield && v.Code() != coro.Suspend) {
-		panic("loop: a body returns Abort, Yield or Suspend, or on a socket a code from WantRead on")
+		panic("loop: a task returns Abort, Yield or Suspend, or on a socket a code from WantRead on")
 	}
 	if t.more != nil && t.more.end == nil {
 		t.more = nil // an idle thread takes as little memory as possible
@@ -420,7 +420,7 @@ func (l *Loop) bodyReturned(c *coro.Coro, v coro.Value) {
 	l.enqueue(q, t, ByEvent)
 }
 
-// logPanic logs the panic of t's body, if there was one, and notes it as t's error.
+// logPanic logs the panic of t's task, if there was one, and notes it as t's error.
 func (l *Loop) logPanic(t *Thread) {
 	if p := t.co.Panic(); p != nil {
 		l.panics.Add(1)
@@ -429,14 +429,14 @@ func (l *Loop) logPanic(t *Thread) {
 	}
 }
 
-// follow is called on a coroutine whose body has returned, while the loop waits for it. If the next
+// follow is called on a coroutine whose task has returned, while the loop waits for it. If the next
 // thread in the queue is an idle one, the coroutine takes it on. Under load, most requests are
 // answered without waiting, and so they cost no handoff each.
-func (l *Loop) follow(c *coro.Coro, v coro.Value) coro.Body {
+func (l *Loop) follow(c *coro.Coro, v coro.Value) coro.Task {
 	if c.Killed() {
 		return nil // see Last
 	}
-	l.bodyReturned(c, v)
+	l.taskReturned(c, v)
 	for t := l.turn.head; t != nil && t.co == nil && !l.share.spent(); t = l.turn.head {
 		if l.turn.pop(); t.own.flags&ended == 0 {
 			l.enter(t, c)

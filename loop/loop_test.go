@@ -113,7 +113,7 @@ func TestPostKeepsOrderAndEndsWithTheLoop(t *testing.T) {
 func TestEchoNeedsNoEpollCtlWhileItKeepsUp(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		buf := make([]byte, 512)
-		c := serve(t, l, &body{run: func(b *body) coro.Code {
+		c := serve(t, l, &task{run: func(b *task) coro.Code {
 			n, errno := loop.Own(&b.Thread).Recv(buf)
 			if errno == unix.EAGAIN {
 				return coro.WantRead
@@ -149,13 +149,13 @@ func TestEchoNeedsNoEpollCtlWhileItKeepsUp(t *testing.T) {
 // A thread in every state, with a peer that left something behind: the loop must go to sleep and
 // stay asleep.
 func TestNothingSpins(t *testing.T) {
-	states := map[string]func(b *body) coro.Code{
-		"suspended": func(b *body) coro.Code {
+	states := map[string]func(b *task) coro.Code{
+		"suspended": func(b *task) coro.Code {
 			b.KeepWaiting(true)
 			_ = b.Sleep(time.Hour)
 			return coro.Abort
 		},
-		"want write": func(b *body) coro.Code {
+		"want write": func(b *task) coro.Code {
 			for chunk := make([]byte, 1<<20); ; {
 				if _, errno := unix.Write(b.FD(), chunk); errno == unix.EAGAIN {
 					_ = b.WantWrite(time.Hour)
@@ -165,14 +165,14 @@ func TestNothingSpins(t *testing.T) {
 				}
 			}
 		},
-		"sleeping, client noticed": func(b *body) coro.Code {
+		"sleeping, client noticed": func(b *task) coro.Code {
 			for {
 				if err := b.Sleep(time.Hour); err != nil {
 					b.KeepWaiting(true)
 				}
 			}
 		},
-		"awaiting a pipe": func(b *body) coro.Code {
+		"awaiting a pipe": func(b *task) coro.Code {
 			var p [2]int
 			if err := unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
 				panic(err)
@@ -204,7 +204,7 @@ func TestNothingSpins(t *testing.T) {
 		for peer, leave := range peers {
 			run(t, func(t *testing.T, l *loop.Loop) {
 				entered := make(chan struct{})
-				c := connect(t, l, &body{run: func(b *body) coro.Code {
+				c := connect(t, l, &task{run: func(b *task) coro.Code {
 					_, _ = unix.Read(b.FD(), make([]byte, 1))
 					close(entered)
 					return f(b)
@@ -251,7 +251,7 @@ func TestSleepEndsWhenTheClientLeaves(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
 				var first, second, kept error
 				entered := make(chan struct{})
-				b := &body{run: func(b *body) coro.Code {
+				b := &task{run: func(b *task) coro.Code {
 					close(entered)
 					first = b.Sleep(time.Hour)
 					second = b.Sleep(time.Hour)
@@ -280,7 +280,7 @@ func TestSleepEndsWhenTheClientLeaves(t *testing.T) {
 func TestWantsTimeOut(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var errs []error
-		c := serve(t, l, &body{run: func(b *body) coro.Code {
+		c := serve(t, l, &task{run: func(b *task) coro.Code {
 			_, _ = unix.Read(b.FD(), make([]byte, 8))
 			errs = append(errs, b.WantRead(10*time.Millisecond), b.WantRead(0),
 				b.WantReadWrite(time.Hour), b.WantWrite(time.Hour))
@@ -305,7 +305,7 @@ func TestIdleThreadHoldsNoCoroutineAndTimesOut(t *testing.T) {
 			fds := must.Get(unix.Socketpair(unix.AF_UNIX,
 				unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
 			defer unix.Close(fds[1])
-			b := &body{run: func(b *body) coro.Code {
+			b := &task{run: func(b *task) coro.Code {
 				if loop.Local(&b.Thread) == nil {
 					loop.SetLocal(&b.Thread, new(int))
 				}
@@ -346,7 +346,7 @@ func TestPanicAndGoexitEndTheirThreadAlone(t *testing.T) {
 func TestStopGivesIdleThreadsALastRunAndKillsAfterTheGracePeriod(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		lastRun, cleaned, finished := false, false, false
-		c := serve(t, l, &body{run: func(b *body) coro.Code {
+		c := serve(t, l, &task{run: func(b *task) coro.Code {
 			_, _ = unix.Read(b.FD(), make([]byte, 8))
 			if b.Loop().Stopping() {
 				lastRun = true

@@ -111,7 +111,7 @@ func (p *Promise[T]) Unwatch(t *Thread) {
 func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
 	p := new(Promise[T])
 	var value T
-	t.start(&memberBody{
+	t.start(&memberTask{
 		f: func(t *Thread) (err error) {
 			value, err = f(t)
 			return err

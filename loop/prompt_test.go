@@ -27,7 +27,7 @@ func round(t *testing.T, l *loop.Loop, all ...*loop.Thread) {
 	})
 }
 
-// TestPrompt: a Round has an idle Body see to it on the loop, and one that cannot, or that is not idle,
+// TestPrompt: a Round has an idle Task see to it on the loop, and one that cannot, or that is not idle,
 // is run.
 func TestPrompt(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {

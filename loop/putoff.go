@@ -51,7 +51,7 @@ type rest struct {
 
 // PutOff sends p, PutOffSize bytes at most, to d, one of the loop's sockets, in this turn, or as soon
 // as the peer makes room. It counts as sent: the caller hears of an error by d's next calls. If there
-// is no room, and d is that of an idle thread, the thread's body is called: it can wait for room, for
+// is no room, and d is that of an idle thread, the thread's task is called: it can wait for room, for
 // as long as it likes, or be idle again. A thread that waits for input of a shared d is woken, as if
 // there were some: it can wait for room as well, see Owed. PutOff returns false, and has done nothing,
 // if an earlier piece has not gone out. The caller is on the loop.

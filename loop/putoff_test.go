@@ -212,8 +212,8 @@ func TestPutOffFirst(t *testing.T) {
 func TestPutOffEnds(t *testing.T) {
 	for _, way := range []string{"ends", "is killed"} {
 		run(t, func(t *testing.T, l *loop.Loop) {
-			b := &body{}
-			b.run = func(b *body) coro.Code {
+			b := &task{}
+			b.run = func(b *task) coro.Code {
 				if l.Stopping() {
 					return coro.Abort
 				}
@@ -382,12 +382,12 @@ func TestPutOffReset(t *testing.T) {
 	})
 }
 
-// TestPutOffIdle: the body of an idle thread is called if there is no room for what was put off, and can
+// TestPutOffIdle: the task of an idle thread is called if there is no room for what was put off, and can
 // wait for that.
 func TestPutOffIdle(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		runs := 0
-		b := &body{run: func(b *body) coro.Code {
+		b := &task{run: func(b *task) coro.Code {
 			if runs++; runs == 1 {
 				_, _ = unix.Read(b.FD(), make([]byte, 1))
 				return coro.WantRead
@@ -409,7 +409,7 @@ func TestPutOffIdle(t *testing.T) {
 				_ = th.Sleep(time.Millisecond)
 			}
 			sent, chunk := 0, make([]byte, 64<<10)
-			inTurns(t, th, "another call of the body", func() bool {
+			inTurns(t, th, "another call of the task", func() bool {
 				if runs > 1 {
 					return true
 				}
@@ -433,7 +433,7 @@ func TestPutOffIdle(t *testing.T) {
 		}
 		end()
 		if s := l.Stats(); runs != 2 || s.Lost != 0 || s.Owing != 0 {
-			t.Errorf("the body was called %d times, %d bytes lost, %d sockets owe some",
+			t.Errorf("the task was called %d times, %d bytes lost, %d sockets owe some",
 				runs, s.Lost, s.Owing)
 		}
 	})

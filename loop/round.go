@@ -4,7 +4,7 @@ package loop
 // in a room. To notify thousands at once would let them run in a row, and whatever else happens
 // meanwhile would wait for all of them. So the loop takes a few threads of each Round in turn, as
 // far as a share of its turn goes, and the rest in the next turn, after it has looked for events.
-// A Round of a few threads passes one of thousands, and so does a request. An idle thread whose Body is
+// A Round of a few threads passes one of thousands, and so does a request. An idle thread whose Task is
 // a Prompt may need no coroutine for it.
 type Round struct {
 	// Next returns the next thread that is to be notified, or nil if none is left. It is called on the

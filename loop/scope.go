@@ -31,7 +31,7 @@ type scope struct {
 
 // Go starts f as a thread within t's scope, on the same loop. Whatever happens, the thread ends
 // before the scope closes. The scope is the innermost call of Scope that t is in, or else
-// t's whole body; the scope of a Request is its handler. Threads that deferred
+// t's whole task; the scope of a Request is its handler. Threads that deferred
 // calls start are waited for, too.
 //
 // If f returns an error or panics, the other threads of the scope are canceled, and so is t until
@@ -42,10 +42,10 @@ type scope struct {
 // behalf, such as reading a Request's body or writing its Response, are for t alone, and panic on
 // another thread.
 func (t *Thread) Go(f func(t *Thread) error) *Thread {
-	return t.start(&memberBody{f: f})
+	return t.start(&memberTask{f: f})
 }
 
-func (t *Thread) start(b *memberBody) *Thread {
+func (t *Thread) start(b *memberTask) *Thread {
 	if t.co.Killed() {
 		runtime.Goexit() // as its waits do: no code is left that would end the new thread
 	}
@@ -237,15 +237,15 @@ func (l *Loop) killMembers(s *scope) {
 	}
 }
 
-// memberBody is what a thread within a scope does.
-type memberBody struct {
+// memberTask is what a thread within a scope does.
+type memberTask struct {
 	thread *Thread
 	f      func(t *Thread) error
 	settle func(err error) // takes the thread's error; nil: the scope takes it
 }
 
-// Run implements Body.
-func (b *memberBody) Run(t *Thread) coro.Code {
+// Run implements Task.
+func (b *memberTask) Run(t *Thread) coro.Code {
 	t.more.err = ErrExited
 	t.more.err = t.joined(func() (err error) {
 		defer func() {
@@ -261,11 +261,11 @@ func (b *memberBody) Run(t *Thread) coro.Code {
 	return coro.Abort
 }
 
-// Left implements Body; it has no peer of its own.
-func (b *memberBody) Left() {}
+// Left implements Task; it has no peer of its own.
+func (b *memberTask) Left() {}
 
-// Ended implements Body.
-func (b *memberBody) Ended() {
+// Ended implements Task.
+func (b *memberTask) Ended() {
 	t := b.thread
 	s, err := t.more.member, t.more.err
 	delete(s.members, t)

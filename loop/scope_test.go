@@ -182,7 +182,7 @@ func TestLeavingReachesAllThreads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
 				entered := make(chan struct{})
-				c := serve(t, l, &body{run: func(b *body) coro.Code {
+				c := serve(t, l, &task{run: func(b *task) coro.Code {
 					_, _ = unix.Read(b.FD(), make([]byte, 1))
 					b.KeepWaiting(true)
 					var kept, waiting, below error
@@ -234,7 +234,7 @@ func TestJoin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
 				entered := make(chan struct{})
-				c := serve(t, l, &body{run: func(b *body) coro.Code {
+				c := serve(t, l, &task{run: func(b *task) coro.Code {
 					_, _ = unix.Read(b.FD(), make([]byte, 1))
 					var first, second error
 					b.Go(sleeper(&first))
@@ -300,8 +300,8 @@ func TestWaitsThatAreNotHeeded(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
 				f := newThings(t, l)
 				n, others, deferred := 0, 0, false
-				var b *body
-				b = &body{run: func(*body) coro.Code {
+				var b *task
+				b = &task{run: func(*task) coro.Code {
 					_, _ = unix.Read(b.FD(), make([]byte, 1))
 					b.Defer(func() { deferred = true })
 					l.Go(func(th *loop.Thread) {
@@ -340,7 +340,7 @@ func TestWaitsThatAreNotHeeded(t *testing.T) {
 func TestRefusalsOfManyRequests(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		n := 0
-		c := serve(t, l, &body{run: func(b *body) coro.Code {
+		c := serve(t, l, &task{run: func(b *task) coro.Code {
 			_, _ = unix.Read(b.FD(), make([]byte, 1))
 			for !b.Gone() {
 				_ = b.Sleep(time.Hour)
@@ -418,7 +418,7 @@ func TestAFailureEndsAWaitForTheOwnSocketAmongOthers(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var err error
 		var joined error
-		c := serve(t, l, &body{run: func(b *body) coro.Code {
+		c := serve(t, l, &task{run: func(b *task) coro.Code {
 			_, _ = unix.Read(b.FD(), make([]byte, 1))
 			b.Go(func(th *loop.Thread) error { return os.ErrNotExist })
 			_, err = b.AwaitAny(time.Hour, loop.Readable(b.FD()), new(loop.Promise[int]))

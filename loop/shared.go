@@ -190,7 +190,7 @@ func (d *Shared) release(events uint16) {
 }
 
 // Wakes has d, which Open has made, put t into the run queue at an event of IN (read) or OUT (write)
-// from now on: if t is idle, its Body is called. So one thread moves bytes between its own socket
+// from now on: if t is idle, its Task is called. So one thread moves bytes between its own socket
 // and d without a coroutine while it waits for either. The claim lasts until the next call; with
 // neither read nor write there is none. No other thread may wait for d meanwhile.
 //

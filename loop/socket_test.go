@@ -85,7 +85,7 @@ func TestWakeWaiters(t *testing.T) {
 // client left. The loop has no claim to what it has released.
 func TestAThreadReleasesItsOwnDescriptor(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
-		c := serve(t, l, &body{run: func(b *body) coro.Code {
+		c := serve(t, l, &task{run: func(b *task) coro.Code {
 			fd := l.Release(loop.Own(&b.Thread))
 			if fd < 0 || b.FD() != -1 || l.Release(loop.Own(&b.Thread)) != -1 {
 				t.Errorf("released %d, and has %d", fd, b.FD())

@@ -163,7 +163,7 @@ func (t *Thread) notifyIn(q *queue, why Reason) {
 	}
 }
 
-// Notify makes t ask its sources again, if t waits in AwaitAny or AwaitAll, and calls the Body of an
+// Notify makes t ask its sources again, if t waits in AwaitAny or AwaitAll, and calls the Task of an
 // idle t that has asked for it (Heed). Any goroutine may call it. It does not wait, and any number
 // of calls cost one wake-up of t's loop. After the loop has stopped it does nothing.
 func Notify(t *Thread) {

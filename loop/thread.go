@@ -26,8 +26,8 @@ func (clientGone) Error() string { return "client gone" }
 // Is says which error of the standard library it is.
 func (clientGone) Is(err error) bool { return err == context.Canceled }
 
-// Body is what a thread does.
-type Body interface {
+// Task is what a thread does.
+type Task interface {
 	// Run is the thread's code, on a coroutine. It returns Abort, which ends the thread and closes
 	// its descriptor; or WantRead, after which the record stays without a coroutine, and Run is
 	// called anew when the descriptor can be read; or Suspend, after which Run is called anew when
@@ -45,43 +45,43 @@ type Body interface {
 	Ended()
 }
 
-// Holder is a Body that holds output back as long as its thread does not wait, so that small
+// Holder is a Task that holds output back as long as its thread does not wait, so that small
 // answers go out together.
 type Holder interface {
-	Body
+	Task
 
 	// Flush is called by the thread before it waits for anything but its own descriptor. The thread
 	// may wait in it.
 	Flush()
 }
 
-// Client is a Body that works for a client. When all workers are busy, clients take turns.
+// Client is a Task that works for a client. When all workers are busy, clients take turns.
 type Client interface {
-	Body
+	Task
 
 	// Client returns the client's address. It is called by the thread.
 	Client() netip.Addr
 }
 
-// Overdue is a Body that is asked when its thread's idle time is over.
+// Overdue is a Task that is asked when its thread's idle time is over.
 type Overdue interface {
-	Body
+	Task
 
 	// Overdue is called on the loop, and returns how long the thread may be idle from now on. If
 	// that is 0, the thread ends.
 	Overdue() time.Duration
 }
 
-// Ending is a Body that is told before the loop ends its idle thread.
+// Ending is a Task that is told before the loop ends its idle thread.
 type Ending interface {
-	Body
+	Task
 
 	// Ending is called on the loop when the idle time is over, when GiveUp has chosen the thread, or
 	// when a stop kills it, before the descriptor is closed. It must not wait.
 	Ending()
 }
 
-// Hold says whether t's body, a Holder, has output to be flushed before the next wait. Flush is
+// Hold says whether t's task, a Holder, has output to be flushed before the next wait. Flush is
 // called once for each Hold with on set.
 func Hold(t *Thread, on bool) {
 	t.own.flags &^= holding
@@ -93,12 +93,12 @@ func Hold(t *Thread, on bool) {
 // Holds reports whether Flush is going to be called.
 func Holds(t *Thread) bool { return t.own.flags&holding != 0 }
 
-// flush calls the body's Flush, if there is output on hold. It comes before every wait but those
+// flush calls the task's Flush, if there is output on hold. It comes before every wait but those
 // for the thread's own descriptor, and before anything is watched, because Flush may wait itself.
 func (t *Thread) flush() {
 	if t.own.flags&holding != 0 {
 		t.own.flags &^= holding
-		t.body.(Holder).Flush()
+		t.task.(Holder).Flush()
 	}
 }
 
@@ -107,7 +107,7 @@ func (t *Thread) flush() {
 type Thread struct {
 	own   Descriptor
 	loop  *Loop
-	body  Body
+	task  Task
 	co    *coro.Coro // nil while the thread is idle
 	timer timeoutwheel.Timer
 	until int64   // the limit of the present wait; the timer may be pending for an earlier time
@@ -136,7 +136,7 @@ type more struct {
 // reset makes t, which has ended, the zero Thread but for what Notify uses, loop and notified: a
 // goroutine that has taken t off a list of waiters before t ended may call Notify only now.
 func (t *Thread) reset() {
-	t.own, t.body, t.co = Descriptor{}, nil, nil
+	t.own, t.task, t.co = Descriptor{}, nil, nil
 	t.timer, t.until, t.next = timeoutwheel.Timer{}, 0, nil
 	t.more, t.idle, t.woken, t.wants = nil, idleEntry{}, 0, 0
 	t.owner, t.refusals = invariants.Owner{}, 0
@@ -166,12 +166,12 @@ func (r Reason) err() error {
 // on, and calls b.Run when fd can be read. timeout is as for IdleTimeout. With an error fd is still
 // the caller's: epoll_ctl's error, or net.ErrClosed if the loop's threads were killed. If there are
 // duplicates of fd when the thread ends, Release must come first.
-func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
+func (l *Loop) Attach(t *Thread, fd int, b Task, timeout time.Duration) error {
 	if l.stop.over {
 		return net.ErrClosed
 	}
 	t.own = Descriptor{thread: t, fd: int32(fd), flags: sole | mask(in)}
-	t.loop, t.body = l, b
+	t.loop, t.task = l, b
 	if err := l.add(&t.own, in); err != nil {
 		return err
 	}
@@ -185,19 +185,19 @@ func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
 // ends when f has returned and the threads that it has started have ended, when f panics, which is
 // logged, or when the loop stops. On a loop whose threads were killed it ends without having begun.
 func (l *Loop) Go(f func(t *Thread)) *Thread {
-	return l.Start(funcBody(f))
+	return l.Start(funcTask(f))
 }
 
-// Start is Go for a body that has to know when its thread has ended: b.Ended is called also if the
+// Start is Go for a task that has to know when its thread has ended: b.Ended is called also if the
 // thread ends without having begun. b.Run returns Abort.
-func (l *Loop) Start(b Body) *Thread {
+func (l *Loop) Start(b Task) *Thread {
 	t := new(Thread)
 	l.begin(t, b)
 	return t
 }
 
 // begin starts a thread without a descriptor.
-func (l *Loop) begin(t *Thread, b Body) {
+func (l *Loop) begin(t *Thread, b Task) {
 	if l.enlist(t, b) {
 		l.ready(t, ByEvent)
 	}
@@ -210,12 +210,12 @@ func (l *Loop) detach(t *Thread) {
 }
 
 // enlist makes t a thread without a descriptor, and reports whether it may run.
-func (l *Loop) enlist(t *Thread, b Body) bool {
+func (l *Loop) enlist(t *Thread, b Task) bool {
 	t.own = Descriptor{thread: t, fd: -1, flags: t.own.flags}
 	if t.loop != l { // else other goroutines may read it, see reset
 		t.loop = l
 	}
-	t.body = b
+	t.task = b
 	t.timer.Init((*alarm)(t))
 	l.threads++
 	l.detach(t)
@@ -227,9 +227,9 @@ func (l *Loop) enlist(t *Thread, b Body) bool {
 	return true
 }
 
-type funcBody func(t *Thread)
+type funcTask func(t *Thread)
 
-func (f funcBody) Run(t *Thread) coro.Code {
+func (f funcTask) Run(t *Thread) coro.Code {
 	err := t.joined(func() error {
 		f(t)
 		return nil
@@ -239,8 +239,8 @@ func (f funcBody) Run(t *Thread) coro.Code {
 	}
 	return coro.Abort
 }
-func (funcBody) Left()  {}
-func (funcBody) Ended() {}
+func (funcTask) Left()  {}
+func (funcTask) Ended() {}
 
 // entry and alarm are a Thread as its coroutine and the wheel see it. The methods that these call
 // are not for users of a Thread, nor of a type that embeds one.
@@ -249,11 +249,11 @@ type (
 	alarm Thread
 )
 
-// Run implements coro.Body.
+// Run implements coro.Task.
 func (e *entry) Run(*coro.Coro) coro.Value {
 	t := (*Thread)(e)
 	t.owner.Enter()
-	return coro.Make(t.body.Run(t), 0)
+	return coro.Make(t.task.Run(t), 0)
 }
 
 // Expire implements timeoutwheel.Expirer.
@@ -272,7 +272,7 @@ func (a *alarm) Expire() {
 		return
 	}
 	var more time.Duration
-	if b, ok := t.body.(Overdue); ok {
+	if b, ok := t.task.(Overdue); ok {
 		more = b.Overdue()
 	}
 	if more > 0 {
@@ -285,7 +285,7 @@ func (a *alarm) Expire() {
 	}
 }
 
-// Wake calls an idle thread's body in the next turn, as if its descriptor could be read. It is
+// Wake calls an idle thread's task in the next turn, as if its descriptor could be read. It is
 // called on the loop.
 func Wake(t *Thread) {
 	if t.co == nil {
@@ -295,15 +295,15 @@ func Wake(t *Thread) {
 
 // left notes that the peer is gone.
 func (t *Thread) left() {
-	t.body.Left()
+	t.task.Left()
 	if f := t.own.flags; f&keepWaiting == 0 && (f&suspended != 0 || t.co == nil && f&listening != 0) {
 		t.loop.ready(t, ByLeaving)
 	}
 	t.leaveMembers()
 }
 
-// Become makes b the body of t. The present body calls it before it returns.
-func Become(t *Thread, b Body) { t.body = b }
+// Become makes b the task of t. The present task calls it before it returns.
+func Become(t *Thread, b Task) { t.task = b }
 
 // Loop returns the loop the thread lives on.
 func (t *Thread) Loop() *Loop { return t.loop }
@@ -376,7 +376,7 @@ func (l *Loop) kill(t *Thread) {
 		l.pool.Put(t.co, l.now)
 		t.co = nil
 		t.extra()
-	} else if b, ok := t.body.(Ending); ok {
+	} else if b, ok := t.task.(Ending); ok {
 		b.Ending()
 	}
 	if t.more != nil {
@@ -389,7 +389,7 @@ func (l *Loop) kill(t *Thread) {
 
 // dismiss ends t, which is idle.
 func (l *Loop) dismiss(t *Thread) {
-	if b, ok := t.body.(Ending); ok {
+	if b, ok := t.task.(Ending); ok {
 		b.Ending()
 	}
 	l.end(t)
@@ -424,5 +424,5 @@ func (l *Loop) end(t *Thread) {
 	if m := t.more; m != nil && m.end != nil {
 		m.end.settle(struct{}{}, m.err, nil)
 	}
-	t.body.Ended()
+	t.task.Ended()
 }

@@ -132,7 +132,7 @@ func TestOneLook(t *testing.T) {
 		fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 		defer unix.Close(fds[1])
 		must.Do(t, unix.SetNonblock(fds[0], true))
-		echo := &body{run: func(b *body) coro.Code {
+		echo := &task{run: func(b *task) coro.Code {
 			var buf [8]byte
 			n, err := unix.Read(b.FD(), buf[:])
 			if n <= 0 || err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// joined is a Body with a socket of its own and another one, which it closes at its end.
+// joined is a Task with a socket of its own and another one, which it closes at its end.
 type joined struct {
 	own, other int
 	shared     loop.Shared

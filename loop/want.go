@@ -10,7 +10,7 @@ import (
 	"github.com/lwango/lwango/coro"
 )
 
-// IdleTimeout sets how long t may be idle after its body has returned, from the beginning of the
+// IdleTimeout sets how long t may be idle after its task has returned, from the beginning of the
 // loop's turn; there is no limit if d is negative. A wait has a limit of its own, and clears this
 // one.
 func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }

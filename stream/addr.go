@@ -10,7 +10,7 @@ import (
 
 // name asks the kernel for the kind of the socket that New got, and for the peer's address.
 // After the peer has reset the connection, the kernel has no address any more.
-func (s *Stream) name() {
+func (s *Conn) name() {
 	if !s.unnamed || s.gone() {
 		return
 	}
@@ -32,7 +32,7 @@ func (s *Stream) name() {
 }
 
 // LocalAddr implements net.Conn. The address is empty if LocalAddr is first called after Close.
-func (s *Stream) LocalAddr() net.Addr {
+func (s *Conn) LocalAddr() net.Addr {
 	s.name()
 	switch {
 	case s.local != nil:
@@ -53,7 +53,7 @@ func (s *Stream) LocalAddr() net.Addr {
 
 // RemoteAddr implements net.Conn. For a stream from New, the address is empty if RemoteAddr is
 // first called after Close, or after the peer has reset the connection.
-func (s *Stream) RemoteAddr() net.Addr {
+func (s *Conn) RemoteAddr() net.Addr {
 	s.name()
 	switch {
 	case !s.unix:

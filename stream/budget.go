@@ -15,7 +15,7 @@ const (
 )
 
 // budget returns how many bytes one connection may move now.
-func (s *Stream) budget() int {
+func (s *Conn) budget() int {
 	if s.loop.Crowded() {
 		return crowdedBudget
 	}
@@ -27,16 +27,16 @@ const opCost = 4 << 10 // the least that one system call counts
 // Spend counts a piece of work that moves no bytes, such as a request that came with others. After
 // as many as TurnBudget has system calls, the loop's other threads get their turn: after as many in
 // a crowd, too, since the change to another thread costs a good part of such a piece.
-func (s *Stream) Spend() {
+func (s *Conn) Spend() {
 	if s.worked++; s.worked == TurnBudget/opCost {
 		_ = s.giveWay()
 	}
 }
 
 // SpendOn is Spend for work that takes as long as moving n bytes.
-func (s *Stream) SpendOn(n int) { _ = s.spend(n) }
+func (s *Conn) SpendOn(n int) { _ = s.spend(n) }
 
-func (s *Stream) spend(n int) error {
+func (s *Conn) spend(n int) error {
 	if s.spent += int32(opCost + n); !s.Due() {
 		return nil
 	}
@@ -46,18 +46,18 @@ func (s *Stream) spend(n int) error {
 // Due reports that the connection has moved as much as it may: the next read lets the others have
 // their turn first. In a crowd that lasts, and the caller's buffer lies idle meanwhile; a caller that
 // has its buffers from the loop gives this one back and calls GiveWay before the next read.
-func (s *Stream) Due() bool { return s.spent >= crowdedBudget && int(s.spent) >= s.budget() }
+func (s *Conn) Due() bool { return s.spent >= crowdedBudget && int(s.spent) >= s.budget() }
 
 // GiveWay lets the loop's other threads have their turn, if that is Due. If the stream was closed
 // meanwhile, the next call says so.
-func (s *Stream) GiveWay() {
+func (s *Conn) GiveWay() {
 	if s.Due() {
 		_ = s.giveWay()
 	}
 }
 
 // giveWay lets the loop's other threads have their turn.
-func (s *Stream) giveWay() error {
+func (s *Conn) giveWay() error {
 	s.spent, s.worked = 0, 0
 	if t := s.loop.Current(); t != nil {
 		loop.GiveWay(t)

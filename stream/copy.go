@@ -19,10 +19,10 @@ var copyBuffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 const copySize = 64 << 10
 
 // ReadFrom implements io.ReaderFrom: it writes all that r returns, up to io.EOF. It sends a regular
-// *os.File by sendfile(2), and splices from a Stream as WriteTo does; either may be inside an
+// *os.File by sendfile(2), and splices from a Conn as WriteTo does; either may be inside an
 // *io.LimitedReader. Any other reader may wait on the calling thread, and must not block in any
 // other way.
-func (s *Stream) ReadFrom(r io.Reader) (int64, error) {
+func (s *Conn) ReadFrom(r io.Reader) (int64, error) {
 	limited, ok := r.(*io.LimitedReader)
 	if !ok {
 		return s.readFrom(r, math.MaxInt64)
@@ -32,9 +32,9 @@ func (s *Stream) ReadFrom(r io.Reader) (int64, error) {
 	return n, err
 }
 
-func (s *Stream) readFrom(r io.Reader, limit int64) (int64, error) {
+func (s *Conn) readFrom(r io.Reader, limit int64) (int64, error) {
 	switch from := r.(type) {
-	case *Stream:
+	case *Conn:
 		return from.copyTo(s, limit)
 	case fileLike:
 		if s.duplex != nil { // what is held comes first
@@ -77,7 +77,7 @@ var errNoSendfile = errors.New("not a file for sendfile")
 
 // sendOpen sends a file from its present position on, and moves the position. errNoSendfile means
 // that nothing was sent: sendfile(2) refuses some files below /proc, for example.
-func (s *Stream) sendOpen(f fileLike, limit int64) (sent int64, err error) {
+func (s *Conn) sendOpen(f fileLike, limit int64) (sent int64, err error) {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, errNoSendfile
@@ -106,15 +106,15 @@ func (s *Stream) sendOpen(f fileLike, limit int64) (sent int64, err error) {
 // SetNoWait it returns ErrWouldBlock when nothing more has arrived; then w has got all that was
 // read.
 //
-// If w is a Stream, bytes that come in bulk are spliced. A proxy's processor time per byte is then
+// If w is a Conn, bytes that come in bulk are spliced. A proxy's processor time per byte is then
 // 0.6 of that for copying in bulk, the same for messages of 64 KiB, and 1.2 of it for messages of
 // 16 KiB. So WriteTo splices after a read has filled the buffer, until a splice moves less than
 // that.
-func (s *Stream) WriteTo(w io.Writer) (int64, error) { return s.copyTo(w, math.MaxInt64) }
+func (s *Conn) WriteTo(w io.Writer) (int64, error) { return s.copyTo(w, math.MaxInt64) }
 
 // copyTo copies at most limit bytes.
-func (s *Stream) copyTo(w io.Writer, limit int64) (copied int64, err error) {
-	to, spliceable := w.(*Stream)
+func (s *Conn) copyTo(w io.Writer, limit int64) (copied int64, err error) {
+	to, spliceable := w.(*Conn)
 	spliceable = spliceable && to.duplex == nil // what is held comes first
 	for bulk := false; copied < limit; {
 		if err := s.beginRead(); err != nil {
@@ -142,7 +142,7 @@ func (s *Stream) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 }
 
 // copySome copies what one read returns, and does not wait for input.
-func (s *Stream) copySome(w io.Writer, limit int64) (int, error) {
+func (s *Conn) copySome(w io.Writer, limit int64) (int, error) {
 	if err := s.mayRead(); err != nil {
 		return 0, s.failRead(err)
 	}
@@ -156,7 +156,7 @@ func (s *Stream) copySome(w io.Writer, limit int64) (int, error) {
 }
 
 // spliceSome copies what one read returns through a pipe.
-func (s *Stream) spliceSome(to *Stream, limit int64) (moved int, err error) {
+func (s *Conn) spliceSome(to *Conn, limit int64) (moved int, err error) {
 	var p Pipe
 	defer p.Drop() // also when the thread is killed
 	n, err := p.Fill(s, limit)

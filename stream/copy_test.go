@@ -96,7 +96,7 @@ func TestEchoIsExact(t *testing.T) {
 	for _, noWait := range []bool{false, true} {
 		onLoop(t, func(t *testing.T, l *loop.Loop) {
 			srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(
-				_ *loop.Thread, s *stream.Stream,
+				_ *loop.Thread, s *stream.Conn,
 			) error {
 				s.SetNoWait(noWait)
 				_, err := io.Copy(s, s)
@@ -218,7 +218,7 @@ func TestCopyErrors(t *testing.T) {
 			if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 				t.Errorf("the destination is gone: %v", err)
 			}
-			for _, s := range []*stream.Stream{from, src, dst} {
+			for _, s := range []*stream.Conn{from, src, dst} {
 				_ = s.Close()
 			}
 			_, _ = feed.End().Await(th, -1)
@@ -332,25 +332,25 @@ func TestOneStreamDoesNotHoldItsLoop(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must.Do(t, os.WriteFile(path, make([]byte, total), 0o600))
 	one := make([]byte, 1)
-	ways := map[string]func(a, b *stream.Stream) (int64, error){
-		"Write": func(a, _ *stream.Stream) (int64, error) {
+	ways := map[string]func(a, b *stream.Conn) (int64, error){
+		"Write": func(a, _ *stream.Conn) (int64, error) {
 			n, err := a.Write(make([]byte, total))
 			return int64(n), err
 		},
-		"Send": func(a, _ *stream.Stream) (int64, error) {
+		"Send": func(a, _ *stream.Conn) (int64, error) {
 			n, err := a.Send(make([]byte, total/2), make([]byte, total/2), false)
 			return int64(n), err
 		},
-		"ReadFrom": func(a, _ *stream.Stream) (int64, error) {
+		"ReadFrom": func(a, _ *stream.Conn) (int64, error) {
 			return a.ReadFrom(bytes.NewReader(make([]byte, total)))
 		},
-		"sendfile": func(a, _ *stream.Stream) (int64, error) {
+		"sendfile": func(a, _ *stream.Conn) (int64, error) {
 			f, err := os.Open(path)
 			must.Do(t, err)
 			defer f.Close()
 			return io.Copy(a, f)
 		},
-		"to and fro": func(a, b *stream.Stream) (n int64, err error) { // one thread, both ends
+		"to and fro": func(a, b *stream.Conn) (n int64, err error) { // one thread, both ends
 			for ; n < total && err == nil; n += total / 256 {
 				if _, err = a.Write(one); err == nil {
 					_, err = b.Read(one)

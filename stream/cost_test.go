@@ -29,17 +29,17 @@ func costs(t *testing.T, l *loop.Loop, f func()) (allocs float64, ctls int64) {
 // ways to write a service.
 func TestMessageIsFree(t *testing.T) {
 	ci.Without(t, invariants.Enabled, "short reads and writes cost epoll_ctl")
-	handlers := map[string]func(th *loop.Thread, s *stream.Stream) error{
-		"copy in try mode": func(_ *loop.Thread, s *stream.Stream) error {
+	handlers := map[string]func(th *loop.Thread, s *stream.Conn) error{
+		"copy in try mode": func(_ *loop.Thread, s *stream.Conn) error {
 			s.SetNoWait(true)
 			_, err := io.Copy(s, s)
 			return err
 		},
-		"copy": func(_ *loop.Thread, s *stream.Stream) error {
+		"copy": func(_ *loop.Thread, s *stream.Conn) error {
 			_, err := io.Copy(s, s)
 			return err
 		},
-		"Read and Write": func(th *loop.Thread, s *stream.Stream) error {
+		"Read and Write": func(th *loop.Thread, s *stream.Conn) error {
 			buf, _ := loop.Local(th).([]byte)
 			if buf == nil {
 				buf = make([]byte, 4096)
@@ -51,7 +51,7 @@ func TestMessageIsFree(t *testing.T) {
 			}
 			return err
 		},
-		"Send": func(_ *loop.Thread, s *stream.Stream) error {
+		"Send": func(_ *loop.Thread, s *stream.Conn) error {
 			var buf [4096]byte
 			for {
 				n, err := s.Read(buf[:])

@@ -32,7 +32,7 @@ type Dialer struct {
 }
 
 // Dial is Dialer.Dial with a timeout; 0: none.
-func Dial(t *loop.Thread, timeout time.Duration, network, address string) (*Stream, error) {
+func Dial(t *loop.Thread, timeout time.Duration, network, address string) (*Conn, error) {
 	d := Dialer{Timeout: timeout}
 	return d.Dial(t, network, address)
 }
@@ -45,14 +45,14 @@ func Dial(t *loop.Thread, timeout time.Duration, network, address string) (*Stre
 // The error is a *net.OpError. It holds the error of the first address that failed, a
 // *net.DNSError, loop.ErrDeadlineExceeded, loop.ErrClientGone or loop.ErrCanceled. However Dial ends,
 // it leaves no descriptor behind but the stream's.
-func (d *Dialer) Dial(t *loop.Thread, network, address string) (*Stream, error) {
+func (d *Dialer) Dial(t *loop.Thread, network, address string) (*Conn, error) {
 	l := t.Loop()
 	l.Check()
 	a := attempts{Dialer: d, thread: t, network: network}
 	if d.Timeout > 0 {
 		a.deadline = instantOf(l, time.Now().Add(d.Timeout))
 	}
-	var s *Stream
+	var s *Conn
 	var addr net.Addr
 	var err error
 	switch network {
@@ -91,11 +91,11 @@ type attempts struct {
 
 // attempt is the try to connect to one address.
 type attempt struct {
-	stream   *Stream
+	stream   *Conn
 	writable *loop.Readiness
 }
 
-func (a *attempts) dialTCP(addrs []netip.AddrPort) (*Stream, error) {
+func (a *attempts) dialTCP(addrs []netip.AddrPort) (*Conn, error) {
 	defer a.closeAll() // also when the thread is killed
 	for {
 		if len(addrs) > 0 && (len(a.running) == 0 || a.next.Ready()) {
@@ -150,7 +150,7 @@ func (a *attempts) nextAfter() *loop.Timer {
 
 // start begins to connect to an address.
 func (a *attempts) start(to netip.AddrPort) {
-	var s *Stream
+	var s *Conn
 	fd, err := connectTCP(to, a.Source)
 	if err == nil {
 		if s, err = open(a.thread.Loop(), fd); err != nil {
@@ -184,7 +184,7 @@ func (a *attempts) closeAll() {
 }
 
 // connected returns the result of connecting, once the socket can be written.
-func (s *Stream) connected() error {
+func (s *Conn) connected() error {
 	errno, err := unix.GetsockoptInt(s.d.FD(), unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
 		return os.NewSyscallError("getsockopt", err)
@@ -253,7 +253,7 @@ func connect(fd int, sa unix.Sockaddr) error {
 // dialUnix connects to a UNIX socket. The kernel does that at once unless the listener's queue is
 // full. Then a blocking connect would wait; a non-blocking one fails, and no event says when there
 // is room. So dialUnix pauses and tries again.
-func (a *attempts) dialUnix(path string) (_ *Stream, err error) {
+func (a *attempts) dialUnix(path string) (_ *Conn, err error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)

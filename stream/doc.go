@@ -1,4 +1,4 @@
-// Package stream moves bytes on a loop. A Stream is a net.Conn whose calls yield to the loop where
+// Package stream moves bytes on a loop. A Conn is a net.Conn whose calls yield to the loop where
 // they would block, so all that takes a net.Conn, an io.Reader or an io.Writer works on it.
 //
 //	up, err := stream.Dial(t, time.Second, "tcp", "example.org:80") // t: a thread
@@ -11,15 +11,15 @@
 // Listen accepts streams for threads. Serve calls a handler for connections that cost nothing
 // between messages. HTTP is the business of package conn.
 //
-// A Stream belongs to its loop: only the loop's threads may call its methods, unless a method says
+// A Conn belongs to its loop: only the loop's threads may call its methods, unless a method says
 // otherwise.
 //
 // # Files
 //
-//	stream.go    Stream: reading, writing, closing
+//	conn.go      Conn: reading, writing, closing
 //	try.go       writes that do not wait
 //	budget.go    how much one connection may do before others get their turn
-//	leave.go     what takes the socket out of a Stream, for good or for a rest; CloseWrite
+//	leave.go     what takes the socket out of a Conn, for good or for a rest; CloseWrite
 //	limit.go     how long the peer may keep a stream waiting: deadlines, Pace
 //	duplex.go    Duplex: both directions move at once
 //	putoff.go    a last small write that goes out with those of others

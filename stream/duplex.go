@@ -15,10 +15,10 @@ import (
 // as the peer has room for, and the Duplex holds the rest. The writer must bound what is held: it
 // writes no more until SendHeld reports that nothing is left.
 //
-// Stream.Duplex begins the mode, and End ends it. The methods are for one thread of the stream's
+// Conn.Duplex begins the mode, and End ends it. The methods are for one thread of the stream's
 // loop.
 type Duplex struct {
-	s                  *Stream
+	s                  *Conn
 	held               []byte
 	aside              bool
 	readable, writable *loop.Readiness
@@ -30,7 +30,7 @@ const heldBuffer = 4 << 10
 
 // Duplex lets both directions move at once from now on, until Duplex.End. The old value of d does
 // not matter. With nil it ends the mode without a wait, and what is held is not written.
-func (s *Stream) Duplex(d *Duplex) {
+func (s *Conn) Duplex(d *Duplex) {
 	if s.duplex = d; d != nil {
 		*d = Duplex{s: s}
 	}

@@ -67,7 +67,7 @@ func ExampleServe() {
 		log.Fatal(err)
 	}
 	srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", time.Minute, func(
-		t *loop.Thread, s *stream.Stream,
+		t *loop.Thread, s *stream.Conn,
 	) error {
 		s.SetNoWait(true) // read what has come; the loop calls again
 		_, err := io.Copy(s, s)

@@ -10,7 +10,7 @@ import (
 var ByTurns = byTurns
 
 // FD returns the descriptor of a stream.
-func FD(s *Stream) int { return s.d.FD() }
+func FD(s *Conn) int { return s.d.FD() }
 
 // PipesMade returns how many pipes there are, and MaxPipes how many there may be.
 func PipesMade() int { return int(made.Load()) }

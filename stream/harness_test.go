@@ -74,7 +74,7 @@ func sockets(t *testing.T, network string) (a, b int) {
 }
 
 // pair returns a connection with both ends on the loop.
-func pair(t *testing.T, l *loop.Loop, network string) (a, b *stream.Stream) {
+func pair(t *testing.T, l *loop.Loop, network string) (a, b *stream.Conn) {
 	t.Helper()
 	x, y := sockets(t, network)
 	a, err := stream.New(l, x)
@@ -95,7 +95,7 @@ func wants(t *testing.T, what string, err, want error, op string) {
 }
 
 // fill writes until the peer has no more room. TCP may find some more after a while.
-func fill(s *stream.Stream) {
+func fill(s *stream.Conn) {
 	for stuck := 0; stuck < 2; stuck++ {
 		_ = s.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
 		if n, _ := s.Write(make([]byte, 1<<20)); n > 0 {

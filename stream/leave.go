@@ -8,7 +8,7 @@ import (
 // Detach makes an ordinary net.Conn of the stream, a *net.TCPConn or *net.UnixConn, which any
 // goroutine may use. The stream is then as after Close. On an error the connection is closed. The
 // new net.Conn has no deadlines.
-func (s *Stream) Detach() (net.Conn, error) {
+func (s *Conn) Detach() (net.Conn, error) {
 	s.loop.Check()
 	if s.gone() {
 		return nil, s.fail("detach", net.ErrClosed)
@@ -25,7 +25,7 @@ func (s *Stream) Detach() (net.Conn, error) {
 
 // Release takes the socket out of the loop and returns it. The caller owns it from then on, and may
 // give it to New later, on any loop. The stream is then as after Close.
-func (s *Stream) Release() (fd int, err error) {
+func (s *Conn) Release() (fd int, err error) {
 	s.loop.Check()
 	if s.gone() {
 		return -1, s.fail("release", net.ErrClosed)
@@ -37,7 +37,7 @@ func (s *Stream) Release() (fd int, err error) {
 // Rest ends the use of a stream that New or Dial has made, until Resume, as Loop.Rest does. The
 // caller owns the socket meanwhile. ok is false, and the stream as before, if it is not quiet:
 // there is something to read, the peer has left, or a thread waits for the stream.
-func (s *Stream) Rest() (fd int, ok bool) {
+func (s *Conn) Rest() (fd int, ok bool) {
 	s.loop.Check()
 	if s.gone() {
 		return -1, false
@@ -51,12 +51,12 @@ func (s *Stream) Rest() (fd int, ok bool) {
 // Resume takes a stream that rests into use again, with neither deadlines nor a pace. It returns
 // false if something has come meanwhile, as far as the loop knows, and then the stream goes on
 // resting. It must be called on the stream's loop.
-func (s *Stream) Resume() bool {
+func (s *Conn) Resume() bool {
 	s.loop.Check()
 	if !s.loop.Resume(s.d) {
 		return false
 	}
-	*s = Stream{
+	*s = Conn{
 		d: s.d, loop: s.loop, remote: s.remote, local: s.local, unix: s.unix, unnamed: s.unnamed,
 		given: s.given,
 	}
@@ -64,7 +64,7 @@ func (s *Stream) Resume() bool {
 }
 
 // CloseWrite tells the peer that no more will be written.
-func (s *Stream) CloseWrite() error {
+func (s *Conn) CloseWrite() error {
 	s.loop.Check()
 	if s.gone() {
 		return s.fail("close", net.ErrClosed)

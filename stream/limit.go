@@ -77,7 +77,7 @@ func (p *Pace) left() (time.Duration, error) {
 }
 
 // Limit is how long a peer may keep one direction waiting. A deadline takes the place of the pace. A
-// Stream has two. Code that shares a stream between several peers' messages, as HTTP/2 does, has
+// Conn has two. Code that shares a stream between several peers' messages, as HTTP/2 does, has
 // more; it is for one loop. The zero Limit is none.
 type Limit struct {
 	deadline instant
@@ -232,13 +232,13 @@ func (l *Limit) Expired(lp *loop.Loop) bool { return l.deadline.passed(lp) }
 // SetPace sets the pace that the peer must keep in each direction; nil: none. The stream counts in
 // the two Paces. The caller may assign a new value to one of them at any time, which begins its
 // count anew.
-func (s *Stream) SetPace(read, write *Pace) { s.in.pace, s.out.pace = read, write }
+func (s *Conn) SetPace(read, write *Pace) { s.in.pace, s.out.pace = read, write }
 
 // ReadExpired reports whether the deadline of reads has passed.
-func (s *Stream) ReadExpired() bool { return s.in.deadline.passed(s.loop) }
+func (s *Conn) ReadExpired() bool { return s.in.deadline.passed(s.loop) }
 
 // SetDeadline implements net.Conn.
-func (s *Stream) SetDeadline(t time.Time) error {
+func (s *Conn) SetDeadline(t time.Time) error {
 	err := s.setDeadline(&s.in, t)
 	if err == nil {
 		err = s.setDeadline(&s.out, t)
@@ -247,18 +247,18 @@ func (s *Stream) SetDeadline(t time.Time) error {
 }
 
 // SetReadDeadline implements net.Conn.
-func (s *Stream) SetReadDeadline(t time.Time) error { return s.setDeadline(&s.in, t) }
+func (s *Conn) SetReadDeadline(t time.Time) error { return s.setDeadline(&s.in, t) }
 
 // SetWriteDeadline implements net.Conn.
-func (s *Stream) SetWriteDeadline(t time.Time) error { return s.setDeadline(&s.out, t) }
+func (s *Conn) SetWriteDeadline(t time.Time) error { return s.setDeadline(&s.out, t) }
 
 // DropReadDeadline is SetReadDeadline of the zero time. It costs next to nothing.
-func (s *Stream) DropReadDeadline() { s.in.deadline = 0 }
+func (s *Conn) DropReadDeadline() { s.in.deadline = 0 }
 
 // DropWriteDeadline is SetWriteDeadline of the zero time. It costs next to nothing.
-func (s *Stream) DropWriteDeadline() { s.out.deadline = 0 }
+func (s *Conn) DropWriteDeadline() { s.out.deadline = 0 }
 
-func (s *Stream) setDeadline(l *Limit, t time.Time) error {
+func (s *Conn) setDeadline(l *Limit, t time.Time) error {
 	s.loop.Check()
 	if s.gone() {
 		return s.fail("set", net.ErrClosed)

@@ -150,7 +150,7 @@ func TestDeadlinesFarAway(t *testing.T) {
 func TestDeadlinesOfOnesOwn(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(
-			th *loop.Thread, s *stream.Stream,
+			th *loop.Thread, s *stream.Conn,
 		) error {
 			b := make([]byte, 4)
 			for {

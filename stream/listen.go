@@ -46,7 +46,7 @@ func listen(network, address string) (fd int, addr net.Addr, err error) {
 	return fd, addrOf(network, address, loop.LocalAddr(fd)), nil
 }
 
-// Accept waits for a connection and returns it as a *Stream. After Close the error is
+// Accept waits for a connection and returns it as a *Conn. After Close the error is
 // net.ErrClosed, and so it is when the loop stops, once all connections that had arrived were
 // accepted. While descriptors or memory are short, connections wait in the kernel, and Accept tries
 // again after a pause.
@@ -58,7 +58,7 @@ func (ln *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-func (ln *Listener) accept() (*Stream, error) {
+func (ln *Listener) accept() (*Conn, error) {
 	ln.loop.Check()
 	t := ln.loop.Current()
 	if t == nil {

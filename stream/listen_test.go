@@ -212,7 +212,7 @@ func TestOneThreadAccepts(t *testing.T) {
 func TestDetach(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		detached := make(chan net.Conn, 1)
-		detach := func(s *stream.Stream) {
+		detach := func(s *stream.Conn) {
 			c, err := s.Detach()
 			if err != nil {
 				t.Error(err)
@@ -233,10 +233,10 @@ func TestDetach(t *testing.T) {
 			l.Go(func(*loop.Thread) {
 				c, err := accepts.Accept()
 				must.Do(t, err)
-				detach(c.(*stream.Stream))
+				detach(c.(*stream.Conn))
 			})
 			serves, err = stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(
-				th *loop.Thread, s *stream.Stream,
+				th *loop.Thread, s *stream.Conn,
 			) error {
 				_, _ = s.Read(make([]byte, 1))
 				detach(s)

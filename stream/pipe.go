@@ -13,7 +13,7 @@ import (
 )
 
 // Pipe holds bytes on their way from one stream to another, in the kernel: splice(2) moves their
-// pages and does not copy the bytes. That pays for bytes that come in bulk, see Stream.WriteTo. The
+// pages and does not copy the bytes. That pays for bytes that come in bulk, see Conn.WriteTo. The
 // zero value is empty, and an empty Pipe holds no descriptor.
 //
 // The methods do not wait for the streams; but they may give other threads of the loop their turn,
@@ -30,7 +30,7 @@ func (p *Pipe) Held() int { return p.held }
 // error is ErrWouldBlock if nothing has arrived, or io.EOF, or errors.ErrUnsupported: the system
 // refuses splice(2), or has no descriptors left for pipes. After the last one the caller can read
 // from s instead.
-func (p *Pipe) Fill(s *Stream, limit int64) (int, error) {
+func (p *Pipe) Fill(s *Conn, limit int64) (int, error) {
 	if err := s.begin(&s.in, true); err != nil {
 		return 0, err
 	}
@@ -57,7 +57,7 @@ func (p *Pipe) Fill(s *Stream, limit int64) (int, error) {
 
 // Drain sends to s what there is room for, and returns how many bytes are left. If s holds bytes in
 // a Duplex, the caller has to send these first.
-func (p *Pipe) Drain(s *Stream) (left int, err error) {
+func (p *Pipe) Drain(s *Conn) (left int, err error) {
 	if err := s.begin(&s.out, true); err != nil {
 		return p.held, err
 	}

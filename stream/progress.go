@@ -7,17 +7,17 @@ import (
 
 // ResetOnClose makes Close drop what the peer has not acknowledged, and tell it so. An orderly close
 // would keep that for minutes.
-func (s *Stream) ResetOnClose() { sysio.ResetOnClose(s.d.FD()) }
+func (s *Conn) ResetOnClose() { sysio.ResetOnClose(s.d.FD()) }
 
 // Unsent returns how many bytes the kernel holds for the peer, and the loop: see PutOff.
-func (s *Stream) Unsent() int { return s.d.Unsent() }
+func (s *Conn) Unsent() int { return s.d.Unsent() }
 
 // Sent returns how many bytes the kernel was given, in all.
-func (s *Stream) Sent() int64 { return s.sent }
+func (s *Conn) Sent() int64 { return s.sent }
 
-// Counted returns what Progress has of the stream itself, and not of the kernel. Another Stream of the
+// Counted returns what Progress has of the stream itself, and not of the kernel. Another Conn of the
 // same socket begins at 0 with that.
-func (s *Stream) Counted() int64 {
+func (s *Conn) Counted() int64 {
 	if _, err := unix.GetsockoptTCPInfo(s.d.FD(), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
 		return 0
 	}
@@ -28,7 +28,7 @@ func (s *Stream) Counted() int64 {
 // kernel lets us send: the acknowledged bytes plus the window. The acknowledged bytes alone say
 // nothing about the program, which may hang. The answer to each packet updates both. With UNIX
 // sockets there is one queue, which empties as the peer reads.
-func (s *Stream) Progress() int64 {
+func (s *Conn) Progress() int64 {
 	if info, err := unix.GetsockoptTCPInfo(s.d.FD(), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
 		return int64(info.Bytes_acked) + int64(info.Snd_wnd)
 	}

@@ -7,7 +7,7 @@ import "github.com/lwango/lwango/loop"
 // and has done nothing, if p is too long for that or cannot go out now, or if the thread's wait begins with
 // another write. If the peer has no room then, the thread's wait for input ends early, as if there were
 // some: see Owed.
-func (s *Stream) PutOff(p []byte) bool {
+func (s *Conn) PutOff(p []byte) bool {
 	if len(p) > loop.PutOffSize || s.out.limited() || s.beginWrite() != nil ||
 		s.duplex != nil && len(s.duplex.held) > 0 || loop.Holds(s.loop.Current()) ||
 		!s.loop.PutOff(s.d, p) {
@@ -20,4 +20,4 @@ func (s *Stream) PutOff(p []byte) bool {
 
 // Owed returns how many bytes of what was put off the peer has had no room for. Until there is some,
 // writes find none either.
-func (s *Stream) Owed() int { return s.d.Owed() }
+func (s *Conn) Owed() int { return s.d.Owed() }

@@ -24,7 +24,7 @@ type Server struct {
 	closed   bool
 	idle     time.Duration
 	open     *atomic.Int64 // counts the connections; nil: nobody wants to know
-	handler  func(t *loop.Thread, s *Stream) error
+	handler  func(t *loop.Thread, s *Conn) error
 }
 
 // Serve serves connections to an address, which has the form of Listen's, as cheaply as an event
@@ -40,7 +40,7 @@ type Server struct {
 // is at fault, and its connection is closed. When a loop stops, it calls the handlers of
 // connections with something to read once more, and closes all connections.
 func Serve(l *loop.Loop, network, address string, idle time.Duration,
-	handler func(t *loop.Thread, s *Stream) error) (*Server, error) {
+	handler func(t *loop.Thread, s *Conn) error) (*Server, error) {
 	fd, addr, err := listen(network, address)
 	if err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func Serve(l *loop.Loop, network, address string, idle time.Duration,
 // Session makes a handler for Serve of one that stays with its connection, and reads message after
 // message. When the loop stops, reads return what has arrived, and then io.EOF in place of a wait.
 // The connection is closed when h returns.
-func Session(h func(t *loop.Thread, s *Stream) error) func(t *loop.Thread, s *Stream) error {
-	return func(t *loop.Thread, s *Stream) error {
+func Session(h func(t *loop.Thread, s *Conn) error) func(t *loop.Thread, s *Conn) error {
+	return func(t *loop.Thread, s *Conn) error {
 		s.session = s.d.Readable()
 		return cmp.Or(h(t, s), io.EOF)
 	}
@@ -71,14 +71,14 @@ func Session(h func(t *loop.Thread, s *Stream) error) func(t *loop.Thread, s *St
 // a UNIX socket is the caller's. open, if not nil, counts the connections that are open. On an error
 // fd is still the caller's.
 func ServeFD(l *loop.Loop, fd int, idle time.Duration, open *atomic.Int64,
-	handler func(t *loop.Thread, s *Stream) error) (*loop.Listener, error) {
+	handler func(t *loop.Thread, s *Conn) error) (*loop.Listener, error) {
 	srv := &Server{open: open}
 	err := srv.serve(l, fd, idle, handler)
 	return srv.listener, err
 }
 
 func (srv *Server) serve(l *loop.Loop, fd int, idle time.Duration,
-	handler func(t *loop.Thread, s *Stream) error) (err error) {
+	handler func(t *loop.Thread, s *Conn) error) (err error) {
 	srv.loop, srv.idle, srv.handler = l, idle, handler
 	if idle <= 0 {
 		srv.idle = -1
@@ -108,7 +108,7 @@ func (srv *Server) Close() error {
 type served struct {
 	loop.Thread
 	server *Server
-	stream Stream
+	stream Conn
 }
 
 func (srv *Server) accept(fd int, remote netip.AddrPort) {
@@ -168,7 +168,7 @@ func (c *served) Ended() {
 }
 
 // pending reports whether there is something to read, which may be the end.
-func (s *Stream) pending() bool {
+func (s *Conn) pending() bool {
 	fds := []unix.PollFd{{Fd: int32(s.d.FD()), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return n > 0 || err != nil

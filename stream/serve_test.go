@@ -28,7 +28,7 @@ func TestServe(t *testing.T) {
 			}
 			ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
 				srv, err := stream.Serve(l, network, addr, 0, func(
-					th *loop.Thread, s *stream.Stream,
+					th *loop.Thread, s *stream.Conn,
 				) error {
 					if l.Current() != th || s.RemoteAddr().Network() != network {
 						t.Errorf("on %v, from %v", l.Current(), s.RemoteAddr())
@@ -92,21 +92,21 @@ func TestServe(t *testing.T) {
 // end, has swallowed it as io.Copy does, or returns an error instead. It also ends if the handler
 // does not read at all.
 func TestServeEndsWithTheInput(t *testing.T) {
-	handlers := map[string]func(th *loop.Thread, s *stream.Stream) error{
-		"copies": func(_ *loop.Thread, s *stream.Stream) error {
+	handlers := map[string]func(th *loop.Thread, s *stream.Conn) error{
+		"copies": func(_ *loop.Thread, s *stream.Conn) error {
 			_, err := io.Copy(io.Discard, s)
 			return err
 		},
-		"tries": func(_ *loop.Thread, s *stream.Stream) error {
+		"tries": func(_ *loop.Thread, s *stream.Conn) error {
 			s.SetNoWait(true)
 			_, err := s.Read(make([]byte, 9))
 			return err
 		},
-		"hides errors": func(_ *loop.Thread, s *stream.Stream) error {
+		"hides errors": func(_ *loop.Thread, s *stream.Conn) error {
 			_, _ = s.Read(make([]byte, 9))
 			return nil
 		},
-		"wraps": func(_ *loop.Thread, s *stream.Stream) error {
+		"wraps": func(_ *loop.Thread, s *stream.Conn) error {
 			s.SetNoWait(true)
 			for {
 				if _, err := s.Read(make([]byte, 1)); err != nil {
@@ -114,14 +114,14 @@ func TestServeEndsWithTheInput(t *testing.T) {
 				}
 			}
 		},
-		"ignores it": func(_ *loop.Thread, s *stream.Stream) error { return nil },
+		"ignores it": func(_ *loop.Thread, s *stream.Conn) error { return nil },
 	}
 	for name, handler := range handlers {
 		t.Run(name, func(t *testing.T) {
 			for _, reset := range []bool{false, true} {
 				onLoop(t, func(t *testing.T, l *loop.Loop) {
 					calls := 0
-					counting := func(th *loop.Thread, s *stream.Stream) error {
+					counting := func(th *loop.Thread, s *stream.Conn) error {
 						calls++
 						return handler(th, s)
 					}
@@ -155,7 +155,7 @@ func TestServeEndsWithTheInput(t *testing.T) {
 
 func TestServeIdleTimeout(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
-		handler := func(th *loop.Thread, s *stream.Stream) error {
+		handler := func(th *loop.Thread, s *stream.Conn) error {
 			_, err := s.Read(make([]byte, 9))
 			if err == nil {
 				err = th.Sleep(100 * time.Millisecond) // this wait is not idle time
@@ -194,7 +194,7 @@ func TestServeStops(t *testing.T) {
 		stuck := make(chan struct{}, 1)
 		ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
 			srv, err := stream.Serve(l, "tcp", addr, 0, func(
-				th *loop.Thread, s *stream.Stream,
+				th *loop.Thread, s *stream.Conn,
 			) error {
 				s.SetNoWait(true)
 				_, err := io.Copy(s, s)
@@ -241,7 +241,7 @@ func TestSession(t *testing.T) {
 		ended := make(chan error, 2)
 		ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
 			srv, err := stream.Serve(l, "tcp", addr, 0, stream.Session(
-				func(_ *loop.Thread, s *stream.Stream) error {
+				func(_ *loop.Thread, s *stream.Conn) error {
 					_, err := io.Copy(struct{ io.Writer }{s}, struct{ io.Reader }{s})
 					ended <- err
 					return err

@@ -8,11 +8,11 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TLSConn is TLS over a Stream, of which one thread may read while others write. TLSServer and
+// TLSConn is TLS over a Conn, of which one thread may read while others write. TLSServer and
 // TLSClient make one.
 //
-// A tls.Conn directly over a Stream is for one thread. It holds locks of package sync during its
-// calls of the Stream: if one thread waits in a write, and another one reads a damaged record or a
+// A tls.Conn directly over a Conn is for one thread. It holds locks of package sync during its
+// calls of the Conn: if one thread waits in a write, and another one reads a damaged record or a
 // request for new keys, which a read has to answer, that read blocks the loop, and the write never
 // ends. Below a TLSConn no such call waits while crypto/tls holds the lock of its output.
 //
@@ -20,7 +20,7 @@ import (
 // TLSConn does not renegotiate, whatever its tls.Config says.
 type TLSConn struct {
 	conn *tls.Conn
-	s    *Stream
+	s    *Conn
 
 	hands   loop.Mutex // held by the thread that shakes hands
 	shaken  bool
@@ -41,14 +41,14 @@ const tlsPiece = 64 << 10
 
 // TLSServer makes the server's side of a TLS connection over s. The first Read or Write shakes
 // hands, or Handshake. s belongs to the TLSConn from now on, which closes it.
-func TLSServer(s *Stream, config *tls.Config) *TLSConn {
+func TLSServer(s *Conn, config *tls.Config) *TLSConn {
 	c := &TLSConn{s: s}
 	c.conn = tls.Server((*tlsTransport)(c), config)
 	return c
 }
 
 // TLSClient is TLSServer for the client's side.
-func TLSClient(s *Stream, config *tls.Config) *TLSConn {
+func TLSClient(s *Conn, config *tls.Config) *TLSConn {
 	if config != nil && config.Renegotiation != tls.RenegotiateNever { // it would hold a lock over its waits
 		config = config.Clone()
 		config.Renegotiation = tls.RenegotiateNever

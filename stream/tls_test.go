@@ -65,7 +65,7 @@ func TestTLSInTryMode(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		a, b := pair(t, l, "tcp")
 		x, y := pair(t, l, "tcp") // x and y pass on a byte at a time
-		for _, way := range [][2]*stream.Stream{{b, x}, {x, b}} {
+		for _, way := range [][2]*stream.Conn{{b, x}, {x, b}} {
 			l.Go(func(th *loop.Thread) {
 				buf := make([]byte, 1)
 				for {
@@ -191,7 +191,7 @@ func TestServeHTTPOverStreams(t *testing.T) {
 		addr := "127.0.0.1:0"
 		loops.Start(t, m, quiet, func(l *loop.Loop) {
 			srv, err := stream.Serve(l, "tcp", addr, time.Minute, func(
-				_ *loop.Thread, s *stream.Stream,
+				_ *loop.Thread, s *stream.Conn,
 			) error {
 				var c net.Conn = s
 				if m.TLS {

@@ -7,10 +7,10 @@ import (
 )
 
 // TryWrite writes as much of p as there is room for. If there is no room, it returns ErrWouldBlock.
-func (s *Stream) TryWrite(p []byte) (int, error) { return s.TrySend(p, nil) }
+func (s *Conn) TryWrite(p []byte) (int, error) { return s.TrySend(p, nil) }
 
 // TrySend is TryWrite of a and then b, which go out in one system call.
-func (s *Stream) TrySend(a, b []byte) (int, error) {
+func (s *Conn) TrySend(a, b []byte) (int, error) {
 	if err := s.beginWrite(); err != nil {
 		return 0, s.fail("write", err)
 	}

@@ -19,9 +19,9 @@ type joined struct {
 	tunnel.Tunnel
 	m      *module
 	lease  upstream.Lease
-	stream *stream.Stream // of the upstream
-	link   conn.Link      // of the client
-	frames *frames        // of the upstream; nil: they are not followed
+	stream *stream.Conn // of the upstream
+	link   conn.Link    // of the client
+	frames *frames      // of the upstream; nil: they are not followed
 
 	client, up side // once the tunnel has waited in Run
 
@@ -88,7 +88,7 @@ func (j *joined) Run(thread *loop.Thread) (idle time.Duration, more bool) {
 	}
 	j.stream.Wakes(thread, false, false)
 	j.stream.Yielded()
-	if s, ok := j.link.(*stream.Stream); ok {
+	if s, ok := j.link.(*stream.Conn); ok {
 		s.Yielded()
 	}
 	for over := false; ; {

@@ -121,7 +121,7 @@ func (m *module) share(l *loop.Loop) int {
 // thread before it has run at all, so it is Ended, and no deferred call, that clears the shelf.
 type tender shelf
 
-// Run implements loop.Body.
+// Run implements loop.Task.
 func (td *tender) Run(t *loop.Thread) coro.Code {
 	s := (*shelf)(td)
 	for stopped := false; len(s.files) > 0 && !stopped; {
@@ -141,10 +141,10 @@ func (td *tender) Run(t *loop.Thread) coro.Code {
 	return coro.Abort
 }
 
-// Left implements loop.Body.
+// Left implements loop.Task.
 func (*tender) Left() {}
 
-// Ended implements loop.Body. Responses that send from the shelf's files close them when they are
+// Ended implements loop.Task. Responses that send from the shelf's files close them when they are
 // done.
 func (td *tender) Ended() {
 	s := (*shelf)(td)

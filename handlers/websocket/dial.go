@@ -151,7 +151,7 @@ func (d *Dialer) dial(t *loop.Thread, limit time.Duration, address string) (
 
 // connect makes the connection, and TLS on it.
 func (d *Dialer) connect(t *loop.Thread, u *url.URL, until time.Time) (
-	s *stream.Stream, over net.Conn, err error,
+	s *stream.Conn, over net.Conn, err error,
 ) {
 	secure := u.Scheme == "wss"
 	left := time.Duration(-1)
@@ -222,7 +222,7 @@ func (d *Dialer) connect(t *loop.Thread, u *url.URL, until time.Time) (
 const noLimit = 365 * 24 * time.Hour
 
 // server returns the address of the server.
-func server(s *stream.Stream) netip.Addr {
+func server(s *stream.Conn) netip.Addr {
 	at, _ := netip.ParseAddrPort(s.RemoteAddr().String())
 	return at.Addr().Unmap()
 }

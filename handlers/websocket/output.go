@@ -97,7 +97,7 @@ func (c *Conn) write(a, b []byte) (n int, err error) {
 	b = b[:min(len(b), writePiece-len(a))]
 	if c.tls == nil {
 		all := len(a)
-		if s, ok := c.link.(*stream.Stream); ok && len(b) > 0 {
+		if s, ok := c.link.(*stream.Conn); ok && len(b) > 0 {
 			all += len(b)
 			n, err = s.TrySend(a, b)
 		} else {
@@ -136,7 +136,7 @@ func (c *Conn) writeUntil() time.Time {
 // says so when the peer has taken a third of it, perhaps a megabyte; a peer that keeps to the write
 // timeout's pace may take long for that. A stream of HTTP/2 is told by the peer itself.
 func (c *Conn) awaitRoom() error {
-	s, ok := c.link.(*stream.Stream)
+	s, ok := c.link.(*stream.Conn)
 	if !ok || s.Unsent() < 4*writePiece {
 		return nil // the write itself finds out
 	}

@@ -151,7 +151,7 @@ func (s *served) Attach(c net.Conn) {
 // Detach implements conn.LightKeeper.
 func (s *served) Detach() {
 	c := (*Conn)(s)
-	if l, ok := c.link.(*stream.Stream); ok && c.asked {
+	if l, ok := c.link.(*stream.Conn); ok && c.asked {
 		c.taken -= l.Counted()
 	}
 	c.link, c.tls = nil, nil

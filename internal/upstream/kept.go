@@ -19,8 +19,8 @@ import (
 type kept struct {
 	fd     int
 	loop   *loop.Loop
-	stream *stream.Stream // nil: it serves its first request
-	tls    *tls.Conn      // over stream; nil: none
+	stream *stream.Conn // nil: it serves its first request
+	tls    *tls.Conn    // over stream; nil: none
 
 	born   time.Duration // when it was made, by loop.Now
 	served int           // requests
@@ -44,7 +44,7 @@ type kept struct {
 // what comes behind the request is: nothing tells them apart.
 // The connection may end at any moment, too; then the request finds no answer, and is sent again. For
 // one that cannot be, again is false, and the kernel is always asked.
-func (k *kept) use(l *loop.Loop, again bool) *stream.Stream {
+func (k *kept) use(l *loop.Loop, again bool) *stream.Conn {
 	if k.loop == l {
 		if (again && !k.doubtful && k.looks < l.Looks() || sysio.Quiet(k.fd)) && k.stream.Resume() {
 			return k.stream

@@ -231,7 +231,7 @@ func TestKeptEndsUnseen(t *testing.T) {
 				r[0].get("x")
 				done := make(chan bool, 1)
 				r[0].loops.Go(0, func(th *loop.Thread) {
-					connect := func(want upstream.Want) (l upstream.Lease, conn *stream.Stream, kept bool) {
+					connect := func(want upstream.Want) (l upstream.Lease, conn *stream.Conn, kept bool) {
 						l = r[0].Lease()
 						conn, kept, err := l.Connect(th, want)
 						if err != nil {

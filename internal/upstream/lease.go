@@ -124,7 +124,7 @@ func (l *Lease) Begin(g *Group) { l.group = g }
 //
 // After an error the lease may still have the slot of the upstream that was tried last; Name tells
 // which. loop.ErrClientGone and loop.ErrCanceled end the wait; see Busy for the other errors.
-func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool, err error) {
+func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, err error) {
 	l.loop, l.want = t.Loop(), want
 	if l.group.MaxConns > 0 {
 		l.client = loop.ClientOf(t)
@@ -177,7 +177,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, used bool,
 		}
 		share := l.share(rest, again)
 		begin := loop.Now()
-		var s *stream.Stream
+		var s *stream.Conn
 		if p.http2 {
 			s, used, err = l.join(t, share)
 		} else if s, err = p.dial(t, share); err == nil {
@@ -260,7 +260,7 @@ func (l *Lease) queueUntil(now time.Duration) time.Duration {
 }
 
 // preface sends what comes before all else on a new stream, or closes it.
-func (l *Lease) preface(s *stream.Stream, until time.Time) (err error) {
+func (l *Lease) preface(s *stream.Conn, until time.Time) (err error) {
 	if len(l.Before) == 0 {
 		return nil
 	}
@@ -279,7 +279,7 @@ func (l *Lease) preface(s *stream.Stream, until time.Time) (err error) {
 }
 
 // secure makes TLS on a new stream, or closes it.
-func (l *Lease) secure(t *loop.Thread, s *stream.Stream, until time.Time) (err error) {
+func (l *Lease) secure(t *loop.Thread, s *stream.Conn, until time.Time) (err error) {
 	defer func() { // also when the thread is killed
 		if l.tls == nil {
 			_ = s.Close()
@@ -296,7 +296,7 @@ func (l *Lease) secure(t *loop.Thread, s *stream.Stream, until time.Time) (err e
 }
 
 // Over returns what the caller speaks on: s, the slot's stream, or TLS over it.
-func (l *Lease) Over(s *stream.Stream) net.Conn {
+func (l *Lease) Over(s *stream.Conn) net.Conn {
 	if l.kept.tls == nil {
 		return s
 	}
@@ -416,7 +416,7 @@ func (l *Lease) Doubt() {
 // Keep gives the slot back, and with it its stream, which may serve another request: the caller
 // has sent and received all of this one, and does not use s any more. limit is for how long the
 // upstream keeps the connection, 0 if it has not said that. There must be a slot.
-func (l *Lease) Keep(s *stream.Stream, limit time.Duration) {
+func (l *Lease) Keep(s *stream.Conn, limit time.Duration) {
 	var k *kept
 	if fd, ok := s.Rest(); ok {
 		k = l.kept
@@ -432,7 +432,7 @@ func (l *Lease) Keep(s *stream.Stream, limit time.Duration) {
 
 // Close closes the stream of the slot, if it is not nil, and gives the slot back, if there is
 // one.
-func (l *Lease) Close(s *stream.Stream) {
+func (l *Lease) Close(s *stream.Conn) {
 	switch {
 	case s == nil: // a stream of HTTP/2 ends with the slot
 	case l.kept.tls == nil:
@@ -486,7 +486,7 @@ func left(err error) bool {
 }
 
 // dial makes a connection within limit.
-func (p *peer) dial(t *loop.Thread, limit time.Duration) (*stream.Stream, error) {
+func (p *peer) dial(t *loop.Thread, limit time.Duration) (*stream.Conn, error) {
 	d := stream.Dialer{Timeout: limit, Source: p.source}
 	s, err := d.Dial(t, p.network, p.address)
 	if errors.Is(err, os.ErrDeadlineExceeded) && p.network == "unix" {

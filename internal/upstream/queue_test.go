@@ -14,7 +14,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// client is the body of a thread that works for a client.
+// client is the task of a thread that works for a client.
 type client struct {
 	addr netip.Addr
 	run  func(th *loop.Thread)
@@ -23,13 +23,13 @@ type client struct {
 // Client implements loop.Client.
 func (c *client) Client() netip.Addr { return c.addr }
 
-// Run implements loop.Body.
+// Run implements loop.Task.
 func (c *client) Run(th *loop.Thread) coro.Code { c.run(th); return coro.Abort }
 
-// Left implements loop.Body.
+// Left implements loop.Task.
 func (c *client) Left() {}
 
-// Ended implements loop.Body.
+// Ended implements loop.Task.
 func (c *client) Ended() {}
 
 // askFor sends a request of a client, whose end goes to done.

@@ -49,7 +49,7 @@ func Refused(err error) bool { return errors.Is(err, http2client.ErrRefused) }
 // join begins a stream on a connection of the thread's loop that has room for it, or on a new one. Its
 // limit is for that. Requests that come meanwhile wait for the same connection. s is one of HTTP/1.1 if
 // the upstream has chosen that.
-func (l *Lease) join(t *loop.Thread, limit time.Duration) (s *stream.Stream, used bool, err error) {
+func (l *Lease) join(t *loop.Thread, limit time.Duration) (s *stream.Conn, used bool, err error) {
 	until := time.Now().Add(limit)
 	for {
 		set := l.sessions()
@@ -105,7 +105,7 @@ func (set *loopSessions) await(t *loop.Thread, until time.Time) error {
 }
 
 // begin is start, for which others wait.
-func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) (s *stream.Stream, err error) {
+func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) (s *stream.Conn, err error) {
 	dialing := new(loop.Promise[struct{}])
 	set.dialing, set.joined = dialing, 0
 	err = errLeft
@@ -130,7 +130,7 @@ func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) (s *st
 // start makes a connection, and begins a stream on it once both sides have sent the preface of HTTP/2:
 // until then nobody knows how many streams the server takes. It returns the connection if ALPN has
 // chosen HTTP/1.1.
-func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stream.Stream, error) {
+func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stream.Conn, error) {
 	p, lp := l.at.peer, l.loop
 	s, err := p.dial(t, max(time.Until(until), time.Millisecond))
 	if err != nil {

@@ -193,7 +193,7 @@ func (*carrier) SetWriteDeadline(time.Time) error { return nil }
 // computes is done off the loop, in the client's turn. It returns the version of the files that it has
 // gone by, or an earlier one.
 func (m *member) handshake(
-	t *loop.Thread, s *stream.Stream, until time.Time, name string,
+	t *loop.Thread, s *stream.Conn, until time.Time, name string,
 ) (*tls.Conn, int64, error) {
 	config, version := m.security.at(m.tls)
 	if name != "" {

@@ -26,7 +26,7 @@ type threadConns struct {
 type idle struct{ conns []threadConn }
 
 type threadConn struct {
-	stream *stream.Stream
+	stream *stream.Conn
 	redis  redis.Conn
 }
 

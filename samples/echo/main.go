@@ -42,7 +42,7 @@ func main() {
 // echo is called when there is something to read, and returns when all of that was sent back. It
 // waits only while the peer does not read. At the end of input Copy returns nil, and the connection
 // is closed.
-func echo(_ *loop.Thread, s *stream.Stream) error {
+func echo(_ *loop.Thread, s *stream.Conn) error {
 	s.SetNoWait(true)
 	_, err := io.Copy(s, s)
 	return err

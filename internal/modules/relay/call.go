@@ -33,11 +33,11 @@ type Call struct {
 
 	// The connection.
 	Up       upstream.Lease
-	Stream   *stream.Stream // nil with HTTP/2: see upstream.Lease.Mux
-	counted  bool           // its descriptor is, by conn
-	old      bool           // Stream has served another request
-	Again    bool           // the request can be sent again if that has ended
-	renewed  bool           // the next connection has to be a new one
+	Stream   *stream.Conn // nil with HTTP/2: see upstream.Lease.Mux
+	counted  bool         // its descriptor is, by conn
+	old      bool         // Stream has served another request
+	Again    bool         // the request can be sent again if that has ended
+	renewed  bool         // the next connection has to be a new one
 	repeated bool
 	waning   bool // the client's cookie is old
 

@@ -43,7 +43,7 @@ import (
 	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/process/accesslog"
 	"github.com/lwango/lwango/internal/process/sockets"
-	"github.com/lwango/lwango/internal/process/streams"
+	"github.com/lwango/lwango/internal/process/tcpproxy"
 	"github.com/lwango/lwango/internal/tls/certs"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -99,7 +99,7 @@ type Config struct {
 	// CacheStore is where the answers are that routes with `cache` keep.
 	CacheStore CacheStore `toml:"cache"`
 	// Streams are listeners whose connections are passed on to upstreams, whatever they speak.
-	Streams []streams.Settings `toml:"stream"`
+	Streams []tcpproxy.Settings `toml:"stream"`
 	// Sites are the virtual hosts.
 	Sites []Site `toml:"site"`
 
@@ -117,7 +117,7 @@ type Config struct {
 	LargestBody int64
 
 	// services serve the Streams.
-	services []*streams.Service
+	services []*tcpproxy.Service
 
 	// compression is that of all sites that say nothing else.
 	compression scope
@@ -175,10 +175,10 @@ type Listener struct {
 
 	Proxies *conn.Proxies // of the keys above; nil without any that is trusted
 
-	Stream *streams.Service // of a [[stream]], whose listener this is; nil: none
+	Stream *tcpproxy.Service // of a [[stream]], whose listener this is; nil: none
 
 	// Of a program alone, see Source.Code.
-	Streams func(*loop.Thread, *stream.Stream) error
+	Streams func(*loop.Thread, *stream.Conn) error
 	Idle    time.Duration // of streams
 }
 

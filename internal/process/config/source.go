@@ -17,7 +17,7 @@ import (
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/process/sockets"
-	"github.com/lwango/lwango/internal/process/streams"
+	"github.com/lwango/lwango/internal/process/tcpproxy"
 	"github.com/lwango/lwango/internal/tls/certs"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -34,8 +34,8 @@ type Source struct {
 	Logger   *slog.Logger     // for modules; never nil
 	Counters *Counters        // the numbers of routes; nil: nothing is counted by route
 
-	Hub   *streams.Hub // what streams share over reloads; nil: nothing
-	Cache *cache.Store // where routes keep answers; nil: nowhere
+	Hub   *tcpproxy.Hub // what streams share over reloads; nil: nothing
+	Cache *cache.Store  // where routes keep answers; nil: nowhere
 
 	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
 	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none

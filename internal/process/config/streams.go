@@ -6,12 +6,12 @@ import (
 	"github.com/lwango/lwango/internal/base/confpath"
 	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/internal/base/sysio"
-	"github.com/lwango/lwango/internal/process/streams"
+	"github.com/lwango/lwango/internal/process/tcpproxy"
 )
 
 // checkStreams checks the tables [[stream]] and builds what serves them.
 func (c *Config) checkStreams(s Source) {
-	hub := cmp.Or(s.Hub, new(streams.Hub))
+	hub := cmp.Or(s.Hub, new(tcpproxy.Hub))
 	taken := map[string]bool{}
 	for _, l := range c.Listeners {
 		taken[l.Address.String()] = true

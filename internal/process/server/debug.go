@@ -260,7 +260,7 @@ func (i *impatient) Write(p []byte) (int, error) {
 	return i.ResponseWriter.Write(p)
 }
 
-// describer is a body of a thread that can say what it does; it is called on the loop.
+// describer is a task of a thread that can say what it does; it is called on the loop.
 type describer interface{ Describe() string }
 
 // dumpThreads lists the green threads of all loops, those that have waited longest first.
@@ -272,10 +272,10 @@ func (s *server) dumpThreads(w http.ResponseWriter, r *http.Request) {
 	answers := askLoops(ctx, s.loops, func(i int) (all []thread) {
 		s.loops[i].Look(idle, func(t loop.ThreadState) {
 			line := thread{ThreadState: t}
-			if d, ok := t.Body.(describer); ok {
+			if d, ok := t.Task.(describer); ok {
 				line.what = d.Describe()
 			} else {
-				line.what = fmt.Sprintf("%T", t.Body)
+				line.what = fmt.Sprintf("%T", t.Task)
 			}
 			all = append(all, line)
 		})

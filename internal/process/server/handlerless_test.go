@@ -17,7 +17,7 @@ import (
 // TestServerWithoutHandler: a server in code that has nothing to answer with does not start. One
 // that speaks no HTTP needs nothing, and what was registered will do.
 func TestServerWithoutHandler(t *testing.T) {
-	streams := func(*loop.Thread, *stream.Stream) error { return nil }
+	streams := func(*loop.Thread, *stream.Conn) error { return nil }
 	plain := config.Listener{Endpoint: sockets.Endpoint{Listen: "127.0.0.1:0"}}
 	other := plain
 	other.Streams = streams

@@ -22,7 +22,7 @@ import (
 	"github.com/lwango/lwango/internal/base/asynclog"
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/process/config"
-	"github.com/lwango/lwango/internal/process/streams"
+	"github.com/lwango/lwango/internal/process/tcpproxy"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -41,7 +41,7 @@ type Program struct {
 	Modules *handlers.Registry // does not change once a server runs
 
 	counters config.Counters
-	streams  streams.Hub
+	streams  tcpproxy.Hub
 	cache    *cache.Store
 
 	patterns handlers.Mux // what Handle was given with a method, a host or a wildcard

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/process/streams"
+	"github.com/lwango/lwango/internal/process/tcpproxy"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/refuse"
@@ -63,7 +63,7 @@ func streamTo(up, more string) string {
 // was counted is not forgotten. Metrics and access log have them all.
 func TestStreamReload(t *testing.T) {
 	src := source()
-	src.Hub = new(streams.Hub)
+	src.Hub = new(tcpproxy.Hub)
 	a, b := tcp(t, "a"), tcp(t, "b")
 	site := "[[listener]]\naddress = 'unix:http'\n[[site]]\n[[site.route]]\nprefix = '/'\nmodule = 'status'\n"
 	dir := t.TempDir()

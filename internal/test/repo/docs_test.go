@@ -92,7 +92,7 @@ var given = map[string]string{
 	"next":      "var next lwango.Server",
 	"sub":       "var sub *pubsub.Subscription",
 	"price":     "var price *loop.Promise[int]",
-	"up":        "var up *stream.Stream",
+	"up":        "var up *stream.Conn",
 	"mux":       "var mux *lwango.Mux",
 	"id":        "var id string",
 	"Price":     "type Price struct{}",

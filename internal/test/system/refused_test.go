@@ -52,7 +52,7 @@ func restricted() {
 		panic(err)
 	}
 	ln, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0,
-		func(_ *loop.Thread, s *stream.Stream) error {
+		func(_ *loop.Thread, s *stream.Conn) error {
 			_, err := io.Copy(s, s)
 			return err
 		})

@@ -16,12 +16,12 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Session is a connection of HTTP/2 to a server, and the body of its thread. Only its loop's threads
+// Session is a connection of HTTP/2 to a server, and the task of its thread. Only its loop's threads
 // may use it. Between two turns of the loop it holds no coroutine, unless the server does not take what
 // it is sent.
 type Session struct {
 	thread loop.Thread
-	stream stream.Stream
+	stream stream.Conn
 	sink   io.Writer     // it, or TLS over it
 	held   stream.Duplex // of the stream: writes do not wait
 	pace   stream.Pace   // of what the server takes

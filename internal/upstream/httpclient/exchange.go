@@ -84,7 +84,7 @@ type Exchange struct {
 	Head http1.ResponseHead
 
 	// The connection.
-	s      *stream.Stream
+	s      *stream.Conn
 	over   net.Conn            // s, or TLS over s
 	plain  bool                // it is s
 	mux    *http2client.Stream // in their place; nil: none
@@ -118,7 +118,7 @@ const (
 
 // Begin begins an exchange on s: over is s itself, or a *tls.Conn over s. Until End nothing else
 // may read or write there, and reads and writes do not wait. method is the request's.
-func (x *Exchange) Begin(s *stream.Stream, over net.Conn, method string) {
+func (x *Exchange) Begin(s *stream.Conn, over net.Conn, method string) {
 	if x.method != "" { // an earlier attempt
 		x.Reset()
 	}
@@ -159,7 +159,7 @@ func (x *Exchange) Write(p []byte) (int, error) {
 }
 
 // PutOff is Write of the last bytes of a request, which can go out a little later than now, with those
-// of others: see stream.Stream.PutOff. It reports whether it has done that.
+// of others: see stream.Conn.PutOff. It reports whether it has done that.
 func (x *Exchange) PutOff(p []byte) bool { return x.plain && x.s.PutOff(p) }
 
 // SendHeld sends as much of what is held as there is room for, and returns how much is left. What was put
@@ -193,7 +193,7 @@ func (x *Exchange) owed() int {
 // stream.ErrWouldBlock.
 func (x *Exchange) Unread() bool { return !x.plain || x.s.Unread() || x.s.Loop().Stopping() }
 
-// Due and GiveWay are those of the connection, see stream.Stream.Due.
+// Due and GiveWay are those of the connection, see stream.Conn.Due.
 func (x *Exchange) Due() bool { return x.s != nil && x.s.Due() }
 
 // GiveWay is for a caller that has no buffer at present.
@@ -406,7 +406,7 @@ func (x *Exchange) Reusable() bool {
 // quiet reports whether TLS has nothing more to read in its own buffer.
 func (x *Exchange) quiet() bool {
 	if x.plain {
-		return true // the caller asks the socket, see stream.Stream.Rest
+		return true // the caller asks the socket, see stream.Conn.Rest
 	}
 	var one [1]byte
 	n, err := x.over.Read(one[:])

@@ -18,7 +18,7 @@ import (
 )
 
 // fetch sends a request with a chunked body on s and reads the answer.
-func fetch(req *conn.Request, x *httpclient.Exchange, s *stream.Stream, body io.Reader) (string, error) {
+func fetch(req *conn.Request, x *httpclient.Exchange, s *stream.Conn, body io.Reader) (string, error) {
 	x.Begin(s, s, "POST")
 	defer x.End()
 	if _, err := x.Write([]byte("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")); err != nil {

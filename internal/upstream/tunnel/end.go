@@ -27,7 +27,7 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Link is a connection below the TLS that may be on it: a *stream.Stream, or a Holder.
+// Link is a connection below the TLS that may be on it: a *stream.Conn, or a Holder.
 type Link interface {
 	net.Conn
 	Loop() *loop.Loop
@@ -56,11 +56,11 @@ type Filter interface {
 
 // End is one end of a Tunnel.
 type End struct {
-	s      *stream.Stream // nil: over is a Holder
-	over   net.Conn       // the link, or TLS over it
-	plain  bool           // it is s
-	duplex stream.Duplex  // of s
-	pipe   stream.Pipe    // bytes that come from the other end, besides those that the link holds
+	s      *stream.Conn  // nil: over is a Holder
+	over   net.Conn      // the link, or TLS over it
+	plain  bool          // it is s
+	duplex stream.Duplex // of s
+	pipe   stream.Pipe   // bytes that come from the other end, besides those that the link holds
 
 	Got  int64 // bytes that have come from this end and were passed on
 	bulk int   // bytes that were read in a row, each read as much as it could take
@@ -76,7 +76,7 @@ type End struct {
 func (e *End) Begin(link Link, over net.Conn) {
 	link.SetNoWait(true)
 	e.over = over
-	if s, ok := link.(*stream.Stream); ok {
+	if s, ok := link.(*stream.Conn); ok {
 		e.s, e.plain = s, over == net.Conn(s)
 		s.Duplex(&e.duplex)
 		return
@@ -103,7 +103,7 @@ func (e *End) link() Link {
 }
 
 // Plain returns the end's socket, if bytes go to it as they are; else nil.
-func (e *End) Plain() *stream.Stream {
+func (e *End) Plain() *stream.Conn {
 	if e.plain {
 		return e.s
 	}
@@ -206,7 +206,7 @@ func (e *End) carry(to *End, f Filter) (moved, again bool) {
 }
 
 // spliceAt is how many bytes have to come in a row before the next ones go through a pipe. Fewer
-// cost more there than by way of a buffer (stream.Stream.WriteTo has the figures).
+// cost more there than by way of a buffer (stream.Conn.WriteTo has the figures).
 const spliceAt = 64 << 10
 
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}

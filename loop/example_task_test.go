@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sender is a thread with a socket, and its Body. It sends a lot, and receives meanwhile.
+// sender is a thread with a socket, and its Task. It sends a lot, and receives meanwhile.
 type sender struct {
 	loop.Thread
 	left     []byte
@@ -58,7 +58,7 @@ func (s *sender) Left() {}
 
 func (s *sender) Ended() { fmt.Println("received", s.received, "left", len(s.left)) }
 
-// A Body is the code of a thread that owns a socket. Until its peer sends something, the thread
+// A Task is the code of a thread that owns a socket. Until its peer sends something, the thread
 // holds no coroutine.
 func ExampleThread_WantReadWrite() {
 	l, err := loop.New(loop.Options{})

@@ -1,4 +1,4 @@
-package streams
+package tcpproxy
 
 import (
 	"crypto/tls"
@@ -19,9 +19,9 @@ type connection struct {
 	loop.Thread
 	port *port
 
-	client stream.Stream
-	up     *stream.Stream // nil: there is no upstream
-	tunnel tunnel.Tunnel  // of the two
+	client stream.Conn
+	up     *stream.Conn  // nil: there is no upstream
+	tunnel tunnel.Tunnel // of the two
 	lease  upstream.Lease
 
 	remote netip.AddrPort // of the client; its proxy's until that has named it
@@ -71,7 +71,7 @@ func (c *connection) now() time.Duration {
 	return l.Clock(l.Time())
 }
 
-// Run implements loop.Body.
+// Run implements loop.Task.
 func (c *connection) Run(t *loop.Thread) coro.Code {
 	if !c.joined {
 		if c.result = c.open(t); c.result == "" {
@@ -131,7 +131,7 @@ func (c *connection) Overdue() time.Duration {
 	return max(left, 0)
 }
 
-// Left implements loop.Body. A read finds that, too; but one that waits for a place at an upstream
+// Left implements loop.Task. A read finds that, too; but one that waits for a place at an upstream
 // does not read, and it need not wait for a client that gets no answer any more.
 func (c *connection) Left() {
 	if loop.Severed(&c.Thread) {
@@ -139,7 +139,7 @@ func (c *connection) Left() {
 	}
 }
 
-// Ended implements loop.Body.
+// Ended implements loop.Task.
 func (c *connection) Ended() {
 	s := c.port.service
 	c.part() // after a kill, and where the loop has ended an idle thread

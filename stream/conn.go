@@ -15,21 +15,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stream is a net.Conn on a loop. A call that has to wait makes its thread wait, and not the loop.
+// Conn is a net.Conn on a loop. A call that has to wait makes its thread wait, and not the loop.
 // Code that takes a net.Conn, such as crypto/tls, runs unchanged on one thread. Code that holds a
 // lock of package sync during a call of its net.Conn must not be used by two: the second thread may
 // block the loop for good. A tls.Conn does; TLSServer and TLSClient make connections of which one
 // thread reads while another one writes.
 //
-// A Stream is for the threads of its loop. One thread may read while another one writes; a second
+// A Conn is for the threads of its loop. One thread may read while another one writes; a second
 // reader or writer that would have to wait gets loop.ErrAwaited. If the stream is over a thread's
 // own descriptor (Own, Serve), only that thread may wait for it. Any thread of the loop may call
 // Close and set deadlines, and both act on waits that have begun. Other goroutines must not touch a
-// Stream, and the invariants build tag checks that; Detach makes a connection for them.
+// Conn, and the invariants build tag checks that; Detach makes a connection for them.
 //
 // Besides the errors of net.Conn a wait can return two more: loop.ErrClientGone, if the thread
 // waits for a stream that is not its own client and its own client has left, and loop.ErrCanceled.
-type Stream struct {
+type Conn struct {
 	d    *loop.Descriptor
 	loop *loop.Loop
 
@@ -71,7 +71,7 @@ var errNoThread = errors.New("no thread of the stream's loop is running; other g
 
 // New makes a stream of fd, a connected non-blocking TCP or UNIX socket. It must be called on the
 // loop. On an error fd still belongs to the caller.
-func New(l *loop.Loop, fd int) (*Stream, error) {
+func New(l *loop.Loop, fd int) (*Conn, error) {
 	s, err := open(l, fd)
 	if err != nil {
 		return nil, err
@@ -81,62 +81,62 @@ func New(l *loop.Loop, fd int) (*Stream, error) {
 }
 
 // open makes a stream with a descriptor of its own.
-func open(l *loop.Loop, fd int) (*Stream, error) {
+func open(l *loop.Loop, fd int) (*Conn, error) {
 	s := new(struct {
-		Stream
+		Conn
 		descriptor loop.Shared
 	})
 	s.d, s.loop = &s.descriptor.Descriptor, l
 	if err := l.Open(&s.descriptor, fd); err != nil {
 		return nil, err
 	}
-	return &s.Stream, nil
+	return &s.Conn, nil
 }
 
-// Own makes s, the zero Stream, a stream of t's own socket. remote is what RemoteAddr returns: the
+// Own makes s, the zero Conn, a stream of t's own socket. remote is what RemoteAddr returns: the
 // peer's address, the zero AddrPort for UNIX sockets; or that of the peer's client, if the peer is a
 // proxy and has said so. After Close, Detach or Release, t is a thread without a descriptor. s must
 // not be used after t has ended.
-func (s *Stream) Own(t *loop.Thread, remote netip.AddrPort) {
+func (s *Conn) Own(t *loop.Thread, remote netip.AddrPort) {
 	if invariants.Enabled && s.d != nil {
-		panic("stream: Own needs the zero Stream")
+		panic("stream: Own needs the zero Conn")
 	}
 	s.d, s.loop, s.remote, s.unix = loop.Own(t), t.Loop(), remote, !remote.IsValid()
 }
 
 // FD returns the number of the stream's descriptor, -1 if it is closed or was handed on. It stays the
 // stream's.
-func (s *Stream) FD() int { return s.d.FD() }
+func (s *Conn) FD() int { return s.d.FD() }
 
 // SetNoWait decides what happens when a read finds nothing. With on, the read returns
 // ErrWouldBlock, or the error of a limit that has passed; otherwise it waits.
-func (s *Stream) SetNoWait(on bool) { s.noWait = on }
+func (s *Conn) SetNoWait(on bool) { s.noWait = on }
 
 // Readable returns a source that is ready when there is something to read. It can be awaited any
 // number of times.
-func (s *Stream) Readable() loop.Source { return s.d.Readable() }
+func (s *Conn) Readable() loop.Source { return s.d.Readable() }
 
 // Writable returns a source that is ready when there is room to write.
-func (s *Stream) Writable() loop.Source { return s.d.Writable() }
+func (s *Conn) Writable() loop.Source { return s.d.Writable() }
 
 // AwaitRead waits until there may be something to read, at most d; negative: without limit.
 // AwaitRead, AwaitWrite and AwaitReadWrite ignore the stream's deadlines. Their errors are those of
 // the methods of loop.Descriptor with the same names.
-func (s *Stream) AwaitRead(d time.Duration) error {
+func (s *Conn) AwaitRead(d time.Duration) error {
 	return s.await((*loop.Descriptor).AwaitRead, d)
 }
 
 // AwaitWrite waits until there may be room to write.
-func (s *Stream) AwaitWrite(d time.Duration) error {
+func (s *Conn) AwaitWrite(d time.Duration) error {
 	return s.await((*loop.Descriptor).AwaitWrite, d)
 }
 
 // AwaitReadWrite waits until there may be something to read, or room to write.
-func (s *Stream) AwaitReadWrite(d time.Duration) error {
+func (s *Conn) AwaitReadWrite(d time.Duration) error {
 	return s.await((*loop.Descriptor).AwaitReadWrite, d)
 }
 
-func (s *Stream) await(
+func (s *Conn) await(
 	wait func(*loop.Descriptor, *loop.Thread, time.Duration) error, d time.Duration,
 ) error {
 	s.loop.Check()
@@ -157,10 +157,10 @@ func (s *Stream) await(
 
 // Unread reports whether there may be something to read: a read has not found the socket empty
 // since the loop last saw input.
-func (s *Stream) Unread() bool { return s.d.Unread() }
+func (s *Conn) Unread() bool { return s.d.Unread() }
 
 // Read implements net.Conn.
-func (s *Stream) Read(p []byte) (int, error) {
+func (s *Conn) Read(p []byte) (int, error) {
 	if err := s.beginRead(); err != nil {
 		return 0, s.fail("read", err)
 	}
@@ -181,7 +181,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 // TryRead reads what has arrived, or a part of it if that is much, and does not wait. If nothing
 // has arrived, the error is ErrWouldBlock, or that of a limit that has passed. Data that has
 // arrived is returned, however late the caller reads it. The error has no net.OpError around it.
-func (s *Stream) TryRead(p []byte) (int, error) {
+func (s *Conn) TryRead(p []byte) (int, error) {
 	if d := s.duplex; d != nil && d.aside {
 		return d.readAside(p)
 	}
@@ -201,7 +201,7 @@ func (s *Stream) TryRead(p []byte) (int, error) {
 
 // AwaitInput waits until there may be something to read, within the limits of Read. The error has
 // no net.OpError around it.
-func (s *Stream) AwaitInput() error {
+func (s *Conn) AwaitInput() error {
 	s.loop.Check()
 	if s.gone() {
 		return net.ErrClosed
@@ -210,7 +210,7 @@ func (s *Stream) AwaitInput() error {
 }
 
 // receive reads what has arrived, and does not wait.
-func (s *Stream) receive(p []byte) (int, error) {
+func (s *Conn) receive(p []byte) (int, error) {
 	if err := s.mayRead(); err != nil {
 		return 0, err
 	}
@@ -220,7 +220,7 @@ func (s *Stream) receive(p []byte) (int, error) {
 // mayRead comes before a read that does not wait. The error is ErrWouldBlock if there is nothing to
 // read. The loop's other threads have their turn here, if that is due, and not behind the read: then
 // what was read would wait in the caller's memory.
-func (s *Stream) mayRead() error {
+func (s *Conn) mayRead() error {
 	switch {
 	case !s.unread():
 		return ErrWouldBlock
@@ -233,13 +233,13 @@ func (s *Stream) mayRead() error {
 // unread reports whether a read is worth a system call. If nothing has arrived since the socket was
 // read empty, the call would be wasted. During a stop the stream asks the kernel all the same,
 // because bytes that arrived this very moment count as in flight.
-func (s *Stream) unread() bool {
+func (s *Conn) unread() bool {
 	s.asked = true
 	return s.d.Unread() || s.loop.Stopping()
 }
 
 // received handles the result of a read.
-func (s *Stream) received(n int, errno syscall.Errno) (int, error) {
+func (s *Conn) received(n int, errno syscall.Errno) (int, error) {
 	switch {
 	case errno == unix.EAGAIN:
 		return 0, ErrWouldBlock
@@ -257,7 +257,7 @@ func (s *Stream) received(n int, errno syscall.Errno) (int, error) {
 
 // Write implements net.Conn. It returns when all of p was written or is held in a Duplex, or on an
 // error.
-func (s *Stream) Write(p []byte) (int, error) {
+func (s *Conn) Write(p []byte) (int, error) {
 	n, err := s.Send(p, nil, false)
 	if err != nil {
 		err = s.fail("write", err)
@@ -268,7 +268,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 // Send writes a and then b, as Write does, with as few system calls as possible. more says that the
 // caller will write more data at once. With nothing to write it waits for what the stream owes. The error
 // has no net.OpError around it.
-func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
+func (s *Conn) Send(a, b []byte, more bool) (written int, err error) {
 	d := s.duplex
 	if d != nil && d.aside {
 		return d.sendAside(a, b), nil
@@ -328,7 +328,7 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 // SendFile sends n bytes of the regular file fd from offset off on, by sendfile(2). If it sends
 // fewer without an error, the file ends there. It must not be called during a Duplex: it waits, and
 // the peer would get the held bytes after the file. The error has no net.OpError around it.
-func (s *Stream) SendFile(fd int, off, n int64) (sent int64, err error) {
+func (s *Conn) SendFile(fd int, off, n int64) (sent int64, err error) {
 	if err := s.beginWrite(); err != nil {
 		return 0, err
 	}
@@ -338,7 +338,7 @@ func (s *Stream) SendFile(fd int, off, n int64) (sent int64, err error) {
 // sendFile sends up to n bytes of a file, from *off on, or from the file's own position on if off
 // is nil. It advances the one that it uses. The file's bytes from at on are sent, and it ends at
 // end, as far as is known. errNoSendfile means that nothing was sent.
-func (s *Stream) sendFile(fd int, off *int64, n, at, end int64) (sent int64, err error) {
+func (s *Conn) sendFile(fd int, off *int64, n, at, end int64) (sent int64, err error) {
 	for sent < n && err == nil {
 		if pause := s.out.Pause(s.loop); pause > 0 {
 			err = s.rest(pause)
@@ -366,7 +366,7 @@ func (s *Stream) sendFile(fd int, off *int64, n, at, end int64) (sent int64, err
 }
 
 // wrote handles the result of a write. If there was no room, it waits for some.
-func (s *Stream) wrote(n int, errno syscall.Errno) error {
+func (s *Conn) wrote(n int, errno syscall.Errno) error {
 	switch errno {
 	case 0:
 		s.sent += int64(n)
@@ -380,7 +380,7 @@ func (s *Stream) wrote(n int, errno syscall.Errno) error {
 
 // rest lets the thread sleep before the next write, see Pace.MaxRate. A peer that has sent all that
 // it will send still gets the rest.
-func (s *Stream) rest(d time.Duration) error {
+func (s *Conn) rest(d time.Duration) error {
 	t := s.loop.Current()
 	if t == nil {
 		return errNoThread
@@ -396,10 +396,10 @@ func (s *Stream) rest(d time.Duration) error {
 }
 
 // beginRead and beginWrite return the error of a call that cannot begin.
-func (s *Stream) beginRead() error  { return s.begin(&s.in, s.noWait || s.duplex != nil) }
-func (s *Stream) beginWrite() error { return s.begin(&s.out, false) }
+func (s *Conn) beginRead() error  { return s.begin(&s.in, s.noWait || s.duplex != nil) }
+func (s *Conn) beginWrite() error { return s.begin(&s.out, false) }
 
-func (s *Stream) begin(l *Limit, try bool) error {
+func (s *Conn) begin(l *Limit, try bool) error {
 	s.loop.Check()
 	switch {
 	case s.gone():
@@ -411,7 +411,7 @@ func (s *Stream) begin(l *Limit, try bool) error {
 }
 
 // blocked returns the error of a read that would have to wait and must not.
-func (s *Stream) blocked() error {
+func (s *Conn) blocked() error {
 	if _, err := s.in.Left(s.loop); err != nil {
 		return err
 	}
@@ -419,10 +419,10 @@ func (s *Stream) blocked() error {
 }
 
 // gone reports whether the stream has no descriptor any more.
-func (s *Stream) gone() bool { return s.closed || s.d.FD() < 0 }
+func (s *Conn) gone() bool { return s.closed || s.d.FD() < 0 }
 
 // waitRead waits until there may be something to read, if reads may wait.
-func (s *Stream) waitRead() error {
+func (s *Conn) waitRead() error {
 	if s.noWait || s.duplex != nil {
 		return s.blocked()
 	}
@@ -430,7 +430,7 @@ func (s *Stream) waitRead() error {
 }
 
 // awaitInput waits until there may be something to read. In a Session, a stop ends the wait.
-func (s *Stream) awaitInput(d *loop.Descriptor, t *loop.Thread, left time.Duration) error {
+func (s *Conn) awaitInput(d *loop.Descriptor, t *loop.Thread, left time.Duration) error {
 	if s.session == nil {
 		return d.AwaitRead(t, left)
 	}
@@ -441,7 +441,7 @@ func (s *Stream) awaitInput(d *loop.Descriptor, t *loop.Thread, left time.Durati
 	return err
 }
 
-func (s *Stream) wait(
+func (s *Conn) wait(
 	await func(*loop.Descriptor, *loop.Thread, time.Duration) error, l *Limit,
 ) error {
 	t := s.loop.Current()
@@ -469,7 +469,7 @@ func (s *Stream) wait(
 
 // Close implements net.Conn. Threads that wait for the stream get net.ErrClosed, and so does a
 // second Close.
-func (s *Stream) Close() error {
+func (s *Conn) Close() error {
 	s.loop.Check()
 	if s.gone() {
 		return s.fail("close", net.ErrClosed)
@@ -484,16 +484,16 @@ func (s *Stream) Close() error {
 }
 
 // Loop returns the loop that the stream belongs to.
-func (s *Stream) Loop() *loop.Loop { return s.loop }
+func (s *Conn) Loop() *loop.Loop { return s.loop }
 
 // fail adds the operation and the connection's addresses to an error, as package net does.
-func (s *Stream) fail(op string, err error) error {
+func (s *Conn) fail(op string, err error) error {
 	local := s.LocalAddr()
 	return &net.OpError{Op: op, Net: local.Network(), Source: local, Addr: s.RemoteAddr(), Err: err}
 }
 
 // failRead is fail for a read. It returns the usual ends of a read as they are.
-func (s *Stream) failRead(err error) error {
+func (s *Conn) failRead(err error) error {
 	if err == nil || err == io.EOF || err == ErrWouldBlock {
 		return err
 	}

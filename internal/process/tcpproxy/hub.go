@@ -1,4 +1,4 @@
-package streams
+package tcpproxy
 
 import (
 	"net/netip"

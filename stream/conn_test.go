@@ -76,12 +76,12 @@ func TestStreamWritesAreExact(t *testing.T) {
 		pieces = append(pieces, rest[:k])
 		rest = rest[k:]
 	}
-	writes := map[string]func(s *stream.Stream) (int64, error){
-		"Write": func(s *stream.Stream) (int64, error) {
+	writes := map[string]func(s *stream.Conn) (int64, error){
+		"Write": func(s *stream.Conn) (int64, error) {
 			n, err := s.Write(data)
 			return int64(n), err
 		},
-		"Send": func(s *stream.Stream) (sent int64, err error) {
+		"Send": func(s *stream.Conn) (sent int64, err error) {
 			for i := 0; i < len(pieces) && err == nil; i += 3 {
 				var n int
 				if i+1 < len(pieces) {
@@ -97,11 +97,11 @@ func TestStreamWritesAreExact(t *testing.T) {
 			}
 			return sent, err
 		},
-		"Send in halves": func(s *stream.Stream) (int64, error) {
+		"Send in halves": func(s *stream.Conn) (int64, error) {
 			n, err := s.Send(data[:len(data)/2], data[len(data)/2:], false)
 			return int64(n), err
 		},
-		"ReadFrom": func(s *stream.Stream) (int64, error) {
+		"ReadFrom": func(s *stream.Conn) (int64, error) {
 			return s.ReadFrom(bytes.NewReader(data))
 		},
 	}
@@ -225,7 +225,7 @@ func TestCloseEndsWaits(t *testing.T) {
 func TestPeerErrors(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
-			reset := func() (s *stream.Stream) {
+			reset := func() (s *stream.Conn) {
 				x, y := sockets(t, "tcp")
 				s, err := stream.New(l, x)
 				must.Do(t, err)
@@ -256,7 +256,7 @@ func TestWaitsEndForTheThread(t *testing.T) {
 		up, far := pair(t, l, "tcp")
 		waiting, over := new(loop.Promise[int]), new(loop.Promise[int])
 		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(
-			th *loop.Thread, s *stream.Stream,
+			th *loop.Thread, s *stream.Conn,
 		) error {
 			waiting.Resolve(0)
 			_, err := up.Read(make([]byte, 1))
@@ -393,18 +393,18 @@ func TestForeignGoroutines(t *testing.T) {
 	must.Do(t, l.Run())
 }
 
-// TestOwnTwice: Own keeps what a Stream has, so it takes none that was used. The invariants tag tells.
+// TestOwnTwice: Own keeps what a Conn has, so it takes none that was used. The invariants tag tells.
 func TestOwnTwice(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
-			var s stream.Stream
+			var s stream.Conn
 			own := func() (p any) {
 				defer func() { p = recover() }()
 				s.Own(th, netip.AddrPort{})
 				return nil
 			}
 			first, second := own(), own()
-			s = stream.Stream{}
+			s = stream.Conn{}
 			if again := own(); first != nil || (second != nil) != invariants.Enabled || again != nil {
 				t.Errorf("first %v, second %v, emptied %v", first, second, again)
 			}

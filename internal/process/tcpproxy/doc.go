@@ -1,4 +1,4 @@
-// Package streams serves the tables [[stream]]: it passes connections of TCP, or of UNIX sockets, on
+// Package tcpproxy serves the tables [[stream]]: it passes connections of TCP, or of UNIX sockets, on
 // to upstreams, whatever they speak.
 //
 // A process has one Hub, and each [[stream]] of a configuration a Service, which the Hub has built
@@ -13,4 +13,4 @@
 //	connection.go  a connection's life, its times, its line in the access log
 //	open.go        up to the upstream
 //	pump.go        both directions, by internal/upstream/tunnel
-package streams
+package tcpproxy

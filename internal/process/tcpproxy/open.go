@@ -1,4 +1,4 @@
-package streams
+package tcpproxy
 
 import (
 	"bytes"
@@ -117,7 +117,7 @@ func (c *connection) secure(t *loop.Thread, first []byte, until time.Time) (over
 }
 
 // connect connects to an upstream of the route.
-func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Stream, why result) {
+func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Conn, why result) {
 	set := c.port.service.set
 	c.lease = r.group.Lease()
 	if set.MaxTime > 0 {
@@ -245,7 +245,7 @@ func (c *connection) header(r *route) []byte {
 
 // early is a stream whose first bytes were read already.
 type early struct {
-	*stream.Stream
+	*stream.Conn
 	rest []byte
 }
 
@@ -253,7 +253,7 @@ type early struct {
 func (e *early) Read(p []byte) (int, error) {
 	if len(e.rest) == 0 {
 		e.rest = nil
-		return e.Stream.Read(p)
+		return e.Conn.Read(p)
 	}
 	n := copy(p, e.rest)
 	e.rest = e.rest[n:]

@@ -1,4 +1,4 @@
-package streams_test
+package tcpproxy_test
 
 import (
 	"cmp"
