@@ -36,66 +36,69 @@
 //
 // # Files
 //
-//	server.go         Server, Config, accepting
-//	limits.go         Limits: their keys, ranges and defaults; Size
-//	connection.go     the record of a connection, and the address that it has come to
-//	turn.go           the life of a connection from request to request
-//	input.go          reading: the buffer, heads, time limits
-//	framing.go        request bodies on the wire: lengths, chunks, what is left unread
-//	head.go           heads and framing of answers
-//	output.go         writing: gathered, in full, in time
-//	exchange.go       one request and its answer, and what is left of them when they are over
-//	carrier.go        what carries an exchange
-//	slow.go           what the log says of a client that is too slow
-//	http2_session.go  a connection of HTTP/2: reading, sending, its end
-//	http2_frames.go   what its client's frames do
-//	http2_stream.go   a stream: thread, exchange and carrier in one, and its request
-//	http2_answer.go   its answer
-//	http2_credit.go   windows for uploads
-//	http2_remnant.go  closed streams whose clients may still send
-//	http2_link.go     a stream that a handler has taken over
-//	http2_handover.go and that it has handed on
-//	http2_tunnel.go   the same for handlers off the loop
-//	http2_send.go     whose content goes out next, and heads
-//	tls.go            TLS between stream and turn, and the buffers of a tls.Conn
-//	introduce.go      what proxies say of the client: whom to trust, the PROXY protocol
-//	admit.go          which connections may stay: limits, room, what a listener has come to ask for
-//	crowd.go          which of an address's connections gives way to its newcomer
-//	linger.go         closing so that the client can read the last answer
-//	request.go        Request, and its id
-//	target.go         its path and query, what they match, and other ones for it
-//	sent.go           what goes on of a target, and how its path may be read
-//	layer.go          what layers may do besides, with both, and the values that they give to requests
-//	waits.go          what a handler's thread can wait for, also off the loop
-//	body.go           request bodies, as handlers see them; Duplex: body and answer at once
-//	spool.go          bodies in memory or in a temporary file
-//	form.go           forms, and the parts of a multipart body as they come
-//	response.go       Response, as handlers see it
-//	answer.go         whole answers in one call: JSON, text, pages, redirects, errors
-//	content.go        conditions and ranges of what a handler has
-//	bind.go           JSON of a request into a value
-//	bindform.go       parameters and forms into a struct
-//	finish.go         Response, as it goes out: hooks, the plan of the head, body, trailer
-//	encode.go         content codings, between the body and its framing
-//	errorpage.go      status lines, error pages, and who makes them
-//	header.go         header fields of both
-//	bridge.go         http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
-//	bridge_writer.go  its http.ResponseWriter
-//	bridge_answer.go  how an http.Handler's answer becomes a Response
-//	bridge_share.go   how many handlers off the loop HTTP/2 may have at a time
-//	bridge_pipe.go    a handler off the loop, and the pipes between it and its thread; what its
-//	                  goroutine sends and receives itself
-//	bridge_carry.go   what the thread does meanwhile
-//	tohttp.go         a Handler as an http.Handler: ToHTTP, the connection to it, the loops for it
-//	tohttp_visit.go   how body and answer get to and from it, and upgrades
-//	access.go         lines of the access log, and connections that wait for it
-//	accesslater.go    lines of requests that last for hours
-//	hijack.go         connections handed over to handlers
-//	handover.go       and by these to what keeps them, without a coroutine
-//	tail.go           answers that are kept open in the same way
-//	ask.go            a request that a handler sends to another one, here
-//	tap.go            a copy of an answer for the cache
-//	narrow.go         and a part of it for the client
-//	errand.go         a request whose answer goes to a Sink, as the cache sends it
-//	errandcarrier.go  its carrier
+//	server.go              Server, Config, accepting
+//	server_limits.go       Limits: their keys, ranges and defaults; Size
+//	server_connection.go   the record of a connection, and the address that it has come to
+//	h1_turn.go             the life of a connection from request to request
+//	h1_input.go            reading: the buffer, heads, time limits
+//	h1_framing.go          request bodies on the wire: lengths, chunks, what is left unread
+//	h1_head.go             heads and framing of answers
+//	h1_output.go           writing: gathered, in full, in time
+//	exchange.go            one request and its answer, and what is left of them when they are over
+//	carrier.go             what carries an exchange
+//	exchange_slow.go       what the log says of a client that is too slow
+//	h2_session.go          a connection of HTTP/2: reading, sending, its end
+//	h2_frames.go           what its client's frames do
+//	h2_stream.go           a stream: thread, exchange and carrier in one, and its request
+//	h2_answer.go           its answer
+//	h2_credit.go           windows for uploads
+//	h2_remnant.go          closed streams whose clients may still send
+//	h2_link.go             a stream that a handler has taken over
+//	h2_handover.go         and that it has handed on
+//	h2_tunnel.go           the same for handlers off the loop
+//	h2_send.go             whose content goes out next, and heads
+//	server_tls.go          TLS between stream and turn, and the buffers of a tls.Conn
+//	server_proxies.go      what proxies say of the client: whom to trust, the PROXY protocol
+//	server_admit.go        which connections may stay: limits, room, what a listener has come to ask
+//	                       for
+//	server_crowd.go        which of an address's connections gives way to its newcomer
+//	h1_linger.go           closing so that the client can read the last answer
+//	request.go             Request, and its id
+//	request_target.go      its path and query, what they match, and other ones for it
+//	request_sent.go        what goes on of a target, and how its path may be read
+//	exchange_layer.go      what layers may do besides, with both, and the values that they give to
+//	                       requests
+//	request_waits.go       what a handler's thread can wait for, also off the loop
+//	request_body.go        request bodies, as handlers see them; Duplex: body and answer at once
+//	request_spool.go       bodies in memory or in a temporary file
+//	request_form.go        forms, and the parts of a multipart body as they come
+//	response.go            Response, as handlers see it
+//	response_answer.go     whole answers in one call: JSON, text, pages, redirects, errors
+//	response_content.go    conditions and ranges of what a handler has
+//	request_bind.go        JSON of a request into a value
+//	request_bindform.go    parameters and forms into a struct
+//	response_finish.go     Response, as it goes out: hooks, the plan of the head, body, trailer
+//	response_encode.go     content codings, between the body and its framing
+//	response_errorpage.go  status lines, error pages, and who makes them
+//	header.go              header fields of both
+//	bridge.go              http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
+//	bridge_writer.go       its http.ResponseWriter
+//	bridge_answer.go       how an http.Handler's answer becomes a Response
+//	bridge_share.go        how many handlers off the loop HTTP/2 may have at a time
+//	bridge_pipe.go         a handler off the loop, and the pipes between it and its thread; what its
+//	                       goroutine sends and receives itself
+//	bridge_carry.go        what the thread does meanwhile
+//	tohttp.go              a Handler as an http.Handler: ToHTTP, the connection to it, the loops for
+//	                       it
+//	tohttp_visit.go        how body and answer get to and from it, and upgrades
+//	server_access.go       lines of the access log, and connections that wait for it
+//	server_accesslater.go  lines of requests that last for hours
+//	takeover.go            connections handed over to handlers
+//	takeover_handover.go   and by these to what keeps them, without a coroutine
+//	takeover_tail.go       answers that are kept open in the same way
+//	subrequest.go          a request that a handler sends to another one, here
+//	response_tap.go        a copy of an answer for the cache
+//	response_narrow.go     and a part of it for the client
+//	subrequest_sink.go     a request whose answer goes to a Sink, as the cache sends it
+//	subrequest_carrier.go  its carrier
 package conn

@@ -18,7 +18,7 @@ import (
 //
 // At max_connections, or without a free descriptor, the server closes the connection that has been
 // idle longest, on whichever loop it lives, and a newcomer takes its place. At the limit for an address
-// that is one of the same address (crowd.go). A newcomer is refused only if no connection is idle. Then a plain client gets 503, and the connection of a TLS client
+// that is one of the same address (server_crowd.go). A newcomer is refused only if no connection is idle. Then a plain client gets 503, and the connection of a TLS client
 // is closed: a handshake costs more than an overloaded server can spare.
 
 const (
