@@ -130,14 +130,15 @@ func (t *task) wait() {
 }
 
 // inherit takes over what before, which has ended, has tried with the same account: other domains
-// are no reason to ask for these again at once. before may be nil.
+// are no reason to ask for these again at once, and neither is a restart. before may be nil.
 func (t *task) inherit(before *task) {
 	t.tried = map[string]*attempts{}
 	for _, domain := range t.config.Domains {
-		t.tried[domain] = new(attempts)
 		if before != nil && before.config.Folder == t.config.Folder &&
 			before.config.Email == t.config.Email && before.tried[domain] != nil {
 			t.tried[domain] = before.tried[domain]
+		} else {
+			t.tried[domain] = t.keptPause(domain)
 		}
 	}
 }
@@ -157,6 +158,9 @@ func (t *task) run(ctx context.Context, rest func()) {
 		var due []string
 		for _, domain := range t.config.Domains {
 			if a := t.tried[domain]; time.Now().Before(t.due(domain)) {
+				if !a.next.IsZero() {
+					t.dropPause(domain)
+				}
 				*a = attempts{}
 			} else if !time.Now().Before(a.next) {
 				due = append(due, domain)
@@ -268,6 +272,11 @@ func (t *task) postpone(ctx context.Context, err error, domains ...string) {
 		}
 		a.next = time.Now().Add(wait)
 		longest = max(longest, wait)
+		if err != nil {
+			t.keepPause(domain)
+		} else {
+			t.dropPause(domain)
+		}
 	}
 	if err != nil {
 		t.log.Error("certificate cannot be obtained", "domains", domains, "error", err,
