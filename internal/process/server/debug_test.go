@@ -184,19 +184,22 @@ func TestDebugApart(t *testing.T) {
 	}
 }
 
-// TestDebugByAddress: a page in a browser cannot read a port of this machine by a name of its own.
+// TestDebugByAddress: a page in a browser cannot read a port of this machine by a name of its own, nor
+// one that other machines may connect to.
 func TestDebugByAddress(t *testing.T) {
-	at := heldPort(t)
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
-	serve(t, source(), "[debug]\naddress = \""+at+"\"")
-	for host, want := range map[string]int{at: 200, "localhost:1": 200, "[::1]:1": 200, "evil.example": 403} {
-		req, _ := http.NewRequest("GET", "http://"+at+"/", nil)
-		req.Host = host
-		resp := must.Get((&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req))(t)
-		resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("%s: %d, want %d", host, resp.StatusCode, want)
+	for _, more := range []string{"", "allow_remote = true\n"} {
+		at := heldPort(t)
+		serve(t, source(), "[debug]\naddress = \""+at+"\"\n"+more)
+		for host, want := range map[string]int{at: 200, "localhost:1": 200, "[::1]:1": 200, "evil.example": 403} {
+			req, _ := http.NewRequest("GET", "http://"+at+"/", nil)
+			req.Host = host
+			resp := must.Get((&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req))(t)
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s%s: %d, want %d", more, host, resp.StatusCode, want)
+			}
 		}
 	}
 }
