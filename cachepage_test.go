@@ -18,9 +18,9 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestCachePage runs the configurations of docs/cache.md in front of applications.
+// TestCachePage runs the configurations of docs/use/cache.md in front of applications.
 func TestCachePage(t *testing.T) {
-	page := must.Get(os.ReadFile("docs/cache.md"))(t)
+	page := must.Get(os.ReadFile("docs/use/cache.md"))(t)
 	recipes := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllSubmatch(page, -1)
 	if len(recipes) != 3 {
 		t.Fatalf("%d recipes", len(recipes))

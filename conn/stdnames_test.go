@@ -52,8 +52,8 @@ func TestFlushBehindDeadline(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestStragglerIsCanceled: the example of docs/handlers.md gives its answer when the limit has passed,
-// and not when the last thread is through.
+// TestStragglerIsCanceled: the example of docs/write/handlers.md gives its answer when the limit has
+// passed, and not when the last thread is through.
 func TestStragglerIsCanceled(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		late := make(chan error, 1)

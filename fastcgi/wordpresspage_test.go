@@ -17,13 +17,14 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// pageBlock is a block of docs/wordpress.md: commands, what they print, or a file.
+// pageBlock is a block of docs/use/wordpress.md: commands, what they print, or a file.
 type pageBlock struct{ language, text, file string }
 
-// pageBlocks returns the blocks of docs/wordpress.md. A file's path begins the paragraph before it.
+// pageBlocks returns the blocks of docs/use/wordpress.md. A file's path begins the paragraph before
+// it.
 func pageBlocks(t *testing.T) (all []pageBlock) {
 	t.Helper()
-	text := must.Get(os.ReadFile("../docs/wordpress.md"))(t)
+	text := must.Get(os.ReadFile("../docs/use/wordpress.md"))(t)
 	fences := regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 	path := regexp.MustCompile("^`(/[^`]+)`")
 	end := 0
@@ -48,8 +49,8 @@ func freePort(t *testing.T, host string) string {
 	return port
 }
 
-// TestWordPressPage follows docs/wordpress.md: the blocks that are not for the machine's root, with a
-// tree of WordPress's shape; and all of it, in a machine.
+// TestWordPressPage follows docs/use/wordpress.md: the blocks that are not for the machine's root,
+// with a tree of WordPress's shape; and all of it, in a machine.
 func TestWordPressPage(t *testing.T) {
 	ci.Only(t, "follows a page that installs WordPress")
 	findFPM(t)

@@ -17,7 +17,7 @@ import (
 // TestSchema: the JSON Schema for editors takes the configurations that lwango takes, and refuses
 // what an editor should mark.
 func TestSchema(t *testing.T) {
-	schema := must.Get(jsonschema.NewCompiler().Compile("../docs/lwango.schema.json"))(t)
+	schema := must.Get(jsonschema.NewCompiler().Compile("../docs/use/lwango.schema.json"))(t)
 	validate := func(text string) error {
 		t.Helper()
 		var tree map[string]any
@@ -55,7 +55,8 @@ func TestSchema(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(read("../docs/operate.md"), -1) {
+	fenced := regexp.MustCompile("(?s)```toml\n(.*?)```")
+	for _, m := range fenced.FindAllStringSubmatch(read("../docs/use/operate.md"), -1) {
 		if !strings.HasPrefix(m[1], "[[site.") { // a part
 			good = append(good, m[1])
 		}

@@ -216,15 +216,15 @@ func (r *reader) manual(t *table) {
 
 var link = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`)
 
-// rebased makes a link of a folder's README.md one of docs.
+// rebased makes a link of a folder's README.md one of docs/use.
 func rebased(to, dir string) string {
 	switch {
 	case strings.Contains(to, "://"):
 		return to
 	case strings.HasPrefix(to, "#"):
-		return "../" + dir + "/README.md" + to
+		return "../../" + dir + "/README.md" + to
 	}
-	return filepath.ToSlash(filepath.Join("..", dir, to))
+	return filepath.ToSlash(filepath.Join("../..", dir, to))
 }
 
 var (

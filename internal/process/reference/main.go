@@ -1,9 +1,9 @@
-// Reference writes what describes the configuration and the command: the page docs/reference.md, the
-// manual pages, the JSON Schema for editors, and completion for shells. Run it by go generate in this
+// Reference writes what describes the configuration and the command: the page docs/use/reference.md,
+// the manual pages, the JSON Schema for editors, and completion for shells. Run it by go generate in this
 // folder after a key or a flag has changed; a test fails until then.
 //
 //	keys.go    the keys, from the structs of settings, their comments, and the manuals of modules
-//	pages.go   docs/reference.md, lwango.conf(5), lwango(1)
+//	pages.go   docs/use/reference.md, lwango.conf(5), lwango(1)
 //	schema.go  the JSON Schema
 //	shells.go  completion
 //
@@ -49,8 +49,8 @@ func generate(root string) (map[string]string, error) {
 	}
 	command := readUsage()
 	return map[string]string{
-		"docs/reference.md":              page(tables),
-		"docs/lwango.schema.json":        schema(tables),
+		"docs/use/reference.md":          page(tables),
+		"docs/use/lwango.schema.json":    schema(tables),
 		"contrib/man/lwango.conf.5":      confManual(tables),
 		"contrib/man/lwango.1":           commandManual(command),
 		"contrib/completion/lwango.bash": bash(command),

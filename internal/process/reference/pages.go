@@ -44,8 +44,8 @@ const values = "A duration is a string with units, such as \"15s\" (ms, s, m, h)
 func page(tables []*table) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Reference of the configuration\n\n<!-- %s -->\n\nThe file is TOML; "+
-		"[lwango.conf](../lwango.conf) explains it by examples, and [lwango.schema.json](lwango.schema.json) "+
-		"is a JSON Schema of it for editors. `lwango -t` checks a file, and `lwango -T` prints what is in "+
+		"[lwango.conf](../../lwango.conf) explains it by examples, and "+
+		"[lwango.schema.json](lwango.schema.json) is a JSON Schema of it for editors. `lwango -t` checks a file, and `lwango -T` prints what is in "+
 		"force.\n\n%s\n", notice, values)
 	for _, t := range tables {
 		fmt.Fprintf(&b, "\n## %s\n\n| key | type | default | range | |\n|---|---|---|---|---|\n", t.heading())

@@ -34,7 +34,7 @@ func TestUpToDate(t *testing.T) {
 func TestComplete(t *testing.T) {
 	tables := must.Get(read(root))(t)
 	files := must.Get(generate(root))(t)
-	page, manual := files["docs/reference.md"], files["contrib/man/lwango.conf.5"]
+	page, manual := files["docs/use/reference.md"], files["contrib/man/lwango.conf.5"]
 	n := 0
 	for _, table := range tables {
 		for _, k := range table.keys {
@@ -53,7 +53,7 @@ func TestComplete(t *testing.T) {
 	if n < 100 {
 		t.Errorf("%d keys", n)
 	}
-	if !json.Valid([]byte(files["docs/lwango.schema.json"])) {
+	if !json.Valid([]byte(files["docs/use/lwango.schema.json"])) {
 		t.Error("the schema is no JSON")
 	}
 }

@@ -100,7 +100,7 @@ func TestArchitecture(t *testing.T) {
 	texts := documents(t)
 	named := regexp.MustCompile("`([a-z0-9_]+/[a-z0-9_/]+\\.go)`")
 	for file, text := range texts {
-		if file != "ARCHITECTURE.md" && !strings.HasPrefix(file, "docs/decisions/") {
+		if file != "ARCHITECTURE.md" && !strings.HasPrefix(file, "docs/why/") {
 			continue
 		}
 		for _, m := range named.FindAllStringSubmatch(text, -1) {
@@ -149,7 +149,7 @@ func TestConfigurationsOfDocuments(t *testing.T) {
 	for _, m := range indented.FindAllString(texts["README.md"], -1) {
 		shown = append(shown, strings.ReplaceAll(m, "\n    ", "\n"))
 	}
-	for _, m := range toml.FindAllStringSubmatch(texts["docs/operate.md"], -1) {
+	for _, m := range toml.FindAllStringSubmatch(texts["docs/use/operate.md"], -1) {
 		shown = append(shown, m[1])
 	}
 	whole := 0
@@ -178,12 +178,12 @@ func TestConfigurationsOfDocuments(t *testing.T) {
 		}
 	}
 	if whole != 2 {
-		t.Errorf("%d whole configurations, want that of README.md and that of docs/operate.md", whole)
+		t.Errorf("%d whole configurations, want that of README.md and that of docs/use/operate.md", whole)
 	}
 }
 
-// TestDocumentsAreShort: what a newcomer reads first stays short. A decision goes to docs/decisions,
-// what a handler can do to docs/handlers.md, what a server can do to docs/operate.md.
+// TestDocumentsAreShort: what a newcomer reads first stays short. A decision goes to docs/why,
+// what a handler can do to docs/write/handlers.md, what a server can do to docs/use/operate.md.
 func TestDocumentsAreShort(t *testing.T) {
 	for file, most := range map[string]int{"README.md": 9 << 10, "ARCHITECTURE.md": 20 << 10} {
 		text := must.Get(os.ReadFile(file))(t)
