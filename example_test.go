@@ -231,32 +231,6 @@ func ExampleHTTPOnLoop() {
 	// Hello, Lwan!
 }
 
-// Some paths of a server of net/http are served on loops.
-func ExampleToHTTP() {
-	native := lwango.NewMux()
-	native.Handle("GET /items/{id}", func(req *lwango.Request, resp *lwango.Response) int {
-		if err := req.Sleep(time.Millisecond); err != nil { // thousands of requests can wait
-			return 500
-		}
-		return resp.JSON(200, req.PathValue("id"))
-	})
-	mux := http.NewServeMux()
-	mux.Handle("/items/", lwango.ToHTTP(native))
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, "as before")
-	})
-	s := httptest.NewServer(mux)
-	defer s.Close()
-	server.Show(http.Get(s.URL + "/items/5"))
-	server.Show(http.Get(s.URL + "/"))
-	// Output:
-	// 200 OK
-	// "5"
-	//
-	// 200 OK
-	// as before
-}
-
 // A program with a flag and a configuration file of its own, which stops after a day.
 func ExampleRun() {
 	greeting := flag.String("greeting", "Hello", "what clients are told")

@@ -204,10 +204,6 @@ func HTTP(h http.Handler) Handler { return conn.HTTP(h) }
 // less.
 func HTTPOnLoop(h http.Handler) Handler { return conn.HTTPOnLoop(h) }
 
-// ToHTTP makes an http.Handler of h, for programs that have a server of net/http and want some of
-// its handlers on loops. See conn.ToHTTP for what it costs and for its limits.
-func ToHTTP(h Service) http.Handler { return conn.ToHTTP(h) }
-
 // Main runs the server as the command line says, until a signal stops it. It does not return: it
 // exits with 0 when stopped, 1 after a failure, 2 if the command line or the configuration is
 // wrong. If a handler blocks its loop when the grace period of the stop is over, Main exits with 1

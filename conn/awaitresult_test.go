@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -333,19 +332,17 @@ func TestCallTooLate(t *testing.T) {
 // TestAwaitHasTheValues: the context of a function has the values of the request's.
 func TestAwaitHasTheValues(t *testing.T) {
 	type key struct{}
-	h := conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		conn.SetTask(req, context.WithValue(context.Background(), key{}, "v"))
 		req.KeepWaiting(req.Path() == "/keep")
 		value := func(ctx context.Context) (any, error) { return ctx.Value(key{}), nil }
 		a, _ := conn.Await(req, -1, value)
 		b, _ := conn.Call(req, -1, value).Await(req.Thread, -1)
 		return resp.Text(200, fmt.Sprint(a, " ", b))
-	}))
+	}})
 	for _, path := range []string{"/", "/keep"} {
-		w := httptest.NewRecorder()
-		r := httptest.NewRequest("GET", path, nil)
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, "v")))
-		if got := w.Body.String(); got != "v v" {
-			t.Errorf("%s: %q", path, got)
+		if a := s.Request("GET "+path, nil, ""); a.Text != "v v" {
+			t.Errorf("%s: %q", path, a.Text)
 		}
 	}
 }

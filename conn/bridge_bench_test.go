@@ -39,7 +39,7 @@ func benchServe(kind string) {
 		},
 	}
 	if std := map[string]http.Handler{
-		"net_http": benchHandler, "ToHTTP": conn.ToHTTP(conn.Handler(hello)), "bulk_net_http": bulkHandler,
+		"net_http": benchHandler, "bulk_net_http": bulkHandler,
 	}[kind]; std != nil {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -68,7 +68,7 @@ func benchServe(kind string) {
 // BenchmarkBridge tells what a small request costs a server: its process's CPU time, in
 // nanoseconds. The clients are not counted; 64 of them send one request at a time.
 func BenchmarkBridge(b *testing.B) {
-	for _, kind := range []string{"net_http", "HTTPOnLoop", "HTTP", "Handler", "ToHTTP"} {
+	for _, kind := range []string{"net_http", "HTTPOnLoop", "HTTP", "Handler"} {
 		b.Run(kind, func(b *testing.B) {
 			server := exec.Command(os.Args[0], "-test.run=^$")
 			server.Env = append(os.Environ(), benchServer+"="+kind, "GOMAXPROCS=1")

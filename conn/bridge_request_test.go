@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 )
@@ -112,4 +113,22 @@ func TestBridgeUnixSocket(t *testing.T) {
 			t.Errorf("%q", a.Text)
 		}
 	}
+}
+
+// TestBridgePattern: an http.Handler behind a pattern has its values, as with a ServeMux.
+func TestBridgePattern(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		mux := handlers.NewMux()
+		mux.Handle("GET /items/{id}/{rest...}", mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			fmt.Fprintf(w, "%s %q %q %q", r.Pattern, r.PathValue("id"), r.PathValue("rest"),
+				r.PathValue("none"))
+		})))
+		s := start(t, m, conn.Config{Handler: mux.Serve})
+		want := `GET /items/{id}/{rest...} "a/b" "c/d" ""`
+		a := s.Dial().Do("GET", "GET /items/a%2Fb/c/d HTTP/1.1\r\nHost: a\r\n\r\n")
+		if a.Text != want {
+			t.Errorf("%s", a.Text)
+		}
+	})
 }

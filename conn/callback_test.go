@@ -16,7 +16,7 @@ import (
 func TestErrorOfGetCertificate(t *testing.T) {
 	t.Parallel()
 	s := start(t, direct, conn.Config{Handler: hello})
-	addr := addTLSOf(s, &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	addr := s.AddTLS(&tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return nil, errors.New("the vault is sealed")
 	}})
 	for _, version := range []uint16{tls.VersionTLS11, tls.VersionTLS13} { // the first is too old

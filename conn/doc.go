@@ -88,9 +88,6 @@
 //	bridge_pipe.go         a handler off the loop, and the pipes between it and its thread; what its
 //	                       goroutine sends and receives itself
 //	bridge_carry.go        what the thread does meanwhile
-//	tohttp.go              a Handler as an http.Handler: ToHTTP, the connection to it, the loops for
-//	                       it
-//	tohttp_visit.go        how body and answer get to and from it, and upgrades
 //	server_access.go       lines of the access log, and connections that wait for it
 //	server_accesslater.go  lines of requests that last for hours
 //	takeover.go            connections handed over to handlers

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"context"
 	"net/url"
 	"testing"
 	"time"
@@ -12,6 +13,9 @@ import (
 
 // StandardURL is the URL that an http.Handler sees.
 func StandardURL(req *Request) string { return req.standard(nil).URL.String() }
+
+// SetTask sets the task of the runtime's trace that the request belongs to. ctx is its context.
+func SetTask(req *Request, ctx context.Context) { req.x.task = ctx }
 
 // SetGraceOfRate makes the rate of a peer count earlier. It is for before any server runs; restore
 // is for after.

@@ -18,7 +18,6 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
-	"github.com/lwango/lwango/loop"
 )
 
 // addTLS makes s serve TLS at another port of its loop. Each handshake calls hook.
@@ -28,18 +27,7 @@ func addTLS(s *site, hook func(*tls.ClientHelloInfo)) (addr string) {
 		hook(hello)
 		return nil, nil
 	}
-	return addTLSOf(s, config)
-}
-
-func addTLSOf(s *site, config *tls.Config) (addr string) {
-	s.On(func(l *loop.Loop) {
-		fd := must.Get(loop.Listen("tcp", "127.0.0.1:0", false))(s.T)
-		addr = loop.LocalAddr(fd).String()
-		if _, err := s.Serve(l, conn.Listener{FD: fd, TLS: config}); err != nil {
-			s.T.Fatal(err)
-		}
-	})
-	return addr
+	return s.AddTLS(config)
 }
 
 func dial(t *testing.T, addr string) net.Conn {
@@ -260,7 +248,7 @@ func TestRefusedCertificate(t *testing.T) {
 	config.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error {
 		return errors.New("a stranger")
 	}
-	g := &gathering{Conn: dial(t, addTLSOf(s, config))}
+	g := &gathering{Conn: dial(t, s.AddTLS(config))}
 	c := tls.Client(g, &tls.Config{InsecureSkipVerify: true, Certificates: config.Certificates})
 	must.Do(t, c.Handshake())
 	send(t, c, strings.Repeat("a", 8<<20)) // more than the buffers of both sockets take

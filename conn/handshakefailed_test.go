@@ -19,7 +19,7 @@ func TestFailedHandshakes(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: hello})
 	config := modes.ServerTLS().Clone()
 	config.MinVersion = tls.VersionTLS13
-	addr := addTLSOf(s, config)
+	addr := s.AddTLS(config)
 	old := func(c net.Conn) {
 		err := tls.Client(c, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}).Handshake()
 		if err == nil {

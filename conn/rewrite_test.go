@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 )
 
 // TestRewrite: the handlers see the new path and query, and Target stays what was sent.
@@ -126,5 +127,25 @@ func TestOnce(t *testing.T) {
 		if got := c.Do("GET", get).Text; got != "true true false falsefalsetrue falsefalse" {
 			t.Error(got)
 		}
+	}
+}
+
+// TestSlashOfRewritten: a target that a rule has made is not shown to the client.
+func TestSlashOfRewritten(t *testing.T) {
+	mux := handlers.NewMux()
+	mux.Handle("/internal/shop/", func(req *conn.Request, resp *conn.Response) int { return 204 })
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		if req.Path() == "/shop" {
+			if err := req.Layer().Rewrite("/internal/shop?key=s"); err != nil {
+				return 500
+			}
+		}
+		return mux.Serve(req, resp)
+	}})
+	if a := s.Request("GET /shop", nil, ""); a.StatusCode != 404 || a.Header.Get("Location") != "" {
+		t.Errorf("%s %s", a.Status, a.Header.Get("Location"))
+	}
+	if a := s.Request("GET /internal/shop", nil, ""); a.StatusCode != 307 {
+		t.Error(a.Status)
 	}
 }

@@ -16,23 +16,22 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// withHeader is the record of a connection that begins with a header of the PROXY protocol, or
-// comes from net/http (ToHTTP). Others do not pay for it.
+// withHeader is the record of a connection that begins with a header of the PROXY protocol, or of a
+// request without a connection of its own (Errand). Others do not pay for it.
 type withHeader struct {
 	connection // first, see introduced
 
-	// Set by introduce, or by enter, before any request.
+	// Set before any request, by introduce or by RequestLayer.errand.
 	known bool // there are addresses; remote is the client's then, and not the peer's
 	local peer // the address that the client connected to
 
 	front *front // nil: the PROXY protocol
 }
 
-// front is what net/http knows of the request on a connection that enter has got.
+// front is what a request without a connection of its own has of the request that it copies.
 type front struct {
-	ctx     context.Context      // its values are those of the request's
-	tls     *tls.ConnectionState // of the client's connection; nil: plain
-	matched matched              // by a router there
+	ctx context.Context      // its values are those of the other request's
+	tls *tls.ConnectionState // of the client's connection; nil: plain
 }
 
 // introduced returns c as what it is a part of; nil: there is no header to come and has been none.

@@ -2,19 +2,17 @@ package cache_test
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -22,6 +20,8 @@ import (
 // TestCertificates: a page that may be for the client whom a certificate names is kept if the key
 // has that, or for clients without one.
 func TestCertificates(t *testing.T) {
+	ca := certs.New(t)
+	a, b := ca.Issue(time.Hour, "a"), ca.Issue(time.Hour, "b")
 	for _, tt := range []struct {
 		key    string
 		proved bool
@@ -32,24 +32,24 @@ func TestCertificates(t *testing.T) {
 		{"", false, "a1 a1 a1"},
 	} {
 		var n atomic.Int32
-		page := func(req *conn.Request, w *conn.Response) int {
+		s := start(t, modes.Direct, cache.Settings{Key: tt.key}, func(req *conn.Request, w *conn.Response) int {
 			fields(w, "Cache-Control: max-age=100")
 			return w.Text(200, fmt.Sprint(req.TLS().PeerCertificates[0].Subject.CommonName, n.Add(1)))
+		})
+		config := modes.ServerTLS().Clone()
+		config.ClientAuth = tls.RequireAnyClientCert
+		if tt.proved {
+			config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, ca.Pool
 		}
-		layer := must.Get(cache.New(open(t), cache.Settings{Key: tt.key}, handlers.Env{}))(t)
-		h := conn.ToHTTP(layer(page))
-		ask := func(name string) string {
-			c := &x509.Certificate{Subject: pkix.Name{CommonName: name}}
-			r := httptest.NewRequest("GET", "https://test.example/", nil)
-			r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{c}}
-			if tt.proved {
-				r.TLS.VerifiedChains = [][]*x509.Certificate{{c}}
-			}
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, r)
-			return w.Body.String()
+		addr := s.AddTLS(config)
+		ask := func(who tls.Certificate) string {
+			c := tls.Client(must.Dial(t, "tcp", addr),
+				&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{who}})
+			defer c.Close()
+			_ = c.SetDeadline(time.Now().Add(wait.Patience))
+			return server.NewClient(t, c).Do("GET", "GET / HTTP/1.1\r\nHost: test.example\r\n\r\n").Text
 		}
-		if got := ask("a") + " " + ask("b") + " " + ask("a"); got != tt.want {
+		if got := ask(a) + " " + ask(b) + " " + ask(a); got != tt.want {
 			t.Errorf("key %q, %v: %s, want %s", tt.key, tt.proved, got, tt.want)
 		}
 	}

@@ -3,62 +3,77 @@ package placeholder_test
 import (
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
-	"math/big"
-	"net/http"
-	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/modules/placeholder"
+	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// expand returns what text is for a request.
-func expand(t *testing.T, text string, r *http.Request) string {
-	t.Helper()
-	value := must.Get(placeholder.Parse(text, placeholder.OfRoute))(t)
-	w := httptest.NewRecorder()
-	conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
-		req.Layer().SetPrefix("/a b")
-		req.Layer().SetUser("ann é%", "")
-		resp.Write(placeholder.Append(nil, req, value))
-		return 200
-	})).ServeHTTP(w, r)
-	return w.Body.String()
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// expanding answers with what the text in the field Text is for the request.
+func expanding(req *conn.Request, resp *conn.Response) int {
+	text, err := placeholder.Parse(req.Header().Get("Text"), placeholder.OfRoute)
+	if err != nil {
+		return resp.Error(500, err)
+	}
+	req.Layer().SetPrefix("/a b")
+	req.Layer().SetUser("ann é%", "")
+	resp.Write(placeholder.Append(nil, req, text))
+	return 200
 }
 
 // TestPlaceholders: what each of them stands for.
 func TestPlaceholders(t *testing.T) {
-	c := &x509.Certificate{Raw: []byte("raw"), SerialNumber: big.NewInt(0xabc),
-		Subject: pkix.Name{CommonName: "ann,\n%0A", Organization: []string{"Org"}},
-		Issuer:  pkix.Name{CommonName: "ca"}}
-	proved := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{c},
-		VerifiedChains: [][]*x509.Certificate{{c}}}
-	shown := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{c}}
+	ca := certs.New(t)
+	ann := ca.IssueTo(pkix.Name{CommonName: "ann,\n%0A", Organization: []string{"Org"}}, time.Hour)
+	s := server.Start(t, modes.Direct, conn.Config{Handler: expanding})
+	verifying, asking := modes.ServerTLS().Clone(), modes.ServerTLS().Clone()
+	verifying.ClientAuth, verifying.ClientCAs = tls.VerifyClientCertIfGiven, ca.Pool
+	asking.ClientAuth = tls.RequireAnyClientCert
+	plain := s.Dial
+	over := func(addr string, own ...tls.Certificate) func() *server.Client {
+		return func() *server.Client {
+			c := tls.Client(must.Dial(t, "tcp", addr), &tls.Config{InsecureSkipVerify: true, Certificates: own})
+			t.Cleanup(func() { c.Close() })
+			_ = c.SetDeadline(time.Now().Add(wait.Patience))
+			return server.NewClient(t, c)
+		}
+	}
+	verifies := s.AddTLS(verifying)
+	proved, nobody, shown := over(verifies, ann), over(verifies), over(s.AddTLS(asking), ann)
 	const certificate = "{cert_subject}|{cert_issuer}|{cert_serial}|{cert_fingerprint}"
+	leaf := certs.Leaf(ann)
 	for _, tt := range []struct {
 		text, host string
-		tls        *tls.ConnectionState
+		dial       func() *server.Client
 		want       string
 	}{
-		{"{path} {rest} {prefix}", "a", nil, "/c%20d c%20d /a%20b"},
-		{"<{uri}>{query} {method}", "a", nil, "</a%20b/c%20d?x=1>?x=1 GET"},
-		{"{scheme} {host} {port}", "a.test:81", nil, "http a.test 81"},
-		{"{scheme} {host} {port}", "a.test", nil, "http a.test 80"},
-		{"{scheme} {host} {port}", "[::1]", proved, "https [::1] 443"},
-		{"{address} {user}", "a", nil, "192.0.2.1 ann é%"},
-		{`{"a": {1}} pa$$word`, "a", nil, `{"a": {1}} pa$$word`},
-		{certificate, "a", proved, fmt.Sprintf("CN=ann\\,%%0A%%250A,O=Org|CN=ca|ABC|%x", sha256.Sum256(c.Raw))},
+		{"{path} {rest} {prefix}", "a", plain, "/c%20d c%20d /a%20b"},
+		{"<{uri}>{query} {method}", "a", plain, "</a%20b/c%20d?x=1>?x=1 GET"},
+		{"{scheme} {host} {port}", "a.test:81", plain, "http a.test 81"},
+		{"{scheme} {host} {port}", "a.test", plain, "http a.test 80"},
+		{"{scheme} {host} {port}", "[::1]", nobody, "https [::1] 443"},
+		{"{address} {user}", "a", plain, "127.0.0.1 ann é%"},
+		{`{"a": {1}} pa$$word`, "a", plain, `{"a": {1}} pa$$word`},
+		{certificate, "a", proved, fmt.Sprintf("CN=ann\\,%%0A%%250A,O=Org|CN=test authority|%X|%x",
+			leaf.SerialNumber, sha256.Sum256(leaf.Raw))},
 		{certificate, "a", shown, "|||"}, // nobody has verified it
-		{certificate, "a", nil, "|||"},
+		{certificate, "a", nobody, "|||"},
+		{certificate, "a", plain, "|||"},
 	} {
-		r := httptest.NewRequest("GET", "/a%20b/c%20d?x=1", nil)
-		r.Host, r.TLS = tt.host, tt.tls
-		if got := expand(t, tt.text, r); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.text, got, tt.want)
+		got := tt.dial().Do("GET", "GET /a%20b/c%20d?x=1 HTTP/1.1\r\nHost: "+tt.host+"\r\nText: "+tt.text+"\r\n\r\n")
+		if got.Text != tt.want {
+			t.Errorf("%s: %q, want %q", tt.text, got.Text, tt.want)
 		}
 	}
 	for text, want := range map[string]string{

@@ -122,9 +122,15 @@ func (a *Authority) write(name, kind string, der []byte) string {
 // and for clients.
 func (a *Authority) Issue(valid time.Duration, names ...string) tls.Certificate {
 	a.t.Helper()
+	return a.IssueTo(pkix.Name{CommonName: append(names, "no name")[0]}, valid, names...)
+}
+
+// IssueTo is Issue for a subject that is not the first of the names.
+func (a *Authority) IssueTo(subject pkix.Name, valid time.Duration, names ...string) tls.Certificate {
+	a.t.Helper()
 	key := a.newKey()
 	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: append(names, "no name")[0]},
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: subject,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid),
 	}
 	for _, name := range names {

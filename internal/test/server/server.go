@@ -3,6 +3,7 @@ package server
 
 import (
 	"cmp"
+	"crypto/tls"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -59,6 +60,19 @@ func Start(t testing.TB, m modes.Mode, cfg conn.Config) *Server {
 	})
 	t.Cleanup(func() { s.Stop(time.Second) })
 	return s
+}
+
+// AddTLS serves at one address more, with TLS as config says, and returns the address.
+func (s *Server) AddTLS(config *tls.Config) (addr string) {
+	s.T.Helper()
+	s.On(func(l *loop.Loop) {
+		fd := must.Get(loop.Listen("tcp", "127.0.0.1:0", false))(s.T)
+		addr = loop.LocalAddr(fd).String()
+		if _, err := s.Serve(l, conn.Listener{FD: fd, TLS: config}); err != nil {
+			s.T.Fatal(err)
+		}
+	})
+	return addr
 }
 
 // Configure is that of conn.Server, but that Log has the place of the default logger.
