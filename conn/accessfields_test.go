@@ -23,7 +23,7 @@ func TestAccessLogFields(t *testing.T) {
 				return 204
 			},
 			"/up": func(req *conn.Request, resp *conn.Response) int {
-				status, _, err := req.Ask("/", func(req *conn.Request, _ *conn.Response) int {
+				status, _, err := req.Subrequest("/", func(req *conn.Request, _ *conn.Response) int {
 					req.Layer().SetUpstream("asked", 1, 2)
 					return 204
 				})

@@ -19,12 +19,12 @@ import (
 // exchange is a request and its answer, between a handler and whatever carries them. Exchanges are
 // used again, for any client.
 type exchange struct {
-	c        *connection // that the request has come by
-	via      carrier
-	set      *settings
-	protocol string  // "HTTP/2.0"; "": as the head says
-	asks     *asking // that it is a part of; nil: the request is the client's
-	errand   *errand // that it is a part of; nil: it is none's
+	c          *connection // that the request has come by
+	via        carrier
+	set        *settings
+	protocol   string      // "HTTP/2.0"; "": as the head says
+	subrequest *subrequest // that it is a part of; nil: the request is the client's
+	background *background // that it is a part of; nil: it is none's
 
 	entry  *AccessEntry // for logAccess, used again; nil before the first
 	crowds AccessLog    // has too many lines of this connection; nil: none has
@@ -420,7 +420,7 @@ func (r *Request) live() {
 func (w *Response) live() {
 	if invariants.Enabled && w.x != nil {
 		w.x.req.live()
-		if t := w.x.req.Thread; t != nil && w.x.asks == nil && recordOf(t).exchange() == w.x {
+		if t := w.x.req.Thread; t != nil && w.x.subrequest == nil && recordOf(t).exchange() == w.x {
 			t.Loop().Check()
 		}
 	}

@@ -26,7 +26,7 @@ func (w *Response) Layer() ResponseLayer { return ResponseLayer{w} }
 type Key[T any] struct{ _ byte } // not empty: addresses of empty variables may be equal
 
 // Set gives the request a value for the handlers behind the caller, also for one that gets the
-// request rewritten, forwarded or for an error page; but not for one that is asked (Request.Ask). A
+// request rewritten, forwarded or for an error page; but not for a subrequest. A
 // second Set of the key replaces the value. The request drops its values when its handler returns.
 // Set is called on the request's thread. It allocates unless v is a pointer.
 func Set[T any](req *Request, key *Key[T], v T) {

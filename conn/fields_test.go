@@ -59,7 +59,7 @@ func TestChangedHeader(t *testing.T) {
 				}
 			}
 			req.Layer().Instead("/page", resp, look(&inside))
-			if _, _, err := req.Ask("/ask", look(&asked)); err != nil {
+			if _, _, err := req.Subrequest("/ask", look(&asked)); err != nil {
 				t.Error(err)
 			}
 			back = seen(req, "X-User")

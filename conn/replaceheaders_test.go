@@ -57,7 +57,10 @@ func TestReplaceHeadersCost(t *testing.T) {
 	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		asked := func(f func(l conn.RequestLayer)) float64 {
 			return testing.AllocsPerRun(20, func() {
-				_, _, err := req.Ask("/", func(sub *conn.Request, _ *conn.Response) int { f(sub.Layer()); return 200 })
+				_, _, err := req.Subrequest("/", func(sub *conn.Request, _ *conn.Response) int {
+					f(sub.Layer())
+					return 200
+				})
 				if err != nil {
 					t.Error(err)
 				}

@@ -272,7 +272,7 @@ func (r *Request) Context() context.Context {
 		if h := takeoverOf(r.Thread); h != nil {
 			h.cancel = x.cancel
 		}
-		if r.Gone() && x.asks == nil {
+		if r.Gone() && x.subrequest == nil {
 			x.cancel(loop.ErrClientGone)
 		}
 	}

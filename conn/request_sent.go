@@ -14,7 +14,7 @@ import (
 // is made.
 type sent struct {
 	path     []byte // see SentPathView; nil: not made yet
-	asked    []byte // see AskedView; nil: not made yet
+	asked    []byte // see OriginalTargetView; nil: not made yet
 	readings []Reading
 	read     bool // readings are made
 }
@@ -72,10 +72,10 @@ func (r *Request) prefixLen() int {
 	return n
 }
 
-// AskedView is AppendTarget for what the client has asked for, whatever rules have made of that: "*",
-// or path and query, also of a target in absolute-form. It is valid until the handler returns, and
-// must not be changed.
-func (r RequestLayer) AskedView() []byte {
+// OriginalTargetView is AppendTarget for what the client has asked for, whatever rules have made of
+// that: "*", or path and query, also of a target in absolute-form. It is valid until the handler
+// returns, and must not be changed.
+func (r RequestLayer) OriginalTargetView() []byte {
 	r.live()
 	if r.sent.asked != nil {
 		return r.sent.asked

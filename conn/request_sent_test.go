@@ -21,7 +21,7 @@ func TestSentTarget(t *testing.T) {
 			}
 			l.SetPrefix("/app/")
 		}
-		fmt.Fprintf(w, "%s %s %s", l.AppendTarget(nil), l.AskedView(), l.AppendSubPath(nil))
+		fmt.Fprintf(w, "%s %s %s", l.AppendTarget(nil), l.OriginalTargetView(), l.AppendSubPath(nil))
 		for _, r := range l.OtherReadings() {
 			fmt.Fprintf(w, " %q", r.Path)
 		}
@@ -51,7 +51,8 @@ func TestSentTarget(t *testing.T) {
 func TestForwardedTarget(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		status, err := req.Layer().Forward(req.Header().Get("To"), w, func(req *conn.Request, w *conn.Response) int {
-			fmt.Fprintf(w, "%s %s %s", req.Layer().AppendTarget(nil), req.Layer().AskedView(), req.Path())
+			l := req.Layer()
+			fmt.Fprintf(w, "%s %s %s", l.AppendTarget(nil), l.OriginalTargetView(), req.Path())
 			return 200
 		})
 		if err != nil {

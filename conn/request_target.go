@@ -140,11 +140,11 @@ func (r *Request) target(target string) (path []byte, raw, query string, err err
 }
 
 // Internal reports whether the client has not asked for what r asks for: r was rewritten or
-// forwarded, is about an error page, is a Copy, or a handler asks another one by it (Ask).
+// forwarded, is about an error page, is a Copy, or a handler asks another one by it (Subrequest).
 func (r RequestLayer) Internal() bool { return r.internal || r.rewrites > 0 }
 
-// Aside reports whether the server has made r of another request, so that no client has sent it: for
-// an error page, by Forward or Ask, or as a Copy.
+// Aside reports whether the server has made r of another request, so that no client has sent it:
+// for an error page, by Forward or Subrequest, or as a Copy.
 func (r RequestLayer) Aside() bool { return r.internal }
 
 // Rewrites returns how often the request was rewritten.

@@ -341,7 +341,7 @@ func (w *Response) Write(p []byte) (int, error) {
 	if err := w.writable(); err != nil {
 		return 0, err
 	}
-	if a := w.x.asks; a != nil && a.most == 0 {
+	if a := w.x.subrequest; a != nil && a.most == 0 {
 		return len(p), a.drop(int64(len(p)))
 	}
 	if len(w.buf)+len(p) <= streamAt && (w.phase == open || len(p) < gather) {
@@ -367,7 +367,7 @@ func (w *Response) Write(p []byte) (int, error) {
 
 // WriteString is Write of a string.
 func (w *Response) WriteString(s string) (int, error) {
-	if w.writable() == nil && len(w.buf)+len(s) <= streamAt && w.x.asks == nil {
+	if w.writable() == nil && len(w.buf)+len(s) <= streamAt && w.x.subrequest == nil {
 		w.reserve(len(s))
 		w.buf = append(w.buf, s...)
 		return len(s), nil
@@ -473,7 +473,7 @@ func (w *Response) stream(p []byte) error {
 	if len(p) == 0 {
 		return w.excuse(w.x.via.writeError())
 	}
-	if a := w.x.asks; a != nil && a.most == 0 {
+	if a := w.x.subrequest; a != nil && a.most == 0 {
 		return a.drop(int64(len(p)))
 	}
 	if w.plan.bare && !w.narrowed() {

@@ -135,7 +135,7 @@ func (r RequestLayer) Forward(target string, resp *Response, h Handler) (status 
 // Elsewhere notes that the application has named something else to be sent than its own answer,
 // such as a file; see SentHead.Forwarded.
 func (r RequestLayer) Elsewhere() {
-	if e := r.x.errand; e != nil {
+	if e := r.x.background; e != nil {
 		e.forwarded = true
 	}
 	if a := r.x.resp.tap; a != nil {

@@ -40,13 +40,14 @@ func (w *Response) finishWhole(status int) {
 			w.doubt()
 		}
 	}
-	if status >= 400 && w.size == 0 && w.manner == native && w.x.asks == nil && w.x.errand == nil {
+	if status >= 400 && w.size == 0 && w.manner == native &&
+		w.x.subrequest == nil && w.x.background == nil {
 		w.setErrorPage(status)
 	}
 	if w.kind == reader {
 		w.dropLarge()
 	}
-	if e := w.x.errand; e != nil {
+	if e := w.x.background; e != nil {
 		e.whole = w.kind == gathered || w.kind == given
 	}
 	w.sendHead(status, w.buf, w.kind == reader)
@@ -211,7 +212,7 @@ func (w *Response) finishStream(status int) {
 // beginning of the body, as far as it was gathered. reading: what makes the answer may still read
 // the request's body.
 func (w *Response) sendHead(status int, first []byte, reading bool) {
-	if a := w.x.asks; a != nil { // the status is all that is wanted of it, or status and body
+	if a := w.x.subrequest; a != nil { // the status is all that is wanted of it, or status and body
 		w.phase, w.status, w.left = streamed, status, w.size
 		w.plan.bare = a.most == 0 || status == 204 || status == 304
 		return

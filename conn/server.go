@@ -245,11 +245,11 @@ type port struct {
 
 	sessions int // of HTTP/2
 
-	streams []*h2stream // of HTTP/2 that no request uses
-	work    []*work2    // of streams that need none at present
-	spare   []*exchange // that no errand uses
-	errands []*errand   // that were released
-	taps    []*tapped   // that no response has
+	streams     []*h2stream   // of HTTP/2 that no request uses
+	work        []*work2      // of streams that need none at present
+	spare       []*exchange   // that no background subrequest uses
+	backgrounds []*background // that were released
+	taps        []*tapped     // that no response has
 
 	// The first fields of all responses of this second.
 	second int64

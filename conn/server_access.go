@@ -153,12 +153,12 @@ type upstream struct {
 	split string
 }
 
-// Logged reports whether anything asks what SetUpstream and its kin have noted: an access log, or the
-// request that this one is an errand of.
-func (r RequestLayer) Logged() bool { return r.x.accessLog() != nil || r.x.errand != nil }
+// Logged reports whether anything asks what SetUpstream and its kin have noted: an access log, or
+// the request that this one is a background subrequest of.
+func (r RequestLayer) Logged() bool { return r.x.accessLog() != nil || r.x.background != nil }
 
 // SetUpstream notes, for the access log, which upstream has been asked, and how long it has taken:
-// see AccessEntry. What a handler does that is asked (Ask) is not noted.
+// see AccessEntry. What a handler does that answers a Subrequest is not noted.
 func (r RequestLayer) SetUpstream(name string, first, whole time.Duration) {
 	r.x.upstream = upstream{name: name, first: first, whole: whole}
 }

@@ -16,52 +16,53 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Errors of Ask.
+// Errors of Subrequest.
 var (
-	ErrAsks  = errors.New("conn: a handler that is asked asks another one")
-	errAsked = errors.New("conn: more of an answer than is wanted of a handler that is asked")
+	ErrNestedSubrequest = errors.New("conn: a subrequest of a subrequest")
+	errSubrequestBody   = errors.New("conn: the answer to a subrequest is too long or takes too long")
 )
 
-// Of the body of an answer to Ask, which is dropped, so much may come, for so long. A small body is
-// no fault, and another server that has sent all of it keeps its connection.
+// The body of an answer to Subrequest is dropped. It may have as many bytes and take as long: a
+// small body is no fault, and another server that has sent all of it keeps its connection.
 const (
-	askedBody = 1 << 20
-	askedTime = 30 * time.Second
+	maxSubrequestBody = 1 << 20
+	maxSubrequestTime = 30 * time.Second
 )
 
-// Ask lets another handler judge the request: it calls h with a GET for that path, which must be a
-// clean one, without a query and a body, and with the header of r except what is about the body,
-// conditions, ranges or the connection. It returns the status and the header that h answers with;
-// nothing of them is sent, and the body is dropped. When Ask returns, r is as it was, with all of
-// its body, and what h has started and deferred has come to its end.
+// Subrequest lets another handler judge the request: it calls h with a GET for that path, which
+// must be a clean one, without a query and a body, and with the header of r except what is about
+// the body, conditions, ranges or the connection. It returns the status and the header of h's
+// answer; nothing of the answer is sent, and its body is dropped. When Subrequest returns, r is as
+// it was, with all of its body, and what h has started and deferred has ended.
 //
-// The error is ErrAsks if r is being asked itself, that of a response that is not open any more,
-// or, if h has not come to an answer, the reason. h may wait, and has the time that it takes: as
-// after KeepWaiting, its waits go on when the client leaves, and the context that it gets is not
-// canceled by that. For a handler whose wait has failed returns as if it had nothing to say, and
-// its answer must not be taken for one.
-func (r *Request) Ask(path string, h Handler) (status int, header Header, err error) {
-	status, header, _, err = r.Layer().Consult(path, "", 0, h)
+// The error is ErrNestedSubrequest if r belongs to a subrequest itself, that of a response that is
+// not open any more, or, if h has not come to an answer, the reason. h may wait, without a time
+// limit: as after KeepWaiting, its waits go on when the client leaves, and this does not cancel the
+// context that h gets. For a handler whose wait has failed returns as if it had nothing to say, and
+// that must not be taken for an answer.
+func (r *Request) Subrequest(path string, h Handler) (status int, header Header, err error) {
+	status, header, _, err = r.Layer().SubrequestInMemory(path, "", 0, h)
 	return status, header, err
 }
 
-// Consult is Ask with a query, and with the body of the answer, unless most is 0: that of an answer
-// with 204 or 304 is empty, and one of more than most bytes is an error.
-func (r RequestLayer) Consult(path, query string, most int, h Handler) (
+// SubrequestInMemory is Subrequest with a query, and it also returns the body of the answer, unless
+// most is 0. The body of an answer with 204 or 304 is empty, and one of more than most bytes is an
+// error.
+func (r RequestLayer) SubrequestInMemory(path, query string, most int, h Handler) (
 	status int, header Header, body []byte, err error,
 ) {
 	x := r.x
 	switch {
-	case x.asks != nil:
-		return 0, header, nil, ErrAsks
+	case x.subrequest != nil:
+		return 0, header, nil, ErrNestedSubrequest
 	case x.resp.phase != open:
 		return 0, header, nil, cmp.Or(refusals[x.resp.phase], ErrComplete)
 	}
 	x.settle() // a Duplex of r
 	t := r.Thread
-	a := &asking{carrier: x.via, since: t.Loop().Time(), most: most}
+	a := &subrequest{carrier: x.via, since: t.Loop().Time(), most: most}
 	y := &a.x
-	y.c, y.via, y.set, y.asks, y.began, y.task = x.c, a, x.set, a, a.since, x.task
+	y.c, y.via, y.set, y.subrequest, y.began, y.task = x.c, a, x.set, a, a.since, x.task
 	y.req.alter(r.Request, []byte(path), http1.AppendPath(nil, []byte(path)), query, ofThisAlone)
 	y.req.x, y.req.head.Method = y, http1.GET
 	y.req.body.none(y)
@@ -102,9 +103,10 @@ func (r RequestLayer) Consult(path, query string, most int, h Handler) (
 	return cmp.Or(status, 200), w.header, a.body, nil
 }
 
-// asking is the exchange of a handler that is asked, and its carrier. There is no body to read, and
-// nothing is sent. A Duplex waits for the client of the request.
-type asking struct {
+// subrequest is the exchange of a handler that judges another request, on that request's thread,
+// and its carrier. There is no body to read, and nothing is sent. A Duplex waits for the client of
+// the request.
+type subrequest struct {
 	carrier // of the request
 	x       exchange
 
@@ -118,7 +120,7 @@ type asking struct {
 
 // complete adds the rest of an answer whose handler has returned that status, and returns the
 // answer's.
-func (a *asking) complete(status int) int {
+func (a *subrequest) complete(status int) int {
 	w := &a.x.resp
 	switch {
 	case w.phase == streamed:
@@ -132,9 +134,9 @@ func (a *asking) complete(status int) int {
 }
 
 // keep takes a piece of a body that is wanted.
-func (a *asking) keep(p []byte) error {
+func (a *subrequest) keep(p []byte) error {
 	if len(p) > a.most-len(a.body) {
-		a.failed = errAsked
+		a.failed = errSubrequestBody
 	}
 	if a.failed == nil {
 		a.body = append(a.body, p...)
@@ -144,10 +146,10 @@ func (a *asking) keep(p []byte) error {
 }
 
 // keepFile is keep for a part of a file.
-func (a *asking) keepFile(f File, off, n int64) error {
+func (a *subrequest) keepFile(f File, off, n int64) error {
 	if n > int64(a.most) {
-		a.failed = errAsked
-		return errAsked
+		a.failed = errSubrequestBody
+		return errSubrequestBody
 	}
 	p := make([]byte, n)
 	for got := 0; got < len(p); {
@@ -165,55 +167,55 @@ func (a *asking) keepFile(f File, off, n int64) error {
 }
 
 // drop takes n bytes of the answer's content.
-func (a *asking) drop(n int64) error {
+func (a *subrequest) drop(n int64) error {
 	a.dropped += n
 	a.carrier.spend(0) // let others run meanwhile
-	if a.dropped > askedBody || a.x.req.Thread.Loop().Time().Sub(a.since) > askedTime {
-		return errAsked
+	if a.dropped > maxSubrequestBody || a.x.req.Thread.Loop().Time().Sub(a.since) > maxSubrequestTime {
+		return errSubrequestBody
 	}
 	return nil
 }
 
-func (a *asking) data(p []byte) error {
+func (a *subrequest) data(p []byte) error {
 	if a.most > 0 {
 		return a.keep(p)
 	}
 	return a.drop(int64(len(p)))
 }
 
-func (a *asking) file(f File, off, n int64) error {
+func (a *subrequest) file(f File, off, n int64) error {
 	if a.most > 0 {
 		return a.keepFile(f, off, n)
 	}
 	return a.drop(n)
 }
 
-func (a *asking) abort(err error) error {
+func (a *subrequest) abort(err error) error {
 	a.failed = cmp.Or(a.failed, err)
 	return err
 }
 
-func (a *asking) readBody([]byte, bool) (int, error)       { return 0, io.EOF }
-func (a *asking) awaitBody(bool) error                     { return io.EOF }
-func (a *asking) arrived() bool                            { return false }
-func (a *asking) readExpired() bool                        { return false }
-func (a *asking) keepTrailer()                             {}
-func (a *asking) trailer(func(name, value []byte))         {}
-func (a *asking) interim(int, []Field)                     {}
-func (a *asking) head(*plan)                               {}
-func (a *asking) end([]Field)                              {}
-func (a *asking) flush() error                             { return nil }
-func (a *asking) writeError() error                        { return a.failed }
-func (a *asking) setReadDeadline(time.Time)                {}
-func (a *asking) setWriteDeadline(time.Time)               {}
-func (a *asking) setMinRate(int)                           {}
-func (a *asking) setBodyTimeout(time.Duration)             {}
-func (a *asking) paces() (_, _ *stream.Pace)               { return nil, nil }
-func (a *asking) setMaxRate(int64) int64                   { return 0 }
-func (a *asking) slim()                                    {}
-func (a *asking) upgrade(*plan)                            {}
-func (a *asking) hijack() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
-func (a *asking) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
+func (a *subrequest) readBody([]byte, bool) (int, error)       { return 0, io.EOF }
+func (a *subrequest) awaitBody(bool) error                     { return io.EOF }
+func (a *subrequest) arrived() bool                            { return false }
+func (a *subrequest) readExpired() bool                        { return false }
+func (a *subrequest) keepTrailer()                             {}
+func (a *subrequest) trailer(func(name, value []byte))         {}
+func (a *subrequest) interim(int, []Field)                     {}
+func (a *subrequest) head(*plan)                               {}
+func (a *subrequest) end([]Field)                              {}
+func (a *subrequest) flush() error                             { return nil }
+func (a *subrequest) writeError() error                        { return a.failed }
+func (a *subrequest) setReadDeadline(time.Time)                {}
+func (a *subrequest) setWriteDeadline(time.Time)               {}
+func (a *subrequest) setMinRate(int)                           {}
+func (a *subrequest) setBodyTimeout(time.Duration)             {}
+func (a *subrequest) paces() (_, _ *stream.Pace)               { return nil, nil }
+func (a *subrequest) setMaxRate(int64) int64                   { return 0 }
+func (a *subrequest) slim()                                    {}
+func (a *subrequest) upgrade(*plan)                            {}
+func (a *subrequest) hijack() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
+func (a *subrequest) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
 
 // ReplaceHeader gives the request these fields of that name, maybe none, in place of those that the
 // client has sent, for all handlers that get the request from here on. Fields whose names differ
@@ -294,5 +296,6 @@ func (r RequestLayer) Told() bool {
 	return slices.ContainsFunc(r.replaced, func(name string) bool { return !ofThisAlone(name) })
 }
 
-// Asked reports whether r belongs to an Ask: its answer is a judgement on another request.
-func (r RequestLayer) Asked() bool { return r.x.asks != nil }
+// IsSubrequest reports whether r belongs to a Subrequest: its answer is a judgement on another
+// request.
+func (r RequestLayer) IsSubrequest() bool { return r.x.subrequest != nil }

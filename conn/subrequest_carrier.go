@@ -13,10 +13,10 @@ import (
 )
 
 // Flush implements loop.Holder.
-func (e *errand) Flush() { e.sink.Flush() }
+func (e *background) Flush() { e.sink.Flush() }
 
 // Client implements loop.Client.
-func (e *errand) Client() netip.Addr {
+func (e *background) Client() netip.Addr {
 	if e.x != nil && e.x.req.client.IsValid() {
 		return e.x.req.client.Addr()
 	}
@@ -24,19 +24,19 @@ func (e *errand) Client() netip.Addr {
 }
 
 // exchange implements record.
-func (e *errand) exchange() *exchange { return e.x }
+func (e *background) exchange() *exchange { return e.x }
 
-func (e *errand) failed(what string, args ...any) {
+func (e *background) failed(what string, args ...any) {
 	r := &e.x.req
 	e.x.set.Logger.Error(what, append(args,
 		"request_id", r.ID(), "target", r.Target(), "remote", r.RemoteAddr())...)
 }
 
 // interim implements carrier.
-func (e *errand) interim(status int, fields []Field) { e.sink.Inform(status, fields) }
+func (e *background) interim(status int, fields []Field) { e.sink.Inform(status, fields) }
 
 // head implements carrier.
-func (e *errand) head(p *plan) {
+func (e *background) head(p *plan) {
 	w := &e.x.resp
 	h := &e.said
 	*h = SentHead{Status: p.status, Reason: p.reason, Length: -1, Relayed: w.manner == relayed,
@@ -70,7 +70,7 @@ func (e *errand) head(p *plan) {
 }
 
 // data implements carrier.
-func (e *errand) data(p []byte) error {
+func (e *background) data(p []byte) error {
 	if e.whole {
 		e.content = p
 		return nil
@@ -86,7 +86,7 @@ func (e *errand) data(p []byte) error {
 }
 
 // file implements carrier.
-func (e *errand) file(f File, off, n int64) error {
+func (e *background) file(f File, off, n int64) error {
 	r := newFileReader(&e.Thread, f, off, n)
 	buf := buffers.Get().(*[streamAt]byte)
 	defer buffers.Put(buf)
@@ -109,7 +109,7 @@ func (e *errand) file(f File, off, n int64) error {
 }
 
 // end implements carrier.
-func (e *errand) end(trailer []Field) {
+func (e *background) end(trailer []Field) {
 	if e.err != nil || e.ended {
 		return
 	}
@@ -135,26 +135,26 @@ func (e *errand) end(trailer []Field) {
 }
 
 // abort implements carrier.
-func (e *errand) abort(err error) error {
+func (e *background) abort(err error) error {
 	if e.err == nil {
 		e.err = err
 	}
 	return e.err
 }
 
-func (e *errand) writeError() error  { return e.err }
-func (e *errand) sent(n int64) int64 { return n }
+func (e *background) writeError() error  { return e.err }
+func (e *background) sent(n int64) int64 { return n }
 
 // spend implements carrier: other threads run from time to time.
-func (e *errand) spend(n int) {
-	if e.spent += n; e.spent >= errandTurn {
+func (e *background) spend(n int) {
+	if e.spent += n; e.spent >= backgroundBudget {
 		e.spent = 0
 		loop.GiveWay(&e.Thread)
 	}
 }
 
 // awaitDuplex implements carrier. Nothing is held, and nothing is to come.
-func (e *errand) awaitDuplex(limit time.Duration, read bool, sources []loop.Source) error {
+func (e *background) awaitDuplex(limit time.Duration, read bool, sources []loop.Source) error {
 	if read {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (e *errand) awaitDuplex(limit time.Duration, read bool, sources []loop.Sour
 }
 
 // flush implements carrier.
-func (e *errand) flush() error {
+func (e *background) flush() error {
 	if e.headed {
 		loop.Hold(&e.Thread, false)
 		e.sink.Flush()
@@ -172,7 +172,7 @@ func (e *errand) flush() error {
 }
 
 // readBody implements carrier.
-func (e *errand) readBody(p []byte, _ bool) (n int, err error) {
+func (e *background) readBody(p []byte, _ bool) (n int, err error) {
 	n = copy(p, e.sends)
 	if e.sends = e.sends[n:]; len(e.sends) == 0 {
 		err = io.EOF
@@ -181,31 +181,31 @@ func (e *errand) readBody(p []byte, _ bool) (n int, err error) {
 }
 
 // awaitBody implements carrier.
-func (e *errand) awaitBody(bool) error {
+func (e *background) awaitBody(bool) error {
 	if !e.arrived() {
 		return io.EOF
 	}
 	return nil
 }
 
-func (e *errand) beginDuplex()                     {}
-func (e *errand) endDuplex()                       {}
-func (e *errand) dropDuplex()                      {}
-func (e *errand) held() int                        { return 0 }
-func (e *errand) room() int                        { return unlimited }
-func (e *errand) sendHeld() (int, error)           { return 0, e.err }
-func (e *errand) arrived() bool                    { return len(e.sends) > 0 }
-func (e *errand) readExpired() bool                { return false }
-func (e *errand) keepTrailer()                     {}
-func (e *errand) trailer(func(name, value []byte)) {}
-func (e *errand) setReadDeadline(time.Time)        {}
-func (e *errand) setWriteDeadline(time.Time)       {}
-func (e *errand) setMinRate(int)                   {}
-func (e *errand) setBodyTimeout(time.Duration)     {}
-func (e *errand) paces() (_, _ *stream.Pace)       { return nil, nil }
-func (e *errand) setMaxRate(int64) int64           { return 0 }
-func (e *errand) slim()                            {}
-func (e *errand) upgrade(*plan)                    {}
+func (e *background) beginDuplex()                     {}
+func (e *background) endDuplex()                       {}
+func (e *background) dropDuplex()                      {}
+func (e *background) held() int                        { return 0 }
+func (e *background) room() int                        { return unlimited }
+func (e *background) sendHeld() (int, error)           { return 0, e.err }
+func (e *background) arrived() bool                    { return len(e.sends) > 0 }
+func (e *background) readExpired() bool                { return false }
+func (e *background) keepTrailer()                     {}
+func (e *background) trailer(func(name, value []byte)) {}
+func (e *background) setReadDeadline(time.Time)        {}
+func (e *background) setWriteDeadline(time.Time)       {}
+func (e *background) setMinRate(int)                   {}
+func (e *background) setBodyTimeout(time.Duration)     {}
+func (e *background) paces() (_, _ *stream.Pace)       { return nil, nil }
+func (e *background) setMaxRate(int64) int64           { return 0 }
+func (e *background) slim()                            {}
+func (e *background) upgrade(*plan)                    {}
 
-func (e *errand) hijack() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
-func (e *errand) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
+func (e *background) hijack() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
+func (e *background) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }

@@ -15,19 +15,19 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Sink takes the answer that a handler gives on an errand (RequestLayer.Send). All calls but Over
-// come from the errand's thread.
+// Sink takes the answer to a background subrequest
+// (RequestLayer.StartBackground). All calls but Over come from the subrequest's thread.
 type Sink interface {
 	// Inform takes the head of an interim response.
 	Inform(status int, fields []Field)
 
 	// Head takes the head, once. h is valid until Head returns. The slice of the fields is the sink's
-	// from then on, until it releases the errand, and the strings stay as they are. If Head returns
-	// true, the sink has taken an answer that is Whole with its content, and Over comes next.
+	// from then on, until it releases the subrequest, and the strings stay as they are. If Head
+	// returns true, the sink has taken an answer that is Whole with its content, and Over comes next.
 	Head(h *SentHead) (taken bool)
 
 	// Write takes a piece of the content, which is valid until Write returns. It may wait, on t, which
-	// is the errand's thread. After an error it is not called again.
+	// is the subrequest's thread. After an error it is not called again.
 	Write(t *loop.Thread, p []byte) error
 
 	// Flush says that the handler may not go on for long.
@@ -38,12 +38,12 @@ type Sink interface {
 	// doubts its end itself (ResponseLayer.Doubt); then the answer may not be what was meant.
 	End(trailer []Field, sound bool)
 
-	// Over comes last, on the errand's loop, once: the errand's thread has ended. Without an End
-	// before it the answer has broken off, or there is none, and err is the reason.
+	// Over comes last, on the subrequest's loop, once: the subrequest's thread has ended. Without an
+	// End before it the answer has broken off, or there is none, and err is the reason.
 	Over(err error)
 }
 
-// SentHead is the head of an answer to an errand.
+// SentHead is the head of an answer to a background subrequest.
 type SentHead struct {
 	Status int
 	Reason string  // "": the usual one
@@ -65,32 +65,32 @@ type SentHead struct {
 	Forwarded bool
 }
 
-// Errand is a request without a client of its own, which a handler answers on a thread of its own.
-// The zero value is none.
-type Errand struct{ of *errand }
+// BackgroundSubrequest is a request without a client of its own, which a handler answers on a
+// thread of its own. The zero value is none.
+type BackgroundSubrequest struct{ of *background }
 
-// Leave says that nobody wants the answer any more: the handler's waits end. It is called on the
-// errand's loop.
-func (e Errand) Leave() { loop.Leave(&e.of.Thread) }
+// Cancel says that nobody wants the answer any more: the handler's waits end. It is called on the
+// subrequest's loop.
+func (e BackgroundSubrequest) Cancel() { loop.Leave(&e.of.Thread) }
 
-// Loop returns the loop of the errand.
-func (e Errand) Loop() *loop.Loop { return e.of.Thread.Loop() }
+// Loop returns the loop of the subrequest.
+func (e BackgroundSubrequest) Loop() *loop.Loop { return e.of.Thread.Loop() }
 
-// Release says that nobody uses the errand, or the fields of its head, any more: it is going to be
-// another one. It is called on the errand's loop, once Over was called, or not at all.
-func (e Errand) Release() {
+// Release says that nobody uses the subrequest, or the fields of its head, any more: it is going to
+// be another one. It is called on the subrequest's loop, once Over was called, or not at all.
+func (e BackgroundSubrequest) Release() {
 	if e.of.astray || invariants.Enabled {
 		return
 	}
-	if p := e.of.port; len(p.errands) < maxSpare {
+	if p := e.of.port; len(p.backgrounds) < maxSpare {
 		e.of.drop()
-		p.errands = append(p.errands, e.of)
+		p.backgrounds = append(p.backgrounds, e.of)
 	}
 }
 
-// errand is an Errand as the package has it: its thread, exchange and carrier.
-type errand struct {
-	withHeader           // what is known of the client; its Thread is the errand's
+// background is a BackgroundSubrequest as the package has it: its thread, exchange and carrier.
+type background struct {
+	withHeader           // what is known of the client; its Thread is the subrequest's
 	x          *exchange // nil: it is over
 	h          Handler
 	sink       Sink
@@ -118,9 +118,9 @@ type copied struct {
 	fields []http1.Field
 }
 
-// drop makes an errand, which is over, hold nothing but memory to use again, of the usual size. Its
-// thread stays as it is: whoever notifies it does not know that it has ended.
-func (e *errand) drop() {
+// drop makes a background subrequest, which is over, hold nothing but memory to use again, of the
+// usual size. Its thread stays as it is: what notifies it does not know that it has ended.
+func (e *background) drop() {
 	e.h, e.sink, e.facade, e.sends, e.content, e.err = nil, nil, front{}, nil, nil, nil
 	e.whole, e.headed, e.ended, e.unsound, e.forwarded, e.spent = false, false, false, false, false, 0
 	e.upstream, e.standing = upstream{}, standing(0)
@@ -135,48 +135,51 @@ func (e *errand) drop() {
 	e.said.Fields = sent
 }
 
-// What an errand that is used again has memory for at most, in bytes and fields.
+// What a background subrequest that is used again has memory for at most, in bytes and fields.
 const (
 	usualRaw    = 2 << 10
 	usualFields = 48
 )
 
-// spareErrand returns an errand to use.
-func (p *port) spareErrand() *errand {
-	n := len(p.errands)
+// spareBackground returns a background subrequest to use.
+func (p *port) spareBackground() *background {
+	n := len(p.backgrounds)
 	if n == 0 {
-		return new(errand)
+		return new(background)
 	}
-	e := p.errands[n-1]
-	p.errands[n-1] = nil
-	p.errands = p.errands[:n-1]
+	e := p.backgrounds[n-1]
+	p.backgrounds[n-1] = nil
+	p.backgrounds = p.backgrounds[:n-1]
 	return e
 }
 
-// errandTurn is how many bytes an errand moves before other threads get their turn.
-const errandTurn = stream.TurnBudget
+// backgroundBudget is how many bytes a background subrequest moves before other threads get their
+// turn.
+const backgroundBudget = stream.TurnBudget
 
-// Send has h answer what r asks for on a new thread of r's loop, and sink takes the answer. The
-// errand does not end when r does. To h it is a GET with r's target and with r's header, except
-// what is about a body's framing, conditions, ranges and the connection; extra are in place of r's
-// fields of these names. Its client is the same as r's, but the thread's waits do not end when that leaves. The
-// access log has no line of an errand, and no counter counts it.
+// StartBackground has h answer what r asks for on a new thread of r's loop, and sink takes the
+// answer. The subrequest does not end when r does. To h it is a GET with r's target and with r's
+// header, except what is about a body's framing, conditions, ranges and the connection; extra are
+// in place of r's fields of these names. Its client is the same as r's, but the thread's waits do
+// not end when that leaves. The access log has no line of a background subrequest, and no counter
+// counts it.
 //
 // It is called on r's thread. h begins when that thread waits, or has returned.
-func (r RequestLayer) Send(h Handler, sink Sink, extra []Field) Errand {
-	e := r.errand(namesNotOfAnother, notOfAnErrand, extra)
+func (r RequestLayer) StartBackground(h Handler, sink Sink, extra []Field) BackgroundSubrequest {
+	e := r.background(namesNotOfAnother, notOfBackground, extra)
 	e.x.req.head.Method = http1.GET
 	return e.begin(r.Thread.Loop(), h, sink)
 }
 
-// notOfAnErrand is ofThisAlone but for what a GET says of a body that it does not have: handlers get
-// that without an errand as well, and some choose an answer by it.
-func notOfAnErrand(name string) bool {
+// notOfBackground is ofThisAlone but for what a GET says of a body that it does not have: handlers
+// get that without a background subrequest as well, and some choose an answer by it.
+func notOfBackground(name string) bool {
 	return ofThisAlone(name) && !ascii.EqualFold(name, "Content-Type") && !ascii.EqualFold(name, "Content-Encoding")
 }
 
-// Copy is a copy of a request, to be sent on an errand of its own when its body is known.
-type Copy struct{ of *errand }
+// Copy is a copy of a request, to be sent on a background subrequest of its own when its body is
+// known.
+type Copy struct{ of *background }
 
 // notOfACopy are the fields of a request that a copy does not have: it has its body at hand, without
 // trailers, and no connection that could be upgraded.
@@ -188,7 +191,7 @@ var namesNotOfACopy = http1.NamesOf(notOfACopy...)
 // end, in front of its path. The copy is Internal. It needs nothing of the request or its client any
 // more, so both may end before it.
 func (r RequestLayer) Copy(below string) Copy {
-	e := r.errand(namesNotOfACopy, func(name string) bool {
+	e := r.background(namesNotOfACopy, func(name string) bool {
 		return slices.ContainsFunc(notOfACopy, func(s string) bool { return ascii.EqualFold(name, s) })
 	}, nil)
 	q := &e.x.req
@@ -199,9 +202,9 @@ func (r RequestLayer) Copy(below string) Copy {
 	return Copy{e}
 }
 
-// Send is RequestLayer.Send for the copy, which gets that body. It is called once, on l, the loop of
-// the request.
-func (c Copy) Send(l *loop.Loop, body []byte, h Handler, sink Sink) Errand {
+// Start is RequestLayer.StartBackground for the copy, which gets that body. It is called once, on
+// l, the loop of the request.
+func (c Copy) Start(l *loop.Loop, body []byte, h Handler, sink Sink) BackgroundSubrequest {
 	e := c.of
 	if e.sends = body; len(body) > 0 {
 		e.x.req.body = Body{x: e.x, state: bodyOpen, limit: -1}
@@ -210,10 +213,12 @@ func (c Copy) Send(l *loop.Loop, body []byte, h Handler, sink Sink) Errand {
 	return e.begin(l, h, sink)
 }
 
-// errand copies r, without the fields that drop tells, which are among dropped, and without the body.
-func (r RequestLayer) errand(dropped http1.NameSet, drop func(name string) bool, extra []Field) *errand {
+// background copies r, without the fields that drop tells, which are among dropped, and without the
+// body.
+func (r RequestLayer) background(dropped http1.NameSet, drop func(name string) bool,
+	extra []Field) *background {
 	of := r.x.c
-	e := of.port.spareErrand()
+	e := of.port.spareBackground()
 	e.port, e.state, e.known, e.remote = of.port, headed|named|of.state&secured, true, of.remote
 	e.local = peerOf(r.LocalAddr())
 	if r.Secure() {
@@ -230,7 +235,7 @@ func (r RequestLayer) errand(dropped http1.NameSet, drop func(name string) bool,
 	e.front = &e.facade
 	x := of.port.spareExchange()
 	e.x = x
-	x.c, x.via, x.set, x.protocol, x.errand = &e.connection, e, r.x.set, r.x.protocol, e
+	x.c, x.via, x.set, x.protocol, x.background = &e.connection, e, r.x.set, r.x.protocol, e
 	e.copyTo(&x.req, r.Request, dropped, drop, extra)
 	if id := r.IDView(); len(id) > 0 {
 		x.req.idView = append(x.req.idText[:0], id...)
@@ -241,17 +246,17 @@ func (r RequestLayer) errand(dropped http1.NameSet, drop func(name string) bool,
 }
 
 // begin has h answer on a new thread of l.
-func (e *errand) begin(l *loop.Loop, h Handler, sink Sink) Errand {
+func (e *background) begin(l *loop.Loop, h Handler, sink Sink) BackgroundSubrequest {
 	e.h, e.sink = h, sink
 	e.x.began = l.Time()
 	e.x.resp.begin(e.x)
 	l.Begin(&e.Thread, e)
-	return Errand{e}
+	return BackgroundSubrequest{e}
 }
 
 // TookUpstream notes for the access log what e has said of its upstream so far (SetUpstream). It is
-// called on the errand's loop.
-func (r RequestLayer) TookUpstream(e Errand) {
+// called on the subrequest's loop.
+func (r RequestLayer) TookUpstream(e BackgroundSubrequest) {
 	if x := e.of.x; x != nil {
 		r.x.upstream = x.upstream
 	} else {
@@ -259,9 +264,9 @@ func (r RequestLayer) TookUpstream(e Errand) {
 	}
 }
 
-// OnErrand reports whether the request is an errand's: then what is said of its upstream may be asked
-// for before it is over.
-func (r RequestLayer) OnErrand() bool { return r.x.errand != nil }
+// IsBackground reports whether the request is a background subrequest's: then what is said of its
+// upstream may be asked for before it is over.
+func (r RequestLayer) IsBackground() bool { return r.x.background != nil }
 
 // Doubt says that nothing tells whether what was written is all of the content: it has come from a
 // connection whose end is that of the content, and would be if the other side had died. A client gets
@@ -274,7 +279,7 @@ func (w ResponseLayer) Doubt() {
 // CacheFor tells the cache that has sent the request what an application says in X-Accel-Expires, a
 // field of that name. Without a cache nobody gets it.
 func (w ResponseLayer) CacheFor(value string) {
-	if (w.x.errand != nil || w.tap != nil) && value != "" {
+	if (w.x.background != nil || w.tap != nil) && value != "" {
 		w.Header().Add("X-Accel-Expires", value)
 	}
 }
@@ -350,7 +355,7 @@ func (e *copied) copyTo(r, of *Request, dropped http1.NameSet, drop func(name st
 }
 
 // Run implements loop.Task.
-func (e *errand) Run(t *loop.Thread) coro.Code {
+func (e *background) Run(t *loop.Thread) coro.Code {
 	defer e.leave(t) // also when a handler ends its goroutine, or the thread is killed
 	x := e.x
 	x.req.Thread = t
@@ -366,7 +371,7 @@ func (e *errand) Run(t *loop.Thread) coro.Code {
 }
 
 // leave ends the use of the exchange.
-func (e *errand) leave(t *loop.Thread) {
+func (e *background) leave(t *loop.Thread) {
 	t.RunDeferred(0)
 	x := e.x
 	e.x, e.upstream = nil, x.upstream
@@ -379,10 +384,10 @@ func (e *errand) leave(t *loop.Thread) {
 	e.port.keepExchange(x)
 }
 
-// maxSpare is how many exchanges a port keeps for later errands.
+// maxSpare is how many exchanges a port keeps for later background subrequests.
 const maxSpare = 64
 
-// spareExchange returns an exchange for an errand.
+// spareExchange returns an exchange for a background subrequest.
 func (p *port) spareExchange() *exchange {
 	if n := len(p.spare); n > 0 && !invariants.Enabled {
 		x := p.spare[n-1]
@@ -395,15 +400,15 @@ func (p *port) spareExchange() *exchange {
 // keepExchange keeps an exchange that has ended.
 func (p *port) keepExchange(x *exchange) {
 	x.rest()
-	x.errand = nil
-	x.req = Request{header: x.req.header} // it has views of the errand's own bytes
+	x.background = nil
+	x.req = Request{header: x.req.header} // it has views of the subrequest's own bytes
 	if len(p.spare) < maxSpare {
 		p.spare = append(p.spare, x)
 	}
 }
 
 // Left implements loop.Task.
-func (e *errand) Left() {
+func (e *background) Left() {
 	if e.x != nil {
 		if a := e.x.resp.tap; a != nil && a.leave() {
 			return
@@ -413,7 +418,7 @@ func (e *errand) Left() {
 }
 
 // Ended implements loop.Task.
-func (e *errand) Ended() {
+func (e *background) Ended() {
 	if e.err == nil && !e.ended {
 		e.err = errAborted
 	}

@@ -64,8 +64,9 @@ func (s *taken) Over(err error) {
 	s.over.Resolve(s.got.String())
 }
 
-// TestErrand: the sink gets what a handler answers, as the handler has meant it, whatever the way.
-func TestErrand(t *testing.T) {
+// TestBackground: the sink gets what a handler answers, as the handler has meant it, whatever the
+// way.
+func TestBackground(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	file := t.TempDir() + "/file"
 	must.Write(t, file, long)
@@ -170,7 +171,7 @@ func TestErrand(t *testing.T) {
 		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 			_, takes := req.Layer().HeaderView("Takes")
 			sink := &taken{takes: takes, over: new(loop.Promise[string])}
-			req.Layer().Send(ways[req.RawQuery()].h, sink, []conn.Field{{Name: "A", Value: "c"}})
+			req.Layer().StartBackground(ways[req.RawQuery()].h, sink, []conn.Field{{Name: "A", Value: "c"}})
 			got, err := sink.over.Await(req.Thread, wait.Patience)
 			if err != nil {
 				t.Error(err)
@@ -195,9 +196,9 @@ func TestErrand(t *testing.T) {
 	})
 }
 
-// TestErrandOutlivesClient: an errand goes on when the client has left, until Leave; a handler that
-// has given up then has no answer.
-func TestErrandOutlivesClient(t *testing.T) {
+// TestBackgroundOutlivesClient: a background subrequest goes on when the client has left, until
+// Cancel; a handler that has given up then has no answer.
+func TestBackgroundOutlivesClient(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		var left, begun atomic.Int32
 		first, second := new(loop.Promise[string]), new(loop.Promise[string])
@@ -207,7 +208,7 @@ func TestErrandOutlivesClient(t *testing.T) {
 			if req.Path() == "/leave" {
 				over = second
 			}
-			e := req.Layer().Send(func(req *conn.Request, w *conn.Response) int {
+			e := req.Layer().StartBackground(func(req *conn.Request, w *conn.Response) int {
 				if _, err := release.Await(req.Thread, wait.Patience); err != nil {
 					left.Add(1)
 					return 0
@@ -216,7 +217,7 @@ func TestErrandOutlivesClient(t *testing.T) {
 			}, &taken{over: over}, nil)
 			if req.Path() == "/leave" {
 				_ = req.Sleep(time.Millisecond)
-				e.Leave()
+				e.Cancel()
 				return 200
 			}
 			begun.Add(1)
@@ -227,11 +228,11 @@ func TestErrandOutlivesClient(t *testing.T) {
 		c := s.Dial()
 		c.Send("GET /leave HTTP/1.1\r\nHost: h\r\n\r\n")
 		c.Answer("GET")
-		wait.Until(t, "the errand that was left", func() bool { return second.Ready() })
+		wait.Until(t, "the subrequest that was left", func() bool { return second.Ready() })
 		c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 		wait.Until(t, "the other one", func() bool { return begun.Load() == 1 })
 		c.Reset()
-		wait.Until(t, "the errand whose client has left", func() bool { return first.Ready() })
+		wait.Until(t, "the subrequest whose client has left", func() bool { return first.Ready() })
 		if v, _ := first.Value(); v != "200 [{Content-Type text/plain; charset=utf-8}] 5 end[] 5" {
 			t.Errorf("the client has left: %q", v)
 		}
@@ -241,21 +242,23 @@ func TestErrandOutlivesClient(t *testing.T) {
 	})
 }
 
-// TestErrandPanics: a panic on an errand is a 500, also behind an errand that was left.
-func TestErrandPanics(t *testing.T) {
+// TestBackgroundPanics: a panic on a background subrequest is a 500, also behind a background
+// subrequest that was left.
+func TestBackgroundPanics(t *testing.T) {
 	t.Parallel()
 	over := []*loop.Promise[string]{new(loop.Promise[string]), new(loop.Promise[string])}
 	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		e := req.Layer().Send(func(req *conn.Request, w *conn.Response) int {
+		e := req.Layer().StartBackground(func(req *conn.Request, w *conn.Response) int {
 			_ = req.Sleep(wait.Patience)
 			return 0
 		}, &taken{over: over[0]}, nil)
 		_ = req.Sleep(time.Millisecond)
-		e.Leave()
+		e.Cancel()
 		if _, err := over[0].Await(req.Thread, wait.Patience); err != nil {
 			t.Error(err)
 		}
-		req.Layer().Send(func(*conn.Request, *conn.Response) int { panic("on an errand") }, &taken{over: over[1]}, nil)
+		panics := func(*conn.Request, *conn.Response) int { panic("in the background") }
+		req.Layer().StartBackground(panics, &taken{over: over[1]}, nil)
 		got, err := over[1].Await(req.Thread, wait.Patience)
 		if err != nil {
 			t.Error(err)

@@ -101,7 +101,7 @@ func TestAsk(t *testing.T) {
 			return 200
 		}, "0 a thread's"},
 		"nested": {func(req *conn.Request, w *conn.Response) int {
-			if _, _, err := req.Ask("/", nil); err != conn.ErrAsks {
+			if _, _, err := req.Subrequest("/", nil); err != conn.ErrNestedSubrequest {
 				return 500
 			}
 			return 202
@@ -133,7 +133,8 @@ func TestAsk(t *testing.T) {
 		}
 		way := ways[req.RawQuery()]
 		deferred := false
-		status, header, err := req.Ask("/check it", func(sub *conn.Request, resp *conn.Response) int {
+		status, header, err := req.Subrequest("/check it", func(
+			sub *conn.Request, resp *conn.Response) int {
 			n, _ := sub.Body().Read(make([]byte, 1))
 			view, _ := sub.Layer().HeaderView("Cookie")
 			resp.Header().Set("X-Seen", fmt.Sprint(sub.Method(), " ", sub.Target(), " ", sub.Path(), " ",
@@ -195,7 +196,7 @@ func TestAsk(t *testing.T) {
 func TestAskPanics(t *testing.T) {
 	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		if req.Path() == "/panic" {
-			_, _, err := req.Ask("/sub", func(*conn.Request, *conn.Response) int { panic("a test") })
+			_, _, err := req.Subrequest("/sub", func(*conn.Request, *conn.Response) int { panic("a test") })
 			return 200 + len(err.Error())
 		}
 		return 204
@@ -213,7 +214,7 @@ func TestAskPanics(t *testing.T) {
 func TestAskTooLate(t *testing.T) {
 	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		w.Flush()
-		_, _, err := req.Ask("/sub", func(*conn.Request, *conn.Response) int { return 200 })
+		_, _, err := req.Subrequest("/sub", func(*conn.Request, *conn.Response) int { return 200 })
 		fmt.Fprint(w, err)
 		return 0
 	}})
@@ -291,7 +292,7 @@ func TestAskHalfClosed(t *testing.T) {
 		for name, h := range asked {
 			s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 				outer := req.Context()
-				status, _, err := req.Ask("/", h)
+				status, _, err := req.Subrequest("/", h)
 				fmt.Fprint(w, status, " ", err)
 				if req.Gone() && outer.Err() == nil {
 					t.Error("the request's own context goes on")
@@ -336,7 +337,7 @@ func TestReplacedTrailer(t *testing.T) {
 		s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 			if req.Path() == "/replaced" {
 				req.Layer().ReplaceHeader("remote-user", "ann")
-				_, _, err := req.Ask("/x", func(req *conn.Request, _ *conn.Response) int {
+				_, _, err := req.Subrequest("/x", func(req *conn.Request, _ *conn.Response) int {
 					req.Layer().ReplaceHeader("X")
 					return 200
 				})

@@ -243,7 +243,7 @@ func (w *Response) clearTheWay() error {
 	switch {
 	case refusals[w.phase] != nil:
 		return refusals[w.phase]
-	case x.asks != nil:
+	case x.subrequest != nil:
 		return errNoConnection
 	case w.phase == streamed || w.kind == gathered && len(w.buf) > 0:
 		if err := w.Flush(); err != nil {

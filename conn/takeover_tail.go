@@ -68,7 +68,7 @@ var errNoTail = errors.New("conn: the rest of the answer needs its handler")
 func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	x := w.x
 	if w.phase != streamed || w.kind != gathered || w.enc != nil || w.size >= 0 || w.plan.bare ||
-		len(w.buf)+len(w.trailer) > 0 || x.asks != nil || x.errand != nil || x.duplex != nil ||
+		len(w.buf)+len(w.trailer) > 0 || x.subrequest != nil || x.background != nil || x.duplex != nil ||
 		x.crowds != nil || x.req.body.state != bodyEnded || x.stays != nil {
 		return nil, errNoTail
 	}

@@ -127,7 +127,7 @@ func TestMuxWithinMux(t *testing.T) {
 		if status != 404 {
 			return status
 		}
-		if status, _, err := req.Ask("/1/2/z", inner.Serve); status != 200 || err != nil {
+		if status, _, err := req.Subrequest("/1/2/z", inner.Serve); status != 200 || err != nil {
 			return 500
 		}
 		req.Layer().Instead("/1/2/z", resp, func(req *conn.Request, _ *conn.Response) int {

@@ -257,7 +257,7 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 
 // ask asks the route.
 func (a *asker) ask(req *conn.Request) (status int, header conn.Header, body []byte, err error) {
-	method, uri, host := req.Method(), judged(req.Layer().AskedView()), req.Host()
+	method, uri, host := req.Method(), judged(req.Layer().OriginalTargetView()), req.Host()
 	url := urlOf(req, uri)
 	fields := make([]conn.Field, 0, len(a.told))
 	for _, f := range [...]conn.Field{
@@ -278,7 +278,7 @@ func (a *asker) ask(req *conn.Request) (status int, header conn.Header, body []b
 		sub.Layer().ReplaceHeaders(a.told, fields)
 		return a.routes.Serve(sub, resp)
 	}
-	return req.Layer().Consult(a.path, a.query, a.most, ask)
+	return req.Layer().SubrequestInMemory(a.path, a.query, a.most, ask)
 }
 
 // urlOf returns the address that the client has asked for, of which uri is "*", or path and query.
@@ -289,9 +289,9 @@ func urlOf(req *conn.Request, uri string) string {
 	return placeholder.Scheme(req) + "://" + req.Host() + uri
 }
 
-// judged returns a target, in the form of conn.RequestLayer.AskedView or AppendTarget, as the route is
-// to judge it: without empty segments, as an upstream gets it unless its route has merge_slashes =
-// false. The route must not judge "/x//admin" while "/x/admin" is served.
+// judged returns a target, in the form of conn.RequestLayer.OriginalTargetView or AppendTarget, as
+// the route is to judge it: without empty segments, as an upstream gets it unless its route has
+// merge_slashes = false. The route must not judge "/x//admin" while "/x/admin" is served.
 func judged(target []byte) string {
 	path, query, asks := bytes.Cut(target, []byte{'?'})
 	out := http1.AppendMerged(make([]byte, 0, len(target)), path)

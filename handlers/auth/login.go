@@ -63,7 +63,7 @@ func (l *login) send(req *conn.Request, resp *conn.Response, answer *conn.Header
 		resp.Header().Add("Set-Cookie", strings.Clone(value))
 	}
 	from := placeholder.Source(req)
-	from.Captures = []template.Part{{Text: urlOf(req, string(req.Layer().AskedView()))}}
+	from.Captures = []template.Part{{Text: urlOf(req, string(req.Layer().OriginalTargetView()))}}
 	for _, name := range l.captures[1:] {
 		from.Captures = append(from.Captures, template.Part{Text: answer.Get(name[len(ofAnswer):])})
 	}

@@ -20,7 +20,7 @@
 //	layer.go    the way of a request
 //	lead.go     the request that asks, by its own exchange: a conn.Tap
 //	fill.go     an answer on its way: a conn.Sink that fills the store
-//	pipe.go     from an errand to its client, past the store
+//	pipe.go     from a background subrequest to its client, past the store
 //	kept.go     the head of an answer that is kept
 //	plan.go     what becomes of a request for what is kept: pure
 //	send.go     answers from what is kept, or comes, as the plan says

@@ -28,20 +28,20 @@ var (
 const patience = 10 * time.Second
 
 // fill is an answer on its way: to the store or, if it is not kept, past it. All that has no other
-// comment is used by threads of the errand's loop alone.
+// comment is used by threads of the subrequest's loop alone.
 type fill struct {
-	l      *layer
-	at     *opened
-	to     *cachestore.Fill // any thread
-	ask    rfc9111.Request
-	old    *cachestore.Object // that is validated; nil: none
-	asked  time.Time
-	mark   uint64 // see Store.passes
-	errand conn.Errand
-	req    *conn.Request // the errand's, while its handler runs
-	keep   bool          // no rule of the operator's is against it, and somebody wants it
-	alone  bool          // others need not wait for the head
-	beside bool          // it is a refresh
+	l          *layer
+	at         *opened
+	to         *cachestore.Fill // any thread
+	ask        rfc9111.Request
+	old        *cachestore.Object // that is validated; nil: none
+	asked      time.Time
+	mark       uint64 // see Store.passes
+	background conn.BackgroundSubrequest
+	req        *conn.Request // the subrequest's, while its handler runs
+	keep       bool          // no rule of the operator's is against it, and somebody wants it
+	alone      bool          // others need not wait for the head
+	beside     bool          // it is a refresh
 
 	leader   *loop.Thread // that waits; nil: none does
 	interims []interim
@@ -55,11 +55,11 @@ type fill struct {
 	ready    bool // the leader may go on
 	ended    bool
 
-	pipe *pipe // of an errand whose answer is not kept
+	pipe *pipe // of a background subrequest whose answer is not kept
 	away bool  // the client that has asked by it left before there was a head
 
 	// Of one that a request leads by its own exchange.
-	asking  *conn.Request   // nil: it is an errand's, or the answer has gone out
+	asking  *conn.Request   // nil: it is a background subrequest's, or the answer has gone out
 	forward rfc9111.Forward // why it asks
 	use     conn.CacheUse
 	thread  *loop.Thread // its; nil as asking is
@@ -70,7 +70,7 @@ type fill struct {
 	coming coming          // the answer's, see Head.Meta
 	text   []byte          // to make the answer's Fields in
 	space  cachestore.Fill // of one that leads
-	users  int8            // the leader and the errand, as far as they have not let go, see let
+	users  int8            // the leader and the subrequest, as far as they have not let go, see let
 	handle conn.Handler    // answers
 }
 
@@ -88,14 +88,15 @@ func newFill() *fill {
 	return f
 }
 
-// let says that the leader has got the answer, or that the errand is over, and that it does not use f
-// any more. When both have let go, f, the errand and what is below are used again, unless others have
-// seen them. It is called on the errand's loop, or not at all, as where something has gone wrong.
+// let says that the leader has got the answer, or that the subrequest is over, and that it does not
+// use f any more. When both have let go, f, the subrequest and what is below are used again, unless
+// others have seen them. It is called on the subrequest's loop, or not at all, as where something
+// has gone wrong.
 func (f *fill) let() {
 	if f.users--; f.users > 0 || !f.to.Release() {
 		return
 	}
-	f.errand.Release()
+	f.background.Release()
 	f.spare()
 }
 
@@ -122,7 +123,7 @@ var capability = []conn.Field{{Name: "Surrogate-Capability", Value: rfc9111.Capa
 
 // send has the handler answer.
 func (f *fill) send(req *conn.Request) {
-	f.errand = req.Layer().Send(f.handle, f, f.extra(req))
+	f.background = req.Layer().StartBackground(f.handle, f, f.extra(req))
 }
 
 // extra returns the fields that the handler gets besides, and notes when it is asked.
@@ -396,14 +397,14 @@ func (f *fill) left() {
 	if (f.l.always || f.beside) && f.to.Keep(true) || f.to.Readers() > 0 {
 		return
 	}
-	_ = f.errand.Loop().Post(func() {
+	_ = f.background.Loop().Post(func() {
 		if f.ended || f.to.Readers() > 0 {
 			return
 		}
 		f.keep = false
 		f.to.Keep(false) // nobody can join from here on
 		if f.to.Readers() == 0 {
-			f.errand.Leave()
+			f.background.Cancel()
 		}
 	})
 }

@@ -157,7 +157,8 @@ func (l *layer) read(req *conn.Request, resp *conn.Response, method string) (q q
 		_, upgrades := r.HeaderView("Upgrade")
 		past = q.Guarded || upgrades || namesFields(r)
 	}
-	return q, past || req.ContentLength() != 0 || r.Asked() || len(l.bypass) > 0 && holds(l.bypass, r)
+	return q, past || req.ContentLength() != 0 || r.IsSubrequest() ||
+		len(l.bypass) > 0 && holds(l.bypass, r)
 }
 
 // namesFields reports whether Connection names other fields than those that are never sent on.
@@ -389,7 +390,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch, reader *
 	if f == nil {
 		return l.past(req, resp, q.why), nil, nil
 	}
-	r.TookUpstream(f.errand)
+	r.TookUpstream(f.background)
 	r.SetCache(use(q))
 	if f.head != nil { // it has broken off, and the client has no byte yet
 		return http.StatusBadGateway, nil, nil
@@ -406,7 +407,7 @@ func use(q *fetch) conn.CacheUse {
 	return conn.CacheMiss
 }
 
-// begin begins to fill by an errand.
+// begin begins to fill by a background subrequest.
 func (l *layer) begin(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
 	f := l.fill(req, to, q)
 	to.Own(f)

@@ -6,15 +6,15 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// pipe takes the content of an answer that is not kept from the errand that makes it to the client
-// that has asked for it, at that client's pace. It holds nothing: the errand waits until its piece
-// is taken. Both threads are of one loop.
+// pipe takes the content of an answer that is not kept from the subrequest that makes it to the
+// client that has asked for it, at that client's pace. It holds nothing: the subrequest waits until
+// its piece is taken. Both threads are of one loop.
 type pipe struct {
 	of      *fill
 	length  int64  // of the content, as declared; -1: unknown
 	content []byte // a copy of all of it, if it is short and was there at once; else nil
 
-	piece  []byte       // the errand's
+	piece  []byte       // the subrequest's
 	left   int64        // of length, not taken yet; -1: unknown
 	closed bool         // the client has left, or has got its part
 	client *loop.Thread // that reads
@@ -22,7 +22,7 @@ type pipe struct {
 	writes *loop.Thread // that waits until piece is taken; nil: none does
 }
 
-// write is called by the errand's thread t.
+// write is called by the subrequest's thread t.
 func (q *pipe) write(t *loop.Thread, p []byte) error {
 	q.piece = p
 	defer func() { q.piece = nil }() // also when the thread is killed
@@ -85,7 +85,7 @@ func (q *pipe) Close() error {
 	q.closed = true
 	wake(q.writes)
 	if q.left != 0 && !q.of.ended {
-		q.of.errand.Leave()
+		q.of.background.Cancel()
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func TestRefreshesOfSites(t *testing.T) {
 		layer := must.Get(cache.New(store, cache.Settings{}, handlers.Env{Hosts: []string{host}}))(t)
 		sites[host] = layer(func(req *conn.Request, w *conn.Response) int {
 			n.Add(1)
-			if req.Layer().OnErrand() && req.Header().Get("X-First") == "" {
+			if req.Layer().IsBackground() && req.Header().Get("X-First") == "" {
 				if _, err := goOn.Await(req.Thread, wait.Patience); err != nil {
 					return 500
 				}

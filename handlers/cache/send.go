@@ -234,7 +234,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 		if q.old != nil {
 			use = conn.CacheExpired
 		}
-		req.Layer().TookUpstream(f.errand)
+		req.Layer().TookUpstream(f.background)
 	}
 	req.Layer().SetCache(use)
 	h := resp.Header()
@@ -371,7 +371,7 @@ func (b *body) Close() error {
 	}
 	b.closed = true
 	if b.leads {
-		b.req.Layer().TookUpstream(b.fill.errand) // it has said more since its head came
+		b.req.Layer().TookUpstream(b.fill.background) // it has said more since its head came
 	}
 	err := b.r.Close()
 	switch {

@@ -36,7 +36,7 @@ func TestAskedIsNotKept(t *testing.T) {
 	}
 	s := behind(t, judge, func(cached conn.Handler) conn.Handler {
 		return func(req *conn.Request, w *conn.Response) int {
-			status, _, err := req.Ask("/check", cached)
+			status, _, err := req.Subrequest("/check", cached)
 			if err != nil {
 				return 500
 			}

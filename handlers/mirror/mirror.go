@@ -159,7 +159,7 @@ type job struct {
 	over   bool // it was started, or given up
 
 	status int                    // of the answer
-	cut    error                  // why its errand had to end
+	cut    error                  // why its subrequest had to end
 	done   loop.Promise[struct{}] // when that has ended
 }
 
@@ -219,19 +219,19 @@ func (j *job) start() {
 	}
 }
 
-// send sends the copy, and ends its errand when it has taken too long or the server stops.
+// send sends the copy, and ends its subrequest when it has taken too long or the server stops.
 func (j *job) send() {
 	j.counts[requests].Add(1)
-	errand := j.copy.Send(j.loop, j.body, j.routes.Serve, j)
+	sub := j.copy.Start(j.loop, j.body, j.routes.Serve, j)
 	j.loop.Go(func(t *loop.Thread) {
 		if n, err := t.AwaitAny(j.set.Timeout, &j.done, t.Loop().Stopped()); n != 0 || err != nil {
 			j.cut = cmp.Or(err, errStopped)
-			errand.Leave()
+			sub.Cancel()
 		}
 	})
 }
 
-// errStopped is why an errand has ended that had to.
+// errStopped is the reason of a subrequest that was ended early.
 var errStopped = errors.New("mirror: the server stops")
 
 // Inform, Flush and End implement conn.Sink.

@@ -22,7 +22,7 @@ import (
 type Site struct {
 	Server
 
-	// Routes are those of the site, for what asks another route (conn.Request.Ask).
+	// Routes are those of the site, for what asks another route (conn.Request.Subrequest).
 	Routes *handlers.SiteRoutes
 
 	// Scripts are the endings of the names of scripts, such as ".php", that routes of the site run;

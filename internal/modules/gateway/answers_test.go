@@ -138,7 +138,7 @@ func TestSound(t *testing.T) {
 		r := must.Get(build(p, handlers.Env{Prefix: "/"}, []string{at}, nil))(t)
 		ended := make(chan bool, 1)
 		s := module.Start(t, modes.Direct, "/", func(req *conn.Request, _ *conn.Response) int {
-			req.Layer().Send(r.Handler, sink{func(sound bool) { ended <- sound }}, nil)
+			req.Layer().StartBackground(r.Handler, sink{func(sound bool) { ended <- sound }}, nil)
 			return 200
 		})
 		for query, want := range map[string]bool{"": false, "Content-Length:5%0A": true} {

@@ -7,7 +7,7 @@ import "github.com/lwango/lwango/internal/wire/cgi"
 func (route *Route) Tell(c *Call, r *cgi.Request) {
 	l := c.Req.Layer()
 	r.Method = c.Req.Method()
-	r.Target = cgi.Text(l.AskedView())
+	r.Target = cgi.Text(l.OriginalTargetView())
 	r.Query = cgi.Text(l.QueryView())
 	r.Proto = c.Req.Proto()
 	r.Host = cgi.Text(l.HostView())

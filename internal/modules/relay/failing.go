@@ -58,11 +58,11 @@ func (r *Route) failing(s *upstream.Settings) error {
 // Fails reports whether fail_status has that status.
 func (r *Route) Fails(status int) bool { return slices.Contains(r.FailStatus, status) }
 
-// Answers is for an answer whose head has come: it says whether the upstream works. On an errand it
-// tells the access log of the upstream at once, since the client's line takes that from the errand
-// before the errand is over.
+// Answers is for an answer whose head has come: it says whether the upstream works. On a background
+// subrequest it tells the access log of the upstream at once, since the client's line takes that
+// from the subrequest before the subrequest is over.
 func (c *Call) Answers(status int) {
-	if c.Req.Layer().OnErrand() {
+	if c.Req.Layer().IsBackground() {
 		c.Note()
 	}
 	if c.Fails(status) {

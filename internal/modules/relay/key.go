@@ -79,7 +79,7 @@ func (k *key) of(req *conn.Request) (h uint64) {
 		case "path":
 			value = req.Layer().PathView()
 		case "uri":
-			value = req.Layer().AskedView()
+			value = req.Layer().OriginalTargetView()
 		case "query":
 			text = req.RawQuery()
 		default:

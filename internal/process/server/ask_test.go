@@ -195,7 +195,7 @@ func TestAuthByRequestErrors(t *testing.T) {
 			t.Errorf("%s: %s", path, a.Status)
 		}
 	}
-	if !strings.Contains(log.String(), conn.ErrAsks.Error()) {
+	if !strings.Contains(log.String(), conn.ErrNestedSubrequest.Error()) {
 		t.Errorf("log: %s", log)
 	}
 }

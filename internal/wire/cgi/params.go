@@ -17,7 +17,7 @@ import (
 // them is an error. None need be valid for longer than the call of AppendTo.
 type Request struct {
 	Method string
-	Target string // path and query as they go on (conn.RequestLayer.AskedView), or "*"
+	Target string // path and query as they go on (conn.RequestLayer.OriginalTargetView), or "*"
 	Query  string // as received, without the question mark
 	Front  string // the front controller's own query, which comes before that one; may be empty
 	Proto  string // HTTP/1.1

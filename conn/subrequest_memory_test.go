@@ -12,9 +12,9 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestConsult: the asker gets the whole answer of a handler, however that gives it, and a body that
-// is longer than wanted is an error.
-func TestConsult(t *testing.T) {
+// TestSubrequestInMemory: the asker gets the whole answer of a handler, however that gives it, and
+// a body that is longer than wanted is an error.
+func TestSubrequestInMemory(t *testing.T) {
 	const most = 100 << 10
 	long := strings.Repeat("x", most)
 	file := filepath.Join(t.TempDir(), "f")
@@ -79,7 +79,8 @@ func TestConsult(t *testing.T) {
 	}
 	s := start(t, direct, conn.Config{Handler: func(r *conn.Request, w *conn.Response) int {
 		closed = false
-		status, header, body, err := r.Layer().Consult("/asked", "q=1", most, ways[r.Path()[1:]].h)
+		status, header, body, err := r.Layer().SubrequestInMemory(
+			"/asked", "q=1", most, ways[r.Path()[1:]].h)
 		if err != nil {
 			w.WriteString("error")
 		} else {
