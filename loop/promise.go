@@ -154,7 +154,8 @@ func CallUnless[T any](t *Thread, late func() error, f func() (T, error)) *Promi
 // error is ErrNoWorker.
 func Await[T any](t *Thread, d time.Duration, f func(ctx context.Context) (T, error)) (
 	value T, err error) {
-	t.flush() // before f may hold what belongs to the request
+	t.mustRun() // f may end before the wait begins
+	t.flush()   // before f may hold what belongs to the request
 	if err := t.refused(); err != nil {
 		return value, err
 	}

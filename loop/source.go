@@ -54,6 +54,7 @@ type selection struct {
 }
 
 func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int, error) {
+	t.mustRun() // also if the sources are ready
 	t.flush()
 	s := selection{sources: sources, all: all}
 	defer s.unwatch(t) // also when the thread is killed

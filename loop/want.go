@@ -123,18 +123,22 @@ func (t *Thread) leaving() error {
 	return nil
 }
 
-// wait yields v and returns when the loop has called ready, at the given time at the latest. If
-// another thread or goroutine called it, control would go to a coroutine that does not run, and the
-// loop would stand still for ever.
+// wait yields v and returns when the loop has called ready, at the given time at the latest.
 func (t *Thread) wait(v coro.Value, until int64) error {
-	if t.loop.current != t {
-		panic("loop: a wait by a thread that is not running: a function of Go waits by the thread that it gets, as in " +
-			"t.Await or loop.Await(t, ...), and not by the request or the thread that has started it")
-	}
+	t.mustRun()
 	t.limit(until)
 	t.woken = ByEvent
 	t.co.Yield(v)
 	return t.woken.err()
+}
+
+// mustRun panics if the caller is not t: control would go to a coroutine that does not run, and the
+// loop would stand still for ever.
+func (t *Thread) mustRun() {
+	if t.loop.current != t {
+		panic("loop: a wait by a thread that is not running: a function of Go waits by the thread that it gets, as in " +
+			"t.Await or loop.Await(t, ...), and not by the request or the thread that has started it")
+	}
 }
 
 // ErrDeadlineExceeded is the error of a wait whose limit has passed. For errors.Is it is an
