@@ -79,7 +79,7 @@ func (h *handed2) Run(t *loop.Thread) coro.Code {
 		return coro.Yield
 	}
 	h.detach()
-	loop.Heed(t)
+	loop.WakeOnNotify(t)
 	loop.IdleTimeout(t, idle)
 	return coro.Suspend
 }

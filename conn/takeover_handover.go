@@ -204,7 +204,7 @@ func (h *handed) Run(t *loop.Thread) coro.Code {
 	if again {
 		return coro.Yield
 	}
-	loop.Heed(t)
+	loop.WakeOnNotify(t)
 	loop.IdleTimeout(t, idle)
 	return coro.WantRead
 }

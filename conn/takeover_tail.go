@@ -207,7 +207,7 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 		if again {
 			return coro.Yield
 		}
-		loop.Heed(t)
+		loop.WakeOnNotify(t)
 		loop.IdleTimeout(t, idle)
 		return coro.Suspend
 	}
@@ -334,7 +334,7 @@ func (r *tail2) Run(t *loop.Thread) coro.Code {
 		if again {
 			return coro.Yield
 		}
-		loop.Heed(t)
+		loop.WakeOnNotify(t)
 		loop.IdleTimeout(t, idle)
 		return coro.Suspend
 	}

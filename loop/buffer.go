@@ -11,8 +11,8 @@ type Buffer = *[BufferSize]byte
 // buffers are those that several threads of a loop have at once.
 var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 
-// TakeBuffer returns a buffer, with anything in it. The caller is on the loop, here and below. Mostly the
-// buffer is the loop's own, as threads that do not wait meanwhile take turns.
+// TakeBuffer returns a buffer, with anything in it. The caller is on the loop, here and below.
+// Mostly the buffer is the loop's own, as threads that do not wait meanwhile take turns.
 func (l *Loop) TakeBuffer() Buffer {
 	b := l.buffer
 	if b == nil {

@@ -163,14 +163,14 @@ func (t *Thread) dropCalls() {
 	t.more.kept = nil
 }
 
-// HasCalls reports whether functions are still running off the loop for t, or for a thread within its
-// scopes. What they may hold must not become another one's. The loop calls it, or t.
+// HasCalls reports whether functions are still running off the loop for t, or for a thread within
+// its scopes. What they may hold must not become another one's. The loop calls it, or t.
 func HasCalls(t *Thread) bool {
 	return t.more != nil && t.more.calls != nil && t.more.calls.running.Load() > 0
 }
 
-// AbandonCalls forgets the functions that HasCalls tells of, and reports whether there are any. What
-// they may hold must not be used any more.
+// AbandonCalls forgets the functions that HasCalls tells of, and reports whether there are any.
+// What they may hold must not be used any more.
 func AbandonCalls(t *Thread) bool {
 	if !HasCalls(t) {
 		return false

@@ -23,8 +23,8 @@
 // to the goroutine that calls Run. A Thread is a green thread. Everything that waits is one, the
 // accepting of connections included. Its record stays when its coroutine goes: a thread whose Task
 // has returned WantRead (an idle connection) holds no goroutine, and the next event calls the Task
-// again on whichever coroutine is free. With Heed, so does what wakes a thread that waits in
-// AwaitAny: an idle thread may be subscribed to topics, and have a time at which it goes on.
+// again on whichever coroutine is free. With WakeOnNotify, so does what wakes a thread that waits
+// in AwaitAny: an idle thread may be subscribed to topics, and have a time at which it goes on.
 //
 // A program that is going to run n loops calls Reserve(n) first. Reserve sets GOMAXPROCS so that
 // there are more processors than loops: goroutines beside the loops need one.
@@ -44,7 +44,7 @@
 //
 //	state              coroutine  moves to    when, and by what
 //	idle               none       queued      its descriptor has an event (dispatch), or one that
-//	                                          Wakes it, or Wake; what Heed lets wake it
+//	                                          Wakes it, or Wake; what WakeOnNotify lets wake it
 //	                              ended       IdleTimeout has passed, or GiveUp
 //	queued             as before  running     its turn has come (runQueued, follow)
 //	running            its own    queued      it yields Yield, or wants what it need not wait for;
@@ -97,7 +97,7 @@
 //	accept.go    the thread that accepts connections
 //	listen.go    listening sockets
 //	idle.go      idle threads, which may have to give way
-//	heed.go      idle threads that are notified; why a thread runs
+//	idlewake.go  idle threads that are notified; why a thread runs
 //	stop.go      the orderly stop, and a loop that does not end
 //	wait.go      when the loop polls, when it blocks, when it calls the scheduler
 //	runqueue.go  threads that are ready

@@ -1,9 +1,10 @@
 package loop
 
-// Begin makes t, the zero Thread or one of the loop's that has ended, a thread without a descriptor,
-// which runs soon (see Soon). t may be a part of a larger record, and be used again when b.Ended was
-// called. A source that t was waiting for before may notify it for nothing. b.Run returns Abort. On a
-// loop whose threads were killed it ends without having begun. Begin is called on the loop.
+// Begin makes t, the zero Thread or one of the loop's that has ended, a thread without a
+// descriptor, which runs soon (see Soon). t may be a part of a larger record, and be used again
+// when b.Ended was called. A source that t was waiting for before may notify it for nothing. b.Run
+// returns Abort. On a loop whose threads were killed it ends without having begun. Begin is called
+// on the loop.
 func (l *Loop) Begin(t *Thread, b Task) {
 	t.reset()
 	if l.enlist(t, b) {
@@ -24,8 +25,8 @@ func Soon(t *Thread) {
 // TaskOf returns the task of t.
 func TaskOf(t *Thread) Task { return t.task }
 
-// Forsake ends KeepWaiting of a thread whose client has left, or takes no more: the loop tells it that the
-// client has left. It is called on the loop.
+// Forsake ends KeepWaiting of a thread whose client has left, or takes no more: the loop tells it
+// that the client has left. It is called on the loop.
 func Forsake(t *Thread) {
 	if t.own.flags&(keepWaiting|ended) == keepWaiting {
 		t.own.flags = t.own.flags&^keepWaiting | finished

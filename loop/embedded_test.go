@@ -24,8 +24,8 @@ func (a *again) Ended() {
 	}
 }
 
-// TestNotifiedWhileBegun: a goroutine that still notifies a thread which has ended meanwhile may meet
-// the next one in the same record. The race detector sees what the two share.
+// TestNotifiedWhileBegun: a goroutine that still notifies a thread which has ended meanwhile may
+// meet the next one in the same record. The race detector sees what the two share.
 func TestNotifiedWhileBegun(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		stop, over := false, make(chan struct{})

@@ -116,8 +116,8 @@ func connect(t *testing.T, l *loop.Loop, b *task) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// idleOnce serves a client that has sent a byte by a task that takes it, is idle then, and ends when it
-// runs again. runs counts that.
+// idleOnce serves a client that has sent a byte by a task that takes it, is idle then, and ends
+// when it runs again. runs counts that.
 func idleOnce(t *testing.T, l *loop.Loop) (b *task, c net.Conn, runs *int) {
 	runs = new(int)
 	b = &task{run: func(b *task) coro.Code {

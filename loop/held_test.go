@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHeldUpIsNoWait: the time for which a thread has held the loop before its wait began is none that the
-// peer has let pass.
+// TestHeldUpIsNoWait: the time for which a thread has held the loop before its wait began is none
+// that the peer has let pass.
 func TestHeldUpIsNoWait(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, l *loop.Loop) {

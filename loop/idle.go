@@ -60,8 +60,8 @@ func MarkIdle(t *Thread, since time.Time, forfeit bool) {
 	l.idle.last = t.own.fd
 }
 
-// Indispensable takes t out of that list: t is at work although it holds no coroutine, because other
-// threads work for its client. A task calls it before it returns.
+// Indispensable takes t out of that list: t is at work although it holds no coroutine, because
+// other threads work for its client. A task calls it before it returns.
 func Indispensable(t *Thread) {
 	if t.own.flags&listed != 0 {
 		t.loop.unlist(t)
@@ -178,8 +178,8 @@ func (l *Loop) IdleOf(kind func(Task) bool) (all []Idle, looked int) {
 }
 
 // GiveUpIdle is GiveUp for a thread that IdleOf has returned, and reports whether it has ended that
-// one. It leaves it alone if it has had something to do since, or is of another kind: another thread
-// may have the descriptor's number by now. It is called on the loop.
+// one. It leaves it alone if it has had something to do since, or is of another kind: another
+// thread may have the descriptor's number by now. It is called on the loop.
 func (l *Loop) GiveUpIdle(i Idle, kind func(Task) bool) bool {
 	if int(i.fd) >= len(l.table) || l.table[i.fd] == nil {
 		return false

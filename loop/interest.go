@@ -85,11 +85,11 @@ func (l *Loop) evict(d *Descriptor) {
 	l.deliver(d, d.flags.awaited())
 }
 
-// arm makes epoll report what threads wait for. Only an event that is not armed costs a system call:
-// then epoll looks at the socket anew, for all the events that it knows. An event that is armed and
-// not awaited costs nothing and stays. arm reports whether there is nothing to wait for, because
-// the descriptor is out of epoll: then the thread shall read or write, and gets the error from that
-// call.
+// arm makes epoll report what threads wait for. Only an event that is not armed costs a system
+// call: then epoll looks at the socket anew, for all the events that it knows. An event that is
+// armed and not awaited costs nothing and stays. arm reports whether there is nothing to wait for,
+// because the descriptor is out of epoll: then the thread shall read or write, and gets the error
+// from that call.
 func (l *Loop) arm(d *Descriptor) (over bool) {
 	events := d.flags.awaited()
 	if d.edges.armed(events) {

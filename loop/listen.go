@@ -18,7 +18,8 @@ const backlog = 4096 // the kernel lowers it to net.core.somaxconn
 // is host:port, where host is an IP address in the form that net.JoinHostPort takes, "localhost",
 // or "*" or nothing for all addresses of both families. For "unix" it is a path. With reusePort,
 // several sockets can listen to one TCP address, one for each loop, and the kernel spreads the
-// connections among them (SO_REUSEPORT, socket(7)). Accepted sockets inherit what SetInherited sets.
+// connections among them (SO_REUSEPORT, socket(7)). Accepted sockets inherit what SetInherited
+// sets.
 func Listen(network, address string, reusePort bool) (fd int, err error) {
 	switch network {
 	case "unix":
@@ -127,9 +128,9 @@ func listenAddr(a netip.AddrPort, reusePort bool) (int, error) {
 	return fd, nil
 }
 
-// SetInherited sets the options that sockets inherit which are accepted at fd, a listening socket: that is
-// free, where a call for each connection is not. The kernel rightly refuses them for a socket that is
-// not TCP, whose peer cannot vanish.
+// SetInherited sets the options that sockets inherit which are accepted at fd, a listening socket:
+// that is free, where a call for each connection is not. The kernel rightly refuses them for a
+// socket that is not TCP, whose peer cannot vanish.
 //
 //   - TCP_NODELAY: what is sent is gathered already.
 //   - SO_KEEPALIVE: a client whose machine or network is gone sends no FIN, and a handler that waits

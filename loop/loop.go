@@ -317,8 +317,8 @@ func (l *Loop) Check() {
 func (l *Loop) Threads() int { return l.threads - l.standing }
 
 // StandBy says that t has no work of its own: it waits for other threads, as a connection to an
-// upstream does that requests share, or for the end of the loop. The loop does not end before it, but
-// Threads leaves it out, so that nothing is kept for its sake. It is called on the loop.
+// upstream does that requests share, or for the end of the loop. The loop does not end before it,
+// but Threads leaves it out, so that nothing is kept for its sake. It is called on the loop.
 func StandBy(t *Thread) {
 	if t.own.flags&(standsBy|ended) == 0 {
 		t.own.flags |= standsBy

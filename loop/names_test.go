@@ -18,7 +18,8 @@ func TestClientGoneIsCanceled(t *testing.T) {
 	}
 }
 
-// TestWaitOfAnotherThread: a thread that waits by the thread that has started it is told what to call.
+// TestWaitOfAnotherThread: a thread that waits by the thread that has started it is told what to
+// call.
 func TestWaitOfAnotherThread(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {

@@ -194,9 +194,9 @@ func (t *Thread) Await(d time.Duration, f func(ctx context.Context) error) error
 // when the wait ends, the error is the wait's, see Thread.AwaitAny. errors.Join makes one error of
 // them, which is nil if all have values.
 //
-// What a promise stands for goes on when the wait ends, and a handler's answer waits for all threads of
-// its request. A handler that wants no more of those that are late calls Cancel of its request, or of
-// the thread, which ends their waits.
+// What a promise stands for goes on when the wait ends, and a handler's answer waits for all
+// threads of its request. A handler that wants no more of those that are late calls Cancel of its
+// request, or of the thread, which ends their waits.
 func AwaitAll[T any](t *Thread, d time.Duration, promises ...*Promise[T]) ([]T, []error) {
 	sources := make([]Source, len(promises))
 	for i, p := range promises {

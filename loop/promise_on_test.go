@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestResolveOn: what a thread hands to another one of its loop goes on in the same turn; a thread of
-// another loop is told, too.
+// TestResolveOn: what a thread hands to another one of its loop goes on in the same turn; a thread
+// of another loop is told, too.
 func TestResolveOn(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		other := must.Get(loop.New(loop.Options{}))(t)

@@ -7,9 +7,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// prompter is a heeder that can see to notifications on the loop.
+// prompter is a waker that can see to notifications on the loop.
 type prompter struct {
-	*heeder
+	*waker
 	prompt func() bool
 }
 
@@ -27,12 +27,12 @@ func round(t *testing.T, l *loop.Loop, all ...*loop.Thread) {
 	})
 }
 
-// TestPrompt: a Round has an idle Task see to it on the loop, and one that cannot, or that is not idle,
-// is run.
+// TestPrompt: a Round has an idle Task see to it on the loop, and one that cannot, or that is not
+// idle, is run.
 func TestPrompt(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		prompted, done := 0, true
-		p := &prompter{newHeeder(), func() bool { prompted++; return done }}
+		p := &prompter{newWaker(), func() bool { prompted++; return done }}
 		held := l.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, l.Stopped()) })
 		l.Begin(&p.Thread, p)
 		wait := start(t, l)
@@ -51,14 +51,14 @@ func TestPrompt(t *testing.T) {
 				t.Errorf("prompted %d times", prompted)
 			}
 		})
-		p.deaf = true
+		p.ignores = true
 		loop.Notify(&p.Thread)
 		p.next(t, loop.ByNotice)
 		round(t, l, &p.Thread)
 		on(t, l, func() {})
 		on(t, l, func() {
 			if prompted != 3 || len(p.runs) > 0 {
-				t.Error("prompted although it does not heed")
+				t.Error("run on the loop without WakeOnNotify")
 			}
 		})
 		l.Stop(time.Second)
@@ -78,7 +78,7 @@ func TestPromptsTakeTurns(t *testing.T) {
 		)
 		prompted := 0
 		var all []*loop.Thread
-		p := &prompter{newHeeder(), func() bool {
+		p := &prompter{newWaker(), func() bool {
 			prompted++
 			for begin := time.Now(); time.Since(begin) < toil; {
 			}

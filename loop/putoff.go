@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What threads send last before they wait can go out together. Each send(2) runs through some 40 KiB of
-// the kernel's code, which stays in the processor's cache from one to the next; and the process at the
-// other end, which takes less time for each than this server, is still awake when the next one comes.
-// That makes a small request 4 % cheaper, and a proxied one 6 %.
+// What threads send last before they wait can go out together. Each send(2) runs through some 40
+// KiB of the kernel's code, which stays in the processor's cache from one to the next; and the
+// process at the other end, which takes less time for each than this server, is still awake when
+// the next one comes. That makes a small request 4 % cheaper, and a proxied one 6 %.
 //
-// What is put off goes out behind the threads that are ready in this turn, or when putOffMost others
-// have come together. A thread that computes for long holds it up, as it holds up all else.
+// What is put off goes out behind the threads that are ready in this turn, or when putOffMost
+// others have come together. A thread that computes for long holds it up, as it holds up all else.
 //
-// What was put off belongs to its descriptor until the kernel has all of it. The descriptor's calls that
-// write, shut or close send it first. What the kernel refuses stays with the loop, which sends it when
-// there is room; until then these calls find no room either. So nothing overtakes it, and the users of
-// a socket need not know of it.
+// What was put off belongs to its descriptor until the kernel has all of it. The descriptor's calls
+// that write, shut or close send it first. What the kernel refuses stays with the loop, which sends
+// it when there is room; until then these calls find no room either. So nothing overtakes it, and
+// the users of a socket need not know of it.
 
 const (
 	// PutOffSize is how many bytes are worth putting off. More of them would cost more to copy.
@@ -49,12 +49,12 @@ type rest struct {
 	errno syscall.Errno // with which sending has failed; then there are no bytes
 }
 
-// PutOff sends p, PutOffSize bytes at most, to d, one of the loop's sockets, in this turn, or as soon
-// as the peer makes room. It counts as sent: the caller hears of an error by d's next calls. If there
-// is no room, and d is that of an idle thread, the thread's task is called: it can wait for room, for
-// as long as it likes, or be idle again. A thread that waits for input of a shared d is woken, as if
-// there were some: it can wait for room as well, see Owed. PutOff returns false, and has done nothing,
-// if an earlier piece has not gone out. The caller is on the loop.
+// PutOff sends p, PutOffSize bytes at most, to d, one of the loop's sockets, in this turn, or as
+// soon as the peer makes room. It counts as sent: the caller hears of an error by d's next calls.
+// If there is no room, and d is that of an idle thread, the thread's task is called: it can wait
+// for room, for as long as it likes, or be idle again. A thread that waits for input of a shared d
+// is woken, as if there were some: it can wait for room as well, see Owed. PutOff returns false,
+// and has done nothing, if an earlier piece has not gone out. The caller is on the loop.
 func (l *Loop) PutOff(d *Descriptor, p []byte) bool {
 	if d.settle() != 0 {
 		return false
@@ -113,8 +113,8 @@ func (d *Descriptor) sendAll(p []byte) (left []byte, errno syscall.Errno) {
 	return p, errno
 }
 
-// refused sees to it that the loop hears of room for r, which d owes. If there will be none, the threads
-// that wait for d are woken: their next call returns the error.
+// refused sees to it that the loop hears of room for r, which d owes. If there will be none, the
+// threads that wait for d are woken: their next call returns the error.
 func (l *Loop) refused(d *Descriptor, r *rest, errno syscall.Errno) {
 	if errno == unix.EAGAIN {
 		if d.edges.armed(out) || !d.edges.dead() && l.ask(d, unix.EPOLL_CTL_MOD, out) == nil {
@@ -128,8 +128,8 @@ func (l *Loop) refused(d *Descriptor, r *rest, errno syscall.Errno) {
 	l.deliver(d, d.flags.awaited())
 }
 
-// settle sends what was put off for d. It returns EAGAIN if the kernel has no room for all of it, or the
-// error with which that has failed.
+// settle sends what was put off for d. It returns EAGAIN if the kernel has no room for all of it,
+// or the error with which that has failed.
 func (d *Descriptor) settle() syscall.Errno {
 	if d.flags&(putsOff|owes) == 0 {
 		return 0
@@ -199,12 +199,12 @@ func (l *Loop) lose(d *Descriptor) {
 	}
 }
 
-// Owes reports whether the kernel has had no room for all that was put off for d. Until it has, d's calls
-// that write find no room; a Send of nothing finds out. The caller is on the loop.
+// Owes reports whether the kernel has had no room for all that was put off for d. Until it has, d's
+// calls that write find no room; a Send of nothing finds out. The caller is on the loop.
 func (d *Descriptor) Owes() bool { return d.flags&owes != 0 }
 
-// Owed returns how many bytes of what was put off for d the kernel has had no room for. The caller is
-// on the loop.
+// Owed returns how many bytes of what was put off for d the kernel has had no room for. The caller
+// is on the loop.
 func (d *Descriptor) Owed() int {
 	if d.flags&owes == 0 {
 		return 0
@@ -212,8 +212,8 @@ func (d *Descriptor) Owed() int {
 	return len(d.owner().putOffs.rests[d].bytes)
 }
 
-// Unsent returns how many bytes are on their way to the peer: those that the kernel has, and those that
-// the loop is to send. The caller is on the loop.
+// Unsent returns how many bytes are on their way to the peer: those that the kernel has, and those
+// that the loop is to send. The caller is on the loop.
 func (d *Descriptor) Unsent() int {
 	n := sysio.Unsent(int(d.fd)) + d.Owed()
 	if d.flags&putsOff != 0 {
@@ -223,8 +223,8 @@ func (d *Descriptor) Unsent() int {
 	return n
 }
 
-// CloseWrite shuts the sending half of d, a socket, as shutdown(2), behind all that was put off: at once,
-// or when there has been room for that. The caller is on the loop.
+// CloseWrite shuts the sending half of d, a socket, as shutdown(2), behind all that was put off: at
+// once, or when there has been room for that. The caller is on the loop.
 func (d *Descriptor) CloseWrite() error {
 	if d.settle() == unix.EAGAIN {
 		d.owner().putOffs.rests[d].shut = true
@@ -233,8 +233,8 @@ func (d *Descriptor) CloseWrite() error {
 	return os.NewSyscallError("shutdown", unix.Shutdown(int(d.fd), unix.SHUT_WR))
 }
 
-// failed returns the error with which the loop has failed to send what was put off for d; 0: none. The
-// kernel tells an error once: it may have told the loop, and then a read sees an orderly end.
+// failed returns the error with which the loop has failed to send what was put off for d; 0: none.
+// The kernel tells an error once: it may have told the loop, and then a read sees an orderly end.
 func (d *Descriptor) failed() syscall.Errno {
 	if d.flags&owes == 0 {
 		return 0

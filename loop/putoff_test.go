@@ -66,15 +66,16 @@ func insist(t *testing.T, th *loop.Thread, call func() syscall.Errno) (errno sys
 	return errno
 }
 
-// settled waits until what was put off for d has gone out. Only with the invariants tag that takes more
-// than a turn.
+// settled waits until what was put off for d has gone out. Only with the invariants tag that takes
+// more than a turn.
 func settled(t *testing.T, th *loop.Thread, d *loop.Descriptor) {
 	t.Helper()
 	th.Yield()
 	inTurns(t, th, "room", func() bool { return !d.Owes() })
 }
 
-// TestPutOff: what is put off goes out behind the threads of the turn, or when there is too much of it.
+// TestPutOff: what is put off goes out behind the threads of the turn, or when there is too much of
+// it.
 func TestPutOff(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		d, peer := pairOf(t, l)
@@ -250,8 +251,8 @@ func owing(t *testing.T, l *loop.Loop, th *loop.Thread) (d *loop.Shared, peer in
 	return d, peer
 }
 
-// TestPutOffWithoutRoom: what the kernel has no room for stays with the loop. The socket's calls find no
-// room before it, and the loop sends it.
+// TestPutOffWithoutRoom: what the kernel has no room for stays with the loop. The socket's calls
+// find no room before it, and the loop sends it.
 func TestPutOffWithoutRoom(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
@@ -343,8 +344,8 @@ func TestPutOffLost(t *testing.T) {
 	})
 }
 
-// TestPutOffReset: the kernel tells an error once. If the loop gets it, a read returns it all the same,
-// and not an orderly end.
+// TestPutOffReset: the kernel tells an error once. If the loop gets it, a read returns it all the
+// same, and not an orderly end.
 func TestPutOffReset(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -382,8 +383,8 @@ func TestPutOffReset(t *testing.T) {
 	})
 }
 
-// TestPutOffIdle: the task of an idle thread is called if there is no room for what was put off, and can
-// wait for that.
+// TestPutOffIdle: the task of an idle thread is called if there is no room for what was put off,
+// and can wait for that.
 func TestPutOffIdle(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		runs := 0

@@ -41,8 +41,8 @@ func (l *Loop) Resume(d *Descriptor) bool {
 }
 
 // Looks counts the times that the loop has asked the kernel for events and got all that there were.
-// Whatever had come for a descriptor before the last of them, the loop knows of. It is called on the
-// loop.
+// Whatever had come for a descriptor before the last of them, the loop knows of. It is called on
+// the loop.
 func (l *Loop) Looks() int64 { return l.looks }
 
 // Withdraw takes fd, which rests, out of the loop. Any goroutine may call it that owns fd.

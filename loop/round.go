@@ -1,11 +1,11 @@
 package loop
 
-// Round is an event of one loop that many of its threads wait for, such as a message to all that are
-// in a room. To notify thousands at once would let them run in a row, and whatever else happens
+// Round is an event of one loop that many of its threads wait for, such as a message to all that
+// are in a room. To notify thousands at once would let them run in a row, and whatever else happens
 // meanwhile would wait for all of them. So the loop takes a few threads of each Round in turn, as
-// far as a share of its turn goes, and the rest in the next turn, after it has looked for events.
-// A Round of a few threads passes one of thousands, and so does a request. An idle thread whose Task is
-// a Prompt may need no coroutine for it.
+// far as a share of its turn goes, and the rest in the next turn, after it has looked for events. A
+// Round of a few threads passes one of thousands, and so does a request. An idle thread whose Task
+// is a Prompt may need no coroutine for it.
 type Round struct {
 	// Next returns the next thread that is to be notified, or nil if none is left. It is called on the
 	// loop. It must not wait.
@@ -35,8 +35,8 @@ func (rs *rounds) pop() *Round {
 	return r
 }
 
-// Begin notifies the threads that r.Next returns, soon. It is called on the loop. It does nothing if
-// r has begun and is not over.
+// Begin notifies the threads that r.Next returns, soon. It is called on the loop. It does nothing
+// if r has begun and is not over.
 func (r *Round) Begin(l *Loop) {
 	if !r.begun {
 		r.begun = true

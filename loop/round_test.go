@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestRoundInCrowd: those of a Round that were told, and for whom the turn had no time, run before the
-// crowd goes on.
+// TestRoundInCrowd: those of a Round that were told, and for whom the turn had no time, run before
+// the crowd goes on.
 func TestRoundInCrowd(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const (

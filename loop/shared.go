@@ -88,8 +88,8 @@ func (l *Loop) CloseDescriptor(d *Descriptor) {
 	}
 }
 
-// WakeWaiters wakes the threads that wait for d, except idle ones, as if an event had come. They look at
-// d again.
+// WakeWaiters wakes the threads that wait for d, except idle ones, as if an event had come. They
+// look at d again.
 func (l *Loop) WakeWaiters(d *Descriptor) {
 	if d.flags&shared != 0 || d.thread.co != nil {
 		l.deliver(d, d.flags.awaited())
@@ -98,9 +98,9 @@ func (l *Loop) WakeWaiters(d *Descriptor) {
 
 // AwaitRead waits until d can be read or has hung up, for timeout at most, or without limit if that
 // is negative. A second or more counts from the beginning of the loop's turn, since a look at the
-// clock would cost as much as the wait; if the loop was held up meanwhile, the wait goes on for so much
-// longer. t is the calling thread. d is t's own or one that Open has
-// made. For t's own the errors are those of WantRead, otherwise those of Thread.AwaitRead.
+// clock would cost as much as the wait; if the loop was held up meanwhile, the wait goes on for so
+// much longer. t is the calling thread. d is t's own or one that Open has made. For t's own the
+// errors are those of WantRead, otherwise those of Thread.AwaitRead.
 func (d *Descriptor) AwaitRead(t *Thread, timeout time.Duration) error {
 	return d.await(t, in, timeout)
 }
@@ -189,10 +189,10 @@ func (d *Shared) release(events uint16) {
 	}
 }
 
-// Wakes has d, which Open has made, put t into the run queue at an event of IN (read) or OUT (write)
-// from now on: if t is idle, its Task is called. So one thread moves bytes between its own socket
-// and d without a coroutine while it waits for either. The claim lasts until the next call; with
-// neither read nor write there is none. No other thread may wait for d meanwhile.
+// Wakes has d, which Open has made, put t into the run queue at an event of IN (read) or OUT
+// (write) from now on: if t is idle, its Task is called. So one thread moves bytes between its own
+// socket and d without a coroutine while it waits for either. The claim lasts until the next call;
+// with neither read nor write there is none. No other thread may wait for d meanwhile.
 //
 // over says that no event comes any more, and that a read or a write tells why. t calls it, or code
 // on the loop.

@@ -41,8 +41,8 @@ func (d *Descriptor) Recv(p []byte) (int, syscall.Errno) {
 // no more.
 func (d *Descriptor) Unread() bool { return d.edges.read != armed }
 
-// Send writes to a socket, as send(2). more announces that further data follows at once (MSG_MORE). An
-// empty p has what was put off sent, and is the question whether that has been.
+// Send writes to a socket, as send(2). more announces that further data follows at once (MSG_MORE).
+// An empty p has what was put off sent, and is the question whether that has been.
 func (d *Descriptor) Send(p []byte, more bool) (int, syscall.Errno) {
 	if errno := d.settle(); errno != 0 {
 		return 0, errno
@@ -73,8 +73,8 @@ func (d *Descriptor) RecvAside(p []byte) (int, syscall.Errno) {
 	return sysio.Recv(int(d.fd), p)
 }
 
-// SendAside is Send for another goroutine than the loop's, on RecvAside's terms. Nothing that was put off
-// may be left.
+// SendAside is Send for another goroutine than the loop's, on RecvAside's terms. Nothing that was
+// put off may be left.
 func (d *Descriptor) SendAside(p []byte) (int, syscall.Errno) {
 	p, again := forceShort(p)
 	if again {
@@ -147,8 +147,8 @@ func forceShort(p []byte) (_ []byte, again bool) {
 }
 
 // forceShort is the function for calls on the loop. A wait for a descriptor that is a thread's own
-// arms it each time. Another one is armed when the wait begins, and some sources read in Ready, behind
-// that: so a forced EAGAIN makes epoll report anew what is there, as a true one does.
+// arms it each time. Another one is armed when the wait begins, and some sources read in Ready,
+// behind that: so a forced EAGAIN makes epoll report anew what is there, as a true one does.
 func (d *Descriptor) forceShort(p []byte) (_ []byte, again bool) {
 	short, again := forceShort(p)
 	if again && d.flags&shared != 0 && d.flags.awaited() != 0 && d.thread.loop.arm(d) {

@@ -41,8 +41,8 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// TestWakeWaiters: a thread that waits for a descriptor looks again, a reader and a writer alike; idle
-// threads are left alone.
+// TestWakeWaiters: a thread that waits for a descriptor looks again, a reader and a writer alike;
+// idle threads are left alone.
 func TestWakeWaiters(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := socketpair(t)

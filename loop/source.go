@@ -164,9 +164,9 @@ func (t *Thread) notifyIn(q *queue, why Reason) {
 	}
 }
 
-// Notify makes t ask its sources again, if t waits in AwaitAny or AwaitAll, and calls the Task of an
-// idle t that has asked for it (Heed). Any goroutine may call it. It does not wait, and any number
-// of calls cost one wake-up of t's loop. After the loop has stopped it does nothing.
+// Notify makes t ask its sources again, if t waits in AwaitAny or AwaitAll, and calls the Task of
+// an idle t that has asked for it (WakeOnNotify). Any goroutine may call it. It does not wait, and
+// any number of calls cost one wake-up of t's loop. After the loop has stopped it does nothing.
 func Notify(t *Thread) {
 	if t.notified.CompareAndSwap(false, true) {
 		t.loop.post.notify(t)
@@ -174,6 +174,7 @@ func Notify(t *Thread) {
 }
 
 // NotifyLocal is Notify for functions that run on t's own loop, such as those given to Post. It
-// takes no lock and queues nothing. For an event that many threads of a loop wait for, the goroutine
-// that brings it makes one Post for each loop, and not one Notify for each thread; see Round.
+// takes no lock and queues nothing. For an event that many threads of a loop wait for, the
+// goroutine that brings it makes one Post for each loop, and not one Notify for each thread; see
+// Round.
 func NotifyLocal(t *Thread) { t.notify() }

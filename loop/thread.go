@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/timeoutwheel"
 )
 
-// ErrClientGone is the error of a wait of a thread whose peer has closed or reset the connection. For
-// errors.Is it is a context.Canceled, as code of net/http knows a client that has left.
+// ErrClientGone is the error of a wait of a thread whose peer has closed or reset the connection.
+// For errors.Is it is a context.Canceled, as code of net/http knows a client that has left.
 var ErrClientGone error = clientGone{}
 
 type clientGone struct{}
@@ -35,7 +35,7 @@ type Task interface {
 	// called anew behind the threads of this turn (see Soon). If Run sets an IdleTimeout and returns
 	// WantRead, the thread ends when that time passes. WantWrite and WantReadWrite are as WantRead,
 	// for room to write. Another socket of the thread's can have Run called, too: see
-	// Descriptor.Wakes. So can notifications and the IdleTimeout: see Heed.
+	// Descriptor.Wakes. So can notifications and the IdleTimeout: see WakeOnNotify.
 	Run(t *Thread) coro.Code
 
 	// Left is called on the loop, once, when the peer is seen to send no more (FIN) or to be gone.

@@ -45,8 +45,8 @@ func (j *joined) Run(t *loop.Thread) coro.Code {
 func (j *joined) Left()  {}
 func (j *joined) Ended() { close(j.got) }
 
-// TestWakes: an idle thread, which waits for its own socket or for nothing, is called for what comes
-// to another one, and holds no coroutine between two calls.
+// TestWakes: an idle thread, which waits for its own socket or for nothing, is called for what
+// comes to another one, and holds no coroutine between two calls.
 func TestWakes(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		for _, read := range []bool{true, false} {

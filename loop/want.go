@@ -21,9 +21,10 @@ func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }
 // quite another: a request that asks an upstream waits for a minute at most, and its connection is
 // idle for less or for longer between two. So limit leaves the timer where it is, as long as it is
 // neither too late nor about to expire, and alarm moves it when it has expired too early: but for
-// waits of less than a second, a connection in use costs one timer operation a second at most, and one
-// that is idle wakes up the loop for nothing once at most. A timer that is about to expire long before the new time is moved
-// at once, since a short wait comes before each of the idle times of some connections.
+// waits of less than a second, a connection in use costs one timer operation a second at most, and
+// one that is idle wakes up the loop for nothing once at most. A timer that is about to expire long
+// before the new time is moved at once, since a short wait comes before each of the idle times of
+// some connections.
 func (t *Thread) limit(at int64) {
 	t.until = at
 	if t.more != nil && len(t.more.loans) > 0 {

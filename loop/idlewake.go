@@ -3,8 +3,8 @@ package loop
 import "github.com/lwango/lwango/coro"
 
 // Reason is why the loop has run a thread, or has called the Task of an idle one, as far as one
-// reason tells: the first of several. A Task takes it for a hint, and looks at all that it has asked
-// for.
+// reason tells: the first of several. A Task takes it for a hint, and looks at all that it has
+// asked for.
 type Reason uint8
 
 const (
@@ -19,23 +19,24 @@ const (
 // Woken returns why t runs. It is called by t's Task, before the first wait.
 func Woken(t *Thread) Reason { return t.woken }
 
-// Heed lets t be woken while it is idle as one that waits in AwaitAny is: by Notify, by the leaving
-// of its client, by Stop, and when its IdleTimeout has passed, which then does not end it. So its
-// Task may be called for whatever Sources it has watched, and they stay watched meanwhile. t needs no
-// descriptor.
+// WakeOnNotify lets t be woken while it is idle as one that waits in AwaitAny is: by Notify, by the
+// leaving of its client, by Stop, and when its IdleTimeout has passed, which then does not end it.
+// So its Task may be called for whatever Sources it has watched, and they stay watched meanwhile. t
+// needs no descriptor.
 //
-// The Task calls Heed before it returns Suspend, WantRead or the like. Between the two it asks its
-// sources: Notify leaves a thread alone that runs. The next call of the Task ends the effect.
-func Heed(t *Thread) { t.own.flags |= listening }
+// The Task calls WakeOnNotify before it returns Suspend, WantRead or the like. Between the two it
+// asks its sources: Notify leaves a thread alone that runs. The next call of the Task ends the
+// effect.
+func WakeOnNotify(t *Thread) { t.own.flags |= listening }
 
-// Prompt is a Task that can see to most notifications of a Round without a coroutine. So a message to
-// thousands of idle connections does not switch to thousands of stacks.
+// Prompt is a Task that can see to most notifications of a Round without a coroutine. So a message
+// to thousands of idle connections does not switch to thousands of stacks.
 type Prompt interface {
 	Task
 
 	// Prompt is called on the loop, in place of Run, when a Round notifies its thread, which is idle
-	// and heeds that, whose peer is there, and whose descriptor is d. It must not wait. It reports
-	// whether nothing is left to be seen to; else Run is called as well.
+	// and has called WakeOnNotify, whose peer is there, and whose descriptor is d. It must not wait.
+	// It reports whether nothing is left to be seen to; else Run is called as well.
 	Prompt(d *Descriptor) bool
 }
 
@@ -49,13 +50,14 @@ func (t *Thread) prompt() bool {
 	return ok && b.Prompt(&t.own)
 }
 
-// Resumes counts the times that l's threads have become the running one. Between two looks of a thread
-// at it that find the same, the thread has not waited, and so has missed no notification.
+// Resumes counts the times that l's threads have become the running one. Between two looks of a
+// thread at it that find the same, the thread has not waited, and so has missed no notification.
 func (l *Loop) Resumes() int64 { return l.stats.Resumes }
 
-// TakeDeferred returns what t has deferred, first to last, and forgets it: the caller sees to it that it
-// is called in the end, last first, by whichever coroutine t has then. What the loop has deferred for
-// t's waits is done at once. t calls it, when the threads that it has started have ended.
+// TakeDeferred returns what t has deferred, first to last, and forgets it: the caller sees to it
+// that it is called in the end, last first, by whichever coroutine t has then. What the loop has
+// deferred for t's waits is done at once. t calls it, when the threads that it has started have
+// ended.
 func TakeDeferred(t *Thread) []func() {
 	t.dropCalls()
 	t.giveBack()

@@ -11,22 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heeder is a thread that is idle and heeds what comes. It says what it has been run for.
-type heeder struct {
+// waker is a thread that is idle and can be woken by Notify. It says why it was run.
+type waker struct {
 	loop.Thread
-	code  coro.Code
-	limit time.Duration
-	deaf  bool
-	runs  chan loop.Reason
-	last  chan string
+	code    coro.Code
+	limit   time.Duration
+	ignores bool
+	runs    chan loop.Reason
+	last    chan string
 }
 
-func newHeeder() *heeder {
-	return &heeder{code: coro.Suspend, limit: -1, runs: make(chan loop.Reason, 10),
+func newWaker() *waker {
+	return &waker{code: coro.Suspend, limit: -1, runs: make(chan loop.Reason, 10),
 		last: make(chan string, 10)}
 }
 
-func (h *heeder) Run(t *loop.Thread) coro.Code {
+func (h *waker) Run(t *loop.Thread) coro.Code {
 	h.runs <- loop.Woken(t)
 	if t.FD() >= 0 {
 		_, _ = unix.Read(t.FD(), make([]byte, 1))
@@ -34,17 +34,17 @@ func (h *heeder) Run(t *loop.Thread) coro.Code {
 	if t.Loop().Stopping() || t.Gone() {
 		return coro.Abort
 	}
-	if !h.deaf {
-		loop.Heed(t)
+	if !h.ignores {
+		loop.WakeOnNotify(t)
 	}
 	loop.IdleTimeout(t, h.limit)
 	return h.code
 }
-func (h *heeder) Left()  {}
-func (h *heeder) Ended() { close(h.runs) }
+func (h *waker) Left()  {}
+func (h *waker) Ended() { close(h.runs) }
 
 // next waits for the next run.
-func (h *heeder) next(t *testing.T, want loop.Reason) {
+func (h *waker) next(t *testing.T, want loop.Reason) {
 	t.Helper()
 	select {
 	case got, ok := <-h.runs:
@@ -57,7 +57,7 @@ func (h *heeder) next(t *testing.T, want loop.Reason) {
 }
 
 // over waits for the end.
-func (h *heeder) over(t *testing.T) {
+func (h *waker) over(t *testing.T) {
 	t.Helper()
 	select {
 	case got, ok := <-h.runs:
@@ -74,13 +74,13 @@ func (h *heeder) over(t *testing.T) {
 func TestHeed(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := openPair(t)
-		own, none := newHeeder(), newHeeder()
+		own, none := newWaker(), newWaker()
 		own.code = coro.WantRead
 		must.Do(t, l.Attach(&own.Thread, fds[0], own, -1))
 		loop.Wake(&own.Thread)
 		l.Begin(&none.Thread, none)
 		wait := start(t, l)
-		for _, h := range []*heeder{own, none} {
+		for _, h := range []*waker{own, none} {
 			h.next(t, loop.ByEvent)
 			on(t, l, func() {
 				if n := l.Stats().Working; n > 0 {
@@ -96,11 +96,11 @@ func TestHeed(t *testing.T) {
 			on(t, l, func() { h.limit = -1; loop.Jump(l, 2*time.Hour) })
 			h.next(t, loop.ByTime)
 		}
-		on(t, l, func() { none.deaf = true; loop.NotifyLocal(&none.Thread) })
+		on(t, l, func() { none.ignores = true; loop.NotifyLocal(&none.Thread) })
 		none.next(t, loop.ByNotice)
 		loop.Notify(&none.Thread) // for nothing
 		on(t, l, func() {})
-		on(t, l, func() { none.deaf = false; loop.Wake(&none.Thread) })
+		on(t, l, func() { none.ignores = false; loop.Wake(&none.Thread) })
 		none.next(t, loop.ByEvent)
 		on(t, l, func() { loop.Leave(&none.Thread) })
 		none.next(t, loop.ByLeaving)
@@ -120,7 +120,7 @@ func TestHeedStop(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := openPair(t)
 		defer unix.Close(fds[1])
-		own, none := newHeeder(), newHeeder()
+		own, none := newWaker(), newWaker()
 		own.code = coro.WantRead
 		must.Do(t, l.Attach(&own.Thread, fds[0], own, -1))
 		loop.Wake(&own.Thread)
@@ -137,8 +137,8 @@ func TestHeedStop(t *testing.T) {
 	})
 }
 
-// laster is a heeder that has something to do at its end.
-type laster struct{ *heeder }
+// laster is a waker that has something to do at its end.
+type laster struct{ *waker }
 
 func (e laster) Ending() {
 	loop.Last(&e.Thread, func() {
@@ -163,7 +163,7 @@ func TestLast(t *testing.T) {
 	runPanicking(t, func(t *testing.T, l *loop.Loop) {
 		all := []laster{}
 		for _, limit := range []time.Duration{-1, time.Hour, time.Minute, time.Second} {
-			h := laster{newHeeder()}
+			h := laster{newWaker()}
 			h.limit = limit
 			all = append(all, h)
 			l.Begin(&h.Thread, h)
