@@ -2,22 +2,22 @@ package loop
 
 import "github.com/lwango/lwango/coro"
 
-// Reason is why the loop has run a thread, or has called the Task of an idle one, as far as one
+// WakeReason is why the loop has run a thread, or has called the Task of an idle one, as far as one
 // reason tells: the first of several. A Task takes it for a hint, and looks at all that it has
 // asked for.
-type Reason uint8
+type WakeReason uint8
 
 const (
-	ByEvent   Reason = iota // of its own descriptor, or of one that Wakes it; or Wake
-	ByNotice                // Notify
-	ByTime                  // its IdleTimeout, or the limit of its wait, has passed
-	ByLeaving               // its client has left
-	ByCancel                // its scope was canceled
-	ByStop                  // the loop stops
+	ByEvent   WakeReason = iota // of its own descriptor, or of one that Wakes it; or Wake
+	ByNotice                    // Notify
+	ByTime                      // its IdleTimeout, or the limit of its wait, has passed
+	ByLeaving                   // its client has left
+	ByCancel                    // its scope was canceled
+	ByStop                      // the loop stops
 )
 
-// Woken returns why t runs. It is called by t's Task, before the first wait.
-func Woken(t *Thread) Reason { return t.woken }
+// WokenBy returns why t runs. It is called by t's Task, before the first wait.
+func WokenBy(t *Thread) WakeReason { return t.wokenBy }
 
 // WakeOnNotify lets t be woken while it is idle as one that waits in AwaitAny is: by Notify, by the
 // leaving of its client, by Stop, and when its IdleTimeout has passed, which then does not end it.

@@ -17,17 +17,17 @@ type waker struct {
 	code    coro.Code
 	limit   time.Duration
 	ignores bool
-	runs    chan loop.Reason
+	runs    chan loop.WakeReason
 	last    chan string
 }
 
 func newWaker() *waker {
-	return &waker{code: coro.Suspend, limit: -1, runs: make(chan loop.Reason, 10),
+	return &waker{code: coro.Suspend, limit: -1, runs: make(chan loop.WakeReason, 10),
 		last: make(chan string, 10)}
 }
 
 func (h *waker) Run(t *loop.Thread) coro.Code {
-	h.runs <- loop.Woken(t)
+	h.runs <- loop.WokenBy(t)
 	if t.FD() >= 0 {
 		_, _ = unix.Read(t.FD(), make([]byte, 1))
 	}
@@ -44,7 +44,7 @@ func (h *waker) Left()  {}
 func (h *waker) Ended() { close(h.runs) }
 
 // next waits for the next run.
-func (h *waker) next(t *testing.T, want loop.Reason) {
+func (h *waker) next(t *testing.T, want loop.WakeReason) {
 	t.Helper()
 	select {
 	case got, ok := <-h.runs:

@@ -41,15 +41,15 @@ func (q *queue) pop() *Thread {
 
 // ready puts a waiting thread into the run queue. A running thread is not waiting, although it may
 // be the thread of a descriptor that it is closing: to wake it would cut its next wait short.
-func (l *Loop) ready(t *Thread, why Reason) { l.enqueue(&l.runq, t, why) }
+func (l *Loop) ready(t *Thread, why WakeReason) { l.enqueue(&l.runq, t, why) }
 
 // enqueue is ready for one of the loop's queues.
-func (l *Loop) enqueue(q *queue, t *Thread, why Reason) {
+func (l *Loop) enqueue(q *queue, t *Thread, why WakeReason) {
 	if t.own.flags&(queued|ended) != 0 || t == l.current {
 		return
 	}
 	t.own.flags = t.own.flags.next(coro.Resume) | queued
-	t.woken = why
+	t.wokenBy = why
 	t.until = never
 	q.push(t)
 }

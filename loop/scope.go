@@ -220,7 +220,7 @@ func (t *Thread) leaveMembers() {
 	}
 }
 
-func (t *Thread) stopWaiting(why Reason) {
+func (t *Thread) stopWaiting(why WakeReason) {
 	if t.own.flags&(suspended|listening) != 0 {
 		t.loop.ready(t, why)
 	}

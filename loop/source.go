@@ -155,10 +155,10 @@ func (t *Thread) listen(code coro.Code, until int64) error {
 // notify makes t ask its sources again. It is called on the loop.
 func (t *Thread) notify() { t.notifyFor(ByNotice) }
 
-func (t *Thread) notifyFor(why Reason) { t.notifyIn(&t.loop.runq, why) }
+func (t *Thread) notifyFor(why WakeReason) { t.notifyIn(&t.loop.runq, why) }
 
 // notifyIn puts t into one of its loop's queues for that.
-func (t *Thread) notifyIn(q *queue, why Reason) {
+func (t *Thread) notifyIn(q *queue, why WakeReason) {
 	if t.own.flags&listening != 0 {
 		t.loop.enqueue(q, t, why)
 	}

@@ -105,18 +105,18 @@ func (t *Thread) flush() {
 // Thread is the record of a green thread. It may be embedded in a larger one, so that a connection
 // is one object.
 type Thread struct {
-	own   Descriptor
-	loop  *Loop
-	task  Task
-	co    *coro.Coro // nil while the thread is idle
-	timer timeoutwheel.Timer
-	until int64   // the limit of the present wait; the timer may be pending for an earlier time
-	next  *Thread // in the run queue
-	more  *more   // nil until it is needed
-	idle  idleEntry
-	woken Reason
-	wants uint8            // the events of its own descriptor that are among its sources
-	owner invariants.Owner // the coroutine's goroutine
+	own     Descriptor
+	loop    *Loop
+	task    Task
+	co      *coro.Coro // nil while the thread is idle
+	timer   timeoutwheel.Timer
+	until   int64   // the limit of the present wait; the timer may be pending for an earlier time
+	next    *Thread // in the run queue
+	more    *more   // nil until it is needed
+	idle    idleEntry
+	wokenBy WakeReason
+	wants   uint8            // the events of its own descriptor that are among its sources
+	owner   invariants.Owner // the coroutine's goroutine
 
 	refusals uint16 // waits that were refused, see there
 	notified atomic.Bool
@@ -138,7 +138,7 @@ type more struct {
 func (t *Thread) reset() {
 	t.own, t.task, t.co = Descriptor{}, nil, nil
 	t.timer, t.until, t.next = timeoutwheel.Timer{}, 0, nil
-	t.more, t.idle, t.woken, t.wants = nil, idleEntry{}, 0, 0
+	t.more, t.idle, t.wokenBy, t.wants = nil, idleEntry{}, 0, 0
 	t.owner, t.refusals = invariants.Owner{}, 0
 }
 
@@ -150,7 +150,7 @@ func (t *Thread) extra() *more {
 }
 
 // err returns what a wait returns that has ended for the reason.
-func (r Reason) err() error {
+func (r WakeReason) err() error {
 	switch r {
 	case ByTime:
 		return ErrDeadlineExceeded
@@ -344,7 +344,7 @@ func (t *Thread) Mark() int { return t.co.Mark() }
 // RunDeferred calls what was deferred since mark, last first.
 func (t *Thread) RunDeferred(mark int) {
 	t.co.RunDeferred(mark)
-	t.refusals, t.woken = 0, ByEvent // what comes next is another request
+	t.refusals, t.wokenBy = 0, ByEvent // what comes next is another request
 }
 
 // Local returns what SetLocal has left with the coroutine that the thread runs on at present,

@@ -110,7 +110,7 @@ const maxRefusals = 1000
 // SawClientGone reports whether t's last wait returned because the client had left, or a wait was
 // refused for that since t's deferred calls last ran. Only t may call it.
 func SawClientGone(t *Thread) bool {
-	return t.woken == ByLeaving || t.refusals > 0 && t.Gone()
+	return t.wokenBy == ByLeaving || t.refusals > 0 && t.Gone()
 }
 
 // leaving returns why the thread must not wait, or nil if it may.
@@ -128,9 +128,9 @@ func (t *Thread) leaving() error {
 func (t *Thread) wait(v coro.Value, until int64) error {
 	t.mustRun()
 	t.limit(until)
-	t.woken = ByEvent
+	t.wokenBy = ByEvent
 	t.co.Yield(v)
-	return t.woken.err()
+	return t.wokenBy.err()
 }
 
 // mustRun panics if the caller is not t: control would go to a coroutine that does not run, and the
