@@ -101,7 +101,7 @@
 //	stop.go      the orderly stop, and a loop that does not end
 //	wait.go      when the loop polls, when it blocks, when it calls the scheduler
 //	runqueue.go  threads that are ready
-//	round.go     events that many threads wait for, and wake up for a few at a time
+//	broadcast.go events that many threads wait for, and wake up for a few at a time
 //	share.go     how long a turn may take; threads that move much data give way to others
 //	cpus.go      a processor more than loops
 //	watchdog.go  what holds a loop for too long is logged

@@ -29,14 +29,14 @@ func WokenBy(t *Thread) WakeReason { return t.wokenBy }
 // effect.
 func WakeOnNotify(t *Thread) { t.own.flags |= listening }
 
-// Prompt is a Task that can see to most notifications of a Round without a coroutine. So a message
-// to thousands of idle connections does not switch to thousands of stacks.
+// Prompt is a Task that can see to most notifications of a Broadcast without a coroutine. So a
+// message to thousands of idle connections does not switch to thousands of stacks.
 type Prompt interface {
 	Task
 
-	// Prompt is called on the loop, in place of Run, when a Round notifies its thread, which is idle
-	// and has called WakeOnNotify, whose peer is there, and whose descriptor is d. It must not wait.
-	// It reports whether nothing is left to be seen to; else Run is called as well.
+	// Prompt is called on the loop, in place of Run, when a Broadcast notifies its thread, which is
+	// idle and has called WakeOnNotify, whose peer is there, and whose descriptor is d. It must not
+	// wait. It reports whether nothing is left to be seen to; else Run is called as well.
 	Prompt(d *Descriptor) bool
 }
 

@@ -68,39 +68,39 @@ type Loop struct {
 	panics atomic.Int64 // see Panicked
 
 	// Owned by the loop.
-	table    []*Descriptor // by number
-	gen      uint32
-	detached []*Thread     // threads without a descriptor
-	threads  int           // all that have not ended
-	standing int           // of these, those of StandBy
-	wall     time.Time     // of this turn
-	elapsed  time.Duration // from start to wall
-	now      int64         // of this turn, milliseconds since start
-	polls    bool          // the next look for events asks without blocking first
-	slept    bool          // the last look has slept
-	looks    int64         // see Looks
-	held     time.Duration // in sum, between looks at the clock that were more than heldUp apart
-	gaveWay  int64         // when other goroutines were last given the processor
-	share    share         // of the present turn, for its queue or its timers
-	wheel    *timeoutwheel.Wheel
-	runq     queue // for a later turn
-	turn     queue // the rest of the present turn's, or of the one before
-	behind   queue // those that gave way to all of these
-	rounds   rounds
-	putOffs  putOffs
-	crowded  bool // in this turn more threads are ready than it has time for
-	pool     coro.Pool
-	trim     trimmer
-	current  *Thread // the running one; nil: the loop itself runs
-	idle     idleList
-	spare    int    // a descriptor to accept with when there is no other; -1: none
-	buffer   Buffer // nil: a thread has it
-	stop     stopper
-	workers  workers
-	stats    Stats
-	owner    invariants.Owner // the goroutine in Run
-	started  bool             // a goroutine, in this turn
-	events   [eventsPerTurn]unix.EpollEvent
+	table      []*Descriptor // by number
+	gen        uint32
+	detached   []*Thread     // threads without a descriptor
+	threads    int           // all that have not ended
+	standing   int           // of these, those of StandBy
+	wall       time.Time     // of this turn
+	elapsed    time.Duration // from start to wall
+	now        int64         // of this turn, milliseconds since start
+	polls      bool          // the next look for events asks without blocking first
+	slept      bool          // the last look has slept
+	looks      int64         // see Looks
+	held       time.Duration // in sum, between looks at the clock that were more than heldUp apart
+	gaveWay    int64         // when other goroutines were last given the processor
+	share      share         // of the present turn, for its queue or its timers
+	wheel      *timeoutwheel.Wheel
+	runq       queue // for a later turn
+	turn       queue // the rest of the present turn's, or of the one before
+	behind     queue // those that gave way to all of these
+	broadcasts broadcasts
+	putOffs    putOffs
+	crowded    bool // in this turn more threads are ready than it has time for
+	pool       coro.Pool
+	trim       trimmer
+	current    *Thread // the running one; nil: the loop itself runs
+	idle       idleList
+	spare      int    // a descriptor to accept with when there is no other; -1: none
+	buffer     Buffer // nil: a thread has it
+	stop       stopper
+	workers    workers
+	stats      Stats
+	owner      invariants.Owner // the goroutine in Run
+	started    bool             // a goroutine, in this turn
+	events     [eventsPerTurn]unix.EpollEvent
 
 	// Safe from any goroutine.
 	post  poster
@@ -201,7 +201,7 @@ func (l *Loop) Close() {
 // timeout returns how long the loop may block; there is no limit if it is negative.
 func (l *Loop) timeout() time.Duration {
 	if l.threads == 0 || !l.runq.empty() || !l.turn.empty() || !l.behind.empty() ||
-		l.rounds.first != nil {
+		l.broadcasts.first != nil {
 		return 0
 	}
 	at, ok := l.wheel.Next()

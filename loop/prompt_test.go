@@ -15,10 +15,10 @@ type prompter struct {
 
 func (p *prompter) Prompt(*loop.Descriptor) bool { return p.prompt() }
 
-// round notifies threads together.
-func round(t *testing.T, l *loop.Loop, all ...*loop.Thread) {
+// broadcast notifies threads together.
+func broadcast(t *testing.T, l *loop.Loop, all ...*loop.Thread) {
 	on(t, l, func() {
-		(&loop.Round{Next: func() (next *loop.Thread) {
+		(&loop.Broadcast{Next: func() (next *loop.Thread) {
 			if len(all) > 0 {
 				next, all = all[0], all[1:]
 			}
@@ -27,8 +27,8 @@ func round(t *testing.T, l *loop.Loop, all ...*loop.Thread) {
 	})
 }
 
-// TestPrompt: a Round has an idle Task see to it on the loop, and one that cannot, or that is not
-// idle, is run.
+// TestPrompt: a Broadcast has an idle Task see to it on the loop, and one that cannot, or that is
+// not idle, is run.
 func TestPrompt(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		prompted, done := 0, true
@@ -37,14 +37,14 @@ func TestPrompt(t *testing.T) {
 		l.Begin(&p.Thread, p)
 		wait := start(t, l)
 		p.next(t, loop.ByEvent)
-		round(t, l, &p.Thread, held, &p.Thread)
+		broadcast(t, l, &p.Thread, held, &p.Thread)
 		on(t, l, func() {})
 		on(t, l, func() {
 			if done = false; prompted != 2 || len(p.runs) > 0 {
 				t.Errorf("prompted %d times, run %d times", prompted, len(p.runs))
 			}
 		})
-		round(t, l, &p.Thread, &p.Thread) // the second finds it queued
+		broadcast(t, l, &p.Thread, &p.Thread) // the second finds it queued
 		p.next(t, loop.ByNotice)
 		on(t, l, func() {
 			if prompted != 3 {
@@ -54,7 +54,7 @@ func TestPrompt(t *testing.T) {
 		p.ignores = true
 		loop.Notify(&p.Thread)
 		p.next(t, loop.ByNotice)
-		round(t, l, &p.Thread)
+		broadcast(t, l, &p.Thread)
 		on(t, l, func() {})
 		on(t, l, func() {
 			if prompted != 3 || len(p.runs) > 0 {
@@ -90,7 +90,7 @@ func TestPromptsTakeTurns(t *testing.T) {
 		l.Begin(&p.Thread, p)
 		wait := start(t, l)
 		p.next(t, loop.ByEvent)
-		round(t, l, all...)
+		broadcast(t, l, all...)
 		seen := make(chan struct{})
 		on(t, l, func() {
 			l.Go(func(th *loop.Thread) {

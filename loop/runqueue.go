@@ -63,7 +63,7 @@ func (l *Loop) runQueued() {
 	l.runTurn()
 	l.sendPutOffs()
 	l.crowded = !l.turn.empty()
-	l.runRounds()
+	l.runBroadcasts()
 	l.runBehind()
 }
 

@@ -176,5 +176,5 @@ func Notify(t *Thread) {
 // NotifyLocal is Notify for functions that run on t's own loop, such as those given to Post. It
 // takes no lock and queues nothing. For an event that many threads of a loop wait for, the
 // goroutine that brings it makes one Post for each loop, and not one Notify for each thread; see
-// Round.
+// Broadcast.
 func NotifyLocal(t *Thread) { t.notify() }

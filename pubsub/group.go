@@ -13,11 +13,11 @@ import (
 type group struct {
 	log  *log
 	loop *loop.Loop
-	ring func()       // look, made once
-	next loop.Round   // of those that look has found
-	rung atomic.Bool  // look is posted
-	busy atomic.Bool  // it has begun to tell, and has not ended
-	idle atomic.Int32 // how many wait and were not told
+	ring func()         // look, made once
+	next loop.Broadcast // of those that look has found
+	rung atomic.Bool    // look is posted
+	busy atomic.Bool    // it has begun to tell, and has not ended
+	idle atomic.Int32   // how many wait and were not told
 
 	// The loop's: how many there are, and their state. Those that wait are in one line, and those that
 	// are to be told in the other. What is published while some are still to be told is for those that

@@ -7,9 +7,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestRoundInCrowd: those of a Round that were told, and for whom the turn had no time, run before
-// the crowd goes on.
-func TestRoundInCrowd(t *testing.T) {
+// TestBroadcastInCrowd: those of a Broadcast that were told, and for whom the turn had no time, run
+// before the crowd goes on.
+func TestBroadcastInCrowd(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const (
 			few, many = 3, 16 // the turn ends within the second part of the many
@@ -47,7 +47,7 @@ func TestRoundInCrowd(t *testing.T) {
 			}
 			th.Yield()
 			for _, part := range [][]*loop.Thread{waiting[:few], waiting[few:]} {
-				(&loop.Round{Next: func() (next *loop.Thread) {
+				(&loop.Broadcast{Next: func() (next *loop.Thread) {
 					if len(part) > 0 {
 						next, part = part[0], part[1:]
 					}

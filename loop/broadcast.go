@@ -1,0 +1,77 @@
+package loop
+
+// Broadcast is an event of one loop that many of its threads wait for, such as a message to all
+// that are in a room. To notify thousands at once would let them run in a row, and whatever else
+// happens meanwhile would wait for all of them. So the loop takes a few threads of each Broadcast
+// in turn, as far as a share of its turn goes, and the rest in the next turn, after it has looked
+// for events. A Broadcast of a few threads passes one of thousands, and so does a request. An idle
+// thread whose Task is a Prompt may need no coroutine for it.
+type Broadcast struct {
+	// Next returns the next thread that is to be notified, or nil if none is left. It is called on the
+	// loop. It must not wait.
+	Next func() *Thread
+
+	begun bool // it is in the loop's list
+	then  *Broadcast
+}
+
+// broadcasts is a list of Broadcasts, first in, first out.
+type broadcasts struct{ first, last *Broadcast }
+
+func (rs *broadcasts) push(r *Broadcast) {
+	if rs.last == nil {
+		rs.first = r
+	} else {
+		rs.last.then = r
+	}
+	rs.last = r
+}
+
+func (rs *broadcasts) pop() *Broadcast {
+	r := rs.first
+	if rs.first, r.then = r.then, nil; rs.first == nil {
+		rs.last = nil
+	}
+	return r
+}
+
+// Begin notifies the threads that r.Next returns, soon. It is called on the loop. It does nothing
+// if r has begun and is not over.
+func (r *Broadcast) Begin(l *Loop) {
+	if !r.begun {
+		r.begun = true
+		l.broadcasts.push(r)
+	}
+}
+
+// perBroadcast is how many threads of a Broadcast run before those of the next.
+const perBroadcast = lookEvery
+
+// runBroadcasts lets the threads of Broadcasts run. They have a share of the turn of their own:
+// neither do they hold up other threads, nor these them.
+func (l *Loop) runBroadcasts() {
+	if l.broadcasts.first == nil {
+		return
+	}
+	rest := l.turn // in a crowd
+	l.turn = queue{}
+	for l.share.begin(); l.broadcasts.first != nil && !l.share.over; {
+		r := l.broadcasts.pop()
+		var t *Thread
+		for range perBroadcast {
+			if t = r.Next(); t == nil {
+				break
+			}
+			if !t.prompt() {
+				t.notifyIn(&l.turn, ByNotice)
+			} else if l.share.spent() {
+				break
+			}
+		}
+		if r.begun = t != nil; r.begun {
+			l.broadcasts.push(r)
+		}
+		l.runTurn()
+	}
+	l.turn.append(&rest) // a member left over was told, and is not to wait for the crowd
+}
