@@ -134,14 +134,14 @@ type LightKeeper interface {
 	Detach()
 }
 
-// PromptKeeper is a LightKeeper that can see to most of what a topic brings without a coroutine.
-type PromptKeeper interface {
+// NotifyKeeper is a LightKeeper that handles most messages of a topic without a coroutine.
+type NotifyKeeper interface {
 	LightKeeper
 
-	// Prompt is called on the loop, between two calls of Run, when a message has come to a topic that
+	// Notified is called on the loop, between two calls of Run, when a message has come to a topic that
 	// the connection follows. It may send by d, and must not wait. If it returns false, Run is called.
 	// It is not called for connections with TLS.
-	Prompt(d *loop.Descriptor) bool
+	Notified(d *loop.Descriptor) bool
 }
 
 // streams are those of connections that a LightKeeper keeps, while they are attached.
@@ -209,10 +209,10 @@ func (h *handed) Run(t *loop.Thread) coro.Code {
 	return coro.WantRead
 }
 
-// Prompt implements loop.Prompt.
-func (h *handed) Prompt(d *loop.Descriptor) bool {
-	k, ok := h.keeper.(PromptKeeper)
-	return ok && h.tls == nil && h.link == nil && k.Prompt(d)
+// Notified implements loop.NotifyHandler.
+func (h *handed) Notified(d *loop.Descriptor) bool {
+	k, ok := h.keeper.(NotifyKeeper)
+	return ok && h.tls == nil && h.link == nil && k.Notified(d)
 }
 
 // attach gives a LightKeeper its connection, unless it has it.

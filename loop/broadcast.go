@@ -5,7 +5,7 @@ package loop
 // happens meanwhile would wait for all of them. So the loop takes a few threads of each Broadcast
 // in turn, as far as a share of its turn goes, and the rest in the next turn, after it has looked
 // for events. A Broadcast of a few threads passes one of thousands, and so does a request. An idle
-// thread whose Task is a Prompt may need no coroutine for it.
+// thread whose Task is a NotifyHandler may need no coroutine for it.
 type Broadcast struct {
 	// Next returns the next thread that is to be notified, or nil if none is left. It is called on the
 	// loop. It must not wait.
@@ -62,7 +62,7 @@ func (l *Loop) runBroadcasts() {
 			if t = r.Next(); t == nil {
 				break
 			}
-			if !t.prompt() {
+			if !t.handleNotification() {
 				t.notifyIn(&l.turn, ByNotice)
 			} else if l.share.spent() {
 				break

@@ -29,25 +29,25 @@ func WokenBy(t *Thread) WakeReason { return t.wokenBy }
 // effect.
 func WakeOnNotify(t *Thread) { t.own.flags |= listening }
 
-// Prompt is a Task that can see to most notifications of a Broadcast without a coroutine. So a
+// NotifyHandler is a Task that handles most notifications of a Broadcast without a coroutine. So a
 // message to thousands of idle connections does not switch to thousands of stacks.
-type Prompt interface {
+type NotifyHandler interface {
 	Task
 
-	// Prompt is called on the loop, in place of Run, when a Broadcast notifies its thread, which is
+	// Notified is called on the loop, in place of Run, when a Broadcast notifies its thread, which is
 	// idle and has called WakeOnNotify, whose peer is there, and whose descriptor is d. It must not
-	// wait. It reports whether nothing is left to be seen to; else Run is called as well.
-	Prompt(d *Descriptor) bool
+	// wait. It reports whether nothing is left to do; otherwise Run is called as well.
+	Notified(d *Descriptor) bool
 }
 
-// prompt has t's Task see to a notification on the loop, and reports whether that is done.
-func (t *Thread) prompt() bool {
+// handleNotification lets t's Task handle a notification on the loop, and reports whether that is done.
+func (t *Thread) handleNotification() bool {
 	if t.co != nil || t.own.flags&(listening|queued|ended|finished) != listening ||
 		t.loop.stop.stopping {
 		return false
 	}
-	b, ok := t.task.(Prompt)
-	return ok && b.Prompt(&t.own)
+	b, ok := t.task.(NotifyHandler)
+	return ok && b.Notified(&t.own)
 }
 
 // Resumes counts the times that l's threads have become the running one. Between two looks of a

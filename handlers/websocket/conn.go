@@ -81,10 +81,10 @@ type Conn struct {
 	lost     bool // the beginning of the next frame is unknown
 	over     bool // nothing more will come
 
-	cut      bool   // a write has begun and not ended
-	phase    phase  // under Serve
-	unprompt bool   // a function of Relay has panicked on the loop, and is for the thread now
-	protocol uint16 // which of set.Subprotocols, counted from 1; 0: none
+	cut        bool   // a write has begun and not ended
+	phase      phase  // under Serve
+	threadOnly bool   // a function of Relay has panicked on the loop, and is for the thread now
+	protocol   uint16 // which of set.Subprotocols, counted from 1; 0: none
 
 	heard time.Duration // when something came last, a point of the loop's clock (see Loop.Clock)
 }
@@ -139,7 +139,7 @@ type extra struct {
 	then func(c *Conn) // what After was asked for; nil: nothing
 	due  time.Duration // when, a point of the loop's clock
 
-	rest []byte // of a frame that Prompt has begun
+	rest []byte // of a frame that Notified has begun
 
 	lastBy time.Duration // when it sends no more at a stop, a point of the loop's clock; 0: not known
 	last   bool          // it sends its last, see sendLast

@@ -34,7 +34,7 @@
 //	serve.go      Serve: a Handler, and what calls it
 //	follow.go     its subscriptions
 //	last.go       what it sends at a stop
-//	prompt.go     what it sends from the loop itself
+//	notified.go   what it sends from the loop itself
 //	after.go      its timer
 //	read.go       messages from the peer
 //	reader.go     messages from the peer, while they come

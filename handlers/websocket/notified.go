@@ -7,12 +7,12 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// Prompt implements conn.PromptKeeper. What is relayed goes out from the loop itself, if the connection
+// Notified implements conn.NotifyKeeper. What is relayed goes out from the loop itself, if the connection
 // has nothing else to do, and its kernel has room: the coroutine, its buffers and the looks of Run are
 // most of what a delivery costs beside the system call.
-func (s *served) Prompt(d *loop.Descriptor) bool {
+func (s *served) Notified(d *loop.Descriptor) bool {
 	c := (*Conn)(s)
-	if c.phase != opened || c.cut || c.unprompt || c.asked || c.want.deflate || c.writing() {
+	if c.phase != opened || c.cut || c.threadOnly || c.asked || c.want.deflate || c.writing() {
 		return false
 	}
 	for f := c.follows; f != nil; f = f.next {
@@ -51,7 +51,7 @@ func (f *follow) send(c *Conn, d *loop.Descriptor, m *pubsub.Message) bool {
 func (f *follow) framed(c *Conn, m *pubsub.Message) (p *PreparedMessage) {
 	defer func() {
 		if e := recover(); e != nil {
-			c.unprompt = true
+			c.threadOnly = true
 			c.thread.Loop().Logger().Error("websocket: a function given to Relay has panicked on the loop",
 				"panic", e, "stack", string(debug.Stack()))
 		}
@@ -59,7 +59,7 @@ func (f *follow) framed(c *Conn, m *pubsub.Message) (p *PreparedMessage) {
 	return f.frame(m)
 }
 
-// finishFrame sends the rest of a frame that Prompt has begun.
+// finishFrame sends the rest of a frame that Notified has begun.
 func (c *Conn) finishFrame() {
 	if c.extra == nil || c.extra.rest == nil {
 		return

@@ -7,13 +7,13 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// prompter is a waker that can see to notifications on the loop.
-type prompter struct {
+// notifiee is a waker that can handle notifications on the loop.
+type notifiee struct {
 	*waker
-	prompt func() bool
+	handle func() bool
 }
 
-func (p *prompter) Prompt(*loop.Descriptor) bool { return p.prompt() }
+func (p *notifiee) Notified(*loop.Descriptor) bool { return p.handle() }
 
 // broadcast notifies threads together.
 func broadcast(t *testing.T, l *loop.Loop, all ...*loop.Thread) {
@@ -27,12 +27,12 @@ func broadcast(t *testing.T, l *loop.Loop, all ...*loop.Thread) {
 	})
 }
 
-// TestPrompt: a Broadcast has an idle Task see to it on the loop, and one that cannot, or that is
+// TestNotified: an idle Task handles a Broadcast on the loop, and one that cannot, or that is
 // not idle, is run.
-func TestPrompt(t *testing.T) {
+func TestNotified(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
-		prompted, done := 0, true
-		p := &prompter{newWaker(), func() bool { prompted++; return done }}
+		handled, done := 0, true
+		p := &notifiee{newWaker(), func() bool { handled++; return done }}
 		held := l.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, l.Stopped()) })
 		l.Begin(&p.Thread, p)
 		wait := start(t, l)
@@ -40,15 +40,15 @@ func TestPrompt(t *testing.T) {
 		broadcast(t, l, &p.Thread, held, &p.Thread)
 		on(t, l, func() {})
 		on(t, l, func() {
-			if done = false; prompted != 2 || len(p.runs) > 0 {
-				t.Errorf("prompted %d times, run %d times", prompted, len(p.runs))
+			if done = false; handled != 2 || len(p.runs) > 0 {
+				t.Errorf("handled %d times, run %d times", handled, len(p.runs))
 			}
 		})
 		broadcast(t, l, &p.Thread, &p.Thread) // the second finds it queued
 		p.next(t, loop.ByNotice)
 		on(t, l, func() {
-			if prompted != 3 {
-				t.Errorf("prompted %d times", prompted)
+			if handled != 3 {
+				t.Errorf("handled %d times", handled)
 			}
 		})
 		p.ignores = true
@@ -57,7 +57,7 @@ func TestPrompt(t *testing.T) {
 		broadcast(t, l, &p.Thread)
 		on(t, l, func() {})
 		on(t, l, func() {
-			if prompted != 3 || len(p.runs) > 0 {
+			if handled != 3 || len(p.runs) > 0 {
 				t.Error("run on the loop without WakeOnNotify")
 			}
 		})
@@ -67,19 +67,19 @@ func TestPrompt(t *testing.T) {
 	})
 }
 
-// TestPromptsTakeTurns: thousands that see to it on the loop hold up other threads no longer than a
+// TestNotifiedTakesTurns: thousands of Tasks that handle it on the loop hold up other threads no longer than a
 // share of a turn.
-func TestPromptsTakeTurns(t *testing.T) {
+func TestNotifiedTakesTurns(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const (
 			many    = 500
 			toil    = 20 * time.Microsecond
 			perTurn = int(time.Millisecond/toil) + 32 // and what is not measured of a share
 		)
-		prompted := 0
+		handled := 0
 		var all []*loop.Thread
-		p := &prompter{newWaker(), func() bool {
-			prompted++
+		p := &notifiee{newWaker(), func() bool {
+			handled++
 			for begin := time.Now(); time.Since(begin) < toil; {
 			}
 			return true
@@ -94,9 +94,9 @@ func TestPromptsTakeTurns(t *testing.T) {
 		seen := make(chan struct{})
 		on(t, l, func() {
 			l.Go(func(th *loop.Thread) {
-				for last := prompted; prompted < many; last = prompted {
-					if th.Yield(); prompted-last > perTurn {
-						t.Errorf("%d between two turns of a thread", prompted-last)
+				for last := handled; handled < many; last = handled {
+					if th.Yield(); handled-last > perTurn {
+						t.Errorf("%d between two turns of a thread", handled-last)
 					}
 				}
 				close(seen)
