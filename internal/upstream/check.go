@@ -35,8 +35,8 @@ type Check struct {
 	// Before is what a connection begins with, ahead of TLS: a header of the PROXY protocol.
 	Before []byte
 
-	// ServerName is for TLS where the requests have names of their own (Lease.ServerName); "": the host
-	// of the address.
+	// ServerName is for TLS where the requests have names of their own (Lease.ServerName); "": the
+	// host of the address.
 	ServerName string
 
 	// Ask asks on a new connection to the named address. It returns an error if the address does not
@@ -62,9 +62,9 @@ type checked struct {
 	id string
 }
 
-// verdict returns that of a peer, for checks with that ID. The caller holds the lock.
-func (p *Pool) verdict(it *peer, id string) *verdict {
-	key := checked{it.endpoint, id}
+// verdict returns that of a backend, for checks with that ID. The caller holds the lock.
+func (p *Pool) verdict(b *backend, id string) *verdict {
+	key := checked{b.endpoint, id}
 	v := p.verdicts[key]
 	if v == nil {
 		if p.verdicts == nil {
@@ -78,7 +78,7 @@ func (p *Pool) verdict(it *peer, id string) *verdict {
 
 // title returns the name for a line of the log: of a name's addresses each has its own.
 func (m *member) title() string {
-	if m.peer.host == nil {
+	if m.backend.host == nil {
 		return m.name
 	}
 	return m.name + " (" + m.address + ")"

@@ -46,7 +46,7 @@ func (l *Lease) choose() *member {
 	g := l.group
 	if l.Home != 0 {
 		if m := l.home(loop.Now()); m != nil {
-			if !l.room(m.peer) { // the session is there and nowhere else, so the request waits
+			if !l.room(m.backend) { // the session is there and nowhere else, so the request waits
 				return nil
 			}
 			return m
@@ -54,7 +54,7 @@ func (l *Lease) choose() *member {
 	}
 	if len(g.members) == 1 {
 		m := g.members[0]
-		if slices.Contains(l.tried, m.peer) || !l.room(m.peer) || g.Circuit != nil && m.circuit.open(time.Now()) {
+		if slices.Contains(l.tried, m.backend) || !l.room(m.backend) || g.Circuit != nil && m.circuit.open(time.Now()) {
 			return nil
 		}
 		return m
@@ -65,9 +65,9 @@ func (l *Lease) choose() *member {
 		for level := 0; level <= g.levels; level++ {
 			if m := l.best(level, now, func(m *member) bool {
 				ok := m.level == level && m.works(now) && !m.circuit.open(now) && !(checked && m.out()) &&
-					!slices.Contains(l.tried, m.peer)
+					!slices.Contains(l.tried, m.backend)
 				working = working || ok
-				return ok && l.room(m.peer)
+				return ok && l.room(m.backend)
 			}); m != nil {
 				return m
 			}
@@ -77,15 +77,16 @@ func (l *Lease) choose() *member {
 		}
 	}
 	return l.best(anyLevel, now, func(m *member) bool {
-		return !slices.Contains(l.tried, m.peer) && !m.circuit.open(now) && l.room(m.peer)
+		return !slices.Contains(l.tried, m.backend) && !m.circuit.open(now) && l.room(m.backend)
 	})
 }
 
 // anyLevel is in the place of the level where members of all levels are eligible.
 const anyLevel = -1
 
-// best chooses among the members that are eligible, which are those of one level. Of several with as few
-// connections, it takes the one whose turn it is. If it returns nil, it has asked eligible for all.
+// best chooses among the members that are eligible, which are those of one level. Of several with
+// as few connections, it takes the one whose turn it is. If it returns nil, it has asked eligible
+// for all.
 func (l *Lease) best(level int, now time.Time, eligible func(*member) bool) *member {
 	g := l.group
 	switch {
@@ -191,8 +192,8 @@ func (g *Group) freer(a, b *member, now time.Time) *member {
 	return a
 }
 
-// draw draws one of the eligible members by weight, and returns its index. It is not the one at except,
-// unless that is negative. -1: a few draws have found none, or weights change with time.
+// draw draws one of the eligible members by weight, and returns its index. It is not the one at
+// except, unless that is negative. -1: a few draws have found none, or weights change with time.
 func (g *Group) draw(except int, now time.Time, eligible func(*member) bool) int {
 	if len(g.sums) == 0 || !g.steady(now) {
 		return -1
@@ -219,9 +220,9 @@ func (g *Group) draw(except int, now time.Time, eligible func(*member) bool) int
 	return -1
 }
 
-// nearest chooses by rendezvous: each member has a number for the key, and the greatest one wins. So
-// where a member does not work or has no slot, its keys are divided among all others. The logarithm
-// makes the chance of each member its share of the weights.
+// nearest chooses by rendezvous: each member has a number for the key, and the greatest one wins.
+// So where a member does not work or has no slot, its keys are divided among all others. The
+// logarithm makes the chance of each member its share of the weights.
 func (g *Group) nearest(key uint64, eligible func(*member) bool) (best *member) {
 	greatest, most := 0.0, 0.0 // number and score of best
 	for _, m := range g.members {
@@ -236,8 +237,8 @@ func (g *Group) nearest(key uint64, eligible func(*member) bool) (best *member) 
 	return best
 }
 
-// Part returns where a hash is between 0 and 1, which it does not reach. Of many keys, as many are in
-// one half as in the other.
+// Part returns where a hash is between 0 and 1, which it does not reach. Of many keys, as many are
+// in one half as in the other.
 func Part(hash uint64) float64 { return float64(mix(hash)>>11) / (1 << 53) }
 
 // mix spreads the bits of a number over all of it (the end of splitmix64).

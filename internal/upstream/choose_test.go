@@ -13,8 +13,8 @@ import (
 
 func random(s *upstream.Settings) { s.Balance = upstream.Random }
 
-// TestRandom: of two addresses, the one with fewer connections is taken; of more, all have a part, as
-// their weights say.
+// TestRandom: of two addresses, the one with fewer connections is taken; of more, all have a part,
+// as their weights say.
 func TestRandom(t *testing.T) {
 	slow, goOn := stepwise(t)
 	_, a := crowd(t, 1)

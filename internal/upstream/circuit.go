@@ -8,8 +8,8 @@ import (
 )
 
 // Circuit says when an address gets no requests any more, though the group may have no other: too
-// large a share of them has failed. That spares an application that is overloaded, and its clients a
-// wait. After a while one request at a time tries whether it works.
+// large a share of them has failed. That spares an application that is overloaded, and its clients
+// a wait. After a while one request at a time tries whether it works.
 type Circuit struct {
 	Percent int           // how many of 100 requests fail, at least
 	Least   int           // requests in Window; of fewer, no share is taken
@@ -50,8 +50,8 @@ func (c *circuit) enter(now time.Time) (probes bool) {
 	return c.probing
 }
 
-// broken reports whether the circuits are open of all members to which the request may go. The caller
-// holds the pool's lock.
+// broken reports whether the circuits are open of all members to which the request may go. The
+// caller holds the pool's lock.
 func (l *Lease) broken(now time.Duration) bool {
 	for m := range l.group.untried(l.tried) {
 		if !m.circuit.open(loop.At(now)) {
@@ -61,8 +61,8 @@ func (l *Lease) broken(now time.Duration) bool {
 	return len(l.group.members) > 0 && l.home(now) == nil // the home may be drained, and no member
 }
 
-// shut has the member get no requests until the time of Open is over. Then those are served that wait
-// for it and for others: no other event may tell them. The caller holds the pool's lock.
+// shut has the member get no requests until the time of Open is over. Then those are served that
+// wait for it and for others: no other event may tell them. The caller holds the pool's lock.
 func (m *member) shut(s *Circuit, now time.Time) {
 	m.circuit.until = now.Add(s.Open)
 	time.AfterFunc(s.Open, func() {
@@ -87,8 +87,8 @@ func (l *Lease) tell() {
 	}
 }
 
-// judge counts the outcome of the slot, unless it has done so. What it returns, if anything, is to be
-// called without the pool's lock, which the caller holds.
+// judge counts the outcome of the slot, unless it has done so. What it returns, if anything, is to
+// be called without the pool's lock, which the caller holds.
 func (l *Lease) judge(now time.Time) (report func()) {
 	g, m, s := l.group, l.at, l.group.Circuit
 	if s == nil || l.judged {

@@ -34,8 +34,8 @@ func (r *route) outcome(works bool) error {
 	return <-done
 }
 
-// TestCircuit: the circuit of the only address opens when half of the requests fail, but not of a few.
-// While it is open, requests are refused at once. Then one at a time tries whether it works.
+// TestCircuit: the circuit of the only address opens when half of the requests fail, but not of a
+// few. While it is open, requests are refused at once. Then one at a time tries whether it works.
 func TestCircuit(t *testing.T) {
 	s := start(t, says("hello"))
 	var mu sync.Mutex
@@ -79,8 +79,8 @@ func TestCircuit(t *testing.T) {
 	}
 }
 
-// TestCircuitBeside: where one address fails, requests go to the others and wait for nothing, and those
-// that wait for the last one are refused when its circuit opens.
+// TestCircuitBeside: where one address fails, requests go to the others and wait for nothing, and
+// those that wait for the last one are refused when its circuit opens.
 func TestCircuitBeside(t *testing.T) {
 	bad := nobody(t, "unix")
 	_, a := crowd(t, 1)

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// class is the members of one level that have the same weight. They take turns, and so do the classes
-// of a level. With hundreds of members, a look at each of them is most of what a request costs under
-// the pool's lock; so a request looks at each class, of which there are a few, and at a member or two.
+// class is the members of one level that have the same weight. They take turns, and so do the
+// classes of a level. With hundreds of members, a look at each of them is most of what a request
+// costs under the pool's lock; so a request looks at each class, of which there are a few, and at a
+// member or two.
 type class struct {
 	members       []*member
 	level, weight int
@@ -23,8 +24,8 @@ type class struct {
 // share is the weight of all members together.
 func (c *class) share() int { return c.weight * len(c.members) }
 
-// few is how many members of unequal weights a request looks at one by one: that costs as little, and
-// their order is the one that nginx has.
+// few is how many members of unequal weights a request looks at one by one: that costs as little,
+// and their order is the one that nginx has.
 const few = 16
 
 // manyClasses are so many that to look at each member costs as little.
@@ -73,16 +74,16 @@ func (g *Group) steady(now time.Time) bool {
 	return g.SlowStart == 0 || now.Sub(g.pool.risen) >= g.SlowStart
 }
 
-// rise notes that requests may go to the address, which has not worked until now, or is new. The caller
-// holds the pool's lock.
-func (p *peer) rise() {
-	p.risen = time.Now()
-	p.pool.risen = p.risen
+// rise notes that requests may go to the address, which has not worked until now, or is new. The
+// caller holds the pool's lock.
+func (b *backend) rise() {
+	b.risen = time.Now()
+	b.pool.risen = b.risen
 }
 
-// inTurn returns the eligible member whose turn it is. The turns of others pass, so those that are left
-// have theirs as often as their weights say, and one that works again has no arrears. After n turns
-// that have passed it returns nil.
+// inTurn returns the eligible member whose turn it is. The turns of others pass, so those that are
+// left have theirs as often as their weights say, and one that works again has no arrears. After n
+// turns that have passed it returns nil.
 func inTurn(classes []class, n int, eligible func(*member) bool) *member {
 	for range n {
 		c, total := &classes[0], 0
@@ -107,8 +108,8 @@ func inTurn(classes []class, n int, eligible func(*member) bool) *member {
 	return nil
 }
 
-// least returns the eligible member that has the fewest connections for its weight; of several the one
-// whose turn it is. nil: none is eligible.
+// least returns the eligible member that has the fewest connections for its weight; of several the
+// one whose turn it is. nil: none is eligible.
 func least(classes []class, eligible func(*member) bool) *member {
 	var its *class
 	for i := range classes {
@@ -141,7 +142,8 @@ func least(classes []class, eligible func(*member) bool) *member {
 	return best
 }
 
-// least returns the eligible member with the fewest connections, and whose turn it is after that one's.
+// least returns the eligible member with the fewest connections, and whose turn it is after that
+// one's.
 func (c *class) least(eligible func(*member) bool) (best *member, after int) {
 	n := len(c.members)
 	for i := range n {

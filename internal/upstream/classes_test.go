@@ -50,9 +50,9 @@ func shares(t *testing.T, what string, g *upstream.Group, n int, of map[string]i
 	}
 }
 
-// TestUnequalWeights: of many addresses with unequal weights each has its share, and also while some do
-// not work, whichever weights these have, and after they work again, without arrears. An address has its
-// turns spread evenly.
+// TestUnequalWeights: of many addresses with unequal weights each has its share, and also while
+// some do not work, whichever weights these have, and after they work again, without arrears. An
+// address has its turns spread evenly.
 func TestUnequalWeights(t *testing.T) {
 	t.Parallel()
 	for _, weights := range [][]int{{1, 3}, {1, 3, 10}, {100, 1, 1}} {
@@ -91,7 +91,8 @@ func TestUnequalWeights(t *testing.T) {
 	}
 }
 
-// TestUnequalSlowStart: while the weight of one of many grows it has its part, and so have the others.
+// TestUnequalSlowStart: while the weight of one of many grows it has its part, and so have the
+// others.
 func TestUnequalSlowStart(t *testing.T) {
 	t.Parallel()
 	g, of := weighted(t, 40, func(s *upstream.Settings) { s.SlowStart = 10 * time.Hour }, 10, 30)
@@ -101,7 +102,8 @@ func TestUnequalSlowStart(t *testing.T) {
 	shares(t, "in the middle", g, 8000, of)
 }
 
-// TestUnequalLeastConn: connections in use are divided as weights are, among the addresses that work.
+// TestUnequalLeastConn: connections in use are divided as weights are, among the addresses that
+// work.
 func TestUnequalLeastConn(t *testing.T) {
 	t.Parallel()
 	g, of := weighted(t, 60, func(s *upstream.Settings) { s.Balance = upstream.LeastConn }, 1, 3)
@@ -136,8 +138,8 @@ func TestUnequalLeastConn(t *testing.T) {
 	}
 }
 
-// TestUnequalLeastConnReturns: addresses that work again have their share, and not also what they would
-// have had meanwhile.
+// TestUnequalLeastConnReturns: addresses that work again have their share, and not also what they
+// would have had meanwhile.
 func TestUnequalLeastConnReturns(t *testing.T) {
 	t.Parallel()
 	g, of := weighted(t, 40, func(s *upstream.Settings) { s.Balance = upstream.LeastConn }, 1, 3)

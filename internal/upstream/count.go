@@ -28,8 +28,8 @@ func (l *Lease) now() time.Duration {
 	return l.loop.Now()
 }
 
-// counted is what was counted at an address, for all routes, since it is known. The pool's lock guards
-// it.
+// counted is what was counted at an address, for all routes, since it is known. The pool's lock
+// guards it.
 type counted struct {
 	slots    int64 // that were given back: requests, and attempts in vain
 	failures metrics.Failures
@@ -57,14 +57,14 @@ func (l *Lease) count() {
 	}
 }
 
-// keep adds what was counted at a peer that its host does not lead to any more to what the host has. The
-// caller holds the pool's lock.
-func (h *host) keep(p *peer) {
+// keep adds what was counted at a backend that its host does not lead to any more to what the host
+// has. The caller holds the pool's lock.
+func (h *host) keep(b *backend) {
 	if h.counted == nil {
 		h.counted = make(map[endpoint]counted)
 	}
-	at := p.endpoint.named()
-	sum, c := h.counted[at], &p.counted
+	at := b.endpoint.named()
+	sum, c := h.counted[at], &b.counted
 	sum.slots += c.slots
 	sum.failures.Connect += c.failures.Connect
 	sum.failures.Silent += c.failures.Silent
@@ -73,7 +73,7 @@ func (h *host) keep(p *peer) {
 	for i, n := range c.times {
 		sum.times[i] += n
 	}
-	h.counted[at], p.counted = sum, counted{}
+	h.counted[at], b.counted = sum, counted{}
 }
 
 // named returns the endpoint of the part that leads to e, which a name has led to.
@@ -102,8 +102,9 @@ func (c *counted) add(row *metrics.Upstream) {
 	}
 }
 
-// Attempts returns what the access log says besides Asked: how many times an upstream was tried, the
-// time that the last connection has taken (0: it was a kept one), and the address that was tried last.
+// Attempts returns what the access log says besides Asked: how many times an upstream was tried,
+// the time that the last connection has taken (0: it was a kept one), and the address that was
+// tried last.
 func (l *Lease) Attempts() (tries int, connect time.Duration, address string) {
 	if l.last == nil {
 		return 0, 0, ""

@@ -8,8 +8,8 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// TestCounted: each address counts its requests, its failures by kind, and the times until its answers
-// have begun; a lease tells how often it has tried.
+// TestCounted: each address counts its requests, its failures by kind, and the times until its
+// answers have begun; a lease tells how often it has tried.
 func TestCounted(t *testing.T) {
 	dead := nobody(t, "unix")
 	_, a := crowd(t, 1)

@@ -15,8 +15,8 @@ import (
 func (p *Pool) Waiting() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, it := range p.peers {
-		n += it.waiting.len()
+	for _, b := range p.backends {
+		n += b.waiting.len()
 	}
 	return n
 }
@@ -25,8 +25,8 @@ func (p *Pool) Waiting() (n int) {
 func (p *Pool) Active() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, it := range p.peers {
-		n += it.active
+	for _, b := range p.backends {
+		n += b.active
 	}
 	return n
 }
@@ -35,8 +35,8 @@ func (p *Pool) Active() (n int) {
 func (p *Pool) Idle() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, it := range p.peers {
-		n += it.kept()
+	for _, b := range p.backends {
+		n += b.kept()
 	}
 	return n
 }
@@ -44,12 +44,12 @@ func (p *Pool) Idle() (n int) {
 // Age lets time pass for the connections that are kept, and closes those whose time has come.
 func (p *Pool) Age(d time.Duration) {
 	p.mu.Lock()
-	for _, it := range p.peers {
-		for i := range it.idle {
-			it.idle[i].until -= d
+	for _, b := range p.backends {
+		for i := range b.idle {
+			b.idle[i].until -= d
 		}
-		for i := range it.marked {
-			it.marked[i].until -= d
+		for i := range b.marked {
+			b.marked[i].until -= d
 		}
 	}
 	p.mu.Unlock()
@@ -104,12 +104,12 @@ func (p *Pool) Timer() *time.Timer {
 func (p *Pool) Rested(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, it := range p.peers {
-		for i := range it.idle {
-			it.idle[i].since -= d
+	for _, b := range p.backends {
+		for i := range b.idle {
+			b.idle[i].since -= d
 		}
-		for i := range it.marked {
-			it.marked[i].since -= d
+		for i := range b.marked {
+			b.marked[i].since -= d
 		}
 	}
 }
@@ -118,8 +118,8 @@ func (p *Pool) Rested(d time.Duration) {
 func (p *Pool) Later(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, it := range p.peers {
-		it.peak.until -= d
+	for _, b := range p.backends {
+		b.peak.until -= d
 	}
 }
 
@@ -127,7 +127,7 @@ func (p *Pool) Later(d time.Duration) {
 func (p *Pool) Peers() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.peers)
+	return len(p.backends)
 }
 
 // AvoidFor sets for how long addresses that do not work are passed over, and returns a function
@@ -161,8 +161,8 @@ func EndOpen(g *Group) {
 func EndSpare(p *Pool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, it := range p.peers {
-		it.holders.spare = [2]time.Duration{}
+	for _, b := range p.backends {
+		b.holders.spare = [2]time.Duration{}
 	}
 }
 
@@ -215,14 +215,14 @@ func ServicePlaces(ctx context.Context, name string) (at []string, err error) {
 func Weight(weight int, slowStart, age time.Duration) int {
 	g := &Group{Settings: Settings{SlowStart: slowStart}}
 	now := time.Now()
-	return g.weight(&member{peer: &peer{risen: now.Add(-age)}, weight: weight}, now)
+	return g.weight(&member{backend: &backend{risen: now.Add(-age)}, weight: weight}, now)
 }
 
 // Share returns the time for an address beside so many others, of all that there is, and whether a
 // connection that was not made in some time speaks against the address.
 func Share(all time.Duration, others, tries int) (time.Duration, func(time.Duration) bool) {
 	g := &Group{Settings: Settings{ConnectTimeout: all}}
-	l := Lease{group: g, others: others, Tries: tries, at: &member{peer: new(peer)}}
+	l := Lease{group: g, others: others, Tries: tries, at: &member{backend: new(backend)}}
 	return l.share(all, false), func(d time.Duration) bool { return l.blames(os.ErrDeadlineExceeded, d, others+1) }
 }
 
@@ -248,23 +248,23 @@ func SetBudget(t testing.TB, b *openfiles.Budget) {
 
 // Avoid has an address passed over for a time, and Rise has it begin to work that long ago.
 func Avoid(g *Group, address string, d time.Duration) {
-	g.each(address, func(p *peer) { p.avoid = time.Now().Add(d) })
+	g.each(address, func(b *backend) { b.avoid = time.Now().Add(d) })
 }
 
 func Rise(g *Group, address string, ago time.Duration) {
-	g.each(address, func(p *peer) {
-		p.rise()
-		p.risen = p.risen.Add(-ago)
-		p.health = health{}
+	g.each(address, func(b *backend) {
+		b.rise()
+		b.risen = b.risen.Add(-ago)
+		b.health = health{}
 	})
 }
 
-func (g *Group) each(address string, do func(*peer)) {
+func (g *Group) each(address string, do func(*backend)) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	for _, m := range g.all {
 		if m.name == address {
-			do(m.peer)
+			do(m.backend)
 		}
 	}
 }

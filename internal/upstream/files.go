@@ -31,8 +31,8 @@ type files struct {
 	unread bool              // that was logged
 }
 
-// read reads cert and key. If it fails, the pair that it has read before stays. Files that could not be
-// read count as changed.
+// read reads cert and key. If it fails, the pair that it has read before stays. Files that could
+// not be read count as changed.
 func (f *files) read() error {
 	f.stamp = f.look()
 	pair, err := confpath.KeyPair(f.cert, f.key)
@@ -57,8 +57,8 @@ func (f *files) certificate(r *tls.CertificateRequestInfo) (*tls.Certificate, er
 	return new(tls.Certificate), nil // as crypto/tls does: the upstream says whether that will do
 }
 
-// renew reads what has changed, and returns the version. A pair that cannot be used leaves the old one in
-// force.
+// renew reads what has changed, and returns the version. A pair that cannot be used leaves the old
+// one in force.
 func (f *files) renew(now time.Time, log *slog.Logger) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,8 +83,8 @@ func (f *files) renew(now time.Time, log *slog.Logger) int64 {
 	return f.version.Load()
 }
 
-// at returns the configuration of a peer for a handshake that begins now, and the version of the files,
-// which the handshake goes by, or by a later one.
+// at returns the configuration of a backend for a handshake that begins now, and the version of the
+// files, which the handshake goes by, or by a later one.
 func (s *Security) at(c *tls.Config) (*tls.Config, int64) {
 	if s.files == nil {
 		return c, 0
@@ -95,8 +95,8 @@ func (s *Security) at(c *tls.Config) (*tls.Config, int64) {
 	return c, version
 }
 
-// versioned is a cache of sessions of a version: one that was made with an earlier certificate would
-// still be that one's. A ticket may come at any time later.
+// versioned is a cache of sessions of a version: one that was made with an earlier certificate
+// would still be that one's. A ticket may come at any time later.
 type versioned struct {
 	tls.ClientSessionCache
 	prefix string
@@ -115,9 +115,9 @@ func (m *member) outdated(version int64) bool {
 	return m.security != nil && m.security.files != nil && m.security.files.version.Load() != version
 }
 
-// WatchFiles reads certificates and revocation lists again when they change, until the end of ctx. Then
-// kept connections end: they may be to an upstream whose certificate was revoked. Any goroutine may call
-// it that is not a loop's, once, for a group that has such files (HasFiles).
+// WatchFiles reads certificates and revocation lists again when they change, until the end of ctx.
+// Then kept connections end: they may be to an upstream whose certificate was revoked. Any
+// goroutine may call it that is not a loop's, once, for a group that has such files (HasFiles).
 func (g *Group) WatchFiles(ctx context.Context, log *slog.Logger) {
 	version := g.filesVersion
 	look := func(now time.Time) {

@@ -21,8 +21,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestFilesOfUpstreams: a certificate for upstreams, and the lists of revoked ones, are read again when
-// they change. Then a kept connection to an upstream whose certificate was revoked is not used any more.
+// TestFilesOfUpstreams: a certificate for upstreams, and the lists of revoked ones, are read again
+// when they change. Then a kept connection to an upstream whose certificate was revoked is not used
+// any more.
 func TestFilesOfUpstreams(t *testing.T) {
 	t.Cleanup(upstream.FilesEvery(time.Millisecond))
 	ca := certs.New(t)
@@ -121,8 +122,8 @@ func watchFiles(t *testing.T, r *route, text *logtext.Buffer) (stop func()) {
 	return func() { cancel(); <-ended }
 }
 
-// askName asks the upstream for the name of its client. during is called, if it is not nil, once there is
-// a connection.
+// askName asks the upstream for the name of its client. during is called, if it is not nil, once
+// there is a connection.
 func askName(r *route, want upstream.Want, during func()) (answer string, err error) {
 	done := make(chan bool)
 	r.loops.Go(0, func(th *loop.Thread) {

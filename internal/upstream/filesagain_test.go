@@ -18,8 +18,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/http2"
 )
 
-// TestFilesAfterReload: a pool goes by the files of the last configuration, whether these have changed
-// before or after that was loaded.
+// TestFilesAfterReload: a pool goes by the files of the last configuration, whether these have
+// changed before or after that was loaded.
 func TestFilesAfterReload(t *testing.T) {
 	t.Cleanup(upstream.FilesEvery(time.Millisecond))
 	for _, before := range []bool{true, false} {
@@ -67,8 +67,8 @@ func TestFilesAfterReload(t *testing.T) {
 	}
 }
 
-// TestFilesInUse: a connection that is in use when lists change is not kept. Neither is a session of the
-// earlier certificate, whose ticket comes with the answer.
+// TestFilesInUse: a connection that is in use when lists change is not kept. Neither is a session
+// of the earlier certificate, whose ticket comes with the answer.
 func TestFilesInUse(t *testing.T) {
 	t.Cleanup(upstream.FilesEvery(time.Millisecond))
 	ca := certs.New(t)
@@ -97,8 +97,8 @@ func TestFilesInUse(t *testing.T) {
 	pool.Age(2 * time.Hour)
 }
 
-// TestFilesDuringHandshake: a connection of HTTP/2 that was being made when files have changed serves the
-// request for which it was made, and no other one.
+// TestFilesDuringHandshake: a connection of HTTP/2 that was being made when files have changed
+// serves the request for which it was made, and no other one.
 func TestFilesDuringHandshake(t *testing.T) {
 	t.Cleanup(upstream.FilesEvery(time.Millisecond))
 	ca := certs.New(t)

@@ -62,7 +62,8 @@ type Settings struct {
 	IdleTimeout    time.Duration // for how long
 	ConnectTimeout time.Duration // for a connection, with TLS, and with as many addresses as are tried
 
-	// A connection that is this old, or has served as many requests, is kept no more. 0 or less: no limit.
+	// A connection that is this old, or has served as many requests, is kept no more. 0 or less: no
+	// limit.
 	KeepaliveTime     time.Duration
 	KeepaliveRequests int
 
@@ -83,8 +84,8 @@ type Settings struct {
 	// Circuit, if it is not nil, keeps requests away from an address that fails too often.
 	Circuit *Circuit
 
-	// TryFor is for how long, from its first Connect, a request that cannot connect to any address goes
-	// on trying: an application that is started anew is there a moment later. 0: it does not. See
+	// TryFor is for how long, from its first Connect, a request that cannot connect to any address
+	// goes on trying: an application that is started anew is there a moment later. 0: it does not. See
 	// Lease.Resend, too.
 	TryFor time.Duration
 
@@ -120,7 +121,7 @@ type Group struct {
 
 // member is an address as one route has it.
 type member struct {
-	*peer
+	*backend
 	*part
 	verdict *verdict // of the group's checks; nil: there are none
 
@@ -212,7 +213,7 @@ func (p *part) config() (*tls.Config, error) {
 
 // member makes the member at an endpoint of the part. The caller holds the pool's lock.
 func (g *Group) member(p *part, at endpoint) *member {
-	m := &member{peer: g.pool.peer(at, p.host, p.config), part: p, weight: p.weight, level: p.level}
+	m := &member{backend: g.pool.backend(at, p.host, p.config), part: p, weight: p.weight, level: p.level}
 	m.hash = HashOf(p.name)
 	if p.host != nil {
 		m.hash = HashOf(at.address)
@@ -222,7 +223,7 @@ func (g *Group) member(p *part, at endpoint) *member {
 	}
 	m.set = g.pool.states.state(m)
 	if g.Check != nil {
-		m.verdict = g.pool.verdict(m.peer, g.Check.ID)
+		m.verdict = g.pool.verdict(m.backend, g.Check.ID)
 	}
 	return m
 }
@@ -244,10 +245,10 @@ func (g *Group) Secure() bool {
 
 // untried yields the members that a request has not tried. The caller holds the pool's lock, here
 // and in the methods below. Only acquire and release take it themselves.
-func (g *Group) untried(tried []*peer) iter.Seq[*member] {
+func (g *Group) untried(tried []*backend) iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		for _, m := range g.members {
-			if !slices.Contains(tried, m.peer) && !yield(m) {
+			if !slices.Contains(tried, m.backend) && !yield(m) {
 				return
 			}
 		}
@@ -278,13 +279,13 @@ func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*ticket, error) {
 	tk := l.enter(now)
 	var room [4]spot // as serve takes a ticket out of all queues
 	for _, s := range append(room[:0], tk.spots...) {
-		s.peer.serve(l.loop) // the requests in front may wait for something else
+		s.backend.serve(l.loop) // the requests in front may wait for something else
 	}
 	if !tk.own.Waits() {
 		return nil, nil
 	}
 	for m := range g.untried(l.tried) {
-		l.lacks(m.peer, tk.since)
+		l.lacks(m.backend, tk.since)
 	}
 	if g.waiting.Len() > g.MaxQueue {
 		tk.makeRoom()
@@ -293,7 +294,7 @@ func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*ticket, error) {
 }
 
 // has reports whether there is a member that was not tried.
-func (g *Group) has(tried []*peer) bool {
+func (g *Group) has(tried []*backend) bool {
 	for range g.untried(tried) {
 		return true
 	}
@@ -301,12 +302,12 @@ func (g *Group) has(tried []*peer) bool {
 }
 
 // crowded reports whether an earlier request waits.
-func (g *Group) crowded(tried []*peer) bool {
+func (g *Group) crowded(tried []*backend) bool {
 	if g.pool.spots == 0 {
 		return false
 	}
 	for m := range g.untried(tried) {
-		if len(m.peer.waiting.kinds) > 0 {
+		if len(m.backend.waiting.kinds) > 0 {
 			return true
 		}
 	}
@@ -324,7 +325,7 @@ func (l *Lease) release(k *kept, limit, now time.Duration) {
 	g, m := l.group, l.at
 	g.pool.mu.Lock()
 	m.active--
-	l.letGo(m.peer)
+	l.letGo(m.backend)
 	l.ended = now
 	l.count()
 	var report func()
@@ -396,7 +397,7 @@ func (l *Lease) take(now time.Duration) bool {
 		l.probes, l.judged = m.circuit.enter(loop.At(now)), false
 	}
 	m.active++
-	l.hold(m.peer, now)
+	l.hold(m.backend, now)
 	m.peak.note(m.active, now)
 	m.probed(g.failTimeout())
 	return true

@@ -81,7 +81,8 @@ func TestHandshakeBeside(t *testing.T) {
 	}
 }
 
-// TestHandshakeFails: what a request is told, and that the upstream is at fault, which loses its place.
+// TestHandshakeFails: what a request is told, and that the upstream is at fault, which loses its
+// place.
 func TestHandshakeFails(t *testing.T) {
 	ca := certs.New(t)
 	server := ca.Config("127.0.0.1")
@@ -140,8 +141,8 @@ func TestHandshakeFails(t *testing.T) {
 	}
 }
 
-// TestHandshakeLeft: threads that are canceled or killed while their handshake computes, or waits for its
-// turn, give all back, and no upstream is at fault.
+// TestHandshakeLeft: threads that are canceled or killed while their handshake computes, or waits
+// for its turn, give all back, and no upstream is at fault.
 func TestHandshakeLeft(t *testing.T) {
 	address := serveEach(t, func(c net.Conn) { _ = tls.Server(c, modes.ServerTLS()).Handshake() })
 	for _, computes := range []bool{true, false} {
@@ -199,9 +200,9 @@ func TestHandshakeLeft(t *testing.T) {
 	}
 }
 
-// TestHandshakeTurn: a request whose handshake has had no turn in time fails for this moment, at the first
-// upstream, and nothing is said of that. So does one whose turn has come so late that the upstream had
-// less than half of the time.
+// TestHandshakeTurn: a request whose handshake has had no turn in time fails for this moment, at
+// the first upstream, and nothing is said of that. So does one whose turn has come so late that the
+// upstream had less than half of the time.
 func TestHandshakeTurn(t *testing.T) {
 	t.Run("none", func(t *testing.T) { handshakeTurn(t, 0) })
 	t.Run("late", func(t *testing.T) { handshakeTurn(t, 150*time.Millisecond) })

@@ -9,8 +9,8 @@ import (
 // It is a variable only for the tests.
 var avoidFor = 10 * time.Second
 
-// maxBroken is how many connections in a row may bring nothing before that, where MaxFails is 0. One
-// may be the fault of what was asked for.
+// maxBroken is how many connections in a row may bring nothing before that, where MaxFails is 0.
+// One may be the fault of what was asked for.
 const maxBroken = 3
 
 func (g *Group) failTimeout() time.Duration {
@@ -38,71 +38,71 @@ func (h *health) chosen(d time.Duration) {
 }
 
 // probed is chosen, and has the requests that wait served when the time is over.
-func (p *peer) probed(d time.Duration) {
-	if p.chosen(d); !p.avoid.IsZero() {
-		p.alarm(d)
+func (b *backend) probed(d time.Duration) {
+	if b.chosen(d); !b.avoid.IsZero() {
+		b.alarm(d)
 	}
 }
 
 // pass has the address passed over for a while. The caller holds the pool's lock.
-func (p *peer) pass(d time.Duration) {
-	p.avoid = time.Now().Add(d)
-	p.alarm(d)
-	p.serveAll()
+func (b *backend) pass(d time.Duration) {
+	b.avoid = time.Now().Add(d)
+	b.alarm(d)
+	b.serveAll()
 }
 
 // alarm gives slots to requests that wait when the address is to be used again: no other event may
 // tell them. The caller holds the pool's lock.
-func (p *peer) alarm(d time.Duration) {
-	if p.wake != nil {
-		p.wake.Reset(d)
+func (b *backend) alarm(d time.Duration) {
+	if b.wake != nil {
+		b.wake.Reset(d)
 		return
 	}
-	p.wake = time.AfterFunc(d, func() {
-		p.pool.mu.Lock()
-		p.serve(nil)
-		p.pool.mu.Unlock()
+	b.wake = time.AfterFunc(d, func() {
+		b.pool.mu.Lock()
+		b.serve(nil)
+		b.pool.mu.Unlock()
 	})
 }
 
 // refused notes that a request could not connect. It reports whether that is news: of the addresses
 // of a name some may never have worked, such as ::1 of localhost.
-func (p *peer) refused(g *Group, blame bool) (news bool) {
-	p.pool.mu.Lock()
-	defer p.pool.mu.Unlock()
-	news = p.host == nil || !p.told
-	p.told = true
+func (b *backend) refused(g *Group, blame bool) (news bool) {
+	b.pool.mu.Lock()
+	defer b.pool.mu.Unlock()
+	news = b.host == nil || !b.told
+	b.told = true
 	if blame && g.MaxFails >= 0 {
-		p.pass(g.failTimeout())
+		b.pass(g.failTimeout())
 	}
-	p.ailing.Store(true)
+	b.ailing.Store(true)
 	return news
 }
 
 // broke notes that a connection has ended, or stood still for too long, before a byte of the
 // answer.
-func (p *peer) broke(g *Group) {
+func (b *backend) broke(g *Group) {
 	most := cmp.Or(g.MaxFails, maxBroken)
-	p.pool.mu.Lock()
-	if p.broken++; most > 0 && p.broken >= most {
-		p.pass(g.failTimeout())
+	b.pool.mu.Lock()
+	if b.broken++; most > 0 && b.broken >= most {
+		b.pass(g.failTimeout())
 	}
-	p.ailing.Store(true)
-	p.pool.mu.Unlock()
+	b.ailing.Store(true)
+	b.pool.mu.Unlock()
 }
 
 // spoke notes that an answer begins. A connection alone proves nothing: for a process that hangs,
 // the kernel goes on accepting.
-func (p *peer) spoke() {
-	if !p.ailing.Load() {
+func (b *backend) spoke() {
+	if !b.ailing.Load() {
 		return
 	}
-	p.pool.mu.Lock()
-	if !p.avoid.IsZero() {
-		p.rise()
+	b.pool.mu.Lock()
+	if !b.avoid.IsZero() {
+		b.rise()
 	}
-	p.health = health{}
-	p.ailing.Store(false)
-	p.serve(nil)
-	p.pool.mu.Unlock()
+	b.health = health{}
+	b.ailing.Store(false)
+	b.serve(nil)
+	b.pool.mu.Unlock()
 }

@@ -38,12 +38,12 @@ type kept struct {
 // that no request has asked for.
 //
 // A second answer to the last request, which the next client would get for its own, comes with the
-// first one or soon behind it. The loop at which the connection rests sees it when it looks for events.
-// If it has not done so since the connection was given back, the kernel is asked, which takes a system
-// call. What comes between the look and the request, in the time of a turn, is left to the protocol as
-// what comes behind the request is: nothing tells them apart.
-// The connection may end at any moment, too; then the request finds no answer, and is sent again. For
-// one that cannot be, again is false, and the kernel is always asked.
+// first one or soon behind it. The loop at which the connection rests sees it when it looks for
+// events. If it has not done so since the connection was given back, the kernel is asked, which
+// takes a system call. What comes between the look and the request, in the time of a turn, is left
+// to the protocol as what comes behind the request is: nothing tells them apart. The connection may
+// end at any moment, too; then the request finds no answer, and is sent again. For one that cannot
+// be, again is false, and the kernel is always asked.
 func (k *kept) use(l *loop.Loop, again bool) *stream.Conn {
 	if k.loop == l {
 		if (again && !k.doubtful && k.looks < l.Looks() || sysio.Quiet(k.fd)) && k.stream.Resume() {
@@ -102,26 +102,26 @@ func (p *peak) most() int { return max(p.now, p.before) }
 // descriptors of this process, and its own if it has closed only its sending side.
 const sweepEvery = time.Second
 
-// budget tells by a descriptor's number that few are left; then no connection is kept. The number may
-// be old: then the next request dials in vain, and gets a lower one. But so nobody has to count what all
-// pools keep.
+// budget tells by a descriptor's number that few are left; then no connection is kept. The number
+// may be old: then the next request dials in vain, and gets a lower one. But so nobody has to count
+// what all pools keep.
 var budget = openfiles.Process
 
-// keep holds a connection for another request, and closes what is too much then, of most in all. Those
-// with a mark wait for a request that may never come. They have no part in the peak, which is that of
-// others, too, and give way to the rest.
-func (p *peer) keep(k *kept, most int) {
-	shelf := p.shelf(k.name != "" || k.header != "")
+// keep holds a connection for another request, and closes what is too much then, of most in all.
+// Those with a mark wait for a request that may never come. They have no part in the peak, which is
+// that of others, too, and give way to the rest.
+func (b *backend) keep(k *kept, most int) {
+	shelf := b.shelf(k.name != "" || k.header != "")
 	*shelf = append(*shelf, k)
-	for p.kept() > most || len(p.marked) > maxMarked && p.active+len(p.marked) > p.peak.most() {
-		p.closeOldest()
+	for b.kept() > most || len(b.marked) > maxMarked && b.active+len(b.marked) > b.peak.most() {
+		b.closeOldest()
 	}
-	for len(p.idle) > 0 && p.active+len(p.idle) > p.peak.most() {
-		p.idle[0].close()
-		p.idle = slices.Delete(p.idle, 0, 1)
+	for len(b.idle) > 0 && b.active+len(b.idle) > b.peak.most() {
+		b.idle[0].close()
+		b.idle = slices.Delete(b.idle, 0, 1)
 	}
 	at := min(k.until, k.since+sweepEvery)
-	switch pool := p.pool; {
+	switch pool := b.pool; {
 	case pool.timer == nil:
 		pool.timer = time.AfterFunc(at-loop.Now(), pool.closeIdle)
 		pool.next = at
@@ -137,12 +137,12 @@ func (p *peer) keep(k *kept, most int) {
 // The oldest is for upstreams that may still be at work behind their last answer on a connection,
 // as a script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But
 // then all connections take turns, see peak.
-func (p *peer) idleFor(l *Lease) *kept {
+func (b *backend) idleFor(l *Lease) *kept {
 	i, marked := -1, l.marked()
-	if l.want == Fresh && len(*p.shelf(marked)) == 0 {
+	if l.want == Fresh && len(*b.shelf(marked)) == 0 {
 		marked = !marked
 	}
-	shelf := p.shelf(marked)
+	shelf := b.shelf(marked)
 	all := *shelf
 	for j := range all {
 		if l.group.Newest {
@@ -181,34 +181,34 @@ func takeKept(shelf *[]*kept, i int) *kept {
 // seconds at the earliest, among those in use (gunicorn).
 const justUsedFor = time.Second
 
-// hastyFor is for how long an upstream is taken for one that closes connections sooner than that, at most:
-// see patient.
+// hastyFor is for how long an upstream is taken for one that closes connections sooner than that,
+// at most: see patient.
 const hastyFor = time.Minute
 
-// hurried notes that a kept connection has ended that had waited for d only. uWSGI's HTTP closes each
-// one after its answer, without having said so.
-func (p *peer) hurried(d, now time.Duration) {
+// hurried notes that a kept connection has ended that had waited for d only. uWSGI's HTTP closes
+// each one after its answer, without having said so.
+func (b *backend) hurried(d, now time.Duration) {
 	if d < justUsedFor+sweepEvery/2 { // closeIdle comes that late
-		p.hasty.Store(int64(now + hastyFor))
+		b.hasty.Store(int64(now + hastyFor))
 	}
 }
 
-// patient notes that a kept connection that had waited for d has served another request: the upstream
-// closes some early, but not all.
-func (p *peer) patient(d time.Duration) {
-	if d < justUsedFor && p.hasty.Load() != 0 {
-		p.hasty.Store(0)
+// patient notes that a kept connection that had waited for d has served another request: the
+// upstream closes some early, but not all.
+func (b *backend) patient(d time.Duration) {
+	if d < justUsedFor && b.hasty.Load() != 0 {
+		b.hasty.Store(0)
 	}
 }
 
-// justUsed takes the kept connection that was used last, if that was just now. It prefers one of the
-// request's loop, if there is one.
-func (p *peer) justUsed(l *Lease, now time.Duration) *kept {
-	if int64(now) < p.hasty.Load() {
+// justUsed takes the kept connection that was used last, if that was just now. It prefers one of
+// the request's loop, if there is one.
+func (b *backend) justUsed(l *Lease, now time.Duration) *kept {
+	if int64(now) < b.hasty.Load() {
 		return nil
 	}
 	best, marked := -1, l.marked()
-	shelf := p.shelf(marked)
+	shelf := b.shelf(marked)
 	all := *shelf
 	for i := len(all) - 1; i >= 0 && now-all[i].since < justUsedFor; i-- {
 		if marked && !l.fits(all[i]) {
@@ -229,29 +229,30 @@ func (p *peer) justUsed(l *Lease, now time.Duration) *kept {
 }
 
 // shelf returns where connections are kept that have a mark, or have none.
-func (p *peer) shelf(marked bool) *[]*kept {
+func (b *backend) shelf(marked bool) *[]*kept {
 	if marked {
-		return &p.marked
+		return &b.marked
 	}
-	return &p.idle
+	return &b.idle
 }
 
 // kept returns how many connections are.
-func (p *peer) kept() int { return len(p.idle) + len(p.marked) }
+func (b *backend) kept() int { return len(b.idle) + len(b.marked) }
 
-// closeOldest closes the connection that has waited for longest, of those with a mark if there are any.
-func (p *peer) closeOldest() {
-	shelf := p.shelf(len(p.marked) > 0)
+// closeOldest closes the connection that has waited for longest, of those with a mark if there are
+// any.
+func (b *backend) closeOldest() {
+	shelf := b.shelf(len(b.marked) > 0)
 	(*shelf)[0].close()
 	*shelf = slices.Delete(*shelf, 0, 1)
 }
 
 // closeKept closes all kept connections.
-func (p *peer) closeKept() {
-	for _, k := range append(p.idle, p.marked...) {
+func (b *backend) closeKept() {
+	for _, k := range append(b.idle, b.marked...) {
 		k.close()
 	}
-	p.idle, p.marked = nil, nil
+	b.idle, b.marked = nil, nil
 }
 
 // closeIdle closes the connections that no request has taken in time, and those that the upstream
@@ -264,16 +265,16 @@ func (p *Pool) closeIdle() {
 	}
 	p.timer, p.next = nil, 0
 	now := loop.Now()
-	for _, it := range p.peers {
+	for _, b := range p.backends {
 		for _, marked := range []bool{false, true} {
-			shelf := it.shelf(marked)
+			shelf := b.shelf(marked)
 			*shelf = slices.DeleteFunc(*shelf, func(k *kept) bool {
 				switch {
 				case k.until <= now:
 					k.close()
 					return true
 				case !sysio.Quiet(k.fd):
-					it.hurried(now-k.since, now)
+					b.hurried(now-k.since, now)
 					k.close()
 					return true
 				}

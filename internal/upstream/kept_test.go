@@ -44,8 +44,8 @@ func numbers(t *testing.T) *service {
 	return start(t, func(conn int, _ string) string { return fmt.Sprint(conn) })
 }
 
-// TestNotKeptWhenFewAreLeft: a connection whose descriptor is one of the process's last is closed and
-// does not wait for another request.
+// TestNotKeptWhenFewAreLeft: a connection whose descriptor is one of the process's last is closed
+// and does not wait for another request.
 func TestNotKeptWhenFewAreLeft(t *testing.T) {
 	upstream.SetBudget(t, openfiles.New(4)) // all numbers are among the last
 	s := numbers(t)
@@ -89,8 +89,8 @@ func TestKeptForOtherLoops(t *testing.T) {
 	s.closed(t)
 }
 
-// TestKeptOrder: requests that come one after the other take turns with the connections that a burst
-// has left, or, with Newest, leave all but one alone, which is closed in time.
+// TestKeptOrder: requests that come one after the other take turns with the connections that a
+// burst has left, or, with Newest, leave all but one alone, which is closed in time.
 func TestKeptOrder(t *testing.T) {
 	const burst = 4
 	for _, newest := range []bool{false, true} {
@@ -212,9 +212,9 @@ func TestKeptEnds(t *testing.T) {
 	}
 }
 
-// TestKeptEndsUnseen: that counts as well before the loop has looked at its events, for a request that
-// cannot be sent again, and for all if it has not looked since the connection was given back, or if there
-// is a doubt.
+// TestKeptEndsUnseen: that counts as well before the loop has looked at its events, for a request
+// that cannot be sent again, and for all if it has not looked since the connection was given back,
+// or if there is a doubt.
 func TestKeptEndsUnseen(t *testing.T) {
 	for what, spoil := range map[string]func(c io.WriteCloser){
 		"closed": func(c io.WriteCloser) { c.Close() },

@@ -61,16 +61,16 @@ type Lease struct {
 	// request gets none that has begun in another way.
 	Before []byte
 
-	// ServerName is the name that TLS is to be made for, where that is not the same for all requests of
-	// the group (byRequest of TLS.Load). The request gets no connection that was made for another one.
-	// NoName, if it is not nil, says why the request has none; it is the error of Connect where the
-	// upstream speaks TLS.
+	// ServerName is the name that TLS is to be made for, where that is not the same for all requests
+	// of the group (byRequest of TLS.Load). The request gets no connection that was made for another
+	// one. NoName, if it is not nil, says why the request has none; it is the error of Connect where
+	// the upstream speaks TLS.
 	ServerName string
 	NoName     error
 
 	group *Group
-	tried []*peer // those that failed
-	many  bool    // there is more than one upstream
+	tried []*backend // those that failed
+	many  bool       // there is more than one upstream
 
 	// What Connect wants.
 	loop   *loop.Loop // of the thread
@@ -159,7 +159,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 		}
 		p := l.at
 		l.last, l.many = p, l.others+len(l.tried) > 0
-		if l.NoName != nil && p.peer.tls != nil {
+		if l.NoName != nil && p.backend.tls != nil {
 			return nil, false, l.NoName
 		}
 		if l.kept != nil {
@@ -182,7 +182,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 			s, used, err = l.join(t, share)
 		} else if s, err = p.dial(t, share); err == nil {
 			until := loop.At(begin + share)
-			if err = l.preface(s, until); err == nil && p.peer.tls != nil {
+			if err = l.preface(s, until); err == nil && p.backend.tls != nil {
 				err = l.secure(t, s, until)
 			}
 		}
@@ -213,7 +213,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 			}
 		}
 		more := l.exclude()
-		if !more && p.peer.host != nil && !again && fault == theirs {
+		if !more && p.backend.host != nil && !again && fault == theirs {
 			again = true
 			p.stale()
 			begin := loop.Now()
@@ -303,15 +303,15 @@ func (l *Lease) Over(s *stream.Conn) net.Conn {
 	return l.kept.tls
 }
 
-// leastShare is the time that each of many upstreams gets for a connection, with TLS, if ConnectTimeout
-// is four times as long, and otherwise a fourth of that.
+// leastShare is the time that each of many upstreams gets for a connection, with TLS, if
+// ConnectTimeout is four times as long, and otherwise a fourth of that.
 const leastShare = time.Second
 
 // share returns the time for connecting to the upstream of the slot, of the rest that there is for
 // all that may be tried; again says that their name was looked up again.
 func (l *Lease) share(rest time.Duration, again bool) time.Duration {
 	n := l.others + 1
-	if l.at.peer.host != nil && !again {
+	if l.at.backend.host != nil && !again {
 		n++ // the name may lead elsewhere by now
 	}
 	if l.Tries > 0 {
@@ -324,8 +324,8 @@ func (l *Lease) share(rest time.Duration, again bool) time.Duration {
 	return max(min(share, rest), time.Millisecond) // the others may have used up all
 }
 
-// blames reports whether an error of dialing within that time speaks against one of n upstreams. One
-// that had hardly any time may be in order, and a lack of ports is a matter of this machine.
+// blames reports whether an error of dialing within that time speaks against one of n upstreams.
+// One that had hardly any time may be in order, and a lack of ports is a matter of this machine.
 func (l *Lease) blames(err error, share time.Duration, n int) bool {
 	switch {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
@@ -349,7 +349,8 @@ func (l *Lease) Name() string {
 }
 
 // Exclude keeps the lease from trying the upstream of its slot again, which has had the request. It
-// reports whether there are others that it may try; after Resend there are none. There must be a slot.
+// reports whether there are others that it may try; after Resend there are none. There must be a
+// slot.
 func (l *Lease) Exclude() bool {
 	l.asked++
 	return l.exclude() && !l.resent
@@ -357,7 +358,7 @@ func (l *Lease) Exclude() bool {
 
 // exclude is Exclude for an upstream that has not had the request.
 func (l *Lease) exclude() bool {
-	l.tried = append(l.tried[:len(l.tried):len(l.tried)], l.at.peer)
+	l.tried = append(l.tried[:len(l.tried):len(l.tried)], l.at.backend)
 	return l.more()
 }
 
@@ -397,16 +398,16 @@ func (l *Lease) Broke() {
 	l.tell()
 }
 
-// Outlived notes that the connection, a kept one, has ended before a byte of the answer: upstreams that
-// close them so soon get new ones for what must not be sent twice. There must be a slot.
+// Outlived notes that the connection, a kept one, has ended before a byte of the answer: upstreams
+// that close them so soon get new ones for what must not be sent twice. There must be a slot.
 func (l *Lease) Outlived() {
 	if l.kept != nil {
 		l.at.hurried(l.taken-l.kept.since, l.taken)
 	}
 }
 
-// Doubt notes that something may come on the connection that belongs to no request, behind an answer
-// that has no body though applications send one. Then the kernel is asked before each use.
+// Doubt notes that something may come on the connection that belongs to no request, behind an
+// answer that has no body though applications send one. Then the kernel is asked before each use.
 func (l *Lease) Doubt() {
 	if l.kept != nil {
 		l.kept.doubtful = true
@@ -486,10 +487,10 @@ func left(err error) bool {
 }
 
 // dial makes a connection within limit.
-func (p *peer) dial(t *loop.Thread, limit time.Duration) (*stream.Conn, error) {
-	d := stream.Dialer{Timeout: limit, Source: p.source}
-	s, err := d.Dial(t, p.network, p.address)
-	if errors.Is(err, os.ErrDeadlineExceeded) && p.network == "unix" {
+func (b *backend) dial(t *loop.Thread, limit time.Duration) (*stream.Conn, error) {
+	d := stream.Dialer{Timeout: limit, Source: b.source}
+	s, err := d.Dial(t, b.network, b.address)
+	if errors.Is(err, os.ErrDeadlineExceeded) && b.network == "unix" {
 		// That takes time for one reason only: the listener's queue is full.
 		err = errBacklog
 	}

@@ -38,8 +38,8 @@ func BenchmarkPick(b *testing.B) {
 	}
 }
 
-// BenchmarkPickBusy is BenchmarkPick where each address has connections, and with one of many that does
-// not work.
+// BenchmarkPickBusy is BenchmarkPick where each address has connections, and with one of many that
+// does not work.
 func BenchmarkPickBusy(b *testing.B) {
 	for name, balance := range map[string]upstream.Balance{"round_robin": upstream.RoundRobin, "least_conn": upstream.LeastConn} {
 		for _, weights := range [][]int{{1}, {1, 3}} {
@@ -83,7 +83,8 @@ func TestManyTakeTurns(t *testing.T) {
 	}
 }
 
-// TestManyWeights: of 200 addresses those with three times the weight have three times the requests.
+// TestManyWeights: of 200 addresses those with three times the weight have three times the
+// requests.
 func TestManyWeights(t *testing.T) {
 	t.Parallel()
 	const n, rounds = 200, 40

@@ -25,7 +25,7 @@ func (l *Lease) marked() bool { return l.serverName() != "" || len(l.Before) > 0
 
 // serverName is the name that TLS is made for; "": that of the group, or there is no TLS.
 func (l *Lease) serverName() string {
-	if l.at.peer.tls == nil {
+	if l.at.backend.tls == nil {
 		return ""
 	}
 	return l.ServerName
@@ -36,10 +36,10 @@ func (l *Lease) fits(k *kept) bool {
 	return k.name == l.serverName() && k.header == string(l.Before) && !l.at.outdated(k.version)
 }
 
-// maxMarked is for how many marks a loop has connections of HTTP/2 to a peer. A client may choose the
-// name, and each connection of a client is a mark of its own; so those that were used least recently
-// end with the requests that are under way.
-// Of HTTP/1.1, a peer keeps that many connections with marks, or as many as were in use at once lately.
+// maxMarked is for how many marks a loop has connections of HTTP/2 to a backend. A client may
+// choose the name, and each connection of a client is a mark of its own; so those that were used
+// least recently end with the requests that are under way. Of HTTP/1.1, a backend keeps that many
+// connections with marks, or as many as were in use at once lately.
 const maxMarked = 64
 
 // headedFor is for how long a connection is kept that began with a header. Nothing tells when its
@@ -48,11 +48,11 @@ const headedFor = 5 * time.Second
 
 // sessions returns the connections of HTTP/2 that the lease may use, of its thread's loop.
 func (l *Lease) sessions() *loopSessions {
-	p := l.at.peer
-	root, ok := p.sessions.Load(l.loop)
+	b := l.at.backend
+	root, ok := b.sessions.Load(l.loop)
 	if !ok {
 		root = new(loopSessions)
-		p.sessions.Store(l.loop, root)
+		b.sessions.Store(l.loop, root)
 	}
 	all := root.(*loopSessions)
 	if !l.marked() {
@@ -74,7 +74,8 @@ func (l *Lease) sessions() *loopSessions {
 	return set
 }
 
-// retire has the connections end with the requests that are under way. A thread of the loop calls it.
+// retire has the connections end with the requests that are under way. A thread of the loop calls
+// it.
 func (set *loopSessions) retire() {
 	for _, s := range slices.Clone(set.all) {
 		s.Retire()
@@ -82,18 +83,18 @@ func (set *loopSessions) retire() {
 }
 
 // drop forgets the connections of a loop, if set has none.
-func (p *peer) drop(l *loop.Loop, set *loopSessions) {
+func (b *backend) drop(l *loop.Loop, set *loopSessions) {
 	if !set.empty() {
 		return
 	}
-	root, _ := p.sessions.Load(l)
+	root, _ := b.sessions.Load(l)
 	all, _ := root.(*loopSessions)
 	if all == nil {
 		return
 	}
 	all.marked = slices.DeleteFunc(all.marked, func(s *loopSessions) bool { return s == set })
 	if all.empty() && len(all.marked) == 0 {
-		p.sessions.CompareAndDelete(l, root)
+		b.sessions.CompareAndDelete(l, root)
 	}
 }
 

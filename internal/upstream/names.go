@@ -30,7 +30,7 @@ type host struct {
 	name string
 
 	places  []place
-	counted map[endpoint]counted    // of peers that were forgotten, by the endpoint of their part
+	counted map[endpoint]counted    // of backends that were forgotten, by the endpoint of their part
 	version int                     // grows as places changes
 	until   time.Time               // when they are to be looked up again
 	asked   time.Time               // when the last look-up began
@@ -81,8 +81,8 @@ func (h *host) lookUp() {
 	done.Resolve(struct{}{})
 }
 
-// resolve asks for the places of a host or a service, in the order of place.compare. lost is as with
-// resolveService.
+// resolve asks for the places of a host or a service, in the order of place.compare. lost is as
+// with resolveService.
 func (h *host) resolve(ctx context.Context, before []place) (all []place, ttl time.Duration, lost, err error) {
 	if ServiceOf(h.name) != "" {
 		return resolveService(ctx, h.name, before)
@@ -104,8 +104,9 @@ func (h *host) begin() *loop.Promise[struct{}] {
 	return h.pending
 }
 
-// lead notes where the name leads. Connections that are kept elsewhere are closed, and requests that
-// wait elsewhere are served where it leads. The places are in order. The caller holds the pool's lock.
+// lead notes where the name leads. Connections that are kept elsewhere are closed, and requests
+// that wait elsewhere are served where it leads. The places are in order. The caller holds the
+// pool's lock.
 func (h *host) lead(all []place) {
 	if slices.Equal(all, h.places) {
 		return
@@ -113,17 +114,17 @@ func (h *host) lead(all []place) {
 	h.places = all
 	h.version++
 	waiting := make(map[*Group]bool)
-	for _, p := range h.pool.peers {
-		if p.host != h {
+	for _, b := range h.pool.backends {
+		if b.host != h {
 			continue
 		}
-		for _, g := range p.waiting.groups() {
+		for _, g := range b.waiting.groups() {
 			waiting[g] = true
 		}
-		if at, err := netip.ParseAddrPort(p.address); err != nil || !h.leads(at) {
-			p.leave()
+		if at, err := netip.ParseAddrPort(b.address); err != nil || !h.leads(at) {
+			b.leave()
 		} else {
-			p.gone = false
+			b.gone = false
 		}
 	}
 	for g := range waiting {
@@ -143,9 +144,9 @@ func (h *host) leads(to netip.AddrPort) bool {
 }
 
 // find has the names of the group looked up that are due. A request for which there are addresses
-// goes on with these meanwhile: a slow name service holds up nobody, has one question to answer at a
-// time, and if it does not answer, the host may still be where it was. Without addresses, and with
-// stale, if none of them works, find waits on t for as long as limit.
+// goes on with these meanwhile: a slow name service holds up nobody, has one question to answer at
+// a time, and if it does not answer, the host may still be where it was. Without addresses, and
+// with stale, if none of them works, find waits on t for as long as limit.
 func (g *Group) find(t *loop.Thread, limit time.Duration, stale bool) error {
 	if !g.named {
 		return nil
@@ -212,26 +213,26 @@ func (g *Group) tellLost() {
 	}
 }
 
-// stale has the name looked up again that has led to p: its addresses do not work. As long as that is
-// so, each request comes here, and a name service is asked once a second.
-func (p *peer) stale() {
-	p.pool.mu.Lock()
-	if time.Since(p.host.asked) >= leastTTL {
-		p.host.until = time.Time{}
+// stale has the name looked up again that has led to p: its addresses do not work. As long as that
+// is so, each request comes here, and a name service is asked once a second.
+func (b *backend) stale() {
+	b.pool.mu.Lock()
+	if time.Since(b.host.asked) >= leastTTL {
+		b.host.until = time.Time{}
 	}
-	p.pool.mu.Unlock()
+	b.pool.mu.Unlock()
 }
 
-// sync gives the group a member for each address of its names, as they are now. The caller holds the
-// pool's lock.
+// sync gives the group a member for each address of its names, as they are now. The caller holds
+// the pool's lock.
 func (g *Group) sync() {
 	if g.version != g.pool.states.version || g.named && slices.ContainsFunc(g.parts, (*part).moved) {
 		g.follow()
 	}
 }
 
-// follow is sync after a change. It is apart since each request calls sync, and its map takes room on
-// the stack, which would grow for as long as the request waits.
+// follow is sync after a change. It is apart since each request calls sync, and its map takes room
+// on the stack, which would grow for as long as the request waits.
 func (g *Group) follow() {
 	before := make(map[site]*member, len(g.all))
 	for _, m := range g.all {
@@ -272,9 +273,9 @@ func (g *Group) follow() {
 	for e := range g.waiting.All() {
 		waiting = append(waiting, e.Value)
 	}
-	there := make(map[*peer]bool, len(g.members))
+	there := make(map[*backend]bool, len(g.members))
 	for _, m := range g.members {
-		there[m.peer] = true
+		there[m.backend] = true
 	}
 	for _, tk := range waiting {
 		tk.move(g.members, there)
@@ -325,7 +326,8 @@ type site struct {
 	endpoint
 }
 
-// join adds the member at an endpoint, which is the one of before if that was there, and returns it.
+// join adds the member at an endpoint, which is the one of before if that was there, and returns
+// it.
 func (g *Group) join(p *part, at endpoint, before map[site]*member) *member {
 	m := before[site{p, at}]
 	if m == nil || m.gone {

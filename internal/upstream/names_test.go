@@ -130,8 +130,8 @@ func TestHostNames(t *testing.T) {
 	ask("one", false)
 }
 
-// sharedPort returns a port that is free at both addresses, and no other program's until the test ends:
-// it is bound there by sockets that do not listen, beside which others of this process can.
+// sharedPort returns a port that is free at both addresses, and no other program's until the test
+// ends: it is bound there by sockets that do not listen, beside which others of this process can.
 func sharedPort(t *testing.T, a, b string) string {
 	t.Helper()
 	for {

@@ -7,8 +7,9 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// TestOverflow: where requests go whose address has all its connections, as nginx has it: to others of the
-// same kind, then to backups, and when these are full, too, to none. A weight makes no more room.
+// TestOverflow: where requests go whose address has all its connections, as nginx has it: to others
+// of the same kind, then to backups, and when these are full, too, to none. A weight makes no more
+// room.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	const rr, least, random, hash = upstream.RoundRobin, upstream.LeastConn, upstream.Random, upstream.Hash

@@ -15,10 +15,10 @@ type Pool struct {
 	mu sync.Mutex
 	// Those of a configuration are never forgotten: a route from before a reload may still be
 	// answering. Those of a name are forgotten when it leads to them no more.
-	peers    map[endpoint]*peer
+	backends map[endpoint]*backend
 	verdicts map[checked]*verdict // of checks
 	hosts    map[string]*host     // by name; never forgotten
-	files    map[string]*files    // by the id of their Security; never forgotten, as the peers that go by them
+	files    map[string]*files    // by the id of their Security; never forgotten
 	states   states
 	spots    int           // of all tickets
 	risen    time.Time     // when an address has begun to work, the last one
@@ -37,8 +37,9 @@ type endpoint struct {
 	source           netip.Addr
 }
 
-// peer is one address. The pool's lock guards what can change.
-type peer struct {
+// backend is one address that requests go to, for the groups of all routes. The pool's lock guards
+// what can change.
+type backend struct {
 	endpoint
 	host *host       // that has led to it; nil: the configuration has it
 	tls  *tls.Config // nil: none
@@ -65,8 +66,8 @@ type peer struct {
 	ailing atomic.Bool // there may be something in health; read without the lock
 }
 
-// share returns s with the files that the peers of earlier ones with its id go by. So those of before a
-// reload are renewed by the groups of after it.
+// share returns s with the files that the backends of earlier ones with its id go by. So those of
+// before a reload are renewed by the groups of after it.
 func (p *Pool) share(s *Security) *Security {
 	if s == nil || s.files == nil {
 		return s
@@ -86,47 +87,47 @@ func (p *Pool) share(s *Security) *Security {
 	return &shared
 }
 
-// peer returns the peer at e, which is a new one if no route has named it before; config is for that.
-// The caller holds the lock.
-func (p *Pool) peer(e endpoint, h *host, config func() (*tls.Config, error)) *peer {
-	it := p.peers[e]
-	if it == nil {
-		if p.peers == nil {
-			p.peers = make(map[endpoint]*peer)
+// backend returns the backend at e, which is a new one if no route has named it before; config is
+// for that. The caller holds the lock.
+func (p *Pool) backend(e endpoint, h *host, config func() (*tls.Config, error)) *backend {
+	b := p.backends[e]
+	if b == nil {
+		if p.backends == nil {
+			p.backends = make(map[endpoint]*backend)
 		}
-		it = &peer{endpoint: e, host: h, pool: p}
-		it.tls, _ = config()           // Group has tried it
+		b = &backend{endpoint: e, host: h, pool: p}
+		b.tls, _ = config()            // Group has tried it
 		if h != nil && h.version > 1 { // the name has led elsewhere until now
-			it.rise()
+			b.rise()
 		}
-		p.peers[e] = it
+		p.backends[e] = b
 	}
-	return it
+	return b
 }
 
-// leave notes that its host leads to the peer no more. Its connections end with their requests. The
-// caller holds the pool's lock.
-func (p *peer) leave() {
-	p.gone = true
-	p.closeKept()
-	p.retire()
-	p.forget()
+// leave notes that its host leads to the backend no more. Its connections end with their requests.
+// The caller holds the pool's lock.
+func (b *backend) leave() {
+	b.gone = true
+	b.closeKept()
+	b.retire()
+	b.forget()
 }
 
-// forget drops a peer to which nothing leads any more, once no request uses it. What was counted there
-// stays with its host. The caller holds the pool's lock.
-func (p *peer) forget() {
-	if !p.gone {
+// forget drops a backend to which nothing leads any more, once no request uses it. What was counted
+// there stays with its host. The caller holds the pool's lock.
+func (b *backend) forget() {
+	if !b.gone {
 		return
 	}
-	p.host.keep(p)
-	if p.active > 0 || p.pool.peers[p.endpoint] != p {
+	b.host.keep(b)
+	if b.active > 0 || b.pool.backends[b.endpoint] != b {
 		return
 	}
-	delete(p.pool.peers, p.endpoint)
-	for key := range p.pool.verdicts {
-		if key.endpoint == p.endpoint {
-			delete(p.pool.verdicts, key)
+	delete(b.pool.backends, b.endpoint)
+	for key := range b.pool.verdicts {
+		if key.endpoint == b.endpoint {
+			delete(b.pool.verdicts, key)
 		}
 	}
 }

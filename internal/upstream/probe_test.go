@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// holds has a request to the group end as it says, without giving its slot back until the function is
-// called that it returns.
+// holds has a request to the group end as it says, without giving its slot back until the function
+// is called that it returns.
 func (r *route) holds(t *testing.T, works bool, home uint64) (letGo func()) {
 	t.Helper()
 	taken, goOn, ended := make(chan error), make(chan bool), make(chan bool)
@@ -42,8 +42,8 @@ func (r *route) holds(t *testing.T, works bool, home uint64) (letGo func()) {
 	return letGo
 }
 
-// TestCircuitOfTunnel: a request that tries an address says what it has found when the answer begins,
-// and not when it ends: that may be a tunnel.
+// TestCircuitOfTunnel: a request that tries an address says what it has found when the answer
+// begins, and not when it ends: that may be a tunnel.
 func TestCircuitOfTunnel(t *testing.T) {
 	s := start(t, says("hello"))
 	r := alone(t, []string{s.address}, func(set *upstream.Settings) {
@@ -73,7 +73,8 @@ func TestCircuitOfTunnel(t *testing.T) {
 	}
 }
 
-// TestCircuitWakes: a request that waits goes to an address whose circuit was open when that is over.
+// TestCircuitWakes: a request that waits goes to an address whose circuit was open when that is
+// over.
 func TestCircuitWakes(t *testing.T) {
 	free := start(t, says("free"))
 	busy := start(t, says("busy"))
@@ -98,8 +99,8 @@ func TestCircuitWakes(t *testing.T) {
 	}
 }
 
-// TestCircuitAtHome: a drained address gets the requests of clients that come back to it, also while
-// the circuit of the only other one is open.
+// TestCircuitAtHome: a drained address gets the requests of clients that come back to it, also
+// while the circuit of the only other one is open.
 func TestCircuitAtHome(t *testing.T) {
 	_, a := crowd(t, 2)
 	r := alone(t, a, func(s *upstream.Settings) {

@@ -16,7 +16,7 @@ type ticket struct {
 	promise loop.Promise[struct{}]
 	since   time.Duration // by loop.Now
 	own     entry         // in the group's queue
-	spots   []spot        // in those of peers
+	spots   []spot        // in those of backends
 
 	// Of the first spot, so that a ticket is one allocation.
 	room  [1]spot
@@ -25,10 +25,10 @@ type ticket struct {
 
 type entry = fair.Entry[*ticket]
 
-// spot is a ticket's position in the queue of a peer.
+// spot is a ticket's position in the queue of a backend.
 type spot struct {
-	peer *peer
-	kind *kind
+	backend *backend
+	kind    *kind
 	*entry
 }
 
@@ -46,7 +46,7 @@ type queue struct {
 // not spare.
 type kind struct {
 	group  *Group
-	tried  []*peer
+	tried  []*backend
 	home   uint64
 	lines  [2]fair.Queue[*ticket] // of the sites that have no slot there; of the others
 	passed bool                   // as long as serve runs: it can have no slot now
@@ -88,9 +88,9 @@ func (q *queue) kind(l *Lease) *kind {
 }
 
 // sameSet reports whether a and b, which name nothing twice, have the same elements.
-func sameSet(a, b []*peer) bool {
+func sameSet(a, b []*backend) bool {
 	return len(a) == len(b) &&
-		!slices.ContainsFunc(a, func(p *peer) bool { return !slices.Contains(b, p) })
+		!slices.ContainsFunc(a, func(p *backend) bool { return !slices.Contains(b, p) })
 }
 
 // move notes that a site has its first slot, or has none any more.
@@ -111,10 +111,10 @@ func (l *Lease) enter(now time.Duration) *ticket {
 	tk.own.Value, tk.entry.Value, tk.spots = tk, tk, tk.room[:0]
 	l.group.waiting.Add(l.client, &tk.own)
 	for m := range l.group.untried(l.tried) {
-		tk.join(m.peer)
+		tk.join(m.backend)
 	}
 	if m := l.home(now); m != nil && !slices.Contains(l.group.members, m) {
-		tk.join(m.peer) // it is drained
+		tk.join(m.backend) // it is drained
 	}
 	return tk
 }
@@ -165,8 +165,8 @@ func (tk *ticket) makeRoom() {
 }
 
 // Pressed reports whether a request has waited for that long for a slot such as this lease has, of
-// a site that has fewer of them, or of the same one, which may be all clients of a proxy. So a crowd
-// presses nobody who has less. t is the request's thread.
+// a site that has fewer of them, or of the same one, which may be all clients of a proxy. So a
+// crowd presses nobody who has less. t is the request's thread.
 func (l *Lease) Pressed(t *loop.Thread, long time.Duration) bool {
 	if l.at == nil {
 		return false
@@ -189,54 +189,55 @@ func (l *Lease) Pressed(t *loop.Thread, long time.Duration) bool {
 }
 
 // join puts the ticket into the queue of p.
-func (tk *ticket) join(p *peer) {
-	q, client := &p.waiting, tk.lease.client
+func (tk *ticket) join(b *backend) {
+	q, client := &b.waiting, tk.lease.client
 	e := &tk.entry
 	if e.Waits() {
 		e = &entry{Value: tk}
 	}
-	s := spot{p, q.kind(tk.lease), e}
+	s := spot{b, q.kind(tk.lease), e}
 	line := &s.kind.lines[0]
-	if !p.hasNone(networks.SiteOf(client)) {
+	if !b.hasNone(networks.SiteOf(client)) {
 		line = &s.kind.lines[1]
 	}
 	q.turn++
 	line.Add(client, s.entry)
 	tk.spots = append(tk.spots, s)
-	p.pool.spots++
+	b.pool.spots++
 }
 
-// move has the ticket wait at the members that it may have, which have changed; there has their peers.
-func (tk *ticket) move(members []*member, there map[*peer]bool) {
+// move has the ticket wait at the members that it may have, which have changed; there has their
+// backends.
+func (tk *ticket) move(members []*member, there map[*backend]bool) {
 	l := tk.lease
 	home := l.home(loop.Now())
-	at := make(map[*peer]bool, len(tk.spots))
+	at := make(map[*backend]bool, len(tk.spots))
 	tk.spots = slices.DeleteFunc(tk.spots, func(s spot) bool {
-		stays := there[s.peer] || home != nil && home.peer == s.peer
-		if at[s.peer] = stays; !stays {
+		stays := there[s.backend] || home != nil && home.backend == s.backend
+		if at[s.backend] = stays; !stays {
 			s.leave()
 		}
 		return !stays
 	})
-	join := func(p *peer) {
-		if !at[p] && !slices.Contains(l.tried, p) {
-			tk.join(p)
+	join := func(b *backend) {
+		if !at[b] && !slices.Contains(l.tried, b) {
+			tk.join(b)
 		}
 	}
 	for _, m := range members {
-		join(m.peer)
+		join(m.backend)
 	}
-	if home != nil && !there[home.peer] { // it is drained
-		join(home.peer)
+	if home != nil && !there[home.backend] { // it is drained
+		join(home.backend)
 	}
 }
 
 // leave takes the ticket out of the queue.
 func (s spot) leave() {
-	s.peer.pool.spots--
+	s.backend.pool.spots--
 	s.kind.lines[0].Remove(s.entry) // whichever line it is in
 	if s.kind.len() == 0 {
-		q := &s.peer.waiting
+		q := &s.backend.waiting
 		i := slices.Index(q.kinds, s.kind)
 		q.kinds = slices.Delete(q.kinds, i, i+1)
 	}
@@ -255,7 +256,7 @@ func (tk *ticket) withdraw() {
 func (tk *ticket) served() {
 	l := tk.lease
 	for _, s := range tk.spots {
-		q := &s.peer.waiting
+		q := &s.backend.waiting
 		q.turn++
 		for _, k := range q.kinds {
 			for i := range k.lines {
@@ -272,11 +273,11 @@ func (tk *ticket) served() {
 // answer would hold up all routes, though only one of them has the low limit. What it leaves can
 // have no slot until one becomes free, or is spare no more. The caller is a thread of the loop on,
 // whose requests go on in the present turn, or else on is nil.
-func (p *peer) serve(on *loop.Loop) {
-	for _, k := range p.waiting.kinds {
+func (b *backend) serve(on *loop.Loop) {
+	for _, k := range b.waiting.kinds {
 		k.passed = false
 	}
-	for k, e := p.next(); k != nil; k, e = p.next() {
+	for k, e := b.next(); k != nil; k, e = b.next() {
 		if tk := e.Value; tk.lease.take(loop.Now()) {
 			tk.served()
 			tk.promise.ResolveOn(on, struct{}{})
@@ -284,14 +285,14 @@ func (p *peer) serve(on *loop.Loop) {
 			k.passed = true
 		}
 	}
-	p.spareEnds()
+	b.spareEnds()
 }
 
 // serveAll gives slots to requests that wait for p, and perhaps for others. It is called when p is
 // passed over, or works again. They can come to p then, or go elsewhere if they have waited for p
 // only: their clients come back to it, or it was the last one that worked.
-func (p *peer) serveAll() {
-	for _, g := range p.waiting.groups() {
+func (b *backend) serveAll() {
+	for _, g := range b.waiting.groups() {
 		for _, m := range g.members {
 			m.serve(nil)
 		}
@@ -299,12 +300,12 @@ func (p *peer) serveAll() {
 }
 
 // next returns the request whose turn it is at p, among those for which it has room.
-func (p *peer) next() (best *kind, e *entry) {
+func (b *backend) next() (best *kind, e *entry) {
 	for i := range 2 {
 		var line *fair.Queue[*ticket]
-		for _, k := range p.waiting.kinds {
+		for _, k := range b.waiting.kinds {
 			here := &k.lines[i]
-			if k.passed || here.Len() == 0 || !k.group.room(p) || i == 1 && k.group.spares(p) {
+			if k.passed || here.Len() == 0 || !k.group.room(b) || i == 1 && k.group.spares(b) {
 				continue
 			}
 			if best == nil || here.Before(line) {

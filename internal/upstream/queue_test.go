@@ -71,8 +71,8 @@ func TestQueueInTurn(t *testing.T) {
 	}
 }
 
-// TestCrowdInQueue: where the queue is full, the newest request of the client that has most gives way
-// to one of another client, and to none of its own.
+// TestCrowdInQueue: where the queue is full, the newest request of the client that has most gives
+// way to one of another client, and to none of its own.
 func TestCrowdInQueue(t *testing.T) {
 	s, goOn := stepwise(t)
 	pool := new(upstream.Pool)
@@ -131,8 +131,8 @@ func TestCrowdInQueue(t *testing.T) {
 	}
 }
 
-// TestKilledInQueue: requests that are killed together lose no slot and no connection, also when one
-// gets them from a request that was killed before it.
+// TestKilledInQueue: requests that are killed together lose no slot and no connection, also when
+// one gets them from a request that was killed before it.
 func TestKilledInQueue(t *testing.T) {
 	s := start(t, says("hello"))
 	pool, r := limited(t, s, 2, 2)

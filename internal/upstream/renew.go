@@ -6,8 +6,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Resend lets a lease whose request was sent in vain try all upstreams once more, the first time, if
-// TryFor is not over, nor what Tries and Within allow. The next Connect begins with a pause.
+// Resend lets a lease whose request was sent in vain try all upstreams once more, the first time,
+// if TryFor is not over, nor what Tries and Within allow. The next Connect begins with a pause.
 func (l *Lease) Resend() bool {
 	if l.resent || !l.renew() {
 		return false
@@ -16,8 +16,8 @@ func (l *Lease) Resend() bool {
 	return true
 }
 
-// renew does so any number of times, for a lease that could connect to none of them. Tries and Within
-// count only once an upstream has had the request.
+// renew does so any number of times, for a lease that could connect to none of them. Tries and
+// Within count only once an upstream has had the request.
 func (l *Lease) renew() bool {
 	since := loop.Now() - l.began
 	if l.group.TryFor == 0 || since >= l.group.TryFor || l.asked > 0 &&

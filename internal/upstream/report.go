@@ -2,12 +2,12 @@ package upstream
 
 import "github.com/lwango/lwango/internal/base/metrics"
 
-// Report describes the addresses of g, as the configuration names them: those of a host together, but
-// for the connections at those that have a state of their own, which follow. What was counted there is
-// the host's, as it is when the host leads to them no more: it does not fall. An address is up unless
-// the checks, or the last requests that it had, say the opposite, and a host if one of its addresses
-// is. A host whose addresses all have a state has that which leaves most to requests. Any goroutine may
-// call it.
+// Report describes the addresses of g, as the configuration names them: those of a host together,
+// but for the connections at those that have a state of their own, which follow. What was counted
+// there is the host's, as it is when the host leads to them no more: it does not fall. An address
+// is up unless the checks, or the last requests that it had, say the opposite, and a host if one of
+// its addresses is. A host whose addresses all have a state has that which leaves most to requests.
+// Any goroutine may call it.
 func (g *Group) Report() (all []metrics.Upstream) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
@@ -67,7 +67,7 @@ func (m *member) show(row *metrics.Upstream) {
 	row.Up = row.Up || m.healthy()
 	row.Active += m.active
 	row.Idle += m.kept()
-	row.Waiting = max(row.Waiting, m.peer.waiting.len())
+	row.Waiting = max(row.Waiting, m.backend.waiting.len())
 }
 
 // healthy reports whether nothing speaks against m.

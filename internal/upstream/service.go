@@ -28,8 +28,8 @@ func (p place) compare(q place) int {
 		cmp.Compare(q.weight, p.weight), strings.Compare(p.target, q.target))
 }
 
-// ServiceOf returns the domain of the name of a service, which has SRV records, such as example.com of
-// _http._tcp.example.com; "": it is the name of a host.
+// ServiceOf returns the domain of the name of a service, which has SRV records, such as example.com
+// of _http._tcp.example.com; "": it is the name of a host.
 func ServiceOf(name string) string {
 	service, rest, _ := strings.Cut(name, ".")
 	proto, domain, _ := strings.Cut(rest, ".")
@@ -43,10 +43,10 @@ func ServiceOf(name string) string {
 // targetsAtOnce is how many hosts of a service are looked up at the same time.
 const targetsAtOnce = 16
 
-// resolveService looks up the SRV records of a service, and the addresses of their hosts: as many as
-// are used, those that come first by priority, then by weight, and then by name. Of a host whose look-up
-// fails, though it is there, the places of before stay; lost is the error, and ttl is interval at most.
-// Otherwise it is the least of all answers.
+// resolveService looks up the SRV records of a service, and the addresses of their hosts: as many
+// as are used, those that come first by priority, then by weight, and then by name. Of a host whose
+// look-up fails, though it is there, the places of before stay; lost is the error, and ttl is
+// interval at most. Otherwise it is the least of all answers.
 func resolveService(ctx context.Context, name string, before []place) (all []place, ttl time.Duration, lost, err error) {
 	said := new(lifetime)
 	r := said.resolver()

@@ -86,8 +86,8 @@ func (z *zone) reply(q []byte, ttl uint32) []byte {
 	return reply
 }
 
-// startService starts a service of each of the names, each at an address of its own, where it answers with
-// its name, and a route to the name of the service.
+// startService starts a service of each of the names, each at an address of its own, where it
+// answers with its name, and a route to the name of the service.
 func startService(t *testing.T, change func(*upstream.Settings), answers ...string) (*zone, *nameService,
 	*upstream.Pool, *route, map[string]uint16) {
 	names := &nameService{zone: new(zone)}
@@ -104,8 +104,8 @@ func startService(t *testing.T, change func(*upstream.Settings), answers ...stri
 
 const theService = "_app._tcp.example.test"
 
-// TestService: the records say where a service is: ports, weights, and by priority what is a backup.
-// What they say is followed.
+// TestService: the records say where a service is: ports, weights, and by priority what is a
+// backup. What they say is followed.
 func TestService(t *testing.T) {
 	z, _, pool, r, ports := startService(t, nil, "a", "b", "c", "d")
 	here := map[string][]string{"one.test": {"127.0.0.1"}}
@@ -149,8 +149,8 @@ func TestService(t *testing.T) {
 	ask("aa")
 }
 
-// TestServiceFails: a service that says it is not there has no address; where a host cannot be looked
-// up its places stay, and where it is gone they go.
+// TestServiceFails: a service that says it is not there has no address; where a host cannot be
+// looked up its places stay, and where it is gone they go.
 func TestServiceFails(t *testing.T) {
 	z, names, pool, r, ports := startService(t, nil, "a", "b")
 	both := map[string][]net.SRV{theService: {
@@ -238,8 +238,8 @@ func TestServiceNames(t *testing.T) {
 	}
 }
 
-// TestServiceTLS: a certificate has to name the domain of the service. The records come over the network,
-// so the name of a host in them proves nothing (RFC 6125).
+// TestServiceTLS: a certificate has to name the domain of the service. The records come over the
+// network, so the name of a host in them proves nothing (RFC 6125).
 func TestServiceTLS(t *testing.T) {
 	ca := certs.New(t)
 	names := &nameService{zone: new(zone)}

@@ -21,8 +21,9 @@ func addressesOf(n int) (all []string) {
 	return all
 }
 
-// TestServiceBounds: a service has 256 places at most, whatever its records and hosts are, and of too
-// many it has the same ones each time: those of the first priority, and of the greatest weight there.
+// TestServiceBounds: a service has 256 places at most, whatever its records and hosts are, and of
+// too many it has the same ones each time: those of the first priority, and of the greatest weight
+// there.
 func TestServiceBounds(t *testing.T) {
 	names := &nameService{zone: new(zone)}
 	startNames(t, names)
@@ -68,8 +69,8 @@ func TestServicePrimariesFirst(t *testing.T) {
 	}
 }
 
-// TestServiceHostLost: where the look-up of one host of a service fails, it is repeated soon, and the
-// log says so once until it works again.
+// TestServiceHostLost: where the look-up of one host of a service fails, it is repeated soon, and
+// the log says so once until it works again.
 func TestServiceHostLost(t *testing.T) {
 	z, _, pool, r, ports := startService(t, nil, "a")
 	records := map[string][]net.SRV{theService: {{Target: "one.test.", Port: ports["a"]}, {Target: "two.test.", Port: ports["a"]}}}
@@ -121,7 +122,8 @@ func TestBackupBehindService(t *testing.T) {
 	}
 }
 
-// TestSourceOfOtherFamily: a name that has only addresses that cannot be reached from source says so.
+// TestSourceOfOtherFamily: a name that has only addresses that cannot be reached from source says
+// so.
 func TestSourceOfOtherFamily(t *testing.T) {
 	names := new(nameService)
 	names.lead("127.0.0.1")

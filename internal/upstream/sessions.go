@@ -15,9 +15,9 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// loopSessions are the connections of HTTP/2 that a loop has to a peer. A place there is the right to send
-// a request on one of them, so the limits of a route are for requests. Only threads of the loop may use
-// them: see peer.sessions.
+// loopSessions are the connections of HTTP/2 that a loop has to a backend. A place there is the
+// right to send a request on one of them, so the limits of a route are for requests. Only threads
+// of the loop may use them: see backend.sessions.
 type loopSessions struct {
 	all     []*http2client.Session  // that take requests
 	dialing *loop.Promise[struct{}] // settled when a connection was made, or not; nil: none is
@@ -27,8 +27,8 @@ type loopSessions struct {
 	marked []*loopSessions // those with a mark, of the set that has none; the last was used last
 }
 
-// maxJoined is how many requests wait for one connection that is being made. The server may let as many
-// streams be open on it.
+// maxJoined is how many requests wait for one connection that is being made. The server may let as
+// many streams be open on it.
 const maxJoined = 100
 
 var (
@@ -43,12 +43,13 @@ func (l *Lease) Mux() *http2client.Stream { return l.mux }
 // Connected reports whether the lease has a connection, or a stream on one.
 func (l *Lease) Connected() bool { return l.kept != nil || l.mux != nil }
 
-// Refused reports that the upstream has certainly not acted on the request that has failed with err.
+// Refused reports that the upstream has certainly not acted on the request that has failed with
+// err.
 func Refused(err error) bool { return errors.Is(err, http2client.ErrRefused) }
 
-// join begins a stream on a connection of the thread's loop that has room for it, or on a new one. Its
-// limit is for that. Requests that come meanwhile wait for the same connection. s is one of HTTP/1.1 if
-// the upstream has chosen that.
+// join begins a stream on a connection of the thread's loop that has room for it, or on a new one.
+// Its limit is for that. Requests that come meanwhile wait for the same connection. s is one of
+// HTTP/1.1 if the upstream has chosen that.
 func (l *Lease) join(t *loop.Thread, limit time.Duration) (s *stream.Conn, used bool, err error) {
 	until := time.Now().Add(limit)
 	for {
@@ -127,26 +128,26 @@ func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) (s *st
 	return l.start(t, set, until)
 }
 
-// start makes a connection, and begins a stream on it once both sides have sent the preface of HTTP/2:
-// until then nobody knows how many streams the server takes. It returns the connection if ALPN has
-// chosen HTTP/1.1.
+// start makes a connection, and begins a stream on it once both sides have sent the preface of
+// HTTP/2: until then nobody knows how many streams the server takes. It returns the connection if
+// ALPN has chosen HTTP/1.1.
 func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stream.Conn, error) {
-	p, lp := l.at.peer, l.loop
-	s, err := p.dial(t, max(time.Until(until), time.Millisecond))
+	b, lp := l.at.backend, l.loop
+	s, err := b.dial(t, max(time.Until(until), time.Millisecond))
 	if err != nil {
 		return nil, err
 	}
 	if err := l.preface(s, until); err != nil {
 		return nil, err
 	}
-	if p.tls != nil {
+	if b.tls != nil {
 		if err := l.secure(t, s, until); err != nil {
 			return nil, err
 		}
 	}
 	over := l.tls
 	older := over != nil && over.ConnectionState().NegotiatedProtocol != "h2"
-	if p.older.Store(older); older && p.either {
+	if b.older.Store(older); older && b.either {
 		return s, nil
 	}
 	l.tls = nil
@@ -161,7 +162,7 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stre
 	carry := func(c net.Conn) { over.NetConn().(*carrier).Conn = c }
 	session, err := http2client.Start(lp, fd, over, carry, l.life(), func(s *http2client.Session) {
 		set.all = slices.DeleteFunc(set.all, func(other *http2client.Session) bool { return other == s })
-		p.drop(lp, set)
+		b.drop(lp, set)
 	})
 	if err != nil {
 		sysio.Close(fd)
@@ -188,8 +189,8 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stre
 }
 
 // retire has all loops end their connections of HTTP/2 with the requests that are under way.
-func (p *peer) retire() {
-	p.sessions.Range(func(l, set any) bool {
+func (b *backend) retire() {
+	b.sessions.Range(func(l, set any) bool {
 		_ = l.(*loop.Loop).Post(func() { // a loop that has ended has none
 			all := set.(*loopSessions)
 			for _, s := range append(slices.Clone(all.marked), all) {

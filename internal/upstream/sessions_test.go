@@ -60,8 +60,8 @@ func startSilent(t *testing.T, address string, c *tls.Config, hold bool) *silent
 // by2 has a route asked by HTTP/2, and keep its connections.
 func by2(s *upstream.Settings) { s.HTTP2, s.MaxIdle, s.IdleTimeout = true, 1, wait.Patience }
 
-// TestSessions: requests of a loop share a connection, another loop has another one, and all end when
-// their time has come.
+// TestSessions: requests of a loop share a connection, another loop has another one, and all end
+// when their time has come.
 func TestSessions(t *testing.T) {
 	s := startSilent(t, "127.0.0.1:0", nil, false)
 	pool := new(upstream.Pool)
@@ -121,8 +121,8 @@ func connect(t *testing.T, ls *loops.Loops, g *upstream.Group, begun chan<- bool
 	return <-done
 }
 
-// TestSessionDialing: what becomes of those that wait for a connection that another request makes, while
-// that waits for TLS or for the server's SETTINGS.
+// TestSessionDialing: what becomes of those that wait for a connection that another request makes,
+// while that waits for TLS or for the server's SETTINGS.
 func TestSessionDialing(t *testing.T) {
 	config := modes.ServerTLS().Clone()
 	config.NextProtos = []string{"h2"}

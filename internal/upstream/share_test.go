@@ -41,8 +41,8 @@ func TestShareOfMany(t *testing.T) {
 	}
 }
 
-// TestShare: each address that may be tried has the same time, but no less than a second, or a fourth
-// of all. Less than half of that speaks against none.
+// TestShare: each address that may be tried has the same time, but no less than a second, or a
+// fourth of all. Less than half of that speaks against none.
 func TestShare(t *testing.T) {
 	const all = 6 * time.Second
 	for _, tt := range []struct {

@@ -2,9 +2,9 @@ package upstream
 
 import "net/netip"
 
-// sites are how many slots each of some sites has. As a rule they are few, such as the one of a proxy in
-// front, or as many as there are slots; and a request asks four times. So the first ones are in a
-// list, which costs less than a map.
+// sites are how many slots each of some sites has. As a rule they are few, such as the one of a
+// proxy in front, or as many as there are slots; and a request asks four times. So the first ones
+// are in a list, which costs less than a map.
 type sites struct {
 	few  []holder // fewSites at most
 	many map[netip.Addr]int

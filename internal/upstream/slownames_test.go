@@ -24,8 +24,8 @@ func soon[T any](t *testing.T, what string, ch <-chan T) (v T) {
 	return v
 }
 
-// TestSlowNameService: while a name is looked up again, requests go on to the old addresses, also the
-// one that has begun it.
+// TestSlowNameService: while a name is looked up again, requests go on to the old addresses, also
+// the one that has begun it.
 func TestSlowNameService(t *testing.T) {
 	names := new(nameService)
 	names.lead("127.0.0.1")

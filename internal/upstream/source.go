@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/internal/base/sysio"
 )
 
-// ParseSource reads the address that connections are to come from, which must be one of this machine;
-// "": none.
+// ParseSource reads the address that connections are to come from, which must be one of this
+// machine; "": none.
 func ParseSource(text string) (netip.Addr, error) {
 	if text == "" {
 		return netip.Addr{}, nil
@@ -53,11 +53,11 @@ func (g *Group) checkSource() error {
 // reaches reports whether connections from the group's Source can go to an address of a name.
 func (g *Group) reaches(a netip.Addr) bool { return !g.Source.IsValid() || a.Is4() == g.Source.Is4() }
 
-// dialer returns what checks of the peer connect by.
-func (p *peer) dialer() *net.Dialer {
+// dialer returns what checks of the backend connect by.
+func (b *backend) dialer() *net.Dialer {
 	d := new(net.Dialer)
-	if p.source.IsValid() {
-		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(p.source, 0))
+	if b.source.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(b.source, 0))
 		d.Control = func(_, _ string, c syscall.RawConn) error {
 			return c.Control(func(fd uintptr) { sysio.ShareSourcePort(int(fd)) })
 		}

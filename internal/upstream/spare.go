@@ -31,68 +31,68 @@ type holders struct {
 }
 
 // hold notes that the lease has a slot at p.
-func (l *Lease) hold(p *peer, now time.Duration) {
+func (l *Lease) hold(b *backend, now time.Duration) {
 	if l.group.MaxConns == 0 {
 		return
 	}
-	h, site := &p.holders, networks.SiteOf(l.client)
+	h, site := &b.holders, networks.SiteOf(l.client)
 	has := h.slots.of(site)
 	if has == 0 && site != h.last && h.slots.few != nil { // nil: it is the first one of all
 		h.spare[0] = now + spareFor
 	}
 	h.last = site
 	if h.slots.set(site, has+1); has == 0 {
-		p.waiting.move(site, false)
+		b.waiting.move(site, false)
 	}
 }
 
 // letGo notes that the lease gives its slot at p back.
-func (l *Lease) letGo(p *peer) {
+func (l *Lease) letGo(b *backend) {
 	if l.group.MaxConns == 0 {
 		return
 	}
-	h, site := &p.holders, networks.SiteOf(l.client)
+	h, site := &b.holders, networks.SiteOf(l.client)
 	has := h.slots.of(site)
 	if h.slots.set(site, max(has-1, 0)); has <= 1 {
-		p.waiting.move(site, true)
+		b.waiting.move(site, true)
 	}
 }
 
 // lacks notes that the lease has to wait for a slot at p.
-func (l *Lease) lacks(p *peer, now time.Duration) {
-	if h := &p.holders; now < h.spare[0] && p.hasNone(networks.SiteOf(l.client)) {
+func (l *Lease) lacks(b *backend, now time.Duration) {
+	if h := &b.holders; now < h.spare[0] && b.hasNone(networks.SiteOf(l.client)) {
 		h.spare[0] = now + spareFor
 		h.spare[1] = h.spare[0]
 	}
 }
 
 // hasNone reports whether a site has no slot.
-func (p *peer) hasNone(site netip.Addr) bool { return p.holders.slots.of(site) == 0 }
+func (b *backend) hasNone(site netip.Addr) bool { return b.holders.slots.of(site) == 0 }
 
 // room reports whether a request of the route may have another connection to p, whichever routes
 // have the others.
-func (g *Group) room(p *peer) bool { return g.MaxConns == 0 || p.active < g.MaxConns }
+func (g *Group) room(b *backend) bool { return g.MaxConns == 0 || b.active < g.MaxConns }
 
 // spares reports whether the slots that are left for the route at p are spare. There must be room.
-func (g *Group) spares(p *peer) bool {
+func (g *Group) spares(b *backend) bool {
 	// Of fewer than four slots, one would be too large a part. Of many, some become free at any time.
-	most := min(g.MaxConns/4, len(p.holders.spare))
-	left := g.MaxConns - p.active
-	return most > 0 && left <= most && loop.Now() < p.holders.spare[left-1]
+	most := min(g.MaxConns/4, len(b.holders.spare))
+	left := g.MaxConns - b.active
+	return most > 0 && left <= most && loop.Now() < b.holders.spare[left-1]
 }
 
 // room reports whether the request may have another connection to p.
-func (l *Lease) room(p *peer) bool {
+func (l *Lease) room(b *backend) bool {
 	g := l.group
-	return g.MaxConns == 0 || g.room(p) && (!g.spares(p) || p.hasNone(networks.SiteOf(l.client)))
+	return g.MaxConns == 0 || g.room(b) && (!g.spares(b) || b.hasNone(networks.SiteOf(l.client)))
 }
 
 // spareEnds has the requests that wait served when a slot is spare no more: no other event may
 // tell them.
-func (p *peer) spareEnds() {
-	h := &p.holders
+func (b *backend) spareEnds() {
+	h := &b.holders
 	if h.waits ||
-		!slices.ContainsFunc(p.waiting.kinds, func(k *kind) bool { return k.group.room(p) }) {
+		!slices.ContainsFunc(b.waiting.kinds, func(k *kind) bool { return k.group.room(b) }) {
 		return
 	}
 	now, until := loop.Now(), h.spare[1]
@@ -104,9 +104,9 @@ func (p *peer) spareEnds() {
 	}
 	h.waits = true
 	time.AfterFunc(until-now, func() {
-		p.pool.mu.Lock()
-		defer p.pool.mu.Unlock()
+		b.pool.mu.Lock()
+		defer b.pool.mu.Unlock()
 		h.waits = false
-		p.serve(nil)
+		b.serve(nil)
 	})
 }

@@ -159,7 +159,8 @@ func TestTwoAreSpare(t *testing.T) {
 	c.next("crowd8")
 }
 
-// TestProxiesHaveAll: two clients that always have slots, such as proxies in front, keep none spare.
+// TestProxiesHaveAll: two clients that always have slots, such as proxies in front, keep none
+// spare.
 func TestProxiesHaveAll(t *testing.T) {
 	c := newCrowded(t, 4, 0)
 	defer c.end()
@@ -178,7 +179,8 @@ func TestProxiesHaveAll(t *testing.T) {
 	c.next("c")
 }
 
-// TestSpareOfAnotherRoute: a route without max_conns has no limit where slots are spare for another.
+// TestSpareOfAnotherRoute: a route without max_conns has no limit where slots are spare for
+// another.
 func TestSpareOfAnotherRoute(t *testing.T) {
 	c := newCrowded(t, 4, 1)
 	defer c.end()

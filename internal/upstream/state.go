@@ -59,10 +59,11 @@ func (s *states) state(m *member) state {
 
 func (s *states) said(m *member) state { return max(s.of[m.name], s.of[m.address]) }
 
-// SetState says what requests go to an address, for all groups of the pool: "up", "drain" or "down".
-// name is an address as the configuration has it, or one to which such a name leads. It lasts until
-// the next SetState. Requests and tunnels that are under way there go on. SetState reports whether the
-// group has the address, or its pool had a state for it. Any goroutine may call it.
+// SetState says what requests go to an address, for all groups of the pool: "up", "drain" or
+// "down". name is an address as the configuration has it, or one to which such a name leads. It
+// lasts until the next SetState. Requests and tunnels that are under way there go on. SetState
+// reports whether the group has the address, or its pool had a state for it. Any goroutine may call
+// it.
 func (g *Group) SetState(name, to string) bool {
 	p := g.pool
 	p.mu.Lock()
@@ -74,8 +75,8 @@ func (g *Group) SetState(name, to string) bool {
 	}
 	p.states.set(name, to)
 	waiting := map[*Group]bool{g: true}
-	for _, it := range p.peers {
-		for _, g := range it.waiting.groups() {
+	for _, b := range p.backends {
+		for _, g := range b.waiting.groups() {
 			waiting[g] = true
 		}
 	}
@@ -108,8 +109,8 @@ func (g *Group) States() map[string]string {
 	return all
 }
 
-// Inherit sets the states that the process before has left, also of addresses to which no name has led
-// yet. It is called before there are requests.
+// Inherit sets the states that the process before has left, also of addresses to which no name has
+// led yet. It is called before there are requests.
 func (g *Group) Inherit(all map[string]string) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()

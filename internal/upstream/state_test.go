@@ -14,8 +14,8 @@ import (
 )
 
 // TestDrain: a drained address gets the requests of clients that come back to it and no others, a
-// disabled one gets none; both are back when they are enabled. Another group of the pool, as after a
-// reload, knows that.
+// disabled one gets none; both are back when they are enabled. Another group of the pool, as after
+// a reload, knows that.
 func TestDrain(t *testing.T) {
 	services, a := crowd(t, 2)
 	pool := new(upstream.Pool)
@@ -118,8 +118,8 @@ func TestDrainAddressOfAName(t *testing.T) {
 	all[1].stop()
 }
 
-// TestDrainedHomeWaiting: a request that waits for its drained home, and for others, leaves its queue
-// when it is disabled, and joins it no second time when it is enabled.
+// TestDrainedHomeWaiting: a request that waits for its drained home, and for others, leaves its
+// queue when it is disabled, and joins it no second time when it is enabled.
 func TestDrainedHomeWaiting(t *testing.T) {
 	for state, want := range map[string]int{"down": 1, "up": 2} {
 		_, a := crowd(t, 2)
@@ -165,8 +165,8 @@ func TestDisabledKeeps(t *testing.T) {
 	}
 }
 
-// TestInherit: a state from the process before is that of an address to which a name leads only later,
-// and goes on to the next process. An operator can end it meanwhile.
+// TestInherit: a state from the process before is that of an address to which a name leads only
+// later, and goes on to the next process. An operator can end it meanwhile.
 func TestInherit(t *testing.T) {
 	_, _, r, all := named(t, "127.0.0.1", "127.0.0.2")
 	r.Inherit(map[string]string{all[0].address: "drain", "10.0.0.1:80": "down", "10.0.0.2:80": "later"})
@@ -184,8 +184,8 @@ func TestInherit(t *testing.T) {
 	}
 }
 
-// TestReportOfAddress: an address of a name that has a state of its own has a row, with what goes on
-// there; requests stay in the row of the name.
+// TestReportOfAddress: an address of a name that has a state of its own has a row, with what goes
+// on there; requests stay in the row of the name.
 func TestReportOfAddress(t *testing.T) {
 	_, _, r, all := named(t, "127.0.0.1", "127.0.0.2")
 	r.texts(4)
@@ -207,7 +207,8 @@ func TestReportOfAddress(t *testing.T) {
 	}
 }
 
-// TestCountedWhereANameLed: what was counted at addresses that a name leads to no more stays in its row.
+// TestCountedWhereANameLed: what was counted at addresses that a name leads to no more stays in its
+// row.
 func TestCountedWhereANameLed(t *testing.T) {
 	names, pool, r, all := named(t, "127.0.0.1", "127.0.0.2")
 	r.texts(4)
@@ -225,7 +226,8 @@ func TestCountedWhereANameLed(t *testing.T) {
 	all[0].stop()
 }
 
-// TestWatchWhileStatesChange: checks begin while an operator sets states; the race detector watches.
+// TestWatchWhileStatesChange: checks begin while an operator sets states; the race detector
+// watches.
 func TestWatchWhileStatesChange(t *testing.T) {
 	_, a := crowd(t, 2)
 	r := newRoute(t, new(upstream.Pool), a, func(s *upstream.Settings) {

@@ -18,8 +18,8 @@ func (g *Group) idOf(m *member) uint64 {
 	return binary.BigEndian.Uint64(mac.Sum(nil)) | 1
 }
 
-// home returns the member that the request has to go to, nil if it may go to any. Where its home does
-// not work, or is there no more, the request goes elsewhere.
+// home returns the member that the request has to go to, nil if it may go to any. Where its home
+// does not work, or is there no more, the request goes elsewhere.
 func (l *Lease) home(now time.Duration) *member {
 	if l.Home == 0 {
 		return nil
@@ -27,7 +27,7 @@ func (l *Lease) home(now time.Duration) *member {
 	g, when := l.group, loop.At(now)
 	for _, m := range g.all {
 		if m.id == l.Home && m.works(when) && !m.out() && !m.circuit.open(when) &&
-			g.pool.states.state(m) != down && !slices.Contains(l.tried, m.peer) {
+			g.pool.states.state(m) != down && !slices.Contains(l.tried, m.backend) {
 			return m
 		}
 	}

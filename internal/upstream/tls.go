@@ -40,8 +40,8 @@ type Security struct {
 	files *files // that are read again when they change; nil: none
 }
 
-// Load reads the files. path makes the paths of the settings absolute. With byRequest, Name is a text
-// with placeholders, and each request has a Lease.ServerName. Load may wait for a disk.
+// Load reads the files. path makes the paths of the settings absolute. With byRequest, Name is a
+// text with placeholders, and each request has a Lease.ServerName. Load may wait for a disk.
 func (t *TLS) Load(path func(string) string, byRequest bool) (*Security, error) {
 	s := &Security{config: &tls.Config{ServerName: t.Name, InsecureSkipVerify: t.Insecure}, byRequest: byRequest}
 	if byRequest {
@@ -95,8 +95,8 @@ func (t *TLS) Load(path func(string) string, byRequest bool) (*Security, error) 
 	return s, nil
 }
 
-// ValidName reports whether a certificate can have the name: that of a host, as DNS has it (RFC 1035
-// section 2.3.4), or an IP address.
+// ValidName reports whether a certificate can have the name: that of a host, as DNS has it (RFC
+// 1035 section 2.3.4), or an IP address.
 func ValidName(name string) bool {
 	if net.ParseIP(name) != nil {
 		return true
@@ -131,8 +131,8 @@ func SecurityOf(c *tls.Config) *Security {
 // wait for the disk in its first handshake.
 func LoadRoots() { _, _ = x509.SystemCertPool() }
 
-// of returns the configuration for a peer at host. Sessions are resumed at the peer that has given
-// them, and by routes that have verified it in the same way.
+// of returns the configuration for a backend at host. Sessions are resumed at the backend that has
+// given them, and by routes that have verified it in the same way.
 func (s *Security) of(host string) (*tls.Config, error) {
 	c := s.config.Clone()
 	if c.ServerName == "" {
@@ -159,11 +159,12 @@ func (s *Security) of(host string) (*tls.Config, error) {
 	return c, nil
 }
 
-// nameless reports that a peer without a host can be verified only by the name of a request.
+// nameless reports that a backend without a host can be verified only by the name of a request.
 func (s *Security) nameless() bool { return s.byRequest && !s.config.InsecureSkipVerify }
 
-// sessions is how many sessions are kept at a peer. A ticket of TLS 1.3 is for one use, and those
-// that come later replace the earlier ones, which crypto/tls files under the name of the server.
+// sessions is how many sessions are kept at a backend. A ticket of TLS 1.3 is for one use, and
+// those that come later replace the earlier ones, which crypto/tls files under the name of the
+// server.
 const sessions = 4
 
 // carrier is what is below a *tls.Conn: the stream of the loop that has the connection. A
@@ -175,8 +176,9 @@ var errTruncated = fmt.Errorf("the upstream has closed the connection without cl
 	io.ErrUnexpectedEOF)
 
 // Read implements net.Conn. crypto/tls makes io.EOF both of close_notify, which has the upstream's
-// signature, and of a FIN, which anybody on the way can send. So the FIN gets an error of its own: an
-// answer that ends with its connection is complete only behind close_notify (RFC 9112 section 9.8).
+// signature, and of a FIN, which anybody on the way can send. So the FIN gets an error of its own:
+// an answer that ends with its connection is complete only behind close_notify (RFC 9112 section
+// 9.8).
 func (c *carrier) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err == io.EOF {
@@ -189,9 +191,9 @@ func (c *carrier) Read(p []byte) (int, error) {
 // record, and a Duplex may still hold that.
 func (*carrier) SetWriteDeadline(time.Time) error { return nil }
 
-// handshake makes TLS on s, until the given time, for a name; "": that of the configuration. What that
-// computes is done off the loop, in the client's turn. It returns the version of the files that it has
-// gone by, or an earlier one.
+// handshake makes TLS on s, until the given time, for a name; "": that of the configuration. What
+// that computes is done off the loop, in the client's turn. It returns the version of the files
+// that it has gone by, or an earlier one.
 func (m *member) handshake(
 	t *loop.Thread, s *stream.Conn, until time.Time, name string,
 ) (*tls.Conn, int64, error) {
