@@ -77,15 +77,15 @@ func (p *Pool) verdict(b *backend, id string) *verdict {
 }
 
 // title returns the name for a line of the log: of a name's addresses each has its own.
-func (m *member) title() string {
-	if m.backend.host == nil {
-		return m.name
+func (srv *server) title() string {
+	if srv.backend.host == nil {
+		return srv.name
 	}
-	return m.name + " (" + m.address + ")"
+	return srv.name + " (" + srv.address + ")"
 }
 
-// out reports whether the checks have taken m out.
-func (m *member) out() bool { return m.verdict != nil && m.verdict.out }
+// out reports whether the checks have taken the server out.
+func (srv *server) out() bool { return srv.verdict != nil && srv.verdict.out }
 
 // Watch checks the addresses until the end of ctx, and returns when all that has ended. Any
 // goroutine may call it that is not a loop's.
@@ -94,32 +94,32 @@ func (g *Group) Watch(ctx context.Context) {
 	defer all.Wait()
 	if !g.named {
 		g.pool.mu.Lock()
-		members := g.all
+		servers := g.all
 		g.pool.mu.Unlock()
-		for _, m := range members {
-			all.Go(func() { m.watch(ctx, g.Check) })
+		for _, srv := range servers {
+			all.Go(func() { srv.watch(ctx, g.Check) })
 		}
 		return
 	}
-	stops := make(map[*member]context.CancelFunc)
+	stops := make(map[*server]context.CancelFunc)
 	defer func() {
 		for _, stop := range stops {
 			stop()
 		}
 	}()
 	for {
-		members, pause := g.lookAgain(ctx)
-		for m, stop := range stops {
-			if !slices.Contains(members, m) {
+		servers, pause := g.lookAgain(ctx)
+		for srv, stop := range stops {
+			if !slices.Contains(servers, srv) {
 				stop()
-				delete(stops, m)
+				delete(stops, srv)
 			}
 		}
-		for _, m := range members {
-			if stops[m] == nil {
+		for _, srv := range servers {
+			if stops[srv] == nil {
 				ctx, stop := context.WithCancel(ctx)
-				stops[m] = stop
-				all.Go(func() { m.watch(ctx, g.Check) })
+				stops[srv] = stop
+				all.Go(func() { srv.watch(ctx, g.Check) })
 			}
 		}
 		select {
@@ -130,9 +130,9 @@ func (g *Group) Watch(ctx context.Context) {
 	}
 }
 
-// lookAgain looks the names up that are due, and returns the members, and after how long it is to
+// lookAgain looks the names up that are due, and returns the servers, and after how long it is to
 // be called again. It waits for name services, until the end of ctx.
-func (g *Group) lookAgain(ctx context.Context) (members []*member, pause time.Duration) {
+func (g *Group) lookAgain(ctx context.Context) (servers []*server, pause time.Duration) {
 	var due []<-chan struct{}
 	g.pool.mu.Lock()
 	for _, p := range g.parts {
@@ -160,9 +160,10 @@ func (g *Group) lookAgain(ctx context.Context) (members []*member, pause time.Du
 	return g.all, max(pause, leastTTL)
 }
 
-// watch checks m until the end of ctx. Of all goroutines that would check the same, one does.
-func (m *member) watch(ctx context.Context, c *Check) {
-	v := m.verdict
+// watch checks the server until the end of ctx. Of all goroutines that would check the same, one
+// does.
+func (srv *server) watch(ctx context.Context, c *Check) {
+	v := srv.verdict
 	select {
 	case v.turn <- struct{}{}:
 		defer func() { <-v.turn }()
@@ -177,11 +178,11 @@ func (m *member) watch(ctx context.Context, c *Check) {
 		case <-ctx.Done():
 			return
 		}
-		err := m.check(ctx, c)
+		err := srv.check(ctx, c)
 		if ctx.Err() != nil {
 			return
 		}
-		m.learned(c, err)
+		srv.learned(c, err)
 		// Not all at the same time, for ever.
 		pause := c.Interval - c.Interval/20 + rand.N(c.Interval/10+1)
 		v.next = time.Now().Add(pause)
@@ -189,16 +190,16 @@ func (m *member) watch(ctx context.Context, c *Check) {
 	}
 }
 
-// check asks m once. It has one descriptor at most.
-func (m *member) check(ctx context.Context, c *Check) error {
+// check asks the server once. It has one descriptor at most.
+func (srv *server) check(ctx context.Context, c *Check) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	at := m.address
-	if c.Port != 0 && m.network == "tcp" {
+	at := srv.address
+	if c.Port != 0 && srv.network == "tcp" {
 		host, _, _ := net.SplitHostPort(at)
 		at = net.JoinHostPort(host, strconv.Itoa(c.Port))
 	}
-	nc, err := m.dialer().DialContext(ctx, m.network, at)
+	nc, err := srv.dialer().DialContext(ctx, srv.network, at)
 	if err != nil {
 		return err
 	}
@@ -212,9 +213,9 @@ func (m *member) check(ctx context.Context, c *Check) error {
 		}
 	}
 	over := nc
-	if m.tls != nil {
-		config, _ := m.security.at(m.tls)
-		if c.ServerName != "" && m.security.byRequest {
+	if srv.tls != nil {
+		config, _ := srv.security.at(srv.tls)
+		if c.ServerName != "" && srv.security.byRequest {
 			config = config.Clone()
 			config.ServerName = c.ServerName
 		}
@@ -223,19 +224,19 @@ func (m *member) check(ctx context.Context, c *Check) error {
 			return fmt.Errorf("tls handshake: %w", err)
 		}
 	}
-	err = c.Ask(over, m.name)
+	err = c.Ask(over, srv.name)
 	_ = over.Close() // says goodbye on TLS; an upstream would log its absence
 	return err
 }
 
 // learned notes the result of a check. That this machine has no descriptor or port left says
 // nothing of the other one.
-func (m *member) learned(c *Check, err error) {
+func (srv *server) learned(c *Check, err error) {
 	if err != nil && (sysio.Exhausted(err) || errors.Is(err, syscall.EADDRNOTAVAIL)) {
 		return
 	}
-	v, enough := m.verdict, c.Rises
-	m.pool.mu.Lock()
+	v, enough := srv.verdict, c.Rises
+	srv.pool.mu.Lock()
 	if !v.out {
 		enough = c.Falls
 	}
@@ -248,14 +249,14 @@ func (m *member) learned(c *Check, err error) {
 	if changed {
 		v.out, v.row = !v.out, 0
 		if !v.out {
-			m.rise()
-			m.health = health{} // what requests have found out before
+			srv.rise()
+			srv.health = health{} // what requests have found out before
 		}
-		m.serveAll()
+		srv.serveAll()
 	}
 	out := v.out
-	m.pool.mu.Unlock()
+	srv.pool.mu.Unlock()
 	if changed {
-		c.Changed(m.title(), out, err)
+		c.Changed(srv.title(), out, err)
 	}
 }

@@ -39,55 +39,55 @@ func AppendHash[T string | []byte](h uint64, key T) uint64 {
 	return h
 }
 
-// choose returns the member whose turn it is, nil if none has a slot: a primary one if possible,
+// choose returns the server whose turn it is, nil if none has a slot: a primary one if possible,
 // then a backup. Those that the checks have taken out follow only if the group has no others: the
 // checks may be wrong. Last are those that did not work lately.
-func (l *Lease) choose() *member {
+func (l *Lease) choose() *server {
 	g := l.group
 	if l.Home != 0 {
-		if m := l.home(loop.Now()); m != nil {
-			if !l.room(m.backend) { // the session is there and nowhere else, so the request waits
+		if srv := l.home(loop.Now()); srv != nil {
+			if !l.room(srv.backend) { // the session is there and nowhere else, so the request waits
 				return nil
 			}
-			return m
+			return srv
 		}
 	}
-	if len(g.members) == 1 {
-		m := g.members[0]
-		if slices.Contains(l.tried, m.backend) || !l.room(m.backend) || g.Circuit != nil && m.circuit.open(time.Now()) {
+	if len(g.servers) == 1 {
+		srv := g.servers[0]
+		if slices.Contains(l.tried, srv.backend) || !l.room(srv.backend) || g.Circuit != nil && srv.circuit.open(time.Now()) {
 			return nil
 		}
-		return m
+		return srv
 	}
 	now := time.Now()
 	for _, checked := range [2]bool{true, false} {
 		working := false
 		for level := 0; level <= g.levels; level++ {
-			if m := l.best(level, now, func(m *member) bool {
-				ok := m.level == level && m.works(now) && !m.circuit.open(now) && !(checked && m.out()) &&
-					!slices.Contains(l.tried, m.backend)
+			if srv := l.best(level, now, func(srv *server) bool {
+				ok := srv.level == level && srv.works(now) && !srv.circuit.open(now) && !(checked && srv.out()) &&
+					!slices.Contains(l.tried, srv.backend)
 				working = working || ok
-				return ok && l.room(m.backend)
-			}); m != nil {
-				return m
+				return ok && l.room(srv.backend)
+			}); srv != nil {
+				return srv
 			}
 		}
 		if working {
 			return nil
 		}
 	}
-	return l.best(anyLevel, now, func(m *member) bool {
-		return !slices.Contains(l.tried, m.backend) && !m.circuit.open(now) && l.room(m.backend)
+	return l.best(anyLevel, now, func(srv *server) bool {
+		return !slices.Contains(l.tried, srv.backend) && !srv.circuit.open(now) && l.room(srv.backend)
 	})
 }
 
-// anyLevel is in the place of the level where members of all levels are eligible.
+// anyLevel is in the place of the level where servers of all levels are eligible.
 const anyLevel = -1
 
-// best chooses among the members that are eligible, which are those of one level. Of several with
+// best chooses among the servers that are eligible, which are those of one level. Of several with
 // as few connections, it takes the one whose turn it is. If it returns nil, it has asked eligible
 // for all.
-func (l *Lease) best(level int, now time.Time, eligible func(*member) bool) *member {
+func (l *Lease) best(level int, now time.Time, eligible func(*server) bool) *server {
 	g := l.group
 	switch {
 	case g.Balance == Random:
@@ -99,21 +99,21 @@ func (l *Lease) best(level int, now time.Time, eligible func(*member) bool) *mem
 		if g.Balance == LeastConn {
 			return least(classes, eligible)
 		}
-		if m := inTurn(classes, n, eligible); m != nil || len(classes) == 1 {
-			return m
+		if srv := inTurn(classes, n, eligible); srv != nil || len(classes) == 1 {
+			return srv
 		}
 	}
-	var best *member
+	var best *server
 	total := 0
-	for _, m := range g.members {
-		if !eligible(m) {
+	for _, srv := range g.servers {
+		if !eligible(srv) {
 			continue
 		}
-		w := g.weight(m, now)
+		w := g.weight(srv, now)
 		total += w
-		m.current += w
-		if best == nil || g.before(m, best, now) {
-			best = m
+		srv.current += w
+		if best == nil || g.before(srv, best, now) {
+			best = srv
 		}
 	}
 	if best != nil {
@@ -122,7 +122,7 @@ func (l *Lease) best(level int, now time.Time, eligible func(*member) bool) *mem
 	return best
 }
 
-func (g *Group) before(a, b *member, now time.Time) bool {
+func (g *Group) before(a, b *server, now time.Time) bool {
 	if g.Balance == LeastConn {
 		if x, y := g.load(a, b, now), g.load(b, a, now); x != y {
 			return x < y
@@ -132,50 +132,50 @@ func (g *Group) before(a, b *member, now time.Time) bool {
 }
 
 // load returns what is to be compared with load(b, a): the connections of a for its weight.
-func (g *Group) load(a, b *member, now time.Time) int { return a.active * g.weight(b, now) }
+func (g *Group) load(a, b *server, now time.Time) int { return a.active * g.weight(b, now) }
 
-// weight returns the weight that a member has now. With SlowStart it is in hundredths.
-func (g *Group) weight(m *member, now time.Time) int {
+// weight returns the weight that a server has now. With SlowStart it is in hundredths.
+func (g *Group) weight(srv *server, now time.Time) int {
 	if g.SlowStart == 0 {
-		return m.weight
+		return srv.weight
 	}
-	if age := now.Sub(m.risen); age < g.SlowStart {
-		return max(int(float64(m.weight)*100*(float64(age)/float64(g.SlowStart))), 1)
+	if age := now.Sub(srv.risen); age < g.SlowStart {
+		return max(int(float64(srv.weight)*100*(float64(age)/float64(g.SlowStart))), 1)
 	}
-	return m.weight * 100
+	return srv.weight * 100
 }
 
-// random draws two members, and takes the one with fewer connections for its weight.
-func (g *Group) random(now time.Time, eligible func(*member) bool) *member {
+// random draws two servers, and takes the one with fewer connections for its weight.
+func (g *Group) random(now time.Time, eligible func(*server) bool) *server {
 	if i := g.draw(-1, now, eligible); i >= 0 {
 		if j := g.draw(i, now, eligible); j >= 0 {
-			return g.freer(g.members[i], g.members[j], now)
+			return g.freer(g.servers[i], g.servers[j], now)
 		}
 	}
 	all := g.drawn[:0]
-	for _, m := range g.members {
-		if eligible(m) {
-			all = append(all, m)
+	for _, srv := range g.servers {
+		if eligible(srv) {
+			all = append(all, srv)
 		}
 	}
 	g.drawn = all
 	if len(all) == 0 {
 		return nil
 	}
-	draw := func() *member {
+	draw := func() *server {
 		total := 0
-		for _, m := range all {
-			m.current = g.weight(m, now)
-			total += m.current
+		for _, srv := range all {
+			srv.current = g.weight(srv, now)
+			total += srv.current
 		}
 		at, i := rand.IntN(total), 0
 		for at >= all[i].current {
 			at -= all[i].current
 			i++
 		}
-		m := all[i]
+		srv := all[i]
 		all = slices.Delete(all, i, i+1)
-		return m
+		return srv
 	}
 	a := draw()
 	if len(all) == 0 {
@@ -185,16 +185,16 @@ func (g *Group) random(now time.Time, eligible func(*member) bool) *member {
 }
 
 // freer returns the one with fewer connections for its weight: a, if both have as many.
-func (g *Group) freer(a, b *member, now time.Time) *member {
+func (g *Group) freer(a, b *server, now time.Time) *server {
 	if g.load(b, a, now) < g.load(a, b, now) {
 		return b
 	}
 	return a
 }
 
-// draw draws one of the eligible members by weight, and returns its index. It is not the one at
+// draw draws one of the eligible servers by weight, and returns its index. It is not the one at
 // except, unless that is negative. -1: a few draws have found none, or weights change with time.
-func (g *Group) draw(except int, now time.Time, eligible func(*member) bool) int {
+func (g *Group) draw(except int, now time.Time, eligible func(*server) bool) int {
 	if len(g.sums) == 0 || !g.steady(now) {
 		return -1
 	}
@@ -208,30 +208,30 @@ func (g *Group) draw(except int, now time.Time, eligible func(*member) bool) int
 	if total == width {
 		return -1
 	}
-	for range min(8, len(g.members)) { // to walk a few members costs less than to draw in vain
+	for range min(8, len(g.servers)) { // to walk a few servers costs less than to draw in vain
 		at := rand.IntN(total - width)
 		if at >= hole {
 			at += width
 		}
-		if i, _ := slices.BinarySearch(g.sums, at+1); eligible(g.members[i]) {
+		if i, _ := slices.BinarySearch(g.sums, at+1); eligible(g.servers[i]) {
 			return i
 		}
 	}
 	return -1
 }
 
-// nearest chooses by rendezvous: each member has a number for the key, and the greatest one wins.
-// So where a member does not work or has no slot, its keys are divided among all others. The
-// logarithm makes the chance of each member its share of the weights.
-func (g *Group) nearest(key uint64, eligible func(*member) bool) (best *member) {
+// nearest chooses by rendezvous: each server has a number for the key, and the greatest one wins.
+// So where a server does not work or has no slot, its keys are divided among all others. The
+// logarithm makes the chance of each server its share of the weights.
+func (g *Group) nearest(key uint64, eligible func(*server) bool) (best *server) {
 	greatest, most := 0.0, 0.0 // number and score of best
-	for _, m := range g.members {
-		n := (float64(mix(key^m.hash)>>12) + 0.5) / (1 << 52) // more than 0, less than 1
-		if best != nil && n <= greatest && m.weight <= best.weight {
-			continue // most members need no logarithm
+	for _, srv := range g.servers {
+		n := (float64(mix(key^srv.hash)>>12) + 0.5) / (1 << 52) // more than 0, less than 1
+		if best != nil && n <= greatest && srv.weight <= best.weight {
+			continue // most servers need no logarithm
 		}
-		if score := float64(m.weight) / -math.Log(n); (best == nil || score > most) && eligible(m) {
-			best, greatest, most = m, n, score
+		if score := float64(srv.weight) / -math.Log(n); (best == nil || score > most) && eligible(srv) {
+			best, greatest, most = srv, n, score
 		}
 	}
 	return best

@@ -31,7 +31,7 @@ const (
 	failed
 )
 
-// circuit is the state of a member's circuit. The pool's lock guards it. The zero value is closed.
+// circuit is the state of a server's circuit. The pool's lock guards it. The zero value is closed.
 type circuit struct {
 	since            time.Time // of the window
 	requests, failed int       // in the window
@@ -39,36 +39,36 @@ type circuit struct {
 	probing          bool      // a request tries it
 }
 
-// open reports whether the member gets no request now.
+// open reports whether the server gets no request now.
 func (c *circuit) open(now time.Time) bool {
 	return !c.until.IsZero() && (c.probing || now.Before(c.until))
 }
 
-// enter notes that a request goes to the member, and reports whether it tries it.
+// enter notes that a request goes to the server, and reports whether it tries it.
 func (c *circuit) enter(now time.Time) (probes bool) {
 	c.probing = !c.until.IsZero()
 	return c.probing
 }
 
-// broken reports whether the circuits are open of all members to which the request may go. The
+// broken reports whether the circuits are open of all servers to which the request may go. The
 // caller holds the pool's lock.
 func (l *Lease) broken(now time.Duration) bool {
-	for m := range l.group.untried(l.tried) {
-		if !m.circuit.open(loop.At(now)) {
+	for srv := range l.group.untried(l.tried) {
+		if !srv.circuit.open(loop.At(now)) {
 			return false
 		}
 	}
-	return len(l.group.members) > 0 && l.home(now) == nil // the home may be drained, and no member
+	return len(l.group.servers) > 0 && l.home(now) == nil // the home may be drained, and no server
 }
 
-// shut has the member get no requests until the time of Open is over. Then those are served that
+// shut has the server get no requests until the time of Open is over. Then those are served that
 // wait for it and for others: no other event may tell them. The caller holds the pool's lock.
-func (m *member) shut(s *Circuit, now time.Time) {
-	m.circuit.until = now.Add(s.Open)
+func (srv *server) shut(s *Circuit, now time.Time) {
+	srv.circuit.until = now.Add(s.Open)
 	time.AfterFunc(s.Open, func() {
-		m.pool.mu.Lock()
-		m.serve(nil)
-		m.pool.mu.Unlock()
+		srv.pool.mu.Lock()
+		srv.serve(nil)
+		srv.pool.mu.Unlock()
 	})
 }
 
@@ -90,19 +90,19 @@ func (l *Lease) tell() {
 // judge counts the outcome of the slot, unless it has done so. What it returns, if anything, is to
 // be called without the pool's lock, which the caller holds.
 func (l *Lease) judge(now time.Time) (report func()) {
-	g, m, s := l.group, l.at, l.group.Circuit
+	g, srv, s := l.group, l.at, l.group.Circuit
 	if s == nil || l.judged {
 		return nil
 	}
-	c := &m.circuit
+	c := &srv.circuit
 	if l.probes {
 		l.probes, l.judged, c.probing = false, true, false
 		switch l.outcome {
 		case worked:
 			*c = circuit{}
-			return func() { s.Changed(m.title(), false, 0, 0) }
+			return func() { s.Changed(srv.title(), false, 0, 0) }
 		case failed:
-			m.shut(s, now)
+			srv.shut(s, now)
 			g.refuse()
 		}
 		return nil
@@ -120,10 +120,10 @@ func (l *Lease) judge(now time.Time) (report func()) {
 	if c.requests < s.Least || c.failed*100 < s.Percent*c.requests {
 		return nil
 	}
-	m.shut(s, now)
+	srv.shut(s, now)
 	g.refuse()
 	requests, failed := c.requests, c.failed
-	return func() { s.Changed(m.title(), true, failed, requests) }
+	return func() { s.Changed(srv.title(), true, failed, requests) }
 }
 
 // refuse ends the wait of all requests for which all circuits are open.

@@ -10,7 +10,7 @@
 //	kept.go     connections between two requests
 //	group.go    Group: the addresses of a route, its slots, its queue
 //	choose.go   Balance: which address is next
-//	classes.go  members of one weight, so that a request need not look at each
+//	classes.go  servers of one weight, so that a request need not look at each
 //	sticky.go   the address that a client comes back to
 //	queue.go    requests that wait for a connection
 //	spare.go    the last slots of an address, for clients that have none there

@@ -123,8 +123,8 @@ func (p *Pool) Later(d time.Duration) {
 	}
 }
 
-// Peers returns how many addresses are known.
-func (p *Pool) Peers() int {
+// Backends returns how many backends are known.
+func (p *Pool) Backends() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.backends)
@@ -149,10 +149,10 @@ func SpareFor(d time.Duration) (reset func()) {
 func EndOpen(g *Group) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
-	for _, m := range g.all {
-		if !m.circuit.until.IsZero() {
-			m.circuit.until = time.Now()
-			m.serve(nil)
+	for _, srv := range g.all {
+		if !srv.circuit.until.IsZero() {
+			srv.circuit.until = time.Now()
+			srv.serve(nil)
 		}
 	}
 }
@@ -211,18 +211,18 @@ func ServicePlaces(ctx context.Context, name string) (at []string, err error) {
 	return at, err
 }
 
-// Weight returns the weight, in hundredths, of a member that has worked for that long.
+// Weight returns the weight, in hundredths, of a server that has worked for that long.
 func Weight(weight int, slowStart, age time.Duration) int {
 	g := &Group{Settings: Settings{SlowStart: slowStart}}
 	now := time.Now()
-	return g.weight(&member{backend: &backend{risen: now.Add(-age)}, weight: weight}, now)
+	return g.weight(&server{backend: &backend{risen: now.Add(-age)}, weight: weight}, now)
 }
 
 // Share returns the time for an address beside so many others, of all that there is, and whether a
 // connection that was not made in some time speaks against the address.
 func Share(all time.Duration, others, tries int) (time.Duration, func(time.Duration) bool) {
 	g := &Group{Settings: Settings{ConnectTimeout: all}}
-	l := Lease{group: g, others: others, Tries: tries, at: &member{backend: new(backend)}}
+	l := Lease{group: g, others: others, Tries: tries, at: &server{backend: new(backend)}}
 	return l.share(all, false), func(d time.Duration) bool { return l.blames(os.ErrDeadlineExceeded, d, others+1) }
 }
 
@@ -262,9 +262,9 @@ func Rise(g *Group, address string, ago time.Duration) {
 func (g *Group) each(address string, do func(*backend)) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
-	for _, m := range g.all {
-		if m.name == address {
-			do(m.backend)
+	for _, srv := range g.all {
+		if srv.name == address {
+			do(srv.backend)
 		}
 	}
 }

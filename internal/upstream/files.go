@@ -111,8 +111,8 @@ func (c versioned) Put(key string, s *tls.ClientSessionState) {
 }
 
 // outdated reports whether a connection was made by an earlier version of the files.
-func (m *member) outdated(version int64) bool {
-	return m.security != nil && m.security.files != nil && m.security.files.version.Load() != version
+func (srv *server) outdated(version int64) bool {
+	return srv.security != nil && srv.security.files != nil && srv.security.files.version.Load() != version
 }
 
 // WatchFiles reads certificates and revocation lists again when they change, until the end of ctx.
@@ -146,11 +146,11 @@ func (g *Group) HasFiles() bool { return g.TLS != nil && g.TLS.files != nil && g
 func (g *Group) endKept() {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
-	for _, m := range g.all {
-		if m.security == nil {
+	for _, srv := range g.all {
+		if srv.security == nil {
 			continue
 		}
-		m.closeKept()
-		m.retire()
+		srv.closeKept()
+		srv.retire()
 	}
 }

@@ -60,8 +60,8 @@ func TestFilesAfterReload(t *testing.T) {
 			return err == nil && got == "two\n"
 		})
 		stop()
-		if n := pool.Peers(); n != 1 {
-			t.Error(n, " peers")
+		if n := pool.Backends(); n != 1 {
+			t.Error(n, " backends")
 		}
 		pool.Age(2 * time.Hour)
 	}

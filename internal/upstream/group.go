@@ -108,19 +108,19 @@ type Group struct {
 
 	filesVersion int64 // of the files of TLS when the group was made
 
-	all     []*member           // where the parts lead; another slice when that has changed
-	members []*member           // of all, those that requests may go to
-	version int                 // of the pool's states, as members has them
+	all     []*server           // where the parts lead; another slice when that has changed
+	servers []*server           // of all, those that requests may go to
+	version int                 // of the pool's states, as servers has them
 	waiting fair.Queue[*ticket] // for a slot: the requests of the route
-	sums    []int               // of the weights of members, up to each; nil without Random
-	classes []class             // of members, by level
+	sums    []int               // of the weights of servers, up to each; nil without Random
+	classes []class             // of servers, by level
 	levels  int                 // the greatest level of all
-	drawn   []*member           // what random draws from; it is empty between two requests
+	drawn   []*server           // what random draws from; it is empty between two requests
 	names   map[string]bool     // of Lease.ServerName, those for which TLS was made
 }
 
-// member is an address as one route has it.
-type member struct {
+// server is an address as one route has it.
+type server struct {
 	*backend
 	*part
 	verdict *verdict // of the group's checks; nil: there are none
@@ -186,7 +186,7 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 		return g, nil
 	}
 	for _, part := range g.parts {
-		g.all = append(g.all, g.member(part, part.at))
+		g.all = append(g.all, g.newServer(part, part.at))
 	}
 	g.settle()
 	return g, nil
@@ -211,21 +211,21 @@ func (p *part) config() (*tls.Config, error) {
 	return c, err
 }
 
-// member makes the member at an endpoint of the part. The caller holds the pool's lock.
-func (g *Group) member(p *part, at endpoint) *member {
-	m := &member{backend: g.pool.backend(at, p.host, p.config), part: p, weight: p.weight, level: p.level}
-	m.hash = HashOf(p.name)
+// server makes the server at an endpoint of the part. The caller holds the pool's lock.
+func (g *Group) newServer(p *part, at endpoint) *server {
+	srv := &server{backend: g.pool.backend(at, p.host, p.config), part: p, weight: p.weight, level: p.level}
+	srv.hash = HashOf(p.name)
 	if p.host != nil {
-		m.hash = HashOf(at.address)
+		srv.hash = HashOf(at.address)
 	}
 	if g.Secret != nil {
-		m.id = g.idOf(m)
+		srv.id = g.idOf(srv)
 	}
-	m.set = g.pool.states.state(m)
+	srv.set = g.pool.states.state(srv)
 	if g.Check != nil {
-		m.verdict = g.pool.verdict(m.backend, g.Check.ID)
+		srv.verdict = g.pool.verdict(srv.backend, g.Check.ID)
 	}
-	return m
+	return srv
 }
 
 // Primaries returns how many of the addresses are no backups.
@@ -243,26 +243,26 @@ func (g *Group) Secure() bool {
 	return slices.ContainsFunc(g.parts, func(p *part) bool { return p.security != nil })
 }
 
-// untried yields the members that a request has not tried. The caller holds the pool's lock, here
+// untried yields the servers that a request has not tried. The caller holds the pool's lock, here
 // and in the methods below. Only acquire and release take it themselves.
-func (g *Group) untried(tried []*backend) iter.Seq[*member] {
-	return func(yield func(*member) bool) {
-		for _, m := range g.members {
-			if !slices.Contains(tried, m.backend) && !yield(m) {
+func (g *Group) untried(tried []*backend) iter.Seq[*server] {
+	return func(yield func(*server) bool) {
+		for _, srv := range g.servers {
+			if !slices.Contains(tried, srv.backend) && !yield(srv) {
 				return
 			}
 		}
 	}
 }
 
-// acquire gets a slot at a member that was not tried, or a ticket with which await waits for one.
+// acquire gets a slot at a server that was not tried, or a ticket with which await waits for one.
 func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*ticket, error) {
 	g := l.group
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	g.sync()
-	if (len(l.tried) > 0 || len(g.members) == 0) && !g.has(l.tried) && l.home(now) == nil {
-		if len(g.members) == 0 && len(g.all) > 0 {
+	if (len(l.tried) > 0 || len(g.servers) == 0) && !g.has(l.tried) && l.home(now) == nil {
+		if len(g.servers) == 0 && len(g.all) > 0 {
 			return nil, errDown
 		}
 		return nil, errNowhere // the others have left meanwhile
@@ -284,8 +284,8 @@ func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*ticket, error) {
 	if !tk.own.Waits() {
 		return nil, nil
 	}
-	for m := range g.untried(l.tried) {
-		l.lacks(m.backend, tk.since)
+	for srv := range g.untried(l.tried) {
+		l.lacks(srv.backend, tk.since)
 	}
 	if g.waiting.Len() > g.MaxQueue {
 		tk.makeRoom()
@@ -293,7 +293,7 @@ func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*ticket, error) {
 	return tk, nil
 }
 
-// has reports whether there is a member that was not tried.
+// has reports whether there is a server that was not tried.
 func (g *Group) has(tried []*backend) bool {
 	for range g.untried(tried) {
 		return true
@@ -306,8 +306,8 @@ func (g *Group) crowded(tried []*backend) bool {
 	if g.pool.spots == 0 {
 		return false
 	}
-	for m := range g.untried(tried) {
-		if len(m.backend.waiting.kinds) > 0 {
+	for srv := range g.untried(tried) {
+		if len(srv.backend.waiting.kinds) > 0 {
 			return true
 		}
 	}
@@ -322,10 +322,10 @@ func (l *Lease) release(k *kept, limit, now time.Duration) {
 		l.mux.Close()
 		l.mux = nil
 	}
-	g, m := l.group, l.at
+	g, srv := l.group, l.at
 	g.pool.mu.Lock()
-	m.active--
-	l.letGo(m.backend)
+	srv.active--
+	l.letGo(srv.backend)
 	l.ended = now
 	l.count()
 	var report func()
@@ -334,15 +334,15 @@ func (l *Lease) release(k *kept, limit, now time.Duration) {
 	}
 	switch {
 	case k == nil:
-	case g.MaxIdle == 0 || m.gone || m.outdated(k.version) || g.pool.states.state(m) == down ||
+	case g.MaxIdle == 0 || srv.gone || srv.outdated(k.version) || g.pool.states.state(srv) == down ||
 		!g.again(k, limit, now) || budget.Last(k.fd):
 		k.close() // before another request has its slot
 	default:
-		m.keep(k, g.MaxIdle)
+		srv.keep(k, g.MaxIdle)
 	}
-	m.forget()
-	if len(m.waiting.kinds) > 0 {
-		m.serve(l.loop)
+	srv.forget()
+	if len(srv.waiting.kinds) > 0 {
+		srv.serve(l.loop)
 	}
 	g.pool.mu.Unlock()
 	l.at, l.kept = nil, nil
@@ -368,11 +368,11 @@ func (g *Group) again(k *kept, limit, now time.Duration) bool {
 
 // take takes a slot for the request, if there is one.
 func (l *Lease) take(now time.Duration) bool {
-	g, m := l.group, l.choose()
-	if m == nil {
+	g, srv := l.group, l.choose()
+	if srv == nil {
 		return false
 	}
-	l.at, l.others = m, len(g.members)-1
+	l.at, l.others = srv, len(g.servers)-1
 	if len(l.tried) > 0 {
 		l.others = -1
 		for range g.untried(l.tried) {
@@ -380,25 +380,25 @@ func (l *Lease) take(now time.Duration) bool {
 		}
 	}
 	switch {
-	case m.kept() == 0:
+	case srv.kept() == 0:
 	case l.want == Fresh:
-		m.idleFor(l).close() // its process can accept the new one, and there may be no other process
+		srv.idleFor(l).close() // its process can accept the new one, and there may be no other process
 	case l.want == JustUsed:
-		l.kept = m.justUsed(l, now)
+		l.kept = srv.justUsed(l, now)
 	default:
-		l.kept = m.idleFor(l)
+		l.kept = srv.idleFor(l)
 	}
-	for l.kept == nil && m.kept() > 0 && g.MaxConns > 0 && m.active+m.kept() >= g.MaxConns {
-		m.closeOldest() // it has the slot that the request wants
+	for l.kept == nil && srv.kept() > 0 && g.MaxConns > 0 && srv.active+srv.kept() >= g.MaxConns {
+		srv.closeOldest() // it has the slot that the request wants
 	}
 	l.outcome, l.taken, l.answered, l.connecting, l.reached = unknown, now, false, 0, false
 	l.tries++
 	if g.Circuit != nil {
-		l.probes, l.judged = m.circuit.enter(loop.At(now)), false
+		l.probes, l.judged = srv.circuit.enter(loop.At(now)), false
 	}
-	m.active++
-	l.hold(m.backend, now)
-	m.peak.note(m.active, now)
-	m.probed(g.failTimeout())
+	srv.active++
+	l.hold(srv.backend, now)
+	srv.peak.note(srv.active, now)
+	srv.probed(g.failTimeout())
 	return true
 }

@@ -30,7 +30,7 @@ type kept struct {
 	since    time.Duration // it waits
 	until    time.Duration // it may
 
-	version int64 // of the files of its Security when it was made; see member.outdated
+	version int64 // of the files of its Security when it was made; see server.outdated
 	mark
 }
 

@@ -79,11 +79,11 @@ type Lease struct {
 
 	// The slot that the lease has. While Connect waits for it, the goroutine that gives it sets
 	// these.
-	at     *member   // nil: none
+	at     *server   // nil: none
 	kept   *kept     // the connection; nil: it is still to be made
 	tls    *tls.Conn // over one that is being made
 	files  int64     // the version by which its TLS was made
-	others int       // how many members the request has not tried, besides this one
+	others int       // how many servers the request has not tried, besides this one
 
 	mux *http2client.Stream // in the place of a connection; nil: none
 
@@ -101,7 +101,7 @@ type Lease struct {
 	paused     int           // of rounds, those after which there was a pause
 
 	// For Asked.
-	last                *member       // that had a slot
+	last                *server       // that had a slot
 	began, spoke, ended time.Duration // by loop.Now; 0: it has not
 }
 
@@ -157,9 +157,9 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 		if err != nil {
 			return nil, false, err
 		}
-		p := l.at
-		l.last, l.many = p, l.others+len(l.tried) > 0
-		if l.NoName != nil && p.backend.tls != nil {
+		srv := l.at
+		l.last, l.many = srv, l.others+len(l.tried) > 0
+		if l.NoName != nil && srv.backend.tls != nil {
 			return nil, false, l.NoName
 		}
 		if l.kept != nil {
@@ -169,7 +169,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 			}
 			// The kept connection has ended, and others that were kept with it probably have, too.
 			// A new one takes the place.
-			p.hurried(now-l.kept.since, now)
+			srv.hurried(now-l.kept.since, now)
 			l.kept = nil
 		}
 		if !l.Until.IsZero() {
@@ -178,11 +178,11 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 		share := l.share(rest, again)
 		begin := loop.Now()
 		var s *stream.Conn
-		if p.http2 {
+		if srv.http2 {
 			s, used, err = l.join(t, share)
-		} else if s, err = p.dial(t, share); err == nil {
+		} else if s, err = srv.dial(t, share); err == nil {
 			until := loop.At(begin + share)
-			if err = l.preface(s, until); err == nil && p.backend.tls != nil {
+			if err = l.preface(s, until); err == nil && srv.backend.tls != nil {
 				err = l.secure(t, s, until)
 			}
 		}
@@ -208,14 +208,14 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 		case theirs:
 			blame := l.blames(err, share, l.others+1+len(l.tried))
 			l.outcome = failed
-			if p.refused(l.group, blame) && l.many && l.group.Unreached != nil {
-				l.group.Unreached(p.title(), err)
+			if srv.refused(l.group, blame) && l.many && l.group.Unreached != nil {
+				l.group.Unreached(srv.title(), err)
 			}
 		}
 		more := l.exclude()
-		if !more && p.backend.host != nil && !again && fault == theirs {
+		if !more && srv.backend.host != nil && !again && fault == theirs {
 			again = true
-			p.stale()
+			srv.stale()
 			begin := loop.Now()
 			if err := l.group.find(t, max(rest/2, 0), true); err != nil && left(err) {
 				return nil, false, err

@@ -213,7 +213,7 @@ func (g *Group) tellLost() {
 	}
 }
 
-// stale has the name looked up again that has led to p: its addresses do not work. As long as that
+// stale has the name looked up again that has led to b: its addresses do not work. As long as that
 // is so, each request comes here, and a name service is asked once a second.
 func (b *backend) stale() {
 	b.pool.mu.Lock()
@@ -223,7 +223,7 @@ func (b *backend) stale() {
 	b.pool.mu.Unlock()
 }
 
-// sync gives the group a member for each address of its names, as they are now. The caller holds
+// sync gives the group a server for each address of its names, as they are now. The caller holds
 // the pool's lock.
 func (g *Group) sync() {
 	if g.version != g.pool.states.version || g.named && slices.ContainsFunc(g.parts, (*part).moved) {
@@ -234,9 +234,9 @@ func (g *Group) sync() {
 // follow is sync after a change. It is apart since each request calls sync, and its map takes room
 // on the stack, which would grow for as long as the request waits.
 func (g *Group) follow() {
-	before := make(map[site]*member, len(g.all))
-	for _, m := range g.all {
-		before[site{m.part, m.endpoint}] = m
+	before := make(map[site]*server, len(g.all))
+	for _, srv := range g.all {
+		before[site{srv.part, srv.endpoint}] = srv
 	}
 	g.all = nil
 	for _, p := range g.parts {
@@ -251,21 +251,21 @@ func (g *Group) follow() {
 			}
 			at := p.at
 			at.address = netip.AddrPortFrom(to.addr, cmp.Or(to.port, p.port)).String()
-			m := g.join(p, at, before)
-			if m.level = to.level; to.port != 0 {
-				m.weight = to.weight
+			srv := g.join(p, at, before)
+			if srv.level = to.level; to.port != 0 {
+				srv.weight = to.weight
 			}
 		}
 	}
 	last := 0 // of those that are no backups
-	for _, m := range g.all {
-		if m.part.level == 0 {
-			last = max(last, m.level)
+	for _, srv := range g.all {
+		if srv.part.level == 0 {
+			last = max(last, srv.level)
 		}
 	}
-	for _, m := range g.all {
-		if m.part.level > 0 {
-			m.level += last + m.part.level
+	for _, srv := range g.all {
+		if srv.part.level > 0 {
+			srv.level += last + srv.part.level
 		}
 	}
 	g.settle()
@@ -273,15 +273,15 @@ func (g *Group) follow() {
 	for e := range g.waiting.All() {
 		waiting = append(waiting, e.Value)
 	}
-	there := make(map[*backend]bool, len(g.members))
-	for _, m := range g.members {
-		there[m.backend] = true
+	there := make(map[*backend]bool, len(g.servers))
+	for _, srv := range g.servers {
+		there[srv.backend] = true
 	}
 	for _, tk := range waiting {
-		tk.move(g.members, there)
+		tk.move(g.servers, there)
 		if len(tk.spots) == 0 { // it has tried all that are left
 			tk.withdraw()
-			if len(g.all) > 0 && len(g.members) == 0 {
+			if len(g.all) > 0 && len(g.servers) == 0 {
 				tk.promise.Reject(errDown)
 			} else {
 				tk.promise.Reject(errNowhere)
@@ -290,30 +290,30 @@ func (g *Group) follow() {
 	}
 	// Not only the new ones: as long as those that have left worked, the requests did not go to
 	// others that do not.
-	for _, m := range g.members {
-		m.serve(nil)
+	for _, srv := range g.servers {
+		srv.serve(nil)
 	}
 }
 
 func (p *part) moved() bool { return p.host != nil && p.seen != p.host.version }
 
-// settle finds out which members requests may go to.
+// settle finds out which servers requests may go to.
 func (g *Group) settle() {
 	g.version = g.pool.states.version
-	g.members, g.levels = g.all, 0
+	g.servers, g.levels = g.all, 0
 	if len(g.pool.states.of) > 0 {
-		g.members = slices.DeleteFunc(slices.Clone(g.all), func(m *member) bool {
-			return g.pool.states.state(m) != up
+		g.servers = slices.DeleteFunc(slices.Clone(g.all), func(srv *server) bool {
+			return g.pool.states.state(srv) != up
 		})
 	}
-	for _, m := range g.members {
-		g.levels = max(g.levels, m.level)
+	for _, srv := range g.servers {
+		g.levels = max(g.levels, srv.level)
 	}
 	g.sums = nil
 	if g.Balance == Random {
 		sum := 0
-		for _, m := range g.members {
-			sum += m.weight
+		for _, srv := range g.servers {
+			sum += srv.weight
 			g.sums = append(g.sums, sum)
 		}
 	}
@@ -326,15 +326,15 @@ type site struct {
 	endpoint
 }
 
-// join adds the member at an endpoint, which is the one of before if that was there, and returns
+// join adds the server at an endpoint, which is the one of before if that was there, and returns
 // it.
-func (g *Group) join(p *part, at endpoint, before map[site]*member) *member {
-	m := before[site{p, at}]
-	if m == nil || m.gone {
-		m = g.member(p, at)
+func (g *Group) join(p *part, at endpoint, before map[site]*server) *server {
+	srv := before[site{p, at}]
+	if srv == nil || srv.gone {
+		srv = g.newServer(p, at)
 	}
-	g.all = append(g.all, m)
-	return m
+	g.all = append(g.all, srv)
+	return srv
 }
 
 var (

@@ -10,7 +10,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// ticket is a request that waits for a slot, at all members of its group that it has not tried.
+// ticket is a request that waits for a slot, at all servers of its group that it has not tried.
 type ticket struct {
 	lease   *Lease // of the request; it has the slot when the promise is resolved
 	promise loop.Promise[struct{}]
@@ -110,11 +110,11 @@ func (l *Lease) enter(now time.Duration) *ticket {
 	tk := &ticket{lease: l, since: now}
 	tk.own.Value, tk.entry.Value, tk.spots = tk, tk, tk.room[:0]
 	l.group.waiting.Add(l.client, &tk.own)
-	for m := range l.group.untried(l.tried) {
-		tk.join(m.backend)
+	for srv := range l.group.untried(l.tried) {
+		tk.join(srv.backend)
 	}
-	if m := l.home(now); m != nil && !slices.Contains(l.group.members, m) {
-		tk.join(m.backend) // it is drained
+	if srv := l.home(now); srv != nil && !slices.Contains(l.group.servers, srv) {
+		tk.join(srv.backend) // it is drained
 	}
 	return tk
 }
@@ -188,7 +188,7 @@ func (l *Lease) Pressed(t *loop.Thread, long time.Duration) bool {
 	return false
 }
 
-// join puts the ticket into the queue of p.
+// join puts the ticket into the queue of b.
 func (tk *ticket) join(b *backend) {
 	q, client := &b.waiting, tk.lease.client
 	e := &tk.entry
@@ -206,9 +206,9 @@ func (tk *ticket) join(b *backend) {
 	b.pool.spots++
 }
 
-// move has the ticket wait at the members that it may have, which have changed; there has their
+// move has the ticket wait at the servers that it may have, which have changed; there has their
 // backends.
-func (tk *ticket) move(members []*member, there map[*backend]bool) {
+func (tk *ticket) move(servers []*server, there map[*backend]bool) {
 	l := tk.lease
 	home := l.home(loop.Now())
 	at := make(map[*backend]bool, len(tk.spots))
@@ -224,8 +224,8 @@ func (tk *ticket) move(members []*member, there map[*backend]bool) {
 			tk.join(b)
 		}
 	}
-	for _, m := range members {
-		join(m.backend)
+	for _, srv := range servers {
+		join(srv.backend)
 	}
 	if home != nil && !there[home.backend] { // it is drained
 		join(home.backend)
@@ -288,18 +288,18 @@ func (b *backend) serve(on *loop.Loop) {
 	b.spareEnds()
 }
 
-// serveAll gives slots to requests that wait for p, and perhaps for others. It is called when p is
-// passed over, or works again. They can come to p then, or go elsewhere if they have waited for p
+// serveAll gives slots to requests that wait for b, and perhaps for others. It is called when b is
+// passed over, or works again. They can come to b then, or go elsewhere if they have waited for b
 // only: their clients come back to it, or it was the last one that worked.
 func (b *backend) serveAll() {
 	for _, g := range b.waiting.groups() {
-		for _, m := range g.members {
-			m.serve(nil)
+		for _, srv := range g.servers {
+			srv.serve(nil)
 		}
 	}
 }
 
-// next returns the request whose turn it is at p, among those for which it has room.
+// next returns the request whose turn it is at b, among those for which it has room.
 func (b *backend) next() (best *kind, e *entry) {
 	for i := range 2 {
 		var line *fair.Queue[*ticket]

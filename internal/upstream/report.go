@@ -21,17 +21,17 @@ func (g *Group) Report() (all []metrics.Upstream) {
 			c.add(&row)
 		}
 		leads, least := false, down
-		for _, m := range g.all {
-			if m.part != p {
+		for _, srv := range g.all {
+			if srv.part != p {
 				continue
 			}
-			leads, least = true, min(least, g.pool.states.state(m))
-			m.counted.add(&row)
-			if p.host != nil && states[m.address] != up {
-				row.Up = row.Up || m.healthy()
+			leads, least = true, min(least, g.pool.states.state(srv))
+			srv.counted.add(&row)
+			if p.host != nil && states[srv.address] != up {
+				row.Up = row.Up || srv.healthy()
 				continue
 			}
-			m.show(&row)
+			srv.show(&row)
 		}
 		if leads {
 			row.State = least.shown()
@@ -45,30 +45,32 @@ func (g *Group) Report() (all []metrics.Upstream) {
 	for i := range all {
 		own[all[i].Address] = i
 	}
-	for _, m := range g.all {
-		if m.part.host == nil || states[m.address] == up {
+	for _, srv := range g.all {
+		if srv.part.host == nil || states[srv.address] == up {
 			continue
 		}
-		i, is := own[m.address]
+		i, is := own[srv.address]
 		if !is {
 			i = len(all)
-			own[m.address] = i
-			all = append(all, metrics.Upstream{Address: m.address, Backup: m.level > 0,
-				State: g.pool.states.state(m).shown()})
+			own[srv.address] = i
+			all = append(all, metrics.Upstream{Address: srv.address, Backup: srv.level > 0,
+				State: g.pool.states.state(srv).shown()})
 			new(counted).add(&all[i]) // it has counts as all rows have, of nothing
 		}
-		m.show(&all[i])
+		srv.show(&all[i])
 	}
 	return all
 }
 
-// show adds to a row what goes on at m.
-func (m *member) show(row *metrics.Upstream) {
-	row.Up = row.Up || m.healthy()
-	row.Active += m.active
-	row.Idle += m.kept()
-	row.Waiting = max(row.Waiting, m.backend.waiting.len())
+// show adds to a row what goes on at the server.
+func (srv *server) show(row *metrics.Upstream) {
+	row.Up = row.Up || srv.healthy()
+	row.Active += srv.active
+	row.Idle += srv.kept()
+	row.Waiting = max(row.Waiting, srv.backend.waiting.len())
 }
 
-// healthy reports whether nothing speaks against m.
-func (m *member) healthy() bool { return !m.out() && m.avoid.IsZero() && m.circuit.until.IsZero() }
+// healthy reports whether nothing speaks against the server.
+func (srv *server) healthy() bool {
+	return !srv.out() && srv.avoid.IsZero() && srv.circuit.until.IsZero()
+}

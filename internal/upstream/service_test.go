@@ -133,7 +133,7 @@ func TestService(t *testing.T) {
 	z.set(map[string][]net.SRV{theService: {record("a", 0, 1), record("d", 1, 1), record("c", 2, 1)}}, here)
 	pool.LookUp()
 	ask("aaa")
-	if n := pool.Peers(); n != 3 {
+	if n := pool.Backends(); n != 3 {
 		t.Error(n, " addresses are known")
 	}
 	if rows := r.Report(); rows[0].Requests != 9 {
@@ -207,12 +207,12 @@ func TestLargeService(t *testing.T) {
 	z.set(records, hosts)
 	r.get("x")
 	pool.LookUp()
-	if n := pool.Peers(); n != 256 {
+	if n := pool.Backends(); n != 256 {
 		t.Error(n, " addresses")
 	}
 	z.set(map[string][]net.SRV{theService: records[theService][:1]}, hosts)
 	pool.LookUp()
-	wait.Until(t, "the others are forgotten", func() bool { r.get("x"); return pool.Peers() == 1 })
+	wait.Until(t, "the others are forgotten", func() bool { r.get("x"); return pool.Backends() == 1 })
 }
 
 // TestServiceNames: what is a name of a service, and what is wrong with one.

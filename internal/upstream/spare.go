@@ -30,7 +30,7 @@ type holders struct {
 	spare [2]time.Duration
 }
 
-// hold notes that the lease has a slot at p.
+// hold notes that the lease has a slot at b.
 func (l *Lease) hold(b *backend, now time.Duration) {
 	if l.group.MaxConns == 0 {
 		return
@@ -46,7 +46,7 @@ func (l *Lease) hold(b *backend, now time.Duration) {
 	}
 }
 
-// letGo notes that the lease gives its slot at p back.
+// letGo notes that the lease gives its slot at b back.
 func (l *Lease) letGo(b *backend) {
 	if l.group.MaxConns == 0 {
 		return
@@ -58,7 +58,7 @@ func (l *Lease) letGo(b *backend) {
 	}
 }
 
-// lacks notes that the lease has to wait for a slot at p.
+// lacks notes that the lease has to wait for a slot at b.
 func (l *Lease) lacks(b *backend, now time.Duration) {
 	if h := &b.holders; now < h.spare[0] && b.hasNone(networks.SiteOf(l.client)) {
 		h.spare[0] = now + spareFor
@@ -69,11 +69,11 @@ func (l *Lease) lacks(b *backend, now time.Duration) {
 // hasNone reports whether a site has no slot.
 func (b *backend) hasNone(site netip.Addr) bool { return b.holders.slots.of(site) == 0 }
 
-// room reports whether a request of the route may have another connection to p, whichever routes
+// room reports whether a request of the route may have another connection to b, whichever routes
 // have the others.
 func (g *Group) room(b *backend) bool { return g.MaxConns == 0 || b.active < g.MaxConns }
 
-// spares reports whether the slots that are left for the route at p are spare. There must be room.
+// spares reports whether the slots that are left for the route at b are spare. There must be room.
 func (g *Group) spares(b *backend) bool {
 	// Of fewer than four slots, one would be too large a part. Of many, some become free at any time.
 	most := min(g.MaxConns/4, len(b.holders.spare))
@@ -81,7 +81,7 @@ func (g *Group) spares(b *backend) bool {
 	return most > 0 && left <= most && loop.Now() < b.holders.spare[left-1]
 }
 
-// room reports whether the request may have another connection to p.
+// room reports whether the request may have another connection to b.
 func (l *Lease) room(b *backend) bool {
 	g := l.group
 	return g.MaxConns == 0 || g.room(b) && (!g.spares(b) || b.hasNone(networks.SiteOf(l.client)))

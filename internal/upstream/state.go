@@ -49,15 +49,15 @@ func (s *states) set(name, to string) {
 	s.version++
 }
 
-// state returns the state of a member.
-func (s *states) state(m *member) state {
+// state returns the state of a server.
+func (s *states) state(srv *server) state {
 	if s.of == nil { // as a rule, and it is asked for each request
 		return up
 	}
-	return s.said(m)
+	return s.said(srv)
 }
 
-func (s *states) said(m *member) state { return max(s.of[m.name], s.of[m.address]) }
+func (s *states) said(srv *server) state { return max(s.of[srv.name], s.of[srv.address]) }
 
 // SetState says what requests go to an address, for all groups of the pool: "up", "drain" or
 // "down". name is an address as the configuration has it, or one to which such a name leads. It
@@ -70,7 +70,7 @@ func (g *Group) SetState(name, to string) bool {
 	defer p.mu.Unlock()
 	g.sync()
 	if p.states.of[name] == up && !slices.ContainsFunc(g.parts, func(p *part) bool { return p.name == name }) &&
-		!slices.ContainsFunc(g.all, func(m *member) bool { return m.address == name }) {
+		!slices.ContainsFunc(g.all, func(srv *server) bool { return srv.address == name }) {
 		return false
 	}
 	p.states.set(name, to)
@@ -83,17 +83,17 @@ func (g *Group) SetState(name, to string) bool {
 	for g := range waiting {
 		g.sync()
 	}
-	for _, m := range g.all {
-		switch p.states.state(m) {
+	for _, srv := range g.all {
+		switch p.states.state(srv) {
 		case up:
-			if m.set != up {
-				m.rise()
+			if srv.set != up {
+				srv.rise()
 			}
 		case down:
-			m.closeKept()
-			m.retire()
+			srv.closeKept()
+			srv.retire()
 		}
-		m.set = p.states.state(m)
+		srv.set = p.states.state(srv)
 	}
 	return true
 }

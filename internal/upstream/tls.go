@@ -194,10 +194,10 @@ func (*carrier) SetWriteDeadline(time.Time) error { return nil }
 // handshake makes TLS on s, until the given time, for a name; "": that of the configuration. What
 // that computes is done off the loop, in the client's turn. It returns the version of the files
 // that it has gone by, or an earlier one.
-func (m *member) handshake(
+func (srv *server) handshake(
 	t *loop.Thread, s *stream.Conn, until time.Time, name string,
 ) (*tls.Conn, int64, error) {
-	config, version := m.security.at(m.tls)
+	config, version := srv.security.at(srv.tls)
 	if name != "" {
 		config = config.Clone()
 		config.ServerName = name

@@ -52,7 +52,7 @@ func TestAllAddressesOfAName(t *testing.T) {
 		t.Error("one has left: ", got)
 	}
 	all[0].closed(t)
-	if n := pool.Peers(); n != 1 {
+	if n := pool.Backends(); n != 1 {
 		t.Error(n, " addresses are known")
 	}
 
@@ -111,7 +111,7 @@ func TestNameMovesInUse(t *testing.T) {
 		t.Error(g)
 	}
 	old.closed(t)
-	if n := pool.Peers(); n != 1 {
+	if n := pool.Backends(); n != 1 {
 		t.Error(n, " addresses are known")
 	}
 	moved.stop()
