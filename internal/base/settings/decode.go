@@ -8,7 +8,8 @@ import (
 )
 
 // Decode fills the struct that dst points to. Keys that the table does not have leave their fields
-// as they are, so defaults are set before; in the structs of a list, those of their tags. It reports everything wrong to the file; a field with a
+// as they are, so defaults are set before; in the structs of a list, and where a pointer is nil, those
+// of the tag `default` (see package tags). It reports everything wrong to the file; a field with a
 // wrong value keeps its default.
 //
 // Fields are chosen by a `toml:"key"` tag and others are left alone. Types: string, bool, integers,

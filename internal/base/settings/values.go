@@ -45,7 +45,7 @@ func (f *File) value(value any, at valuePath, v reflect.Value, tag reflect.Struc
 		n := len(f.errs)
 		p := reflect.New(t.Elem())
 		if v.IsNil() {
-			tags.Fill(p.Elem())
+			tags.Fill(p.Elem(), tag)
 		} else {
 			p.Elem().Set(v.Elem())
 		}
@@ -212,13 +212,13 @@ func (f *File) list(value any, at valuePath, v reflect.Value, tag reflect.Struct
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		tags.Fill(v.Index(0))
+		tags.Fill(v.Index(0), tag)
 		f.value(value, at, v.Index(0), tag)
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
 	for i, item := range items {
-		tags.Fill(v.Index(i))
+		tags.Fill(v.Index(i), tag)
 		f.value(item, at.index(i), v.Index(i), tag)
 	}
 }

@@ -1,6 +1,11 @@
 // Package tags reads what the tags of a struct's fields say of their values: `min` and `max`, both
 // inclusive, and `default`. Fields with a range are integers, durations, and integers with a method
-// UnmarshalText, such as conn.Size; strings and bools have defaults only.
+// UnmarshalText, such as conn.Size; strings, bools and lists of strings have defaults only. The
+// default of a list is words separated by spaces.
+//
+// A struct whose field has the tag `default:"-"` keeps its zeros when the struct around it gets its
+// defaults. So the configuration leaves a key unset that a site or a route has from what it is in,
+// or that only counts beside another key; the code that reads the key gets the default by Or.
 //
 // A mistake in a tag is one of the program: these functions panic.
 package tags
@@ -10,6 +15,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,9 +26,10 @@ func Defaults[T any]() (v T) {
 	return v
 }
 
-// Fill gives the fields of v the values of their tags, if it is a struct.
-func Fill(v reflect.Value) {
-	if v.Kind() == reflect.Struct {
+// Fill gives the fields of v the values of their tags, if it is a struct. tag is that of the field
+// that has v as its value, or as an element of it.
+func Fill(v reflect.Value, tag reflect.StructTag) {
+	if v.Kind() == reflect.Struct && tag.Get("default") != "-" {
 		setDefaults(v)
 	}
 }
@@ -35,14 +42,27 @@ func setDefaults(v reflect.Value) {
 		switch {
 		case !ok && key && f.Kind() == reflect.Struct:
 			setDefaults(f)
-		case !ok:
-		case f.Kind() == reflect.String:
-			f.SetString(text)
-		case f.Kind() == reflect.Bool:
-			f.SetBool(must(strconv.ParseBool(text)))
+		case !ok || text == "-":
 		default:
-			f.SetInt(parse(f.Type(), text))
+			set(f, text)
 		}
+	}
+}
+
+// set gives a field the value of its tag.
+func set(f reflect.Value, text string) {
+	switch f.Kind() {
+	case reflect.String:
+		f.SetString(text)
+	case reflect.Bool:
+		f.SetBool(must(strconv.ParseBool(text)))
+	case reflect.Slice:
+		f.Set(reflect.ValueOf(strings.Fields(text)))
+	case reflect.Pointer:
+		f.Set(reflect.New(f.Type().Elem()))
+		set(f.Elem(), text)
+	default:
+		f.SetInt(parse(f.Type(), text))
 	}
 }
 

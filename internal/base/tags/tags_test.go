@@ -2,8 +2,11 @@ package tags_test
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/base/tags"
@@ -20,6 +23,38 @@ type limits struct {
 		Times int `toml:"times" default:"3"`
 	} `toml:"inner"`
 	Other struct{ Times int }
+}
+
+// TestListsAndPointers: both get a value of their own, and the struct of a field with default:"-"
+// gets none.
+func TestListsAndPointers(t *testing.T) {
+	t.Parallel()
+	type keys struct {
+		Words []string   `toml:"words" default:"a  b"`
+		Level *int       `toml:"level" default:"4"`
+		Size  *conn.Size `toml:"size" default:"1KiB"`
+		On    *bool      `toml:"on" default:"true"`
+	}
+	type outer struct {
+		keys  `toml:",inline"`
+		Inner keys `toml:"inner" default:"-"`
+	}
+	want := outer{keys: keys{[]string{"a", "b"}, new(4), new(conn.Size(1024)), new(true)}}
+	if diff := cmp.Diff(want, tags.Defaults[outer](), cmp.AllowUnexported(outer{})); diff != "" {
+		t.Error(diff)
+	}
+	v := keys{Words: []string{}, On: new(false)}
+	got := tags.Or(v, tags.Defaults[keys]())
+	if diff := cmp.Diff(keys{[]string{}, new(4), new(conn.Size(1024)), new(false)}, got); diff != "" {
+		t.Error(diff)
+	}
+	tags.Fill(reflect.ValueOf(&v).Elem(), `default:"-"`)
+	if v.Level != nil {
+		t.Error("Fill sets a field")
+	}
+	if tags.Fill(reflect.ValueOf(&v).Elem(), ""); *v.Level != 4 {
+		t.Error("Fill does not set a field")
+	}
 }
 
 func TestDefaults(t *testing.T) {

@@ -118,7 +118,7 @@ func (r *reader) keys(at string, v reflect.Value) (all []key) {
 			}
 			elem = elem.Elem()
 			inner = reflect.New(elem).Elem()
-			tags.Fill(inner)
+			tags.Fill(inner, f.Tag)
 		}
 		if isTable(elem) {
 			k.fallback = ""
