@@ -10,6 +10,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/gateway"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
@@ -20,12 +21,12 @@ import (
 type Settings struct {
 	Address    []string `toml:"address"`
 	ScriptPath string   `toml:"script_path"`
-	Index      []string `toml:"index"`
-	SplitPath  []string `toml:"split_path"`
-	TryFiles   string   `toml:"try_files" oneof:"off 404 front"`
-	Front      string   `toml:"front"`
-	CheckFile  bool     `toml:"check_file"`
-	Scripts    []string `toml:"scripts"`
+	Index      []string `toml:"index" default:"index.php"`
+	SplitPath  []string `toml:"split_path" default:".php"`
+	TryFiles   string   `toml:"try_files" oneof:"off 404 front" default:"404"`
+	Front      string   `toml:"front" default:"/index.php"`
+	CheckFile  bool     `toml:"check_file" default:"true"`
+	Scripts    []string `toml:"scripts" default:"/**"`
 	Root       string   `toml:"root"`
 
 	FrontMissing   bool `toml:"front_missing"`
@@ -36,23 +37,12 @@ type Settings struct {
 
 	KeepConn     bool          `toml:"keep_conn"`
 	MaxIdle      int           `toml:"max_idle" min:"0"`
-	IdleTimeout  time.Duration `toml:"idle_timeout" min:"1ms"`
+	IdleTimeout  time.Duration `toml:"idle_timeout" min:"1ms" default:"3s"`
 	CacheControl string        `toml:"cache_control"`
 }
 
 // Defaults are the settings of a route that gives only address and script_path.
-var Defaults = Settings{
-	Settings: gateway.Defaults,
-
-	Index:     []string{"index.php"},
-	SplitPath: []string{".php"},
-	TryFiles:  "404",
-	Front:     "/index.php",
-	CheckFile: true,
-	Scripts:   []string{"/**"},
-
-	IdleTimeout: 3 * time.Second,
-}
+var Defaults = tags.Defaults[Settings]()
 
 // ScriptEndings implements handlers.ScriptRunner. A route that runs no scripts does not send their
 // sources either.

@@ -15,7 +15,7 @@ import (
 
 // Forwarded are the keys of what the server says of the client.
 type Forwarded struct {
-	Forwarded      []string `toml:"forwarded"`
+	Forwarded      []string `toml:"forwarded" default:"X-Forwarded-For X-Forwarded-Proto X-Forwarded-Host X-Forwarded-Prefix Forwarded"`
 	ForwardedChain bool     `toml:"forwarded_chain"`
 }
 

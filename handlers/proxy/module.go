@@ -10,6 +10,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/relay"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/upstream/tunnel"
@@ -22,8 +23,8 @@ type Settings struct {
 	Address        []string          `toml:"address"`
 	TLS            upstream.TLS      `toml:"tls"`
 	ProxyProtocol  string            `toml:"proxy_protocol" oneof:"v1 v2"`
-	Version        string            `toml:"version" oneof:"1.1 2"`
-	Host           string            `toml:"host"`
+	Version        string            `toml:"version" oneof:"1.1 2" default:"1.1"`
+	Host           string            `toml:"host" default:"client"`
 	RequestHeaders map[string]string `toml:"request_headers"`
 
 	AddRequestHeaders map[string][]string `toml:"add_request_headers"`
@@ -32,47 +33,22 @@ type Settings struct {
 	Paths          `toml:",inline"`
 	Forwarded      `toml:",inline"`
 
-	MaxIdle           int           `toml:"max_idle" min:"0"`
-	IdleTimeout       time.Duration `toml:"idle_timeout" min:"1ms"`
-	KeepaliveTime     time.Duration `toml:"keepalive_time" min:"-1"`
-	KeepaliveRequests int           `toml:"keepalive_requests" min:"-1"`
+	MaxIdle           int           `toml:"max_idle" min:"0" default:"1024"`
+	IdleTimeout       time.Duration `toml:"idle_timeout" min:"1ms" default:"1m"`
+	KeepaliveTime     time.Duration `toml:"keepalive_time" min:"-1" default:"1h"`
+	KeepaliveRequests int           `toml:"keepalive_requests" min:"-1" default:"10000"`
 
-	Retry      []string      `toml:"retry"`
-	RetryTries int           `toml:"retry_tries" min:"-1"`
-	RetryTime  time.Duration `toml:"retry_time" min:"-1"`
+	Retry      []string      `toml:"retry" default:"connect cut timeout"`
+	RetryTries int           `toml:"retry_tries" min:"-1" default:"3"`
+	RetryTime  time.Duration `toml:"retry_time" min:"-1" default:"-1"`
 
-	FirstByteTimeout time.Duration `toml:"first_byte_timeout" min:"1ms"`
-	TunnelTimeout    time.Duration `toml:"tunnel_timeout" min:"1ms"`
+	FirstByteTimeout time.Duration `toml:"first_byte_timeout" min:"1ms" default:"60s"`
+	TunnelTimeout    time.Duration `toml:"tunnel_timeout" min:"1ms" default:"1h"`
 	Lenient          bool          `toml:"lenient"`
 }
 
 // Defaults are the settings of a route that gives only address.
-var Defaults = Settings{
-	Settings: defaults(),
-	Paths:    Paths{MergeSlashes: true, MapBack: true},
-	Forwarded: Forwarded{Forwarded: []string{"X-Forwarded-For", "X-Forwarded-Proto",
-		"X-Forwarded-Host", "X-Forwarded-Prefix", "Forwarded"}},
-	Host:    "client",
-	Version: "1.1",
-
-	MaxIdle:           1024,
-	IdleTimeout:       time.Minute,
-	KeepaliveTime:     time.Hour,
-	KeepaliveRequests: 10000,
-
-	Retry:      []string{"connect", "cut", "timeout"},
-	RetryTries: 3,
-	RetryTime:  -1,
-
-	FirstByteTimeout: 60 * time.Second,
-	TunnelTimeout:    time.Hour,
-}
-
-func defaults() relay.Settings {
-	s := relay.Defaults
-	s.MaxHeaderSize = 64 << 10
-	return s
-}
+var Defaults = tags.Defaults[Settings]()
 
 // Register puts the module into r. All routes that are ever built from r share one pool of
 // upstreams: connections to one address are counted and kept together.

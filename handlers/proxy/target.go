@@ -14,9 +14,9 @@ import (
 type Paths struct {
 	StripPrefix   bool   `toml:"strip_prefix"`
 	ReplacePrefix string `toml:"replace_prefix"`
-	MergeSlashes  bool   `toml:"merge_slashes"`
+	MergeSlashes  bool   `toml:"merge_slashes" default:"true"`
 
-	MapBack         bool              `toml:"map_back"`
+	MapBack         bool              `toml:"map_back" default:"true"`
 	MapLocation     map[string]string `toml:"map_location"`
 	MapCookiePath   map[string]string `toml:"map_cookie_path"`
 	MapCookieDomain map[string]string `toml:"map_cookie_domain"`

@@ -11,20 +11,22 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // Settings are the module's keys.
 type Settings struct {
-	To     string `toml:"to"`
-	Status int    `toml:"status"`
+	To string `toml:"to"`
+	// Status is 302 by default: clients keep a wrong 301 in their caches long after it was
+	// corrected.
+	Status int `toml:"status" default:"302"`
 }
 
-// Register puts the module into r. The default status is 302: clients keep a wrong 301 in their
-// caches long after it was corrected.
+// Register puts the module into r.
 func Register(r *handlers.Registry) {
-	handlers.RegisterModule(r, "redirect", Settings{Status: http.StatusFound}, New)
+	handlers.RegisterModule(r, "redirect", tags.Defaults[Settings](), New)
 }
 
 // New makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops

@@ -17,18 +17,19 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/base/tags"
 )
 
 // Settings are the module's keys.
 type Settings struct {
-	Status  int               `toml:"status"`
+	Status  int               `toml:"status" default:"200"`
 	Headers map[string]string `toml:"headers"`
 	Body    string            `toml:"body"`
 }
 
 // Register puts the module into r.
 func Register(r *handlers.Registry) {
-	handlers.RegisterModule(r, "response", Settings{Status: http.StatusOK}, New)
+	handlers.RegisterModule(r, "response", tags.Defaults[Settings](), New)
 }
 
 // field is one header field of the answer. Fields are a sorted list and not a map, so that every

@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/gateway"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
@@ -29,7 +30,7 @@ type Settings struct {
 }
 
 // Defaults are the settings of a route that gives only address.
-var Defaults = Settings{Settings: gateway.Defaults}
+var Defaults = tags.Defaults[Settings]()
 
 // Descriptors implements handlers.DescriptorHolder, for checks.
 func (s Settings) Descriptors() int { return s.CheckDescriptors(s.Address) }

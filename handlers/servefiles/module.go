@@ -42,6 +42,7 @@ import (
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/base/names"
 	"github.com/lwango/lwango/internal/base/openfiles"
+	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/content/coding"
 	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/wire/http1"
@@ -51,16 +52,16 @@ import (
 // Settings are the module's keys.
 type Settings struct {
 	Path           string            `toml:"path"`
-	Source         string            `toml:"source" oneof:"disk"`
-	Index          []string          `toml:"index"`
+	Source         string            `toml:"source" oneof:"disk" default:"disk"`
+	Index          []string          `toml:"index" default:"index.html"`
 	Listing        bool              `toml:"listing"`
 	Fallback       string            `toml:"fallback"`
 	FollowSymlinks bool              `toml:"follow_symlinks"`
 	CacheControl   string            `toml:"cache_control"`
 	Types          map[string]string `toml:"types"`
 	ScriptSources  bool              `toml:"script_sources"`
-	Precompressed  bool              `toml:"precompressed"`
-	OpenFiles      int               `toml:"open_files" min:"0" max:"1000000"`
+	Precompressed  bool              `toml:"precompressed" default:"true"`
+	OpenFiles      int               `toml:"open_files" min:"0" max:"1000000" default:"256"`
 }
 
 // Descriptors implements handlers.DescriptorHolder: the folder, and that of the configuration that
@@ -74,8 +75,7 @@ func (s Settings) KeptFiles() int { return s.OpenFiles }
 func (s Settings) Folder() string { return s.Path }
 
 // Defaults are the settings of a route that gives only a path.
-var Defaults = Settings{Source: "disk", Index: []string{"index.html"}, Precompressed: true,
-	OpenFiles: 256}
+var Defaults = tags.Defaults[Settings]()
 
 // Register puts the module into r.
 func Register(r *handlers.Registry) { handlers.RegisterModule(r, "serve_files", Defaults, New) }

@@ -17,6 +17,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/gateway"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
@@ -29,13 +30,13 @@ type Settings struct {
 	Modifier2 int      `toml:"modifier2" min:"0" max:"255"`
 	// BufferSize is that of uWSGI: how many bytes of variables it takes. It closes the connection of a
 	// request with more in silence, as if it had died.
-	BufferSize handlers.Size `toml:"buffer_size" min:"1KiB" max:"65535"`
+	BufferSize handlers.Size `toml:"buffer_size" min:"1KiB" max:"65535" default:"4KiB"`
 
 	gateway.Settings `toml:",inline"`
 }
 
 // Defaults are the settings of a route that gives only address.
-var Defaults = Settings{BufferSize: 4 << 10, Settings: gateway.Defaults}
+var Defaults = tags.Defaults[Settings]()
 
 // Descriptors implements handlers.DescriptorHolder, for checks.
 func (s Settings) Descriptors() int { return s.CheckDescriptors(s.Address) }

@@ -16,23 +16,10 @@ import (
 // Settings are the keys that the modules have in common.
 type Settings struct {
 	Params        map[string]string `toml:"params"`
-	TrustedFields []string          `toml:"trusted_fields"`
+	TrustedFields []string          `toml:"trusted_fields" default:"Forwarded X-Forwarded-For X-Forwarded-Host X-Forwarded-Port X-Forwarded-Proto X-Real-IP"`
 	MaxBodySize   handlers.Size     `toml:"max_body_size" min:"0B"`
 
 	relay.Settings `toml:",inline"`
-}
-
-// Defaults are what the modules have where a route says nothing.
-var Defaults = Settings{
-	TrustedFields: []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port",
-		"X-Forwarded-Proto", "X-Real-IP"},
-	Settings: defaults(),
-}
-
-func defaults() relay.Settings {
-	s := relay.Defaults
-	s.MaxHeaderSize = cgi.HeaderLimit
-	return s
 }
 
 // Route is what the requests of a route have in common. It does not change once it is open.

@@ -13,14 +13,12 @@ type Circuit struct {
 	// Errors is that share in percent; 0: there is no such limit.
 	Errors int `toml:"errors" min:"0" max:"100"`
 	// Requests is how many there must be in the window.
-	Requests int `toml:"requests" min:"1"`
+	Requests int `toml:"requests" min:"1" default:"20"`
 	// Window is the time in which they are counted.
-	Window time.Duration `toml:"window" min:"100ms"`
+	Window time.Duration `toml:"window" min:"100ms" default:"10s"`
 	// Open is for how long no request is sent. Then one at a time tries whether the address works.
-	Open time.Duration `toml:"open" min:"10ms"`
+	Open time.Duration `toml:"open" min:"10ms" default:"10s"`
 }
-
-var circuitDefaults = Circuit{Requests: 20, Window: 10 * time.Second, Open: 10 * time.Second}
 
 // failing reads the keys that say what becomes of an address that does not work.
 func (r *Route) failing(s *upstream.Settings) error {
@@ -38,7 +36,7 @@ func (r *Route) failing(s *upstream.Settings) error {
 	}
 	c := r.Circuit
 	if c.Errors == 0 {
-		if c != circuitDefaults {
+		if c != defaults.Circuit {
 			return handlers.BadKey("circuit", "missing: errors, the share of requests in percent")
 		}
 		return nil

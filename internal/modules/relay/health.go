@@ -19,11 +19,11 @@ import (
 // works.
 type Health struct {
 	// Type is what a check does: a request of the module's protocol, or a connection alone.
-	Type string `toml:"type" oneof:"request tcp"`
+	Type string `toml:"type" oneof:"request tcp" default:"request"`
 	// Path is what is asked for; empty: there are no requests.
 	Path string `toml:"path"`
 	// Status is which answers are good ones.
-	Status string `toml:"status"`
+	Status string `toml:"status" default:"200-399"`
 	// Body is a text that a good answer has in the first 64 KiB of its body.
 	Body string `toml:"body"`
 	// Port is where checks connect to; 0: where requests do.
@@ -31,17 +31,14 @@ type Health struct {
 	// Host is what the request names; empty: what the requests of clients do, or the address.
 	Host string `toml:"host"`
 	// Interval is between two checks of an address.
-	Interval time.Duration `toml:"interval" min:"100ms" max:"1h"`
+	Interval time.Duration `toml:"interval" min:"100ms" max:"1h" default:"5s"`
 	// Timeout is for a check.
-	Timeout time.Duration `toml:"timeout" min:"10ms" max:"1m"`
+	Timeout time.Duration `toml:"timeout" min:"10ms" max:"1m" default:"1s"`
 	// Rises is how many good answers in a row bring an address back.
-	Rises int `toml:"rises" min:"1" max:"100"`
+	Rises int `toml:"rises" min:"1" max:"100" default:"2"`
 	// Falls is how many bad ones take it away.
-	Falls int `toml:"falls" min:"1" max:"100"`
+	Falls int `toml:"falls" min:"1" max:"100" default:"3"`
 }
-
-var healthDefaults = Health{Type: "request", Status: "200-399", Interval: 5 * time.Second,
-	Timeout: time.Second, Rises: 2, Falls: 3}
 
 // HealthRead is how much is read of the head of an answer, and then of its body, in bytes.
 const HealthRead = 64 << 10
@@ -63,9 +60,9 @@ func (r *Route) check(s *upstream.Settings) error {
 	h := &r.Health
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	switch {
-	case h.Type == "tcp" && (h.Path != "" || h.Body != "" || h.Host != "" || h.Status != healthDefaults.Status):
+	case h.Type == "tcp" && (h.Path != "" || h.Body != "" || h.Host != "" || h.Status != defaults.Health.Status):
 		return handlers.BadKey("health", `type = "tcp" asks for nothing: expected no path, status, body or host`)
-	case !h.On() && *h != healthDefaults:
+	case !h.On() && *h != defaults.Health:
 		return handlers.BadKey("health", `expected a path, such as "/up"`)
 	case !h.On():
 		return nil

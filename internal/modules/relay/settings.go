@@ -10,6 +10,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/http1"
@@ -17,16 +18,16 @@ import (
 
 // Settings are the keys that proxy, fastcgi, uwsgi and scgi have in common.
 type Settings struct {
-	Balance  string  `toml:"balance" oneof:"round_robin least_conn random hash ip_hash"`
+	Balance  string  `toml:"balance" default:"round_robin" oneof:"round_robin least_conn random hash ip_hash"`
 	Hash     string  `toml:"hash"`
 	Sticky   Sticky  `toml:"sticky"`
 	Split    []Split `toml:"split"`
-	SplitBy  string  `toml:"split_by"`
+	SplitBy  string  `toml:"split_by" default:"{address}"`
 	MaxConns int     `toml:"max_conns" min:"0"`
-	MaxQueue int     `toml:"max_queue" min:"0"`
+	MaxQueue int     `toml:"max_queue" min:"0" default:"1024"`
 
-	MaxFails    int           `toml:"max_fails" min:"-1"`
-	FailTimeout time.Duration `toml:"fail_timeout" min:"1ms"`
+	MaxFails    int           `toml:"max_fails" min:"-1" default:"3"`
+	FailTimeout time.Duration `toml:"fail_timeout" min:"1ms" default:"10s"`
 	FailStatus  []int         `toml:"fail_status"`
 	SlowStart   time.Duration `toml:"slow_start" min:"0s"`
 	Circuit     Circuit       `toml:"circuit"`
@@ -34,16 +35,17 @@ type Settings struct {
 	TryFor      time.Duration `toml:"try_for" min:"0s"`
 
 	Source         string        `toml:"source"`
-	QueueTimeout   time.Duration `toml:"queue_timeout" min:"1ms"`
-	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms"`
-	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms"`
-	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms"`
+	QueueTimeout   time.Duration `toml:"queue_timeout" min:"1ms" default:"60s"`
+	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms" default:"5s"`
+	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms" default:"60s"`
+	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms" default:"60s"`
 
-	Underscores       bool          `toml:"underscores"`
-	RequestBuffering  bool          `toml:"request_buffering"`
-	RequestMemory     handlers.Size `toml:"request_memory" min:"1KiB" max:"16MiB"`
-	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
-	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
+	Underscores      bool `toml:"underscores"`
+	RequestBuffering bool `toml:"request_buffering" default:"true"`
+	// With this default, an upload that stands still holds 24 KiB, with its stack and input.
+	RequestMemory     handlers.Size `toml:"request_memory" min:"1KiB" max:"16MiB" default:"12KiB"`
+	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B" default:"64MiB"`
+	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB" default:"64KiB"`
 	HideHeader        []string      `toml:"hide_header"`
 	AccelRoot         string        `toml:"accel_root"`
 	AccelRedirect     bool          `toml:"accel_redirect"`
@@ -52,28 +54,8 @@ type Settings struct {
 	Intercept `toml:",inline"`
 }
 
-// Defaults are what the modules have where a route says nothing, as far as they agree.
-var Defaults = Settings{
-	Balance: "round_robin",
-	Sticky:  stickyDefaults,
-	SplitBy: "{address}",
-
-	MaxFails:    3,
-	FailTimeout: 10 * time.Second,
-	Circuit:     circuitDefaults,
-	Health:      healthDefaults,
-
-	MaxQueue: 1024,
-
-	QueueTimeout:   60 * time.Second,
-	ConnectTimeout: 5 * time.Second,
-	SendTimeout:    60 * time.Second,
-	ReadTimeout:    60 * time.Second,
-
-	RequestBuffering:  true,
-	RequestMemory:     12 << 10, // an upload that stands still holds 24 KiB, with its stack and input
-	ResponseBuffering: 64 << 20,
-}
+// defaults tell what a route has set from what it has not.
+var defaults = tags.Defaults[Settings]()
 
 // Hides reports whether hide_header has that name.
 func (s *Settings) Hides(name string) bool {

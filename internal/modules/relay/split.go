@@ -44,7 +44,7 @@ type splitGroup struct {
 func (r *Route) openSplit(p *upstream.Pool, more upstream.Settings) (err error) {
 	set := r.Settings.Split
 	if len(set) == 0 {
-		if r.SplitBy != Defaults.SplitBy {
+		if r.SplitBy != defaults.SplitBy {
 			return handlers.BadKey("split_by", "it has no effect without split")
 		}
 		return nil

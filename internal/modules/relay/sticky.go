@@ -29,20 +29,18 @@ type Sticky struct {
 	// Domain of the cookie; empty: the host that was asked.
 	Domain string `toml:"domain"`
 	// Path of the cookie.
-	Path string `toml:"path"`
+	Path string `toml:"path" default:"/"`
 	// HTTPOnly keeps scripts of pages from reading it.
-	HTTPOnly bool `toml:"httponly"`
+	HTTPOnly bool `toml:"httponly" default:"true"`
 	// Secure has browsers send it over TLS only. auto: if the client has come by TLS.
-	Secure string `toml:"secure" oneof:"auto on off"`
+	Secure string `toml:"secure" oneof:"auto on off" default:"auto"`
 	// SameSite is for requests that other sites cause.
-	SameSite string `toml:"samesite" oneof:"strict lax none"`
+	SameSite string `toml:"samesite" oneof:"strict lax none" default:"lax"`
 	// Secret signs the cookie, with at least 16 bytes, such as "${file:/etc/lwango/sticky.key}". It
 	// makes cookies good for other servers, and after a restart. Without it they are good for as long
 	// as the process runs.
 	Secret string `toml:"secret"`
 }
-
-var stickyDefaults = Sticky{Path: "/", HTTPOnly: true, Secure: "auto", SameSite: "lax"}
 
 // ownSecret is the process's, for routes that have none. So a reload does not change it.
 var ownSecret = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
@@ -66,7 +64,7 @@ const (
 func (r *Route) sticky(s *upstream.Settings) error {
 	set := r.Sticky
 	if set.Name == "" {
-		if set != stickyDefaults {
+		if set != defaults.Sticky {
 			return handlers.BadKey("sticky", "missing: the name of the cookie")
 		}
 		return nil
