@@ -14,7 +14,6 @@
 package auth
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
@@ -23,13 +22,14 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // Settings are the keys of `auth`.
 type Settings struct {
 	// Realm is what the browser shows; empty: "restricted".
-	Realm string `toml:"realm"`
+	Realm string `toml:"realm" default:"restricted"`
 	// Htpasswd is the file with the users.
 	Htpasswd string `toml:"htpasswd"`
 
@@ -91,7 +91,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	if err := s.withoutRequest(); err != nil {
 		return nil, err
 	}
-	s.Realm = cmp.Or(s.Realm, "restricted")
+	s = tags.Or(s, tags.Defaults[Settings]())
 	if !http1.ValidFieldValue(s.Realm) {
 		return nil, handlers.BadKey("realm", "control characters cannot be part of it")
 	}

@@ -42,6 +42,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/rules"
 	"github.com/lwango/lwango/internal/base/networks"
+	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/content/coding"
 	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/modules/placeholder"
@@ -66,7 +67,7 @@ type Settings struct {
 	NoStore []rules.When `toml:"no_store"`
 	// Lock is how long a request waits for the head of an answer that another one has asked for;
 	// 5s by default.
-	Lock *time.Duration `toml:"lock" min:"0s" max:"10m"`
+	Lock *time.Duration `toml:"lock" min:"0s" max:"10m" default:"5s"`
 	// Grace is for how long a stale answer is sent when the application fails.
 	Grace time.Duration `toml:"grace" min:"0s" max:"8760h"`
 	// Refresh is for how long a stale answer is sent while a new one is asked for.
@@ -74,7 +75,7 @@ type Settings struct {
 	// Fill says whether an answer that nobody waits for any more is fetched to its end.
 	Fill string `toml:"fill" oneof:"wanted always"`
 	// HonourClients is whether Cache-Control of requests counts; true by default.
-	HonourClients *bool `toml:"honour_clients"`
+	HonourClients *bool `toml:"honour_clients" default:"true"`
 	// KeepCookies lets answers with Set-Cookie be kept and given to others.
 	KeepCookies bool `toml:"keep_cookies"`
 	// PurgeFrom are the networks whose clients may purge, by the method PURGE; by default nobody may.
@@ -84,10 +85,9 @@ type Settings struct {
 	Heuristic int `toml:"heuristic" min:"0" max:"100"`
 }
 
-const (
-	defaultLock  = 5 * time.Second
-	heuristicMax = 24 * time.Hour
-)
+var defaults = tags.Defaults[Settings]()
+
+const heuristicMax = 24 * time.Hour
 
 // layer is what New makes. It does not change.
 type layer struct {
@@ -114,22 +114,18 @@ type layer struct {
 	depends   handlers.Dependence
 
 	log *slog.Logger
-	set Settings // for Explain
 }
 
 // New makes the layer. Errors are *handlers.KeyError.
 func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error) {
+	s = tags.Or(s, defaults)
 	its := around.Of(env)
-	l := &layer{store: store, sortQuery: s.SortQuery, lock: defaultLock, always: s.Fill == "always",
-		coding: its.Compression, depends: its.Dependence, spools: its.Spools, log: env.Log(), set: s}
+	l := &layer{store: store, sortQuery: s.SortQuery, lock: *s.Lock, deaf: !*s.HonourClients, always: s.Fill == "always",
+		coding: its.Compression, depends: its.Dependence, spools: its.Spools, log: env.Log()}
 	l.site = siteName(env.Hosts)
 	own, _ := store.sites.LoadOrStore(l.site, new(refreshes))
 	l.refreshes = own.(*refreshes)
 	l.own = l.site + "\n" + env.Prefix + "\n"
-	if s.Lock != nil {
-		l.lock = *s.Lock
-	}
-	l.deaf = s.HonourClients != nil && !*s.HonourClients
 	l.rules = rfc9111.Rules{Heuristic: s.Heuristic, HeuristicMax: heuristicMax, StaleIfError: s.Grace,
 		StaleWhileRevalidate: s.Refresh, KeepCookies: s.KeepCookies, Vary: l.varies,
 		OwnCookie: l.depends.Cookie}

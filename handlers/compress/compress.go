@@ -15,6 +15,7 @@ package compress
 
 import (
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/compression"
 )
 
@@ -22,50 +23,23 @@ import (
 // in.
 type Settings struct {
 	// Encodings are those that clients may get, best first: zstd, br, gzip.
-	Encodings []string `toml:"encodings"`
+	Encodings []string `toml:"encodings" default:"zstd br gzip"`
 	// MinSize is of the shortest body to compress; 1KiB by default.
-	MinSize *handlers.Size `toml:"min_size" min:"0B" max:"1GiB"`
+	MinSize *handlers.Size `toml:"min_size" min:"0B" max:"1GiB" default:"1KiB"`
 	// Types are media types, with * for any; by default text, scripts, JSON, XML, and some fonts
 	// and images.
-	Types []string `toml:"types"`
+	Types []string `toml:"types" default:"text/* *+json *+xml application/javascript application/json application/ld+json application/wasm application/x-javascript application/xml application/yaml application/toml application/vnd.ms-fontobject font/otf font/ttf font/collection image/bmp image/vnd.microsoft.icon image/x-icon model/gltf+json"`
 	// Level is from 1, fast, to 9, small; 4 by default.
-	Level *int `toml:"level" min:"1" max:"9"`
+	Level *int `toml:"level" min:"1" max:"9" default:"4"`
 	// Cache is memory for files that were compressed before; 32MiB by default, 0B: none.
-	Cache *handlers.Size `toml:"cache" min:"0B" max:"64GiB"`
+	Cache *handlers.Size `toml:"cache" min:"0B" max:"64GiB" default:"32MiB"`
 }
 
 // Defaults are the settings of a file that says nothing of compression.
-var Defaults = Settings{
-	Encodings: []string{"zstd", "br", "gzip"},
-	MinSize:   new(handlers.Size(1 << 10)),
-	Types: []string{"text/*", "*+json", "*+xml", "application/javascript", "application/json",
-		"application/ld+json", "application/wasm", "application/x-javascript", "application/xml",
-		"application/yaml", "application/toml", "application/vnd.ms-fontobject", "font/otf",
-		"font/ttf", "font/collection", "image/bmp", "image/vnd.microsoft.icon", "image/x-icon",
-		"model/gltf+json"},
-	Level: new(4),
-	Cache: new(handlers.Size(32 << 20)),
-}
+var Defaults = tags.Defaults[Settings]()
 
 // Over returns s with the keys of base where s has none.
-func (s Settings) Over(base Settings) Settings {
-	if s.Encodings == nil {
-		s.Encodings = base.Encodings
-	}
-	if s.MinSize == nil {
-		s.MinSize = base.MinSize
-	}
-	if s.Types == nil {
-		s.Types = base.Types
-	}
-	if s.Level == nil {
-		s.Level = base.Level
-	}
-	if s.Cache == nil {
-		s.Cache = base.Cache
-	}
-	return s
-}
+func (s Settings) Over(base Settings) Settings { return tags.Or(s, base) }
 
 // Middleware compresses by the settings. A key that is not set has its default. Errors are
 // *handlers.KeyError. Files are encoded for each request: what keeps them is the server.

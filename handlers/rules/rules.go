@@ -19,13 +19,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/wire/template"
 )
@@ -73,7 +73,7 @@ type Settings struct {
 	Redirect string `toml:"redirect"`
 
 	// Status is of redirect; 302 by default.
-	Status int `toml:"status" min:"300" max:"308"`
+	Status int `toml:"status" min:"300" max:"308" default:"302"`
 
 	// The others go on.
 
@@ -236,7 +236,7 @@ func (c *compiler) actions(r *rule, in *Rule) {
 	case in.Redirect == "" && in.Status != 0:
 		c.wrongf("status", "is for redirect, which this rule does not have")
 	case in.Status == 0:
-		r.status = http.StatusFound // as in the module redirect
+		r.status = tags.Defaults[Settings]().Status
 	case in.Status < 300 || in.Status > 308 || in.Status >= 304 && in.Status <= 306:
 		c.wrongf("status", "expected 300, 301, 302, 303, 307 or 308, not %d", in.Status)
 	}

@@ -32,7 +32,7 @@ type Around struct {
 	// Limit is who may come, and how often.
 	Limit *limit.Settings `toml:"limit"`
 	// Auth asks for a name and a password.
-	Auth *auth.Settings `toml:"auth"`
+	Auth *auth.Settings `toml:"auth" default:"-"`
 	// Mirror sends copies of requests to another route.
 	Mirror *mirror.Settings `toml:"mirror"`
 	// Cache keeps answers, and gives them to others: a table, or true or false.
@@ -46,11 +46,11 @@ type Around struct {
 // Rule is a [[site.rule]] or a [[site.route.rule]].
 type Rule struct {
 	Table settings.Table `toml:",table"`
-	Rule  rules.Settings `toml:",inline"`
+	Rule  rules.Settings `toml:",inline" default:"-"`
 	// Limit is for the requests that the rule is for.
 	Limit *limit.Settings `toml:"limit"`
 	// Auth is for the requests that the rule is for.
-	Auth *auth.Settings `toml:"auth"`
+	Auth *auth.Settings `toml:"auth" default:"-"`
 }
 
 // middleware makes one Middleware of all, or nil if there is nothing to do. env.Prefix is empty for

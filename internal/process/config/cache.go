@@ -22,7 +22,7 @@ type Cache struct {
 	Table settings.Table `toml:",table"`
 	On    *bool          `toml:",switch"`
 
-	cache.Settings `toml:",inline"`
+	cache.Settings `toml:",inline" default:"-"`
 }
 
 // CacheStore is [cache]: where the answers are that routes keep.

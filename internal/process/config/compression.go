@@ -16,7 +16,7 @@ type Compression struct {
 	Table settings.Table `toml:",table"`
 	On    *bool          `toml:",switch"`
 
-	compress.Settings `toml:",inline"`
+	compress.Settings `toml:",inline" default:"-"`
 }
 
 // scope is the compression of the whole file, of a site or of a route.
