@@ -162,8 +162,8 @@ func (c *crossing) give(b *Body) bool {
 	}
 	n, err := b.Read(c.inBuf)
 	c.filled = n > len(c.inBuf)/2 // framing takes some of it
-	if t, ok := b.x.via.(*turn); ok {
-		c.more = t.stream.Unread()
+	if d := b.x.via.direct(); d != nil {
+		c.more = d.more()
 	}
 	if err == stream.ErrWouldBlock {
 		return true

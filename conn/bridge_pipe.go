@@ -375,18 +375,18 @@ func (c *crossing) sendDirect(p []byte) bool {
 		return false
 	}
 	w := c.resp
-	t, ok := w.x.via.(*turn)
+	d := w.x.via.direct()
 	switch {
-	case !ok, t.c.tls != nil, t.writeErr != nil, t.writing.MaxRate > 0, c.duplex.Held() > 0:
+	case d == nil, !d.mayWrite(), c.duplex.Held() > 0:
 		return false
 	case !w.HeadSent(), w.enc != nil, w.tap != nil, w.plan.bare:
 		return false
 	case w.size >= 0 && int64(len(p)) > w.left:
 		return false
 	}
-	t.duplex.Aside(true)
+	d.aside(true)
 	_ = w.stream(p) // the conditions above leave no error: what cannot be sent is held
-	t.duplex.Aside(false)
+	d.aside(false)
 	if c.duplex.Held() > 0 {
 		c.tell()
 	}
@@ -400,17 +400,17 @@ func (c *crossing) readDirect(p []byte) int {
 		return 0
 	}
 	b := &c.resp.x.req.body
-	t, ok := b.x.via.(*turn)
-	if !ok || t.c.tls != nil || b.state != bodyOpen || b.ask {
+	d := b.x.via.direct()
+	if d == nil || b.state != bodyOpen || b.ask {
 		return 0
 	}
 	to := p
 	if len(p) < leastDirect {
 		to = c.inBuf
 	}
-	t.duplex.Aside(true)
+	d.aside(true)
 	n, _ := b.take(to, false) // the thread's next read returns an error that is no wait
-	t.duplex.Aside(false)
+	d.aside(false)
 	if len(p) < leastDirect {
 		c.in = to[:n]
 		n = copy(p, c.in)

@@ -25,26 +25,19 @@ type bridges struct {
 // takeBridge reports whether the request may have a goroutine for its handler. end is called, on any
 // goroutine, when that has ended; nil: there is nothing to do.
 func (r *Request) takeBridge() (end func(), ok bool) {
-	st, ok := r.Layer().stream2()
-	if !ok {
+	st := r.x.via.multiplexed()
+	if st == nil {
 		return nil, true
 	}
-	s, b, client := st.s, &st.server().bridges, st.s.payer()
-	limit := int64(s.set.MaxConnections)
-	if !b.take(s, client, limit) {
-		if b.note.now(s.Loop()) {
-			s.set.Logger.Warn("conn: a client of HTTP/2 gets 503, its requests have too many handlers of net/http",
-				"client", client, "of_all_clients", b.beyond(), "max_connections", limit)
-		}
-		return nil, false
-	}
-	return func() { b.give(s, client) }, true
+	return st.takeGoroutine()
 }
 
-func (b *bridges) take(s *session, client netip.Addr, limit int64) bool {
+// take counts a goroutine of the client, whose connection has *own of them, and reports whether the
+// client may have it.
+func (b *bridges) take(own *int, client netip.Addr, limit int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.bridges > 0 {
+	if *own > 0 {
 		free := limit - b.taken - 1
 		network, site := b.clients.Of(client) // none, for the clients of a proxy
 		if limit > 0 && (free < 0 || client.IsValid() && (network+1 > free || (site+1)/3 > free)) {
@@ -53,15 +46,15 @@ func (b *bridges) take(s *session, client netip.Addr, limit int64) bool {
 		b.taken++
 		b.clients.Add(client, 1)
 	}
-	s.bridges++
+	*own++
 	return true
 }
 
 // give undoes take.
-func (b *bridges) give(s *session, client netip.Addr) {
+func (b *bridges) give(own *int, client netip.Addr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.bridges--; s.bridges > 0 {
+	if *own--; *own > 0 {
 		b.taken--
 		b.clients.Add(client, -1)
 	}

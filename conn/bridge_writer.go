@@ -34,8 +34,8 @@ func (w *httpWriter) seen(hijacks bool) http.ResponseWriter {
 
 // hijacks reports whether Hijack can succeed for the request.
 func (r *Request) hijacks() bool {
-	st, ok := r.x.via.(*h2stream)
-	return !ok || st.extended
+	st := r.x.via.multiplexed()
+	return st == nil || st.opensWebSocket()
 }
 
 // answerWriter is httpWriter but for Hijack. It does what net/http promises to handlers, and leaves the

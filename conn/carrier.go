@@ -97,6 +97,54 @@ type carrier interface {
 	upgrade(p *plan)
 	hijack() (net.Conn, *bufio.Reader, error)
 	detach() (net.Conn, *bufio.Reader, error)
+
+	// keepOpen returns the task that goes on with the answer after its handler, and the rest of the
+	// answer, which that task's keeper writes; nil: only the handler can go on.
+	keepOpen() (stayer, *Tail)
+
+	// multiplexed returns the carrier as one of several on a connection; nil: the carrier has the
+	// connection to itself.
+	multiplexed() multiplexed
+
+	// direct returns the carrier for a goroutine off the loop that reads and writes without the
+	// thread; nil: only the thread can read and write.
+	direct() direct
+}
+
+// multiplexed is a carrier that shares its connection with others: a stream of HTTP/2. A reset can
+// end it alone.
+type multiplexed interface {
+	// opensWebSocket reports whether the request is an extended CONNECT (RFC 8441), whose handler can
+	// take the stream over.
+	opensWebSocket() bool
+
+	// lastPing is RequestLayer.LastPing.
+	lastPing() time.Duration
+
+	// takeGoroutine counts a goroutine of an http.Handler, and reports whether the request may have
+	// one. Any goroutine may call end when that has ended.
+	takeGoroutine() (end func(), ok bool)
+
+	// takeDescriptor counts a descriptor that is opened for the request, and reports whether the
+	// request may have it. giveDescriptors gives n of them back. descriptorGiver returns a function
+	// that gives one back, however late it is called on the loop.
+	takeDescriptor() bool
+	giveDescriptors(n int)
+	descriptorGiver() func()
+}
+
+// direct is a carrier that the goroutine of an http.Handler may use while the request's thread is
+// parked, see bridge_pipe.go: a turn without TLS.
+type direct interface {
+	// more reports to the thread whether the next read of the request's body will probably find bytes.
+	more() bool
+
+	// mayWrite reports whether the answer can be written without its thread.
+	mayWrite() bool
+
+	// aside marks the following reads and writes as those of another goroutine than the thread's, or
+	// ends that.
+	aside(on bool)
 }
 
 // unlimited is the room of a client that does not say how much it takes.
@@ -172,3 +220,6 @@ func (v void) awaitDuplex(time.Duration, bool, []loop.Source) error { return v.e
 func (v void) upgrade(*plan)                                        {}
 func (v void) hijack() (net.Conn, *bufio.Reader, error)             { return nil, nil, v.err }
 func (v void) detach() (net.Conn, *bufio.Reader, error)             { return nil, nil, v.err }
+func (v void) keepOpen() (stayer, *Tail)                            { return nil, nil }
+func (v void) multiplexed() multiplexed                             { return nil }
+func (v void) direct() direct                                       { return nil }

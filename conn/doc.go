@@ -39,11 +39,17 @@
 //	server.go              Server, Config, accepting
 //	server_limits.go       Limits: their keys, ranges and defaults; Size
 //	server_connection.go   the record of a connection, and the address that it has come to
+//	server_counts.go       what a server counts
+//	h1_connection.go       the connection as a task of its loop
+//	h1_proxyheader.go      the header of the PROXY protocol
+//	h1_handshake.go        the handshake of TLS
 //	h1_turn.go             the life of a connection from request to request
 //	h1_input.go            reading: the buffer, heads, time limits
 //	h1_framing.go          request bodies on the wire: lengths, chunks, what is left unread
 //	h1_head.go             heads and framing of answers
 //	h1_output.go           writing: gathered, in full, in time
+//	h1_takeover.go         a connection that a handler has taken over
+//	h1_tail.go             an answer that is kept open
 //	exchange.go            one request and its answer, and what is left of them when they are over
 //	carrier.go             what carries an exchange
 //	exchange_slow.go       what the log says of a client that is too slow
@@ -55,6 +61,7 @@
 //	h2_remnant.go          closed streams whose clients may still send
 //	h2_link.go             a stream that a handler has taken over
 //	h2_handover.go         and that it has handed on
+//	h2_tail.go             an answer that is kept open
 //	h2_tunnel.go           the same for handlers off the loop
 //	h2_send.go             whose content goes out next, and heads
 //	server_tls.go          TLS between stream and turn, and the buffers of a tls.Conn
@@ -88,6 +95,7 @@
 //	bridge_pipe.go         a handler off the loop, and the pipes between it and its thread; what its
 //	                       goroutine sends and receives itself
 //	bridge_carry.go        what the thread does meanwhile
+//	bridge_hijack.go       Hijack for a handler off the loop
 //	server_access.go       lines of the access log, and connections that wait for it
 //	server_accesslater.go  lines of requests that last for hours
 //	takeover.go            connections handed over to handlers

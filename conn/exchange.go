@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"runtime/debug"
 	"runtime/trace"
@@ -435,28 +434,6 @@ func (r *Request) over() bool {
 func (w *Response) over() bool {
 	w.live()
 	return w.x != nil && w.x.req.Thread == nil
-}
-
-// Describe says what the connection's thread does, for a dump of threads. It is called on the loop,
-// while the thread does not run.
-func (c *connection) Describe() string {
-	client := "client " + c.remote.addrPort().String()
-	x, h := c.exchange(), takeoverOf(&c.Thread)
-	switch {
-	case c.state&lingers != 0:
-		return client + ", lingering"
-	case x == nil && h != nil:
-		return fmt.Sprintf("%s, hijacked by request %s, route %q", client, h.id(), h.route())
-	case x == nil && c.state&served == 0:
-		return client + ", no request yet"
-	case x == nil:
-		return client + ", idle"
-	case x.req.Thread == nil || x.req.raw == nil:
-		return client + ", between requests"
-	}
-	head := &x.req.head
-	return fmt.Sprintf("%s, request %s, %s %.200q, route %q", client, x.req.ID(),
-		head.Name.Of(x.req.raw), head.Target.Of(x.req.raw), x.req.prefix)
 }
 
 // traced makes the request a task of the runtime's trace, which is on, with its ID and its route.

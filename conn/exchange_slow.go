@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -26,21 +25,11 @@ func (x *exchange) slow(err error, p *stream.Pace) {
 		"route", x.req.prefix, "remote", x.c.remote.addrPort())
 }
 
-// slow is that for a write, which may be of answers that are complete.
-func (t *turn) slow(err error) {
-	if x := t.x; x.req.Thread != nil && x.resp.phase != complete {
-		x.slow(err, &t.writing)
-	} else if errors.Is(err, stream.ErrTooSlow) && loop.TaskOf(&t.c.Thread) == loop.Task(t.c) { // else see Tail.slow
-		logSlow(t.set.Logger, "conn: the client is too slow, it does not get all of its answers",
-			&t.writing, false, "remote", t.c.remote.addrPort())
-	}
-}
-
 // LastPing returns when the last PING of the client's connection of HTTP/2 has come, by Loop.Clock; 0:
 // none has. Clients that send such want silent requests to last.
 func (r RequestLayer) LastPing() time.Duration {
-	if st, ok := r.x.via.(*h2stream); ok {
-		return st.s.pinged
+	if st := r.x.via.multiplexed(); st != nil {
+		return st.lastPing()
 	}
 	return 0
 }

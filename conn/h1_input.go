@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -184,4 +185,24 @@ func own(err error) error {
 		panic("conn: a thread waits for the client of another thread's request")
 	}
 	return err
+}
+
+// refusedLine returns the beginning of a request line that could not be parsed.
+func (t *turn) refusedLine() []byte {
+	line := bytes.TrimLeft(t.in[t.r:t.w], "\r\n") // empty lines before it: RFC 9112 section 2.2
+	if end := bytes.IndexAny(line, "\r\n"); end >= 0 {
+		line = line[:end]
+	}
+	return first(loggedLine, line)
+}
+
+// serves2 reports whether the first head of the connection, which err refuses, is the beginning of
+// the preface of HTTP/2, and the listener speaks HTTP/2 in clear text: over TLS clients agree on it
+// by ALPN (RFC 9113 section 3.2).
+func (t *turn) serves2(err *http1.Error) bool {
+	const first = "PRI * HTTP/2.0\r\n"
+	c := t.c
+	in := t.in[t.r:t.w]
+	return err != nil && c.tls == nil && c.port.HTTP2 && c.state&served == 0 &&
+		len(in) >= len(first) && string(in[:len(first)]) == first
 }

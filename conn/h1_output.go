@@ -63,6 +63,21 @@ func (w *Response) slim() {
 	w.x.via.slim()
 }
 
+// multiplexed implements carrier.
+func (t *turn) multiplexed() multiplexed { return nil }
+
+// direct implements carrier. With TLS only the thread can encrypt.
+func (t *turn) direct() direct {
+	if t.c.tls != nil {
+		return nil
+	}
+	return t
+}
+
+func (t *turn) more() bool     { return t.stream.Unread() }
+func (t *turn) mayWrite() bool { return t.writeErr == nil && t.writing.MaxRate <= 0 }
+func (t *turn) aside(on bool)  { t.duplex.Aside(on) }
+
 // slim implements carrier.
 func (t *turn) slim() {
 	if cap(t.out) > 2*heldBuffer {
@@ -245,5 +260,16 @@ func (r *fileReader) Read(p []byte) (int, error) {
 		}
 		r.off += int64(n)
 		return n, nil
+	}
+}
+
+// slow logs that the client is too slow to take what was written, which may be of complete answers.
+func (t *turn) slow(err error) {
+	if x := t.x; x.req.Thread != nil && x.resp.phase != complete {
+		x.slow(err, &t.writing)
+	} else if errors.Is(err, stream.ErrTooSlow) &&
+		loop.TaskOf(&t.c.Thread) == loop.Task(t.c) { // else see Tail.slow
+		logSlow(t.set.Logger, "conn: the client is too slow, it does not get all of its answers",
+			&t.writing, false, "remote", t.c.remote.addrPort())
 	}
 }

@@ -94,7 +94,7 @@ func unmeant(status int) int {
 
 // unmeant is that for a request that may be one.
 func (x *exchange) unmeant(status int) int {
-	if st, ok := x.via.(*h2stream); ok && st.extended {
+	if st := x.via.multiplexed(); st != nil && st.opensWebSocket() {
 		return unmeant(status)
 	}
 	return status
@@ -309,6 +309,18 @@ func (st *h2stream) spend(n int) { st.s.stream.SpendOn(n) }
 
 // slim implements carrier.
 func (st *h2stream) slim() {}
+
+// multiplexed implements carrier.
+func (st *h2stream) multiplexed() multiplexed { return st }
+
+// direct implements carrier: the session writes and reads.
+func (st *h2stream) direct() direct { return nil }
+
+// opensWebSocket implements multiplexed.
+func (st *h2stream) opensWebSocket() bool { return st.extended }
+
+// lastPing implements multiplexed.
+func (st *h2stream) lastPing() time.Duration { return st.s.pinged }
 
 // beginDuplex implements carrier.
 func (st *h2stream) beginDuplex() { st.duplexing = true }

@@ -29,7 +29,7 @@ const included = 2
 // counts until the request's connection or stream ends. The error is ErrNoDescriptor. Only the
 // request's thread may call the two.
 func (r RequestLayer) TakeDescriptor() error {
-	if st, ok := r.stream2(); ok && !st.takeDescriptor() {
+	if st := r.stream(); st != nil && !st.takeDescriptor() {
 		return ErrNoDescriptor
 	}
 	return nil
@@ -37,17 +37,17 @@ func (r RequestLayer) TakeDescriptor() error {
 
 // GiveDescriptor undoes TakeDescriptor.
 func (r RequestLayer) GiveDescriptor() {
-	if st, ok := r.stream2(); ok {
+	if st := r.stream(); st != nil {
 		st.giveDescriptors(1)
 	}
 }
 
-func (r RequestLayer) stream2() (st *h2stream, ok bool) {
+// stream returns the request's carrier if that is a stream of HTTP/2; nil: it is none.
+func (r RequestLayer) stream() multiplexed {
 	if r.x == nil {
-		return nil, false
+		return nil
 	}
-	st, ok = r.x.via.(*h2stream)
-	return st, ok
+	return r.x.via.multiplexed()
 }
 
 func (st *h2stream) takeDescriptor() bool {
@@ -76,6 +76,31 @@ func (st *h2stream) giveDescriptors(n int) {
 	st.descriptors -= uint16(n)
 }
 
+// descriptorGiver implements multiplexed. The holder of the descriptor may outlive the stream.
+func (st *h2stream) descriptorGiver() func() {
+	s, id := st.s, st.ID
+	return func() {
+		if st.s == s && st.ID == id {
+			st.giveDescriptors(1)
+		}
+	}
+}
+
+// takeGoroutine implements multiplexed.
+func (st *h2stream) takeGoroutine() (end func(), ok bool) {
+	s, b, client := st.s, &st.server().bridges, st.s.payer()
+	limit := int64(s.set.MaxConnections)
+	if !b.take(&s.bridges, client, limit) {
+		if b.note.now(s.Loop()) {
+			s.set.Logger.Warn("conn: a client of HTTP/2 gets 503, "+
+				"its requests have too many handlers of net/http", "client", client,
+				"of_all_clients", b.beyond(), "max_connections", limit)
+		}
+		return nil, false
+	}
+	return func() { b.give(&s.bridges, client) }, true
+}
+
 // payer is the client that the descriptors of the session count for. Zero stands for all clients of a
 // proxy.
 func (s *session) payer() netip.Addr {
@@ -92,18 +117,12 @@ func (r *Request) tempFile(create func(netip.Addr) (*sysio.TempFile, error)) (*s
 		return nil, err
 	}
 	f, err := create(r.RemoteAddr().Addr())
-	st, ok := l.stream2()
-	switch {
+	switch st := l.stream(); {
 	case err != nil:
 		l.GiveDescriptor()
 		return nil, err
-	case ok:
-		s, id := st.s, st.ID
-		f.Closed = func() { // whoever has it may be later than the stream
-			if st.s == s && st.ID == id {
-				st.giveDescriptors(1)
-			}
-		}
+	case st != nil:
+		f.Closed = st.descriptorGiver()
 	}
 	return f, nil
 }

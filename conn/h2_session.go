@@ -8,7 +8,6 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/base/sysio"
-	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/internal/wire/http2"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -82,15 +81,17 @@ const (
 	maxYields = 16
 )
 
-// begin2 makes the connection one of HTTP/2, with what was read so far, and returns the session. The
-// connection has no turn any more.
-func (t *turn) begin2() *session {
-	c := t.c
-	s := &session{connection: c, set: t.set, Wire: http2.NewWire()}
+// newSession returns a session for the connection, of which that was read so far.
+func (c *connection) newSession(set *settings, read []byte) *session {
+	s := &session{connection: c, set: set, Wire: http2.NewWire()}
 	s.idleFrom = max(c.Loop().Clock(c.Loop().Time()), 1)
-	s.Put(t.in[t.r:t.w])
-	t.r = t.w
-	t.leave()
+	s.Put(read)
+	return s
+}
+
+// begin makes s serve its connection, which has no turn any more.
+func (s *session) begin() {
+	c := s.connection
 	if c.port.proxies(s.set).trusts(c.remote) {
 		s.flags |= ofProxy
 	}
@@ -113,7 +114,18 @@ func (t *turn) begin2() *session {
 	c.state |= served
 	c.port.tally.Sessions++
 	c.port.sessions++
-	return s
+}
+
+// awaitsRequests returns the connection that a thread's task serves; nil: the task does something
+// else, or a handler has taken the connection over.
+func awaitsRequests(task loop.Task) *connection {
+	switch task := task.(type) {
+	case *connection:
+		return task
+	case *session:
+		return task.connection
+	}
+	return nil
 }
 
 // Run is called by the loop when something has come, or a stream has gathered something.
@@ -423,14 +435,4 @@ func (s *session) send() error {
 	}
 	s.transmit()
 	return s.err
-}
-
-// serves2 reports whether err, with which the first head of the connection was refused, is the
-// beginning of the preface of HTTP/2, and the listener speaks that in clear text: over TLS clients agree
-// on it by ALPN (RFC 9113 section 3.2).
-func (t *turn) serves2(err *http1.Error) bool {
-	const first = "PRI * HTTP/2.0\r\n"
-	c := t.c
-	in := t.in[t.r:t.w]
-	return err != nil && c.tls == nil && c.port.HTTP2 && c.state&served == 0 && len(in) >= len(first) && string(in[:len(first)]) == first
 }

@@ -100,6 +100,13 @@ type received struct {
 	trailer  *http2.Fields
 }
 
+// spareStreams is what a port has for the requests of HTTP/2 to come.
+type spareStreams struct {
+	sessions int         // connections of HTTP/2, which there are now
+	streams  []*h2stream // that no request uses
+	work     []*work2    // of streams that need none at present
+}
+
 // newStream returns a stream for a request of s.
 func (p *port) newStream(s *session, id uint32) *h2stream {
 	var st *h2stream

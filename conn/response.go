@@ -319,7 +319,7 @@ func (w *Response) Abort() {
 // server's connection what is true of the other one's: that the request can be sent again, or has to be
 // sent in another way.
 func (w ResponseLayer) ResetBy(code uint32) bool {
-	if _, ok := w.x.via.(*h2stream); !ok {
+	if w.x.via.multiplexed() == nil {
 		return false
 	}
 	switch http2.Code(code) {

@@ -243,13 +243,10 @@ type port struct {
 	// when Overdue last looked. Few connections need it, so their records do not have it.
 	untaken map[*connection]int
 
-	sessions int // of HTTP/2
-
-	streams     []*h2stream   // of HTTP/2 that no request uses
-	work        []*work2      // of streams that need none at present
-	spare       []*exchange   // that no background subrequest uses
-	backgrounds []*background // that were released
-	taps        []*tapped     // that no response has
+	spareStreams               // of HTTP/2
+	spare        []*exchange   // that no background subrequest uses
+	backgrounds  []*background // that were released
+	taps         []*tapped     // that no response has
 
 	// The first fields of all responses of this second.
 	second int64

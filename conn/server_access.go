@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"bytes"
 	"net/http"
 	"net/netip"
 	"time"
@@ -235,15 +234,6 @@ func (x *exchange) left() bool {
 		return x.unheard || x.req.body.cut()
 	}
 	return x.unheard
-}
-
-// refusedLine returns the beginning of a request line that could not be parsed.
-func (t *turn) refusedLine() []byte {
-	line := bytes.TrimLeft(t.in[t.r:t.w], "\r\n") // empty lines before it: RFC 9112 section 2.2
-	if end := bytes.IndexAny(line, "\r\n"); end >= 0 {
-		line = line[:end]
-	}
-	return first(loggedLine, line)
 }
 
 // awaitLog waits because the connection has used more than its share of the access log's room: the

@@ -324,11 +324,8 @@ func (c *connection) outdated() bool {
 func (s *Server) Outdate(l *loop.Loop) {
 	var idle []*connection
 	l.Look(true, func(t loop.ThreadState) {
-		c, ok := t.Task.(*connection)
-		if s2, is := t.Task.(*session); is {
-			c, ok = s2.connection, true
-		}
-		if ok && t.State == "idle" && len(idle) < outdatedPerTurn && c.port.server == s &&
+		c := awaitsRequests(t.Task)
+		if c != nil && t.State == "idle" && len(idle) < outdatedPerTurn && c.port.server == s &&
 			c.outdated() && (c.tls != nil || c.port.TLS == nil) { // else the handshake is to come
 			idle = append(idle, c)
 		}

@@ -2,12 +2,10 @@ package conn
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -44,29 +42,6 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 		return nil, nil, err
 	}
 	return w.x.via.hijack()
-}
-
-// hijack implements carrier. Nothing holds the turn any more, nor does the exchange, which is the
-// handler's as long as the handler wants it: there may be thousands of such connections for hours.
-func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
-	c, x := t.c, t.x
-	s := new(stream.Conn) // a part of the turn would hold all of it
-	s.Own(&c.Thread, x.req.RemoteAddr())
-	over := c.over(s)
-	h := &handed{connection: c, link: s}
-	if client := x.req.RemoteAddr(); client != c.remote.addrPort() {
-		h.client = new(peer)
-		*h.client = peerOf(client)
-	}
-	c.port.tally.Hijacked++
-	r := t.giveUp(over)
-	h.of(x, true)
-	loop.SetLocal(&c.Thread, h)
-	x.req.compact()
-	x.via = takenOver
-	c.turn = nil
-	*t = turn{}
-	return over, r, nil
 }
 
 // takeover is what is left of a request whose handler has taken over what it came by. It stays with
@@ -135,18 +110,14 @@ func takeoverOf(t *loop.Thread) *takeover {
 }
 
 func taken(by any) *takeover {
-	switch h := by.(type) {
-	case *handed:
-		return &h.takeover
-	case *handed2:
-		return &h.takeover
-	case *tail1:
-		return &h.takeover
-	case *tail2:
-		return &h.takeover
+	if h, ok := by.(interface{ ofRequest() *takeover }); ok {
+		return h.ofRequest()
 	}
 	return nil
 }
+
+// ofRequest returns h, for those that it is a part of.
+func (h *takeover) ofRequest() *takeover { return h }
 
 // SetCloseCode notes, for the access log, the code with which a WebSocket over a hijacked
 // connection has ended. t is the request's thread.
@@ -186,17 +157,6 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 		return nil, nil, err
 	}
 	return w.x.via.detach()
-}
-
-// detach implements carrier.
-func (t *turn) detach() (net.Conn, *bufio.Reader, error) {
-	c, err := t.stream.Detach()
-	if err != nil {
-		_ = t.fail(err)
-		return nil, nil, err
-	}
-	c = t.c.over(t.x.req.behind(c))
-	return c, t.giveUp(c), nil
 }
 
 var errNoConnection = fmt.Errorf("conn: a handler that is asked has no connection: %w", http.ErrNotSupported)
@@ -273,23 +233,6 @@ func (w *Response) switches() {
 	}
 }
 
-// giveUp makes turn and exchange stop using a connection that belongs to c now, and returns the
-// Reader for c.
-func (t *turn) giveUp(c net.Conn) *bufio.Reader {
-	x := t.x
-	rest := bytes.Clone(t.in[t.r:t.w])
-	t.r = t.w
-	_ = t.fail(http.ErrHijacked)
-	x.hijacked()
-	if len(rest) == 0 {
-		return bufio.NewReaderSize(c, hijackedBuffer)
-	}
-	r := bufio.NewReaderSize(
-		io.MultiReader(bytes.NewReader(rest), c), max(len(rest), hijackedBuffer))
-	_, _ = r.Peek(len(rest)) // users of r ask r.Buffered
-	return r
-}
-
 // hijacked ends the use of body and response.
 func (x *exchange) hijacked() {
 	x.req.body.over(http.ErrHijacked)
@@ -339,84 +282,6 @@ func LinkOf(c net.Conn) Link {
 	if t, ok := c.(*transport); ok {
 		c = t.Conn
 	}
-	switch l := c.(type) {
-	case *stream.Conn:
-		return l
-	case *h2link:
-		return l
-	}
-	return nil
-}
-
-// hijacking is what a handler off the loop waits for in Hijack.
-type hijacking struct {
-	wanted bool // and not done yet
-	done   bool
-	conn   net.Conn
-	reader *bufio.Reader
-	err    error
-	cancel context.CancelCauseFunc // the request's context is the handler's from then on
-	line   *laterLine              // nil: no access log
-	server *Server                 // that counts it, see Server.Detached; nil: not hijacked
-}
-
-// end is called when the handler has returned.
-func (h *hijacking) end() {
-	if h.line != nil {
-		h.line.write(new(takeover))
-	}
-	if h.server != nil {
-		h.server.detached.Add(-1)
-	}
-}
-
-// Hijack makes the thread hand over the connection, and waits for that.
-func (c *crossing) Hijack() (net.Conn, *bufio.Reader, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h := &c.hijack
-	h.wanted, h.done = true, false
-	c.tell()
-	for !h.done {
-		if c.outErr != nil {
-			h.wanted = false
-			return nil, nil, c.outErr
-		}
-		c.cond.Wait()
-	}
-	return h.conn, h.reader, h.err
-}
-
-// handOver gives the connection to the handler, and reports whether the handler has got it.
-func (c *crossing) handOver(req *Request, resp *Response) bool {
-	conn, reader, err := resp.detach()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h := &c.hijack
-	if err == nil {
-		h.line = req.x.logLater(true)
-		if req.x.protocol == "" { // else the connection stays
-			h.server = req.x.c.port.server
-			h.server.detached.Add(1)
-		}
-	}
-	if err == nil && c.returned { // the goroutine that asks has outlived the handler
-		h.end()
-		_ = conn.Close()
-		return true
-	}
-	if n := len(c.in); err == nil && n > 0 && !req.head.Chunked { // it has been read ahead
-		size := max(n+reader.Buffered(), hijackedBuffer)
-		reader = bufio.NewReaderSize(
-			io.MultiReader(bytes.NewReader(bytes.Clone(c.in)), reader), size)
-		_, _ = reader.Peek(n)
-		c.in = nil
-	}
-	h.wanted, h.done = false, true
-	h.conn, h.reader, h.err = conn, reader, err
-	if err == nil {
-		h.cancel, req.x.cancel = req.x.cancel, nil
-	}
-	c.cond.Broadcast()
-	return err == nil
+	l, _ := c.(Link)
+	return l
 }

@@ -3,12 +3,9 @@ package conn
 import (
 	"errors"
 	"net"
-	"sync"
 	"time"
 
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/loop"
-	"github.com/lwango/lwango/stream"
 )
 
 // Keeper keeps a connection that a handler has taken over and handed on: see HandOver. Its methods are
@@ -142,115 +139,4 @@ type NotifyKeeper interface {
 	// the connection follows. It may send by d, and must not wait. If it returns false, Run is called.
 	// It is not called for connections with TLS.
 	Notified(d *loop.Descriptor) bool
-}
-
-// streams are those of connections that a LightKeeper keeps, while they are attached.
-var streams = sync.Pool{New: func() any { return new(stream.Conn) }}
-
-// handed is a connection of HTTP/1.1 that a handler has taken over, and its thread's task once the
-// handler has handed it on.
-type handed struct {
-	*connection
-	takeover
-	link   *stream.Conn // what the handler has got, or its TLS is on; nil: nothing is attached
-	client *peer        // as proxies have it; nil: it is the connection's
-}
-
-// release ends the connection.
-func (h *handed) release() {
-	if h.line != nil {
-		h.line.write(&h.takeover)
-	}
-	h.port.tally.Hijacked--
-	if h.cancel != nil {
-		h.cancel(nil)
-	}
-	switch {
-	case h.link == nil:
-	case h.tls != nil:
-		_ = h.tls.Close() // does not return if the thread is killed, and TLS has no room for its goodbye
-	default:
-		_ = h.link.Close()
-	}
-}
-
-// begin makes h the task of its thread, and runs it.
-func (h *handed) begin(t *loop.Thread) coro.Code {
-	loop.SetLocal(t, nil)
-	loop.Indispensable(t)
-	loop.Become(t, h)
-	return h.Run(t)
-}
-
-// Run implements loop.Task.
-func (h *handed) Run(t *loop.Thread) coro.Code {
-	ended := true
-	defer func() { // also when the thread is killed
-		if ended {
-			h.release()
-		}
-	}()
-	h.attach()
-	idle, more, again := h.run(t)
-	if !more || t.FD() < 0 { // the keeper has closed it
-		h.conclude(t)
-		return coro.Abort
-	}
-	ended = false
-	h.detach()
-	if h.tls != nil {
-		slimTLS(h.tls, 0)
-	}
-	if again {
-		return coro.Yield
-	}
-	loop.WakeOnNotify(t)
-	loop.IdleTimeout(t, idle)
-	return coro.WantRead
-}
-
-// Notified implements loop.NotifyHandler.
-func (h *handed) Notified(d *loop.Descriptor) bool {
-	k, ok := h.keeper.(NotifyKeeper)
-	return ok && h.tls == nil && h.link == nil && k.Notified(d)
-}
-
-// attach gives a LightKeeper its connection, unless it has it.
-func (h *handed) attach() {
-	k, ok := h.keeper.(LightKeeper)
-	if !ok || h.link != nil {
-		return
-	}
-	s, client := streams.Get().(*stream.Conn), h.remote
-	if h.client != nil {
-		client = *h.client
-	}
-	s.Own(&h.Thread, client.addrPort())
-	s.SetNoWait(true)
-	h.link = s
-	k.Attach(h.over(s))
-}
-
-// detach takes it back.
-func (h *handed) detach() {
-	k, ok := h.keeper.(LightKeeper)
-	if !ok {
-		return
-	}
-	k.Detach()
-	if h.tls != nil {
-		h.transport().Conn = nil
-	}
-	*h.link = stream.Conn{}
-	streams.Put(h.link)
-	h.link = nil
-}
-
-// Ending is called by the loop before it ends the thread, which is idle: a stop kills it.
-func (h *handed) Ending() {
-	loop.Last(&h.Thread, func() {
-		defer h.release()
-		h.attach()
-		h.conclude(&h.Thread)
-	})
 }
