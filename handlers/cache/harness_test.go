@@ -58,7 +58,7 @@ func patiently(s cache.Settings) cache.Settings {
 func startAs(t testing.TB, m modes.Mode, s cache.Settings, h conn.Handler, spools bool) *cached {
 	t.Helper()
 	c := &cached{store: open(t)}
-	env := handlers.Env{Server: around.In(around.Site{Spools: spools})}
+	env := handlers.Env{Server: around.In(around.Context{Spools: spools})}
 	c.Server = module.Start(t, m, "/", must.Get(cache.New(c.store, patiently(s), env))(t)(h))
 	return c
 }

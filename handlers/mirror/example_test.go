@@ -19,7 +19,7 @@ import (
 func ExampleNew() {
 	routes := &handlers.SiteRoutes{Prefixes: []string{"/", "/next"}}
 	mw, err := mirror.New(mirror.Settings{To: "/next"}, handlers.Env{Prefix: "/",
-		Server: around.In(around.Site{Routes: routes})})
+		Server: around.In(around.Context{Routes: routes})})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func startFS(t testing.TB, m modes.Mode, fsys fs.FS, change func(*servefiles.Set
 	if change != nil {
 		change(&s)
 	}
-	h, err := servefiles.FS(fsys, s, handlers.Env{Server: around.In(around.Site{Scripts: []string{".php"}})})
+	h, err := servefiles.FS(fsys, s, handlers.Env{Server: around.In(around.Context{Scripts: []string{".php"}})})
 	must.Do(t, err)
 	return module.Start(t, m, "/f", h)
 }

@@ -119,7 +119,7 @@ func TestKilledAtASibling(t *testing.T) {
 		files[name] = &fstest.MapFile{Data: []byte(strings.Repeat("text ", 1000)), ModTime: modified}
 	}
 	fsys := newSlowFS(".gz", files)
-	h, err := servefiles.FS(fsys, servefiles.Defaults, handlers.Env{Server: around.In(around.Site{Compression: p})})
+	h, err := servefiles.FS(fsys, servefiles.Defaults, handlers.Env{Server: around.In(around.Context{Compression: p})})
 	must.Do(t, err)
 	s := module.Start(t, modes.Direct, "/", h)
 	s.Dial().Send("GET /a.css HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")

@@ -266,7 +266,7 @@ func TestIfRangeOfAnotherType(t *testing.T) {
 	}
 	p := policy(t, 0)
 	sender, err := servefiles.NewSender(servefiles.Settings{Path: root},
-		handlers.Env{Server: around.In(around.Site{Compression: p})})
+		handlers.Env{Server: around.In(around.Context{Compression: p})})
 	must.Do(t, err)
 	s := module.Start(t, modes.Direct, "/", compression.Middleware(p)(
 		func(req *conn.Request, resp *conn.Response) int {

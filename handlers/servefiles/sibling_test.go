@@ -35,7 +35,7 @@ func TestSiblings(t *testing.T) {
 	must.Do(t, os.Mkdir(filepath.Join(dir, "folder.css.gz"), 0o700))
 	p := defaultPolicy(t)
 	build := func(on bool) handlers.Env {
-		its := around.Site{Scripts: []string{".php"}}
+		its := around.Context{Scripts: []string{".php"}}
 		if on {
 			its.Compression = p
 		}

@@ -3,7 +3,7 @@
 //
 //	around.Of(env).LargerBodies(limit)
 //
-// Whoever makes a route puts a Site into Env.Server. In a test of a module there may be none; then
+// Whoever makes a route puts a Context into Env.Server. In a test of a module there may be none; then
 // nothing is around, and the calls have no effect.
 package around
 
@@ -18,8 +18,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Site is the surroundings of a route.
-type Site struct {
+// Context is the surroundings of a route.
+type Context struct {
 	Server
 
 	// Routes are those of the site, for what asks another route (conn.Request.Subrequest).
@@ -68,30 +68,30 @@ type Server interface {
 }
 
 // Of returns what is around the route of env.
-func Of(env handlers.Env) Site {
-	s, _ := env.Server.(Site)
-	if s.Server == nil {
-		s.Server = None{}
+func Of(env handlers.Env) Context {
+	c, _ := env.Server.(Context)
+	if c.Server == nil {
+		c.Server = None{}
 	}
-	if s.Routes == nil {
-		s.Routes = new(handlers.SiteRoutes)
+	if c.Routes == nil {
+		c.Routes = new(handlers.SiteRoutes)
 	}
-	return s
+	return c
 }
 
-// In returns a Site as an Env has it, without a server where s has none.
-func In(s Site) handlers.Server {
-	if s.Server == nil {
-		s.Server = None{}
+// In returns a Context as an Env has it, without a server where c has none.
+func In(c Context) handlers.Server {
+	if c.Server == nil {
+		c.Server = None{}
 	}
-	return s
+	return c
 }
 
 // Intercepts reports whether an answer of an application gets a page of the server's, where the
 // route says `intercept_errors`: an error for which there is a page. Without any pages all errors
 // get the built-in ones.
-func (s Site) Intercepts(status int) bool {
-	return status >= 400 && (len(s.ErrorPages) == 0 || s.ErrorPages[status])
+func (c Context) Intercepts(status int) bool {
+	return status >= 400 && (len(c.ErrorPages) == 0 || c.ErrorPages[status])
 }
 
 // None is the Server where nothing serves.
