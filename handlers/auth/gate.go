@@ -78,8 +78,8 @@ func (g *gate) join(client netip.Addr, digest [sha256.Size]byte, h hash, passwor
 		f = new(flight)
 		g.flights[digest] = f
 		own := bytes.Clone(password) // the request's bytes change when the next one comes
-		site := networks.SiteOf(client)
-		f.slot = g.slots.Enter(client, g.wrong.has(site, time.Now()), func() {
+		clientNet := networks.ClientNet(client)
+		f.slot = g.slots.Enter(client, g.wrong.has(clientNet, time.Now()), func() {
 			f.begun.Resolve(struct{}{})
 			go func() {
 				right := h.matches(own)
@@ -87,7 +87,7 @@ func (g *gate) join(client netip.Addr, digest [sha256.Size]byte, h hash, passwor
 				g.mu.Lock()
 				delete(g.flights, digest)
 				if !right {
-					g.wrong.add(site, time.Now())
+					g.wrong.add(clientNet, time.Now())
 				}
 				g.mu.Unlock()
 				f.result.Resolve(right)
@@ -106,7 +106,7 @@ func (g *gate) leave(digest [sha256.Size]byte, f *flight) {
 	}
 }
 
-// suspects are sites whose guesses were wrong: for a minute at least, and for two at most.
+// suspects are client networks whose guesses were wrong: for a minute at least, and for two at most.
 type suspects struct {
 	recent, before map[netip.Addr]struct{}
 	began          time.Time // of recent
@@ -115,17 +115,17 @@ type suspects struct {
 // maxSuspects bounds each of the two tables.
 const maxSuspects = 1 << 14
 
-func (s *suspects) add(site netip.Addr, now time.Time) {
+func (s *suspects) add(clientNet netip.Addr, now time.Time) {
 	s.age(now)
 	if len(s.recent) < maxSuspects {
-		s.recent[site] = struct{}{}
+		s.recent[clientNet] = struct{}{}
 	}
 }
 
-func (s *suspects) has(site netip.Addr, now time.Time) bool {
+func (s *suspects) has(clientNet netip.Addr, now time.Time) bool {
 	s.age(now)
-	_, recent := s.recent[site]
-	_, before := s.before[site]
+	_, recent := s.recent[clientNet]
+	_, before := s.before[clientNet]
 	return recent || before
 }
 

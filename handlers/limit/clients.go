@@ -50,12 +50,12 @@ func (c *clients) take(client netip.Addr, now int64) (wait int64) {
 	if !network.Is6() { // or of a UNIX socket
 		return c.v4.take(c.hash(network), now)
 	}
-	return c.networks.take(c.hash(network), c.hash(networks.SiteOf(client)), now)
+	return c.networks.take(c.hash(network), c.hash(networks.ClientNet(client)), now)
 }
 
 // takeKey counts a request with a key, a value of the header field, from an address.
 func (c *clients) takeKey(key uint64, client netip.Addr, now int64) (wait int64) {
-	return c.keys.take(key, c.hash(networks.SiteOf(client)), now)
+	return c.keys.take(key, c.hash(networks.ClientNet(client)), now)
 }
 
 // hash makes a key of an address. The seed is secret, so no client can choose its row.

@@ -173,7 +173,7 @@ func (l *Lease) Pressed(t *loop.Thread, long time.Duration) bool {
 	}
 	l.group.pool.mu.Lock()
 	defer l.group.pool.mu.Unlock()
-	own, slots := networks.SiteOf(loop.ClientOf(t)), &l.at.holders.slots
+	own, slots := networks.ClientNet(loop.ClientOf(t)), &l.at.holders.slots
 	for _, k := range l.at.waiting.kinds {
 		for i := range k.lines {
 			for e := range k.lines[i].Firsts(func(site netip.Addr) bool {
@@ -197,7 +197,7 @@ func (tk *ticket) join(b *backend) {
 	}
 	s := spot{b, q.kind(tk.lease), e}
 	line := &s.kind.lines[0]
-	if !b.hasNone(networks.SiteOf(client)) {
+	if !b.hasNone(networks.ClientNet(client)) {
 		line = &s.kind.lines[1]
 	}
 	q.turn++

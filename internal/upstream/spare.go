@@ -35,7 +35,7 @@ func (l *Lease) hold(b *backend, now time.Duration) {
 	if l.group.MaxConns == 0 {
 		return
 	}
-	h, site := &b.holders, networks.SiteOf(l.client)
+	h, site := &b.holders, networks.ClientNet(l.client)
 	has := h.slots.of(site)
 	if has == 0 && site != h.last && h.slots.few != nil { // nil: it is the first one of all
 		h.spare[0] = now + spareFor
@@ -51,7 +51,7 @@ func (l *Lease) letGo(b *backend) {
 	if l.group.MaxConns == 0 {
 		return
 	}
-	h, site := &b.holders, networks.SiteOf(l.client)
+	h, site := &b.holders, networks.ClientNet(l.client)
 	has := h.slots.of(site)
 	if h.slots.set(site, max(has-1, 0)); has <= 1 {
 		b.waiting.move(site, true)
@@ -60,7 +60,7 @@ func (l *Lease) letGo(b *backend) {
 
 // lacks notes that the lease has to wait for a slot at b.
 func (l *Lease) lacks(b *backend, now time.Duration) {
-	if h := &b.holders; now < h.spare[0] && b.hasNone(networks.SiteOf(l.client)) {
+	if h := &b.holders; now < h.spare[0] && b.hasNone(networks.ClientNet(l.client)) {
 		h.spare[0] = now + spareFor
 		h.spare[1] = h.spare[0]
 	}
@@ -84,7 +84,7 @@ func (g *Group) spares(b *backend) bool {
 // room reports whether the request may have another connection to b.
 func (l *Lease) room(b *backend) bool {
 	g := l.group
-	return g.MaxConns == 0 || g.room(b) && (!g.spares(b) || b.hasNone(networks.SiteOf(l.client)))
+	return g.MaxConns == 0 || g.room(b) && (!g.spares(b) || b.hasNone(networks.ClientNet(l.client)))
 }
 
 // spareEnds has the requests that wait served when a slot is spare no more: no other event may

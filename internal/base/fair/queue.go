@@ -14,9 +14,9 @@ import (
 	"github.com/lwango/lwango/internal/base/networks"
 )
 
-// Queue is where entries of many clients wait. Sites take turns; a site is an IPv4 address, or a /48
-// of IPv6, which is what a customer gets at most. Within a site its networks (networks.Of) take
-// turns, and within a network the entry that came first is the first. So a client with a thousand
+// Queue is where entries of many clients wait. Client networks (networks.ClientNet) take
+// turns: an IPv4 address, or a /48 of IPv6, which is what a customer gets at most. Within one its
+// networks (networks.Of) take turns, and within a network the entry that came first is the first. So a client with a thousand
 // entries delays the only entry of another client by one of them, not by all.
 //
 // The zero Queue is empty. It must not be copied, and it has no lock.
@@ -48,8 +48,8 @@ type Entry[T any] struct {
 // Waits reports whether e is in its queue.
 func (e *Entry[T]) Waits() bool { return e.network != nil }
 
-// group is the queue, which is made of sites, or a site, made of networks, or a network, made of
-// entries.
+// group is the queue, which is made of client networks, or one of these, made of networks, or a
+// network, made of entries.
 type group[T any] struct {
 	key     netip.Addr
 	above   *group[T]                // nil: the queue
@@ -70,7 +70,7 @@ func (q *Queue[T]) Len() int { return q.root.n }
 // Add puts e, which does not wait anywhere, behind the others of client.
 func (q *Queue[T]) Add(client netip.Addr, e *Entry[T]) {
 	now := q.now()
-	network := q.root.member(networks.SiteOf(client), now).member(networks.Of(client), now)
+	network := q.root.member(networks.ClientNet(client), now).member(networks.Of(client), now)
 	e.network, e.turn = network, now
 	e.at = network.inTurn.PushBack(e)
 	network.n++
@@ -128,7 +128,7 @@ func (g *group[T]) drop(m *group[T]) {
 	}
 }
 
-// Take takes e out because it is served: its network and its site wait for their next turn.
+// Take takes e out because it is served: its network and its client network wait for their next turn.
 func (q *Queue[T]) Take(e *Entry[T]) {
 	if e.Waits() {
 		q.pass(e.network)
@@ -137,16 +137,16 @@ func (q *Queue[T]) Take(e *Entry[T]) {
 }
 
 // Served notes that an entry of client was served from another queue: here, too, its network and its
-// site wait for their next turn.
+// client network wait for their next turn.
 func (q *Queue[T]) Served(client netip.Addr) {
 	if q.root.n == 0 {
 		return
 	}
-	if site := q.root.members[networks.SiteOf(client)]; site != nil {
-		if network := site.members[networks.Of(client)]; network != nil {
+	if clientNet := q.root.members[networks.ClientNet(client)]; clientNet != nil {
+		if network := clientNet.members[networks.Of(client)]; network != nil {
 			q.pass(network)
 		} else {
-			q.pass(site)
+			q.pass(clientNet)
 		}
 	}
 }
@@ -159,10 +159,10 @@ func (q *Queue[T]) pass(g *group[T]) {
 	}
 }
 
-// Move moves all entries of a site to another queue with the same Turn, where it keeps its turn. The
-// site must have none there.
-func (q *Queue[T]) Move(site netip.Addr, to *Queue[T]) {
-	g := q.root.members[site]
+// Move moves all entries of a client network to another queue with the same Turn, where it keeps its
+// turn. The client network must have none there.
+func (q *Queue[T]) Move(clientNet netip.Addr, to *Queue[T]) {
+	g := q.root.members[clientNet]
 	if g == nil {
 		return
 	}
@@ -176,7 +176,7 @@ func (q *Queue[T]) Move(site netip.Addr, to *Queue[T]) {
 	if to.root.members == nil {
 		to.root.members = make(map[netip.Addr]*group[T])
 	}
-	to.root.members[site] = g
+	to.root.members[clientNet] = g
 	to.root.n += g.n
 	to.root.compare(g)
 }
@@ -198,14 +198,14 @@ func (q *Queue[T]) Before(other *Queue[T]) bool {
 }
 
 // Firsts yields, in turn, the entry of each network that has waited for longest. It yields none of a
-// site (networks.SiteOf) that may, if it is not nil, does not let in.
-func (q *Queue[T]) Firsts(may func(site netip.Addr) bool) iter.Seq[*Entry[T]] {
+// client network that may, if it is not nil, does not let in.
+func (q *Queue[T]) Firsts(may func(clientNet netip.Addr) bool) iter.Seq[*Entry[T]] {
 	return func(yield func(*Entry[T]) bool) {
-		for site := range elements[*group[T]](&q.root.inTurn) {
-			if may != nil && !may(site.key) {
+		for clientNet := range elements[*group[T]](&q.root.inTurn) {
+			if may != nil && !may(clientNet.key) {
 				continue
 			}
-			for network := range elements[*group[T]](&site.inTurn) {
+			for network := range elements[*group[T]](&clientNet.inTurn) {
 				if !yield(network.inTurn.Front().Value.(*Entry[T])) {
 					return
 				}
@@ -217,8 +217,8 @@ func (q *Queue[T]) Firsts(may func(site netip.Addr) bool) iter.Seq[*Entry[T]] {
 // All yields all entries, those of a network in turn.
 func (q *Queue[T]) All() iter.Seq[*Entry[T]] {
 	return func(yield func(*Entry[T]) bool) {
-		for site := range elements[*group[T]](&q.root.inTurn) {
-			for network := range elements[*group[T]](&site.inTurn) {
+		for clientNet := range elements[*group[T]](&q.root.inTurn) {
+			for network := range elements[*group[T]](&clientNet.inTurn) {
 				for e := range elements[*Entry[T]](&network.inTurn) {
 					if !yield(e) {
 						return
@@ -243,26 +243,26 @@ func elements[T any](l *list.List) iter.Seq[T] {
 }
 
 // Surplus is for a queue that is full. It returns the entry that gives way to a new one of client:
-// the newest of a network of a site with more entries than the client's. It returns nil if there is
-// no such site, so that the new one has to go.
+// the newest of a network of a client network with more entries than the client's. It returns nil if
+// there is none, so that the new one has to go.
 func (q *Queue[T]) Surplus(client netip.Addr) *Entry[T] {
 	own, ofNetwork := 0, 0
-	if site := q.root.members[networks.SiteOf(client)]; site != nil {
-		own = site.n
-		if network := site.members[networks.Of(client)]; network != nil {
+	if clientNet := q.root.members[networks.ClientNet(client)]; clientNet != nil {
+		own = clientNet.n
+		if network := clientNet.members[networks.Of(client)]; network != nil {
 			ofNetwork = network.n
 		}
 	}
-	site := q.root.beyond(own)
+	clientNet := q.root.beyond(own)
 	switch {
-	case site != nil:
+	case clientNet != nil:
 		ofNetwork = 0 // any network of it
-	case own > 0: // its own site is among the largest; another network of it may have more
-		site = q.root.members[networks.SiteOf(client)]
+	case own > 0: // its own client network is among the largest; another network in it may have more
+		clientNet = q.root.members[networks.ClientNet(client)]
 	default:
 		return nil
 	}
-	network := site.beyond(ofNetwork)
+	network := clientNet.beyond(ofNetwork)
 	if network == nil {
 		return nil
 	}

@@ -42,7 +42,7 @@ func TestTurns(t *testing.T) {
 		{"the networks of one /48 have one turn together",
 			"2001:db8:0:1::1 a,2001:db8:0:2::1 b,2001:db8:0:3::1 c,2001:db8:1::1 d,2001:db8:1::1 e",
 			"a d b e c"},
-		{"within a site its networks take turns",
+		{"within a client network the networks take turns",
 			"2001:db8:0:1::1 a,2001:db8:0:1::2 b,2001:db8:0:1::3 c,2001:db8:0:2::1 d", "a d b c"},
 		{"mapped to IPv6: one client", "192.0.2.1 a,::ffff:192.0.2.1 b,192.0.2.2 c", "a c b"},
 	} {
@@ -131,14 +131,14 @@ func TestTurnsOfSeveral(t *testing.T) {
 		t.Errorf("of both: %s", got)
 	}
 
-	s = newSeveral(2) // the networks of a site
+	s = newSeveral(2) // the networks of a client network
 	s.add(0, "2001:db8:0:1::1 1", "2001:db8:0:1::2 2", "2001:db8:0:1::3 3")
 	s.add(1, "2001:db8:0:2::1 4", "2001:db8:0:2::1 5")
 	if got := s.serve(0, 9); got != "1 4 2 5 3" {
 		t.Errorf("networks: %s", got)
 	}
 
-	s = newSeveral(2) // a site moves with all it has, and keeps its turn
+	s = newSeveral(2) // a client network moves with all it has, and keeps its turn
 	s.add(0, a+"1", a+"2", b+"3")
 	s.add(1, c+"4")
 	s.queues[0].Move(netip.MustParseAddr("192.0.2.1"), s.queues[1])
@@ -151,12 +151,12 @@ func TestTurnsOfSeveral(t *testing.T) {
 	}
 }
 
-// TestFirsts: of each network the one that has waited for longest, of the sites that are asked for.
+// TestFirsts: of each network the one that has waited for longest, of the client networks that are asked for.
 func TestFirsts(t *testing.T) {
 	var q fair.Queue[string]
 	add(&q, "192.0.2.1 a", "192.0.2.1 b", "192.0.2.2 c", "2001:db8:0:1::1 d", "2001:db8:0:2::1 e")
 	var seen []string
-	for e := range q.Firsts(func(site netip.Addr) bool { return site.String() != "192.0.2.2" }) {
+	for e := range q.Firsts(func(clientNet netip.Addr) bool { return clientNet.String() != "192.0.2.2" }) {
 		seen = append(seen, e.Value)
 	}
 	if got := strings.Join(seen, " "); got != "a d e" {
@@ -192,9 +192,9 @@ func TestSurplus(t *testing.T) {
 		{"one more of the crowd", "192.0.2.1 a,192.0.2.1 b,192.0.2.2 c", "192.0.2.1", ""},
 		{"it would only change sides", "192.0.2.1 a,192.0.2.1 b,192.0.2.2 c", "192.0.2.2", ""},
 		{"less than the crowd has", "192.0.2.1 a,192.0.2.1 b,192.0.2.1 c,192.0.2.2 d", "192.0.2.2", "c"},
-		{"a /48 of many networks is one site",
+		{"a /48 of many networks is one client network",
 			"2001:db8:0:1::1 a,2001:db8:0:2::1 b,2001:db8:0:3::1 c,192.0.2.2 d", "192.0.2.2", "a b c"},
-		{"within a site the crowd of a network",
+		{"within a client network the crowd of a network",
 			"2001:db8:0:1::1 a,2001:db8:0:1::2 b,192.0.2.2 c", "2001:db8:0:2::1", "b"},
 	} {
 		var q fair.Queue[string]
@@ -243,7 +243,7 @@ func TestSurplusConverges(t *testing.T) {
 }
 
 // TestModel compares a queue with a plain list of all entries: none is lost or served twice, and no
-// site has more than one turn more than another one that has waited all the time.
+// client network has more than one turn more than another one that has waited all the time.
 func TestModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -275,15 +275,15 @@ func TestModel(t *testing.T) {
 				t.Fatalf("%d wait, want %d", q.Len(), len(waiting))
 			}
 		}
-		turns := map[byte]int{} // by site, of those that still wait
+		turns := map[byte]int{} // by client network, of those that still wait
 		for e := q.Next(); e != nil; e = q.Next() {
 			q.Take(e)
-			site := waiting[e].As16()[5]
+			clientNet := waiting[e].As16()[5]
 			delete(waiting, e)
-			turns[site]++
+			turns[clientNet]++
 			for other, n := range turns {
-				if n < turns[site]-1 && has(waiting, other) {
-					t.Fatalf("site %d had %d turns, and site %d, which waits, %d", site, turns[site], other, n)
+				if n < turns[clientNet]-1 && has(waiting, other) {
+					t.Fatalf("client network %d had %d turns, and %d, which waits, %d", clientNet, turns[clientNet], other, n)
 				}
 			}
 		}
@@ -293,9 +293,9 @@ func TestModel(t *testing.T) {
 	}
 }
 
-func has(waiting map[*entry]netip.Addr, site byte) bool {
+func has(waiting map[*entry]netip.Addr, clientNet byte) bool {
 	for _, a := range waiting {
-		if a.As16()[5] == site {
+		if a.As16()[5] == clientNet {
 			return true
 		}
 	}

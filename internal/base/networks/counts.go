@@ -3,7 +3,7 @@ package networks
 import "net/netip"
 
 // Counts say how much clients hold, such as connections or bytes, by where they come from. They have
-// an entry for each network and site that holds anything. The zero Counts are all zero. They have no
+// an entry for each network and client network that holds anything. The zero Counts are all zero. They have no
 // lock: what a client may hold is decided under one together with what else that depends on.
 type Counts struct {
 	held map[netip.Prefix]int64
@@ -11,10 +11,10 @@ type Counts struct {
 
 // Add counts n more of a client, or less. It does not count what clients without an address hold.
 func (c *Counts) Add(client netip.Addr, n int64) {
-	network, site := Around(client)
+	network, clientNet := Prefixes(client)
 	c.add(network, n)
-	if site != network {
-		c.add(site, n)
+	if clientNet != network {
+		c.add(clientNet, n)
 	}
 }
 
@@ -29,11 +29,11 @@ func (c *Counts) add(p netip.Prefix, n int64) {
 	}
 }
 
-// Of returns what the network and the site of a client hold, see Around.
-func (c *Counts) Of(client netip.Addr) (network, site int64) {
-	n, s := Around(client)
+// Of returns what the network and the client network of a client hold, see Prefixes.
+func (c *Counts) Of(client netip.Addr) (network, clientNet int64) {
+	n, s := Prefixes(client)
 	return c.held[n], c.held[s]
 }
 
-// Len returns how many networks and sites hold anything; an IPv4 address is one.
+// Len returns how many networks and client networks hold anything; an IPv4 address is one.
 func (c *Counts) Len() int { return len(c.held) }

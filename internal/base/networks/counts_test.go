@@ -7,7 +7,7 @@ import (
 	"github.com/lwango/lwango/internal/base/networks"
 )
 
-// TestCounts: what each network and site holds, and no entry for those that hold nothing any more.
+// TestCounts: what each network and client network holds, and no entry for those that hold nothing any more.
 func TestCounts(t *testing.T) {
 	var c networks.Counts
 	add := func(client string, n int64) {
@@ -27,8 +27,8 @@ func TestCounts(t *testing.T) {
 		"": {0, 0},
 	} {
 		a, _ := netip.ParseAddr(client)
-		if network, site := c.Of(a); [2]int64{network, site} != want {
-			t.Errorf("%q: %d and %d, want %v", client, network, site, want)
+		if network, clientNet := c.Of(a); [2]int64{network, clientNet} != want {
+			t.Errorf("%q: %d and %d, want %v", client, network, clientNet, want)
 		}
 	}
 	if n := c.Len(); n != 5 {

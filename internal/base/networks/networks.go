@@ -20,29 +20,29 @@ func Of(client netip.Addr) netip.Addr {
 	if client.Is4() { // mostly, and for each request
 		return client
 	}
-	network, _ := Around(client)
+	network, _ := Prefixes(client)
 	return network.Addr()
 }
 
-// SiteOf returns the address by which the customer of a provider is counted, as far as it can be
+// ClientNet returns the address of the client network, by which the customer of a provider is counted, as far as it can be
 // told: the client's IPv4 address, or the /48 of its IPv6 address, as no customer needs more than
 // that (RFC 6177). For a client of a UNIX socket it returns the zero Addr.
-func SiteOf(client netip.Addr) netip.Addr {
+func ClientNet(client netip.Addr) netip.Addr {
 	if client.Is4() {
 		return client
 	}
-	_, site := Around(client)
-	return site.Addr()
+	_, clientNet := Prefixes(client)
+	return clientNet.Addr()
 }
 
-// Around returns the networks whose addresses Of and SiteOf return. They are one for IPv4, and not
-// valid for a client of a UNIX socket.
-func Around(client netip.Addr) (network, site netip.Prefix) {
+// Prefixes returns the networks whose addresses Of and ClientNet return. They are one for IPv4, and
+// not valid for a client of a UNIX socket.
+func Prefixes(client netip.Addr) (network, clientNet netip.Prefix) {
 	client = client.Unmap()
 	if client.Is6() {
 		network, _ = client.Prefix(64) // without a zone
-		site, _ = client.Prefix(48)
-		return network, site
+		clientNet, _ = client.Prefix(48)
+		return network, clientNet
 	}
 	network, _ = client.Prefix(client.BitLen())
 	return network, network

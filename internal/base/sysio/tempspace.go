@@ -156,13 +156,13 @@ func (s *TempSpace) room(f *TempFile, n int64) (within netip.Prefix, ok bool) {
 	if free < 0 || !f.client.IsValid() {
 		return within, free >= 0
 	}
-	ofNetwork, ofSite := s.clients.Of(f.client)
-	network, site := networks.Around(f.client)
+	ofNetwork, ofClientNet := s.clients.Of(f.client)
+	network, clientNet := networks.Prefixes(f.client)
 	switch {
 	case ofNetwork > f.size && ofNetwork+n > free:
 		return network, false
-	case ofSite > f.size && (ofSite+n)/3 > free: // with IPv4 never: it is the network
-		return site, false
+	case ofClientNet > f.size && (ofClientNet+n)/3 > free: // with IPv4 never: it is the network
+		return clientNet, false
 	}
 	return within, true
 }

@@ -134,7 +134,7 @@ func TestShareOfASite(t *testing.T) {
 		t.Errorf("%d bytes, want 750; %v", s.Used(), err)
 	}
 	if err := reserve(netip.MustParseAddr("2001:0:1::")); err != nil {
-		t.Error("another site: ", err)
+		t.Error("another client network: ", err)
 	}
 	for range 4 { // clients without an address, which share all that is left
 		if err := reserve(netip.Addr{}); err != nil {

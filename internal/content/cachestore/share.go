@@ -11,8 +11,8 @@ import (
 // shares are what clients hold of long bodies in memory: those that they are sent, and those that come
 // for them. A client that does not read what it asks for would otherwise leave no room for those of
 // others, as what is sent is not evicted. So where a quarter of the memory is held so, a network may hold an
-// eighth of it, and a site a quarter, or one body that is longer; what is beyond that is not sent from memory,
-// or not kept. A site has 65,536 networks, which may all be one client's. A body
+// eighth of it, and a client network a quarter, or one body that is longer; what is beyond that is not sent from
+// memory, or not kept. A client network has 65,536 networks, which may all be one client's. A body
 // counts once for a network, however many of its clients get it. Clients without an address have no
 // share of their own.
 type shares struct {
@@ -38,11 +38,11 @@ type use struct {
 
 // beyond reports whether n bytes more are too many for a client. The caller holds the lock.
 func (h *shares) beyond(client netip.Addr, n, memory int64) bool {
-	network, site := h.by.Of(client)
+	network, clientNet := h.by.Of(client)
 	if h.total+n <= memory/4 {
 		return false
 	}
-	return network > 0 && network+n > memory/8 || site > 0 && site+n > memory/4
+	return network > 0 && network+n > memory/8 || clientNet > 0 && clientNet+n > memory/4
 }
 
 func (h *shares) add(client netip.Addr, n int64) {

@@ -64,15 +64,15 @@ func parseKey(name, text string, parts []string) (*key, error) {
 // is before the client has one.
 func (k *key) of(req *conn.Request) (h uint64) {
 	some := false
-	var site [16]byte
+	var clientNet [16]byte
 	for _, p := range k.pieces {
 		value, text := []byte(nil), p.Text
 		switch p.Name {
 		case "":
 		case "address":
-			if a := networks.SiteOf(req.RemoteAddr().Addr()); a.IsValid() {
-				site = a.As16()
-				value = site[:]
+			if a := networks.ClientNet(req.RemoteAddr().Addr()); a.IsValid() {
+				clientNet = a.As16()
+				value = clientNet[:]
 			}
 		case "host":
 			text = strings.ToLower(req.Host())

@@ -71,16 +71,17 @@ func (l *ledger) enter(most int) bool {
 	return true
 }
 
-// siteShare is how many times max_connections_per_address the /64s of an IPv6 /48 may have together.
-const siteShare = 16
+// clientNetShare is how many times max_connections_per_address the /64s of an IPv6 /48 may have
+// together.
+const clientNetShare = 16
 
 // enterFrom counts a connection, which is counted already, among those of its client, and reports
 // whether the client may have it. most < 0: any number.
 func (l *ledger) enterFrom(client netip.Addr, most int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	network, site := l.held.Of(client)
-	if most >= 0 && client.IsValid() && (network >= int64(most) || site >= int64(siteShare*most)) {
+	network, clientNet := l.held.Of(client)
+	if most >= 0 && client.IsValid() && (network >= int64(most) || clientNet >= int64(clientNetShare*most)) {
 		return false
 	}
 	l.held.Add(client, 1)
