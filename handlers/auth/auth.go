@@ -3,14 +3,14 @@
 //
 //	auth = { realm = "staff", htpasswd = "staff.htpasswd" }
 //
-//	auth.go      settings and handler
-//	ask.go       a route that says who may pass
-//	login.go     where a client logs in
-//	cache.go     what it has said, for some seconds
-//	htpasswd.go  the text of an htpasswd file
-//	hash.go      the hashes in it
-//	file.go      the file, read again when it changes
-//	gate.go      how many hashes are computed at a time
+//	auth.go        settings and handler
+//	subrequest.go  a route that says who may pass
+//	login.go       where a client logs in
+//	cache.go       what it has said, for some seconds
+//	htpasswd.go    the text of an htpasswd file
+//	hash.go        the hashes in it
+//	file.go        the file, read again when it changes
+//	gate.go        how many hashes are computed at a time
 package auth
 
 import (
@@ -82,7 +82,7 @@ const maxCredentials = 1 << 10
 // on any number of loops at once.
 func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	if s.Request != "" {
-		a, err := newAsker(s, env)
+		a, err := newSubrequest(s, env)
 		if err != nil {
 			return nil, err
 		}

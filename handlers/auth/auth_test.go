@@ -127,7 +127,7 @@ func TestProved(t *testing.T) {
 
 // TestChanges: the file counts as it is, and if it is wrong, as it was.
 func TestChanges(t *testing.T) {
-	auth.LookAlways(t)
+	auth.CheckAlways(t)
 	auth.Meant(t, 0)
 	s := start(t, modes.Several, hashed(t, "ann", "old"))
 	check := func(when string, want map[string]string, logged string) {
@@ -161,7 +161,7 @@ func TestChanges(t *testing.T) {
 
 // TestEmptied: a file that a program is about to write anew locks nobody out meanwhile.
 func TestEmptied(t *testing.T) {
-	auth.LookAlways(t)
+	auth.CheckAlways(t)
 	auth.Meant(t, time.Hour)
 	s := start(t, modes.Direct, hashed(t, "ann", "old"))
 	for _, row := range []struct{ text, old, new string }{

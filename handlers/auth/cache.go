@@ -36,11 +36,11 @@ type digest [sha256.Size]byte
 
 // answer is what a route has said of a request that may pass.
 type answer struct {
-	of     digest
-	until  time.Time
-	copied []conn.Field // those of copy_headers
-	handed []conn.Field // those of answer_headers
-	user   string
+	of       digest
+	until    time.Time
+	copied   []conn.Field // those of copy_headers
+	toClient []conn.Field // those of answer_headers
+	user     string
 }
 
 func newCache(s *Settings) *cache {
@@ -126,7 +126,7 @@ func (c *cache) add(d digest, a *answer, now time.Time) {
 		return
 	}
 	size := len(a.user)
-	for _, fields := range [...][]conn.Field{a.copied, a.handed} {
+	for _, fields := range [...][]conn.Field{a.copied, a.toClient} {
 		for _, f := range fields {
 			size += len(f.Value)
 		}

@@ -19,11 +19,11 @@ func ForgetAlways(t testing.TB) {
 	t.Cleanup(func() { provedFor = before })
 }
 
-// LookAlways lets every request look at the file, and wait for the result, until the test ends.
-func LookAlways(t testing.TB) {
-	every, most := lookEvery, lookWait
-	lookEvery, lookWait = 0, wait.Patience
-	t.Cleanup(func() { lookEvery, lookWait = every, most })
+// CheckAlways lets every request check the file, and wait for the result, until the test ends.
+func CheckAlways(t testing.TB) {
+	every, most := checkInterval, checkTimeout
+	checkInterval, checkTimeout = 0, wait.Patience
+	t.Cleanup(func() { checkInterval, checkTimeout = every, most })
 }
 
 // Meant sets the age from which a file without users is meant to be so, until the test ends.

@@ -15,27 +15,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// file is an htpasswd file and its last good content. The first request after a second looks
-// whether the file has changed; it and those that come meanwhile wait for that. A goroutine looks,
+// file is an htpasswd file and its last good content. The first request after a second checks
+// whether the file has changed; it and those that come meanwhile wait for that. A goroutine checks,
 // because a disk may take its time.
 type file struct {
 	path  string
 	log   *slog.Logger
 	table atomic.Pointer[table]
 
-	looked  atomic.Int64                           // when the last look ended, since epoch
-	looking atomic.Pointer[loop.Promise[struct{}]] // nil: no goroutine looks
-	late    atomic.Bool                            // the look takes too long to wait for it
+	checked  atomic.Int64                           // when the last check ended, since epoch
+	checking atomic.Pointer[loop.Promise[struct{}]] // nil: no goroutine checks
+	late     atomic.Bool                            // the check takes too long to wait for it
 
-	// Only the goroutine that looks has these.
+	// Only the goroutine that checks has these.
 	seen  stamp  // of the content that was read last, good or not
 	wrong string // what was logged last; "": all was well
 }
 
 // They are variables only for the tests.
 var (
-	lookEvery = time.Second
-	lookWait  = 5 * time.Second
+	checkInterval = time.Second
+	checkTimeout  = 5 * time.Second
 
 	// meant is the age from which a file without users is meant to be so. Programs that write a file in
 	// its place, such as Apache's htpasswd, empty it first.
@@ -73,19 +73,19 @@ func openFile(path string, log *slog.Logger) (*file, error) {
 		return nil, err
 	}
 	f.table.Store(t)
-	f.looked.Store(int64(time.Since(epoch)))
+	f.checked.Store(int64(time.Since(epoch)))
 	return f, nil
 }
 
 // current returns the content of the file, as it was at most a second ago. If the disk does not
 // answer in time, or the content is wrong, it is the last good one.
 func (f *file) current(t *loop.Thread) *table {
-	p := f.looking.Load()
-	if p == nil && t.Loop().Time().Sub(epoch)-time.Duration(f.looked.Load()) >= lookEvery {
-		p = f.look()
+	p := f.checking.Load()
+	if p == nil && t.Loop().Time().Sub(epoch)-time.Duration(f.checked.Load()) >= checkInterval {
+		p = f.check()
 	}
 	if p != nil && !f.late.Load() {
-		if _, err := p.Await(t, lookWait); errors.Is(err, os.ErrDeadlineExceeded) &&
+		if _, err := p.Await(t, checkTimeout); errors.Is(err, os.ErrDeadlineExceeded) &&
 			!f.late.Swap(true) {
 			f.log.Error("auth: the disk does not say in time whether the file has changed, "+
 				"its last content counts", "path", f.path)
@@ -94,17 +94,17 @@ func (f *file) current(t *loop.Thread) *table {
 	return f.table.Load()
 }
 
-// look lets a goroutine look at the file, unless one does already.
-func (f *file) look() *loop.Promise[struct{}] {
+// check has a goroutine check the file, unless one does already.
+func (f *file) check() *loop.Promise[struct{}] {
 	p := new(loop.Promise[struct{}])
-	if !f.looking.CompareAndSwap(nil, p) {
-		return f.looking.Load() // nil, if it has just ended
+	if !f.checking.CompareAndSwap(nil, p) {
+		return f.checking.Load() // nil, if it has just ended
 	}
 	go func() {
 		f.refresh()
-		f.looked.Store(int64(time.Since(epoch)))
+		f.checked.Store(int64(time.Since(epoch)))
 		f.late.Store(false)
-		f.looking.Store(nil)
+		f.checking.Store(nil)
 		p.Resolve(struct{}{})
 	}()
 	return p

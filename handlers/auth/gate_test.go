@@ -132,7 +132,7 @@ func TestGuessWaitsTooLong(t *testing.T) {
 // take too long, as long as the hash is the same.
 func TestOldProofs(t *testing.T) {
 	auth.ForgetAlways(t)
-	auth.LookAlways(t)
+	auth.CheckAlways(t)
 	auth.Patience(t, 200*time.Millisecond, time.Millisecond)
 	s := start(t, modes.Direct, hashed(t, "ann", "x"))
 	if got := s.try("ann:x"); got != "user ann Basic" {

@@ -16,11 +16,11 @@ type login struct {
 	captures []string // of the template: the address that was asked for, then fields of the answer
 }
 
-// askedFor is the placeholder for the address that the client has asked for, and ofAnswer begins those
+// urlCapture is the placeholder for the address that the client has asked for; answerCapture begins those
 // for fields of the answer that does not let it pass.
 const (
-	askedFor = "url"
-	ofAnswer = "answer."
+	urlCapture    = "url"
+	answerCapture = "answer."
 )
 
 // readLogin reads the key `login`; nil: there is none. The error is a *handlers.KeyError.
@@ -31,17 +31,17 @@ func readLogin(s *Settings) (*login, error) {
 	if s.WholeAnswer {
 		return nil, handlers.BadKey("login", "is in place of whole_answer; expected one of them")
 	}
-	l := &login{captures: []string{askedFor}}
+	l := &login{captures: []string{urlCapture}}
 	for rest := s.Login; ; {
-		_, after, there := strings.Cut(rest, "{"+ofAnswer)
+		_, after, there := strings.Cut(rest, "{"+answerCapture)
 		name, after, closed := strings.Cut(after, "}")
 		if !there || !closed {
 			break
 		}
 		if err := handlers.CheckField(name); err != nil {
-			return nil, handlers.BadKey("login", "{%s%s}: %w", ofAnswer, name, err)
+			return nil, handlers.BadKey("login", "{%s%s}: %w", answerCapture, name, err)
 		}
-		l.captures, rest = append(l.captures, ofAnswer+name), after
+		l.captures, rest = append(l.captures, answerCapture+name), after
 	}
 	var err error
 	if l.to, err = template.ParseAddress(s.Login, l.captures); err != nil {
@@ -65,7 +65,7 @@ func (l *login) send(req *conn.Request, resp *conn.Response, answer *conn.Header
 	from := placeholder.Source(req)
 	from.Captures = []template.Part{{Text: urlOf(req, string(req.Layer().OriginalTargetView()))}}
 	for _, name := range l.captures[1:] {
-		from.Captures = append(from.Captures, template.Part{Text: answer.Get(name[len(ofAnswer):])})
+		from.Captures = append(from.Captures, template.Part{Text: answer.Get(name[len(answerCapture):])})
 	}
 	resp.Header().Set("Location", l.to.Expand(from))
 	if m := req.Method(); m != http.MethodGet && m != http.MethodHead {

@@ -17,16 +17,16 @@ import (
 	"github.com/lwango/lwango/internal/wire/template"
 )
 
-// asker lets a route of the site say who may pass.
-type asker struct {
+// subrequest lets a route of the site say who may pass, as auth_request of nginx does.
+type subrequest struct {
 	path, query string
 	copied      []string // names of the answer's fields that go into the request
-	given       []string // these and user: those that the client cannot give the request
-	told        []string // given, and the names of all that the route is told
-	passed      []string // names of those that go to the client
+	reserved    []string // these and user: those that the client cannot give the request
+	replaced    []string // reserved, and the names of all that the subrequest has
+	toClient    []string // names of those that go to the client
 	user        string   // name of the one with the user; empty: none
 	fields      []field  // for the route
-	most        int      // bytes of a whole answer; 0: the client gets none
+	maxBody     int      // bytes of a whole answer; 0: the client gets none
 	login       *login   // nil: a client that may not pass is sent nowhere
 	cache       *cache   // nil: none
 	routes      *handlers.SiteRoutes
@@ -71,25 +71,25 @@ func (s *Settings) withoutRequest() error {
 	return nil
 }
 
-// newAsker checks the settings.
-func newAsker(s Settings, env handlers.Env) (*asker, error) {
+// newSubrequest checks the settings.
+func newSubrequest(s Settings, env handlers.Env) (*subrequest, error) {
 	switch {
 	case s.Htpasswd != "":
 		return nil, handlers.BadKey("request", "is in place of htpasswd; expected one of them")
 	case s.Realm != "":
 		return nil, handlers.BadKey("realm", "is for htpasswd; with request, the route names it")
 	}
-	asked, query, _ := strings.Cut(s.Request, "?")
+	path, query, _ := strings.Cut(s.Request, "?")
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '#' }
-	path, err := http1.CleanPath(nil, []byte(asked))
-	if err != nil || string(path) != asked || strings.Contains(asked, "#") ||
+	clean, err := http1.CleanPath(nil, []byte(path))
+	if err != nil || string(clean) != path || strings.Contains(path, "#") ||
 		strings.ContainsFunc(query, odd) {
 		return nil, handlers.BadKey("request",
 			"expected the path of a route, such as \"/auth-check\", not %q", s.Request)
 	}
 	routes := around.Of(env).Routes
-	if _, ok := routes.Of(asked); !ok {
-		return nil, handlers.BadKey("request", "the site has no route for %s", asked)
+	if _, ok := routes.Of(path); !ok {
+		return nil, handlers.BadKey("request", "the site has no route for %s", path)
 	}
 	for _, name := range s.CopyHeaders {
 		if err := handlers.CheckField(name); err != nil {
@@ -99,22 +99,22 @@ func newAsker(s Settings, env handlers.Env) (*asker, error) {
 			return nil, handlers.BadKey("copy_headers", "%s %s", name, reason)
 		}
 	}
-	a := &asker{path: asked, query: query, copied: s.CopyHeaders, passed: s.AnswerHeaders,
+	a := &subrequest{path: path, query: query, copied: s.CopyHeaders, toClient: s.AnswerHeaders,
 		user: s.UserHeader, routes: routes, log: env.Log()}
 	if err := a.readFields(&s); err != nil {
 		return nil, err
 	}
-	a.given = slices.Clone(a.copied)
+	a.reserved = slices.Clone(a.copied)
 	if a.user != "" {
-		a.given = append(a.given, a.user)
+		a.reserved = append(a.reserved, a.user)
 	}
-	a.told = append(slices.Clone(a.given), originalMethod, originalURI, originalURL, originalHost,
+	a.replaced = append(slices.Clone(a.reserved), originalMethod, originalURI, originalURL, originalHost,
 		forwardedMethod, forwardedURI)
 	for i := range a.fields {
-		a.told = append(a.told, a.fields[i].name)
+		a.replaced = append(a.replaced, a.fields[i].name)
 	}
 	if s.WholeAnswer {
-		a.most = wholeAnswer
+		a.maxBody = wholeAnswer
 	}
 	if a.login, err = readLogin(&s); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func newAsker(s Settings, env handlers.Env) (*asker, error) {
 
 // readFields reads request_headers, answer_headers and user_header. The error is a
 // *handlers.KeyError.
-func (a *asker) readFields(s *Settings) error {
+func (a *subrequest) readFields(s *Settings) error {
 	for _, name := range slices.Sorted(maps.Keys(s.RequestHeaders)) {
 		text := s.RequestHeaders[name]
 		value, err := placeholder.Parse(text, placeholder.Names)
@@ -171,7 +171,7 @@ func (a *asker) readFields(s *Settings) error {
 
 // sets reports whether request_headers has a field of that name, or one that CGI and its kin cannot
 // tell from it.
-func (a *asker) sets(name string) bool {
+func (a *subrequest) sets(name string) bool {
 	return slices.ContainsFunc(a.fields,
 		func(f field) bool { return http1.SameVariable(f.name, name) })
 }
@@ -195,7 +195,7 @@ func unfit(name string) string {
 	return ""
 }
 
-func (a *asker) around(next conn.Handler) conn.Handler {
+func (a *subrequest) around(next conn.Handler) conn.Handler {
 	return func(req *conn.Request, resp *conn.Response) int {
 		if status := a.check(req, resp); status != 0 {
 			return status
@@ -206,8 +206,8 @@ func (a *asker) around(next conn.Handler) conn.Handler {
 
 // check asks the route, and returns 0 if the request may pass, else the status of the answer to it.
 // It waits for the route.
-func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
-	if a.takesBack(req) {
+func (a *subrequest) check(req *conn.Request, resp *conn.Response) (status int) {
+	if a.connectionNamesReserved(req) {
 		return http.StatusBadRequest
 	}
 	var d digest
@@ -218,22 +218,22 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 			return 0
 		}
 	}
-	status, header, body, err := a.ask(req)
+	status, header, body, err := a.send(req)
 	switch {
 	case err == nil && status >= 200 && status <= 299:
 		said := &answer{user: a.userOf(&header)}
 		for _, name := range a.copied {
 			said.copied = appendFields(said.copied, name, &header)
 		}
-		for _, name := range a.passed {
-			said.handed = appendFields(said.handed, name, &header)
+		for _, name := range a.toClient {
+			said.toClient = appendFields(said.toClient, name, &header)
 		}
 		if a.cache != nil && !header.Has("Set-Cookie") { // which is for this client alone
 			a.cache.add(d, said, req.Loop().Time())
 		}
 		a.pass(req, resp, said)
 		return 0
-	case err == nil && a.most > 0:
+	case err == nil && a.maxBody > 0:
 		return a.relay(resp, status, &header, body)
 	case err == nil && status == http.StatusUnauthorized && a.login.fits(req):
 		return a.login.send(req, resp, &header)
@@ -255,11 +255,11 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 	return http.StatusInternalServerError
 }
 
-// ask asks the route.
-func (a *asker) ask(req *conn.Request) (status int, header conn.Header, body []byte, err error) {
+// send sends the subrequest.
+func (a *subrequest) send(req *conn.Request) (status int, header conn.Header, body []byte, err error) {
 	method, uri, host := req.Method(), judged(req.Layer().OriginalTargetView()), req.Host()
 	url := urlOf(req, uri)
-	fields := make([]conn.Field, 0, len(a.told))
+	fields := make([]conn.Field, 0, len(a.replaced))
 	for _, f := range [...]conn.Field{
 		{Name: originalMethod, Value: method}, {Name: originalURI, Value: uri},
 		{Name: originalURL, Value: url}, {Name: originalHost, Value: host},
@@ -274,11 +274,11 @@ func (a *asker) ask(req *conn.Request) (status int, header conn.Header, body []b
 			fields = append(fields, conn.Field{Name: a.fields[i].name, Value: string(value)})
 		}
 	}
-	ask := func(sub *conn.Request, resp *conn.Response) int {
-		sub.Layer().ReplaceHeaders(a.told, fields)
+	handler := func(sub *conn.Request, resp *conn.Response) int {
+		sub.Layer().ReplaceHeaders(a.replaced, fields)
 		return a.routes.Serve(sub, resp)
 	}
-	return req.Layer().SubrequestInMemory(a.path, a.query, a.most, ask)
+	return req.Layer().SubrequestInMemory(a.path, a.query, a.maxBody, handler)
 }
 
 // urlOf returns the address that the client has asked for, of which uri is "*", or path and query.
@@ -314,7 +314,7 @@ func appendValue(out []byte, req *conn.Request, text template.Text) []byte {
 }
 
 // userOf returns the user that an answer names, "" for none.
-func (a *asker) userOf(header *conn.Header) string {
+func (a *subrequest) userOf(header *conn.Header) string {
 	if a.user == "" {
 		return ""
 	}
@@ -328,14 +328,14 @@ func (a *asker) userOf(header *conn.Header) string {
 // pass gives a request that may pass what the route has said of it, in place of what the client says
 // in fields of the same names, and the client the fields of answer_headers. The module that answers
 // may clear what is in the header now, so a hook adds them.
-func (a *asker) pass(req *conn.Request, resp *conn.Response, said *answer) {
-	req.Layer().ReplaceHeaders(a.given, said.copied)
+func (a *subrequest) pass(req *conn.Request, resp *conn.Response, said *answer) {
+	req.Layer().ReplaceHeaders(a.reserved, said.copied)
 	if said.user != "" {
 		req.Layer().SetUser(said.user, "")
 	}
-	if len(said.handed) > 0 {
+	if len(said.toClient) > 0 {
 		resp.Layer().BeforeHead(func(_ *conn.Request, resp *conn.Response, _ int) {
-			for _, f := range said.handed {
+			for _, f := range said.toClient {
 				resp.Header().Add(f.Name, f.Value)
 			}
 		})
@@ -343,7 +343,7 @@ func (a *asker) pass(req *conn.Request, resp *conn.Response, said *answer) {
 }
 
 // relay answers with the whole answer of the route. One without a body may get an error page.
-func (a *asker) relay(resp *conn.Response, status int, header *conn.Header, body []byte) int {
+func (a *subrequest) relay(resp *conn.Response, status int, header *conn.Header, body []byte) int {
 	for name, value := range header.All() {
 		if http1.HopByHop(name) || http1.Framing(name) || ascii.EqualFold(name, "Trailer") {
 			continue
@@ -357,14 +357,14 @@ func (a *asker) relay(resp *conn.Response, status int, header *conn.Header, body
 	return status
 }
 
-// takesBack reports whether the field Connection names one of those that the route alone gives a
+// connectionNamesReserved reports whether the field Connection names one that the route alone gives a
 // request. A module that passes the request on would remove that field, so a client could take
 // back what the route says of it (RFC 9110 section 7.6.1). For fastcgi "Remote_User" names it, too.
-func (a *asker) takesBack(req *conn.Request) (found bool) {
+func (a *subrequest) connectionNamesReserved(req *conn.Request) (found bool) {
 	list, next := req.Layer().HeaderViewFrom("Connection", 0)
 	for ; next > 0 && !found; list, next = req.Layer().HeaderViewFrom("Connection", next) {
 		ascii.EachElement(list, func(option []byte) bool {
-			found = slices.ContainsFunc(a.given,
+			found = slices.ContainsFunc(a.reserved,
 				func(name string) bool { return http1.SameVariable(name, option) })
 			return !found
 		})
