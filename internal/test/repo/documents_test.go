@@ -1,6 +1,7 @@
 package repo_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -95,7 +96,8 @@ func TestLinks(t *testing.T) {
 }
 
 // TestArchitecture: the files that ARCHITECTURE.md and the decisions name exist, and so do the folders
-// of its table. Each package has a row there, except those that share one.
+// of its table of wings. Its floors are those of the test of imports, and each package is named in
+// the row of its wing.
 func TestArchitecture(t *testing.T) {
 	texts := documents(t)
 	named := regexp.MustCompile("`([a-z0-9_]+/[a-z0-9_/]+\\.go)`")
@@ -109,23 +111,40 @@ func TestArchitecture(t *testing.T) {
 			}
 		}
 	}
-	_, table, _ := strings.Cut(texts["ARCHITECTURE.md"], "\n## Folders\n")
-	table, _, _ = strings.Cut(table, "\n## ")
+	_, section, _ := strings.Cut(texts["ARCHITECTURE.md"], "\n## Wings\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var order []string
+	for _, wings := range floors {
+		order = append(order, cmp.Or(strings.Join(wings, " "), "lwango"))
+	}
+	if want := strings.Join(order, " < "); !strings.Contains(strings.Join(strings.Fields(section), " "), want) {
+		t.Errorf("ARCHITECTURE.md does not have the floors of the test of imports: %s", want)
+	}
 	rows := map[string]bool{}
-	for row := range strings.Lines(table) {
-		first, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
-		parent := ""
-		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(first, -1) {
-			name, sibling := strings.CutPrefix(m[1], "…/")
-			if sibling {
-				name = filepath.Join(parent, name)
+	folder := regexp.MustCompile("`([a-z][a-z0-9/]*)(?:/\\*)?`")
+	for row := range strings.Lines(section) {
+		cells := strings.Split(row, " | ")
+		if !strings.HasPrefix(row, "| ") || len(cells) < 3 {
+			continue
+		}
+		var wings []string
+		for _, m := range folder.FindAllStringSubmatch(cells[0], -1) {
+			wings = append(wings, m[1])
+			rows[m[1]] = true
+			if _, err := os.Stat(m[1]); err != nil {
+				t.Errorf("ARCHITECTURE.md, the table of wings: %v", err)
+			}
+		}
+		for _, m := range folder.FindAllStringSubmatch(cells[1], -1) {
+			i := slices.IndexFunc(wings, func(wing string) bool {
+				_, err := os.Stat(filepath.Join(wing, m[1]))
+				return err == nil
+			})
+			if i < 0 {
+				t.Errorf("ARCHITECTURE.md, the table of wings: %s is not in %v", m[1], wings)
 			} else {
-				parent = filepath.Dir(name)
+				rows[filepath.Join(wings[i], m[1])] = true
 			}
-			if _, err := os.Stat(name); err != nil {
-				t.Errorf("ARCHITECTURE.md, the table of folders: %v", err)
-			}
-			rows[name] = true
 		}
 	}
 	for _, file := range kept(t, "*.go") {
