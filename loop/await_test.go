@@ -122,7 +122,7 @@ func TestAwaitEndsWhenTheClientLeavesAndLeavesNothing(t *testing.T) {
 				_ = th.Sleep(time.Millisecond)
 			}
 			if err := th.AwaitRead(0, r); !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("the loan was not given back: %v", err)
+				t.Errorf("the raw descriptor was not released: %v", err)
 			}
 		})
 		wait := start(t, l)

@@ -66,8 +66,8 @@
 // over, when epoll_wait fails, and when the thread that has started it is killed.
 //
 // The package says "end" of threads only, for the move to the last state, apart from the end of
-// input. A wait returns, and so does a Task; a scope closes; a claim is released and a loan given
-// back; a coroutine dies; a loop stops.
+// input. A wait returns, and so does a Task; a scope closes; a claim and a raw descriptor are
+// released; a coroutine dies; a loop stops.
 //
 // # Files
 //
@@ -81,8 +81,8 @@
 //	rest.go      such a socket while no thread uses it
 //	socket.go    reads and writes of sockets, which tell the loop what is left to wait for
 //	putoff.go    small sends that go out together at the end of a turn, or when there is room
-//	loan.go      waiting for a descriptor by its bare number
-//	loan_io.go   system calls on such a descriptor that try, wait and try again
+//	rawfd.go     raw descriptors: waiting for a descriptor by its bare number
+//	rawfd_io.go  system calls on such a descriptor that try, wait and try again
 //	source.go    waiting for any or all of several things; Source, open to other packages
 //	readiness.go a descriptor as a source
 //	timer.go     a point in time as a source

@@ -10,8 +10,8 @@ package loop
 // request. The price is that an event which was delivered but not consumed is lost: its direction
 // has fired, and a wait for it must ask epoll anew.
 //
-// RDHUP has no state. Epoll reports it of every socket that is not on loan, and the flag finished
-// notes it.
+// RDHUP has no state. Epoll reports it of every socket that is not a raw descriptor, and the
+// flag finished notes it.
 type edges struct{ read, write edge }
 
 // edge is the state of one direction.

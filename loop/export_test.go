@@ -81,8 +81,8 @@ func Claims(l *Loop) int {
 	return n
 }
 
-// Loans returns how many descriptors t remembers to give back.
-func Loans(t *Thread) int { return len(t.extra().loans) }
+// RawFDs returns how many descriptors t remembers to give back.
+func RawFDs(t *Thread) int { return len(t.extra().rawFDs) }
 
 // TableSize returns the length of the table of descriptors.
 func TableSize(l *Loop) int { return len(l.table) }

@@ -21,7 +21,7 @@ const (
 	finished                      // RDHUP was seen: the peer sends no more
 	keepWaiting                   // a suspended thread goes on waiting when its client leaves
 	shared                        // the descriptor is no thread's own, and inside a Shared
-	borrowed                      // it is on loan: threads await it by its bare number
+	rawFD                         // threads await it by its bare number
 	listening                     // the thread waits for Notify, in AwaitAny or idle (WakeOnNotify)
 	canceled                      // the thread's scope was canceled: its waits return at once
 	ended                         // the thread has ended, and its record is free

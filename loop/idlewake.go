@@ -60,7 +60,7 @@ func (l *Loop) Resumes() int64 { return l.stats.Resumes }
 // ended.
 func TakeDeferred(t *Thread) []func() {
 	t.dropCalls()
-	t.giveBack()
+	t.releaseRawFDs()
 	if t.more != nil {
 		t.more.scope = nil
 	}

@@ -9,7 +9,8 @@ import (
 
 // Descriptor is what a loop knows of one file descriptor. Every thread with a socket has one inside
 // its record. Open makes one, inside a Shared, for a socket that any thread of the loop may use. A
-// descriptor that threads await by its bare number has one for the time of the loan.
+// descriptor that threads await by its bare number has one as
+// long as it is registered.
 //
 // The loop gives epoll the pair (fd, gen), and each event brings it back. The next user of a slot
 // has another gen. So an event that was on its way when a descriptor was closed and its number
@@ -111,7 +112,7 @@ func (l *Loop) arm(d *Descriptor) (over bool) {
 // EPOLL_CTL_MOD. It is the only way into epoll.
 func (l *Loop) ask(d *Descriptor, op int, events uint16) error {
 	mask := uint32(d.edges.known()|events) | unix.EPOLLET
-	if d.flags&borrowed == 0 {
+	if d.flags&rawFD == 0 {
 		mask |= rdhup
 	}
 	l.stats.Ctls++

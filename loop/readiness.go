@@ -46,11 +46,11 @@ func (r *Readiness) Watch(t *Thread) error {
 	}
 	if r.number {
 		if r.fd < 0 || r.fd != int(t.own.fd) {
-			loan, err := t.loop.borrow(t, r.fd, r.events)
+			s, err := t.loop.registerRawFD(t, r.fd, r.events)
 			if err != nil {
 				return err
 			}
-			r.d = &loan.Descriptor
+			r.d = &s.Descriptor
 			return nil
 		}
 		r.d = &t.own

@@ -13,7 +13,7 @@ import (
 // ok is false, and d is as before, if d is not quiet: there is something to read, of which Rest may
 // take a byte, there is no room for what was put off, the peer has left, or a thread waits for d.
 func (l *Loop) Rest(d *Descriptor) (fd int, ok bool) {
-	const state = shared | borrowed | finished
+	const state = shared | rawFD | finished
 	if d.fd < 0 || d.edges.dead() || d.flags&state != shared || d.flags.awaited() != 0 ||
 		d.settle() != 0 {
 		return -1, false

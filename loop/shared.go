@@ -10,9 +10,9 @@ import (
 	"github.com/lwango/lwango/internal/base/sysio"
 )
 
-// Shared is a Descriptor that is no thread's own: a socket that Open was given, or a descriptor on
-// loan. Any thread of the loop may wait for it, but only one at a time for input and one for
-// output. Such a wait begins with a claim.
+// Shared is a Descriptor that is no thread's own: a socket that Open was given, or a raw
+// descriptor. Any thread of the loop may wait for it, but only one at a time for input and one
+// for output. Such a wait begins with a claim.
 //
 // The embedded Descriptor's thread is told of input, and writer is told of output. They differ only
 // while two threads have claims. Otherwise both are the thread that has a claim, or had the last.
@@ -23,9 +23,9 @@ type Shared struct {
 }
 
 // asShared returns the Shared that d is the first field of, or nil if d is a thread's own. Open and
-// borrow set the flag shared in a Shared, and nothing sets it elsewhere, so the conversion is safe.
-// A pointer from each Descriptor to its Shared would do as well, but it would make the record of
-// every idle connection larger.
+// registerRawFD set the flag shared in a Shared, and nothing sets it elsewhere, so the conversion
+// is safe. A pointer from each Descriptor to its Shared would do as well, but it would make the
+// record of every idle connection larger.
 func (d *Descriptor) asShared() *Shared {
 	if d.flags&shared == 0 {
 		return nil

@@ -124,7 +124,7 @@ type Thread struct {
 
 // more is what few threads need.
 type more struct {
-	loans  []*Shared  // awaited by their numbers, since deferred calls last ran
+	rawFDs []*Shared  // raw descriptors, since deferred calls last ran
 	calls  *calls     // off the loop, by the thread and those within its scopes
 	kept   *list.List // of *call, those that have not begun; dropCalls is deferred
 	scope  *scope     // the innermost, of the threads that it has started
@@ -260,7 +260,7 @@ func (e *entry) Run(*coro.Coro) coro.Value {
 func (a *alarm) Expire() {
 	t := (*Thread)(a)
 	if t.until > t.loop.now {
-		t.checkLoans()
+		t.checkRawFDs()
 		t.limit(t.until)
 		return
 	}

@@ -27,7 +27,7 @@ func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }
 // some connections.
 func (t *Thread) limit(at int64) {
 	t.until = at
-	if t.more != nil && len(t.more.loans) > 0 {
+	if t.more != nil && len(t.more.rawFDs) > 0 {
 		at = min(at, t.loop.now+early)
 	}
 	if at == never {

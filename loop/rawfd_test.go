@@ -33,7 +33,7 @@ func TestLongLivedThreadForgetsItsDescriptors(t *testing.T) {
 							unix.Close(s[1])
 						}
 					}
-					if n := loop.Loans(th); n > 8 {
+					if n := loop.RawFDs(th); n > 8 {
 						t.Errorf("it remembers %d", n)
 					}
 					if n := th.Mark() - mark; n > 1 {
@@ -46,8 +46,8 @@ func TestLongLivedThreadForgetsItsDescriptors(t *testing.T) {
 	}
 }
 
-// The loan passes from thread to thread, and ends with the last.
-func TestLoanPassesOn(t *testing.T) {
+// TestRawFDPassesOn: a raw descriptor passes from thread to thread, and is released by the last.
+func TestRawFDPassesOn(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		r, _ := pipe(t)
 		l.Go(func(th *loop.Thread) {
@@ -65,7 +65,7 @@ func TestLoanPassesOn(t *testing.T) {
 					t.Errorf("%d epoll_ctl calls, want one MOD and one DEL", n)
 				}
 			}
-			if n := loop.Loans(th); n > 4 {
+			if n := loop.RawFDs(th); n > 4 {
 				t.Errorf("it remembers %d", n)
 			}
 		})
