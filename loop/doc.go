@@ -105,6 +105,6 @@
 //	share.go     how long a turn may take; threads that move much data give way to others
 //	cpus.go      a processor more than loops
 //	watchdog.go  what holds a loop for too long is logged
-//	culprit.go   whose stack that is
-//	advice.go    what that code uses instead, if a lock holds it up
+//	stack.go     the stack of the code that holds it
+//	stack_hint.go what that code should use in place of a lock that blocks it
 package loop

@@ -142,13 +142,13 @@ func (l *Loop) AwaitEnd(over time.Time, patience time.Duration) error {
 			timer.Reset(patience)
 			continue
 		}
-		runs, suspended := culprit(l.pulse.name)
+		runs, suspended := runningStack(l.pulse.name)
 		e := new(StuckError)
 		if runs != nil {
 			e.Place = runs.place()
 		}
 		l.log.Error("loop: held up, it does not end", append(append([]any{"place", e.Place},
-			runs.advice(suspended)...), "stack", runs.String())...)
+			runs.hints(suspended)...), "stack", runs.String())...)
 		return e
 	}
 }

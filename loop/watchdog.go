@@ -172,7 +172,7 @@ func (w *Watchdog) anyAwake() bool {
 // report notes what holds a loop, and logs it, unless the same place was logged within the last
 // minute. again says that the stall was noted before.
 func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration, again bool) {
-	stack, suspended := culprit(c.pulse.name)
+	stack, suspended := runningStack(c.pulse.name)
 	if stack == nil || c.pulse.state.Load() != marked {
 		return // if it has moved meanwhile, it may be another thread's stack
 	}
@@ -190,7 +190,7 @@ func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration, again 
 	w.logged[place] = now
 	attributes := []any{"held", now.Sub(c.since).Round(time.Millisecond), "limit", limit,
 		"place", place}
-	w.log.Warn("loop: held up", append(append(attributes, stack.advice(suspended)...),
+	w.log.Warn("loop: held up", append(append(attributes, stack.hints(suspended)...),
 		"stack", stack.String())...)
 }
 

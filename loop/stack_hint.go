@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// remedies has, for functions of package sync that block their goroutine, what a thread does
+// hintTexts maps functions of package sync that block their goroutine to what a thread should use
 // instead. The texts are short, because the log cuts longer ones.
-var remedies = map[string]string{
-	"sync.(*Mutex).Lock":     lockRemedy,
-	"sync.(*RWMutex).Lock":   lockRemedy,
-	"sync.(*RWMutex).RLock":  lockRemedy,
-	"sync.(*Cond).Wait":      waitRemedy,
-	"sync.(*WaitGroup).Wait": waitRemedy,
+var hintTexts = map[string]string{
+	"sync.(*Mutex).Lock":     lockHint,
+	"sync.(*RWMutex).Lock":   lockHint,
+	"sync.(*RWMutex).RLock":  lockHint,
+	"sync.(*Cond).Wait":      waitHint,
+	"sync.(*WaitGroup).Wait": waitHint,
 	ownBlock:                 "Lock with nil is for goroutines off the loops: give it the thread, as req.Thread",
 }
 
 const (
-	lockRemedy = "a thread that holds the lock while it waits, even in a write, may be of this loop, " +
+	lockHint = "a thread that holds the lock while it waits, even in a write, may be of this loop, " +
 		"which then stands still for good: use loop.Mutex for it, or unlock before each wait"
-	waitRemedy = "what it waits for may be a thread of this loop, which then stands still for good: " +
+	waitHint = "what it waits for may be a thread of this loop, which then stands still for good: " +
 		"use req.Go and req.Join, a loop.Promise, or lwango.Await"
-	tlsRemedy = "two threads use one tls.Conn, which is for one: see stream.TLSConn"
+	tlsHint = "two threads use one tls.Conn, which is for one: see stream.TLSConn"
 
 	shownPlaces = 4 // of threads that wait
 )
@@ -30,31 +30,31 @@ const (
 // ownBlock is where a goroutine waits for a Mutex.
 var ownBlock = strings.TrimSuffix(loopRun, "(*Loop).Run") + "(*turn).block"
 
-// advice returns attributes for the report of a loop that s holds up: what a thread uses in the
+// hints returns attributes for the report of a loop that s holds up: what a thread should use in
 // place of the call of package sync in which s blocks, and which handlers are suspended, since one
-// of these may hold what s waits for. It returns none if s does not block in such a call.
-func (s stack) advice(suspended []stack) []any {
-	var remedy string
+// of these may hold the lock that s waits for. It returns none if s does not block in such a call.
+func (s stack) hints(suspended []stack) []any {
+	var hint string
 	for _, f := range s {
-		if remedy == "" {
-			remedy = remedies[f.function]
-		} else if remedy == lockRemedy && strings.HasPrefix(f.function, "crypto/tls.(*Conn).") {
-			remedy = tlsRemedy
+		if hint == "" {
+			hint = hintTexts[f.function]
+		} else if hint == lockHint && strings.HasPrefix(f.function, "crypto/tls.(*Conn).") {
+			hint = tlsHint
 		}
 	}
-	if remedy == "" {
+	if hint == "" {
 		return nil
 	}
-	attributes := []any{"instead", remedy}
-	if places := s.suspects(suspended); places != "" {
+	attributes := []any{"instead", hint}
+	if places := s.suspendedHandlers(suspended); places != "" {
 		attributes = append(attributes, "suspended", places)
 	}
 	return attributes
 }
 
-// suspects names the handlers of suspended threads, a line for each: first those that are in the
-// same function as s.
-func (s stack) suspects(suspended []stack) string {
+// suspendedHandlers names the handlers of suspended threads, a line for each: first those that are
+// in the same function as s.
+func (s stack) suspendedHandlers(suspended []stack) string {
 	own, _ := s.user()
 	var same, others []string
 	for _, w := range suspended {

@@ -69,7 +69,7 @@ func TestWatchdogNamesTheCulprit(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
 				// Others: they wait as they should, on this loop and another, and are not to be
-				// taken for the culprit.
+				// taken for the code that holds up the loop.
 				other := must.Get(loop.New(loop.Options{}))(t)
 				w := newWatch(limit, other, l)
 				for _, l := range []*loop.Loop{l, other} {

@@ -33,20 +33,20 @@ type frame struct{ function, position string }
 
 type stack []frame
 
-// culprit returns the stack of the code that runs on the named loop at the moment, or nil if it is
-// not found, and those of the threads of all loops that wait.
+// runningStack returns the stack of the code that runs on the named loop at the moment, or nil if
+// it is not found, and those of the threads of all loops that wait.
 //
 // The stack comes from the goroutine profile in text form, which is the only form that has labels
 // and can be read without a library. With 10,000 goroutines the profile takes 40 ms, but it stops
 // the process for a moment only. runtime.Stack stops the process until the last stack is printed:
 // for 90 ms.
-func culprit(name string) (runs stack, suspended []stack) {
+func runningStack(name string) (runs stack, suspended []stack) {
 	var text bytes.Buffer
 	_ = pprof.Lookup("goroutine").WriteTo(&text, 1)
 	mine := fmt.Sprintf("%q:%q", loopLabel, name)
 	most := 0
 	for record := range strings.SplitSeq(text.String(), "\n\n") {
-		switch s, weight := suspect(record, mine); {
+		switch s, weight := parseRecord(record, mine); {
 		case weight < 0:
 			suspended = append(suspended, s)
 		case weight > most:
@@ -56,8 +56,8 @@ func culprit(name string) (runs stack, suspended []stack) {
 	return runs, suspended
 }
 
-// suspect reads one record of the profile, which stands for all goroutines with the same stack and
-// labels, and weighs the suspicion that it holds the loop:
+// parseRecord reads one record of the profile, which stands for all goroutines with the same stack
+// and labels. The weight says how likely it is the one that holds up the loop:
 //
 //	3  a coroutine of this loop that is not in a handoff: there is at most one
 //	2  the loop's own goroutine, not in a handoff: it acts on events, posted functions, timers
@@ -68,7 +68,7 @@ func culprit(name string) (runs stack, suspended []stack) {
 // There may be no such record: on a busy machine, control can be on its way to or from a coroutine
 // for long. A goroutine that a handler has started inherits the label as well, and has neither
 // root.
-func suspect(record, mine string) (s stack, weight int) {
+func parseRecord(record, mine string) (s stack, weight int) {
 	var ours, labelled, run, main, waits bool
 	head, rest, _ := strings.Cut(record, "\n") // "1 @" and the addresses
 	for line := range strings.SplitSeq(rest, "\n") {

@@ -70,14 +70,14 @@ func TestWatchdogOnLocks(t *testing.T) {
 				instead, suspended := r["instead"].String(), r["suspended"].String()
 				if row.instead == "" {
 					if _, ok := r["instead"]; ok {
-						t.Errorf("advice %q", instead)
+						t.Errorf("hint %q", instead)
 					}
 				} else if first, rest, _ := strings.Cut(suspended, "\n"); len(instead) > 256 ||
 					!strings.Contains(instead, row.instead) ||
 					!strings.Contains(first, "(*hold).handle ") ||
 					!strings.HasSuffix(first, " in github.com/lwango/lwango/loop.(*Thread).Sleep") ||
 					!strings.Contains(rest, "TestWatchdogOnLocks") {
-					t.Errorf("advice %q, suspended %q\n%v", instead, suspended, r["stack"])
+					t.Errorf("hint %q, suspended %q\n%v", instead, suspended, r["stack"])
 				}
 				end()
 				close(h.free)
