@@ -36,7 +36,7 @@ func (m *Mutex) Unlock() { m.m.Unlock() }
 type RWMutex struct {
 	mu    sync.Mutex // held briefly
 	holds int        // how many readers hold m; -1: a writer does
-	queue list.List  // of *turn
+	queue list.List  // of *lockWaiter
 }
 
 // Lock locks m for writing. Its arguments and its error are those of Mutex.Lock.
@@ -55,7 +55,7 @@ func (m *RWMutex) lock(t *Thread, d time.Duration, reads bool) error {
 	if m.try(reads) {
 		return nil
 	}
-	w := &turn{m: m, reads: reads, thread: t}
+	w := &lockWaiter{m: m, reads: reads, thread: t}
 	if t == nil {
 		return w.block(d)
 	}
@@ -110,7 +110,7 @@ func (m *RWMutex) unlock(reads bool) {
 // The caller holds m.mu.
 func (m *RWMutex) pass() {
 	for e := m.queue.Front(); e != nil; e = m.queue.Front() {
-		w := e.Value.(*turn)
+		w := e.Value.(*lockWaiter)
 		if !m.take(w.reads) {
 			return
 		}
@@ -124,8 +124,8 @@ func (m *RWMutex) pass() {
 	}
 }
 
-// turn is one wait for an RWMutex; a Source, if a thread waits.
-type turn struct {
+// lockWaiter is one wait for an RWMutex; a Source, if a thread waits.
+type lockWaiter struct {
 	m      *RWMutex
 	reads  bool
 	thread *Thread       // nil: a goroutine waits
@@ -137,7 +137,7 @@ type turn struct {
 }
 
 // Watch implements Source.
-func (w *turn) Watch(*Thread) error {
+func (w *lockWaiter) Watch(*Thread) error {
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
 	w.entry = w.m.queue.PushBack(w)
@@ -146,24 +146,24 @@ func (w *turn) Watch(*Thread) error {
 }
 
 // Ready implements Source.
-func (w *turn) Ready() bool {
+func (w *lockWaiter) Ready() bool {
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
 	return w.has
 }
 
 // Unwatch implements Source.
-func (w *turn) Unwatch(*Thread) {
+func (w *lockWaiter) Unwatch(*Thread) {
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
 	if !w.has {
 		w.m.queue.Remove(w.entry)
-		w.m.pass() // those behind a writer that has given up may be readers
+		w.m.pass() // readers may wait after a writer that has given up
 	}
 }
 
 // block waits as a goroutine off the loops does.
-func (w *turn) block(d time.Duration) error {
+func (w *lockWaiter) block(d time.Duration) error {
 	w.given = make(chan struct{})
 	_ = w.Watch(nil)
 	var limit <-chan time.Time

@@ -14,7 +14,7 @@ import (
 
 // The stack that is logged is that of the coroutine or function that holds the loop, whatever else
 // there is.
-func TestWatchdogNamesTheCulprit(t *testing.T) {
+func TestWatchdogNamesTheCode(t *testing.T) {
 	const limit = 20 * time.Millisecond
 	inThread := func(f func(h *hold)) func(l *loop.Loop, h *hold) {
 		return func(l *loop.Loop, h *hold) { l.Go(func(*loop.Thread) { f(h) }) }
