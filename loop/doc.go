@@ -78,7 +78,7 @@
 //	thread.go    Thread: its start, its end
 //	want.go      its waits for its own descriptor, and for a time
 //	shared.go    sockets that any thread of the loop may wait for
-//	rest.go      such a socket while no thread uses it
+//	keep.go      such a socket while no thread uses it
 //	socket.go    reads and writes of sockets, which tell the loop what is left to wait for
 //	putoff.go    small sends that go out together at the end of a turn, or when there is room
 //	rawfd.go     raw descriptors: waiting for a descriptor by its bare number

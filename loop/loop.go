@@ -184,7 +184,7 @@ func (l *Loop) Close() {
 	l.post.close()
 	l.killAll()
 	for _, d := range l.table { // a thread that was to close d may have been killed before it began
-		if d != nil && d.flags&(rawFD|resting) == 0 {
+		if d != nil && d.flags&(rawFD|kept) == 0 {
 			l.CloseDescriptor(d)
 		}
 	}

@@ -169,10 +169,10 @@ func TestPutOffFirst(t *testing.T) {
 			return 0
 		}, ""},
 		{"Rest", func(l *loop.Loop, d *loop.Descriptor) syscall.Errno {
-			if _, ok := l.Rest(d); !ok {
+			if _, ok := l.Keep(d); !ok {
 				return unix.EAGAIN
 			}
-			l.Resume(d)
+			l.Reuse(d)
 			return 0
 		}, ""},
 		{"Release", func(l *loop.Loop, d *loop.Descriptor) syscall.Errno {
@@ -263,8 +263,8 @@ func TestPutOffWithoutRoom(t *testing.T) {
 			if l.PutOff(&d.Descriptor, []byte("x")) {
 				t.Error("another piece was put off")
 			}
-			if _, ok := l.Rest(&d.Descriptor); ok {
-				t.Error("the socket rests")
+			if _, ok := l.Keep(&d.Descriptor); ok {
+				t.Error("the socket is kept")
 			}
 			kernel := must.Get(unix.IoctlGetInt(d.FD(), unix.SIOCOUTQ))(t)
 			if n := d.Unsent(); n != kernel+len("rest") {

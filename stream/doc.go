@@ -19,7 +19,7 @@
 //	conn.go      Conn: reading, writing, closing
 //	try.go       writes that do not wait
 //	budget.go    how much one connection may do before others get their turn
-//	leave.go     what takes the socket out of a Conn, for good or for a rest; CloseWrite
+//	leave.go     what takes the socket out of a Conn, for good or until its reuse; CloseWrite
 //	limit.go     how long the peer may keep a stream waiting: deadlines, Pace
 //	duplex.go    Duplex: both directions move at once
 //	putoff.go    a last small write that goes out with those of others

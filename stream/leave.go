@@ -34,26 +34,26 @@ func (s *Conn) Release() (fd int, err error) {
 	return s.loop.Release(s.d), nil
 }
 
-// Rest ends the use of a stream that New or Dial has made, until Resume, as Loop.Rest does. The
+// Keep ends the use of a stream that New or Dial has made, until Reuse, as Loop.Keep does. The
 // caller owns the socket meanwhile. ok is false, and the stream as before, if it is not quiet:
 // there is something to read, the peer has left, or a thread waits for the stream.
-func (s *Conn) Rest() (fd int, ok bool) {
+func (s *Conn) Keep() (fd int, ok bool) {
 	s.loop.Check()
 	if s.gone() {
 		return -1, false
 	}
-	if fd, ok = s.loop.Rest(s.d); ok {
+	if fd, ok = s.loop.Keep(s.d); ok {
 		s.closed = true
 	}
 	return fd, ok
 }
 
-// Resume takes a stream that rests into use again, with neither deadlines nor a pace. It returns
-// false if something has come meanwhile, as far as the loop knows, and then the stream goes on
-// resting. It must be called on the stream's loop.
-func (s *Conn) Resume() bool {
+// Reuse takes a kept stream into use again, with neither deadlines nor a pace. It returns
+// false if something has come meanwhile, as far as the loop knows, and then the stream stays
+// kept. It must be called on the stream's loop.
+func (s *Conn) Reuse() bool {
 	s.loop.Check()
-	if !s.loop.Resume(s.d) {
+	if !s.loop.Reuse(s.d) {
 		return false
 	}
 	*s = Conn{

@@ -11,9 +11,9 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// kept is a connection between two requests. It rests at the loop that has used it last, which
-// alone may touch stream, and which need not register it anew. The descriptor belongs to
-// the pool: any loop takes it, and the pool closes it, without asking that loop, which may be busy
+// kept is a connection between two requests. Only the loop that has used it last may touch
+// stream. That loop keeps the record of the descriptor, and need not register it anew. The descriptor
+// belongs to the pool: any loop takes it, and the pool closes it, without asking that loop, which may be busy
 // or have ended. So a request never waits where a connection is idle, and no loop can hoard them.
 // Whoever has the connection may touch the rest.
 type kept struct {
@@ -38,7 +38,7 @@ type kept struct {
 // that no request has asked for.
 //
 // A second answer to the last request, which the next client would get for its own, comes with the
-// first one or soon behind it. The loop at which the connection rests sees it when it looks for
+// first one or soon behind it. The loop that keeps the connection sees it when it looks for
 // events. If it has not done so since the connection was given back, the kernel is asked, which
 // takes a system call. What comes between the look and the request, in the time of a turn, is left
 // to the protocol as what comes behind the request is: nothing tells them apart. The connection may
@@ -46,7 +46,7 @@ type kept struct {
 // be, again is false, and the kernel is always asked.
 func (k *kept) use(l *loop.Loop, again bool) *stream.Conn {
 	if k.loop == l {
-		if (again && !k.doubtful && k.looks < l.Looks() || sysio.Quiet(k.fd)) && k.stream.Resume() {
+		if (again && !k.doubtful && k.looks < l.Looks() || sysio.Quiet(k.fd)) && k.stream.Reuse() {
 			return k.stream
 		}
 		k.close()

@@ -138,7 +138,7 @@ func TestKeptOrder(t *testing.T) {
 }
 
 // TestKeptOfABusyLoop: no loop hoards connections. Another loop takes one at once at max_conns,
-// even while the loop at which it rests does not look at anything.
+// even while the loop that keeps it does not look at anything.
 func TestKeptOfABusyLoop(t *testing.T) {
 	s := numbers(t)
 	for _, fresh := range []bool{false, true} {

@@ -419,7 +419,7 @@ func (l *Lease) Doubt() {
 // upstream keeps the connection, 0 if it has not said that. There must be a slot.
 func (l *Lease) Keep(s *stream.Conn, limit time.Duration) {
 	var k *kept
-	if fd, ok := s.Rest(); ok {
+	if fd, ok := s.Keep(); ok {
 		k = l.kept
 		k.fd, k.loop, k.stream = fd, s.Loop(), s
 		k.served++

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// resting returns a descriptor that rests, its number and the other end.
-func resting(t *testing.T, l *loop.Loop) (d *loop.Shared, fd, peer int) {
+// kept returns a descriptor that is kept, its number and the other end.
+func kept(t *testing.T, l *loop.Loop) (d *loop.Shared, fd, peer int) {
 	t.Helper()
 	s := openPair(t)
 	d = new(loop.Shared)
 	must.Do(t, l.Open(d, s[0]))
-	fd, ok := l.Rest(&d.Descriptor)
+	fd, ok := l.Keep(&d.Descriptor)
 	if !ok || fd != s[0] {
 		t.Fatal(fd, ok)
 	}
@@ -26,19 +26,19 @@ func resting(t *testing.T, l *loop.Loop) (d *loop.Shared, fd, peer int) {
 // look lets the loop look at its events.
 func look(th *loop.Thread) { _ = th.Sleep(2 * time.Millisecond) }
 
-// TestRest: a descriptor that rests is taken again without a system call, unless something has
+// TestKeep: a kept descriptor is taken again without a system call, unless something has
 // come.
-func TestRest(t *testing.T) {
+func TestKeep(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
-			d, fd, peer := resting(t, l)
+			d, fd, peer := kept(t, l)
 			before := l.Stats().Ctls
 			for range 3 {
 				look(th)
-				if !l.Resume(&d.Descriptor) {
+				if !l.Reuse(&d.Descriptor) {
 					t.Fatal("nothing has come")
 				}
-				if again, ok := l.Rest(&d.Descriptor); !ok || again != fd {
+				if again, ok := l.Keep(&d.Descriptor); !ok || again != fd {
 					t.Error(again, ok)
 				}
 			}
@@ -47,17 +47,17 @@ func TestRest(t *testing.T) {
 			}
 			_, _ = unix.Write(peer, []byte("x"))
 			look(th)
-			if l.Resume(&d.Descriptor) {
+			if l.Reuse(&d.Descriptor) {
 				t.Error("a byte has come")
 			}
 			l.Withdraw(fd)
 			unix.Close(fd)
 			unix.Close(peer)
 
-			d, fd, peer = resting(t, l)
+			d, fd, peer = kept(t, l)
 			unix.Close(peer)
 			look(th)
-			if l.Resume(&d.Descriptor) {
+			if l.Reuse(&d.Descriptor) {
 				t.Error("the peer has left")
 			}
 			l.Withdraw(fd)
@@ -68,7 +68,7 @@ func TestRest(t *testing.T) {
 }
 
 // TestRestOnlyIfQuiet: a descriptor on which something has come, or for which a thread waits, does
-// not rest.
+// not be kept.
 func TestRestOnlyIfQuiet(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
@@ -84,8 +84,8 @@ func TestRestOnlyIfQuiet(t *testing.T) {
 				must.Do(t, l.Open(d, s[0]))
 				spoil(&d.Descriptor, s[1])
 				look(th)
-				if _, ok := l.Rest(&d.Descriptor); ok {
-					t.Error(what, ": it rests")
+				if _, ok := l.Keep(&d.Descriptor); ok {
+					t.Error(what, ": it is kept")
 				}
 				l.CloseDescriptor(&d.Descriptor)
 				unix.Close(s[1])
@@ -95,7 +95,7 @@ func TestRestOnlyIfQuiet(t *testing.T) {
 			must.Do(t, l.Open(&closed, s[0]))
 			l.CloseDescriptor(&closed.Descriptor)
 			unix.Close(s[1])
-			if _, ok := l.Rest(&closed.Descriptor); ok || l.Resume(&closed.Descriptor) {
+			if _, ok := l.Keep(&closed.Descriptor); ok || l.Reuse(&closed.Descriptor) {
 				t.Error("it is closed")
 			}
 		})
@@ -118,12 +118,12 @@ func TestRestUnreadAtTheEnd(t *testing.T) {
 				k, _ := d.Recv(buf[n:])
 				n += k
 			}
-			fd, ok := l.Rest(&d.Descriptor)
+			fd, ok := l.Keep(&d.Descriptor)
 			if !ok {
 				t.Fatal("all was read")
 			}
 			look(th)
-			if !l.Resume(&d.Descriptor) {
+			if !l.Reuse(&d.Descriptor) {
 				t.Error("nothing has come")
 			}
 			unix.Close(s[1])
@@ -150,7 +150,7 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 	}
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
-			d, fd, peer := resting(t, l)
+			d, fd, peer := kept(t, l)
 			done := make(chan struct{})
 			go func() { // any goroutine
 				defer close(done)
@@ -169,7 +169,7 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 				reuse(t, th, fd, func(s [2]int) {
 					var again loop.Shared
 					must.Do(t, l.Open(&again, fd))
-					if l.Resume(&d.Descriptor) {
+					if l.Reuse(&d.Descriptor) {
 						t.Error("the number is another's")
 					}
 					_, _ = unix.Write(s[1], []byte("x"))
@@ -178,7 +178,7 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 				})
 			}
 
-			_, fd, peer = resting(t, l)
+			_, fd, peer = kept(t, l)
 			l.Withdraw(fd)
 			unix.Close(fd)
 			unix.Close(peer)
@@ -188,7 +188,7 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 				want(t, th.CloseFD(fd), nil)
 			})
 
-			_, fd, peer = resting(t, l)
+			_, fd, peer = kept(t, l)
 			l.Withdraw(fd)
 			unix.Close(fd)
 			unix.Close(peer)
@@ -198,12 +198,12 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 	})
 }
 
-// TestRestOutlivesTheLoop: a loop that has ended leaves descriptors that rest to their owner, who
+// TestKeptOutlivesTheLoop: a loop that has ended leaves kept descriptors to their owner, who
 // can take them and close them.
-func TestRestOutlivesTheLoop(t *testing.T) {
+func TestKeptOutlivesTheLoop(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var fd, peer int
-		l.Go(func(*loop.Thread) { _, fd, peer = resting(t, l) })
+		l.Go(func(*loop.Thread) { _, fd, peer = kept(t, l) })
 		mustRun(t, l)
 		defer unix.Close(peer)
 		l.Withdraw(fd)

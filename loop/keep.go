@@ -5,14 +5,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rest takes d, which Open has made, out of use until Resume. d stays registered with the loop, and
-// so the next use on this loop costs no system call. But its number, which Rest returns, belongs to
+// Keep takes d, which Open has made, out of use until Reuse. d stays registered with the loop, and
+// so the next use on this loop costs no system call. But its number, which Keep returns, belongs to
 // the caller from now on, and outlives the loop. The caller may be any goroutine when it closes the
 // number, or gives it to another loop, after Withdraw.
 //
-// ok is false, and d is as before, if d is not quiet: there is something to read, of which Rest may
+// ok is false, and d is as before, if d is not quiet: there is something to read, of which Keep may
 // take a byte, there is no room for what was put off, the peer has left, or a thread waits for d.
-func (l *Loop) Rest(d *Descriptor) (fd int, ok bool) {
+func (l *Loop) Keep(d *Descriptor) (fd int, ok bool) {
 	const state = shared | rawFD | finished
 	if d.fd < 0 || d.edges.dead() || d.flags&state != shared || d.flags.awaited() != 0 ||
 		d.settle() != 0 {
@@ -24,19 +24,19 @@ func (l *Loop) Rest(d *Descriptor) (fd int, ok bool) {
 			return -1, false
 		}
 	}
-	d.flags |= resting
+	d.flags |= kept
 	s := d.asShared()
 	s.thread, s.writer = nil, nil
 	return int(d.fd), true
 }
 
-// Resume takes d, which rests, into use again, if it is quiet as far as the loop knows: no event
-// has come since Rest. Otherwise it returns false, and d goes on resting. It is called on the loop.
-func (l *Loop) Resume(d *Descriptor) bool {
+// Reuse takes d, which is kept, into use again, if it is quiet as far as the loop knows: no event
+// has come since Keep. Otherwise it returns false, and d stays kept. It is called on the loop.
+func (l *Loop) Reuse(d *Descriptor) bool {
 	if d.fd < 0 || d.Unread() || d.flags&finished != 0 {
 		return false
 	}
-	d.flags &^= resting
+	d.flags &^= kept
 	return true
 }
 
@@ -45,7 +45,7 @@ func (l *Loop) Resume(d *Descriptor) bool {
 // the loop.
 func (l *Loop) Looks() int64 { return l.looks }
 
-// Withdraw takes fd, which rests, out of the loop. Any goroutine may call it that owns fd.
+// Withdraw takes fd, which is kept, out of the loop. Any goroutine may call it that owns fd.
 //
 // The loop keeps its record of fd, since only the loop may touch that. No thread waits for the
 // record, so late events find nothing to do, and the next file that gets the number on this loop
