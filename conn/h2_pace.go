@@ -30,7 +30,7 @@ type share struct {
 func (s *session) keepsWaiting() {
 	if !s.Starves() {
 		if s.share != nil {
-			s.share.limit.Rest(s.Loop())
+			s.share.limit.StopWait(s.Loop())
 			s.share.way = onWay{}
 		}
 		return
@@ -40,7 +40,7 @@ func (s *session) keepsWaiting() {
 		setPace(&s.share.pace, s.set, s.set.WriteTimeout)
 		s.share.limit.SetPace(&s.share.pace)
 	}
-	s.share.limit.Wait(s.Loop())
+	s.share.limit.StartWait(s.Loop())
 }
 
 // keepsWaiting is that of a session, for the answer of one stream.
@@ -48,9 +48,9 @@ func (st *h2stream) keepsWaiting() {
 	switch {
 	case st.link != nil || st.work2 == nil:
 	case st.Allowed > 0 && st.Window <= 0:
-		st.out.Wait(st.s.port.loop)
+		st.out.StartWait(st.s.port.loop)
 	case st.out.Waiting():
-		st.out.Rest(st.s.port.loop)
+		st.out.StopWait(st.s.port.loop)
 		st.outWay = onWay{}
 	}
 }
@@ -61,9 +61,9 @@ func (st *h2stream) owesInput() {
 	switch {
 	case st.link != nil || st.work2 == nil:
 	case st.wantsInput && st.body.flow.Credit > 0 && st.s.Inflow.Credit > 0:
-		st.in.Wait(st.s.port.loop)
+		st.in.StartWait(st.s.port.loop)
 	default:
-		st.in.Rest(st.s.port.loop)
+		st.in.StopWait(st.s.port.loop)
 	}
 }
 

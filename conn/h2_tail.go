@@ -33,7 +33,7 @@ func (r *tail2) begin(t *loop.Thread) coro.Code {
 
 // keep keeps the pace of the client, if it is not that with which Run begins.
 func (r *tail2) keep() {
-	r.out.Rest(r.s.port.loop)
+	r.out.StopWait(r.s.port.loop)
 	if w := &r.writing; w.Waited() || w.MinRate != r.s.set.MinRate {
 		r.keepPace(*w)
 	}

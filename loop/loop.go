@@ -283,7 +283,7 @@ func (l *Loop) Stats() Stats {
 	s := l.stats
 	s.Calls, s.Queued, s.NoWorker = l.workers.running, l.workers.queue.Len(), l.workers.missed
 	s.Threads, s.Timers, s.Age = l.threads, l.wheel.Pending(), time.Since(l.made)
-	s.Owing = len(l.putOffs.rests)
+	s.Owing = len(l.putOffs.remainders)
 	s.Working, s.Parked = l.pool.Used(), l.pool.Len()
 	return s
 }

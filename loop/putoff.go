@@ -30,11 +30,11 @@ const (
 )
 
 // putOffs is what a loop is still to send for its descriptors. A descriptor has one piece (the flag
-// putsOff), or one rest of it (owes), or neither.
+// putsOff), or a remainder of it (owes), or neither.
 type putOffs struct {
-	pieces []piece // of this turn
-	bytes  []byte  // of all pieces, one behind the other
-	rests  map[*Descriptor]*rest
+	pieces     []piece // of this turn
+	bytes      []byte  // of all pieces, one after the other
+	remainders map[*Descriptor]*remainder
 }
 
 type piece struct {
@@ -42,10 +42,10 @@ type piece struct {
 	from, to int         // in bytes
 }
 
-// rest is what the kernel has not taken of a piece.
-type rest struct {
+// remainder is what the kernel has not taken of a piece.
+type remainder struct {
 	bytes []byte
-	shut  bool          // the sending half is to be shut behind it
+	shut  bool          // the sending half is to be shut after it
 	errno syscall.Errno // with which sending has failed; then there are no bytes
 }
 
@@ -87,11 +87,11 @@ func (l *Loop) sendPiece(p *piece) {
 	p.d = nil
 	d.flags &^= putsOff
 	if left, errno := d.sendAll(l.putOffs.bytes[p.from:p.to]); errno != 0 {
-		if l.putOffs.rests == nil {
-			l.putOffs.rests = make(map[*Descriptor]*rest)
+		if l.putOffs.remainders == nil {
+			l.putOffs.remainders = make(map[*Descriptor]*remainder)
 		}
-		r := &rest{bytes: append([]byte(nil), left...)}
-		l.putOffs.rests[d] = r
+		r := &remainder{bytes: append([]byte(nil), left...)}
+		l.putOffs.remainders[d] = r
 		d.flags |= owes
 		l.refused(d, r, errno)
 		if d.flags&shared == 0 {
@@ -115,7 +115,7 @@ func (d *Descriptor) sendAll(p []byte) (left []byte, errno syscall.Errno) {
 
 // refused sees to it that the loop hears of room for r, which d owes. If there will be none, the
 // threads that wait for d are woken: their next call returns the error.
-func (l *Loop) refused(d *Descriptor, r *rest, errno syscall.Errno) {
+func (l *Loop) refused(d *Descriptor, r *remainder, errno syscall.Errno) {
 	if errno == unix.EAGAIN {
 		if d.edges.armed(out) || !d.edges.dead() && l.ask(d, unix.EPOLL_CTL_MOD, out) == nil {
 			return
@@ -142,7 +142,7 @@ func settle(d *Descriptor) syscall.Errno {
 	o := &l.putOffs
 	if d.flags&putsOff != 0 {
 		l.sendPiece(o.of(d))
-	} else if r := o.rests[d]; r.errno == 0 {
+	} else if r := o.remainders[d]; r.errno == 0 {
 		left, errno := d.sendAll(r.bytes)
 		if r.bytes = r.bytes[:copy(r.bytes, left)]; errno != 0 {
 			l.refused(d, r, errno)
@@ -153,7 +153,7 @@ func settle(d *Descriptor) syscall.Errno {
 			}
 		}
 	}
-	switch r := o.rests[d]; {
+	switch r := o.remainders[d]; {
 	case r == nil:
 		return 0
 	case r.errno != 0:
@@ -172,9 +172,9 @@ func (o *putOffs) of(d *Descriptor) *piece {
 	return nil
 }
 
-// forget forgets the rest of d.
+// forget forgets the remainder of d.
 func (o *putOffs) forget(d *Descriptor) {
-	delete(o.rests, d)
+	delete(o.remainders, d)
 	d.flags &^= owes
 }
 
@@ -194,7 +194,7 @@ func (l *Loop) lose(d *Descriptor) {
 		d.flags &^= putsOff
 	}
 	if d.flags&owes != 0 {
-		l.stats.Lost += int64(len(o.rests[d].bytes))
+		l.stats.Lost += int64(len(o.remainders[d].bytes))
 		o.forget(d)
 	}
 }
@@ -209,7 +209,7 @@ func (d *Descriptor) Owed() int {
 	if d.flags&owes == 0 {
 		return 0
 	}
-	return len(d.owner().putOffs.rests[d].bytes)
+	return len(d.owner().putOffs.remainders[d].bytes)
 }
 
 // Unsent returns how many bytes are on their way to the peer: those that the kernel has, and those
@@ -227,7 +227,7 @@ func (d *Descriptor) Unsent() int {
 // once, or when there has been room for that. The caller is on the loop.
 func (d *Descriptor) CloseWrite() error {
 	if d.settle() == unix.EAGAIN {
-		d.owner().putOffs.rests[d].shut = true
+		d.owner().putOffs.remainders[d].shut = true
 		return nil
 	}
 	return os.NewSyscallError("shutdown", unix.Shutdown(int(d.fd), unix.SHUT_WR))
@@ -239,7 +239,7 @@ func (d *Descriptor) failed() syscall.Errno {
 	if d.flags&owes == 0 {
 		return 0
 	}
-	return d.owner().putOffs.rests[d].errno
+	return d.owner().putOffs.remainders[d].errno
 }
 
 // owner returns the loop of d, which has one.

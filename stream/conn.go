@@ -303,7 +303,7 @@ func (s *Conn) Send(a, b []byte, more bool) (written int, err error) {
 				s.duplex.hold(a, b)
 				return written + len(a) + len(b), nil
 			}
-			err = s.rest(pause)
+			err = s.sleep(pause)
 			continue
 		}
 		// The kernel may take megabytes at once, and the loop serves no other connection meanwhile.
@@ -341,7 +341,7 @@ func (s *Conn) SendFile(fd int, off, n int64) (sent int64, err error) {
 func (s *Conn) sendFile(fd int, off *int64, n, at, end int64) (sent int64, err error) {
 	for sent < n && err == nil {
 		if pause := s.out.Pause(s.loop); pause > 0 {
-			err = s.rest(pause)
+			err = s.sleep(pause)
 			continue
 		}
 		// A piece ends at a multiple of the budget, so that what was read for one is sent with it.
@@ -378,9 +378,9 @@ func (s *Conn) wrote(n int, errno syscall.Errno) error {
 	return os.NewSyscallError("write", errno)
 }
 
-// rest lets the thread sleep before the next write, see Pace.MaxRate. A peer that has sent all that
-// it will send still gets the rest.
-func (s *Conn) rest(d time.Duration) error {
+// sleep lets the thread sleep before the next write, see Pace.MaxRate. A peer that has sent all
+// that it will send still gets the rest.
+func (s *Conn) sleep(d time.Duration) error {
 	t := s.loop.Current()
 	if t == nil {
 		return errNoThread
@@ -452,10 +452,10 @@ func (s *Conn) wait(
 	if err != nil {
 		return err
 	}
-	l.Wait(s.loop)
+	l.StartWait(s.loop)
 	err = await(s.d, t, left)
 	s.spent, s.worked = 0, 0
-	l.Rest(s.loop)
+	l.StopWait(s.loop)
 	if s.gone() {
 		return net.ErrClosed
 	}

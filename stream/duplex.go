@@ -161,15 +161,15 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 		least, d.sources = shorter(least, left), append(d.sources, d.writable)
 	}
 	if read {
-		s.in.Wait(s.loop)
+		s.in.StartWait(s.loop)
 	}
 	if write {
-		s.out.Wait(s.loop)
+		s.out.StartWait(s.loop)
 	}
 	_, err := t.AwaitAny(least, d.sources...)
 	s.spent, s.worked = 0, 0
-	s.in.Rest(s.loop)
-	s.out.Rest(s.loop)
+	s.in.StopWait(s.loop)
+	s.out.StopWait(s.loop)
 	if errors.Is(err, os.ErrDeadlineExceeded) && least != limit {
 		return nil // the stream's own limit: the next call finds it passed if no byte has moved
 	}

@@ -170,23 +170,23 @@ func (l *Limit) Heard(lp *loop.Loop, at time.Duration) {
 	}
 }
 
-// Wait says that the peer keeps the caller waiting from now on, until Rest. Bytes may move meanwhile:
-// its silence begins anew with each. More calls have no effect.
-func (l *Limit) Wait(lp *loop.Loop) {
+// StartWait says that the peer keeps the caller waiting from now on, until StopWait. Bytes may move
+// meanwhile: its silence begins anew with each. More calls have no effect.
+func (l *Limit) StartWait(lp *loop.Loop) {
 	if p := l.pace; p != nil && !p.since.set() {
 		p.since = turnOf(lp)
 	}
 }
 
-// Rest says that it is not the peer that the caller waits for, or that the caller does not wait.
-func (l *Limit) Rest(lp *loop.Loop) {
+// StopWait says that the caller no longer waits, or not for the peer.
+func (l *Limit) StopWait(lp *loop.Loop) {
 	if p := l.pace; p != nil && p.since.set() {
 		l.settle(lp)
 		p.since = 0
 	}
 }
 
-// Waiting reports whether Wait was called, and not Rest.
+// Waiting reports whether StartWait was called, and StopWait was not.
 func (l *Limit) Waiting() bool { return l.pace != nil && l.pace.since.set() }
 
 // Forgive does not count the wait so far: the peer was taking what has moved before.
