@@ -94,24 +94,24 @@ type layer struct {
 	store *Store
 	next  conn.Handler
 
-	key       template.Text // nil: the default
-	site      string        // the site's names
-	own       string        // the lines of keys that are the route's
-	sortQuery bool
-	ttl       map[int]time.Duration
-	any       time.Duration
-	rules     rfc9111.Rules
-	bypass    []*rules.Match
-	noStore   []*rules.Match
-	lock      time.Duration
-	always    bool
-	refreshes *refreshes     // the site's
-	spools    bool           // the module holds what a slow client has no room for
-	certified bool           // the key tells clients' certificates apart
-	deaf      bool           // to what requests say of caches
-	purgeFrom *networks.Set  // nil: nobody
-	coding    *coding.Policy // of what clients get compressed; nil: nothing
-	depends   handlers.Dependence
+	key           template.Text // nil: the default
+	site          string        // the site's names
+	own           string        // the lines of keys that are the route's
+	sortQuery     bool
+	ttl           map[int]time.Duration
+	any           time.Duration
+	rules         rfc9111.Rules
+	bypass        []*rules.Match
+	noStore       []*rules.Match
+	lock          time.Duration
+	always        bool
+	refreshes     *refreshes     // the site's
+	spools        bool           // the module holds what a slow client has no room for
+	keyHasCert    bool           // the key tells clients' certificates apart
+	ignoreClients bool           // to what requests say of caches
+	purgeFrom     *networks.Set  // nil: nobody
+	coding        *coding.Policy // of what clients get compressed; nil: nothing
+	depends       handlers.Dependence
 
 	log *slog.Logger
 }
@@ -120,7 +120,7 @@ type layer struct {
 func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error) {
 	s = tags.Or(s, defaults)
 	its := around.Of(env)
-	l := &layer{store: store, sortQuery: s.SortQuery, lock: *s.Lock, deaf: !*s.HonourClients, always: s.Fill == "always",
+	l := &layer{store: store, sortQuery: s.SortQuery, lock: *s.Lock, ignoreClients: !*s.HonourClients, always: s.Fill == "always",
 		coding: its.Compression, depends: its.Dependence, spools: its.Spools, log: env.Log()}
 	l.site = siteName(env.Hosts)
 	own, _ := store.sites.LoadOrStore(l.site, new(refreshes))
@@ -150,7 +150,7 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 		if l.key, err = placeholder.Parse(s.Key, placeholder.OfRoute); err != nil {
 			return nil, handlers.BadKey("key", "%w", err)
 		}
-		l.certified = slices.ContainsFunc(l.key, func(p template.Piece) bool {
+		l.keyHasCert = slices.ContainsFunc(l.key, func(p template.Piece) bool {
 			return strings.HasPrefix(p.Name, "cert_")
 		})
 	}

@@ -16,12 +16,12 @@ type clock struct {
 	skew   atomic.Int64 // nanoseconds by which tests put this and the machine's clock forward
 	jump   atomic.Int64 // the same for the machine's clock alone
 
-	stands atomic.Pointer[time.Time] // for tests, where both stand still; nil: they go on
+	stopped atomic.Pointer[time.Time] // for tests, where both stand still; nil: they go on
 }
 
 // moment is t, unless the clocks stand still.
 func (c *clock) moment(t time.Time) time.Time {
-	if at := c.stands.Load(); at != nil {
+	if at := c.stopped.Load(); at != nil {
 		return *at
 	}
 	return t

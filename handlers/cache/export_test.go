@@ -14,7 +14,7 @@ import (
 const MaxRefreshes = maxRefreshes / 4 * 3 // of one site
 
 // Stand lets all clocks stand still, so that an age is what Skip makes it, however long a test takes.
-func (s *Store) Stand() { s.clock.stands.Store(new(time.Now())) }
+func (s *Store) Stand() { s.clock.stopped.Store(new(time.Now())) }
 
 // Skip puts all clocks forward.
 func (s *Store) Skip(d time.Duration) { s.clock.skew.Add(int64(d)) }
@@ -73,12 +73,12 @@ type Subject struct {
 // Plan returns what is planned, in words.
 func Plan(a *Asked, s Subject, p *coding.Policy, now time.Time) string {
 	ask := rfc9111.ReadRequest(a.Method, a)
-	q := question{Request: ask, from: a, date: now, hooked: a.Hooked, coding: p}
+	q := planRequest{Request: ask, from: a, date: now, hooked: a.Hooked, coding: p}
 	k := &kept{relayed: !s.Own}
-	k.look(s.Fields)
+	k.readFields(s.Fields)
 	k.fresh = rfc9111.Freshness{Received: now.Add(-s.Age).UnixNano(), Lifetime: s.Fresh, StaleWhileRevalidate: s.Beside,
 		Validate: s.Validate}
-	it := subject{answer: answer{cachestore.Head{Status: s.Status, Fields: s.Fields}, k}, fresh: k.fresh, size: s.Size,
+	it := planResponse{answer: answer{cachestore.Head{Status: s.Status, Fields: s.Fields}, k}, fresh: k.fresh, size: s.Size,
 		place: ofMemory, stale: s.Stale, valid: s.True}
 	switch {
 	case s.InFile:
@@ -95,9 +95,9 @@ func Plan(a *Asked, s Subject, p *coding.Policy, now time.Time) string {
 }
 
 func (p *plan) words() string {
-	text := [...]string{asks: "asks", sends: "sends", sendsAndAsks: "sends and asks", refuses: "refuses"}[p.act]
+	text := [...]string{forwards: "asks", sends: "sends", sendsAndForwards: "sends and asks", refuses: "refuses"}[p.act]
 	switch p.act {
-	case asks:
+	case forwards:
 		status := rfc9111.CacheStatus{Cache: "for", Forward: p.why}
 		return text + " " + string(status.Append(nil))
 	case refuses:

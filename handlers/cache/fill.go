@@ -20,8 +20,8 @@ import (
 
 // Why a fill has brought no answer to those that wait for it.
 var (
-	errFailed  = errors.New("cache: the application has failed, and what is kept may be sent")
-	errUnasked = errors.New("cache: nobody waits any more")
+	errFailed    = errors.New("cache: the application has failed, and what is kept may be sent")
+	errNoReaders = errors.New("cache: nobody waits any more")
 )
 
 // patience is how long a reader of an answer that is not kept may hold up the others.
@@ -30,18 +30,18 @@ const patience = 10 * time.Second
 // fill is an answer on its way: to the store or, if it is not kept, past it. All that has no other
 // comment is used by threads of the subrequest's loop alone.
 type fill struct {
-	l          *layer
-	at         *opened
-	to         *cachestore.Fill // any thread
-	ask        rfc9111.Request
-	old        *cachestore.Object // that is validated; nil: none
-	asked      time.Time
-	mark       uint64 // see Store.passes
-	background conn.BackgroundSubrequest
-	req        *conn.Request // the subrequest's, while its handler runs
-	keep       bool          // no rule of the operator's is against it, and somebody wants it
-	alone      bool          // others need not wait for the head
-	beside     bool          // it is a refresh
+	l           *layer
+	at          *opened
+	to          *cachestore.Fill // any thread
+	request     rfc9111.Request
+	old         *cachestore.Object // that is validated; nil: none
+	requestTime time.Time
+	markedKey   uint64 // see Store.uncacheable
+	background  conn.BackgroundSubrequest
+	req         *conn.Request // the subrequest's, while its handler runs
+	keep        bool          // no rule of the operator's is against it, and somebody wants it
+	alone       bool          // others need not wait for the head
+	isRefresh   bool          // it is a refresh
 
 	leader   *loop.Thread // that waits; nil: none does
 	interims []interim
@@ -59,10 +59,10 @@ type fill struct {
 	away bool  // the client that has asked by it left before there was a head
 
 	// Of one that a request leads by its own exchange.
-	asking  *conn.Request   // nil: it is a background subrequest's, or the answer has gone out
-	forward rfc9111.Forward // why it asks
+	leading *conn.Request   // nil: it is a background subrequest's, or the answer has gone out
+	forward rfc9111.Forward // why it is sent to the origin
 	use     conn.CacheUse
-	thread  *loop.Thread // its; nil as asking is
+	thread  *loop.Thread // its; nil as leading is
 	loop    *loop.Loop
 	gone    bool // its client has left
 	toEnd   bool // then: it is fetched to its end all the same, while it is going to be kept
@@ -70,7 +70,7 @@ type fill struct {
 	coming coming          // the answer's, see Head.Meta
 	text   []byte          // to make the answer's Fields in
 	space  cachestore.Fill // of one that leads
-	users  int8            // the leader and the subrequest, as far as they have not let go, see let
+	users  int8            // the leader and the subrequest, as far as they have not released f
 	handle conn.Handler    // answers
 }
 
@@ -88,11 +88,11 @@ func newFill() *fill {
 	return f
 }
 
-// let says that the leader has got the answer, or that the subrequest is over, and that it does not
-// use f any more. When both have let go, f, the subrequest and what is below are used again, unless
+// release says that the leader has got the answer, or that the subrequest is over, and that it does not
+// use f any more. When both have, f, the subrequest and what is below are used again, unless
 // others have seen them. It is called on the subrequest's loop, or not at all, as where something
 // has gone wrong.
-func (f *fill) let() {
+func (f *fill) release() {
 	if f.users--; f.users > 0 || !f.to.Release() {
 		return
 	}
@@ -128,7 +128,7 @@ func (f *fill) send(req *conn.Request) {
 
 // extra returns the fields that the handler gets besides, and notes when it is asked.
 func (f *fill) extra(req *conn.Request) []conn.Field {
-	f.asked = f.l.store.date(req)
+	f.requestTime = f.l.store.date(req)
 	extra := capability
 	if f.old != nil {
 		k := keptOf(f.old)
@@ -159,7 +159,7 @@ func (f *fill) Inform(status int, fields []conn.Field) {
 // Head implements conn.Sink.
 func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	now, date := f.l.store.now(f.req), f.l.store.date(f.req)
-	if f.stands(h, now, date) {
+	if f.sendStored(h, now, date) {
 		return false
 	}
 	var x rfc9111.Reading
@@ -199,8 +199,8 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 // wait ask for themselves. It reports whether it has taken all of it.
 func (f *fill) passOn(h *conn.SentHead, head *cachestore.Head) (taken bool) {
 	f.to.Abort(cachestore.ErrAgain)
-	if f.beside || f.away {
-		f.over(errUnasked)
+	if f.isRefresh || f.away {
+		f.over(errNoReaders)
 		return false
 	}
 	f.head, f.pipe = head, &pipe{of: f, length: h.Length, left: h.Length}
@@ -235,9 +235,9 @@ func (f *fill) pass(status int, now time.Time) {
 	switch {
 	case f.why == rfc9111.WhyRequest, !f.keep:
 	case status >= 500:
-		f.passFor(passShort, now)
+		f.passFor(uncacheableShort, now)
 	default:
-		f.passFor(passLong, now)
+		f.passFor(uncacheableLong, now)
 	}
 }
 
@@ -249,14 +249,14 @@ func (f *fill) untaken(status int, now time.Time) {
 	case f.to.Beyond():
 		f.passFor(0, now) // another client's may be kept at once
 	default:
-		f.passFor(passShort, now) // there may be some in a moment
+		f.passFor(uncacheableShort, now) // there may be some in a moment
 	}
 }
 
 // passFor marks the key for d, 0: not at all.
 func (f *fill) passFor(d time.Duration, now time.Time) {
 	if d > 0 {
-		f.l.store.passes.add(f.mark, now, d)
+		f.l.store.uncacheable.add(f.markedKey, now, d)
 	}
 	switch f.why {
 	case rfc9111.WhyAuthorized, rfc9111.WhySetCookie: // others may get another one
@@ -297,8 +297,8 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 	merged := read(&y, old.Status, fields)
 	merged.Date, merged.Age = said.Date, said.Age
 	rules := f.l.rulesFor(old.Status)
-	ask := rfc9111.Request{Method: "GET"} // whoever has asked: the answer was fit to be kept before
-	k.fresh, f.why = rules.Store(&ask, merged, f.asked, date)
+	request := rfc9111.Request{Method: "GET"} // whoever has asked: the answer was fit to be kept before
+	k.fresh, f.why = rules.Store(&request, merged, f.requestTime, date)
 	k.fresh.Received = now.UnixNano()
 	vary, _, _ := strings.Cut(old.Vary, "\n")
 	if f.why != rfc9111.Kept || string(merged.Vary) != vary { // for whom it is, is not known then
@@ -364,7 +364,7 @@ func (f *fill) End(trailer []conn.Field, sound bool) {
 	case !sound:
 		f.to.Keep(false)
 	case answerOf(f.head).shared && !f.to.Keep(true):
-		f.untaken(f.head.Status, f.l.store.now(cmp.Or(f.asking, f.req)))
+		f.untaken(f.head.Status, f.l.store.now(cmp.Or(f.leading, f.req)))
 	}
 	var err error
 	f.object, err = f.to.Commit()
@@ -377,14 +377,14 @@ func (f *fill) End(trailer []conn.Field, sound bool) {
 // Over implements conn.Sink.
 func (f *fill) Over(err error) {
 	f.req = nil
-	if f.beside {
+	if f.isRefresh {
 		f.l.refreshes.leave(&f.l.store.refreshes)
 	}
 	if !f.ended {
-		f.stop(cmp.Or(err, errUnasked))
+		f.stop(cmp.Or(err, errNoReaders))
 		return
 	}
-	f.let()
+	f.release()
 }
 
 // left is called when a client has left that read the answer. It ends the handler's work for
@@ -394,7 +394,7 @@ func (f *fill) left() {
 		f.unread()
 		return
 	}
-	if (f.l.always || f.beside) && f.to.Keep(true) || f.to.Readers() > 0 {
+	if (f.l.always || f.isRefresh) && f.to.Keep(true) || f.to.Readers() > 0 {
 		return
 	}
 	_ = f.background.Loop().Post(func() {

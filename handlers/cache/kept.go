@@ -172,7 +172,7 @@ func (s *Store) note(h *cachestore.Head) string {
 func (s *Store) parse(h *cachestore.Head, text string) {
 	k := &new(coming).kept
 	k.shared = true
-	k.look(h.Fields)
+	k.readFields(h.Fields)
 	k.fresh.Validate = true // if the note says nothing
 	note := []byte(text)
 	if len(note) > 0 {
@@ -207,8 +207,8 @@ func (s *Store) parse(h *cachestore.Head, text string) {
 	h.Meta = k.meta()
 }
 
-// look looks through the text of the fields for those that decide something.
-func (k *kept) look(fields string) {
+// attempt looks through the text of the fields for those that decide something.
+func (k *kept) readFields(fields string) {
 	date := int64(0)
 	for text := fields; text != ""; {
 		var name, value string

@@ -14,9 +14,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// maxLooks is how many times a request looks for an answer, where others change what is kept
+// maxLookups is how many times a request looks for an answer, where others change what is kept
 // meanwhile. Then it goes past the cache.
-const maxLooks = 4
+const maxLookups = 4
 
 // serve is the handler.
 func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
@@ -58,16 +58,16 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	probe := false
 	switch {
 	case o != nil:
-		s := l.subject(o, now)
+		s := l.planResponse(o, now)
 		var p plan
 		if p.decide(&q, &s, now); p.act == sends {
 			status, _ := l.send(req, resp, o, &s, &p, now)
 			return status
 		}
 	case method == http.MethodGet && !q.OnlyIfCached && !q.Authorized && !l.named(req) &&
-		l.store.passes.has(key.Hash(), now):
+		l.store.uncacheable.has(key.Hash(), now):
 		// A part is asked for as a part: what is too long is no whole to look at.
-		if q.Ranged || !l.store.passes.probe(key.Hash(), now) {
+		if q.Ranged || !l.store.uncacheable.probe(key.Hash(), now) {
 			return l.past(req, resp, why)
 		}
 		probe = true
@@ -76,48 +76,48 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 }
 
 // miss answers a request for which there is nothing fresh among what was seen. probe is that of
-// passes.
+// uncacheable.
 func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key cachestore.Key,
-	seen []*cachestore.Object, q *question, probe bool) int {
-	r, ask := req.Layer(), &q.Request
-	ask.Authorized = ask.Authorized || l.named(req)
+	seen []*cachestore.Object, q *planRequest, probe bool) int {
+	r, request := req.Layer(), &q.Request
+	request.Authorized = request.Authorized || l.named(req)
 	var validated *cachestore.Object
-	for look := range maxLooks {
+	for attempt := range maxLookups {
 		now := l.store.now(req)
-		if look > 0 {
+		if attempt > 0 {
 			seen = at.Lookup(req.Thread, key)
 		}
 		o, why := l.find(seen, r)
 		if o != nil {
-			s := l.subject(o, now)
+			s := l.planResponse(o, now)
 			s.valid = o.Same(validated)
 			var p plan
 			switch p.decide(q, &s, now); p.act {
 			case refuses:
 				return p.status
-			case sends, sendsAndAsks:
+			case sends, sendsAndForwards:
 				status, sent := l.send(req, resp, o, &s, &p, now)
-				if sent && p.act == sendsAndAsks { // else the handler was asked already
-					l.refresh(req, at, key, seen, o, ask)
+				if sent && p.act == sendsAndForwards { // else the handler was asked already
+					l.refresh(req, at, key, seen, o, request)
 				}
 				return status
 			}
 			why = p.why
-		} else if ask.OnlyIfCached {
+		} else if request.OnlyIfCached {
 			return http.StatusGatewayTimeout
 		}
-		if ask.Method == http.MethodHead {
+		if request.Method == http.MethodHead {
 			return l.past(req, resp, why)
 		}
-		mark := markOf(key, ask)
-		marked := l.store.passes.has(mark, now)
-		if marked && (o == nil || look > 0) && !(probe && look == 0) {
+		mark := markOf(key, request)
+		marked := l.store.uncacheable.has(mark, now)
+		if marked && (o == nil || attempt > 0) && !(probe && attempt == 0) {
 			return l.past(req, resp, why)
 		}
 		var status int
 		var again error
-		x := fetch{at: at, mark: mark, old: o, ask: *ask, why: why, alone: marked}
-		if reader, to, f := l.ask(req, key, seen, &x); f != nil {
+		x := fetch{at: at, markedKey: mark, old: o, request: *request, why: why, alone: marked}
+		if reader, to, f := l.beginFetch(req, key, seen, &x); f != nil {
 			status, validated, again = l.lead(req, resp, f)
 		} else {
 			status, validated, again = l.fetch(req, resp, &x, reader, to)
@@ -136,7 +136,7 @@ func (l *layer) named(req *conn.Request) bool {
 	if req.User() != "" || r.Told() {
 		return true
 	}
-	if l.certified || r.Proxied() { // the certificate of a proxy names no client
+	if l.keyHasCert || r.Proxied() { // the certificate of a proxy names no client
 		return false
 	}
 	state := req.TLS()
@@ -147,11 +147,11 @@ func (l *layer) named(req *conn.Request) bool {
 // a body, which an application may look at; it would change the protocol; it has conditions that only the
 // origin can judge; it names fields that are not sent on, which a key, Vary and rules would read; it is
 // asked about another request; or the operator says so.
-func (l *layer) read(req *conn.Request, resp *conn.Response, method string) (q question, past bool) {
+func (l *layer) read(req *conn.Request, resp *conn.Response, method string) (q planRequest, past bool) {
 	r := req.Layer()
-	if q = (question{Request: rfc9111.Plain(method), from: r, coding: l.coding}); r.TellsCaches() {
-		q = l.question(req, resp, rfc9111.ReadRequest(method, r))
-		if l.deaf {
+	if q = (planRequest{Request: rfc9111.Plain(method), from: r, coding: l.coding}); r.TellsCaches() {
+		q = l.planRequest(req, resp, rfc9111.ReadRequest(method, r))
+		if l.ignoreClients {
 			q.Ignore()
 		}
 		_, upgrades := r.HeaderView("Upgrade")
@@ -183,10 +183,10 @@ func holds(all []*rules.Match, q rules.Asked) bool {
 	return false
 }
 
-// markOf is what passes knows a key by. Answers to requests with Authorization are often not kept,
+// markOf is what uncacheable knows a key by. Answers to requests with Authorization are often not kept,
 // whatever becomes of others.
-func markOf(key cachestore.Key, ask *rfc9111.Request) uint64 {
-	if ask.Authorized {
+func markOf(key cachestore.Key, request *rfc9111.Request) uint64 {
+	if request.Authorized {
 		return key.Hash() ^ 1<<secondBits // another slot, and another tag
 	}
 	return key.Hash()
@@ -268,7 +268,7 @@ func (l *layer) changed(req *conn.Request, resp *conn.Response, method string,
 	if !rfc9111.Invalidates(method, status) {
 		return marked
 	}
-	var changed order
+	var changed purgeMessage
 	add := func(target []byte) {
 		if url := appendURL(nil, req, target); len(url) <= maxKey { // nothing is kept for a longer one
 			changed.URLs = append(changed.URLs, string(url))
@@ -296,19 +296,19 @@ func (l *layer) changed(req *conn.Request, resp *conn.Response, method string,
 
 // fetch is a request for what is not kept, or has to be validated.
 type fetch struct {
-	at    *opened
-	mark  uint64
-	old   *cachestore.Object
-	ask   rfc9111.Request
-	why   rfc9111.Forward
-	alone bool // others need not wait for the head
+	at        *opened
+	markedKey uint64
+	old       *cachestore.Object
+	request   rfc9111.Request
+	why       rfc9111.Forward
+	alone     bool // others need not wait for the head
 }
 
-// ask begins to fill what is asked for, or joins those who do. f is not nil where the request leads
+// beginFetch begins to fill what is asked for, or joins those who do. f is not nil where the request leads
 // by its own exchange (lead); otherwise the results are Store.Begin's. Nothing of it is on the
 // stack while the application is asked: after a switch of threads, each frame to return through is
 // a line that the processor has lost.
-func (l *layer) ask(req *conn.Request, key cachestore.Key, seen []*cachestore.Object, q *fetch) (
+func (l *layer) beginFetch(req *conn.Request, key cachestore.Key, seen []*cachestore.Object, q *fetch) (
 	reader *cachestore.Reader, to *cachestore.Fill, f *fill) {
 	match := fitting(req.Layer())
 	if !l.spools {
@@ -333,7 +333,7 @@ func fitting(r conn.RequestLayer) func(*cachestore.Head) bool {
 }
 
 // fetch answers a request by what the handler, or another request's, brings; reader and to are
-// those of ask. An error means that the caller has to look again; if what is kept is true, as its
+// those of beginFetch. An error means that the caller has to look again; if what is kept is true, as its
 // origin has just said, it is validated.
 func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader,
 	to *cachestore.Fill) (status int, validated *cachestore.Object, again error) {
@@ -364,7 +364,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch, reader *
 	case err == loop.ErrDeadlineExceeded:
 		reader.Unlist()
 		// The next ones do not wait as long, one after the other; the head that comes ends that.
-		l.store.passes.add(q.mark, l.store.now(req), passLong)
+		l.store.uncacheable.add(q.markedKey, l.store.now(req), uncacheableLong)
 	}
 	_ = reader.Close()
 	switch {
@@ -383,7 +383,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch, reader *
 	// The application has failed, or has not answered in time.
 	now := l.store.now(req)
 	if q.old != nil {
-		if fresh := l.store.freshness(q.old, now); fresh.IfError(&q.ask, now) {
+		if fresh := l.store.freshness(q.old, now); fresh.IfError(&q.request, now) {
 			return l.hit(req, resp, q.old, conn.CacheStale, now), nil, nil
 		}
 	}
@@ -422,7 +422,7 @@ func (l *layer) fill(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
 	if to == nil {
 		to = &f.space
 	}
-	f.l, f.at, f.to, f.ask, f.old, f.mark, f.alone = l, q.at, to, q.ask, q.old, q.mark, q.alone
+	f.l, f.at, f.to, f.request, f.old, f.markedKey, f.alone = l, q.at, to, q.request, q.old, q.markedKey, q.alone
 	f.keep = !holds(l.noStore, req.Layer())
 	return f
 }
@@ -430,9 +430,9 @@ func (l *layer) fill(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
 // limit says whether others may wait for the head.
 func (f *fill) limit() {
 	switch {
-	case !f.keep || f.ask.NoStore:
+	case !f.keep || f.request.NoStore:
 		f.to.Keep(false)
-	case f.ask.Authorized || f.alone:
+	case f.request.Authorized || f.alone:
 		f.to.Alone()
 	}
 }
@@ -472,7 +472,7 @@ const maxRefreshes = 256
 // refresh validates a stale answer beside the request that gets it, unless that is being done. It
 // asks as a GET that says nothing to caches.
 func (l *layer) refresh(req *conn.Request, at *opened, key cachestore.Key, seen []*cachestore.Object,
-	o *cachestore.Object, ask *rfc9111.Request) {
+	o *cachestore.Object, request *rfc9111.Request) {
 	r := req.Layer()
 	if holds(l.noStore, r) {
 		return // its answer could not be kept
@@ -488,9 +488,9 @@ func (l *layer) refresh(req *conn.Request, at *opened, key cachestore.Key, seen 
 		l.refreshes.leave(&l.store.refreshes)
 		return
 	}
-	plain := *ask
+	plain := *request
 	plain.Method, plain.Ranged = http.MethodGet, false
 	plain.Ignore()
-	f := l.begin(req, to, &fetch{at: at, mark: markOf(key, ask), old: o, ask: plain})
-	f.beside = true
+	f := l.begin(req, to, &fetch{at: at, markedKey: markOf(key, request), old: o, request: plain})
+	f.isRefresh = true
 }

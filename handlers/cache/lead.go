@@ -17,7 +17,7 @@ import (
 func (l *layer) leader(req *conn.Request, q *fetch) *fill {
 	f := l.fill(req, nil, q)
 	f.thread, f.loop = req.Thread, req.Thread.Loop()
-	f.forward, f.asking, f.use = q.why, req, use(q)
+	f.forward, f.leading, f.use = q.why, req, use(q)
 	return f
 }
 
@@ -46,15 +46,15 @@ type tap fill
 func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
 	f := (*fill)(p)
 	f.to.Fetch()
-	now, date := f.l.store.now(f.asking), f.l.store.date(f.asking)
-	if f.stands(h, now, date) {
+	now, date := f.l.store.now(f.leading), f.l.store.date(f.leading)
+	if f.sendStored(h, now, date) {
 		return conn.Withheld
 	}
 	var x rfc9111.Reading
 	answer := read(&x, h.Status, h.Fields)
 	c := f.judge(h, answer, now, date)
-	f.asking.Layer().SetCache(f.use)
-	narrows := h.Status == http.StatusOK && (f.ask.Ranged || f.ask.Conditional)
+	f.leading.Layer().SetCache(f.use)
+	narrows := h.Status == http.StatusOK && (f.request.Ranged || f.request.Conditional)
 	if c.shared || narrows {
 		f.text = c.appendText(f.text[:0], h.Fields, answer, date)
 	}
@@ -83,7 +83,7 @@ func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
 // keeps keeps an answer that is there at once, and begins to keep another one.
 func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response) conn.Fate {
 	k := &c.kept
-	variant, tags := variantOf(answer.Vary, f.asking.Layer()), tagsOf(h.Fields)
+	variant, tags := variantOf(answer.Vary, f.leading.Layer()), tagsOf(h.Fields)
 	if f.whole(h, variant, tags, k) {
 		return conn.Passes
 	}
@@ -91,7 +91,7 @@ func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response) conn
 	head := k.head(h.Status, h.Reason, string(f.text), variant, tags)
 	head.Coming = c
 	if f.head = f.to.Start(head, h.Length); f.head == nil {
-		f.untaken(h.Status, f.l.store.now(f.asking))
+		f.untaken(h.Status, f.l.store.now(f.leading))
 		f.stop(cachestore.ErrAgain)
 		return conn.Passes
 	}
@@ -102,13 +102,13 @@ func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response) conn
 // would: the part that its range names, or that it has the answer already. The handler was asked for all.
 // What cannot be known, as where the length is not, is sent whole.
 func (f *fill) narrow(resp *conn.Response, h *conn.SentHead, k *kept) {
-	s := subject{size: h.Length, place: ofReader}
+	s := planResponse{size: h.Length, place: ofReader}
 	s.kept, s.Status, s.Reason = k, h.Status, h.Reason
 	s.Fields = unsafe.String(unsafe.SliceData(f.text), len(f.text)) // only for now
 	if h.Whole {
 		s.size = int64(len(h.Content))
 	}
-	q := f.l.question(f.asking, resp, f.ask)
+	q := f.l.planRequest(f.leading, resp, f.request)
 	var p plan
 	if p.answer(&q, &s, f.use); p.status == s.Status {
 		return
@@ -145,9 +145,9 @@ func (p *tap) End(trailer []conn.Field, sound bool) {
 func (p *tap) Failed(err error) (withheld bool) {
 	f := (*fill)(p)
 	if f.old != nil {
-		now := f.l.store.now(f.asking)
+		now := f.l.store.now(f.leading)
 		fresh := f.l.store.freshness(f.old, now)
-		withheld = fresh.IfError(&f.ask, now)
+		withheld = fresh.IfError(&f.request, now)
 	}
 	if withheld {
 		f.stop(err)
@@ -161,7 +161,7 @@ func (p *tap) Failed(err error) (withheld bool) {
 func (p *tap) Over(err error) {
 	f := (*fill)(p)
 	if !f.ended {
-		f.stop(cmp.Or(err, errUnasked))
+		f.stop(cmp.Or(err, errNoReaders))
 	}
 	f.done()
 }
@@ -169,7 +169,7 @@ func (p *tap) Over(err error) {
 // done says that nothing of the request is used any more. f and what is below are used again, unless
 // others have seen them.
 func (f *fill) done() {
-	f.asking, f.thread = nil, nil
+	f.leading, f.thread = nil, nil
 	if f.to.Release() {
 		f.spare()
 	}
@@ -213,16 +213,16 @@ func (f *fill) unread() {
 	})
 }
 
-// stands reports whether what is kept is sent in place of an answer: it is true, as a 304 says, or may be
-// sent when the application fails. What is kept is freshened, or dropped; see err.
-func (f *fill) stands(h *conn.SentHead, now, date time.Time) bool {
+// sendStored reports whether what is kept is sent in place of an answer: it is true, as a 304 says,
+// or may be sent when the application fails. What is kept is freshened, or dropped; see err.
+func (f *fill) sendStored(h *conn.SentHead, now, date time.Time) bool {
 	switch {
 	case f.old == nil:
 	case h.Status == http.StatusNotModified:
 		f.validated(h, now, date)
 		return true
 	case rfc9111.Failed(h.Status):
-		if fresh := f.l.store.freshness(f.old, now); fresh.IfError(&f.ask, now) {
+		if fresh := f.l.store.freshness(f.old, now); fresh.IfError(&f.request, now) {
 			f.stop(errFailed)
 			return true
 		}
@@ -237,11 +237,11 @@ func (f *fill) judge(h *conn.SentHead, answer *rfc9111.Response, now, date time.
 	c := &f.coming
 	k := &c.kept
 	k.relayed = h.Relayed
-	k.fresh, f.why = rules.Store(&f.ask, answer, f.asked, date)
+	k.fresh, f.why = rules.Store(&f.request, answer, f.requestTime, date)
 	k.fresh.Received = now.UnixNano()
 	k.shared = f.why == rfc9111.Kept && f.keep && !h.Forwarded
 	if k.shared {
-		f.l.store.passes.remove(f.mark)
+		f.l.store.uncacheable.remove(f.markedKey)
 	} else {
 		f.to.Keep(false)
 		f.pass(h.Status, now)

@@ -28,7 +28,7 @@ func (q *pipe) write(t *loop.Thread, p []byte) error {
 	defer func() { q.piece = nil }() // also when the thread is killed
 	for len(q.piece) > 0 {
 		if q.closed {
-			return errUnasked
+			return errNoReaders
 		}
 		wake(q.reads)
 		if _, err := t.AwaitAny(-1, (*writing)(q)); err != nil {

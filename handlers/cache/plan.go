@@ -16,7 +16,7 @@ import (
 // of it, from values alone; send and follow only do what it says.
 type plan struct {
 	act    act
-	why    rfc9111.Forward // with asks: as Cache-Status has it
+	why    rfc9111.Forward // with forwards: as Cache-Status has it
 	use    conn.CacheUse   // as the access log has it
 	relays bool            // no page of the server's takes the answer's place
 	only   bool            // the client wants nothing that is not kept
@@ -34,10 +34,10 @@ type plan struct {
 type act uint8
 
 const (
-	asks         act = iota // the origin is asked first
-	sends                   // the answer is sent
-	sendsAndAsks            // it is sent, and the origin is asked beside
-	refuses                 // the client wants nothing that is not kept
+	forwards         act = iota // the origin is asked first
+	sends                       // the answer is sent
+	sendsAndForwards            // it is sent, and the origin is asked in the background
+	refuses                     // the client wants nothing that is not kept
 )
 
 // source is where the body of a plan comes from.
@@ -52,8 +52,8 @@ const (
 	ofReader            // part of what comes
 )
 
-// question is a request as a plan sees it.
-type question struct {
+// planRequest is a request as a plan sees it.
+type planRequest struct {
 	rfc9111.Request
 	from   compression.Asker // the fields that Request only says are there
 	date   time.Time         // by the machine's clock
@@ -61,8 +61,8 @@ type question struct {
 	coding *coding.Policy    // of what clients get compressed; nil: nothing
 }
 
-// subject is an answer as a plan sees it.
-type subject struct {
+// planResponse is an answer as a plan sees it.
+type planResponse struct {
 	answer
 	body  []byte            // for send, if it is in memory
 	fresh rfc9111.Freshness // as purges have left it
@@ -73,7 +73,7 @@ type subject struct {
 }
 
 // decide makes the plan for a request and an answer that is kept.
-func (p *plan) decide(q *question, s *subject, now time.Time) {
+func (p *plan) decide(q *planRequest, s *planResponse, now time.Time) {
 	use := s.fresh.Use(&q.Request, now)
 	switch {
 	case s.valid && (use == rfc9111.UseFresh || use == rfc9111.UseValidated && !s.stale):
@@ -84,11 +84,11 @@ func (p *plan) decide(q *question, s *subject, now time.Time) {
 		p.answer(q, s, conn.CacheStale)
 	case use == rfc9111.UseWhile:
 		p.answer(q, s, conn.CacheStale)
-		p.act = sendsAndAsks
+		p.act = sendsAndForwards
 	case use == rfc9111.UseNothing:
 		*p = plan{act: refuses, status: http.StatusGatewayTimeout}
 	default:
-		*p = plan{act: asks, why: rfc9111.ForwardStale}
+		*p = plan{act: forwards, why: rfc9111.ForwardStale}
 		if s.fresh.TTL(now) > 0 && !s.fresh.Validate {
 			p.why = rfc9111.ForwardRequest
 		}
@@ -97,7 +97,7 @@ func (p *plan) decide(q *question, s *subject, now time.Time) {
 }
 
 // answer makes the plan for an answer that is sent, whatever its age.
-func (p *plan) answer(q *question, s *subject, use conn.CacheUse) {
+func (p *plan) answer(q *planRequest, s *planResponse, use conn.CacheUse) {
 	*p = plan{act: sends, use: use, relays: !s.page(s.size), only: q.OnlyIfCached, status: s.Status,
 		reason: s.Reason, body: s.place, part: http1.Range{Length: s.size}, coding: coding.Identity}
 	if p.status != http.StatusOK {
@@ -119,7 +119,7 @@ func (p *plan) answer(q *question, s *subject, use conn.CacheUse) {
 }
 
 // narrow has the conditions and the range of a request decide (RFC 9110 sections 13 and 14).
-func (p *plan) narrow(q *question, s *subject) {
+func (p *plan) narrow(q *planRequest, s *planResponse) {
 	v := http1.Validators{ETag: s.etag.of(s.Fields), Modified: s.modified(), Dated: s.dated}
 	if q.Conditional {
 		state := v
@@ -152,7 +152,7 @@ func (p *plan) narrow(q *question, s *subject) {
 }
 
 // encoded reports whether the body has a content coding.
-func (s *subject) encoded() bool {
+func (s *planResponse) encoded() bool {
 	for text := s.Fields; text != ""; {
 		var name string
 		if name, _, text = http1.CutField(text); ascii.EqualFold(name, "Content-Encoding") {

@@ -63,11 +63,11 @@ func (p *Purge) Check() error {
 // Request.Await. The errors are those of Check and of the disk; then a restart may bring back what
 // was purged. Any goroutine may call it.
 func (s *Store) Purge(p Purge) error {
-	return s.do(order{Purge: p}, true)
+	return s.do(purgeMessage{Purge: p}, true)
 }
 
-// order is a Purge as processes tell it to each other.
-type order struct {
+// purgeMessage is a Purge as processes tell it to each other.
+type purgeMessage struct {
 	Purge
 	// Site, if there is one, are the names of the only site whose tags, and whose texts of keys of
 	// the operator's, are purged.
@@ -78,8 +78,8 @@ type order struct {
 	RawTags     [][]byte `json:"raw_tags,omitempty"`
 }
 
-// text returns the order for other processes.
-func (p order) text() []byte {
+// text returns the message for other processes.
+func (p purgeMessage) text() []byte {
 	p.URLs, p.RawURLs = inUTF8(p.URLs)
 	p.Prefixes, p.RawPrefixes = inUTF8(p.Prefixes)
 	p.Tags, p.RawTags = inUTF8(p.Tags)
@@ -110,15 +110,15 @@ func inUTF8(all []string) (good []string, raw [][]byte) {
 }
 
 // do purges, and tells other processes. lasting is as Share has it.
-func (s *Store) do(p order, lasting bool) error {
+func (s *Store) do(p purgeMessage, lasting bool) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
 	return s.mark(p, lasting).Wait()
 }
 
-// mark is do for an order that is checked, without the wait for the disk.
-func (s *Store) mark(p order, lasting bool) cachestore.Marked {
+// mark is do for a message that is checked, without the wait for the disk.
+func (s *Store) mark(p purgeMessage, lasting bool) cachestore.Marked {
 	marked := s.apply(p)
 	if share := s.share.Load(); share != nil {
 		(*share)(p.text(), lasting)
@@ -140,10 +140,10 @@ func (s *Store) Share(publish func(text []byte, lasting bool)) {
 // Shared does what another process has purged, all of it before it waits for the disk, once. The
 // error is the first one; texts that are no purges hold up no others.
 func (s *Store) Shared(texts ...[]byte) error {
-	var all []order
+	var all []purgeMessage
 	var bad error
 	for _, text := range texts {
-		var p order
+		var p purgeMessage
 		err := json.Unmarshal(text, &p)
 		p.URLs = outOfRaw(p.URLs, p.RawURLs)
 		p.Prefixes = outOfRaw(p.Prefixes, p.RawPrefixes)
@@ -166,7 +166,7 @@ func (s *Store) Inherited(text []byte) error {
 	return s.Shared(text)
 }
 
-func (s *Store) apply(all ...order) cachestore.Marked {
+func (s *Store) apply(all ...purgeMessage) cachestore.Marked {
 	at := s.at.Load()
 	if at == nil || len(all) == 0 {
 		return cachestore.Marked{}
@@ -179,7 +179,7 @@ func (s *Store) apply(all ...order) cachestore.Marked {
 }
 
 // below returns the purge of what is below.
-func (p *order) below() cachestore.Purge {
+func (p *purgeMessage) below() cachestore.Purge {
 	one := cachestore.Purge{All: p.All, Tags: p.Tags, Soft: p.Soft}
 	if p.Site != nil {
 		one.Owner = append([]byte{}, *p.Site...)
@@ -282,7 +282,7 @@ func (l *layer) purged(req *conn.Request, resp *conn.Response, at *opened) int {
 		return http.StatusServiceUnavailable
 	}
 	h := req.Header()
-	p := order{Purge: Purge{Soft: h.Has("Soft-Purge")}}
+	p := purgeMessage{Purge: Purge{Soft: h.Has("Soft-Purge")}}
 	var tags []byte
 	for name, value := range h.All() {
 		if between := tagField(name); between != "" {

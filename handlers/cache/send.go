@@ -24,18 +24,18 @@ var revalidated = func() string {
 	return string(s.Append(nil))
 }()
 
-// question returns what plans look at in a request.
-func (l *layer) question(req *conn.Request, resp *conn.Response, ask rfc9111.Request) question {
-	q := question{Request: ask, from: req.Layer(), coding: l.coding}
-	if ask.Ranged {
+// planRequest returns what plans look at in a request.
+func (l *layer) planRequest(req *conn.Request, resp *conn.Response, request rfc9111.Request) planRequest {
+	q := planRequest{Request: request, from: req.Layer(), coding: l.coding}
+	if request.Ranged {
 		hooks, _ := resp.Layer().Hooks()
 		q.hooked, q.date = hooks > 0, l.store.date(req)
 	}
 	return q
 }
 
-// subject returns what plans look at in an answer that is kept.
-func (l *layer) subject(o *cachestore.Object, now time.Time) (s subject) {
+// planResponse returns what plans look at in an answer that is kept.
+func (l *layer) planResponse(o *cachestore.Object, now time.Time) (s planResponse) {
 	var inMemory bool
 	s.Head, s.body, inMemory = o.View()
 	s.kept = metaOf(o)
@@ -52,8 +52,8 @@ func (l *layer) subject(o *cachestore.Object, now time.Time) (s subject) {
 // hit answers with what is kept, whatever its age.
 func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object, use conn.CacheUse,
 	now time.Time) int {
-	q := l.question(req, resp, rfc9111.ReadRequest(req.Method(), req.Layer()))
-	s := l.subject(o, now)
+	q := l.planRequest(req, resp, rfc9111.ReadRequest(req.Method(), req.Layer()))
+	s := l.planResponse(o, now)
 	var p plan
 	p.answer(&q, &s, use)
 	status, _ := l.send(req, resp, o, &s, &p, now)
@@ -62,7 +62,7 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 
 // send answers with what is kept, as the plan says. Where that cannot be sent, the handler has answered
 // instead, or nothing has, and sent is false.
-func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Object, s *subject, p *plan,
+func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Object, s *planResponse, p *plan,
 	now time.Time) (status int, sent bool) {
 	var file *cachestore.File
 	var off int64
@@ -120,7 +120,7 @@ func (l *layer) instead(req *conn.Request, resp *conn.Response, p *plan, why rfc
 var ofContent = [...]string{"Content-Type", "Content-Encoding", "Content-Language", "Last-Modified"}
 
 // amend makes of the fields of what is kept those of another status.
-func (p *plan) amend(h *conn.Header, s *subject) {
+func (p *plan) amend(h *conn.Header, s *planResponse) {
 	switch {
 	case p.status == http.StatusRequestedRangeNotSatisfiable:
 		for _, name := range ofContent {
@@ -144,7 +144,7 @@ func setBody(resp *conn.Response, b []byte, of io.Closer) {
 }
 
 // several answers with several ranges. of is closed when they are out; nil: nothing is.
-func several(resp *conn.Response, s *subject, p *plan, of io.Closer) {
+func several(resp *conn.Response, s *planResponse, p *plan, of io.Closer) {
 	b, boundary, length := byteranges.New(bytes.NewReader(s.body), p.parts, s.contentType.of(s.Fields), s.size)
 	resp.Header().Set("Content-Type", "multipart/byteranges; boundary="+boundary)
 	if of != nil {
@@ -248,7 +248,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	}
 	h.Add("Cache-Status", followed(q.why, k.shared, f == nil))
 	resp.Layer().Vouch(before)
-	s := subject{answer: k, size: reader.Length(), place: ofReader}
+	s := planResponse{answer: k, size: reader.Length(), place: ofReader}
 	passes := f != nil && f.pipe != nil
 	if passes {
 		s.size = f.pipe.length
@@ -257,7 +257,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	if complete {
 		s.size = f.object.Size()
 	}
-	asked := l.question(req, resp, q.ask)
+	asked := l.planRequest(req, resp, q.request)
 	var p plan
 	p.answer(&asked, &s, use)
 	if p.relays {
@@ -301,10 +301,10 @@ func (f *fill) passTo(req *conn.Request, resp *conn.Response, reader *cachestore
 	switch {
 	case p.body == noBody:
 		_ = q.Close()
-		f.let()
+		f.release()
 	case q.content != nil:
 		resp.SetBody(q.content[p.part.Start:][:p.part.Length])
-		f.let()
+		f.release()
 	default:
 		q.client = req.Thread
 		resp.SetBodyReader(&body{r: q, fill: f, req: req, resp: resp, skip: p.part.Start, left: p.part.Length,
@@ -317,7 +317,7 @@ func (f *fill) passTo(req *conn.Request, resp *conn.Response, reader *cachestore
 func unread(reader *cachestore.Reader, f *fill) {
 	_ = reader.Close()
 	if f != nil {
-		f.let()
+		f.release()
 	}
 }
 
@@ -378,7 +378,7 @@ func (b *body) Close() error {
 	case !b.done && b.left != 0 && b.fill != nil:
 		b.fill.left()
 	case b.leads:
-		b.fill.let()
+		b.fill.release()
 	}
 	return err
 }
