@@ -10,8 +10,10 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/gateway"
+	"github.com/lwango/lwango/internal/modules/relay"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
 	"github.com/lwango/lwango/internal/wire/http1"
@@ -33,7 +35,7 @@ type Settings struct {
 	FollowSymlinks bool `toml:"follow_symlinks"`
 	ResolveRoot    bool `toml:"resolve_root"`
 
-	gateway.Settings `toml:",inline"`
+	upstreams.Gateway `toml:",inline"`
 
 	KeepConn     bool          `toml:"keep_conn"`
 	MaxIdle      int           `toml:"max_idle" min:"0"`
@@ -57,7 +59,7 @@ func (s Settings) Descriptors() (n int) {
 	if s.TryFiles != "off" {
 		n = servefiles.Defaults.Descriptors()
 	}
-	return n + s.CheckDescriptors(s.Address)
+	return n + relay.CheckDescriptors(&s.Settings, s.Address)
 }
 
 // KeptFiles returns how many of the files that are no scripts the route keeps open, if there is room
@@ -122,7 +124,7 @@ func (m *module) open(env handlers.Env, p *upstream.Pool) error {
 	if err != nil {
 		return err
 	}
-	return m.Open("fastcgi", &m.set.Settings, env, p, s, missing, accel)
+	return m.Open("fastcgi", &m.set.Gateway, env, p, s, missing, accel)
 }
 
 // paths sets the rules for scripts and files.

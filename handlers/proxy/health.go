@@ -82,4 +82,4 @@ func ask2(c net.Conn, host, path string) (status int, body []byte, err error) {
 }
 
 // Descriptors implements handlers.DescriptorHolder, for checks.
-func (s Settings) Descriptors() int { return s.CheckDescriptors(s.Address) }
+func (s Settings) Descriptors() int { return relay.CheckDescriptors(&s.Settings, s.Address) }

@@ -18,8 +18,8 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/proxy"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/modules/around"
-	"github.com/lwango/lwango/internal/modules/relay"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
@@ -51,7 +51,7 @@ func checked(t *testing.T, register func(*handlers.Registry), addresses []string
 	h, err := module.Build(t, register, "proxy", env, func(s *proxy.Settings) {
 		s.Address = addresses
 		s.IdleTimeout = 50 * time.Millisecond
-		s.Health = relay.Health{Type: "request", Path: "/up?x=1", Status: "200-399", Interval: 10 * time.Millisecond,
+		s.Health = upstreams.Health{Type: "request", Path: "/up?x=1", Status: "200-399", Interval: 10 * time.Millisecond,
 			Timeout: 10 * time.Second, Rises: 2, Falls: 3}
 		if change != nil {
 			change(s)
@@ -368,21 +368,21 @@ func TestHealthShared(t *testing.T) {
 // TestHealthSettings: the errors of the key.
 func TestHealthSettings(t *testing.T) {
 	for _, tt := range []struct {
-		change func(*relay.Health)
+		change func(*upstreams.Health)
 		want   string
 	}{
-		{func(h *relay.Health) { h.Path = "/up" }, ""},
-		{func(h *relay.Health) { h.Path, h.Status = "/up", "204" }, ""},
-		{func(h *relay.Health) { h.Falls = 1 }, `health: expected a path, such as "/up"`},
-		{func(h *relay.Health) { h.Path = "up" },
+		{func(h *upstreams.Health) { h.Path = "/up" }, ""},
+		{func(h *upstreams.Health) { h.Path, h.Status = "/up", "204" }, ""},
+		{func(h *upstreams.Health) { h.Falls = 1 }, `health: expected a path, such as "/up"`},
+		{func(h *upstreams.Health) { h.Path = "up" },
 			`health: path: expected one that begins with a slash, in ASCII without spaces, not "up"`},
-		{func(h *relay.Health) { h.Path = "/u\r\np" },
+		{func(h *upstreams.Health) { h.Path = "/u\r\np" },
 			`health: path: expected one that begins with a slash, in ASCII without spaces, not "/u\r\np"`},
-		{func(h *relay.Health) { h.Path, h.Status = "/", "399-200" }, `health: status: expected one ` +
+		{func(h *upstreams.Health) { h.Path, h.Status = "/", "399-200" }, `health: status: expected one ` +
 			`between 200 and 599, or a range as "200-399", not "399-200"`},
-		{func(h *relay.Health) { h.Path, h.Status = "/", "100" }, `health: status: expected one ` +
+		{func(h *upstreams.Health) { h.Path, h.Status = "/", "100" }, `health: status: expected one ` +
 			`between 200 and 599, or a range as "200-399", not "100"`},
-		{func(h *relay.Health) { h.Path, h.Status = "/", "2xx" }, `health: status: expected one ` +
+		{func(h *upstreams.Health) { h.Path, h.Status = "/", "2xx" }, `health: status: expected one ` +
 			`between 200 and 599, or a range as "200-399", not "2xx"`},
 	} {
 		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},

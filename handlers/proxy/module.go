@@ -10,6 +10,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/relay"
 	"github.com/lwango/lwango/internal/upstream"
@@ -21,7 +22,7 @@ import (
 // Settings are the module's keys.
 type Settings struct {
 	Address        []string          `toml:"address"`
-	TLS            upstream.TLS      `toml:"tls"`
+	TLS            upstreams.TLS     `toml:"tls"`
 	ProxyProtocol  string            `toml:"proxy_protocol" oneof:"v1 v2"`
 	Version        string            `toml:"version" oneof:"1.1 2" default:"1.1"`
 	Host           string            `toml:"host" default:"client"`
@@ -29,9 +30,9 @@ type Settings struct {
 
 	AddRequestHeaders map[string][]string `toml:"add_request_headers"`
 
-	relay.Settings `toml:",inline"`
-	Paths          `toml:",inline"`
-	Forwarded      `toml:",inline"`
+	upstreams.Settings `toml:",inline"`
+	Paths              `toml:",inline"`
+	Forwarded          `toml:",inline"`
 
 	MaxIdle           int           `toml:"max_idle" min:"0" default:"1024"`
 	IdleTimeout       time.Duration `toml:"idle_timeout" min:"1ms" default:"1m"`
@@ -110,7 +111,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	}, missing, accel); err != nil {
 		return nil, err
 	}
-	if s.TLS != (upstream.TLS{}) && !m.Secure() {
+	if s.TLS != (upstreams.TLS{}) && !m.Secure() {
 		return nil, handlers.BadKey("tls", `no address begins with "https://"`)
 	}
 	if !http1.ValidAuthority(s.Host) {
@@ -130,7 +131,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		return nil, err
 	}
 	m.readNames()
-	m.hosts = hostsOf(s.Addresses(s.Address))
+	m.hosts = hostsOf(relay.Addresses(&s.Settings, s.Address))
 	m.depend()
 	m.Watch()
 	return m.serve, nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/proxy"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 )
@@ -39,12 +39,12 @@ func askers(t *testing.T, f *front, n int) string {
 // an entry comes behind the others. Requests without the key are the route's.
 func TestSplit(t *testing.T) {
 	main, b, c := says(t, "a"), says(t, "b"), says(t, "c")
-	begin := func(entries ...relay.Split) *front {
+	begin := func(entries ...upstreams.Split) *front {
 		return serve(t, modes.Direct, "/", []string{main}, func(s *proxy.Settings) {
 			s.Split, s.SplitBy, s.IdleTimeout = entries, "{field.x-user}", time.Second
 		})
 	}
-	beta := relay.Split{Name: "beta", Share: 10, Address: []string{b}}
+	beta := upstreams.Split{Name: "beta", Share: 10, Address: []string{b}}
 	const users = 1500
 	first := askers(t, begin(beta), users)
 	if n := strings.Count(first, "b"); n < users*7/100 || n > users*13/100 {
@@ -53,7 +53,7 @@ func TestSplit(t *testing.T) {
 	if again := askers(t, begin(beta), users); again != first {
 		t.Error("users have changed sides")
 	}
-	f := begin(beta, relay.Split{Name: "gamma", Share: 33.3, Address: []string{c}})
+	f := begin(beta, upstreams.Split{Name: "gamma", Share: 33.3, Address: []string{c}})
 	more := askers(t, f, users)
 	if n := strings.Count(more, "c"); n < users*28/100 || n > users*38/100 {
 		t.Errorf("%d of %d users, want a third", n, users)
@@ -73,7 +73,7 @@ func TestSplit(t *testing.T) {
 func TestSplitByValue(t *testing.T) {
 	f := serve(t, modes.Direct, "/", []string{says(t, "a")}, func(s *proxy.Settings) {
 		s.IdleTimeout = time.Second
-		s.Split = []relay.Split{
+		s.Split = []upstreams.Split{
 			{Name: "beta", Cookie: map[string]string{"v": "beta"}, Header: map[string]string{"X-V": "2"}, Address: []string{says(t, "b")}},
 			{Name: "all", Share: 100, Address: []string{says(t, "c")}},
 		}
@@ -91,26 +91,26 @@ func TestSplitByValue(t *testing.T) {
 func TestSplitKeys(t *testing.T) {
 	x := []string{"127.0.0.1:2"}
 	for _, tt := range []struct {
-		split []relay.Split
+		split []upstreams.Split
 		by    string
 		err   string
 	}{
 		{nil, "{host}", "split_by: it has no effect without split"},
-		{[]relay.Split{{Name: "b", Share: 1, Address: x}}, "{user}", `split_by: "{user}": unknown placeholder {user} (known: {address}, {host}, {path}, {uri}, {query}, {cookie.*}, {field.*})`},
-		{[]relay.Split{{Share: 1, Address: x}}, "", `split: name: expected a word, such as "beta", not ""`},
-		{[]relay.Split{{Name: "b", Share: 101, Address: x}}, "", `split: b: share: expected percent between 0 and 100, not 101`},
-		{[]relay.Split{{Name: "b", Share: -1, Address: x}}, "", `split: b: share: expected percent between 0 and 100, not -1`},
-		{[]relay.Split{{Name: "b", Share: 60, Address: x}, {Name: "c", Share: 60.5, Address: x}}, "", `split: the shares are 120.5 percent together; expected 100 at most`},
-		{[]relay.Split{{Name: "b", Share: 1, Address: x}, {Name: "b", Share: 1, Address: x}}, "", `split: b: named twice`},
-		{[]relay.Split{{Name: "b", Share: 1, Address: x}, {Name: "c", Share: 1, Address: x}}, "", `split: c: address: 127.0.0.1:2: named twice`},
-		{[]relay.Split{{Name: "b", Share: 1, Address: []string{"127.0.0.1:1 weight=2"}}}, "", `split: b: address: 127.0.0.1:1: named twice`},
-		{[]relay.Split{{Name: "b", Address: x}}, "", `split: b: expected a share, or values of a cookie or a field`},
-		{[]relay.Split{{Name: "b", Share: 1}}, "", `split: b: address: missing`},
-		{[]relay.Split{{Name: "b", Share: 1, Address: []string{" "}}}, "", `split: b: address: expected unix:/path or host:port`},
-		{[]relay.Split{{Name: "b", Share: 1, Address: []string{"a:1 backup"}}}, "", `split: b: address: every address is a backup`},
-		{[]relay.Split{{Name: "b", Cookie: map[string]string{"a b": "c"}, Address: x}}, "", `split: b: cookie: expected the name of one, not "a b"`},
-		{[]relay.Split{{Name: "b", Cookie: map[string]string{"a": ""}, Address: x}}, "", `split: b: cookie: a: expected a value`},
-		{[]relay.Split{{Name: "b", Header: map[string]string{"a b": "c"}, Address: x}}, "", `split: b: header: expected the name of a field, not "a b"`},
+		{[]upstreams.Split{{Name: "b", Share: 1, Address: x}}, "{user}", `split_by: "{user}": unknown placeholder {user} (known: {address}, {host}, {path}, {uri}, {query}, {cookie.*}, {field.*})`},
+		{[]upstreams.Split{{Share: 1, Address: x}}, "", `split: name: expected a word, such as "beta", not ""`},
+		{[]upstreams.Split{{Name: "b", Share: 101, Address: x}}, "", `split: b: share: expected percent between 0 and 100, not 101`},
+		{[]upstreams.Split{{Name: "b", Share: -1, Address: x}}, "", `split: b: share: expected percent between 0 and 100, not -1`},
+		{[]upstreams.Split{{Name: "b", Share: 60, Address: x}, {Name: "c", Share: 60.5, Address: x}}, "", `split: the shares are 120.5 percent together; expected 100 at most`},
+		{[]upstreams.Split{{Name: "b", Share: 1, Address: x}, {Name: "b", Share: 1, Address: x}}, "", `split: b: named twice`},
+		{[]upstreams.Split{{Name: "b", Share: 1, Address: x}, {Name: "c", Share: 1, Address: x}}, "", `split: c: address: 127.0.0.1:2: named twice`},
+		{[]upstreams.Split{{Name: "b", Share: 1, Address: []string{"127.0.0.1:1 weight=2"}}}, "", `split: b: address: 127.0.0.1:1: named twice`},
+		{[]upstreams.Split{{Name: "b", Address: x}}, "", `split: b: expected a share, or values of a cookie or a field`},
+		{[]upstreams.Split{{Name: "b", Share: 1}}, "", `split: b: address: missing`},
+		{[]upstreams.Split{{Name: "b", Share: 1, Address: []string{" "}}}, "", `split: b: address: expected unix:/path or host:port`},
+		{[]upstreams.Split{{Name: "b", Share: 1, Address: []string{"a:1 backup"}}}, "", `split: b: address: every address is a backup`},
+		{[]upstreams.Split{{Name: "b", Cookie: map[string]string{"a b": "c"}, Address: x}}, "", `split: b: cookie: expected the name of one, not "a b"`},
+		{[]upstreams.Split{{Name: "b", Cookie: map[string]string{"a": ""}, Address: x}}, "", `split: b: cookie: a: expected a value`},
+		{[]upstreams.Split{{Name: "b", Header: map[string]string{"a b": "c"}, Address: x}}, "", `split: b: header: expected the name of a field, not "a b"`},
 	} {
 		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"}, func(s *proxy.Settings) {
 			s.Address, s.Split = []string{"127.0.0.1:1"}, tt.split

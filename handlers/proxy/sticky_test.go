@@ -9,7 +9,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/proxy"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 )
@@ -87,14 +87,14 @@ func TestSticky(t *testing.T) {
 func TestStickyAttributes(t *testing.T) {
 	_, a := numbered(t, 1)
 	for _, tt := range []struct {
-		change func(s *relay.Sticky)
+		change func(s *upstreams.Sticky)
 		want   string
 	}{
-		{func(*relay.Sticky) {}, "; Path=/; HttpOnly; SameSite=Lax"},
-		{func(s *relay.Sticky) {
+		{func(*upstreams.Sticky) {}, "; Path=/; HttpOnly; SameSite=Lax"},
+		{func(s *upstreams.Sticky) {
 			s.Expires, s.Domain, s.Path, s.HTTPOnly, s.SameSite, s.Secure = time.Hour, "test.example", "/app", false, "strict", "on"
 		}, "; Path=/app; Domain=test.example; Max-Age=3600; Secure; SameSite=Strict"},
-		{func(s *relay.Sticky) { s.SameSite = "none" }, "; Path=/; HttpOnly; Secure; SameSite=None"},
+		{func(s *upstreams.Sticky) { s.SameSite = "none" }, "; Path=/; HttpOnly; Secure; SameSite=None"},
 	} {
 		f := serve(t, modes.Direct, "/", a, func(s *proxy.Settings) { sticky(s); tt.change(&s.Sticky) })
 		cookies := f.get("/").header.Values("Set-Cookie")

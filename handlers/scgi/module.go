@@ -16,8 +16,10 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/gateway"
+	"github.com/lwango/lwango/internal/modules/relay"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
@@ -26,14 +28,14 @@ import (
 type Settings struct {
 	Address []string `toml:"address"`
 
-	gateway.Settings `toml:",inline"`
+	upstreams.Gateway `toml:",inline"`
 }
 
 // Defaults are the settings of a route that gives only address.
 var Defaults = tags.Defaults[Settings]()
 
 // Descriptors implements handlers.DescriptorHolder, for checks.
-func (s Settings) Descriptors() int { return s.CheckDescriptors(s.Address) }
+func (s Settings) Descriptors() int { return relay.CheckDescriptors(&s.Settings, s.Address) }
 
 // Register puts the module into r. All routes that are ever built from r share one pool of upstreams:
 // connections to one address are counted together.
@@ -48,7 +50,7 @@ func Register(r *handlers.Registry) {
 			return nil, err
 		}
 		missing := errors.New(`missing: where the application listens, such as "127.0.0.1:4000"`)
-		return gateway.Plain("scgi", framing, s.Settings, upstream.Settings{Addresses: s.Address},
+		return gateway.Plain("scgi", framing, s.Gateway, upstream.Settings{Addresses: s.Address},
 			missing, accel, env, p)
 	})
 }

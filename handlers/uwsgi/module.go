@@ -17,8 +17,10 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/gateway"
+	"github.com/lwango/lwango/internal/modules/relay"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
@@ -32,14 +34,14 @@ type Settings struct {
 	// request with more in silence, as if it had died.
 	BufferSize handlers.Size `toml:"buffer_size" min:"1KiB" max:"65535" default:"4KiB"`
 
-	gateway.Settings `toml:",inline"`
+	upstreams.Gateway `toml:",inline"`
 }
 
 // Defaults are the settings of a route that gives only address.
 var Defaults = tags.Defaults[Settings]()
 
 // Descriptors implements handlers.DescriptorHolder, for checks.
-func (s Settings) Descriptors() int { return s.CheckDescriptors(s.Address) }
+func (s Settings) Descriptors() int { return relay.CheckDescriptors(&s.Settings, s.Address) }
 
 // Register puts the module into r. All routes that are ever built from r share one pool of upstreams:
 // connections to one address are counted together.
@@ -53,7 +55,7 @@ func Register(r *handlers.Registry) {
 			return nil, err
 		}
 		missing := errors.New(`missing: where the application listens, such as "unix:/run/uwsgi/app.sock"`)
-		return gateway.Plain("uwsgi", f, s.Settings, upstream.Settings{Addresses: s.Address},
+		return gateway.Plain("uwsgi", f, s.Gateway, upstream.Settings{Addresses: s.Address},
 			missing, accel, env, p)
 	})
 }

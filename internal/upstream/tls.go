@@ -21,14 +21,10 @@ import (
 )
 
 // TLS says how a route speaks TLS with the upstreams whose addresses begin with "https://". The
-// fields are keys of the configuration.
+// fields are those of TLS in handlers/upstreams, which are keys of the configuration.
 type TLS struct {
-	CA       string `toml:"ca"`       // a PEM file of authorities; "": those of the system
-	Name     string `toml:"name"`     // of the certificate, and for SNI; "": the host of the address
-	Cert     string `toml:"cert"`     // a PEM file: the certificate for upstreams that ask for one
-	Key      string `toml:"key"`      // its key
-	CRL      string `toml:"crl"`      // a file of revocation lists, PEM or DER, for the upstream's chain
-	Insecure bool   `toml:"insecure"` // take any certificate
+	CA, Name, Cert, Key, CRL string
+	Insecure                 bool
 }
 
 // Security is a TLS that was loaded.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/modules/gateway"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -67,7 +67,7 @@ func TestAnswers(t *testing.T) {
 					at := cut.Load()
 					r.reply(tt.raw[:at])
 					r.reply(tt.raw[at:])
-				})}, func(s *gateway.Settings) { s.HideHeader = []string{"x-powered-by"} })
+				})}, func(s *upstreams.Gateway) { s.HideHeader = []string{"x-powered-by"} })
 				for at := range len(tt.raw) {
 					cut.Store(int32(at))
 					g := s.ask(tt.method+" /", nil, "")
@@ -170,7 +170,7 @@ func TestGarbage(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			each(t, func(t *testing.T, p protocol) {
 				s := serve(t, p, "/", []string{application(t, p, "unix", func(r *request) { r.reply(tt.raw) })},
-					func(s *gateway.Settings) { s.MaxHeaderSize = 4096 })
+					func(s *upstreams.Gateway) { s.MaxHeaderSize = 4096 })
 				if g := s.ask("GET /", nil, ""); g.status != 502 || !strings.Contains(s.log.String(), tt.log) {
 					t.Errorf("%+v\n%s", g, s.log)
 				}

@@ -3,7 +3,7 @@
 // what comes around the variables, the body and the answer on the connection, as a Protocol. What
 // these modules share with proxy is in internal/modules/relay.
 //
-//	route.go     Settings, the common keys; Route
+//	route.go     Route
 //	call.go      Call: one request
 //	exchange.go  one connection: sending and receiving at once
 //	answer.go    the response, on its way to the client

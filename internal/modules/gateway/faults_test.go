@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/modules/around"
-	"github.com/lwango/lwango/internal/modules/gateway"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -27,7 +27,7 @@ func TestNoAnswer(t *testing.T) {
 		done := make(chan bool)
 		defer close(done)
 		s := serve(t, p, "/", []string{application(t, p, "tcp", func(*request) { <-done })},
-			func(s *gateway.Settings) { s.ReadTimeout = 20 * time.Millisecond })
+			func(s *upstreams.Gateway) { s.ReadTimeout = 20 * time.Millisecond })
 		if g := s.ask("POST /", nil, "x"); g.status != 504 {
 			t.Errorf("%+v", g)
 		}
@@ -43,7 +43,7 @@ func TestOthers(t *testing.T) {
 		nobody := ln.Addr().String()
 		ln.Close()
 		good := application(t, p, "unix", func(r *request) { r.reply("Status: 200\r\n\r\n" + r.body()) })
-		s := serve(t, p, "/", []string{nobody, good}, func(s *gateway.Settings) { s.MaxFails = -1 })
+		s := serve(t, p, "/", []string{nobody, good}, func(s *upstreams.Gateway) { s.MaxFails = -1 })
 		for range 4 {
 			s.ask("POST /", nil, "hello").check(t, "refused", 200, "", "hello")
 		}
@@ -51,7 +51,7 @@ func TestOthers(t *testing.T) {
 		s = serve(t, p, "/", []string{application(t, p, "unix", func(r *request) {
 			r.body()
 			silent.Add(1)
-		}), good + " backup"}, func(s *gateway.Settings) { s.MaxFails = -1 })
+		}), good + " backup"}, func(s *upstreams.Gateway) { s.MaxFails = -1 })
 		s.ask("GET /", nil, "").check(t, "GET", 200, "", "")
 		if g := s.ask("POST /", nil, "hello"); g.status != 502 || silent.Load() != 2 {
 			t.Errorf("POST: %+v, asked %d times", g, silent.Load())
@@ -84,7 +84,7 @@ func TestMemberFails(t *testing.T) {
 					}
 				})
 				good := application(t, p, "unix", func(r *request) { r.reply("Status: 200\r\n\r\nhello") })
-				s := serve(t, p, "/", []string{bad, good}, func(s *gateway.Settings) {
+				s := serve(t, p, "/", []string{bad, good}, func(s *upstreams.Gateway) {
 					s.FailTimeout, s.ReadTimeout = time.Hour, wait.Patience
 				})
 				ask := func() got {
@@ -153,7 +153,7 @@ func TestLargeBodies(t *testing.T) {
 					s := serve(t, p, "/", []string{application(t, p, network, func(r *request) {
 						r.reply("HTTP/1.1 200 OK\r\nContent-Length: " + r.get("CONTENT_LENGTH") + "\r\n\r\n")
 						_, _ = io.Copy(r.Conn, io.LimitReader(r.r, 8<<20))
-					})}, func(s *gateway.Settings) { s.RequestBuffering = buffering })
+					})}, func(s *upstreams.Gateway) { s.RequestBuffering = buffering })
 					if g := s.ask("POST /", nil, body); g.err != nil || g.status != 200 || g.body != body {
 						t.Errorf("buffering %v: %d, %d bytes, %v", buffering, g.status, len(g.body), g.err)
 					}
@@ -250,7 +250,7 @@ func TestHealth(t *testing.T) {
 			r.reply("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nup")
 		})
 		env := handlers.Env{Prefix: "/app", Server: background(t)}
-		_, err := build(p, env, []string{address, address + "x"}, func(s *gateway.Settings) {
+		_, err := build(p, env, []string{address, address + "x"}, func(s *upstreams.Gateway) {
 			s.Params = map[string]string{"APP": "mine"}
 			s.Health.Path, s.Health.Body, s.Health.Interval = "/app/up?x", "up", 100*time.Millisecond
 		})
@@ -274,7 +274,7 @@ func TestAccel(t *testing.T) {
 		must.Do(t, os.WriteFile(dir+"/a.txt", []byte("of the file"), 0o644))
 		s := serve(t, p, "/", []string{application(t, p, "unix", func(r *request) {
 			r.reply("Status: 200\r\nX-Accel-Redirect: /a.txt\r\nContent-Type: text/x\r\n\r\nbody")
-		})}, func(s *gateway.Settings) { s.AccelRoot = dir })
+		})}, func(s *upstreams.Gateway) { s.AccelRoot = dir })
 		s.ask("GET /", nil, "").check(t, "file", 200, "Content-Type: text/x\nX-Accel-Redirect: -", "of the file")
 	})
 }

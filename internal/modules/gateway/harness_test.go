@@ -17,8 +17,8 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/scgi"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/handlers/uwsgi"
-	"github.com/lwango/lwango/internal/modules/gateway"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -185,17 +185,17 @@ type route struct {
 	log *logtext.Buffer
 }
 
-func build(p protocol, env handlers.Env, addresses []string, change func(*gateway.Settings)) (handlers.Route, error) {
+func build(p protocol, env handlers.Env, addresses []string, change func(*upstreams.Gateway)) (handlers.Route, error) {
 	var r handlers.Registry
 	p.register(&r)
 	m, _ := r.Module(p.name)
 	set := m.NewSettings()
-	var common *gateway.Settings
+	var common *upstreams.Gateway
 	switch s := set.(type) {
 	case *uwsgi.Settings:
-		s.Address, s.BufferSize, common = addresses, 65535, &s.Settings
+		s.Address, s.BufferSize, common = addresses, 65535, &s.Gateway
 	case *scgi.Settings:
-		s.Address, common = addresses, &s.Settings
+		s.Address, common = addresses, &s.Gateway
 	}
 	common.ReadTimeout, common.SendTimeout = 10*wait.Patience, 10*wait.Patience
 	if change != nil {
@@ -205,7 +205,7 @@ func build(p protocol, env handlers.Env, addresses []string, change func(*gatewa
 	return handlers.Route{Prefix: env.Prefix, Handler: h}, err
 }
 
-func serve(t *testing.T, p protocol, prefix string, addresses []string, change func(*gateway.Settings)) *route {
+func serve(t *testing.T, p protocol, prefix string, addresses []string, change func(*upstreams.Gateway)) *route {
 	t.Helper()
 	s := &route{log: new(logtext.Buffer)}
 	env := handlers.Env{Dir: t.TempDir(), Prefix: prefix, Logger: slog.New(slog.NewTextHandler(s.log, nil))}

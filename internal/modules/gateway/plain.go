@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/modules/relay"
 	"github.com/lwango/lwango/internal/upstream"
@@ -39,7 +40,7 @@ func (f *Framing) head(dst []byte, r *cgi.Request, v *cgi.Vars) ([]byte, error) 
 // plain is a route of a module with such a protocol.
 type plain struct {
 	Route
-	settings Settings
+	settings upstreams.Gateway
 	framing  Framing
 	fixed    *cgi.Fixed
 	prefix   string // of the route, without the slash at its end
@@ -48,7 +49,7 @@ type plain struct {
 
 // Plain makes the handler of a route of a module with such a protocol. more, missing and accel are
 // those of relay.Route.Open. Errors are *handlers.KeyError.
-func Plain(module string, f Framing, s Settings, more upstream.Settings, missing error,
+func Plain(module string, f Framing, s upstreams.Gateway, more upstream.Settings, missing error,
 	accel relay.Accel, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &plain{settings: s, framing: f, prefix: strings.TrimSuffix(env.Prefix, "/")}
 	if !around.Of(env).Internal {

@@ -7,31 +7,23 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/modules/relay"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// Settings are the keys that the modules have in common.
-type Settings struct {
-	Params        map[string]string `toml:"params"`
-	TrustedFields []string          `toml:"trusted_fields" default:"Forwarded X-Forwarded-For X-Forwarded-Host X-Forwarded-Port X-Forwarded-Proto X-Real-IP"`
-	MaxBodySize   handlers.Size     `toml:"max_body_size" min:"0B"`
-
-	relay.Settings `toml:",inline"`
-}
-
 // Route is what the requests of a route have in common. It does not change once it is open.
 type Route struct {
 	relay.Route
-	set    *Settings
+	set    *upstreams.Gateway
 	params []cgi.Field
 }
 
 // Open opens the route of a module with its upstreams. more has the addresses; it, missing and
 // accel are those of relay.Route.Open. Errors are *handlers.KeyError.
-func (r *Route) Open(module string, s *Settings, env handlers.Env, p *upstream.Pool,
+func (r *Route) Open(module string, s *upstreams.Gateway, env handlers.Env, p *upstream.Pool,
 	more upstream.Settings, missing error, accel relay.Accel) error {
 	r.set, r.Settings, r.Module, r.Env = s, &s.Settings, module, env
 	r.Log = env.Log()

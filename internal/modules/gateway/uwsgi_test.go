@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/invariants"
-	"github.com/lwango/lwango/internal/modules/gateway"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/loopback"
@@ -75,7 +75,7 @@ func TestUWSGI(t *testing.T) {
 		for i, address := range addresses[p.name] {
 			t.Run(fmt.Sprint(p.name, " ", []string{"unix", "tcp"}[i]), func(t *testing.T) {
 				for _, buffering := range []bool{true, false} {
-					s := serve(t, p, "/app", []string{address}, func(s *gateway.Settings) { s.RequestBuffering = buffering })
+					s := serve(t, p, "/app", []string{address}, func(s *upstreams.Gateway) { s.RequestBuffering = buffering })
 					s.ask("GET /app/env?a=%20b", []string{"Proxy: x"}, "").check(t, "GET", 200, "Content-Type: text/plain",
 						"GET|/app|/env|a=%20b|http|-")
 					s.ask("HEAD /app/env", nil, "").check(t, "HEAD", 200, "Content-Type: text/plain", "")

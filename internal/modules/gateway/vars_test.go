@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/handlers/uwsgi"
 	"github.com/lwango/lwango/internal/modules/around"
-	"github.com/lwango/lwango/internal/modules/gateway"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/must"
@@ -18,12 +18,12 @@ import (
 
 // TestVariables: what an application is told.
 func TestVariables(t *testing.T) {
-	params := func(p map[string]string) func(*gateway.Settings) {
-		return func(s *gateway.Settings) { s.Params = p }
+	params := func(p map[string]string) func(*upstreams.Gateway) {
+		return func(s *upstreams.Gateway) { s.Params = p }
 	}
 	for _, tt := range []struct {
 		name, prefix string
-		change       func(*gateway.Settings)
+		change       func(*upstreams.Gateway)
 		line         string
 		fields       []string
 		body         string
@@ -52,14 +52,14 @@ func TestVariables(t *testing.T) {
 		{"a body in chunks, whose length is found out first", "/", nil, "PUT /x",
 			[]string{"Transfer-Encoding: chunked"}, "3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n",
 			map[string]string{"CONTENT_LENGTH": "7", "HTTP_TRANSFER_ENCODING": "-", "body": "abcdefg"}},
-		{"and also without request_buffering", "/", func(s *gateway.Settings) { s.RequestBuffering = false },
+		{"and also without request_buffering", "/", func(s *upstreams.Gateway) { s.RequestBuffering = false },
 			"PUT /x", []string{"Transfer-Encoding: chunked"}, "3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n",
 			map[string]string{"CONTENT_LENGTH": "7", "body": "abcdefg"}},
 		{"httpoxy", "/", nil, "GET /x", []string{"Proxy: http://evil.example", "Proxy-X: a"}, "",
 			map[string]string{"HTTP_PROXY": "-", "HTTP_PROXY_X": "-"}},
 		{"underscores", "/", nil, "GET /x", []string{"X_Y: a", "X-Z: b"}, "",
 			map[string]string{"HTTP_X_Y": "-", "HTTP_X_Z": "b"}},
-		{"underscores that are allowed", "/", func(s *gateway.Settings) { s.Underscores = true },
+		{"underscores that are allowed", "/", func(s *upstreams.Gateway) { s.Underscores = true },
 			"GET /x", []string{"X_Y: a"}, "", map[string]string{"HTTP_X_Y": "a"}},
 		{"fields of the connection", "/", nil, "GET /x", []string{"Connection: X-A", "X-A: 1", "TE: trailers"}, "",
 			map[string]string{"HTTP_X_A": "-", "HTTP_TE": "-", "HTTP_CONNECTION": "-"}},
@@ -104,7 +104,7 @@ func TestVariablesRefused(t *testing.T) {
 				t.Errorf("%d bytes", n)
 			}
 			r.reply("Status: 204\r\n\r\n")
-		})}, func(s *gateway.Settings) { s.Params = map[string]string{"LONG": strings.Repeat("x", 60000)} })
+		})}, func(s *upstreams.Gateway) { s.Params = map[string]string{"LONG": strings.Repeat("x", 60000)} })
 		for _, tt := range []struct {
 			line        string
 			size        int

@@ -2,7 +2,7 @@
 // server and its answer to the client. The module itself speaks the protocol, as a Talk. The other
 // server does not wait for the client as long as there is room.
 //
-//	settings.go Settings, the common keys; Route, what the requests of a route have in common
+//	settings.go Route, what the requests of a route have in common
 //	servername.go the name for TLS, where each request has its own
 //	key.go      what balance = "hash" goes by
 //	split.go    upstreams for some of the requests (A/B)

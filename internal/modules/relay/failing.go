@@ -2,23 +2,10 @@ package relay
 
 import (
 	"slices"
-	"time"
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/upstream"
 )
-
-// Circuit is the key `circuit`: an address gets no requests while too large a share of them fails.
-type Circuit struct {
-	// Errors is that share in percent; 0: there is no such limit.
-	Errors int `toml:"errors" min:"0" max:"100"`
-	// Requests is how many there must be in the window.
-	Requests int `toml:"requests" min:"1" default:"20"`
-	// Window is the time in which they are counted.
-	Window time.Duration `toml:"window" min:"100ms" default:"10s"`
-	// Open is for how long no request is sent. Then one at a time tries whether the address works.
-	Open time.Duration `toml:"open" min:"10ms" default:"10s"`
-}
 
 // failing reads the keys that say what becomes of an address that does not work.
 func (r *Route) failing(s *upstream.Settings) error {

@@ -7,52 +7,27 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/internal/wire/proxyproto"
 )
 
-// Health is the key `health`: checks of the server's own, by which it finds out whether an upstream
-// works.
-type Health struct {
-	// Type is what a check does: a request of the module's protocol, or a connection alone.
-	Type string `toml:"type" oneof:"request tcp" default:"request"`
-	// Path is what is asked for; empty: there are no requests.
-	Path string `toml:"path"`
-	// Status is which answers are good ones.
-	Status string `toml:"status" default:"200-399"`
-	// Body is a text that a good answer has in the first 64 KiB of its body.
-	Body string `toml:"body"`
-	// Port is where checks connect to; 0: where requests do.
-	Port int `toml:"port" min:"0" max:"65535"`
-	// Host is what the request names; empty: what the requests of clients do, or the address.
-	Host string `toml:"host"`
-	// Interval is between two checks of an address.
-	Interval time.Duration `toml:"interval" min:"100ms" max:"1h" default:"5s"`
-	// Timeout is for a check.
-	Timeout time.Duration `toml:"timeout" min:"10ms" max:"1m" default:"1s"`
-	// Rises is how many good answers in a row bring an address back.
-	Rises int `toml:"rises" min:"1" max:"100" default:"2"`
-	// Falls is how many bad ones take it away.
-	Falls int `toml:"falls" min:"1" max:"100" default:"3"`
-}
-
 // HealthRead is how much is read of the head of an answer, and then of its body, in bytes.
 const HealthRead = 64 << 10
 
-// On reports whether there are checks.
-func (h *Health) On() bool { return h.Path != "" || h.Type == "tcp" }
+// checks reports whether there are checks.
+func checks(h *upstreams.Health) bool { return h.Path != "" || h.Type == "tcp" }
 
 // CheckDescriptors returns how many descriptors checks have at most, where the route's own addresses
 // are these: one for each address.
-func (s *Settings) CheckDescriptors(own []string) int {
-	if !s.Health.On() {
+func CheckDescriptors(s *upstreams.Settings, own []string) int {
+	if !checks(&s.Health) {
 		return 0
 	}
-	return len(s.Addresses(own))
+	return len(Addresses(s, own))
 }
 
 // check reads the key health. Route.Ping asks, and what has an influence on that is in PingID.
@@ -62,9 +37,9 @@ func (r *Route) check(s *upstream.Settings) error {
 	switch {
 	case h.Type == "tcp" && (h.Path != "" || h.Body != "" || h.Host != "" || h.Status != defaults.Health.Status):
 		return handlers.BadKey("health", `type = "tcp" asks for nothing: expected no path, status, body or host`)
-	case !h.On() && *h != defaults.Health:
+	case !checks(h) && *h != defaults.Health:
 		return handlers.BadKey("health", `expected a path, such as "/up"`)
-	case !h.On():
+	case !checks(h):
 		return nil
 	case h.Path != "" && (h.Path[0] != '/' || strings.ContainsFunc(h.Path, odd)):
 		return handlers.BadKey("health",

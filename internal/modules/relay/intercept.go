@@ -10,12 +10,6 @@ import (
 	"github.com/lwango/lwango/internal/modules/around"
 )
 
-// Intercept are the keys of answers that a page of the site takes the place of.
-type Intercept struct {
-	InterceptErrors   bool     `toml:"intercept_errors"`
-	InterceptStatuses []string `toml:"intercept_statuses"`
-}
-
 // statusRange is from one status to another one, both included.
 type statusRange struct{ least, most int }
 

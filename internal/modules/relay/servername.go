@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
@@ -23,13 +24,13 @@ type noName struct{ error }
 func (noName) ClientStatus() int { return http.StatusBadRequest }
 
 // Security loads the key tls, whose name may have placeholders. The error is a *handlers.KeyError.
-func (r *Route) Security(t *upstream.TLS) (s *upstream.Security, err error) {
+func (r *Route) Security(t *upstreams.TLS) (s *upstream.Security, err error) {
 	if strings.Contains(t.Name, "{") {
 		if r.name, err = parseKey("tls", t.Name, nameParts); err != nil {
 			return nil, err
 		}
 	}
-	if s, err = t.Load(r.Env.Path, r.name != nil); err != nil {
+	if s, err = (*upstream.TLS)(t).Load(r.Env.Path, r.name != nil); err != nil {
 		return nil, handlers.BadKey("tls", "%w", err)
 	}
 	return s, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/around"
@@ -16,60 +17,12 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// Settings are the keys that proxy, fastcgi, uwsgi and scgi have in common.
-type Settings struct {
-	Balance  string  `toml:"balance" default:"round_robin" oneof:"round_robin least_conn random hash ip_hash"`
-	Hash     string  `toml:"hash"`
-	Sticky   Sticky  `toml:"sticky"`
-	Split    []Split `toml:"split"`
-	SplitBy  string  `toml:"split_by" default:"{address}"`
-	MaxConns int     `toml:"max_conns" min:"0"`
-	MaxQueue int     `toml:"max_queue" min:"0" default:"1024"`
-
-	MaxFails    int           `toml:"max_fails" min:"-1" default:"3"`
-	FailTimeout time.Duration `toml:"fail_timeout" min:"1ms" default:"10s"`
-	FailStatus  []int         `toml:"fail_status"`
-	SlowStart   time.Duration `toml:"slow_start" min:"0s"`
-	Circuit     Circuit       `toml:"circuit"`
-	Health      Health        `toml:"health"`
-	TryFor      time.Duration `toml:"try_for" min:"0s"`
-
-	Source         string        `toml:"source"`
-	QueueTimeout   time.Duration `toml:"queue_timeout" min:"1ms" default:"60s"`
-	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms" default:"5s"`
-	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms" default:"60s"`
-	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms" default:"60s"`
-
-	Underscores      bool `toml:"underscores"`
-	RequestBuffering bool `toml:"request_buffering" default:"true"`
-	// With this default, an upload that stands still holds 24 KiB, with its stack and input.
-	RequestMemory     handlers.Size `toml:"request_memory" min:"1KiB" max:"16MiB" default:"12KiB"`
-	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B" default:"64MiB"`
-	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB" default:"64KiB"`
-	HideHeader        []string      `toml:"hide_header"`
-	AccelRoot         string        `toml:"accel_root"`
-	AccelRedirect     bool          `toml:"accel_redirect"`
-	IgnoreClientAbort bool          `toml:"ignore_client_abort"`
-
-	Intercept `toml:",inline"`
-}
-
 // defaults tell what a route has set from what it has not.
-var defaults = tags.Defaults[Settings]()
-
-// Hides reports whether hide_header has that name.
-func (s *Settings) Hides(name string) bool {
-	for _, hidden := range s.HideHeader {
-		if ascii.EqualFold(name, hidden) {
-			return true
-		}
-	}
-	return false
-}
+var defaults = tags.Defaults[upstreams.Settings]()
 
 // Route is what the requests of a route have in common. It does not change once it is open.
 type Route struct {
-	*Settings
+	*upstreams.Settings
 	Module string // its name, at the beginning of lines of the log
 	Env    handlers.Env
 	Log    *slog.Logger
@@ -148,6 +101,16 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error,
 	r.accel = accel
 	around.Of(r.Env).Upstreams(r.Group)
 	return r.openSplit(p, more)
+}
+
+// Hides reports whether hide_header has that name.
+func (r *Route) Hides(name string) bool {
+	for _, hidden := range r.HideHeader {
+		if ascii.EqualFold(name, hidden) {
+			return true
+		}
+	}
+	return false
 }
 
 // NotZero refuses 0 for a limit that is set by default: -1 is none. The error is a

@@ -7,25 +7,11 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
-
-// Split is an entry of the key `split`: upstreams for some of a route's requests, in the place of those
-// of address.
-type Split struct {
-	// Name is what logs call it.
-	Name string `toml:"name"`
-	// Share is for how many of the requests it is, in percent, by what split_by says of them.
-	Share float64 `toml:"share"`
-	// Cookie is for which values of cookies it is, whatever the share; one of them is enough.
-	Cookie map[string]string `toml:"cookie"`
-	// Header is the same for fields of the request.
-	Header map[string]string `toml:"header"`
-	// Address is where its upstreams listen.
-	Address []string `toml:"address"`
-}
 
 // split is the entries of a route.
 type split struct {
@@ -34,7 +20,7 @@ type split struct {
 }
 
 type splitGroup struct {
-	*Split
+	*upstreams.Split
 	upto float64 // the end of its part of 0 to 100; it begins where that of the one before ends
 	*upstream.Group
 }
@@ -61,7 +47,7 @@ func (r *Route) openSplit(p *upstream.Pool, more upstream.Settings) (err error) 
 		switch {
 		case !http1.ValidToken(e.Name):
 			return handlers.BadKey("split", "name: expected a word, such as \"beta\", not %q", e.Name)
-		case slices.ContainsFunc(set[:i], func(other Split) bool { return other.Name == e.Name }):
+		case slices.ContainsFunc(set[:i], func(other upstreams.Split) bool { return other.Name == e.Name }):
 			return handlers.BadKey("split", "%s: named twice", e.Name)
 		case !(e.Share >= 0 && e.Share <= 100):
 			return handlers.BadKey("split", "%s: share: expected percent between 0 and 100, not %v", e.Name, e.Share)
@@ -117,7 +103,7 @@ func place(address string) string {
 // of returns the group for a request, and the name of its entry; nil: that of the route.
 func (s *split) of(req *conn.Request) (*upstream.Group, string) {
 	for i := range s.groups {
-		if e := &s.groups[i]; e.named(req) {
+		if e := &s.groups[i]; named(e.Split, req) {
 			return e.Group, e.Name
 		}
 	}
@@ -135,7 +121,7 @@ func (s *split) of(req *conn.Request) (*upstream.Group, string) {
 }
 
 // named reports whether a cookie or a field of the request asks for the entry.
-func (s *Split) named(req *conn.Request) bool {
+func named(s *upstreams.Split, req *conn.Request) bool {
 	for name, value := range s.Cookie {
 		if string(cookie(req, name)) == value {
 			return true
@@ -150,7 +136,7 @@ func (s *Split) named(req *conn.Request) bool {
 }
 
 // Addresses returns all addresses of a route: those of its key address, and those of split.
-func (s *Settings) Addresses(own []string) []string {
+func Addresses(s *upstreams.Settings, own []string) []string {
 	all := slices.Clone(own)
 	for _, e := range s.Split {
 		all = append(all, e.Address...)

@@ -14,33 +14,10 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/upstream"
 )
-
-// Sticky is the key `sticky`: a cookie of the server's, by which a client comes back to the address
-// that has answered it first. The words are those of nginx.
-type Sticky struct {
-	// Name of the cookie; empty: there is none.
-	Name string `toml:"name"`
-	// Expires is for how long a client comes back after its last request, give or take a half; 0s:
-	// as long as its browser is open.
-	Expires time.Duration `toml:"expires" min:"0s"`
-	// Domain of the cookie; empty: the host that was asked.
-	Domain string `toml:"domain"`
-	// Path of the cookie.
-	Path string `toml:"path" default:"/"`
-	// HTTPOnly keeps scripts of pages from reading it.
-	HTTPOnly bool `toml:"httponly" default:"true"`
-	// Secure has browsers send it over TLS only. auto: if the client has come by TLS.
-	Secure string `toml:"secure" oneof:"auto on off" default:"auto"`
-	// SameSite is for requests that other sites cause.
-	SameSite string `toml:"samesite" oneof:"strict lax none" default:"lax"`
-	// Secret signs the cookie, with at least 16 bytes, such as "${file:/etc/lwango/sticky.key}". It
-	// makes cookies good for other servers, and after a restart. Without it they are good for as long
-	// as the process runs.
-	Secret string `toml:"secret"`
-}
 
 // ownSecret is the process's, for routes that have none. So a reload does not change it.
 var ownSecret = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
@@ -49,7 +26,7 @@ var ownSecret = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
 // is good, and a part of the HMAC of both: so a client can neither choose an address nor make one
 // stay its own for longer.
 type stickiness struct {
-	Sticky
+	upstreams.Sticky
 	macs sync.Pool // of hash.Hash
 }
 

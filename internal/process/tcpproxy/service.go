@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/internal/base/networks"
 	"github.com/lwango/lwango/internal/base/sysio"
@@ -102,7 +103,7 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 			s.names[key] = r
 		}
 	}
-	security, err := set.TLS.Load(path, false)
+	security, err := (*upstream.TLS)(&set.TLS).Load(path, false)
 	if err != nil {
 		set.Table.Errorf("tls", "%v", err)
 		return
@@ -132,7 +133,7 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 	}
 	if err != nil {
 		set.Table.Errorf("address", "%v", err)
-	} else if set.TLS != (upstream.TLS{}) && !r.group.Secure() {
+	} else if set.TLS != (upstreams.TLS{}) && !r.group.Secure() {
 		set.Table.Errorf("tls", `no address begins with "tls://"`)
 	}
 }

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/process/accesslog"
 	"github.com/lwango/lwango/internal/process/sockets"
 	"github.com/lwango/lwango/internal/tls/certs"
-	"github.com/lwango/lwango/internal/upstream"
 )
 
 // Settings is a [[stream]]: a listener whose connections are passed on to upstreams.
@@ -52,7 +52,7 @@ type Route struct {
 	// that TLS is spoken with.
 	Address []string `toml:"address"`
 	// TLS is how upstreams with tls:// are verified.
-	TLS upstream.TLS `toml:"tls"`
+	TLS upstreams.TLS `toml:"tls"`
 	// Balance is how one of them is chosen; with ip_hash by the client's address.
 	Balance string `toml:"balance" oneof:"round_robin least_conn random ip_hash" default:"round_robin"`
 	// MaxConns bounds the connections to each address, of the whole process; 0: any number.

@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"internal/wire", "loop"},
 	{"stream", "pubsub", "internal/tls"},
 	{"conn", "internal/upstream", "internal/content"},
-	{"client", "handlers"},
+	{"client", "handlers", "handlers/upstreams"},
 	{"internal/modules"},
 	{"handlers/*"},
 	{"fastcgi"},
