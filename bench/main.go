@@ -2,25 +2,47 @@
 // and over loopback, and prints what each costs as a Markdown report. README.md says how to run it
 // and how to read the figures.
 //
-//	works.toml, works.go         what is measured, on which servers, and the bounds; conf, scripts
-//	env.go, run.go               flags, programs and the machine; rounds
-//	peers.go                     how servers are configured, started and ended
-//	client.go                    the clients, each a process; what they check before
-//	load.go                      as many requests or echoes as possible, or a fixed rate
-//	memory.go, transfer.go       idle, sleeping and waiting connections; large bodies
-//	cold.go                      files that the page cache does not have
-//	http2.go                     HTTP/2, by h2load
-//	conn2.go, link2.go           HTTP/2, by clients of our own,
-//	streams.go, sockets2.go      and what they do; grpcserve.go: the server of gRPC
-//	line.go                      a server that is far away
-//	chat.go, ws.go               rooms whose members talk; WebSockets
-//	reactor.go                   the event loop of the clients
-//	proc.go, report.go           CPU time and memory as figures; statistics, the Markdown report
-//	floorserve.go, floorrooms.go the least that any server can do
-//	profile.go                   profiles of lwango, for its own build
-//	serve.go, gnetserve.go,      the servers in Go, and the applications behind HTTP proxies; tasks:
-//	chatserve.go                 what they do as lwangoapp does it
-//	respond.go                   the FastCGI application
+//	main.go               the command line: which measurements run
+//	works.toml, works.go  what is measured, on which servers, and the bounds
+//	env.go                flags, programs and the machine
+//	run.go                rounds: all servers do one work after another
+//	peers.go              how servers are configured, started and ended
+//	client.go             the clients, each a process, and what they check before they measure
+//	load.go               as many requests or echoes as possible, or a fixed rate
+//	memory.go             memory of connections that are idle, sleep or wait
+//	wsidle.go             memory of members, event streams and TLS connections that are idle
+//	transfer.go           large bodies
+//	forms.go              forms with a file, at a fixed rate
+//	cold.go               files that the page cache does not have
+//	herd.go               many requests at once for one target that nobody has asked for before
+//	tls.go                handshakes and requests over TLS
+//	deflate.go            WebSocket messages with compression
+//	http2.go              HTTP/2, by h2load
+//	conn2.go              one side of a connection of HTTP/2, without its socket
+//	link2.go              connections of HTTP/2 for clients of our own
+//	streams.go            HTTP/2 requests with the varied fields of many browsers
+//	sockets2.go           WebSockets over HTTP/2
+//	line.go               a server that is far away
+//	chat.go               rooms whose members talk
+//	fill.go               a room that many people enter at once
+//	ws.go                 a client with many WebSockets
+//	reactor.go            the event loop of the clients
+//	proc.go               CPU time and memory of processes
+//	report.go             statistics and the Markdown report
+//	profile.go            profiles of lwango, for its own build
+//	floorserve.go         the least that any server can do for a request
+//	floorrooms.go         the least that any server can do for a room
+//	serve.go              servers on net/http and fasthttp, and applications behind HTTP proxies
+//	chiserve.go           a REST service on chi and net/http
+//	chatserve.go          chat rooms on net/http and gorilla/websocket
+//	coderserve.go         chat rooms on coder/websocket
+//	nbioserve.go          chat rooms on nbio
+//	gnetserve.go          a server on gnet
+//	eventserve.go         event streams on net/http
+//	fillserve.go          rooms that tell their members who is there
+//	textrooms.go          rooms of servers whose library makes no frame for many
+//	grpcserve.go          the least that a gRPC server can do
+//	respond.go            the least that a FastCGI application can do
 package main
 
 import (

@@ -56,8 +56,10 @@
 //	h2_session.go          a connection of HTTP/2: reading, sending, its end
 //	h2_frames.go           what its client's frames do
 //	h2_stream.go           a stream: thread, exchange and carrier in one, and its request
+//	h2_descriptors.go      how many descriptors the streams of a client may hold
 //	h2_answer.go           its answer
 //	h2_credit.go           windows for uploads
+//	h2_pace.go             what a stream waits for, and when that is its client's fault
 //	h2_remnant.go          closed streams whose clients may still send
 //	h2_link.go             a stream that a handler has taken over
 //	h2_handover.go         and that it has handed on
@@ -103,6 +105,8 @@
 //	takeover_tail.go       answers that are kept open in the same way
 //	subrequest.go          a request that a handler sends to another one, here
 //	response_tap.go        a copy of an answer for the cache
+//	response_cacheuse.go   what a cache has done with a request, and for how long caches keep the
+//	                       answer
 //	response_narrow.go     and a part of it for the client
 //	subrequest_sink.go     a request whose answer goes to a Sink, as the cache sends it
 //	subrequest_carrier.go  its carrier

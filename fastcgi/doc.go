@@ -12,12 +12,12 @@
 // internal/modules/gateway has the exchange with an application, which uwsgi and scgi have, too;
 // internal/modules/relay has what these share with proxy.
 //
-//	module.go    settings, start
-//	tree.go      the folder with the scripts, and what symbolic links mean there
-//	serve.go     what a request's path means, and the way of one that a script answers
-//	ping.go      checks of the server's own
-//	params.go    what the application is told
-//	records.go   what goes over a connection
-//	stderr.go    what the application logs
-//	buffers.go   memory for the time in which parameters are written
+//	module.go   settings, start
+//	tree.go     the folder with the scripts, and what symbolic links mean there
+//	serve.go    what a request's path means, and the way of one that a script answers
+//	ping.go     checks of the server's own
+//	params.go   what the application is told
+//	records.go  what goes over a connection
+//	stderr.go   what the application logs
+//	buffers.go  memory for the time in which parameters are written
 package fastcgi

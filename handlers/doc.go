@@ -34,14 +34,14 @@
 //
 // # Files
 //
-//	registry.go  Registry, RegisterModule, Module, Env, Middleware, KeyError
-//	depend.go    Dependence: what a cache in front of a handler has to know of it
-//	field.go     CheckField: header fields in settings
-//	router.go    Site, Route, Router: the way from a request to its handler
-//	tables.go    which sites answer at which listener and for which scheme
-//	hosts.go     which site answers for which host
-//	prefixes.go  which route of a site answers for which path
+//	registry.go    Registry, RegisterModule, Module, Env, Middleware, KeyError
+//	depend.go      Dependence: what a cache in front of a handler has to know of it
+//	field.go       CheckField: header fields in settings
+//	router.go      Site, Route, Router: the way from a request to its handler
+//	tables.go      which sites answer at which listener and for which scheme
+//	hosts.go       which site answers for which host
+//	prefixes.go    which route of a site answers for which path
 //	siteroutes.go  SiteRoutes: what a module asks of the routes beside its own
-//	mux.go       Mux: patterns as those of net/http.ServeMux (parsed by internal/wire/route)
-//	group.go     Group: a prefix and layers in common; layers that forget next
+//	mux.go         Mux: patterns as those of net/http.ServeMux (parsed by internal/wire/route)
+//	group.go       Group: a prefix and layers in common; layers that forget next
 package handlers

@@ -31,6 +31,7 @@
 //	doc.go           this
 //	hub.go           Hub: the topics, and which of them are remembered without subscribers
 //	topic.go         Topic and Pattern: publish, subscribe
+//	counts.go        how many topics and subscribers there are
 //	log.go           the last messages of a topic, or of a selection
 //	selection.go     what patterns and queue groups select, and for which logs a message is
 //	matches.go       the same for an Engine, which has a topic's name alone

@@ -30,7 +30,7 @@
 //
 // # Files
 //
-//	wheel.go   Timer, Wheel: everything a caller uses
-//	slots.go   levels and slots: where a time belongs, and how it gets closer
-//	list.go    the intrusive ring that a slot is
+//	wheel.go  Timer, Wheel: everything a caller uses
+//	slots.go  levels and slots: where a time belongs, and how it gets closer
+//	list.go   the intrusive ring that a slot is
 package timeoutwheel

@@ -3,10 +3,10 @@
 //
 //	limit = { requests = "10/m", burst = 5, methods = ["GET", "POST"], max_body_size = "16KiB" }
 //
-//	limit.go   settings and handler
-//	rate.go    requests in a time
-//	clients.go whose requests are counted together
-//	atwork.go  requests at a time
+//	limit.go    settings and handler
+//	rate.go     requests in a time
+//	clients.go  whose requests are counted together
+//	atwork.go   requests at a time
 package limit
 
 import (

@@ -8,9 +8,11 @@
 //	rules.go       settings, compilation
 //	chain.go       the way of a request through the rules
 //	conditions.go  what a condition looks at
+//	when.go        When: conditions for other things than rules
 //	values.go      fields, cookies and parameters
 //	exists.go      what lies in a folder
 //	expression.go  regular expressions, with a filter before them
+//	heads.go       the first octets of all texts that an expression matches, for that filter
 //	explain.go     what the rules would do, in words
 package rules
 

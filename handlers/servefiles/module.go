@@ -5,25 +5,25 @@
 //	module = "serve_files"
 //	path = "./wwwroot"
 //
-//	module.go      settings, start
-//	serve.go       the way of one request to a file
-//	folder.go      RedirectToFolder
-//	open.go        opening beneath the root
-//	cold.go        opening what no cache knows of
-//	stepwise.go    the same where the kernel or a container refuses openat2
-//	file.go        an open file
-//	listing.go     what lies in a folder
-//	listings.go    which of them are kept, and who is the next to read one
-//	listingbody.go that as a page or as JSON
-//	accept.go      which of them the client wants
-//	shelf.go       files that are kept open
-//	fs.go          files of an fs.FS
-//	sender.go      files that another handler names
-//	answer.go      what of the file is sent: all, ranges, nothing
-//	facts.go       what the answer says about a file: type, entity tag, date
-//	conditions.go  which requests have conditions
-//	sibling.go     files beside others that are these, compressed
-//	encoded.go     files that are kept as they were compressed
+//	module.go       settings, start
+//	serve.go        the way of one request to a file
+//	folder.go       RedirectToFolder
+//	open.go         opening beneath the root
+//	cold.go         opening what no cache knows of
+//	stepwise.go     the same where the kernel or a container refuses openat2
+//	file.go         an open file
+//	listing.go      what lies in a folder
+//	listings.go     which of them are kept, and who is the next to read one
+//	listingbody.go  that as a page or as JSON
+//	accept.go       which of them the client wants
+//	shelf.go        files that are kept open
+//	fs.go           files of an fs.FS
+//	sender.go       files that another handler names
+//	accel.go        Accel: files that an application names instead of sending a body
+//	answer.go       what of the file is sent: all, ranges, nothing
+//	facts.go        what the answer says about a file: type, entity tag, date
+//	sibling.go      files beside others that are these, compressed
+//	encoded.go      files that are kept as they were compressed
 package servefiles
 
 import (

@@ -97,18 +97,18 @@
 // decides what is history to a subscriber and what is news. That is as exact as the broker is quick
 // to answer: what was published within these milliseconds before a topic is followed is news.
 //
-//	doc.go       this
-//	url.go       what the URL says
-//	tls.go       connections with TLS
-//	find.go      which server to connect to: one, by Sentinel, of a cluster
-//	engine.go    Engine: start, stop, what the hub asks
-//	shard.go     the topics of one slot, or all; which reader reads what
-//	writer.go    how a batch is sent
-//	readers.go   the goroutines that read
-//	selection.go patterns and queue groups: what the hub asks
-//	tap.go       the stream of all topics, for patterns
-//	join.go      how a process joins a queue group
-//	group.go     a queue group
-//	feed.go      a topic that is followed: positions, doubles, catching up
-//	entry.go     what a message is in a stream
+//	doc.go        this
+//	url.go        what the URL says
+//	tls.go        connections with TLS
+//	find.go       which server to connect to: one, by Sentinel, of a cluster
+//	engine.go     Engine: start, stop, what the hub asks
+//	shard.go      the topics of one slot, or all; which reader reads what
+//	writer.go     how a batch is sent
+//	readers.go    the goroutines that read
+//	selection.go  patterns and queue groups: what the hub asks
+//	tap.go        the stream of all topics, for patterns
+//	join.go       how a process joins a queue group
+//	group.go      a queue group
+//	feed.go       a topic that is followed: positions, doubles, catching up
+//	entry.go      what a message is in a stream
 package redis

@@ -1,4 +1,17 @@
 // Chat is rooms to talk in, for browsers and anything else that speaks WebSocket.
+//
+//	main.go    flags and routes
+//	chat.go    a person's WebSocket
+//	room.go    who is in a room
+//	keeper.go  who is in the rooms of other processes
+//	guests.go  how many sockets an address has
+//	flood.go   how much a client may send
+//	frame.go   what a client sends
+//	notice.go  what the server sends
+//	follow.go  a room as an event stream
+//	small.go   small WebSockets beside the chat
+//	broker.go  Redis or NATS
+//	page.go    the page
 package main
 
 import (

@@ -1,5 +1,11 @@
 // Upload takes files from a form, writes them to a folder as they come, and tells the page how far
 // they are.
+//
+//	main.go      flags and routes
+//	receive.go   a form, written to files as it comes
+//	folder.go    the folder of the files
+//	progress.go  how far an upload is
+//	page.go      the page
 package main
 
 import (

@@ -8,9 +8,9 @@
 // protocol where leniency would mix foreign bytes into a page (another id, another version), and
 // passes over what the protocol says to pass over (management records, types of later versions).
 //
-//	errors.go    what it refuses
-//	record.go    Type, Header: the eight bytes before each record
-//	request.go   BEGIN_REQUEST, PARAMS, the end of STDIN: Head and the appenders
-//	end.go       END_REQUEST and its protocolStatus
-//	decoder.go   Decoder: what the application sends, piece by piece
+//	errors.go   what it refuses
+//	record.go   Type, Header: the eight bytes before each record
+//	request.go  BEGIN_REQUEST, PARAMS, the end of STDIN: Head and the appenders
+//	end.go      END_REQUEST and its protocolStatus
+//	decoder.go  Decoder: what the application sends, piece by piece
 package wire

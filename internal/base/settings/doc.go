@@ -20,6 +20,7 @@
 // A map of the files:
 //
 //	file.go     File and Table: parse, decode, report
+//	changes.go  Changes: how a file differs from the one before
 //	include.go  further files; variables of the environment, texts of files
 //	decode.go   one table into one struct, by reflection
 //	inforce.go  what is in force: the texts and the defaults

@@ -8,6 +8,16 @@
 // with a timeout) is announced, so that other goroutines get the processor meanwhile. Results are
 // plain errno values, 0 for success: the caller makes errors of them where it shows them. Calls are
 // repeated after EINTR.
+//
+//	sysio.go      system calls on sockets and epoll
+//	platform.go   a compiler's error on any other platform
+//	exhausted.go  the limit of descriptors; errors that say that the machine has no more
+//	absent.go     errors that say that there is no such file
+//	folder.go     Folder: what lies beneath a folder
+//	cached.go     whether a file lies in the page cache
+//	tempfile.go   TempFile: a file without a name
+//	tempspace.go  TempSpace: what all temporary files hold together
+//	parting.go    Parting: a socket that is about to be closed, below TLS
 package sysio
 
 import (

@@ -15,6 +15,7 @@
 //	trusted.go    files that root opens in folders of others
 //	line.go       lines in NCSA's formats
 //	format.go     JSON, and formats with placeholders
+//	escape.go     escapes, so that no client can forge a line
 //	stream.go     lines of connections that do not speak HTTP
 //	cut.go        how long a line may be
 package accesslog

@@ -7,25 +7,25 @@
 // and calls Begin; then handlers may use them. The handlers and the Router do not change: any loop
 // calls them.
 //
-//	config.go     Config: the keys
-//	source.go     Source: reading a configuration
-//	check.go      the keys of the whole file and of listeners, and what follows from them
-//	code.go       what a program says in code
-//	include.go    the files that a configuration includes
-//	proxies.go    the keys about proxies in front
-//	confine.go    [confine], and which files a configuration names
-//	debug.go      [debug]
-//	reach.go      at which listeners and schemes sites are; https addresses
-//	streams.go    [[stream]]
-//	sites.go      from [[site]] tables to a router
-//	around.go     what sites and routes have in common: the layers around modules
-//	cache.go      [cache], and the key cache of sites and routes
+//	config.go       Config: the keys
+//	source.go       Source: reading a configuration
+//	check.go        the keys of the whole file and of listeners, and what follows from them
+//	code.go         what a program says in code
+//	include.go      the files that a configuration includes
+//	proxies.go      the keys about proxies in front
+//	confine.go      [confine], and which files a configuration names
+//	debug.go        [debug]
+//	reach.go        at which listeners and schemes sites are; https addresses
+//	streams.go      [[stream]]
+//	sites.go        from [[site]] tables to a router
+//	around.go       what sites and routes have in common: the layers around modules
+//	cache.go        [cache], and the key cache of sites and routes
 //	compression.go  the key compression, from the file's to the route's
-//	counted.go    the numbers of routes, and what handlers see of the server
-//	builtin.go    the modules and handlers that come with lwango
-//	welcome.go    the page of a server that has nothing to serve
-//	explain.go    -u: the way of a request that is only thought of
-//	inforce.go    -T: the keys that are in force
+//	counted.go      the numbers of routes, and what handlers see of the server
+//	builtin.go      the modules and handlers that come with lwango
+//	welcome.go      the page of a server that has nothing to serve
+//	explain.go      -u: the way of a request that is only thought of
+//	inforce.go      -T: the keys that are in force
 package config
 
 import (

@@ -5,8 +5,9 @@
 // is for all of them, with syscall.AllThreadsSyscall. That cannot be had in a program with cgo; see
 // Supported. The functions may be called from any goroutine, one at a time, in this order:
 //
-//	confine.go    Become, DropCapabilities: another user
-//	landlock.go   Files: only these folders (landlock(7))
-//	seccomp.go    FilterCalls: only these system calls (seccomp(2))
-//	calls.go      the list of them
+//	confine.go   Become, DropCapabilities: another user
+//	landlock.go  Files: only these folders (landlock(7))
+//	seccomp.go   FilterCalls: only these system calls (seccomp(2))
+//	calls.go     the system calls that stay allowed
+//	calls_*.go   those that only some architectures have
 package confine

@@ -2,6 +2,7 @@
 // the manual pages, the JSON Schema for editors, and completion for shells. Run it by go generate in this
 // folder after a key or a flag has changed; a test fails until then.
 //
+//	main.go    which files are written
 //	keys.go    the keys, from the structs of settings, their comments, and the manuals of modules
 //	pages.go   docs/use/reference.md, lwango.conf(5), lwango(1)
 //	schema.go  the JSON Schema

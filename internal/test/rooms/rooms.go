@@ -1,5 +1,11 @@
 // Package rooms tests an engine of pubsub: nodes, which are processes in one, and followers of their
 // topics.
+//
+//	rooms.go    Node, Follower: a process of a room, and who listens in it
+//	process.go  the same in a process of its own
+//	wire.go     Wire: the way to a broker, which can be cut and slowed down
+//	cases.go    tests that each engine passes
+//	slow.go     a benchmark of a room with a slow member
 package rooms
 
 import (

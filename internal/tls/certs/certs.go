@@ -14,6 +14,7 @@
 //	handshake.go    which certificate a client gets
 //	acme.go         ACME: the keys, and the folder of what is obtained
 //	obtain.go       Obtainer: when something is obtained
+//	pause.go        for how long a failed attempt is not repeated, over restarts
 //	turn.go         one process at a time
 //	order.go        how: account, order, challenge
 package certs

@@ -8,24 +8,29 @@
 // names its section of RFC 9110 or RFC 9112. It accepts what real clients send and no attack has
 // used (an empty line before a request, raw UTF-8 in a target).
 //
-//	errors.go    Error: status and reason of every refusal
-//	chars.go     character classes: tables, word-at-a-time scans, ValidToken, ValidFieldValue
-//	span.go      Span and Field: positions in the caller's buffer
-//	method.go    Method
-//	message.go   what the heads of requests and responses have in common
-//	head.go      Head: the resumable parser of a request head, line by line
-//	target.go    request line and the four forms of a request target
-//	names.go     hop-by-hop fields, field lines as they are written; nameset.go sets of names
-//	forwarded.go what proxies say of the client
-//	field.go     field lines, and those that frame a message or steer the connection
-//	response.go  ResponseHead and ResponseBody, for a client
-//	authority.go uri-host and port
-//	path.go      CleanPath: percent-decoding and dot segments
-//	sent.go      a path as it goes on, and the ways to read it
-//	query.go     queries, and values in them, percent-encoded
-//	chunked.go   Chunked: decoder of the chunked coding; chunkwrite.go its writer
-//	date.go      HTTP dates, written and read
-//	ranges.go    Range and Content-Range
-//	conditions.go  If-Match and its kin, If-Range
-//	etag.go      entity tags and their comparisons
+//	errors.go       Error: status and reason of every refusal
+//	chars.go        character classes: tables, word-at-a-time scans, ValidToken, ValidFieldValue
+//	span.go         Span and Field: positions in the caller's buffer
+//	method.go       Method
+//	message.go      what the heads of requests and responses have in common
+//	head.go         Head: the resumable parser of a request head, line by line
+//	compose.go      the same for a head that comes in parts, as that of HTTP/2
+//	target.go       request line and the four forms of a request target
+//	names.go        hop-by-hop fields, field lines as they are written
+//	nameset.go      NameSet: a set of field names
+//	forwarded.go    what proxies say of the client
+//	field.go        field lines, and those that frame a message or steer the connection
+//	response.go     ResponseHead and ResponseBody, for a client
+//	authority.go    uri-host and port
+//	basic.go        Basic credentials (RFC 7617)
+//	credentials.go  credentials that are for a connection: NTLM, Negotiate
+//	path.go         CleanPath: percent-decoding and dot segments
+//	sent.go         a path as it goes on, and the ways to read it
+//	query.go        queries, and values in them, percent-encoded
+//	chunked.go      Chunked: decoder of the chunked coding
+//	chunkwrite.go   the chunked coding, written
+//	date.go         HTTP dates, written and read
+//	ranges.go       Range and Content-Range
+//	conditions.go   If-Match and its kin, If-Range
+//	etag.go         entity tags and their comparisons
 package http1

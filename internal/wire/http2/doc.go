@@ -10,7 +10,12 @@
 //	flow.go      Inflow: a window for the peer's content; Growth
 //	debt.go      what a peer owes, before it is not read any more, or not served
 //	frame.go     the wire of frames
-//	hpack.go     Decoder, Fields; huffman.go and static.go are its tables, encode.go the other way
-//	request.go   fields of requests; response.go those of answers
-//	priority.go  values of RFC 9218; state.go what clients may send on a stream
+//	hpack.go     Decoder, Fields: from a field block (RFC 7541) to fields
+//	encode.go    from fields to a field block
+//	huffman.go   the Huffman code
+//	static.go    the static table
+//	request.go   fields of requests
+//	response.go  fields of answers
+//	priority.go  values of RFC 9218
+//	state.go     what clients may send on a stream
 package http2

@@ -1,9 +1,9 @@
 // Package template is texts of a configuration with placeholders for parts of a request, such as
 // `to = "https://example.org{uri}"`.
 //
-//	text.go      Text: literal text and placeholders of any names
-//	template.go  Template: an address or a target
-//	expression.go what regular expressions of a configuration are like
+//	text.go        Text: literal text and placeholders of any names
+//	template.go    Template: an address or a target
+//	expression.go  what regular expressions of a configuration are like
 package template
 
 import (

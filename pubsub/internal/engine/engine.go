@@ -1,11 +1,11 @@
 // Package engine is what the engines of pubsub share: the queue of what a broker is still to get,
 // the goroutines that empty it, what was read of each origin, and whether the broker is reached.
 //
-//	engine.go  Base: start, stop, whether messages are carried; Backoff
-//	outbox.go  the queue and the goroutines that empty it
-//	number.go  IDs of messages
-//	recent.go  which messages were read before, and which are missing
-//	backlog.go what was read, on its way to a Feed
+//	engine.go   Base: start, stop, whether messages are carried; Backoff
+//	outbox.go   the queue and the goroutines that empty it
+//	number.go   IDs of messages
+//	recent.go   which messages were read before, and which are missing
+//	backlog.go  what was read, on its way to a Feed
 package engine
 
 import (
