@@ -17,7 +17,7 @@ import (
 // FuzzHTTP2Differential sends the same frames to a server and to net/http's, both with the same
 // handler, and compares what they do: status, fields and content of each stream, its error, and
 // that of the connection. Where they may differ is written down: in the tables of
-// h2_script_test.go (fields that are refused here), in refused2 (how a malformed request is
+// h2_fuzzframes_test.go (fields that are refused here), in refused2 (how a malformed request is
 // refused) and in ends2 (how a connection ends).
 func FuzzHTTP2Differential(f *testing.F) {
 	random := rand.New(rand.NewPCG(7541, 9113))

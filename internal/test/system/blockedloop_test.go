@@ -39,7 +39,7 @@ func TestStopOfAStuckLoop(t *testing.T) {
 		servers[path] = s
 	}
 	for path, s := range servers {
-		s.Logged(t, `msg="loop: held up" .*stuck_test.go:`)
+		s.Logged(t, `msg="loop: held up" .*blockedloop_test.go:`)
 		if err := s.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(path, err)
 		}
@@ -49,7 +49,7 @@ func TestStopOfAStuckLoop(t *testing.T) {
 			t.Errorf("%s: exit code %d", path, code)
 		}
 		if !regexp.MustCompile(`level=ERROR msg="loop: held up, it does not end" ` +
-			`place=\S+/stuck_test.go:\d+ (instead=.* suspended=.*)?stack=`).MatchString(s.Log()) {
+			`place=\S+/blockedloop_test.go:\d+ (instead=.* suspended=.*)?stack=`).MatchString(s.Log()) {
 			t.Errorf("%s: the log has no place\n%s", path, s.Log())
 		}
 	}

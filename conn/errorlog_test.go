@@ -53,7 +53,7 @@ func TestPanicOfAThread(t *testing.T) {
 				t.Error(a.Status)
 			}
 			if log := s.Log.String(); !strings.Contains(log, "at the disco") ||
-				!strings.Contains(log, `stack="goroutine `) || !strings.Contains(log, "callback_test.go:") {
+				!strings.Contains(log, `stack="goroutine `) || !strings.Contains(log, "errorlog_test.go:") {
 				t.Errorf("log: %s", log)
 			}
 		})

@@ -44,7 +44,7 @@ func TestWaitOfAStuckLoop(t *testing.T) {
 	srv.Stop()
 	var stuck *loop.StuckError
 	if err := srv.Wait(); !errors.As(err, &stuck) ||
-		!strings.Contains(stuck.Place, "standstill_test.go:") {
+		!strings.Contains(stuck.Place, "blockedstop_test.go:") {
 		t.Errorf("Wait: %v", err)
 	}
 	close(release)
