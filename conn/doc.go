@@ -26,6 +26,45 @@
 //	srv := conn.NewServer(conn.Config{Handler: add})
 //	ln, err := srv.Serve(l, conn.Listener{FD: fd}) // for each loop l; fd is from loop.Listen
 //
+// # For handlers and programs
+//
+//	Handler, HTTP, HTTPOnLoop         what answers requests; handlers of net/http as such
+//	Request, Response, Body           one exchange
+//	Header, Field, RequestIDField     its fields
+//	Await, Call                       functions that block, off the loop
+//	Key, Set, Value, RequestID        what goes with a request
+//	File, Template                    what an answer can be made of
+//	BindError                         what BindJSON and BindForm find wrong; other errors:
+//	ErrBadField, ErrBodyRead, ErrBodySet, ErrBodyTimeout, ErrBodyTooLarge, ErrComplete
+//	ErrNoDescriptor, ErrNoForm, ErrSpoolFull, ErrWroteTooMuch
+//	Server, NewServer, Config         a server on loops of the program's own
+//	Listener, Limits, Size            its parts
+//	ParseSize, Service, Proxies
+//	AccessLog, AccessEntry, Share     a line for each request
+//
+// # For layers and protocols
+//
+// Request.Layer and Response.Layer have the methods that only these need.
+//
+//	RequestLayer, ResponseLayer       what a layer may do besides, with both
+//	HeadHook, ErrorPage, Encoder      what it registers
+//	ErrRewrites, ErrTarget            of Rewrite
+//	FieldViews                        the fields of a request, without a copy
+//	Reading, ReadingsOf               how an upstream may read a path
+//	Tap, Fate, SentHead, EndTapped    a copy of an answer
+//	Sink, BackgroundSubrequest        requests that handlers send, and their answers
+//	Copy, ErrNestedSubrequest
+//	Duplex, TempFile                  body and answer at once, and what waits in between
+//	Link, LinkOf, Tail                connections and answers that a protocol has taken over
+//	Keeper, LightKeeper               what keeps them, without a coroutine
+//	NotifyKeeper
+//	Panicked, TakenID                 what is known of the request meanwhile
+//	SetMoved, SetCloseCode            what the access log says of it
+//	CacheUse                          what a cache has done
+//	Tally, RouteTally, Handshakes     what a server counts
+//	TimeBound, NumTimeBounds
+//	Spooled, Methods                  what a server says of itself
+//
 // # Connections
 //
 // A connection is a thread of its loop. Its record, connection, is all that an idle client costs.

@@ -37,6 +37,50 @@
 // functions given to Post, or before Run. Methods of a Thread are called by that thread, on its own
 // coroutine. Post and Stop are for any goroutine.
 //
+// # For handlers and programs
+//
+//	Thread                            a request's, or one that the program has started: its waits
+//	Await, Call                       functions that block, off the loop
+//	Go, Promise, AwaitAll             threads with results
+//	Source, Notify                    what AwaitAny waits for: these, Promises, and what others make
+//	Timer, Chan, FromChan
+//	Readiness, Readable, Writable     a descriptor that is ready
+//	ReadableFile
+//	Mutex, RWMutex                    locks that may be held while a thread waits
+//	Now, At                           a clock that is cheap to look at
+//	ErrClientGone, ErrCanceled        why a wait returns early
+//	ErrDeadlineExceeded, ErrNoWorker
+//	ErrAwaited, ErrPending            mistakes
+//	PanicError, ErrExited             how a function has ended
+//	New, Options, Loop, Reserve       loops of the program's own
+//	DefaultWorkers, StuckError
+//	Listen, ListenUnix, LocalAddr     sockets for them
+//	Stats, ThreadState                what a loop counts
+//	Watchdog, NewWatchdog, Stall      who blocks it
+//
+// # For layers and protocols
+//
+//	Task, TaskOf, Become, Last        what a thread runs
+//	Client, Ending, Holder, Overdue   what a Task can be besides
+//	NotifyHandler
+//	ClientOf, Severed                 the peer of a thread
+//	SawClientGone, Leave, Forsake
+//	Hold, Holds                       output that a Holder has to flush
+//	IdleTimeout, Idle, MarkIdle       idle threads
+//	Indispensable, StandBy
+//	Wake, Soon, WakeOnNotify          what makes them run
+//	WokenBy, WakeReason, NotifyLocal
+//	Broadcast                         one event for many threads
+//	GiveWay                           a pause for others
+//	HasCalls, AbandonCalls            functions that still run for a thread
+//	CallUnless, TakeDeferred
+//	Local, SetLocal                   what stays with a coroutine
+//	Descriptor, Own, Shared           sockets: reads, writes, waits
+//	Buffer, BufferSize, PutOffSize
+//	Acceptor, Listener                the accepting of connections
+//	ErrNoConnection
+//	PeerAddr, Sockaddr, SetInherited
+//
 // # States of a thread
 //
 // A thread is in one of six states. The loop moves it from one to the next; a thread moves itself
