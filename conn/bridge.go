@@ -38,10 +38,10 @@ import (
 // cuts it in any case.
 func HTTP(h http.Handler) Handler {
 	return func(req *Request, resp *Response) int {
-		c := newCrossing(req.x)
+		c := newBridge(req.x)
 		body := io.ReadCloser(http.NoBody)
 		if req.head.HasBody() {
-			body = (*crossingBody)(c)
+			body = (*bridgeBody)(c)
 		}
 		std := req.standard(body)
 		if std == nil {

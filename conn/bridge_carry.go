@@ -8,11 +8,11 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// The thread's side of a crossing.
+// The thread's side of a bridge.
 
 // serve carries body and answer until the handler has returned. It waits for that even if the
 // client has left, so that a handler that does not notice still counts as a connection.
-func (c *crossing) serve(req *Request, resp *Response) int {
+func (c *bridge) serve(req *Request, resp *Response) int {
 	x := req.x
 	req.KeepWaiting(true)
 	told := false  // a panic of the handler was passed on
@@ -66,11 +66,11 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 
 // take takes what the handler has for the client, unless earlier output is still held, and reports
 // whether the handler has returned, or waits in Hijack.
-func (c *crossing) take(resp *Response) (returned, hijack bool) {
+func (c *bridge) take(resp *Response) (returned, hijack bool) {
 	x, held := resp.x, c.duplex.Held()
 	room := x.via.room()
 	c.mu.Lock()
-	c.news = false
+	c.changed = false
 	status, header, limit := c.status, c.header, c.limits.write
 	var informs []interim
 	var out []byte
@@ -143,9 +143,9 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 
 // give reads what the handler asks for, and reports whether that has still to arrive. The deadline
 // is looked at together with the question: the handler may just have set one.
-func (c *crossing) give(b *Body) bool {
+func (c *bridge) give(b *Body) bool {
 	c.mu.Lock()
-	asked, limit := c.asked && !c.closed, c.limits.read
+	asked, limit := c.wantsInput && !c.closed, c.limits.read
 	c.mu.Unlock()
 	if !asked {
 		return false
@@ -179,16 +179,16 @@ func (c *crossing) give(b *Body) bool {
 	return false
 }
 
-func (c *crossing) got(in []byte, err error, trailer http.Header) {
+func (c *bridge) got(in []byte, err error, trailer http.Header) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = false
+	c.wantsInput = false
 	c.in, c.inErr, c.inTrailer = in, err, trailer
 	c.cond.Broadcast()
 }
 
 // lost makes the handler's writes fail, and ends its context: the client gets no more.
-func (c *crossing) lost(req *Request, err error) {
+func (c *bridge) lost(req *Request, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.outErr == nil {
@@ -198,9 +198,9 @@ func (c *crossing) lost(req *Request, err error) {
 	}
 }
 
-// wait waits for news of the handler, for input if the handler has asked for some, and for room if
+// wait waits for a change of the handler's, for input if the handler wants some, and for room if
 // something is held.
-func (c *crossing) wait(asked bool) {
+func (c *bridge) wait(asked bool) {
 	if c.duplex.x.via.awaitDuplex(-1, asked, c.self[:]) != nil {
 		panic(http.ErrAbortHandler) // the thread's waits are refused
 	}

@@ -31,12 +31,12 @@ func (h *hijacking) end() {
 }
 
 // Hijack makes the thread hand over the connection, and waits for that.
-func (c *crossing) Hijack() (net.Conn, *bufio.Reader, error) {
+func (c *bridge) Hijack() (net.Conn, *bufio.Reader, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := &c.hijack
 	h.wanted, h.done = true, false
-	c.tell()
+	c.notify()
 	for !h.done {
 		if c.outErr != nil {
 			h.wanted = false
@@ -48,7 +48,7 @@ func (c *crossing) Hijack() (net.Conn, *bufio.Reader, error) {
 }
 
 // handOver gives the connection to the handler, and reports whether the handler has got it.
-func (c *crossing) handOver(req *Request, resp *Response) bool {
+func (c *bridge) handOver(req *Request, resp *Response) bool {
 	conn, reader, err := resp.detach()
 	c.mu.Lock()
 	defer c.mu.Unlock()

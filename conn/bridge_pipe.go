@@ -24,40 +24,40 @@ const (
 	maxInterim = 16 // interim responses, likewise
 )
 
-// crossing is what a handler off the loop and its request's thread share: two bounded pipes, and
-// the status, header and so on of the answer. Each side sleeps until the other has news: the thread
-// in AwaitAny, since a crossing is a loop.Source; the handler, and any goroutine that reads the
+// bridge is what a handler off the loop and its request's thread share: two bounded pipes, and
+// the status, header and so on of the answer. Each side sleeps until the other has changed something: the thread
+// in AwaitAny, since a bridge is a loop.Source; the handler, and any goroutine that reads the
 // body for it, on cond.
 //
 // The handler has no other access to the connection, except in bulk: see sendDirect. When the
 // thread has gone on, all its calls fail.
-type crossing struct {
+type bridge struct {
 	thread *loop.Thread
 	req    *http.Request
 	ended  func() // called when the handler has returned; nil: nothing is
 
 	mu   sync.Mutex
-	cond sync.Cond // the thread has news; for all goroutines on the handler's side
+	cond sync.Cond // the thread has changed something; for all goroutines on the handler's side
 
 	// The handler's.
-	news     bool // since the thread last looked
-	watched  bool // the thread waits, and is to be notified
-	parked   bool // the thread waits, and cannot go on while another goroutine holds the lock
-	interim  []interim
-	status   int
-	header   http.Header
-	out      []byte // of the body
-	room     int    // the limit of out: narrowPipe, pipeSize or widePipe
-	push     bool   // all of out is to be sent
-	first    int    // bytes that the handler had written when it flushed for the first time
-	begun    bool
-	trailer  []Field
-	asked    bool // a goroutine waits for input
-	closed   bool // the handler reads no more
-	returned bool
-	panicked any
-	limits   struct{ read, write time.Time }
-	hijack   hijacking // both sides'
+	changed    bool // since the thread last read it
+	watched    bool // the thread waits, and is to be notified
+	parked     bool // the thread waits, and cannot go on while another goroutine holds the lock
+	interim    []interim
+	status     int
+	header     http.Header
+	out        []byte // of the body
+	room       int    // the limit of out: narrowPipe, pipeSize or widePipe
+	push       bool   // all of out is to be sent
+	first      int    // bytes that the handler had written when it flushed for the first time
+	begun      bool
+	trailer    []Field
+	wantsInput bool // a goroutine waits for input
+	closed     bool // the handler reads no more
+	returned   bool
+	panicked   any
+	limits     struct{ read, write time.Time }
+	hijack     hijacking // both sides'
 
 	// The thread's.
 	in        []byte // of the body
@@ -80,8 +80,8 @@ type interim struct {
 	header http.Header
 }
 
-func newCrossing(x *exchange) *crossing {
-	c := &crossing{thread: x.req.Thread, room: pipeSize}
+func newBridge(x *exchange) *bridge {
+	c := &bridge{thread: x.req.Thread, room: pipeSize}
 	if x.via.room() < pipeSize/2 {
 		c.room = narrowPipe
 	}
@@ -110,7 +110,7 @@ func slim(buf []byte) []byte {
 }
 
 // Watch implements loop.Source.
-func (c *crossing) Watch(*loop.Thread) error {
+func (c *bridge) Watch(*loop.Thread) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.watched, c.parked = true, true
@@ -118,22 +118,22 @@ func (c *crossing) Watch(*loop.Thread) error {
 }
 
 // Ready implements loop.Source.
-func (c *crossing) Ready() bool {
+func (c *bridge) Ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.news
+	return c.changed
 }
 
 // Unwatch implements loop.Source.
-func (c *crossing) Unwatch(*loop.Thread) {
+func (c *bridge) Unwatch(*loop.Thread) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.watched, c.parked = false, false
 }
 
-// tell makes the thread look. It is called under the lock, as cut is.
-func (c *crossing) tell() {
-	c.news = true
+// notify wakes the thread, if it waits. It is called under the lock, as cut is.
+func (c *bridge) notify() {
+	c.changed = true
 	if c.watched {
 		c.watched = false
 		loop.Notify(c.thread)
@@ -141,7 +141,7 @@ func (c *crossing) tell() {
 }
 
 // cut makes all further reads and writes of the handler fail.
-func (c *crossing) cut(err error) {
+func (c *bridge) cut(err error) {
 	c.in = nil
 	if c.inErr == nil {
 		c.inErr = err
@@ -155,7 +155,7 @@ func (c *crossing) cut(err error) {
 // The handler's side.
 
 // run calls the handler, on its own goroutine.
-func (c *crossing) run(h http.Handler, w *httpWriter, hijacks bool) {
+func (c *bridge) run(h http.Handler, w *httpWriter, hijacks bool) {
 	growStack()
 	returned := false
 	defer func() {
@@ -187,7 +187,7 @@ func (c *crossing) run(h http.Handler, w *httpWriter, hijacks bool) {
 		c.hijack.end()
 		c.returned, c.closed, c.panicked = true, true, panicked
 		c.cut(ErrComplete)
-		c.tell()
+		c.notify()
 	}()
 	h.ServeHTTP(w.seen(hijacks), w.req)
 	w.finish()
@@ -206,7 +206,7 @@ func growStack() byte {
 
 var anyByte int // not known when the program is built, so that there is a frame
 
-func (c *crossing) inform(status int, h http.Header) {
+func (c *bridge) inform(status int, h http.Header) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.interim) == maxInterim && c.outErr == nil {
@@ -214,11 +214,11 @@ func (c *crossing) inform(status int, h http.Header) {
 	}
 	if c.outErr == nil {
 		c.interim = append(c.interim, interim{status, h.Clone()})
-		c.tell()
+		c.notify()
 	}
 }
 
-func (c *crossing) open(status int, h http.Header) {
+func (c *bridge) open(status int, h http.Header) {
 	h = h.Clone()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,12 +226,12 @@ func (c *crossing) open(status int, h http.Header) {
 }
 
 // Write implements io.Writer.
-func (c *crossing) Write(p []byte) (int, error) { return write(c, p) }
+func (c *bridge) Write(p []byte) (int, error) { return write(c, p) }
 
 // WriteString implements io.StringWriter.
-func (c *crossing) WriteString(s string) (int, error) { return write(c, s) }
+func (c *bridge) WriteString(s string) (int, error) { return write(c, s) }
 
-func write[T []byte | string](c *crossing, p T) (n int, err error) {
+func write[T []byte | string](c *bridge, p T) (n int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(p) > 0 {
@@ -240,7 +240,7 @@ func write[T []byte | string](c *crossing, p T) (n int, err error) {
 				c.out = c.out[:0]
 				break
 			}
-			c.tell()
+			c.notify()
 			c.cond.Wait()
 		}
 		if c.outErr != nil {
@@ -270,7 +270,7 @@ func write[T []byte | string](c *crossing, p T) (n int, err error) {
 
 // Flush does not wait: if the client is slow to take what was flushed, the next write waits. Behind the
 // deadline nothing goes out any more, so Flush has its error, as with net/http.
-func (c *crossing) Flush() error {
+func (c *bridge) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.outErr == nil {
@@ -278,7 +278,7 @@ func (c *crossing) Flush() error {
 			c.begun, c.first = true, len(c.out)
 		}
 		c.push = true
-		c.tell()
+		c.notify()
 		if by := c.limits.write; !by.IsZero() && !time.Now().Before(by) {
 			return loop.ErrDeadlineExceeded
 		}
@@ -286,35 +286,35 @@ func (c *crossing) Flush() error {
 	return c.outErr
 }
 
-func (c *crossing) end(trailer []Field) {
+func (c *bridge) end(trailer []Field) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.trailer = trailer
 }
 
-func (c *crossing) setReadDeadline(t time.Time) {
+func (c *bridge) setReadDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.limits.read = t
 	if c.inErr == loop.ErrDeadlineExceeded {
 		c.inErr = nil
 	}
-	c.tell()
+	c.notify()
 }
 
-func (c *crossing) setWriteDeadline(t time.Time) {
+func (c *bridge) setWriteDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.limits.write = t
-	c.tell()
+	c.notify()
 }
 
-// crossingBody is the request's body for the handler. Any goroutine may use it.
-type crossingBody crossing
+// bridgeBody is the request's body for the handler. Any goroutine may use it.
+type bridgeBody bridge
 
 // Read implements io.Reader.
-func (b *crossingBody) Read(p []byte) (int, error) {
-	c := (*crossing)(b)
+func (b *bridgeBody) Read(p []byte) (int, error) {
+	c := (*bridge)(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
@@ -336,17 +336,17 @@ func (b *crossingBody) Read(p []byte) (int, error) {
 		if n := c.readDirect(p); n > 0 {
 			return n, nil
 		}
-		if !c.asked {
-			c.asked = true
-			c.tell()
+		if !c.wantsInput {
+			c.wantsInput = true
+			c.notify()
 		}
 		c.cond.Wait()
 	}
 }
 
 // Close implements io.Closer. It ends the waits of goroutines in Read.
-func (b *crossingBody) Close() error {
-	c := (*crossing)(b)
+func (b *bridgeBody) Close() error {
+	c := (*bridge)(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
@@ -356,7 +356,7 @@ func (b *crossingBody) Close() error {
 
 // In bulk, the handler's goroutine moves the bytes itself: a change to the thread and back costs
 // more than sending or receiving 32 KiB. It may do so while the thread is parked, that is, between
-// Watch and Unwatch. Both take the crossing's lock. So whatever wakes the thread, a kill included,
+// Watch and Unwatch. Both take the bridge's lock. So whatever wakes the thread, a kill included,
 // it cannot go on, touch the turn or let its descriptor be closed while the handler's goroutine
 // holds the lock. That goroutine never waits in a system call. It leaves everything else to the
 // thread: the head, a full socket, an error, the end, a deadline that has passed, TLS, an encoder.
@@ -368,10 +368,10 @@ func past(t time.Time) bool { return !t.IsZero() && !time.Now().Before(t) }
 const leastDirect = 16 << 10
 
 // sendDirect sends p to the client, under the lock. It reports false if the thread has to do that.
-// What the client has no room for is held, and the thread is told. Without news the thread has seen
+// What the client has no room for is held, and the thread is notified. Unless something has changed, the thread has seen
 // all that the handler wants, and the stream has the handler's deadline.
-func (c *crossing) sendDirect(p []byte) bool {
-	if !c.parked || c.room != widePipe || c.news || past(c.limits.write) {
+func (c *bridge) sendDirect(p []byte) bool {
+	if !c.parked || c.room != widePipe || c.changed || past(c.limits.write) {
 		return false
 	}
 	w := c.resp
@@ -388,15 +388,15 @@ func (c *crossing) sendDirect(p []byte) bool {
 	_ = w.stream(p) // the conditions above leave no error: what cannot be sent is held
 	d.aside(false)
 	if c.duplex.Held() > 0 {
-		c.tell()
+		c.notify()
 	}
 	return true
 }
 
 // readDirect reads some of the body into p, under the lock. It returns 0 if the thread has to do
 // that, as always when the thread's last read has emptied the socket: the next one probably waits.
-func (c *crossing) readDirect(p []byte) int {
-	if !c.parked || !c.more || c.asked || past(c.limits.read) {
+func (c *bridge) readDirect(p []byte) int {
+	if !c.parked || !c.more || c.wantsInput || past(c.limits.read) {
 		return 0
 	}
 	b := &c.resp.x.req.body

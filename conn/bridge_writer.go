@@ -56,7 +56,7 @@ type answerWriter struct {
 	hijacked bool
 }
 
-// outlet takes an answer: a Response, or the crossing to one.
+// outlet takes an answer: a Response, or the bridge to one.
 type outlet interface {
 	inform(status int, h http.Header) // 1xx
 	open(status int, h http.Header)   // the head is decided
