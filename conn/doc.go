@@ -109,7 +109,7 @@
 //	server_proxies.go      what proxies say of the client: whom to trust, the PROXY protocol
 //	server_admit.go        which connections may stay: limits, room, what a listener has come to ask
 //	                       for
-//	server_crowd.go        which of an address's connections gives way to its newcomer
+//	server_evict.go        which of an address's connections gives way to its newcomer
 //	h1_linger.go           closing so that the client can read the last answer
 //	request.go             Request, and its id
 //	request_target.go      its path and query, what they match, and other ones for it

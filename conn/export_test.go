@@ -55,10 +55,10 @@ func Networks(s *Server) int {
 
 // MaxOwed is by how many connections the limit may be passed while loops ask each other to close
 // some.
-const MaxOwed = maxOwed
+const MaxOwed = maxEvicting
 
 // Owed returns how many connections other loops still have to close for newcomers that were let in.
-func Owed(s *Server) int { return int(s.admission.owed.Load()) }
+func Owed(s *Server) int { return int(s.admission.evicting.Load()) }
 
 // Refusing returns how many connections are being told 503.
 func Refusing(s *Server) int { return int(s.admission.refusing.Load()) }

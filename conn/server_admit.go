@@ -18,29 +18,29 @@ import (
 //
 // At max_connections, or without a free descriptor, the server closes the connection that has been
 // idle longest, on whichever loop it lives, and a newcomer takes its place. At the limit for an address
-// that is one of the same address (server_crowd.go). A newcomer is refused only if no connection is idle. Then a plain client gets 503, and the connection of a TLS client
+// that is one of the same address (server_evict.go). A newcomer is refused only if no connection is idle. Then a plain client gets 503, and the connection of a TLS client
 // is closed: a handshake costs more than an overloaded server can spare.
 
 const (
 	maxRefusing = 128 // connections that linger behind a 503, beyond MaxConnections
-	maxOwed     = 64  // connections that other loops still have to close
+	maxEvicting = 64  // connections that other loops still have to close
 )
 
 // admission is the part of a Server that counts connections. It is safe for any goroutine.
 type admission struct {
 	active   atomic.Int64 // open connections, without those that are refused
 	refusing atomic.Int64
-	owed     atomic.Int64 // of the active ones, those that other loops still have to close
+	evicting atomic.Int64 // of the active ones, those that other loops still have to close
 	loops    atomic.Pointer[[]*loop.Loop]
 
 	mu   sync.Mutex
 	held networks.Counts // connections by where they come from; mu is held
 
-	crowds crowds
+	evictor evictor
 
 	// Counted since the last line in the log.
-	gaveUp, refused, ofNetwork atomic.Int64
-	line                       seldom
+	evicted, refused, ofNetwork atomic.Int64
+	line                        seldom
 }
 
 // serves notes that l accepts connections.
@@ -79,7 +79,7 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	limit := int64(set.MaxConnections)
 	crowded := l.Scarce()
 	budget.Connected(1)
-	for n := a.active.Add(1); crowded || limit > 0 && n-a.owed.Load() > limit; n = a.active.Load() {
+	for n := a.active.Add(1); crowded || limit > 0 && n-a.evicting.Load() > limit; n = a.active.Load() {
 		if !a.makeRoom(l) {
 			a.active.Add(-1)
 			budget.Connected(-1)
@@ -113,7 +113,7 @@ func (a *admission) enter(c *connection, l *loop.Loop, set *settings) bool {
 		if free > 0 {
 			return true
 		}
-		if !a.crowds.makeRoom(a, l, networks.Of(client), free == 0 && own > 0) {
+		if !a.evictor.makeRoom(a, l, networks.Of(client), free == 0 && own > 0) {
 			a.ofNetwork.Add(1)
 			return false
 		}
@@ -127,7 +127,7 @@ func (a *admission) count(c *connection, client netip.Addr, limit, most int64) (
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	network, site := a.held.Of(client)
-	owed := a.crowds.owed[networks.Of(client)]
+	owed := a.evictor.evicting[networks.Of(client)]
 	if free = min(limit-network, most-site) + owed; free > 0 {
 		a.held.Add(client, 1)
 		c.standing = counted
@@ -172,14 +172,14 @@ func (a *admission) makeRoom(own *loop.Loop) bool {
 			return false
 		case best == own:
 			if own.GiveUp() {
-				a.gaveUp.Add(1)
+				a.evicted.Add(1)
 				return true
 			}
 			// None of own's connections was idle any more, and own has published that.
-		case a.ask(best):
+		case a.evictOn(best):
 			return true
 		case own.GiveUp(): // best is busy, or has ended
-			a.gaveUp.Add(1)
+			a.evicted.Add(1)
 			return true
 		default:
 			return false
@@ -187,21 +187,21 @@ func (a *admission) makeRoom(own *loop.Loop) bool {
 	}
 }
 
-// ask asks another loop to close an idle connection. If that loop has none by then, there is one
+// evictOn asks another loop to close an idle connection. If that loop has none by then, there is one
 // connection too many, and the server closes two for the next newcomer.
-func (a *admission) ask(l *loop.Loop) bool {
-	if a.owed.Add(1) > maxOwed {
-		a.owed.Add(-1)
+func (a *admission) evictOn(l *loop.Loop) bool {
+	if a.evicting.Add(1) > maxEvicting {
+		a.evicting.Add(-1)
 		return false
 	}
 	err := l.Post(func() {
 		if l.GiveUp() {
-			a.gaveUp.Add(1)
+			a.evicted.Add(1)
 		}
-		a.owed.Add(-1)
+		a.evicting.Add(-1)
 	})
 	if err != nil {
-		a.owed.Add(-1)
+		a.evicting.Add(-1)
 	}
 	return err == nil
 }
@@ -219,12 +219,12 @@ func (a *admission) dismiss(c *connection) {
 
 // note logs what became of connections beyond the limits, at most once a minute.
 func (a *admission) note(l *loop.Loop, set *settings) {
-	if a.gaveUp.Load()+a.refused.Load()+a.ofNetwork.Load() == 0 || !a.line.now(l) {
+	if a.evicted.Load()+a.refused.Load()+a.ofNetwork.Load() == 0 || !a.line.now(l) {
 		return
 	}
 	set.Logger.Warn("conn: too many connections, idle ones are closed, newcomers refused",
 		"open", a.active.Load(), "max_connections", set.MaxConnections,
-		"closed", a.gaveUp.Swap(0), "refused", a.refused.Swap(0),
+		"closed", a.evicted.Swap(0), "refused", a.refused.Swap(0),
 		"beyond_max_connections_per_address", a.ofNetwork.Swap(0),
 		"out_of_descriptors", l.Scarce())
 }

@@ -8,40 +8,40 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// crowds let the connections of one network, an address of networks.Of, give way to its newcomers: the
-// one that has been idle longest on the newcomer's loop, or else on another loop.
+// evictor lets the connections of one network, an address of networks.Of, give way to its newcomers:
+// the one that has been idle longest on the newcomer's loop, or else on another loop.
 //
 // The loops' lists of idle threads know nothing of networks, and the record of a connection has no
-// room for another list. So a crowd, which is a loop's, looks through all of the list and notes what it
-// has found of the network. The next newcomers take what was noted. A loop looks at no more than
-// looksPerSecond threads in a second, and the notes are dropped then. So a newcomer costs little, as
+// room for another list. So an idleScan, which is a loop's, goes through all of the list and notes what
+// it has found of the network. The next newcomers take what was noted. A loop scans no more than
+// scansPerSecond threads in a second, and the notes are dropped then. So a newcomer costs little, as
 // many as come, and networks that are not crowded cost nothing.
-type crowds struct {
-	of sync.Map // *loop.Loop to *crowd
+type evictor struct {
+	of sync.Map // *loop.Loop to *idleScan
 
 	// The lock of admission is held.
-	owed   map[netip.Addr]int64    // connections that other loops still have to close; 0: no entry
-	barren map[netip.Addr]struct{} // networks of which no loop had an idle one in this second
-	second int64
+	evicting  map[netip.Addr]int64    // connections that other loops still have to close; 0: no entry
+	exhausted map[netip.Addr]struct{} // networks of which no loop had an idle one in this second
+	second    int64
 }
 
 const (
-	looksPerSecond = 1 << 17 // 2 ms
-	maxOwedEach    = 4       // connections that other loops still have to close for one network
+	scansPerSecond  = 1 << 17 // 2 ms
+	maxEvictingEach = 4       // connections that other loops still have to close for one network
 )
 
-// crowd is what a loop has noted in a second. It is used on the loop alone.
-type crowd struct {
+// idleScan is what a loop has noted in a second. It is used on the loop alone.
+type idleScan struct {
 	second int64
-	looks  int // that are left
+	left   int // threads that may still be scanned
 	idle   map[netip.Addr][]loop.Idle
 }
 
-// makeRoom closes an idle connection of a network, or, with others, asks another loop to, and reports
-// whether it has found one to close, or a loop to ask. It is called on the loop own.
-func (cs *crowds) makeRoom(a *admission, own *loop.Loop, network netip.Addr, others bool) bool {
-	if cs.giveUp(own, network) {
-		a.gaveUp.Add(1)
+// makeRoom closes an idle connection of a network, or, with others, has another loop close one, and
+// reports whether it has found one to close, or such a loop. It is called on the loop own.
+func (e *evictor) makeRoom(a *admission, own *loop.Loop, network netip.Addr, others bool) bool {
+	if e.evict(own, network) {
+		a.evicted.Add(1)
 		return true
 	}
 	if !others || len(*a.loops.Load()) < 2 {
@@ -49,64 +49,64 @@ func (cs *crowds) makeRoom(a *admission, own *loop.Loop, network netip.Addr, oth
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now := own.Time().Unix(); now != cs.second {
-		cs.second = now
-		clear(cs.barren)
+	if now := own.Time().Unix(); now != e.second {
+		e.second = now
+		clear(e.exhausted)
 	}
-	if _, none := cs.barren[network]; none || cs.owed[network] >= maxOwedEach || a.owed.Load() >= maxOwed {
+	if _, none := e.exhausted[network]; none || e.evicting[network] >= maxEvictingEach || a.evicting.Load() >= maxEvicting {
 		return false
 	}
-	if cs.owed == nil {
-		cs.owed, cs.barren = make(map[netip.Addr]int64), make(map[netip.Addr]struct{})
+	if e.evicting == nil {
+		e.evicting, e.exhausted = make(map[netip.Addr]int64), make(map[netip.Addr]struct{})
 	}
-	cs.owed[network]++
-	a.owed.Add(1)
-	cs.ask(a, own, network, 0)
+	e.evicting[network]++
+	a.evicting.Add(1)
+	e.evictElsewhere(a, own, network, 0)
 	return true
 }
 
-// ask asks all loops in turn, from the i-th on, without own, until one has closed a connection of the
+// evictElsewhere tries all loops in turn, from the i-th on, without own, until one has closed a connection of the
 // network. If none has, there is one too many, and newcomers are refused until there are fewer.
-func (cs *crowds) ask(a *admission, own *loop.Loop, network netip.Addr, i int) {
+func (e *evictor) evictElsewhere(a *admission, own *loop.Loop, network netip.Addr, i int) {
 	for loops := *a.loops.Load(); i < len(loops); i++ {
 		l := loops[i]
 		if l == own {
 			continue
 		}
 		err := l.Post(func() {
-			found := cs.giveUp(l, network)
+			found := e.evict(l, network)
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			if !found {
-				cs.ask(a, own, network, i+1)
+				e.evictElsewhere(a, own, network, i+1)
 				return
 			}
-			a.gaveUp.Add(1)
-			cs.settle(a, network)
+			a.evicted.Add(1)
+			e.settled(a, network)
 		})
 		if err == nil {
 			return
 		}
 	}
-	cs.barren[network] = struct{}{}
-	cs.settle(a, network)
+	e.exhausted[network] = struct{}{}
+	e.settled(a, network)
 }
 
-// settle notes that a loop was asked, and has closed a connection, or none.
-func (cs *crowds) settle(a *admission, network netip.Addr) {
-	a.owed.Add(-1)
-	if cs.owed[network]--; cs.owed[network] == 0 {
-		delete(cs.owed, network)
+// settled notes that another loop has closed a connection, or has found none.
+func (e *evictor) settled(a *admission, network netip.Addr) {
+	a.evicting.Add(-1)
+	if e.evicting[network]--; e.evicting[network] == 0 {
+		delete(e.evicting, network)
 	}
 }
 
-// giveUp closes the connection of a network that has been idle longest on l, and reports whether there
+// evict closes the connection of a network that has been idle longest on l, and reports whether there
 // was one. It is called on l.
-func (cs *crowds) giveUp(l *loop.Loop, network netip.Addr) bool {
-	all, _ := cs.of.LoadOrStore(l, new(crowd))
-	c := all.(*crowd)
+func (e *evictor) evict(l *loop.Loop, network netip.Addr) bool {
+	all, _ := e.of.LoadOrStore(l, new(idleScan))
+	c := all.(*idleScan)
 	if now := l.Time().Unix(); now != c.second || c.idle == nil {
-		*c = crowd{second: now, looks: looksPerSecond, idle: make(map[netip.Addr][]loop.Idle)}
+		*c = idleScan{second: now, left: scansPerSecond, idle: make(map[netip.Addr][]loop.Idle)}
 	}
 	kind := func(b loop.Task) bool {
 		of, ok := b.(interface{ record() *connection })
@@ -123,11 +123,11 @@ func (cs *crowds) giveUp(l *loop.Loop, network netip.Addr) bool {
 			}
 		}
 		delete(c.idle, network)
-		if c.looks <= 0 {
+		if c.left <= 0 {
 			return false
 		}
-		found, looked := l.IdleOf(kind)
-		c.looks -= looked + 1
+		found, scanned := l.IdleOf(kind)
+		c.left -= scanned + 1
 		if len(found) == 0 {
 			return false
 		}
