@@ -25,8 +25,8 @@ type exchange struct {
 	subrequest *subrequest // that it is a part of; nil: the request is the client's
 	background *background // that it is a part of; nil: it is none's
 
-	entry  *AccessEntry // for logAccess, used again; nil before the first
-	crowds AccessLog    // has too many lines of this connection; nil: none has
+	entry   *AccessEntry // for logAccess, used again; nil before the first
+	fullLog AccessLog    // has too many lines of this connection; nil: none has
 
 	req  Request
 	resp Response
@@ -105,7 +105,7 @@ func (x *exchange) rest() {
 	x.req.head.Reset()
 	x.req.raw = nil
 	x.req.body.over(ErrComplete) // the next client must not read this body
-	x.c, x.via, x.set, x.crowds = nil, noRequest, nil, nil
+	x.c, x.via, x.set, x.fullLog = nil, noRequest, nil, nil
 	if x.entry != nil {
 		*x.entry = AccessEntry{}
 	}

@@ -88,8 +88,8 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 	c := r.connection
 	broken := own.flush() != nil
 	ended = false
-	crowds := r.finish(r.port)
-	if broken || r.last || crowds != nil && c.awaitLog(crowds, own.flush) != nil {
+	fullLog := r.finish(r.port)
+	if broken || r.last || fullLog != nil && c.awaitLog(fullLog, own.flush) != nil {
 		own.closeAfter(true)
 		loop.Become(t, c)
 		if c.state&lingers != 0 {

@@ -283,17 +283,17 @@ func (t *turn) answered() bool {
 	x.end()
 	full := len(t.out) >= gather // many answers without a body fill it, too
 	if t.writeErr != nil || t.last || full && t.flush() != nil || !t.drain() ||
-		x.crowds != nil && t.uncrowd() != nil {
+		x.fullLog != nil && t.awaitFullLog() != nil {
 		t.closeAfter(persistent)
 		return false
 	}
 	return true
 }
 
-// uncrowd waits until the access log has room for more lines of the connection.
-func (t *turn) uncrowd() error {
-	err := t.c.awaitLog(t.x.crowds, t.flush)
-	t.x.crowds = nil
+// awaitFullLog waits until the access log has room for more lines of the connection.
+func (t *turn) awaitFullLog() error {
+	err := t.c.awaitLog(t.x.fullLog, t.flush)
+	t.x.fullLog = nil
 	return err
 }
 

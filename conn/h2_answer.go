@@ -388,7 +388,7 @@ func (st *h2stream) awaitDuplex(limit time.Duration, read bool, sources []loop.S
 	st.sources = append(append(st.sources[:0], sources...), st.self[0])
 	_, err = st.thread.AwaitAny(least, st.sources...)
 	if errors.Is(err, loop.ErrDeadlineExceeded) && least != limit {
-		st.look(read, room)
+		st.checkProgress(read, room)
 		return nil
 	}
 	return err

@@ -19,8 +19,8 @@ const (
 	lowCredit   = ownWindow / 2
 )
 
-// ownSize is how large the connection's window is without what is lent.
-func (s *session) ownSize() int64 { return s.Inflow.Size - s.lent }
+// ownSize is how large the connection's window is without its extension.
+func (s *session) ownSize() int64 { return s.Inflow.Size - s.extension }
 
 // grow makes the connection's window larger by n bytes if the server has as many, and says so to the
 // client.
@@ -31,24 +31,24 @@ func (s *session) grow(n int64) {
 	}
 }
 
-// lend lets the client send on besides what is not read, if little of the connection's window is left and
+// extendWindow lets the client send on besides what is not read, if little of the connection's window is left and
 // there is more than one stream.
-func (s *session) lend() {
-	n := s.unread - s.lent
+func (s *session) extendWindow() {
+	n := s.unread - s.extension
 	if s.Inflow.Credit >= lowCredit || n <= 0 || len(s.Open) < 2 {
 		return
 	}
-	if s.server().windows.TakeMore(s.lent, n) {
-		s.lent += n
+	if s.server().windows.TakeMore(s.extension, n) {
+		s.extension += n
 		s.announce(0, s.Inflow.Grow(n))
 	}
 }
 
-// giveBack gives back what the window has grown by, and counts the session no more. The client sends
+// returnWindow gives back what the window has grown by, and counts the session no more. The client sends
 // nothing that is kept.
-func (s *session) giveBack() {
-	if s.flags&over == 0 {
-		s.flags |= over
+func (s *session) returnWindow() {
+	if s.flags&windowReturned == 0 {
+		s.flags |= windowReturned
 		s.server().windows.Give(s.Inflow.Size - http2.Window)
 		s.port.tally.Sessions--
 		if s.port.sessions--; s.port.sessions == 0 {
@@ -62,7 +62,7 @@ func (s *session) uploads(long bool) {
 	if long && s.ownSize() == http2.Window {
 		s.grow(firstGrowth)
 	}
-	s.lend()
+	s.extendWindow()
 }
 
 // probeData is what a PING says whose answer ends a measurement.
@@ -122,8 +122,8 @@ func (s *session) dropped(n int) {
 // wasRead is dropped for n bytes that streams have held.
 func (s *session) wasRead(n int) {
 	s.unread -= int64(n)
-	if back := s.lent - s.unread; back > 0 && s.flags&over == 0 {
-		s.lent -= back
+	if back := s.extension - s.unread; back > 0 && s.flags&windowReturned == 0 {
+		s.extension -= back
 		s.Inflow.Shrink(back)
 		s.server().windows.Give(back)
 		n -= int(back)
@@ -134,11 +134,11 @@ func (s *session) wasRead(n int) {
 // consumed gives the client credit for n bytes that were read.
 func (st *h2stream) consumed(n int) {
 	st.s.wasRead(n)
-	st.credit(n)
+	st.returnCredit(n)
 }
 
-// credit is consumed for the stream's window alone, which follows that of its connection.
-func (st *h2stream) credit(n int) {
+// returnCredit is consumed for the stream's window alone, which follows that of its connection.
+func (st *h2stream) returnCredit(n int) {
 	s, b := st.s, &st.body
 	if !b.ended && s.err == nil && st.err == nil {
 		s.announce(st.ID, b.flow.Return(int64(n), max(s.ownSize()-b.flow.Size, 0)))

@@ -52,10 +52,10 @@ func (r RequestLayer) stream() multiplexed {
 
 func (st *h2stream) takeDescriptor() bool {
 	s := st.s
-	if st.descriptors == math.MaxUint16 || s.descriptors >= included && !budget.Take(s.payer(), 1) {
+	if st.descriptors == math.MaxUint16 || s.descriptors >= included && !budget.Take(s.chargedClient(), 1) {
 		if s.server().descriptorNote.now(s.Loop()) {
 			s.set.Logger.Warn("conn: a client of HTTP/2 gets 503, its requests hold too many descriptors",
-				"client", s.payer(), "of_this_connection", s.descriptors, "of_all_clients", budget.Taken(),
+				"client", s.chargedClient(), "of_this_connection", s.descriptors, "of_all_clients", budget.Taken(),
 				"descriptor_limit", budget.Limit())
 		}
 		return false
@@ -70,7 +70,7 @@ func (st *h2stream) giveDescriptors(n int) {
 	s := st.s
 	n = min(n, int(st.descriptors))
 	if beyond := min(s.descriptors-included, n); beyond > 0 {
-		budget.Give(s.payer(), beyond)
+		budget.Give(s.chargedClient(), beyond)
 	}
 	s.descriptors -= n
 	st.descriptors -= uint16(n)
@@ -88,7 +88,7 @@ func (st *h2stream) descriptorGiver() func() {
 
 // takeGoroutine implements multiplexed.
 func (st *h2stream) takeGoroutine() (end func(), ok bool) {
-	s, b, client := st.s, &st.server().bridges, st.s.payer()
+	s, b, client := st.s, &st.server().bridges, st.s.chargedClient()
 	limit := int64(s.set.MaxConnections)
 	if !b.take(&s.bridges, client, limit) {
 		if b.note.now(s.Loop()) {
@@ -101,9 +101,9 @@ func (st *h2stream) takeGoroutine() (end func(), ok bool) {
 	return func() { b.give(&s.bridges, client) }, true
 }
 
-// payer is the client that the descriptors of the session count for. Zero stands for all clients of a
+// chargedClient is the client that the descriptors of the session count for. Zero stands for all clients of a
 // proxy.
-func (s *session) payer() netip.Addr {
+func (s *session) chargedClient() netip.Addr {
 	if s.flags&ofProxy != 0 || !s.remote.valid() {
 		return netip.Addr{}
 	}

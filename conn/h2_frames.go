@@ -4,7 +4,7 @@ import "github.com/lwango/lwango/internal/wire/http2"
 
 // frames acts on the frames that have come as a whole. A code other than NoError ends the connection.
 func (s *session) frames() http2.Code {
-	if s.flags&greeted == 0 {
+	if s.flags&prefaceRead == 0 {
 		have := s.Unused()
 		n := min(len(have), len(http2.Preface))
 		if string(have[:n]) != http2.Preface[:n] {
@@ -14,7 +14,7 @@ func (s *session) frames() http2.Code {
 			return http2.NoError
 		}
 		s.Use(n)
-		s.flags |= greeted
+		s.flags |= prefaceRead
 	}
 	now := s.Loop().Time().Unix()
 	for s.flags&failing == 0 && s.begun < runBegun {
@@ -300,7 +300,7 @@ func (s *session) data(h http2.Header, st *h2stream, content []byte) http2.Code 
 		s.probed += n
 	}
 	st.got(content, int(n)-len(content), ends)
-	if s.lend(); s.Inflow.Credit == 0 {
+	if s.extendWindow(); s.Inflow.Credit == 0 {
 		s.creditChanges()
 	}
 	return http2.NoError

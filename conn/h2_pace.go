@@ -16,13 +16,13 @@ import (
 // does. Content of a request is the client's fault as long as it has credit.
 //
 // A client cannot answer what has not reached it yet. On a slow line that is most of what was sent, and
-// stands in the kernel's queue. So now and then a wait looks at that queue.
+// stands in the kernel's queue. So now and then a wait checks that queue.
 
 // share is the pace of all streams that wait for the window of their connection.
 type share struct {
-	limit stream.Limit
-	pace  stream.Pace
-	way   onWay
+	limit  stream.Limit
+	pace   stream.Pace
+	flight inFlight
 }
 
 // keepsWaiting counts, or does not count, the time from now on as one in which the client keeps the
@@ -31,7 +31,7 @@ func (s *session) keepsWaiting() {
 	if !s.Starves() {
 		if s.share != nil {
 			s.share.limit.StopWait(s.Loop())
-			s.share.way = onWay{}
+			s.share.flight = inFlight{}
 		}
 		return
 	}
@@ -51,7 +51,7 @@ func (st *h2stream) keepsWaiting() {
 		st.out.StartWait(st.s.port.loop)
 	case st.out.Waiting():
 		st.out.StopWait(st.s.port.loop)
-		st.outWay = onWay{}
+		st.outputFlight = inFlight{}
 	}
 }
 
@@ -67,16 +67,16 @@ func (st *h2stream) owesInput() {
 	}
 }
 
-// onWay is what the client has not got of what was sent when it began to keep a stream waiting.
-type onWay struct {
-	until int64         // how far that reaches, in bytes that were sent; 0: nobody has looked yet
-	taken int64         // how far the client's kernel had taken it at the last look,
+// inFlight is what the client has not got of what was sent when it began to keep a stream waiting.
+type inFlight struct {
+	until int64         // how far that reaches, in bytes that were sent; 0: nobody has checked yet
+	taken int64         // how far the client's kernel had taken it at the last check,
 	at    time.Duration // which was then, on the loop's clock
 }
 
-// look forgives l what was waited since the last look, if the client was taking what was on its way. At the
-// first look nobody knows whether it was: it is enough that something is on its way.
-func (s *session) look(l *stream.Limit, w *onWay, rate int) {
+// checkProgress forgives l what was waited since the last check, if the client was taking what was on its way. At the
+// first check nobody knows whether it was: it is enough that something is on its way.
+func (s *session) checkProgress(l *stream.Limit, w *inFlight, rate int) {
 	if !l.Waiting() {
 		return
 	}
@@ -96,11 +96,11 @@ func (s *session) look(l *stream.Limit, w *onWay, rate int) {
 	w.taken, w.at = taken, now
 }
 
-// patience returns how long a wait may take until it should look; negative: without limit.
+// patience returns how long a wait may take until the next check; negative: without limit.
 func (st *h2stream) patience(input, room bool) (time.Duration, error) {
 	d, err := st.limits(input, room)
 	if err == stream.ErrTooSlow {
-		st.look(input, room)
+		st.checkProgress(input, room)
 		d, err = st.limits(input, room)
 	}
 	return d, err
@@ -110,20 +110,20 @@ func (st *h2stream) limits(input, room bool) (time.Duration, error) {
 	least := time.Duration(-1)
 	if input {
 		st.heed()
-		left, err := untilLook(st.s, &st.in, st.reading.Idle)
+		left, err := untilCheck(st.s, &st.in, st.reading.Idle)
 		if err != nil {
 			return 0, err
 		}
 		least = left
 	}
 	if room {
-		left, err := untilLook(st.s, &st.out, st.s.set.WriteTimeout)
+		left, err := untilCheck(st.s, &st.out, st.s.set.WriteTimeout)
 		if err != nil {
 			return 0, err
 		}
 		least = shorter(least, left)
 		if share := st.s.share; share != nil && !st.out.Timed() {
-			left, err = untilLook(st.s, &share.limit, st.s.set.WriteTimeout)
+			left, err = untilCheck(st.s, &share.limit, st.s.set.WriteTimeout)
 			least = shorter(least, left)
 		}
 		return least, err
@@ -163,8 +163,8 @@ func tooSlowBody(err error) error {
 	return err
 }
 
-// untilLook is Left of a limit, but that a wait looks several times within the time of silence.
-func untilLook(s *session, l *stream.Limit, silence time.Duration) (time.Duration, error) {
+// untilCheck is Left of a limit, but that a wait checks several times within the time of silence.
+func untilCheck(s *session, l *stream.Limit, silence time.Duration) (time.Duration, error) {
 	left, err := l.Left(s.Loop())
 	if left > 0 && !l.Timed() {
 		left = min(left, max(silence/4, time.Millisecond))
@@ -172,16 +172,16 @@ func untilLook(s *session, l *stream.Limit, silence time.Duration) (time.Duratio
 	return left, err
 }
 
-// look looks for each of the limits that count.
-func (st *h2stream) look(input, room bool) {
+// checkProgress checks the client's progress for each of the limits that count.
+func (st *h2stream) checkProgress(input, room bool) {
 	s := st.s
 	if input {
-		s.look(&st.in, &st.inWay, st.reading.MinRate)
+		s.checkProgress(&st.in, &st.inputFlight, st.reading.MinRate)
 	}
 	if room {
-		s.look(&st.out, &st.outWay, st.writing.MinRate)
+		s.checkProgress(&st.out, &st.outputFlight, st.writing.MinRate)
 		if s.share != nil {
-			s.look(&s.share.limit, &s.share.way, s.share.pace.MinRate)
+			s.checkProgress(&s.share.limit, &s.share.flight, s.share.pace.MinRate)
 		}
 	}
 }
@@ -206,6 +206,6 @@ func (st *h2stream) wait(input, room bool) error {
 		if !errors.Is(err, loop.ErrDeadlineExceeded) {
 			return err
 		}
-		st.look(input, room)
+		st.checkProgress(input, room)
 	}
 }

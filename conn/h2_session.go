@@ -42,8 +42,8 @@ type session struct {
 	early      *[8]earlyRank // of streams that may come, those said last,
 	earlyCount int           // and of how many was something said
 
-	unread int64 // content that streams hold,
-	lent   int64 // and by how much the window has grown for it, see lend
+	unread    int64 // content that streams hold,
+	extension int64 // and by how much the window has grown for it, see extendWindow
 
 	probed  int64 // how much has come since the server's PING,
 	probing bool  // which is not answered yet
@@ -51,23 +51,23 @@ type session struct {
 	pinged   time.Duration // when the client's last PING has come; 0: none has
 	partFrom time.Duration // since when a frame or a field block has been under way; 0: none is
 	idleFrom time.Duration // since when there have been no streams
-	seen     int64         // how many bytes had come at the last look, see arriving
+	seen     int64         // how many bytes had come at the last count, see countPartial
 
-	flags  sessionFlags
-	err    error     // why nothing can be read or sent any more
-	share  *share    // pace of streams that wait together; nil: none has
-	crowds AccessLog // has too many lines of this connection; nil: none has
+	flags   sessionFlags
+	err     error     // why nothing can be read or sent any more
+	share   *share    // pace of streams that wait together; nil: none has
+	fullLog AccessLog // has too many lines of this connection; nil: none has
 }
 
 type sessionFlags uint8
 
 const (
-	greeted sessionFlags = 1 << iota // the client's preface has come
-	leaving                          // GOAWAY was sent: no new streams
-	failing                          // because of an error: nothing more is read
-	over                             // giveBack was called
-	parted                           // takeLeave was called
-	ofProxy                          // the peer is a trusted proxy, whose streams are many clients'
+	prefaceRead     sessionFlags = 1 << iota // the client's preface has come
+	leaving                                  // GOAWAY was sent: no new streams
+	failing                                  // because of an error: nothing more is read
+	windowReturned                           // returnWindow was called
+	closeNotifySent                          // sendCloseNotify was called
+	ofProxy                                  // the peer is a trusted proxy, whose streams are many clients'
 )
 
 // Limits of a session.
@@ -132,11 +132,11 @@ func awaitsRequests(task loop.Task) *connection {
 func (s *session) Run(t *loop.Thread) coro.Code {
 	s.stream.Yielded()
 	for {
-		if s.crowds != nil { // what the client asks next is left unread
-			if err := s.awaitLog(s.crowds, s.send); err != nil {
+		if s.fullLog != nil { // what the client asks next is left unread
+			if err := s.awaitLog(s.fullLog, s.send); err != nil {
 				s.fail(err)
 			}
-			s.crowds = nil
+			s.fullLog = nil
 		}
 		if s.err == nil && s.flags&failing == 0 {
 			s.receive()
@@ -162,7 +162,7 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 		case s.err != nil:
 			s.abandon()
 			if s.active > 0 {
-				return s.outlast()
+				return s.awaitHandlers()
 			}
 			return coro.Abort
 		case s.held.Held() > 0:
@@ -174,9 +174,9 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 		case s.flags&failing != 0, s.flags&leaving != 0 && s.active == 0:
 			s.abandon()
 			if s.active > 0 {
-				return s.outlast()
+				return s.awaitHandlers()
 			}
-			if s.takeLeave() {
+			if s.sendCloseNotify() {
 				continue // what the socket has no room for is held
 			}
 			return s.close()
@@ -189,9 +189,9 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 	}
 }
 
-// outlast keeps the connection for the handlers of streams that have no client any more. They go
+// awaitHandlers keeps the connection for the handlers of streams that have no client any more. They go
 // on, and count.
-func (s *session) outlast() coro.Code {
+func (s *session) awaitHandlers() coro.Code {
 	loop.Indispensable(&s.connection.Thread)
 	loop.IdleTimeout(&s.connection.Thread, -1)
 	return coro.Suspend
@@ -248,9 +248,9 @@ func (s *session) rest(draining time.Duration) coro.Code {
 	return coro.WantRead
 }
 
-// arriving is called when nothing more has come. What has come of a frame, or of a TLS record, counts as
+// countPartial is called when nothing more has come. What has come of a frame, or of a TLS record, counts as
 // moved for the streams that wait for content: a slow client may send it piece by piece.
-func (s *session) arriving() {
+func (s *session) countPartial() {
 	n := int(s.reading.Bytes() - s.seen)
 	s.seen = s.reading.Bytes()
 	if s.tls == nil || !heldTLS(s.tls) {
@@ -294,14 +294,14 @@ func (s *session) abandon() {
 	}
 }
 
-// takeLeave tells a client of TLS that no more will be sent (RFC 8446 section 6.1), and reports whether
+// sendCloseNotify tells a client of TLS that no more will be sent (RFC 8446 section 6.1), and reports whether
 // it has done so just now. Nothing can be written behind it, so nothing more is read.
-func (s *session) takeLeave() bool {
+func (s *session) sendCloseNotify() bool {
 	c := s.connection
-	if c.tls == nil || s.flags&parted != 0 {
+	if c.tls == nil || s.flags&closeNotifySent != 0 {
 		return false
 	}
-	s.flags |= parted | failing
+	s.flags |= closeNotifySent | failing
 	if err := c.tls.CloseWrite(); err != nil {
 		s.fail(err)
 	}
@@ -311,7 +311,7 @@ func (s *session) takeLeave() bool {
 // close ends the connection in order: the client gets what was sent.
 func (s *session) close() coro.Code {
 	c := s.connection
-	s.giveBack()
+	s.returnWindow()
 	if loop.Own(&c.Thread).CloseWrite() != nil {
 		return coro.Abort
 	}
@@ -375,7 +375,7 @@ func (s *session) Describe() string {
 func (s *session) Ended() {
 	s.fail(loop.ErrClientGone)
 	s.abandon()
-	s.giveBack()
+	s.returnWindow()
 	s.connection.Ended()
 }
 
@@ -394,7 +394,7 @@ func (s *session) receive() {
 		switch {
 		case err == nil:
 		case err == stream.ErrWouldBlock:
-			s.arriving()
+			s.countPartial()
 			return
 		default:
 			s.fail(err)

@@ -40,15 +40,15 @@ type h2stream struct {
 // work2 is what a stream needs while its request is served, or the rest of the answer is written. Then
 // it is for another stream of the port.
 type work2 struct {
-	fields           http2.Fields // of the request
-	bad              *http1.Error // the request is answered with this; nil: with what a handler says
-	tunnel           *tunnel      // of a handler off the loop that has taken the stream over
-	in, out          stream.Limit // of the request's content and the answer's,
-	reading, writing stream.Pace  // and theirs
-	inWay, outWay    onWay        // while they wait
-	early            int          // how much of the next frame has counted as moved, see arriving
-	self             [1]loop.Source
-	sources          []loop.Source
+	fields                    http2.Fields // of the request
+	bad                       *http1.Error // the request is answered with this; nil: with what a handler says
+	tunnel                    *tunnel      // of a handler off the loop that has taken the stream over
+	in, out                   stream.Limit // of the request's content and the answer's,
+	reading, writing          stream.Pace  // and theirs
+	inputFlight, outputFlight inFlight     // while they wait
+	early                     int          // how much of the next frame has counted as moved, see countPartial
+	self                      [1]loop.Source
+	sources                   []loop.Source
 }
 
 // takeWork gives the stream what it needs for work.
@@ -87,7 +87,7 @@ func (w *work2) clear() {
 	}
 	w.bad, w.tunnel = nil, nil
 	w.in, w.out, w.reading, w.writing = stream.Limit{}, stream.Limit{}, stream.Pace{}, stream.Pace{}
-	w.inWay, w.outWay, w.early = onWay{}, onWay{}, 0
+	w.inputFlight, w.outputFlight, w.early = inFlight{}, inFlight{}, 0
 	clear(w.sources[:cap(w.sources)])
 }
 
@@ -243,8 +243,8 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 	if st.tunnel != nil {
 		st.tunnel.run(t)
 	}
-	if x.crowds != nil {
-		s.crowds, x.crowds = x.crowds, nil
+	if x.fullLog != nil {
+		s.fullLog, x.fullLog = x.fullLog, nil
 	}
 	if st.link == nil && st.mayStillSend() {
 		if x.req.body.ask && !st.arrived() { // the client waits with the body, which nobody wants
@@ -427,11 +427,11 @@ func (st *h2stream) got(content []byte, padding int, ends bool) {
 	b.ended = ends
 	if st.link == nil && st.work2 != nil {
 		st.in.Moved(st.s.port.loop, len(content)-min(st.early, len(content)))
-		st.inWay, st.early = onWay{}, 0
+		st.inputFlight, st.early = inFlight{}, 0
 	}
 	if padding > 0 {
 		st.s.dropped(padding)
-		st.credit(padding)
+		st.returnCredit(padding)
 	}
 	st.notify()
 }

@@ -39,7 +39,7 @@ func (r *tail2) keep() {
 	}
 }
 
-// giveUp gives up the request of a stream whose handler has returned. With kept, it leaves it to the
+// evict gives up the request of a stream whose handler has returned. With kept, it leaves it to the
 // functions that are deferred.
 func (st *h2stream) giveUp(t *loop.Thread, kept bool) {
 	x := st.x
@@ -71,8 +71,8 @@ func (r *tail2) Run(t *loop.Thread) coro.Code {
 	defer func() { // also when the thread is killed
 		r.via = nil
 		if ended {
-			if crowds := r.finish(p); crowds != nil {
-				r.s.crowds = crowds
+			if fullLog := r.finish(p); fullLog != nil {
+				r.s.fullLog = fullLog
 			}
 			st.leave(t)
 		}

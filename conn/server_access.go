@@ -123,7 +123,7 @@ func (x *exchange) logIn(log AccessLog, line []byte, arrived int) {
 	c := x.c
 	e.Share = Share{c.logUsed, c.logRound}
 	if !log.LogRequest(c.Loop(), e) {
-		x.crowds = log
+		x.fullLog = log
 	}
 	c.logUsed, c.logRound = e.Share.Used, e.Share.Round
 }

@@ -76,7 +76,7 @@ func (w *laterLine) text(i int) []byte {
 // write logs the request, which has ended, once. If a handler has taken its connection over, any
 // goroutine may call it. Else the answer's loop does; the result is the log that has too many lines of
 // the connection, nil: none has.
-func (w *laterLine) write(h *takeover) (crowds AccessLog) {
+func (w *laterLine) write(h *takeover) (fullLog AccessLog) {
 	c, log := w.c, w.log
 	if log == nil {
 		log = c.port.server.settings.Load().AccessLog
@@ -100,8 +100,8 @@ func (w *laterLine) write(h *takeover) (crowds AccessLog) {
 	}
 	e.Share = Share{c.logUsed, c.logRound}
 	if !log.LogRequest(c.port.loop, e) {
-		crowds = log
+		fullLog = log
 	}
 	c.logUsed, c.logRound = e.Share.Used, e.Share.Round
-	return crowds
+	return fullLog
 }

@@ -69,7 +69,7 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	x := w.x
 	if w.phase != streamed || w.kind != gathered || w.enc != nil || w.size >= 0 || w.plan.bare ||
 		len(w.buf)+len(w.trailer) > 0 || x.subrequest != nil || x.background != nil || x.duplex != nil ||
-		x.crowds != nil || x.req.body.state != bodyEnded || x.stays != nil {
+		x.fullLog != nil || x.req.body.state != bodyEnded || x.stays != nil {
 		return nil, errNoTail
 	}
 	stays, tail := x.via.keepOpen()
@@ -92,7 +92,7 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 }
 
 // finish notes that the answer has ended. The result is as laterLine.write has it.
-func (w *Tail) finish(p *port) (crowds AccessLog) {
+func (w *Tail) finish(p *port) (fullLog AccessLog) {
 	t := p.tally
 	t.Ended++
 	if p.server.settings.Load().Count {
@@ -102,12 +102,12 @@ func (w *Tail) finish(p *port) (crowds AccessLog) {
 	}
 	if w.line != nil {
 		w.extra().sent = w.sent
-		crowds = w.line.write(&w.takeover)
+		fullLog = w.line.write(&w.takeover)
 	}
 	if w.cancel != nil {
 		w.cancel(nil)
 	}
-	return crowds
+	return fullLog
 }
 
 // keepPace keeps the pace of the client between two runs, takePace takes it up again.
