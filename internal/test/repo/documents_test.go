@@ -159,6 +159,24 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
+// TestIndexIsWhole: docs/README.md has a link to each page and to each manual.
+func TestIndexIsWhole(t *testing.T) {
+	texts := documents(t)
+	linked := map[string]bool{}
+	for _, m := range link.FindAllStringSubmatch(texts["docs/README.md"], -1) {
+		path, _, _ := strings.Cut(m[1], "#")
+		linked[filepath.Join("docs", path)] = true
+	}
+	for file := range texts {
+		dir := filepath.Dir(file)
+		page := strings.HasPrefix(file, "docs/") && dir != "docs"
+		manual := strings.HasPrefix(file, "handlers/") || dir == "fastcgi"
+		if page && !linked[file] || manual && !linked[file] && !linked[dir] {
+			t.Errorf("docs/README.md has no link to %s", file)
+		}
+	}
+}
+
 // TestConfigurationsOfDocuments: a server starts with each configuration that is shown whole.
 func TestConfigurationsOfDocuments(t *testing.T) {
 	texts := documents(t)
