@@ -84,27 +84,27 @@
 //	h1_handshake.go        the handshake of TLS
 //	h1_turn.go             the life of a connection from request to request
 //	h1_input.go            reading: the buffer, heads, time limits
-//	h1_framing.go          request bodies on the wire: lengths, chunks, what is left unread
+//	h1_framing.go          request bodies on the wire: lengths, chunks, the unread rest
 //	h1_head.go             heads and framing of answers
 //	h1_output.go           writing: gathered, in full, in time
 //	h1_takeover.go         a connection that a handler has taken over
-//	h1_tail.go             an answer that is kept open
-//	exchange.go            one request and its answer, and what is left of them when they are over
-//	carrier.go             what carries an exchange
+//	h1_tail.go             an answer of HTTP/1.1 that is kept open
+//	exchange.go            one request and its answer
+//	carrier.go             the interface between an exchange and its connection
 //	exchange_slow.go       what the log says of a client that is too slow
 //	h2_session.go          a connection of HTTP/2: reading, sending, its end
-//	h2_frames.go           what its client's frames do
-//	h2_stream.go           a stream: thread, exchange and carrier in one, and its request
+//	h2_frames.go           frames of the client, and what each of them does
+//	h2_stream.go           a stream (thread, exchange and carrier in one) and its request
 //	h2_descriptors.go      how many descriptors the streams of a client may hold
-//	h2_answer.go           its answer
+//	h2_answer.go           the answer of a stream
 //	h2_credit.go           windows for uploads
-//	h2_pace.go             what a stream waits for, and when that is its client's fault
+//	h2_pace.go             what a stream waits for, and when the wait is its client's fault
 //	h2_remnant.go          closed streams whose clients may still send
 //	h2_link.go             a stream that a handler has taken over
-//	h2_handover.go         and that it has handed on
-//	h2_tail.go             an answer that is kept open
-//	h2_tunnel.go           the same for handlers off the loop
-//	h2_send.go             whose content goes out next, and heads
+//	h2_handover.go         a stream that a handler has handed on, without a coroutine
+//	h2_tail.go             an answer of HTTP/2 that is kept open
+//	h2_tunnel.go           a stream that a handler off the loop has taken over
+//	h2_send.go             the order in which streams send content; heads
 //	server_tls.go          TLS between stream and turn, and the buffers of a tls.Conn
 //	server_proxies.go      what proxies say of the client: whom to trust, the PROXY protocol
 //	server_admit.go        which connections may stay: limits, room, what a listener has come to ask
@@ -112,41 +112,39 @@
 //	server_evict.go        which of an address's connections gives way to its newcomer
 //	h1_linger.go           closing so that the client can read the last answer
 //	request.go             Request, and its id
-//	request_target.go      its path and query, what they match, and other ones for it
-//	request_sent.go        what goes on of a target, and how its path may be read
-//	exchange_layer.go      what layers may do besides, with both, and the values that they give to
-//	                       requests
+//	request_target.go      path and query of a request, the pattern that they match, rewriting
+//	request_sent.go        the target as it is sent on, and the ways to read its path
+//	exchange_layer.go      RequestLayer and ResponseLayer: methods for layers; values of requests
 //	request_waits.go       what a handler's thread can wait for, also off the loop
 //	request_body.go        request bodies, as handlers see them; Duplex: body and answer at once
 //	request_spool.go       bodies in memory or in a temporary file
 //	request_form.go        forms, and the parts of a multipart body as they come
 //	response.go            Response, as handlers see it
 //	response_answer.go     whole answers in one call: JSON, text, pages, redirects, errors
-//	response_content.go    conditions and ranges of what a handler has
+//	response_content.go    conditions and ranges for content of a handler
 //	request_bind.go        JSON of a request into a value
 //	request_bindform.go    parameters and forms into a struct
 //	response_finish.go     Response, as it goes out: hooks, the plan of the head, body, trailer
 //	response_encode.go     content codings, between the body and its framing
-//	response_errorpage.go  status lines, error pages, and who makes them
-//	header.go              header fields of both
+//	response_errorpage.go  status lines, error pages and their order
+//	header.go              header fields of requests and responses
 //	bridge.go              http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
-//	bridge_writer.go       its http.ResponseWriter
+//	bridge_writer.go       the http.ResponseWriter of an http.Handler
 //	bridge_answer.go       how an http.Handler's answer becomes a Response
 //	bridge_share.go        how many handlers off the loop HTTP/2 may have at a time
-//	bridge_pipe.go         a handler off the loop, and the pipes between it and its thread; what its
-//	                       goroutine sends and receives itself
-//	bridge_carry.go        what the thread does meanwhile
+//	bridge_pipe.go         the pipes between a handler off the loop and its thread
+//	bridge_carry.go        the thread of a handler off the loop, which moves bytes meanwhile
 //	bridge_hijack.go       Hijack for a handler off the loop
 //	server_access.go       lines of the access log, and connections that wait for it
 //	server_accesslater.go  lines of requests that last for hours
 //	takeover.go            connections handed over to handlers
-//	takeover_handover.go   and by these to what keeps them, without a coroutine
-//	takeover_tail.go       answers that are kept open in the same way
-//	subrequest.go          a request that a handler sends to another one, here
+//	takeover_handover.go   connections that handlers hand on, without a coroutine
+//	takeover_tail.go       answers that are kept open, without a coroutine
+//	subrequest.go          a request that a handler sends to another handler of the server
 //	response_tap.go        a copy of an answer for the cache
-//	response_cacheuse.go   what a cache has done with a request, and for how long caches keep the
+//	response_cacheuse.go   what a cache has done with a request, and for how long others may keep the
 //	                       answer
-//	response_narrow.go     and a part of it for the client
-//	subrequest_sink.go     a request whose answer goes to a Sink, as the cache sends it
-//	subrequest_carrier.go  its carrier
+//	response_narrow.go     the part of a whole answer that the client has asked for
+//	subrequest_sink.go     a subrequest whose answer goes to a Sink, as the cache sends it
+//	subrequest_carrier.go  the carrier of a subrequest
 package conn

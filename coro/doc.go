@@ -24,7 +24,7 @@
 // the task.
 //
 //	value.go    codes and the 64-bit value
-//	coro.go     Start, Resume, Yield, Kill and the life of the goroutine behind them
+//	coro.go     Start, Resume, Yield, Kill and the life of a coroutine's goroutine
 //	handoff.go  the two ways of passing control: channels and iter.Pull
 //	defer.go    deferred calls
 //	pool.go     parked coroutines, ready for the next task

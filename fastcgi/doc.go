@@ -14,10 +14,10 @@
 //
 //	module.go   settings, start
 //	tree.go     the folder with the scripts, and what symbolic links mean there
-//	serve.go    what a request's path means, and the way of one that a script answers
-//	ping.go     checks of the server's own
-//	params.go   what the application is told
-//	records.go  what goes over a connection
+//	serve.go    what a request's path means, and a request that a script answers
+//	ping.go     health checks
+//	params.go   the parameters that the application gets
+//	records.go  records on a connection
 //	stderr.go   what the application logs
 //	buffers.go  memory for the time in which parameters are written
 package fastcgi

@@ -117,22 +117,22 @@
 //
 //	loop.go        the Loop, its turn, Run
 //	flags.go       a descriptor's state and the tables that map a yielded code to the next one
-//	edge.go        what epoll is going to report: the states of a direction, all moves in a table
-//	interest.go    the records of descriptors, epoll_ctl, what an event does
+//	edge.go        the edge-triggered states of a direction, all moves in a table
+//	interest.go    the records of descriptors, epoll_ctl, the effect of an event
 //	thread.go      Thread: its start, its end
 //	embedded.go    threads without a descriptor that are part of a larger record
-//	want.go        its waits for its own descriptor, and for a time
+//	want.go        a Thread's waits for its own descriptor, and for a time
 //	shared.go      sockets that any thread of the loop may wait for
-//	keep.go        such a socket while no thread uses it
+//	keep.go        a shared socket while no thread uses it
 //	socket.go      reads and writes of sockets, which tell the loop what is left to wait for
 //	putoff.go      small sends that go out together at the end of a turn, or when there is room
 //	rawfd.go       raw descriptors: waiting for a descriptor by its bare number
-//	rawfd_io.go    system calls on such a descriptor that try, wait and try again
+//	rawfd_io.go    system calls on a raw descriptor that try, wait and try again
 //	source.go      waiting for any or all of several things; Source, open to other packages
 //	readiness.go   a descriptor as a source
 //	timer.go       a point in time as a source
 //	chan.go        a Go channel as a source
-//	promise.go     results that are still to come
+//	promise.go     Promise: a result that is still to come
 //	waiters.go     the threads that wait for a promise
 //	mutex.go       locks that threads may hold while they wait
 //	buffer.go      memory for bytes that move
@@ -149,8 +149,8 @@
 //	runqueue.go    threads that are ready
 //	broadcast.go   events that many threads wait for, and wake up for a few at a time
 //	share.go       how long a turn may take; threads that move much data give way to others
-//	cpus.go        a processor more than loops
-//	watchdog.go    what holds a loop for too long is logged
-//	stack.go       the stack of the code that holds it
-//	stack_hint.go  what that code should use in place of a lock that blocks it
+//	cpus.go        GOMAXPROCS: one processor more than loops
+//	watchdog.go    the log of code that holds a loop for too long
+//	stack.go       the stack of the code that holds a loop
+//	stack_hint.go  what such code should use in place of a lock that blocks the loop
 package loop

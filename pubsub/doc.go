@@ -28,20 +28,21 @@
 // A Pattern stands for all topics whose names match it, such as "room.*", and Options.Group makes
 // subscribers members of a queue group, of whom one gets each message. Both have a log of their own.
 //
-//	doc.go           this
+//	doc.go           the package comment
 //	hub.go           Hub: the topics, and which of them are remembered without subscribers
 //	topic.go         Topic and Pattern: publish, subscribe
 //	counts.go        how many topics and subscribers there are
 //	log.go           the last messages of a topic, or of a selection
 //	selection.go     what patterns and queue groups select, and for which logs a message is
-//	matches.go       the same for an Engine, which has a topic's name alone
-//	group.go         the subscriptions of a log on one loop, and how they are told
+//	matches.go       what patterns and queue groups select, for an Engine, which has a topic's name
+//	                 alone
+//	group.go         the subscriptions of a log on one loop, and their notification
 //	subscription.go  Subscription: a position in a log; policies
 //	pass.go          a message that is sent on the loop
-//	remaining.go     what is read at a stop
-//	presence.go      Presence: who is there, told in few messages
-//	message.go       Message; what is made of one for all
-//	feed.go          Feed: what an engine brings
-//	catchup.go       how long that waits for subscribers after an outage
+//	remaining.go     messages that subscribers read at a stop
+//	presence.go      Presence: the list of members, told in few messages
+//	message.go       Message, and the encoded forms that subscribers share
+//	feed.go          Feed: messages from an engine
+//	catchup.go       how long a Feed waits for subscribers after an outage
 //	engine.go        Engine: what carries topics between processes
 package pubsub

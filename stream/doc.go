@@ -18,20 +18,20 @@
 //
 //	conn.go      Conn: reading, writing, closing
 //	try.go       writes that do not wait
-//	budget.go    how much one connection may do before others get their turn
+//	budget.go    how much one connection may do before others have their turn
 //	leave.go     what takes the socket out of a Conn, for good or until its reuse; CloseWrite
 //	limit.go     how long the peer may keep a stream waiting: deadlines, Pace
-//	progress.go  how much was sent, and how much of that the peer has read
+//	progress.go  how much was sent, and how much of it the peer has read
 //	duplex.go    Duplex: both directions move at once
-//	putoff.go    a last small write that goes out with those of others
+//	putoff.go    a last small write, put off to go out with those of other connections
 //	addr.go      addresses
 //	copy.go      ReadFrom and WriteTo: buffers, sendfile, splice
 //	pipe.go      Pipe: bytes between two streams that stay in the kernel
-//	cold.go      Warm: what sendfile would wait for a disk for
+//	cold.go      Warm: reads what sendfile would wait for the disk for
 //	dial.go      Dialer: attempts at addresses
 //	resolve.go   from names to addresses
 //	listen.go    Listen, Accept
 //	tls.go       TLSConn: TLS for a thread that reads and one that writes
 //	serve.go     Serve: connections that cost nothing between messages
-//	wakes.go     an idle thread that waits for its stream
+//	wakes.go     how a stream wakes an idle thread
 package stream

@@ -4,12 +4,12 @@
 //	auth = { realm = "staff", htpasswd = "staff.htpasswd" }
 //
 //	auth.go        settings and handler
-//	subrequest.go  a route that says who may pass
+//	subrequest.go  a route that decides who may pass, asked by a subrequest
 //	login.go       where a client logs in
-//	cache.go       what it has said, for some seconds
+//	cache.go       answers of that route, kept for some seconds
 //	htpasswd.go    the text of an htpasswd file
-//	hash.go        the hashes in it
-//	file.go        the file, read again when it changes
+//	hash.go        the hashes in an htpasswd file
+//	file.go        the htpasswd file, read again when it changes
 //	gate.go        how many hashes are computed at a time
 package auth
 

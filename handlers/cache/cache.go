@@ -16,17 +16,17 @@
 //
 //	cache.go    settings, New
 //	store.go    Store: what layers keep answers in
-//	key.go      what a request's answer is kept by
-//	layer.go    the way of a request
+//	key.go      cache keys of requests
+//	layer.go    a request from the lookup to its answer
 //	lead.go     the request that asks, by its own exchange: a conn.Tap
 //	fill.go     an answer on its way: a conn.Sink that fills the store
 //	pipe.go     from a background subrequest to its client, past the store
 //	kept.go     the head of an answer that is kept
-//	plan.go     what becomes of a request for what is kept: pure
-//	send.go     answers from what is kept, or comes, as the plan says
-//	clock.go    what ages are measured by
-//	purge.go    what is purged, and the method PURGE
-//	explain.go  what the layer would do, in words
+//	plan.go     the decision about a request whose answer is kept: pure
+//	send.go     kept and arriving answers, sent as the plan says
+//	clock.go    the clock of ages
+//	purge.go    purges, and the method PURGE
+//	explain.go  what the layer would do with a request, in words
 package cache
 
 import (

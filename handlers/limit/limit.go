@@ -4,9 +4,9 @@
 //	limit = { requests = "10/m", burst = 5, methods = ["GET", "POST"], max_body_size = "16KiB" }
 //
 //	limit.go    settings and handler
-//	rate.go     requests in a time
-//	clients.go  whose requests are counted together
-//	atwork.go   requests at a time
+//	rate.go     limits of requests in a time
+//	clients.go  which requests are counted together
+//	atwork.go   limits of requests at a time
 package limit
 
 import (

@@ -11,19 +11,19 @@
 // attempts, failures, and what a slow client has no room for.
 //
 //	module.go       settings, start
-//	health.go       requests of the server's own
+//	health.go       health checks
 //	request.go      the head that an upstream gets
-//	target.go       the target in that head
+//	target.go       the target in the head that an upstream gets
 //	destination.go  the field Destination of a WebDAV request
 //	back.go         addresses and cookies of an answer, mapped to what the client knows
 //	pairs.go        the tables of the keys map_...
-//	fields.go       request_headers, in that head
+//	fields.go       request_headers: fields in the head that an upstream gets
 //	forwarded.go    the fields that tell an upstream of the client: Forwarded, X-Forwarded-For
-//	depend.go       what a cache in front has to know of both
-//	serve.go        the way of one request
-//	retry.go        which failures have another upstream asked
+//	depend.go       which parts of a request the answer depends on, for a cache in front
+//	serve.go        a request from the route to its answer
+//	retry.go        after which failures another upstream is asked
 //	exchange.go     one connection: sending and receiving at once
 //	answer.go       the answer, on its way to the client
-//	tunnel.go       what follows an upgrade
-//	frames.go       where a WebSocket can be closed
+//	tunnel.go       connections after an upgrade
+//	frames.go       the places between the frames of a WebSocket where it can be closed
 package proxy

@@ -6,14 +6,14 @@
 //	deny = 403
 //
 //	rules.go       settings, compilation
-//	chain.go       the way of a request through the rules
-//	conditions.go  what a condition looks at
+//	chain.go       the rules of a request, one after the other
+//	conditions.go  conditions of a rule
 //	when.go        When: conditions for other things than rules
 //	values.go      fields, cookies and parameters
 //	exists.go      what lies in a folder
 //	expression.go  regular expressions, with a filter before them
-//	heads.go       the first octets of all texts that an expression matches, for that filter
-//	explain.go     what the rules would do, in words
+//	heads.go       the first octets of all texts that a regular expression matches, for the filter
+//	explain.go     what the rules would do with a request, in words
 package rules
 
 import (

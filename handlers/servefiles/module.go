@@ -6,24 +6,24 @@
 //	path = "./wwwroot"
 //
 //	module.go       settings, start
-//	serve.go        the way of one request to a file
+//	serve.go        a request from its path to a file
 //	folder.go       RedirectToFolder
 //	open.go         opening beneath the root
-//	cold.go         opening what no cache knows of
-//	stepwise.go     the same where the kernel or a container refuses openat2
+//	cold.go         opening files that no cache knows
+//	stepwise.go     opening files where the kernel or a container refuses openat2
 //	file.go         an open file
-//	listing.go      what lies in a folder
-//	listings.go     which of them are kept, and who is the next to read one
-//	listingbody.go  that as a page or as JSON
-//	accept.go       which of them the client wants
+//	listing.go      reading a folder
+//	listings.go     listings of folders that are kept, and who reads the next one
+//	listingbody.go  a listing as a page or as JSON
+//	accept.go       the format of a listing that the client wants
 //	shelf.go        files that are kept open
 //	fs.go           files of an fs.FS
 //	sender.go       files that another handler names
 //	accel.go        Accel: files that an application names instead of sending a body
-//	answer.go       what of the file is sent: all, ranges, nothing
+//	answer.go       which part of a file is sent: all, ranges, nothing
 //	facts.go        what the answer says about a file: type, entity tag, date
-//	sibling.go      files beside others that are these, compressed
-//	encoded.go      files that are kept as they were compressed
+//	sibling.go      files beside others with the same content, compressed
+//	encoded.go      files whose compressed form is kept
 package servefiles
 
 import (

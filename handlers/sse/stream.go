@@ -20,7 +20,7 @@
 // handler's source, such as the bounded queue of a subscription. If the client reads nothing, the
 // stream ends after write_timeout; if it reads less than min_rate, not much later.
 //
-//	event.go   the format: pure functions on bytes
+//	event.go   the format of events: pure functions on bytes
 //	stream.go  Stream
 //	serve.go   Serve: a Handler, its subscriptions, and what calls them
 package sse

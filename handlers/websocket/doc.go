@@ -30,17 +30,17 @@
 //	upgrade.go    Upgrader: from a request to a Conn
 //	dial.go       Dialer: from a URL to a Conn
 //	handshake.go  what a client's handshake has to be; offers, origins
-//	conn.go       Conn: its record
+//	conn.go       Conn and its fields
 //	serve.go      Serve: a Handler, and what calls it
-//	follow.go     its subscriptions
-//	last.go       what it sends at a stop
-//	notified.go   what it sends from the loop itself
-//	after.go      its timer
+//	follow.go     subscriptions of a connection under Serve
+//	last.go       the last messages of a connection under Serve, at a stop
+//	notified.go   messages that a connection under Serve sends from the loop itself
+//	after.go      the timer of a connection under Serve
 //	read.go       messages from the peer
 //	reader.go     messages from the peer, while they come
-//	write.go      messages to the peer; those for many
+//	write.go      messages to the peer, and messages to many peers
 //	writer.go     messages to the peer, in fragments
-//	json.go       values
+//	json.go       messages of JSON
 //	await.go      waiting for messages and other things; keep-alive
 //	input.go      frames from the peer, and the bytes before they are one
 //	output.go     frames to the peer, and the waits for room
@@ -49,8 +49,8 @@
 //	frame.go      headers and masks of frames: pure
 //	utf8.go       text that comes in parts: pure
 //	close.go      control frames, and the end
-//	ping.go       pings of the program, and how long their answers take
+//	ping.go       pings of the program, and the time until their answers
 //	deflate.go    compression
 //	inflate.go    decompression
-//	share.go      how many connections keep what their peers refer to
+//	share.go      how many connections keep windows of their peers
 package websocket

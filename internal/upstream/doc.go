@@ -7,7 +7,7 @@
 // calls those of a Lease.
 //
 //	pool.go      Pool: the addresses of all routes, and the requests that wait
-//	kept.go      connections between two requests
+//	kept.go      idle connections, kept between two requests
 //	group.go     Group: the addresses of a route, its slots, its queue
 //	choose.go    Balance: which address is next
 //	classes.go   servers of one weight, so that a request need not look at each
@@ -20,16 +20,16 @@
 //	mark.go      connections that are for one name, or one client
 //	tls.go       TLS with an upstream
 //	files.go     certificates and revocation lists that change
-//	check.go     Check: requests of the server's own, by which it finds out which addresses work
+//	check.go     Check: health checks
 //	circuit.go   addresses of which too large a share of requests fails
 //	renew.go     further rounds for a request that has tried all addresses
-//	count.go     what is counted at an address
-//	report.go    what is shown of the addresses
+//	count.go     counters of an address
+//	report.go    the addresses as the status page shows them
 //	state.go     addresses that an operator has drained or disabled
 //	health.go    which addresses requests pass over for a while
-//	source.go    the address that connections come from
+//	source.go    the local address of connections
 //	address.go   an address as the configuration writes it
 //	names.go     the addresses of hosts that have names, which come and go
 //	service.go   services, whose SRV records have hosts, ports and weights
-//	resolve.go   asks for the addresses of a name, and for how long they are good
+//	resolve.go   looking up the addresses of a name, and how long they are valid
 package upstream

@@ -71,16 +71,16 @@
 // subscribe to NAME.live.> and _INBOX.>; for patterns and groups also to publish to
 // $JS.API.CONSUMER.*.NAME.>, $JS.API.CONSUMER.MSG.NEXT.NAME.> and $JS.ACK.NAME.>.
 //
-//	doc.go        this
-//	url.go        what the URL says
+//	doc.go        the package comment
+//	url.go        settings in the URL
 //	engine.go     Engine: start, stop, what the hub asks
 //	writer.go     how a batch is published
-//	reader.go     the goroutine that reads: what is to be followed, what comes
-//	session.go    when it begins anew: the state of the stream
+//	reader.go     the goroutine that reads: topics to be followed, messages
+//	session.go    the state of the stream when the reader begins anew
 //	feed.go       a topic that is followed: gaps, doubles, catching up
-//	history.go    what was there before it was followed
+//	history.go    messages of a topic from before it was followed
 //	selection.go  patterns and queue groups: sessions
 //	share.go      how a queue group's messages are given to members, or back
 //	stream.go     the stream: creation, check
-//	entry.go      what a message is in the stream; subjects
+//	entry.go      the format of a message in the stream; subjects
 package nats

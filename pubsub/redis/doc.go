@@ -97,8 +97,8 @@
 // decides what is history to a subscriber and what is news. That is as exact as the broker is quick
 // to answer: what was published within these milliseconds before a topic is followed is news.
 //
-//	doc.go        this
-//	url.go        what the URL says
+//	doc.go        the package comment
+//	url.go        settings in the URL
 //	tls.go        connections with TLS
 //	find.go       which server to connect to: one, by Sentinel, of a cluster
 //	engine.go     Engine: start, stop, what the hub asks
@@ -110,5 +110,5 @@
 //	join.go       how a process joins a queue group
 //	group.go      a queue group
 //	feed.go       a topic that is followed: positions, doubles, catching up
-//	entry.go      what a message is in a stream
+//	entry.go      the format of a message in a stream
 package redis

@@ -18,6 +18,6 @@
 //	upstream.go  Upstream: listening, workers, stopping; what was received
 //	conn.go      Conn: what a script can do
 //	decode.go    the checking decoder
-//	cases.go     Cases: what applications get wrong, and what a client has to see of it
+//	cases.go     Cases: mistakes of applications, and what a client must see of each
 //	run.go       Run: runs and judges the cases
 package fcgitest

@@ -8,7 +8,7 @@
 // protocol where leniency would mix foreign bytes into a page (another id, another version), and
 // passes over what the protocol says to pass over (management records, types of later versions).
 //
-//	errors.go   what it refuses
+//	errors.go   errors of the parsers
 //	record.go   Type, Header: the eight bytes before each record
 //	request.go  BEGIN_REQUEST, PARAMS, the end of STDIN: Head and the appenders
 //	end.go      END_REQUEST and its protocolStatus

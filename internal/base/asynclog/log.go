@@ -10,7 +10,7 @@
 // Lines are text, or JSON objects: see SetJSON.
 //
 //	log.go      the queue and its goroutine
-//	handler.go  the slog.Handler: attributes are cut
+//	handler.go  the slog.Handler, which cuts long attributes
 //	rate.go     how many lines of a message are logged
 package asynclog
 

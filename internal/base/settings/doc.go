@@ -23,7 +23,7 @@
 //	changes.go  Changes: how a file differs from the one before
 //	include.go  further files; variables of the environment, texts of files
 //	decode.go   one table into one struct, by reflection
-//	inforce.go  what is in force: the texts and the defaults
+//	inforce.go  the settings in force: the texts and the defaults
 //	values.go   single values: types, ranges, the words for them in messages
 //	lines.go    the scan: on which line each key stands
 //	errors.go   Error and Errors

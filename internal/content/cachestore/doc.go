@@ -19,32 +19,32 @@
 //	store.go      Store: options, lookup, limits, counters
 //	object.go     Object and Head
 //	slab.go       memory at which the garbage collector does not look
-//	hoard.go      what is evicted from memory
-//	leftover.go   what was evicted, and is held by those who send it
-//	policy.go     what is evicted from the disk
-//	bounds.go     how much there may be
+//	hoard.go      the order of eviction from memory
+//	leftover.go   evicted objects that are still sent
+//	policy.go     the order of eviction from the disk
+//	bounds.go     the limits of memory and disk
 //	index.go      from keys to objects, without a lock
-//	prefetch*     lines of the processor's cache, early
-//	entry.go      keys of which answers come, or are on disk
+//	prefetch*     prefetching lines of the processor's cache
+//	entry.go      keys whose answers are on their way or on disk
 //	forms.go      coded forms of bodies
-//	share.go      no client leaves others without room for long bodies
-//	use.go        long bodies that are sent take memory, also when they were evicted
-//	fill.go       Fill: an answer that comes
-//	window.go     how much of it is in memory once it is not going to be kept, or the disk is slow
-//	end.go        how a fill ends
-//	reader.go     Reader: what has come of it, for those who wait
+//	share.go      how much memory one client's long bodies may take
+//	use.go        memory of long bodies that are sent, evicted ones included
+//	fill.go       Fill: an answer that arrives
+//	window.go     how much of a Fill is in memory if it will not be kept, or the disk is slow
+//	end.go        the end of a Fill
+//	reader.go     Reader: an arriving answer, for those who wait for it
 //	purge.go      Purge
-//	line.go       what is purged by the first lines of keys
-//	marks.go      what was purged, and has not taken effect everywhere
-//	marksfile.go  the same on disk
-//	sweep.go      the memory of what was purged comes back
+//	line.go       purges by the first lines of keys
+//	marks.go      purges that have not taken effect everywhere
+//	marksfile.go  such purges on disk
+//	sweep.go      freeing the memory of purged objects
 //	disk.go       the folder: its lock, its state, its workers
-//	old.go        files of another version are removed
-//	format.go     heads and names of files
-//	head.go       heads and bodies are read and checked
+//	old.go        removing files of another version
+//	format.go     the format and the names of files
+//	head.go       reading and checking heads and bodies
 //	file.go       open files
-//	load.go       what is in the folder, found and read
-//	unlink.go     files are removed
-//	output.go     fills that go to disk
+//	load.go       finding and reading the files of the folder at the start
+//	unlink.go     removing files
+//	output.go     writing Fills to disk
 //	siphash.go    the hash of keys
 package cachestore

@@ -7,7 +7,7 @@
 //	h = compression.Middleware(p)(h)
 //
 //	policy.go  from the keys of a file to a Policy
-//	hook.go    the look at each response
+//	hook.go    the hook that decides about a response
 //	etag.go    entity tags of encoded bodies
 package compression
 

@@ -5,10 +5,10 @@
 //
 //	route.go     Route
 //	call.go      Call: one request
-//	ping.go      checks of the server's own
+//	ping.go      health checks
 //	plain.go     Plain: routes of protocols that have a head and nothing else, uwsgi and SCGI
 //	exchange.go  one connection: sending and receiving at once
 //	answer.go    the response, on its way to the client
 //	flow.go      a client that is slower than the application
-//	vars.go      what the application is told
+//	vars.go      the variables that the application gets
 package gateway

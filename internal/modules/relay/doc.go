@@ -4,19 +4,20 @@
 //
 //	settings.go    Route, what the requests of a route have in common
 //	servername.go  the name for TLS, where each request has its own
-//	key.go         what balance = "hash" goes by
+//	key.go         the key of balance = "hash"
 //	split.go       upstreams for some of the requests (A/B)
 //	sticky.go      the cookie by which a client comes back to its upstream
-//	depend.go      what a cache in front has to know of all these
-//	call.go        Call: one request, from its body to what the client is told if all fails
-//	accel.go       what the client gets instead of a body, where the upstream names it
-//	intercept.go   answers that a page of the site takes the place of
-//	failing.go     what is a failure of an upstream, and what comes of many
-//	health.go      checks of the server's own
+//	depend.go      which parts of a request the choice of the upstream depends on, for a cache in
+//	               front
+//	call.go        Call: one request, from its body to the answer if all attempts fail
+//	accel.go       X-Accel-Redirect: what the client gets instead of the upstream's body
+//	intercept.go   answers of the upstream that an error page replaces
+//	failing.go     which answers are failures of an upstream, and the effect of many
+//	health.go      health checks
 //	retry.go       when another attempt is made
 //	flow.go        an answer on its way
-//	silence.go     what ends an exchange on which nothing moves
+//	silence.go     timeouts of an exchange on which nothing moves
 //	press.go       the pace of a client whose answer holds up the upstream
-//	spool.go       what a slow client has no room for yet
+//	spool.go       the part of an answer that a slow client has no room for yet
 //	fault.go       the status for a failure
 package relay

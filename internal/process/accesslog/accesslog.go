@@ -7,12 +7,12 @@
 // tables write there. Logs.Retire ends the logs that no table has any more, Logs.Reopen is for a
 // rotation that sends a signal, and Logs.Close writes the last lines.
 //
-//	accesslog.go  Config: the keys, and what they may say
-//	logs.go       Logs: which logs are open
+//	accesslog.go  Config: the keys and their checks
+//	logs.go       Logs: the logs that are open
 //	writer.go     the buffers of the loops, and the goroutine that empties them
 //	sink.go       where the lines go: files
 //	datagrams.go  syslog and journald
-//	trusted.go    files that root opens in folders of others
+//	trusted.go    opening files as root in folders of other users
 //	line.go       lines in NCSA's formats
 //	format.go     JSON, and formats with placeholders
 //	escape.go     escapes, so that no client can forge a line

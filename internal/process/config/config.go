@@ -10,12 +10,12 @@
 //	config.go       Config: the keys
 //	source.go       Source: reading a configuration
 //	check.go        the keys of the whole file and of listeners, and what follows from them
-//	code.go         what a program says in code
+//	code.go         settings that a program makes in code
 //	include.go      the files that a configuration includes
 //	proxies.go      the keys about proxies in front
 //	confine.go      [confine], and which files a configuration names
 //	debug.go        [debug]
-//	reach.go        at which listeners and schemes sites are; https addresses
+//	reach.go        the listeners and schemes of a site; https addresses
 //	streams.go      [[stream]]
 //	sites.go        from [[site]] tables to a router
 //	around.go       what sites and routes have in common: the layers around modules
@@ -24,7 +24,7 @@
 //	counted.go      the numbers of routes, and what handlers see of the server
 //	builtin.go      the modules and handlers that come with lwango
 //	welcome.go      the page of a server that has nothing to serve
-//	explain.go      -u: the way of a request that is only thought of
+//	explain.go      -u: the way of an imagined request
 //	inforce.go      -T: the keys that are in force
 package config
 

@@ -9,5 +9,5 @@
 //	landlock.go  Files: only these folders (landlock(7))
 //	seccomp.go   FilterCalls: only these system calls (seccomp(2))
 //	calls.go     the system calls that stay allowed
-//	calls_*.go   those that only some architectures have
+//	calls_*.go   the system calls that only some architectures have
 package confine

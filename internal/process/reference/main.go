@@ -6,7 +6,7 @@
 //	keys.go    the keys, from the structs of settings, their comments, and the manuals of modules
 //	pages.go   docs/use/reference.md, lwango.conf(5), lwango(1)
 //	schema.go  the JSON Schema
-//	shells.go  completion
+//	shells.go  completion for shells
 //
 // The text of a key is the comment of its field. That of a module's key is the one in the module's
 // manual, which is the longer one, and which a test compares with the module.

@@ -8,7 +8,7 @@
 // methods of its Running.
 //
 //	main.go            Program, what signals do, exit codes
-//	signals.go         which signals come, and none is lost
+//	signals.go         the signals, none of which is lost
 //	options.go         the command line
 //	running.go         a server that a program starts in code, without flags and signals
 //	listener.go        a socket handed out to the loops, and its certificates
@@ -19,17 +19,17 @@
 //	memory.go          memory that goes back to the system after a burst
 //	reload.go          SIGHUP
 //	onloop.go          calls that must not be made on a loop
-//	confine.go         another user, files and system calls out of reach
-//	confinecheck.go    what will not work then, at the start and for -t
+//	confine.go         giving up the user, files and system calls
+//	confinecheck.go    what will not work once confined, at the start and for -t
 //	starter.go         whether process 1 has started this one
 //	upgrade.go         SIGUSR2: a new process in the place of this one
-//	handover.go        what the new process gets, and what it says
-//	drain.go           the old one until its end
-//	heirs.go           what the old ones purge, for the new one's cache
+//	handover.go        the messages between the old and the new process of an upgrade
+//	drain.go           the old process of an upgrade until its end
+//	heirs.go           purges in the old processes, for the cache of the new one
 //	purge.go           purges that processes with one broker tell each other
-//	upgradecommand.go  -upgrade
-//	pidfile.go         the file with the number of the process, and its lock
-//	sdnotify.go        what a service manager is told
+//	upgradecommand.go  lwango -upgrade
+//	pidfile.go         the PID file and its lock
+//	sdnotify.go        notifications for a service manager (sd_notify(3))
 //	version.go         the version of lwango
 //
 // The log names its package in each line; lines about the life of the server itself, which scripts

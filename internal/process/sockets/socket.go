@@ -9,7 +9,7 @@
 //
 //	socket.go     Endpoint, Socket: what servers do with them
 //	open.go       TCP and UNIX sockets
-//	address.go    what the key address may say
+//	address.go    the syntax of the key address
 //	access.go     which users may connect to a UNIX socket
 //	given.go      net.Listeners of the program
 //	inherited.go  sockets that a service manager passes

@@ -11,6 +11,6 @@
 //	hub.go         Hub, and what it counts at each address
 //	service.go     Service: routes, and the accepting of connections
 //	connection.go  a connection's life, its times, its line in the access log
-//	open.go        up to the upstream
-//	pump.go        both directions, by internal/upstream/tunnel
+//	open.go        connecting to the upstream
+//	pump.go        moving bytes both ways, by internal/upstream/tunnel
 package tcpproxy

@@ -2,7 +2,7 @@
 // topics.
 //
 //	rooms.go    Node, Follower: a process of a room, and who listens in it
-//	process.go  the same in a process of its own
+//	process.go  a Node in a process of its own
 //	wire.go     Wire: the way to a broker, which can be cut and slowed down
 //	cases.go    tests that each engine passes
 //	slow.go     a benchmark of a room with a slow member

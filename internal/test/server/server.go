@@ -4,12 +4,12 @@
 //	client.go         Client: a connection that reads one answer after another
 //	example.go        servers for examples
 //	over2.go          a client that writes HTTP/1.1 and speaks HTTP/2
-//	over2_request.go  how its requests are sent
-//	over2_answer.go   how it reads answers
+//	over2_request.go  requests of the client over2
+//	over2_answer.go   answers to the client over2
 //	streams.go        many streams of HTTP/2 on one connection
 //	downgrade.go      requests of HTTP/2 that must not become ambiguous in HTTP/1.1
-//	memory.go         what idle connections and streams take
-//	stalled.go        what streams take whose client reads nothing
+//	memory.go         the memory of idle connections and streams
+//	stalled.go        the memory of streams whose client reads nothing
 package server
 
 import (

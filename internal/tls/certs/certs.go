@@ -13,10 +13,10 @@
 //	authorities.go  client_ca: the file of authorities
 //	handshake.go    which certificate a client gets
 //	acme.go         ACME: the keys, and the folder of what is obtained
-//	obtain.go       Obtainer: when something is obtained
+//	obtain.go       Obtainer: when a certificate is obtained
 //	pause.go        for how long a failed attempt is not repeated, over restarts
-//	turn.go         one process at a time
-//	order.go        how: account, order, challenge
+//	turn.go         the lock that lets one process at a time obtain certificates
+//	order.go        an order of ACME: account, order, challenge
 package certs
 
 import (

@@ -1,7 +1,7 @@
 // Package handshake runs TLS handshakes off the loops, each peer in its turn.
 //
 //	handshake.go  Serve, Dial: a handshake on a goroutine of its own
-//	turns.go      Slots: how many compute at a time, and who is next
+//	turns.go      Slots: how many handshakes compute at a time, and which is next
 package handshake
 
 import (

@@ -4,9 +4,9 @@
 // gathered goes out in one write, behind the threads of a turn.
 //
 //	session.go  Session: the connection, its thread and its end
-//	frames.go   what comes
+//	frames.go   frames of the server
 //	stream.go   Stream: one request and its answer, for the thread that asks
-//	send.go     what goes out
-//	credit.go   how much the server may send
-//	alive.go    for how long a connection is kept, and how it is found out that it is dead
+//	send.go     the output of a Session
+//	credit.go   windows: how much the server may send
+//	alive.go    for how long a connection is kept, and pings that find a dead one
 package http2client

@@ -14,21 +14,21 @@
 //	method.go       Method
 //	message.go      what the heads of requests and responses have in common
 //	head.go         Head: the resumable parser of a request head, line by line
-//	compose.go      the same for a head that comes in parts, as that of HTTP/2
+//	compose.go      a Head that comes in parts, as that of HTTP/2
 //	target.go       request line and the four forms of a request target
 //	names.go        hop-by-hop fields, field lines as they are written
 //	nameset.go      NameSet: a set of field names
-//	forwarded.go    what proxies say of the client
+//	forwarded.go    fields by which proxies tell of the client
 //	field.go        field lines, and those that frame a message or steer the connection
 //	response.go     ResponseHead and ResponseBody, for a client
 //	authority.go    uri-host and port
 //	basic.go        Basic credentials (RFC 7617)
 //	credentials.go  credentials that are for a connection: NTLM, Negotiate
 //	path.go         CleanPath: percent-decoding and dot segments
-//	sent.go         a path as it goes on, and the ways to read it
+//	sent.go         a path as it is sent on, and the ways to read it
 //	query.go        queries, and values in them, percent-encoded
 //	chunked.go      Chunked: decoder of the chunked coding
-//	chunkwrite.go   the chunked coding, written
+//	chunkwrite.go   writing the chunked coding
 //	date.go         HTTP dates, written and read
 //	ranges.go       Range and Content-Range
 //	conditions.go   If-Match and its kin, If-Range

@@ -5,7 +5,7 @@
 //	outbox.go   the queue and the goroutines that empty it
 //	number.go   IDs of messages
 //	recent.go   which messages were read before, and which are missing
-//	backlog.go  what was read, on its way to a Feed
+//	backlog.go  messages that were read, on their way to a Feed
 package engine
 
 import (
