@@ -33,8 +33,8 @@ var talk = conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Reques
 // pause is between the bytes of a client that talks: within body_timeout, and far below min_rate.
 const pause = 9 * time.Second
 
-// TestConversation: a client that hears an answer while it sends its request may say little.
-func TestConversation(t *testing.T) {
+// TestMinRateDuringTheAnswer: a client that hears an answer while it sends its request may say little.
+func TestMinRateDuringTheAnswer(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: talk})

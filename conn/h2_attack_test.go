@@ -26,7 +26,7 @@ func many(n int, send func(r *raw2)) func(*raw2) {
 	}
 }
 
-// TestHTTP2Attacks: attacks known by name that TestHTTP2Rude has not got. Each ends the connection,
+// TestHTTP2Attacks: attacks known by name that TestHTTP2ProtocolErrors has not got. Each ends the connection,
 // or the stream, or is of no effect.
 func TestHTTP2Attacks(t *testing.T) {
 	t.Parallel()

@@ -126,8 +126,8 @@ func typesOf(types []http2.Type) string {
 	return string(b)
 }
 
-// TestHTTP2Rude: what clients send that may not be sent, and how the stream or the connection ends.
-func TestHTTP2Rude(t *testing.T) {
+// TestHTTP2ProtocolErrors: what clients send that may not be sent, and how the stream or the connection ends.
+func TestHTTP2ProtocolErrors(t *testing.T) {
 	t.Parallel()
 	post := []string{":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a"}
 	const reset, end = "RST_STREAM 1 PROTOCOL_ERROR", "GOAWAY PROTOCOL_ERROR"

@@ -52,9 +52,9 @@ func dialPieces(t *testing.T, s *site) (*raw2, *pieces) {
 	return r, p
 }
 
-// TestHTTP2Trickle: a frame, or a record of TLS, that comes byte by byte has header_timeout in all, unless
+// TestHTTP2FrameByteByByte: a frame, or a record of TLS, that comes byte by byte has header_timeout in all, unless
 // requests are under way; and its connection gives way to a newcomer.
-func TestHTTP2Trickle(t *testing.T) {
+func TestHTTP2FrameByteByByte(t *testing.T) {
 	t.Parallel()
 	run2(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: 10 * time.Second, KeepAliveTimeout: time.Minute, MaxConnections: 2}})

@@ -12,9 +12,9 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// TestStrayFunctionHasNoConnection: what a function off the loop does to its request after the
+// TestFunctionOutlivesTheConnection: what a function off the loop does to its request after the
 // connection has ended reaches no other client, although that may have the same descriptor.
-func TestStrayFunctionHasNoConnection(t *testing.T) {
+func TestFunctionOutlivesTheConnection(t *testing.T) {
 	uses := map[string]func(req *conn.Request, resp *conn.Response) error{
 		"write": func(_ *conn.Request, resp *conn.Response) error {
 			_, err := resp.WriteString(strings.Repeat("x", 64<<10))

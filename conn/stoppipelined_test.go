@@ -14,9 +14,9 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestLeaving: a server that leaves answers all requests that have come, says with the last one that
+// TestStopAnswersWhatHasCome: a server that leaves answers all requests that have come, says with the last one that
 // the connection ends, and then ends it. An idle connection stays until then.
-func TestLeaving(t *testing.T) {
+func TestStopAnswersWhatHasCome(t *testing.T) {
 	t.Parallel()
 	config := conn.Config{Handler: hello}
 	s := start(t, plain, config)

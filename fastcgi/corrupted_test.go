@@ -14,17 +14,17 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestMangled: a response that is cut at any byte never looks complete. One with a changed byte
+// TestCorruptedResponse: a response that is cut at any byte never looks complete. One with a changed byte
 // gets some answer.
-func TestMangled(t *testing.T) {
+func TestCorruptedResponse(t *testing.T) {
 	head := "Status: 200 OK\r\n" + okHead
 	testMangled(t, fcgitest.Header(1, 7, 1, 4, 4)+"warn"+"\x00\x00\x00\x00"+
 		fcgitest.Header(1, 6, 1, len(head)+5, 3)+head+"hello"+"\x00\x00\x00"+
 		fcgitest.Header(1, 6, 1, 0, 0)+fcgitest.Header(1, 3, 1, 8, 0)+strings.Repeat("\x00", 8))
 }
 
-// TestMangledPHP does so with what PHP-FPM has sent.
-func TestMangledPHP(t *testing.T) {
+// TestCorruptedPHPResponse does so with what PHP-FPM has sent.
+func TestCorruptedPHPResponse(t *testing.T) {
 	f := startFPM(t, "unix")
 	relay := must.Get(net.Listen("unix", filepath.Join(filepath.Dir(f.config), "relay")))(t)
 	defer relay.Close()

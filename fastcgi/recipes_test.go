@@ -204,8 +204,8 @@ var shapes = []struct {
 	}},
 }
 
-// TestShapes: the recipes for programs that are not installed.
-func TestShapes(t *testing.T) {
+// TestRecipes: the recipes for programs that are not installed.
+func TestRecipes(t *testing.T) {
 	f := startFPM(t, "unix")
 	srv := t.TempDir()
 	var config string

@@ -222,9 +222,9 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-// TestBubble: a client in a bubble asks a server outside, and the bubble's clock stands still
+// TestSynctestBubble: a client in a bubble asks a server outside, and the bubble's clock stands still
 // meanwhile.
-func TestBubble(t *testing.T) {
+func TestSynctestBubble(t *testing.T) {
 	s := lwangotest.Start(t, func(req *lwango.Request, _ *lwango.Response) int {
 		if req.Sleep(10*time.Millisecond) != nil {
 			return 500

@@ -101,8 +101,8 @@ func TestHtpasswd(t *testing.T) {
 	}
 }
 
-// TestDecoy: names that do not exist have the costs of those that do, all of them.
-func TestDecoy(t *testing.T) {
+// TestUnknownNamesCostTheSame: names that do not exist have the costs of those that do, all of them.
+func TestUnknownNamesCostTheSame(t *testing.T) {
 	file := []byte("ann:" + sha + "\nbob:" + apr1)
 	seen := map[string]bool{}
 	for i := range 200 {

@@ -53,9 +53,9 @@ func TestAskedIsNotKept(t *testing.T) {
 	}
 }
 
-// TestTold: a page that may be for the user whom the server has named in a field is kept only if the
+// TestUserFieldIsPrivate: a page that may be for the user whom the server has named in a field is kept only if the
 // application says that it is for all.
-func TestTold(t *testing.T) {
+func TestUserFieldIsPrivate(t *testing.T) {
 	for control, shared := range map[string]bool{"max-age=100": false, "max-age=100, public": true} {
 		page := func(req *conn.Request, w *conn.Response) int {
 			fields(w, "Cache-Control: "+control)

@@ -13,9 +13,9 @@ import (
 	"github.com/lwango/lwango/internal/test/server"
 )
 
-// TestNotOpen: a store that a program has forgotten to open says so once. One that was closed, as in a
+// TestStoreNotOpen: a store that a program has forgotten to open says so once. One that was closed, as in a
 // process that another one replaces, does not.
-func TestNotOpen(t *testing.T) {
+func TestStoreNotOpen(t *testing.T) {
 	for _, row := range []struct {
 		opened bool
 		want   int

@@ -116,8 +116,8 @@ func TestSources(t *testing.T) {
 	}, modes.Direct, modes.OverTLS)
 }
 
-// TestWhat: which responses are compressed, and what their headers say then.
-func TestWhat(t *testing.T) {
+// TestWhichResponses: which responses are compressed, and what their headers say then.
+func TestWhichResponses(t *testing.T) {
 	text := prose(5000)
 	const plain = "Content-Type: text/plain"
 	for _, tt := range []struct {

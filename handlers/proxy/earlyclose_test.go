@@ -10,9 +10,9 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestHastyUpstream: one that closes connections right after its answers, as uWSGI's HTTP does, gets
+// TestUpstreamClosesEarly: one that closes connections right after its answers, as uWSGI's HTTP does, gets
 // new ones for requests that must not be sent twice, however it was seen to do so.
-func TestHastyUpstream(t *testing.T) {
+func TestUpstreamClosesEarly(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		closes bool // after the answer, and otherwise when the next request is there
@@ -61,9 +61,9 @@ func TestHastyUpstream(t *testing.T) {
 	}
 }
 
-// TestHastyOnce: a connection that an upstream has closed early speaks no longer against those that
+// TestEarlyCloseIsForgotten: a connection that an upstream has closed early speaks no longer against those that
 // it keeps once one of them has served another request.
-func TestHastyOnce(t *testing.T) {
+func TestEarlyCloseIsForgotten(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
 	o := start(t, func(p *peer) {

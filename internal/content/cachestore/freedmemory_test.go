@@ -10,9 +10,9 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestNothingPinned: a fill that has ended goes although another one of its key comes still, and the
+// TestEndedFillIsFreed: a fill that has ended goes although another one of its key comes still, and the
 // first bytes of a long body go although the rest of it comes still.
-func TestNothingPinned(t *testing.T) {
+func TestEndedFillIsFreed(t *testing.T) {
 	t.Parallel()
 	s := store(t, 8<<20)
 	key := []byte("k")

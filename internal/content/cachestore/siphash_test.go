@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/internal/content/cachestore"
 )
 
-// TestSip: the hash is SipHash-2-4, by the vectors of its authors.
-func TestSip(t *testing.T) {
+// TestSipHash: the hash is SipHash-2-4, by the vectors of its authors.
+func TestSipHash(t *testing.T) {
 	var key, in [16]byte
 	for i := range 16 {
 		key[i], in[i] = byte(i), byte(i)

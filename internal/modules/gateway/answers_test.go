@@ -128,8 +128,8 @@ func (sink) Flush()                           {}
 func (s sink) End(_ []conn.Field, sound bool) { s.ended(sound) }
 func (sink) Over(error)                       {}
 
-// TestSound: an answer whose end only the connection tells may be one that was cut, for a cache.
-func TestSound(t *testing.T) {
+// TestUnsureEnd: an answer whose end only the connection tells may be one that was cut, for a cache.
+func TestUnsureEnd(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p protocol) {
 		at := application(t, p, "unix", func(r *request) {
