@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/internal/base/confpath"
 )
 
-// part is an address as the configuration of one route has it.
-type part struct {
+// serverConfig is a server as the configuration of one route has it: an address with its options.
+type serverConfig struct {
 	name   string
 	weight int
 	level  int      // 1: a backup
@@ -31,13 +31,13 @@ type part struct {
 // parse reads an address, perhaps with options behind it: "unix:/run/php.sock", "[::1]:9000
 // weight=2 backup", and with schemes "https://app.example". The path of a socket may be relative to
 // dir. http2: it speaks HTTP/2, which an address with "h2c://" does in any case.
-func parse(text, dir string, schemes, http2 bool) (*part, error) {
+func parse(text, dir string, schemes, http2 bool) (*serverConfig, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
 		return nil, errors.New("expected unix:/path or host:port")
 	}
-	m := &part{name: words[0], weight: 1}
-	at := &m.at
+	sc := &serverConfig{name: words[0], weight: 1}
+	at := &sc.at
 	where, port := words[0], ""
 	at.http2 = http2
 	if schemes {
@@ -80,7 +80,7 @@ func parse(text, dir string, schemes, http2 bool) (*part, error) {
 			return nil,
 				fmt.Errorf("%s: expected a port between 1 and 65535, not %q", words[0], port)
 		}
-		at.network, at.address, m.port = "tcp", where, uint16(n)
+		at.network, at.address, sc.port = "tcp", where, uint16(n)
 		if _, err := netip.ParseAddrPort(where); err != nil {
 			at.host = host
 		}
@@ -88,7 +88,7 @@ func parse(text, dir string, schemes, http2 bool) (*part, error) {
 	for _, option := range words[1:] {
 		switch name, value, _ := strings.Cut(option, "="); {
 		case option == "backup":
-			m.level = 1
+			sc.level = 1
 		case name == "weight" && ServiceOf(where) != "":
 			return nil, fmt.Errorf("%s: the records of the service have the weights", words[0])
 		case name == "weight":
@@ -97,11 +97,11 @@ func parse(text, dir string, schemes, http2 bool) (*part, error) {
 				return nil,
 					fmt.Errorf("%s: expected a weight between 1 and 1000, not %q", words[0], value)
 			}
-			m.weight = n
+			sc.weight = n
 		default:
 			return nil,
 				fmt.Errorf("%s: expected weight=N or backup, not %q", words[0], option)
 		}
 	}
-	return m, nil
+	return sc, nil
 }

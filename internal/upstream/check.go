@@ -135,8 +135,8 @@ func (g *Group) Watch(ctx context.Context) {
 func (g *Group) lookAgain(ctx context.Context) (servers []*server, pause time.Duration) {
 	var due []<-chan struct{}
 	g.pool.mu.Lock()
-	for _, p := range g.parts {
-		if h := p.host; h != nil && !h.until.After(time.Now()) {
+	for _, sc := range g.configured {
+		if h := sc.host; h != nil && !h.until.After(time.Now()) {
 			h.begin()
 			due = append(due, h.ended)
 		}
@@ -152,9 +152,9 @@ func (g *Group) lookAgain(ctx context.Context) (servers []*server, pause time.Du
 	defer g.pool.mu.Unlock()
 	g.sync()
 	pause = interval // requests may have found others meanwhile
-	for _, p := range g.parts {
-		if p.host != nil {
-			pause = min(pause, time.Until(p.host.until))
+	for _, sc := range g.configured {
+		if sc.host != nil {
+			pause = min(pause, time.Until(sc.host.until))
 		}
 	}
 	return g.all, max(pause, leastTTL)

@@ -76,7 +76,7 @@ func (h *host) keep(b *backend) {
 	h.counted[at], b.counted = sum, counted{}
 }
 
-// named returns the endpoint of the part that leads to e, which a name has led to.
+// named returns the endpoint of the serverConfig that leads to e, which a name has led to.
 func (e endpoint) named() endpoint {
 	if ServiceOf(e.host) != "" {
 		e.address = e.host

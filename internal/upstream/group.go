@@ -98,17 +98,17 @@ type Settings struct {
 	Unreached func(name string, err error)
 }
 
-// Group is the upstreams of a route, with its limits. Its settings and parts do not change once it
-// is built; the pool's lock guards the rest.
+// Group is the upstreams of a route, with its limits. Its settings and configured servers do not
+// change once it is built; the pool's lock guards the rest.
 type Group struct {
 	Settings
-	pool  *Pool
-	parts []*part
-	named bool // some of the parts are hosts that have to be looked up
+	pool       *Pool
+	configured []*serverConfig
+	named      bool // some of configured are hosts that have to be looked up
 
 	filesVersion int64 // of the files of TLS when the group was made
 
-	all     []*server           // where the parts lead; another slice when that has changed
+	all     []*server           // of configured; another slice when they change
 	servers []*server           // of all, those that requests may go to
 	version int                 // of the pool's states, as servers has them
 	waiting fair.Queue[*ticket] // for a slot: the requests of the route
@@ -122,7 +122,7 @@ type Group struct {
 // server is an address as one route has it.
 type server struct {
 	*backend
-	*part
+	*serverConfig
 	verdict *verdict // of the group's checks; nil: there are none
 
 	current int    // of smooth weighted round-robin; of Random the weight in a draw
@@ -130,7 +130,7 @@ type server struct {
 	id      uint64 // for Lease.Home; 0: the group has no Secret
 	circuit circuit
 
-	weight, level int // of the part, or of a record of its service
+	weight, level int // of the serverConfig, or of a record of its service
 }
 
 // Group makes a group. An error says which of the addresses is wrong, and what was expected.
@@ -144,78 +144,78 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 		if s.Bytes {
 			where, secure = strings.CutPrefix(text, "tls://")
 		}
-		part, err := parse(where, s.Dir, s.TLS != nil && !s.Bytes, s.HTTP2)
+		sc, err := parse(where, s.Dir, s.TLS != nil && !s.Bytes, s.HTTP2)
 		if err != nil {
 			return nil, err
 		}
 		if secure {
-			part.at.secure, part.name = true, "tls://"+part.name
+			sc.at.secure, sc.name = true, "tls://"+sc.name
 		}
-		if part.at.secure {
-			part.security, part.at.id = s.TLS, s.TLS.id
-			part.at.either = s.HTTP1 && part.at.http2
-			if _, err = part.config(); err != nil {
-				return nil, fmt.Errorf("%s: %w", part.name, err)
+		if sc.at.secure {
+			sc.security, sc.at.id = s.TLS, s.TLS.id
+			sc.at.either = s.HTTP1 && sc.at.http2
+			if _, err = sc.config(); err != nil {
+				return nil, fmt.Errorf("%s: %w", sc.name, err)
 			}
-			if part.at.network == "unix" && s.Check != nil && s.Check.ServerName == "" && s.TLS.nameless() {
-				return nil, fmt.Errorf("%s: %w", part.name, errNameless)
-			}
-		}
-		if part.at.network == "tcp" {
-			part.at.source = s.Source
-		}
-		for _, other := range g.parts {
-			if other.at == part.at {
-				return nil, fmt.Errorf("%s: named twice", part.name)
+			if sc.at.network == "unix" && s.Check != nil && s.Check.ServerName == "" && s.TLS.nameless() {
+				return nil, fmt.Errorf("%s: %w", sc.name, errNameless)
 			}
 		}
-		g.parts = append(g.parts, part)
+		if sc.at.network == "tcp" {
+			sc.at.source = s.Source
+		}
+		for _, other := range g.configured {
+			if other.at == sc.at {
+				return nil, fmt.Errorf("%s: named twice", sc.name)
+			}
+		}
+		g.configured = append(g.configured, sc)
 	}
 	if err := g.checkSource(); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, part := range g.parts {
-		if part.at.host != "" {
-			part.host, part.seen, g.named = p.host(part.at.host), -1, true
+	for _, sc := range g.configured {
+		if sc.at.host != "" {
+			sc.host, sc.seen, g.named = p.host(sc.at.host), -1, true
 		}
 	}
 	if g.named {
 		g.sync()
 		return g, nil
 	}
-	for _, part := range g.parts {
-		g.all = append(g.all, g.newServer(part, part.at))
+	for _, sc := range g.configured {
+		g.all = append(g.all, g.newServer(sc, sc.at))
 	}
 	g.settle()
 	return g, nil
 }
 
-// config returns how TLS is spoken at the part, nil if it is not.
-func (p *part) config() (*tls.Config, error) {
-	if p.security == nil {
+// config returns how TLS is spoken to the server, nil if it is not.
+func (sc *serverConfig) config() (*tls.Config, error) {
+	if sc.security == nil {
 		return nil, nil
 	}
-	host, _, _ := net.SplitHostPort(p.at.address) // "" of a socket
-	if domain := ServiceOf(p.at.host); domain != "" {
+	host, _, _ := net.SplitHostPort(sc.at.address) // "" of a socket
+	if domain := ServiceOf(sc.at.host); domain != "" {
 		host = domain // whose certificate a target has is not for the name service to say (RFC 6125)
 	}
-	c, err := p.security.of(host)
-	if err == nil && p.at.http2 {
+	c, err := sc.security.of(host)
+	if err == nil && sc.at.http2 {
 		c.NextProtos = []string{"h2"}
-		if p.at.either {
+		if sc.at.either {
 			c.NextProtos = append(c.NextProtos, "http/1.1")
 		}
 	}
 	return c, err
 }
 
-// server makes the server at an endpoint of the part. The caller holds the pool's lock.
-func (g *Group) newServer(p *part, at endpoint) *server {
-	srv := &server{backend: g.pool.backend(at, p.host, p.config), part: p, weight: p.weight, level: p.level}
-	srv.hash = HashOf(p.name)
-	if p.host != nil {
+// newServer makes the server of sc at an endpoint. The caller holds the pool's lock.
+func (g *Group) newServer(sc *serverConfig, at endpoint) *server {
+	srv := &server{backend: g.pool.backend(at, sc.host, sc.config), serverConfig: sc, weight: sc.weight, level: sc.level}
+	srv.hash = HashOf(sc.name)
+	if sc.host != nil {
 		srv.hash = HashOf(at.address)
 	}
 	if g.Secret != nil {
@@ -230,8 +230,8 @@ func (g *Group) newServer(p *part, at endpoint) *server {
 
 // Primaries returns how many of the addresses are no backups.
 func (g *Group) Primaries() (n int) {
-	for _, p := range g.parts {
-		if p.level == 0 {
+	for _, sc := range g.configured {
+		if sc.level == 0 {
 			n++
 		}
 	}
@@ -240,7 +240,7 @@ func (g *Group) Primaries() (n int) {
 
 // Secure reports whether TLS is spoken at one of the addresses.
 func (g *Group) Secure() bool {
-	return slices.ContainsFunc(g.parts, func(p *part) bool { return p.security != nil })
+	return slices.ContainsFunc(g.configured, func(sc *serverConfig) bool { return sc.security != nil })
 }
 
 // untried yields the servers that a request has not tried. The caller holds the pool's lock, here

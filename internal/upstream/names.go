@@ -30,7 +30,7 @@ type host struct {
 	name string
 
 	places  []place
-	counted map[endpoint]counted    // of backends that were forgotten, by the endpoint of their part
+	counted map[endpoint]counted    // of backends that were forgotten, by serverConfig.at
 	version int                     // grows as places changes
 	until   time.Time               // when they are to be looked up again
 	asked   time.Time               // when the last look-up began
@@ -156,12 +156,12 @@ func (g *Group) find(t *loop.Thread, limit time.Duration, stale bool) error {
 	lost := false
 	g.pool.mu.Lock()
 	g.sync()
-	for _, p := range g.parts {
-		lost = lost || p.host != nil && p.losses != p.host.losses
-		if p.host == nil || p.host.until.After(time.Now()) && p.host.pending == nil {
+	for _, sc := range g.configured {
+		lost = lost || sc.host != nil && sc.losses != sc.host.losses
+		if sc.host == nil || sc.host.until.After(time.Now()) && sc.host.pending == nil {
 			continue
 		}
-		pending := p.host.begin()
+		pending := sc.host.begin()
 		if stale || len(g.all) == 0 {
 			due = append(due, pending)
 		}
@@ -186,12 +186,12 @@ func (g *Group) find(t *loop.Thread, limit time.Duration, stale bool) error {
 	if len(g.all) > 0 {
 		return nil
 	}
-	for _, p := range g.parts {
+	for _, sc := range g.configured {
 		switch {
-		case p.host == nil:
-		case p.host.err != nil:
-			return p.host.err
-		case len(p.host.places) > 0:
+		case sc.host == nil:
+		case sc.host.err != nil:
+			return sc.host.err
+		case len(sc.host.places) > 0:
 			return errFamily
 		}
 	}
@@ -200,15 +200,15 @@ func (g *Group) find(t *loop.Thread, limit time.Duration, stale bool) error {
 
 // tellLost tells of the services of which hosts cannot be looked up: once, until they can.
 func (g *Group) tellLost() {
-	for _, p := range g.parts {
+	for _, sc := range g.configured {
 		g.pool.mu.Lock()
 		var err error
-		if p.host != nil && p.losses != p.host.losses {
-			p.losses, err = p.host.losses, p.host.lost
+		if sc.host != nil && sc.losses != sc.host.losses {
+			sc.losses, err = sc.host.losses, sc.host.lost
 		}
 		g.pool.mu.Unlock()
 		if err != nil && g.Unreached != nil {
-			g.Unreached(p.name, err)
+			g.Unreached(sc.name, err)
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (b *backend) stale() {
 // sync gives the group a server for each address of its names, as they are now. The caller holds
 // the pool's lock.
 func (g *Group) sync() {
-	if g.version != g.pool.states.version || g.named && slices.ContainsFunc(g.parts, (*part).moved) {
+	if g.version != g.pool.states.version || g.named && slices.ContainsFunc(g.configured, (*serverConfig).moved) {
 		g.follow()
 	}
 }
@@ -236,22 +236,22 @@ func (g *Group) sync() {
 func (g *Group) follow() {
 	before := make(map[site]*server, len(g.all))
 	for _, srv := range g.all {
-		before[site{srv.part, srv.endpoint}] = srv
+		before[site{srv.serverConfig, srv.endpoint}] = srv
 	}
 	g.all = nil
-	for _, p := range g.parts {
-		if p.host == nil {
-			g.join(p, p.at, before).level = 0
+	for _, sc := range g.configured {
+		if sc.host == nil {
+			g.join(sc, sc.at, before).level = 0
 			continue
 		}
-		p.seen = p.host.version
-		for _, to := range p.host.places {
+		sc.seen = sc.host.version
+		for _, to := range sc.host.places {
 			if !g.reaches(to.addr) {
 				continue
 			}
-			at := p.at
-			at.address = netip.AddrPortFrom(to.addr, cmp.Or(to.port, p.port)).String()
-			srv := g.join(p, at, before)
+			at := sc.at
+			at.address = netip.AddrPortFrom(to.addr, cmp.Or(to.port, sc.port)).String()
+			srv := g.join(sc, at, before)
 			if srv.level = to.level; to.port != 0 {
 				srv.weight = to.weight
 			}
@@ -259,13 +259,13 @@ func (g *Group) follow() {
 	}
 	last := 0 // of those that are no backups
 	for _, srv := range g.all {
-		if srv.part.level == 0 {
+		if srv.serverConfig.level == 0 {
 			last = max(last, srv.level)
 		}
 	}
 	for _, srv := range g.all {
-		if srv.part.level > 0 {
-			srv.level += last + srv.part.level
+		if srv.serverConfig.level > 0 {
+			srv.level += last + srv.serverConfig.level
 		}
 	}
 	g.settle()
@@ -295,7 +295,7 @@ func (g *Group) follow() {
 	}
 }
 
-func (p *part) moved() bool { return p.host != nil && p.seen != p.host.version }
+func (sc *serverConfig) moved() bool { return sc.host != nil && sc.seen != sc.host.version }
 
 // settle finds out which servers requests may go to.
 func (g *Group) settle() {
@@ -320,18 +320,18 @@ func (g *Group) settle() {
 	g.classify()
 }
 
-// site is where a part leads.
+// site is an endpoint that a serverConfig leads to.
 type site struct {
-	*part
+	*serverConfig
 	endpoint
 }
 
 // join adds the server at an endpoint, which is the one of before if that was there, and returns
 // it.
-func (g *Group) join(p *part, at endpoint, before map[site]*server) *server {
-	srv := before[site{p, at}]
+func (g *Group) join(sc *serverConfig, at endpoint, before map[site]*server) *server {
+	srv := before[site{sc, at}]
 	if srv == nil || srv.gone {
-		srv = g.newServer(p, at)
+		srv = g.newServer(sc, at)
 	}
 	g.all = append(g.all, srv)
 	return srv

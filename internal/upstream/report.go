@@ -13,21 +13,21 @@ func (g *Group) Report() (all []metrics.Upstream) {
 	defer g.pool.mu.Unlock()
 	g.sync()
 	states := g.pool.states.of
-	for _, p := range g.parts {
-		row := metrics.Upstream{Address: p.name, Backup: p.level > 0, State: states[p.name].shown()}
-		if p.host != nil {
-			row.Up = p.host.version == 0 && p.host.err == nil // nobody has asked for it yet
-			c := p.host.counted[p.at.named()]
+	for _, sc := range g.configured {
+		row := metrics.Upstream{Address: sc.name, Backup: sc.level > 0, State: states[sc.name].shown()}
+		if sc.host != nil {
+			row.Up = sc.host.version == 0 && sc.host.err == nil // nobody has asked for it yet
+			c := sc.host.counted[sc.at.named()]
 			c.add(&row)
 		}
 		leads, least := false, down
 		for _, srv := range g.all {
-			if srv.part != p {
+			if srv.serverConfig != sc {
 				continue
 			}
 			leads, least = true, min(least, g.pool.states.state(srv))
 			srv.counted.add(&row)
-			if p.host != nil && states[srv.address] != up {
+			if sc.host != nil && states[srv.address] != up {
 				row.Up = row.Up || srv.healthy()
 				continue
 			}
@@ -41,12 +41,12 @@ func (g *Group) Report() (all []metrics.Upstream) {
 	if len(states) == 0 {
 		return all
 	}
-	own := make(map[string]int) // rows by address: several names may lead to one, or the part of one
+	own := make(map[string]int) // rows by address: several names may lead to one
 	for i := range all {
 		own[all[i].Address] = i
 	}
 	for _, srv := range g.all {
-		if srv.part.host == nil || states[srv.address] == up {
+		if srv.serverConfig.host == nil || states[srv.address] == up {
 			continue
 		}
 		i, is := own[srv.address]

@@ -38,13 +38,13 @@ func (g *Group) checkSource() error {
 	if !g.Source.IsValid() {
 		return nil
 	}
-	for _, p := range g.parts {
-		if at, err := netip.ParseAddrPort(p.at.address); p.at.network == "tcp" && err == nil &&
+	for _, sc := range g.configured {
+		if at, err := netip.ParseAddrPort(sc.at.address); sc.at.network == "tcp" && err == nil &&
 			at.Addr().Unmap().Is4() != g.Source.Is4() {
-			return fmt.Errorf("%s: source = %q is an address of the other family", p.name, g.Source)
+			return fmt.Errorf("%s: source = %q is an address of the other family", sc.name, g.Source)
 		}
 	}
-	if !slices.ContainsFunc(g.parts, func(p *part) bool { return p.at.network == "tcp" }) {
+	if !slices.ContainsFunc(g.configured, func(sc *serverConfig) bool { return sc.at.network == "tcp" }) {
 		return errors.New("a connection to a UNIX socket comes from no address: source has no effect")
 	}
 	return nil
