@@ -15,8 +15,8 @@ import (
 type serverConfig struct {
 	name   string
 	weight int
-	level  int      // 1: a backup
-	at     endpoint // of a host that has to be looked up: its name is the host of address
+	level  int        // 1: a backup
+	key    backendKey // of a host that has to be looked up: its name is the host of address
 
 	// Of a host that has to be looked up. The pool's lock guards seen.
 	host *host // nil: none
@@ -37,7 +37,7 @@ func parse(text, dir string, schemes, http2 bool) (*serverConfig, error) {
 		return nil, errors.New("expected unix:/path or host:port")
 	}
 	sc := &serverConfig{name: words[0], weight: 1}
-	at := &sc.at
+	at := &sc.key
 	where, port := words[0], ""
 	at.http2 = http2
 	if schemes {

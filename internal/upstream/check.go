@@ -58,13 +58,13 @@ type verdict struct {
 
 // checked is a way to ask an address.
 type checked struct {
-	endpoint
+	backendKey
 	id string
 }
 
 // verdict returns that of a backend, for checks with that ID. The caller holds the lock.
 func (p *Pool) verdict(b *backend, id string) *verdict {
-	key := checked{b.endpoint, id}
+	key := checked{b.backendKey, id}
 	v := p.verdicts[key]
 	if v == nil {
 		if p.verdicts == nil {

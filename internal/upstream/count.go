@@ -61,10 +61,10 @@ func (l *Lease) count() {
 // has. The caller holds the pool's lock.
 func (h *host) keep(b *backend) {
 	if h.counted == nil {
-		h.counted = make(map[endpoint]counted)
+		h.counted = make(map[backendKey]counted)
 	}
-	at := b.endpoint.named()
-	sum, c := h.counted[at], &b.counted
+	key := b.backendKey.configured()
+	sum, c := h.counted[key], &b.counted
 	sum.slots += c.slots
 	sum.failures.Connect += c.failures.Connect
 	sum.failures.Silent += c.failures.Silent
@@ -73,18 +73,18 @@ func (h *host) keep(b *backend) {
 	for i, n := range c.times {
 		sum.times[i] += n
 	}
-	h.counted[at], b.counted = sum, counted{}
+	h.counted[key], b.counted = sum, counted{}
 }
 
-// named returns the endpoint of the serverConfig that leads to e, which a name has led to.
-func (e endpoint) named() endpoint {
-	if ServiceOf(e.host) != "" {
-		e.address = e.host
-		return e
+// configured returns the key of the serverConfig that leads to k.
+func (k backendKey) configured() backendKey {
+	if ServiceOf(k.host) != "" {
+		k.address = k.host
+		return k
 	}
-	_, port, _ := net.SplitHostPort(e.address)
-	e.address = net.JoinHostPort(e.host, port)
-	return e
+	_, port, _ := net.SplitHostPort(k.address)
+	k.address = net.JoinHostPort(k.host, port)
+	return k
 }
 
 // add adds what was counted to a row.

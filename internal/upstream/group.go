@@ -149,23 +149,23 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 			return nil, err
 		}
 		if secure {
-			sc.at.secure, sc.name = true, "tls://"+sc.name
+			sc.key.secure, sc.name = true, "tls://"+sc.name
 		}
-		if sc.at.secure {
-			sc.security, sc.at.id = s.TLS, s.TLS.id
-			sc.at.either = s.HTTP1 && sc.at.http2
+		if sc.key.secure {
+			sc.security, sc.key.id = s.TLS, s.TLS.id
+			sc.key.either = s.HTTP1 && sc.key.http2
 			if _, err = sc.config(); err != nil {
 				return nil, fmt.Errorf("%s: %w", sc.name, err)
 			}
-			if sc.at.network == "unix" && s.Check != nil && s.Check.ServerName == "" && s.TLS.nameless() {
+			if sc.key.network == "unix" && s.Check != nil && s.Check.ServerName == "" && s.TLS.nameless() {
 				return nil, fmt.Errorf("%s: %w", sc.name, errNameless)
 			}
 		}
-		if sc.at.network == "tcp" {
-			sc.at.source = s.Source
+		if sc.key.network == "tcp" {
+			sc.key.source = s.Source
 		}
 		for _, other := range g.configured {
-			if other.at == sc.at {
+			if other.key == sc.key {
 				return nil, fmt.Errorf("%s: named twice", sc.name)
 			}
 		}
@@ -177,8 +177,8 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, sc := range g.configured {
-		if sc.at.host != "" {
-			sc.host, sc.seen, g.named = p.host(sc.at.host), -1, true
+		if sc.key.host != "" {
+			sc.host, sc.seen, g.named = p.host(sc.key.host), -1, true
 		}
 	}
 	if g.named {
@@ -186,7 +186,7 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 		return g, nil
 	}
 	for _, sc := range g.configured {
-		g.all = append(g.all, g.newServer(sc, sc.at))
+		g.all = append(g.all, g.newServer(sc, sc.key))
 	}
 	g.settle()
 	return g, nil
@@ -197,26 +197,26 @@ func (sc *serverConfig) config() (*tls.Config, error) {
 	if sc.security == nil {
 		return nil, nil
 	}
-	host, _, _ := net.SplitHostPort(sc.at.address) // "" of a socket
-	if domain := ServiceOf(sc.at.host); domain != "" {
+	host, _, _ := net.SplitHostPort(sc.key.address) // "" of a socket
+	if domain := ServiceOf(sc.key.host); domain != "" {
 		host = domain // whose certificate a target has is not for the name service to say (RFC 6125)
 	}
 	c, err := sc.security.of(host)
-	if err == nil && sc.at.http2 {
+	if err == nil && sc.key.http2 {
 		c.NextProtos = []string{"h2"}
-		if sc.at.either {
+		if sc.key.either {
 			c.NextProtos = append(c.NextProtos, "http/1.1")
 		}
 	}
 	return c, err
 }
 
-// newServer makes the server of sc at an endpoint. The caller holds the pool's lock.
-func (g *Group) newServer(sc *serverConfig, at endpoint) *server {
-	srv := &server{backend: g.pool.backend(at, sc.host, sc.config), serverConfig: sc, weight: sc.weight, level: sc.level}
+// newServer makes the server of sc at a backend. The caller holds the pool's lock.
+func (g *Group) newServer(sc *serverConfig, key backendKey) *server {
+	srv := &server{backend: g.pool.backend(key, sc.host, sc.config), serverConfig: sc, weight: sc.weight, level: sc.level}
 	srv.hash = HashOf(sc.name)
 	if sc.host != nil {
-		srv.hash = HashOf(at.address)
+		srv.hash = HashOf(key.address)
 	}
 	if g.Secret != nil {
 		srv.id = g.idOf(srv)

@@ -30,7 +30,7 @@ type host struct {
 	name string
 
 	places  []place
-	counted map[endpoint]counted    // of backends that were forgotten, by serverConfig.at
+	counted map[backendKey]counted  // of backends that were forgotten, by serverConfig.key
 	version int                     // grows as places changes
 	until   time.Time               // when they are to be looked up again
 	asked   time.Time               // when the last look-up began
@@ -234,14 +234,14 @@ func (g *Group) sync() {
 // follow is sync after a change. It is apart since each request calls sync, and its map takes room
 // on the stack, which would grow for as long as the request waits.
 func (g *Group) follow() {
-	before := make(map[site]*server, len(g.all))
+	before := make(map[serverKey]*server, len(g.all))
 	for _, srv := range g.all {
-		before[site{srv.serverConfig, srv.endpoint}] = srv
+		before[serverKey{srv.serverConfig, srv.backendKey}] = srv
 	}
 	g.all = nil
 	for _, sc := range g.configured {
 		if sc.host == nil {
-			g.join(sc, sc.at, before).level = 0
+			g.addServer(sc, sc.key, before).level = 0
 			continue
 		}
 		sc.seen = sc.host.version
@@ -249,9 +249,9 @@ func (g *Group) follow() {
 			if !g.reaches(to.addr) {
 				continue
 			}
-			at := sc.at
-			at.address = netip.AddrPortFrom(to.addr, cmp.Or(to.port, sc.port)).String()
-			srv := g.join(sc, at, before)
+			key := sc.key
+			key.address = netip.AddrPortFrom(to.addr, cmp.Or(to.port, sc.port)).String()
+			srv := g.addServer(sc, key, before)
 			if srv.level = to.level; to.port != 0 {
 				srv.weight = to.weight
 			}
@@ -320,18 +320,18 @@ func (g *Group) settle() {
 	g.classify()
 }
 
-// site is an endpoint that a serverConfig leads to.
-type site struct {
+// serverKey is a backend that a serverConfig leads to.
+type serverKey struct {
 	*serverConfig
-	endpoint
+	backendKey
 }
 
-// join adds the server at an endpoint, which is the one of before if that was there, and returns
+// addServer adds the server at a backend, which is the one of before if that was there, and returns
 // it.
-func (g *Group) join(sc *serverConfig, at endpoint, before map[site]*server) *server {
-	srv := before[site{sc, at}]
+func (g *Group) addServer(sc *serverConfig, key backendKey, before map[serverKey]*server) *server {
+	srv := before[serverKey{sc, key}]
 	if srv == nil || srv.gone {
-		srv = g.newServer(sc, at)
+		srv = g.newServer(sc, key)
 	}
 	g.all = append(g.all, srv)
 	return srv

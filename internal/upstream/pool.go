@@ -15,7 +15,7 @@ type Pool struct {
 	mu sync.Mutex
 	// Those of a configuration are never forgotten: a route from before a reload may still be
 	// answering. Those of a name are forgotten when it leads to them no more.
-	backends map[endpoint]*backend
+	backends map[backendKey]*backend
 	verdicts map[checked]*verdict // of checks
 	hosts    map[string]*host     // by name; never forgotten
 	files    map[string]*files    // by the id of their Security; never forgotten
@@ -26,8 +26,8 @@ type Pool struct {
 	next     time.Duration // when timer fires, by loop.Now
 }
 
-// endpoint is where an upstream listens, and what it speaks.
-type endpoint struct {
+// backendKey tells backends apart: where each listens, and what it speaks.
+type backendKey struct {
 	network, address string
 	host             string // the name that has led to address; "": the configuration has address
 	secure           bool   // TLS
@@ -40,7 +40,7 @@ type endpoint struct {
 // backend is one address that requests go to, for the groups of all routes. The pool's lock guards
 // what can change.
 type backend struct {
-	endpoint
+	backendKey
 	host *host       // that has led to it; nil: the configuration has it
 	tls  *tls.Config // nil: none
 	pool *Pool
@@ -87,20 +87,20 @@ func (p *Pool) share(s *Security) *Security {
 	return &shared
 }
 
-// backend returns the backend at e, which is a new one if no route has named it before; config is
-// for that. The caller holds the lock.
-func (p *Pool) backend(e endpoint, h *host, config func() (*tls.Config, error)) *backend {
-	b := p.backends[e]
+// backend returns the backend of the key, which is a new one if no route has named it before; config
+// is for that. The caller holds the lock.
+func (p *Pool) backend(key backendKey, h *host, config func() (*tls.Config, error)) *backend {
+	b := p.backends[key]
 	if b == nil {
 		if p.backends == nil {
-			p.backends = make(map[endpoint]*backend)
+			p.backends = make(map[backendKey]*backend)
 		}
-		b = &backend{endpoint: e, host: h, pool: p}
+		b = &backend{backendKey: key, host: h, pool: p}
 		b.tls, _ = config()            // Group has tried it
 		if h != nil && h.version > 1 { // the name has led elsewhere until now
 			b.rise()
 		}
-		p.backends[e] = b
+		p.backends[key] = b
 	}
 	return b
 }
@@ -121,12 +121,12 @@ func (b *backend) forget() {
 		return
 	}
 	b.host.keep(b)
-	if b.active > 0 || b.pool.backends[b.endpoint] != b {
+	if b.active > 0 || b.pool.backends[b.backendKey] != b {
 		return
 	}
-	delete(b.pool.backends, b.endpoint)
+	delete(b.pool.backends, b.backendKey)
 	for key := range b.pool.verdicts {
-		if key.endpoint == b.endpoint {
+		if key.backendKey == b.backendKey {
 			delete(b.pool.verdicts, key)
 		}
 	}

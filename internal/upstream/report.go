@@ -17,7 +17,7 @@ func (g *Group) Report() (all []metrics.Upstream) {
 		row := metrics.Upstream{Address: sc.name, Backup: sc.level > 0, State: states[sc.name].shown()}
 		if sc.host != nil {
 			row.Up = sc.host.version == 0 && sc.host.err == nil // nobody has asked for it yet
-			c := sc.host.counted[sc.at.named()]
+			c := sc.host.counted[sc.key.configured()]
 			c.add(&row)
 		}
 		leads, least := false, down

@@ -39,12 +39,12 @@ func (g *Group) checkSource() error {
 		return nil
 	}
 	for _, sc := range g.configured {
-		if at, err := netip.ParseAddrPort(sc.at.address); sc.at.network == "tcp" && err == nil &&
+		if at, err := netip.ParseAddrPort(sc.key.address); sc.key.network == "tcp" && err == nil &&
 			at.Addr().Unmap().Is4() != g.Source.Is4() {
 			return fmt.Errorf("%s: source = %q is an address of the other family", sc.name, g.Source)
 		}
 	}
-	if !slices.ContainsFunc(g.configured, func(sc *serverConfig) bool { return sc.at.network == "tcp" }) {
+	if !slices.ContainsFunc(g.configured, func(sc *serverConfig) bool { return sc.key.network == "tcp" }) {
 		return errors.New("a connection to a UNIX socket comes from no address: source has no effect")
 	}
 	return nil
