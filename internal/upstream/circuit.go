@@ -80,7 +80,7 @@ func (l *Lease) tell() {
 	}
 	l.group.pool.mu.Lock()
 	report := l.judge(time.Now())
-	l.at.serve(nil)
+	l.server.serve(nil)
 	l.group.pool.mu.Unlock()
 	if report != nil {
 		report()
@@ -90,7 +90,7 @@ func (l *Lease) tell() {
 // judge counts the outcome of the slot, unless it has done so. What it returns, if anything, is to
 // be called without the pool's lock, which the caller holds.
 func (l *Lease) judge(now time.Time) (report func()) {
-	g, srv, s := l.group, l.at, l.group.Circuit
+	g, srv, s := l.group, l.server, l.group.Circuit
 	if s == nil || l.judged {
 		return nil
 	}

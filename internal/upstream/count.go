@@ -39,7 +39,7 @@ type counted struct {
 
 // count counts the slot that the lease gives back.
 func (l *Lease) count() {
-	c := &l.at.counted
+	c := &l.server.counted
 	c.slots++
 	if l.answered {
 		d := l.spoke - l.taken

@@ -197,7 +197,7 @@ func Pick(g *Group, key uint64) string {
 	if tk, err := l.acquire(nil, loop.Now()); tk != nil || err != nil {
 		return ""
 	}
-	name := l.at.name
+	name := l.server.name
 	l.Release()
 	return name
 }
@@ -222,7 +222,7 @@ func Weight(weight int, slowStart, age time.Duration) int {
 // connection that was not made in some time speaks against the address.
 func Share(all time.Duration, others, tries int) (time.Duration, func(time.Duration) bool) {
 	g := &Group{Settings: Settings{ConnectTimeout: all}}
-	l := Lease{group: g, others: others, Tries: tries, at: &server{backend: new(backend)}}
+	l := Lease{group: g, others: others, Tries: tries, server: &server{backend: new(backend)}}
 	return l.share(all, false), func(d time.Duration) bool { return l.blames(os.ErrDeadlineExceeded, d, others+1) }
 }
 
@@ -236,7 +236,7 @@ func Take(g *Group, key uint64) (address string, give func()) {
 	if !l.Held() {
 		return "", func() {}
 	}
-	return l.at.name, l.Release
+	return l.server.name, l.Release
 }
 
 // SetBudget sets whose descriptors all have until the test's end.

@@ -322,7 +322,7 @@ func (l *Lease) release(k *kept, limit, now time.Duration) {
 		l.mux.Close()
 		l.mux = nil
 	}
-	g, srv := l.group, l.at
+	g, srv := l.group, l.server
 	g.pool.mu.Lock()
 	srv.active--
 	l.letGo(srv.backend)
@@ -345,7 +345,7 @@ func (l *Lease) release(k *kept, limit, now time.Duration) {
 		srv.serve(l.loop)
 	}
 	g.pool.mu.Unlock()
-	l.at, l.kept = nil, nil
+	l.server, l.kept = nil, nil
 	if report != nil {
 		report()
 	}
@@ -372,7 +372,7 @@ func (l *Lease) take(now time.Duration) bool {
 	if srv == nil {
 		return false
 	}
-	l.at, l.others = srv, len(g.servers)-1
+	l.server, l.others = srv, len(g.servers)-1
 	if len(l.tried) > 0 {
 		l.others = -1
 		for range g.untried(l.tried) {

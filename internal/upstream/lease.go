@@ -79,7 +79,7 @@ type Lease struct {
 
 	// The slot that the lease has. While Connect waits for it, the goroutine that gives it sets
 	// these.
-	at     *server   // nil: none
+	server *server   // nil: none
 	kept   *kept     // the connection; nil: it is still to be made
 	tls    *tls.Conn // over one that is being made
 	files  int64     // the version by which its TLS was made
@@ -157,7 +157,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 		if err != nil {
 			return nil, false, err
 		}
-		srv := l.at
+		srv := l.server
 		l.last, l.many = srv, l.others+len(l.tried) > 0
 		if l.NoName != nil && srv.backend.tls != nil {
 			return nil, false, l.NoName
@@ -286,7 +286,7 @@ func (l *Lease) secure(t *loop.Thread, s *stream.Conn, until time.Time) (err err
 		}
 	}()
 	name := l.serverName()
-	if l.tls, l.files, err = l.at.handshake(t, s, until, name); err != nil {
+	if l.tls, l.files, err = l.server.handshake(t, s, until, name); err != nil {
 		return unshaken{err}
 	}
 	if name != "" {
@@ -311,7 +311,7 @@ const leastShare = time.Second
 // all that may be tried; again says that their name was looked up again.
 func (l *Lease) share(rest time.Duration, again bool) time.Duration {
 	n := l.others + 1
-	if l.at.backend.host != nil && !again {
+	if l.server.backend.host != nil && !again {
 		n++ // the name may lead elsewhere by now
 	}
 	if l.Tries > 0 {
@@ -338,14 +338,14 @@ func (l *Lease) blames(err error, share time.Duration, n int) bool {
 }
 
 // Held reports whether the request has a slot.
-func (l *Lease) Held() bool { return l.at != nil }
+func (l *Lease) Held() bool { return l.server != nil }
 
 // Name returns the upstream of the slot as the configuration has it, "" without a slot.
 func (l *Lease) Name() string {
-	if l.at == nil {
+	if l.server == nil {
 		return ""
 	}
-	return l.at.name
+	return l.server.name
 }
 
 // Exclude keeps the lease from trying the upstream of its slot again, which has had the request. It
@@ -358,7 +358,7 @@ func (l *Lease) Exclude() bool {
 
 // exclude is Exclude for an upstream that has not had the request.
 func (l *Lease) exclude() bool {
-	l.tried = append(l.tried[:len(l.tried):len(l.tried)], l.at.backend)
+	l.tried = append(l.tried[:len(l.tried):len(l.tried)], l.server.backend)
 	return l.more()
 }
 
@@ -383,9 +383,9 @@ func (l *Lease) Untold() bool { return l.outcome == unknown }
 func (l *Lease) Works() {
 	l.outcome = worked
 	if l.kept != nil && l.kept.stream != nil {
-		l.at.patient(l.taken - l.kept.since)
+		l.server.patient(l.taken - l.kept.since)
 	}
-	l.at.spoke()
+	l.server.spoke()
 	l.tell()
 }
 
@@ -394,7 +394,7 @@ func (l *Lease) Works() {
 // upstream is passed over, if there are others. There must be a slot.
 func (l *Lease) Broke() {
 	l.outcome = failed
-	l.at.broke(l.group)
+	l.server.broke(l.group)
 	l.tell()
 }
 
@@ -402,7 +402,7 @@ func (l *Lease) Broke() {
 // that close them so soon get new ones for what must not be sent twice. There must be a slot.
 func (l *Lease) Outlived() {
 	if l.kept != nil {
-		l.at.hurried(l.taken-l.kept.since, l.taken)
+		l.server.hurried(l.taken-l.kept.since, l.taken)
 	}
 }
 
@@ -426,7 +426,7 @@ func (l *Lease) Keep(s *stream.Conn, limit time.Duration) {
 		k.looks = l.loop.Looks()
 	} else {
 		_ = s.Close()
-		l.at.hurried(0, l.now())
+		l.server.hurried(0, l.now())
 	}
 	l.release(k, limit, l.now())
 }
@@ -449,7 +449,7 @@ func (l *Lease) Close(s *stream.Conn) {
 
 // Release gives the slot back, if there is one.
 func (l *Lease) Release() {
-	if l.at != nil {
+	if l.server != nil {
 		l.release(nil, 0, l.now())
 	}
 }
@@ -465,7 +465,7 @@ func (l *Lease) Asked() (name string, first, whole time.Duration) {
 	if l.spoke != 0 {
 		first = l.spoke - l.began
 	}
-	if l.at != nil {
+	if l.server != nil {
 		return l.last.name, first, l.now() - l.began
 	}
 	return l.last.name, first, l.ended - l.began

@@ -25,7 +25,7 @@ func (l *Lease) marked() bool { return l.serverName() != "" || len(l.Before) > 0
 
 // serverName is the name that TLS is made for; "": that of the group, or there is no TLS.
 func (l *Lease) serverName() string {
-	if l.at.backend.tls == nil {
+	if l.server.backend.tls == nil {
 		return ""
 	}
 	return l.ServerName
@@ -33,7 +33,7 @@ func (l *Lease) serverName() string {
 
 // fits reports whether the lease's request may use a kept connection.
 func (l *Lease) fits(k *kept) bool {
-	return k.name == l.serverName() && k.header == string(l.Before) && !l.at.outdated(k.version)
+	return k.name == l.serverName() && k.header == string(l.Before) && !l.server.outdated(k.version)
 }
 
 // maxMarked is for how many marks a loop has connections of HTTP/2 to a backend. A client may
@@ -48,7 +48,7 @@ const headedFor = 5 * time.Second
 
 // sessions returns the connections of HTTP/2 that the lease may use, of its thread's loop.
 func (l *Lease) sessions() *loopSessions {
-	b := l.at.backend
+	b := l.server.backend
 	root, ok := b.sessions.Load(l.loop)
 	if !ok {
 		root = new(loopSessions)

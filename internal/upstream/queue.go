@@ -168,13 +168,13 @@ func (tk *ticket) makeRoom() {
 // a site that has fewer of them, or of the same one, which may be all clients of a proxy. So a
 // crowd presses nobody who has less. t is the request's thread.
 func (l *Lease) Pressed(t *loop.Thread, long time.Duration) bool {
-	if l.at == nil {
+	if l.server == nil {
 		return false
 	}
 	l.group.pool.mu.Lock()
 	defer l.group.pool.mu.Unlock()
-	own, slots := networks.ClientNet(loop.ClientOf(t)), &l.at.holders.slots
-	for _, k := range l.at.waiting.kinds {
+	own, slots := networks.ClientNet(loop.ClientOf(t)), &l.server.holders.slots
+	for _, k := range l.server.waiting.kinds {
 		for i := range k.lines {
 			for e := range k.lines[i].Firsts(func(site netip.Addr) bool {
 				return site == own || slots.of(site) < slots.of(own)

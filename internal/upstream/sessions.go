@@ -62,9 +62,9 @@ func (l *Lease) join(t *loop.Thread, limit time.Duration) (s *stream.Conn, used 
 			}
 		}
 		switch {
-		case l.at.older.Load(): // to each request its own connection
+		case l.server.older.Load(): // to each request its own connection
 			s, err = l.start(t, set, until)
-			l.at.drop(l.loop, set)
+			l.server.drop(l.loop, set)
 			return s, false, err
 		case set.dialing == nil, set.joined >= maxJoined:
 			s, err = l.begin(t, set, until)
@@ -123,7 +123,7 @@ func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) (s *st
 		default:
 			dialing.Reject(err)
 		}
-		l.at.drop(l.loop, set)
+		l.server.drop(l.loop, set)
 	}()
 	return l.start(t, set, until)
 }
@@ -132,7 +132,7 @@ func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) (s *st
 // HTTP/2: until then nobody knows how many streams the server takes. It returns the connection if
 // ALPN has chosen HTTP/1.1.
 func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stream.Conn, error) {
-	b, lp := l.at.backend, l.loop
+	b, lp := l.server.backend, l.loop
 	s, err := b.dial(t, max(time.Until(until), time.Millisecond))
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stre
 		}
 	}()
 	l.mux, _ = session.Stream(t, l.life())
-	if l.at.outdated(l.files) {
+	if l.server.outdated(l.files) {
 		session.Retire() // with this request: endKept was called during the handshake
 	}
 	err = session.Greeted(t, max(time.Until(until), time.Millisecond))
