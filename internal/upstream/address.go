@@ -16,14 +16,14 @@ type serverConfig struct {
 	name   string
 	weight int
 	level  int        // 1: a backup
-	key    backendKey // of a host that has to be looked up: its name is the host of address
+	key    backendKey // without a resolved address: dns stands in the place of the host
 
-	// Of a host that has to be looked up. The pool's lock guards seen.
-	host *host // nil: none
-	port uint16
-	seen int // the version of the host's addresses that the group has
+	// Of a DNS name. The pool's lock guards dnsVersion and targetErrs.
+	dnsName    *dnsName // nil: none
+	port       uint16
+	dnsVersion int // of dnsName's addresses, as the group has them
 
-	losses int // of host, of which the group has told; the pool's lock guards it
+	targetErrs int // of dnsName's, those that the group has reported
 
 	security *Security // nil: no TLS
 }
@@ -55,7 +55,7 @@ func parse(text, dir string, schemes, http2 bool) (*serverConfig, error) {
 		}
 		at.network, at.address = "unix", path
 	} else if ServiceOf(where) != "" {
-		at.network, at.address, at.host = "tcp", where, where
+		at.network, at.address, at.dns = "tcp", where, where
 	} else {
 		if strings.Contains(where, "/") && port != "" {
 			return nil, fmt.Errorf(
@@ -82,7 +82,7 @@ func parse(text, dir string, schemes, http2 bool) (*serverConfig, error) {
 		}
 		at.network, at.address, sc.port = "tcp", where, uint16(n)
 		if _, err := netip.ParseAddrPort(where); err != nil {
-			at.host = host
+			at.dns = host
 		}
 	}
 	for _, option := range words[1:] {

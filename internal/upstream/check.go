@@ -78,7 +78,7 @@ func (p *Pool) verdict(b *backend, id string) *verdict {
 
 // title returns the name for a line of the log: of a name's addresses each has its own.
 func (srv *server) title() string {
-	if srv.backend.host == nil {
+	if srv.backend.dnsName == nil {
 		return srv.name
 	}
 	return srv.name + " (" + srv.address + ")"
@@ -92,7 +92,7 @@ func (srv *server) out() bool { return srv.verdict != nil && srv.verdict.out }
 func (g *Group) Watch(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	if !g.named {
+	if !g.hasNames {
 		g.pool.mu.Lock()
 		servers := g.all
 		g.pool.mu.Unlock()
@@ -136,9 +136,9 @@ func (g *Group) lookAgain(ctx context.Context) (servers []*server, pause time.Du
 	var due []<-chan struct{}
 	g.pool.mu.Lock()
 	for _, sc := range g.configured {
-		if h := sc.host; h != nil && !h.until.After(time.Now()) {
-			h.begin()
-			due = append(due, h.ended)
+		if d := sc.dnsName; d != nil && !d.until.After(time.Now()) {
+			d.begin()
+			due = append(due, d.ended)
 		}
 	}
 	g.pool.mu.Unlock()
@@ -153,8 +153,8 @@ func (g *Group) lookAgain(ctx context.Context) (servers []*server, pause time.Du
 	g.sync()
 	pause = interval // requests may have found others meanwhile
 	for _, sc := range g.configured {
-		if sc.host != nil {
-			pause = min(pause, time.Until(sc.host.until))
+		if sc.dnsName != nil {
+			pause = min(pause, time.Until(sc.dnsName.until))
 		}
 	}
 	return g.all, max(pause, leastTTL)

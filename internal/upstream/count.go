@@ -57,14 +57,14 @@ func (l *Lease) count() {
 	}
 }
 
-// keep adds what was counted at a backend that its host does not lead to any more to what the host
-// has. The caller holds the pool's lock.
-func (h *host) keep(b *backend) {
-	if h.counted == nil {
-		h.counted = make(map[backendKey]counted)
+// keep adds what was counted at a backend to which the name does not resolve any more to what the
+// name has. The caller holds the pool's lock.
+func (d *dnsName) keep(b *backend) {
+	if d.counted == nil {
+		d.counted = make(map[backendKey]counted)
 	}
 	key := b.backendKey.configured()
-	sum, c := h.counted[key], &b.counted
+	sum, c := d.counted[key], &b.counted
 	sum.slots += c.slots
 	sum.failures.Connect += c.failures.Connect
 	sum.failures.Silent += c.failures.Silent
@@ -73,17 +73,17 @@ func (h *host) keep(b *backend) {
 	for i, n := range c.times {
 		sum.times[i] += n
 	}
-	h.counted[key], b.counted = sum, counted{}
+	d.counted[key], b.counted = sum, counted{}
 }
 
-// configured returns the key of the serverConfig that leads to k.
+// configured returns the key of the serverConfig whose backend has the key k.
 func (k backendKey) configured() backendKey {
-	if ServiceOf(k.host) != "" {
-		k.address = k.host
+	if ServiceOf(k.dns) != "" {
+		k.address = k.dns
 		return k
 	}
 	_, port, _ := net.SplitHostPort(k.address)
-	k.address = net.JoinHostPort(k.host, port)
+	k.address = net.JoinHostPort(k.dns, port)
 	return k
 }
 

@@ -60,7 +60,7 @@ func (p *Pool) Age(d time.Duration) {
 func (p *Pool) ForgetNames() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, h := range p.hosts {
+	for _, h := range p.dnsNames {
 		h.until, h.asked = time.Time{}, time.Time{}
 	}
 }
@@ -68,7 +68,7 @@ func (p *Pool) ForgetNames() {
 // LookUp has all names looked up that the pool knows, and returns when that is done.
 func (p *Pool) LookUp() {
 	p.mu.Lock()
-	for _, h := range p.hosts {
+	for _, h := range p.dnsNames {
 		h.begin()
 		ended := h.ended
 		p.mu.Unlock()
@@ -83,14 +83,14 @@ func (p *Pool) LookUp() {
 func (p *Pool) Version(name string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.hosts[name].version
+	return p.dnsNames[name].version
 }
 
 // Pending reports whether a name is being looked up.
 func (p *Pool) Pending(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.hosts[name].pending != nil
+	return p.dnsNames[name].pending != nil
 }
 
 // Timer returns the timer that closes kept connections.

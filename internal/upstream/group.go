@@ -93,7 +93,7 @@ type Settings struct {
 	Check *Check
 
 	// Unreached, if it is not nil, is called when a request could not connect to an upstream and
-	// the route has others, or finds that hosts of a service cannot be looked up. The call is on the
+	// the route has others, or finds that targets of a service cannot be looked up. The call is on the
 	// request's thread and must not wait.
 	Unreached func(name string, err error)
 }
@@ -104,7 +104,7 @@ type Group struct {
 	Settings
 	pool       *Pool
 	configured []*serverConfig
-	named      bool // some of configured are hosts that have to be looked up
+	hasNames   bool // some of configured are DNS names
 
 	filesVersion int64 // of the files of TLS when the group was made
 
@@ -177,18 +177,18 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, sc := range g.configured {
-		if sc.key.host != "" {
-			sc.host, sc.seen, g.named = p.host(sc.key.host), -1, true
+		if sc.key.dns != "" {
+			sc.dnsName, sc.dnsVersion, g.hasNames = p.dnsName(sc.key.dns), -1, true
 		}
 	}
-	if g.named {
+	if g.hasNames {
 		g.sync()
 		return g, nil
 	}
 	for _, sc := range g.configured {
 		g.all = append(g.all, g.newServer(sc, sc.key))
 	}
-	g.settle()
+	g.selectUsable()
 	return g, nil
 }
 
@@ -198,7 +198,7 @@ func (sc *serverConfig) config() (*tls.Config, error) {
 		return nil, nil
 	}
 	host, _, _ := net.SplitHostPort(sc.key.address) // "" of a socket
-	if domain := ServiceOf(sc.key.host); domain != "" {
+	if domain := ServiceOf(sc.key.dns); domain != "" {
 		host = domain // whose certificate a target has is not for the name service to say (RFC 6125)
 	}
 	c, err := sc.security.of(host)
@@ -213,9 +213,9 @@ func (sc *serverConfig) config() (*tls.Config, error) {
 
 // newServer makes the server of sc at a backend. The caller holds the pool's lock.
 func (g *Group) newServer(sc *serverConfig, key backendKey) *server {
-	srv := &server{backend: g.pool.backend(key, sc.host, sc.config), serverConfig: sc, weight: sc.weight, level: sc.level}
+	srv := &server{backend: g.pool.backend(key, sc.dnsName, sc.config), serverConfig: sc, weight: sc.weight, level: sc.level}
 	srv.hash = HashOf(sc.name)
-	if sc.host != nil {
+	if sc.dnsName != nil {
 		srv.hash = HashOf(key.address)
 	}
 	if g.Secret != nil {

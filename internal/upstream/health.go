@@ -70,7 +70,7 @@ func (b *backend) alarm(d time.Duration) {
 func (b *backend) refused(g *Group, blame bool) (news bool) {
 	b.pool.mu.Lock()
 	defer b.pool.mu.Unlock()
-	news = b.host == nil || !b.told
+	news = b.dnsName == nil || !b.told
 	b.told = true
 	if blame && g.MaxFails >= 0 {
 		b.pass(g.failTimeout())

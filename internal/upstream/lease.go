@@ -135,9 +135,9 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 	}
 	waits := now // a wait for a slot is as good as begun
 	rest := l.limit()
-	if l.group.named {
+	if l.group.hasNames {
 		begin := loop.Now()
-		if err := l.group.find(t, rest/2, false); err != nil {
+		if err := l.group.lookUpNames(t, rest/2, false); err != nil {
 			return nil, false, err
 		}
 		rest -= loop.Now() - begin
@@ -213,11 +213,11 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 			}
 		}
 		more := l.exclude()
-		if !more && srv.backend.host != nil && !again && fault == theirs {
+		if !more && srv.backend.dnsName != nil && !again && fault == theirs {
 			again = true
-			srv.stale()
+			srv.resolveAgain()
 			begin := loop.Now()
-			if err := l.group.find(t, max(rest/2, 0), true); err != nil && left(err) {
+			if err := l.group.lookUpNames(t, max(rest/2, 0), true); err != nil && left(err) {
 				return nil, false, err
 			}
 			rest -= loop.Now() - begin
@@ -311,8 +311,8 @@ const leastShare = time.Second
 // all that may be tried; again says that their name was looked up again.
 func (l *Lease) share(rest time.Duration, again bool) time.Duration {
 	n := l.others + 1
-	if l.server.backend.host != nil && !again {
-		n++ // the name may lead elsewhere by now
+	if l.server.backend.dnsName != nil && !again {
+		n++ // the name may resolve to others by now
 	}
 	if l.Tries > 0 {
 		n = max(min(n, l.Tries-max(len(l.tried), l.asked)), 1)

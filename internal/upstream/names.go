@@ -23,71 +23,71 @@ const (
 	maxAddresses = 256
 )
 
-// host is a name that leads to addresses. Each of them is an upstream of every group that has the
-// name. The pool's lock guards it.
-type host struct {
+// dnsName is the name of a host or service, with its resolved addresses. Each of them is a backend
+// of every group that has the name. The pool's lock guards it.
+type dnsName struct {
 	pool *Pool
 	name string
 
-	places  []place
-	counted map[backendKey]counted  // of backends that were forgotten, by serverConfig.key
-	version int                     // grows as places changes
-	until   time.Time               // when they are to be looked up again
-	asked   time.Time               // when the last look-up began
-	err     error                   // of the last look-up
-	lost    error                   // of hosts of the service, whose places are those of before
-	losses  int                     // grows as lost comes up
-	pending *loop.Promise[struct{}] // settled at the end of a look-up; nil: there is none
-	ended   chan struct{}           // closed then, for goroutines
+	places     []place
+	counted    map[backendKey]counted  // of backends that were forgotten, by serverConfig.key
+	version    int                     // grows as places changes
+	until      time.Time               // when they are to be looked up again
+	asked      time.Time               // when the last look-up began
+	err        error                   // of the last look-up
+	targetErr  error                   // of a service's targets, whose places are those of before
+	targetErrs int                     // how often targetErr has come up
+	pending    *loop.Promise[struct{}] // settled at the end of a look-up; nil: there is none
+	ended      chan struct{}           // closed then, for goroutines
 }
 
-// host returns that of a name. The caller holds the lock.
-func (p *Pool) host(name string) *host {
-	h := p.hosts[name]
-	if h == nil {
-		if p.hosts == nil {
-			p.hosts = make(map[string]*host)
+// dnsName returns that of a name. The caller holds the lock.
+func (p *Pool) dnsName(name string) *dnsName {
+	d := p.dnsNames[name]
+	if d == nil {
+		if p.dnsNames == nil {
+			p.dnsNames = make(map[string]*dnsName)
 		}
-		h = &host{pool: p, name: name}
-		p.hosts[name] = h
+		d = &dnsName{pool: p, name: name}
+		p.dnsNames[name] = d
 	}
-	return h
+	return d
 }
 
 // lookUp asks for the addresses. It may wait for other machines, so no thread calls it; and it is a
 // goroutine of its own rather than the loop's worker, since other loops wait for it, too.
-func (h *host) lookUp() {
+func (d *dnsName) lookUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), lookUpFor)
 	defer cancel()
-	h.pool.mu.Lock()
-	before := h.places
-	h.pool.mu.Unlock()
-	all, ttl, lost, err := h.resolve(ctx, before)
-	h.pool.mu.Lock()
-	if h.err = err; err == nil {
-		if lost != nil && h.lost == nil {
-			h.losses++
+	d.pool.mu.Lock()
+	before := d.places
+	d.pool.mu.Unlock()
+	all, ttl, targetErr, err := d.resolve(ctx, before)
+	d.pool.mu.Lock()
+	if d.err = err; err == nil {
+		if targetErr != nil && d.targetErr == nil {
+			d.targetErrs++
 		}
-		h.lost = lost
-		h.lead(all)
-	} else if ttl = interval; len(h.places) == 0 {
+		d.targetErr = targetErr
+		d.update(all)
+	} else if ttl = interval; len(d.places) == 0 {
 		ttl = leastTTL
 	}
-	h.until = time.Now().Add(ttl)
-	done := h.pending
-	h.pending = nil
-	close(h.ended)
-	h.pool.mu.Unlock()
+	d.until = time.Now().Add(ttl)
+	done := d.pending
+	d.pending = nil
+	close(d.ended)
+	d.pool.mu.Unlock()
 	done.Resolve(struct{}{})
 }
 
-// resolve asks for the places of a host or a service, in the order of place.compare. lost is as
+// resolve asks for the places of a host or a service, in the order of place.compare. targetErr is as
 // with resolveService.
-func (h *host) resolve(ctx context.Context, before []place) (all []place, ttl time.Duration, lost, err error) {
-	if ServiceOf(h.name) != "" {
-		return resolveService(ctx, h.name, before)
+func (d *dnsName) resolve(ctx context.Context, before []place) (all []place, ttl time.Duration, targetErr, err error) {
+	if ServiceOf(d.name) != "" {
+		return resolveService(ctx, d.name, before)
 	}
-	addrs, ttl, err := resolve(ctx, h.name)
+	addrs, ttl, err := resolve(ctx, d.name)
 	for _, a := range addrs {
 		all = append(all, place{addr: a})
 	}
@@ -95,33 +95,32 @@ func (h *host) resolve(ctx context.Context, before []place) (all []place, ttl ti
 }
 
 // begin begins a look-up, if there is none. The caller holds the pool's lock.
-func (h *host) begin() *loop.Promise[struct{}] {
-	if h.pending == nil {
-		h.pending, h.ended = new(loop.Promise[struct{}]), make(chan struct{})
-		h.asked = time.Now()
-		go h.lookUp()
+func (d *dnsName) begin() *loop.Promise[struct{}] {
+	if d.pending == nil {
+		d.pending, d.ended = new(loop.Promise[struct{}]), make(chan struct{})
+		d.asked = time.Now()
+		go d.lookUp()
 	}
-	return h.pending
+	return d.pending
 }
 
-// lead notes where the name leads. Connections that are kept elsewhere are closed, and requests
-// that wait elsewhere are served where it leads. The places are in order. The caller holds the
-// pool's lock.
-func (h *host) lead(all []place) {
-	if slices.Equal(all, h.places) {
+// update sets the places. Connections that are kept elsewhere are closed, and requests that wait
+// elsewhere are served there. The places are in order. The caller holds the pool's lock.
+func (d *dnsName) update(all []place) {
+	if slices.Equal(all, d.places) {
 		return
 	}
-	h.places = all
-	h.version++
+	d.places = all
+	d.version++
 	waiting := make(map[*Group]bool)
-	for _, b := range h.pool.backends {
-		if b.host != h {
+	for _, b := range d.pool.backends {
+		if b.dnsName != d {
 			continue
 		}
 		for _, g := range b.waiting.groups() {
 			waiting[g] = true
 		}
-		if at, err := netip.ParseAddrPort(b.address); err != nil || !h.leads(at) {
+		if at, err := netip.ParseAddrPort(b.address); err != nil || !d.resolvesTo(at) {
 			b.leave()
 		} else {
 			b.gone = false
@@ -132,44 +131,44 @@ func (h *host) lead(all []place) {
 	}
 }
 
-// leads reports whether the name leads to an address.
-func (h *host) leads(to netip.AddrPort) bool {
-	i, found := slices.BinarySearchFunc(h.places, to.Addr(), func(p place, a netip.Addr) int { return p.addr.Compare(a) })
-	for ; found && i < len(h.places) && h.places[i].addr == to.Addr(); i++ {
-		if port := h.places[i].port; port == 0 || port == to.Port() {
+// resolvesTo reports whether an address is one of the name's.
+func (d *dnsName) resolvesTo(to netip.AddrPort) bool {
+	i, found := slices.BinarySearchFunc(d.places, to.Addr(), func(p place, a netip.Addr) int { return p.addr.Compare(a) })
+	for ; found && i < len(d.places) && d.places[i].addr == to.Addr(); i++ {
+		if port := d.places[i].port; port == 0 || port == to.Port() {
 			return true
 		}
 	}
 	return false
 }
 
-// find has the names of the group looked up that are due. A request for which there are addresses
-// goes on with these meanwhile: a slow name service holds up nobody, has one question to answer at
-// a time, and if it does not answer, the host may still be where it was. Without addresses, and
-// with stale, if none of them works, find waits on t for as long as limit.
-func (g *Group) find(t *loop.Thread, limit time.Duration, stale bool) error {
-	if !g.named {
+// lookUpNames has the names of the group looked up that are due. A request for which there are
+// addresses goes on with these meanwhile: a slow name service holds up nobody, has one question to
+// answer at a time, and if it does not answer, the host may still be where it was. Without
+// addresses, and with stale, if none of them works, lookUpNames waits on t for as long as limit.
+func (g *Group) lookUpNames(t *loop.Thread, limit time.Duration, stale bool) error {
+	if !g.hasNames {
 		return nil
 	}
 	until := time.Now().Add(limit)
 	var due []*loop.Promise[struct{}]
-	lost := false
+	someErr := false
 	g.pool.mu.Lock()
 	g.sync()
 	for _, sc := range g.configured {
-		lost = lost || sc.host != nil && sc.losses != sc.host.losses
-		if sc.host == nil || sc.host.until.After(time.Now()) && sc.host.pending == nil {
+		someErr = someErr || sc.dnsName != nil && sc.targetErrs != sc.dnsName.targetErrs
+		if sc.dnsName == nil || sc.dnsName.until.After(time.Now()) && sc.dnsName.pending == nil {
 			continue
 		}
-		pending := sc.host.begin()
+		pending := sc.dnsName.begin()
 		if stale || len(g.all) == 0 {
 			due = append(due, pending)
 		}
 	}
 	some := len(g.all) > 0
 	g.pool.mu.Unlock()
-	if lost {
-		g.tellLost()
+	if someErr {
+		g.reportTargetErr()
 	}
 	if some && due == nil {
 		return nil
@@ -188,23 +187,23 @@ func (g *Group) find(t *loop.Thread, limit time.Duration, stale bool) error {
 	}
 	for _, sc := range g.configured {
 		switch {
-		case sc.host == nil:
-		case sc.host.err != nil:
-			return sc.host.err
-		case len(sc.host.places) > 0:
+		case sc.dnsName == nil:
+		case sc.dnsName.err != nil:
+			return sc.dnsName.err
+		case len(sc.dnsName.places) > 0:
 			return errFamily
 		}
 	}
 	return loop.ErrDeadlineExceeded
 }
 
-// tellLost tells of the services of which hosts cannot be looked up: once, until they can.
-func (g *Group) tellLost() {
+// reportTargetErr tells of the services of which hosts cannot be looked up: once, until they can.
+func (g *Group) reportTargetErr() {
 	for _, sc := range g.configured {
 		g.pool.mu.Lock()
 		var err error
-		if sc.host != nil && sc.losses != sc.host.losses {
-			sc.losses, err = sc.host.losses, sc.host.lost
+		if sc.dnsName != nil && sc.targetErrs != sc.dnsName.targetErrs {
+			sc.targetErrs, err = sc.dnsName.targetErrs, sc.dnsName.targetErr
 		}
 		g.pool.mu.Unlock()
 		if err != nil && g.Unreached != nil {
@@ -213,12 +212,12 @@ func (g *Group) tellLost() {
 	}
 }
 
-// stale has the name looked up again that has led to b: its addresses do not work. As long as that
+// resolveAgain has the name of b looked up again: its addresses do not work. As long as that
 // is so, each request comes here, and a name service is asked once a second.
-func (b *backend) stale() {
+func (b *backend) resolveAgain() {
 	b.pool.mu.Lock()
-	if time.Since(b.host.asked) >= leastTTL {
-		b.host.until = time.Time{}
+	if time.Since(b.dnsName.asked) >= leastTTL {
+		b.dnsName.until = time.Time{}
 	}
 	b.pool.mu.Unlock()
 }
@@ -226,26 +225,26 @@ func (b *backend) stale() {
 // sync gives the group a server for each address of its names, as they are now. The caller holds
 // the pool's lock.
 func (g *Group) sync() {
-	if g.version != g.pool.states.version || g.named && slices.ContainsFunc(g.configured, (*serverConfig).moved) {
-		g.follow()
+	if g.version != g.pool.states.version || g.hasNames && slices.ContainsFunc(g.configured, (*serverConfig).changed) {
+		g.rebuild()
 	}
 }
 
-// follow is sync after a change. It is apart since each request calls sync, and its map takes room
+// rebuild is sync after a change. It is apart since each request calls sync, and its map takes room
 // on the stack, which would grow for as long as the request waits.
-func (g *Group) follow() {
+func (g *Group) rebuild() {
 	before := make(map[serverKey]*server, len(g.all))
 	for _, srv := range g.all {
 		before[serverKey{srv.serverConfig, srv.backendKey}] = srv
 	}
 	g.all = nil
 	for _, sc := range g.configured {
-		if sc.host == nil {
+		if sc.dnsName == nil {
 			g.addServer(sc, sc.key, before).level = 0
 			continue
 		}
-		sc.seen = sc.host.version
-		for _, to := range sc.host.places {
+		sc.dnsVersion = sc.dnsName.version
+		for _, to := range sc.dnsName.places {
 			if !g.reaches(to.addr) {
 				continue
 			}
@@ -268,7 +267,7 @@ func (g *Group) follow() {
 			srv.level += last + srv.serverConfig.level
 		}
 	}
-	g.settle()
+	g.selectUsable()
 	var waiting []*ticket
 	for e := range g.waiting.All() {
 		waiting = append(waiting, e.Value)
@@ -295,10 +294,12 @@ func (g *Group) follow() {
 	}
 }
 
-func (sc *serverConfig) moved() bool { return sc.host != nil && sc.seen != sc.host.version }
+func (sc *serverConfig) changed() bool {
+	return sc.dnsName != nil && sc.dnsVersion != sc.dnsName.version
+}
 
-// settle finds out which servers requests may go to.
-func (g *Group) settle() {
+// selectUsable finds out which servers requests may go to.
+func (g *Group) selectUsable() {
 	g.version = g.pool.states.version
 	g.servers, g.levels = g.all, 0
 	if len(g.pool.states.of) > 0 {
@@ -320,7 +321,7 @@ func (g *Group) settle() {
 	g.classify()
 }
 
-// serverKey is a backend that a serverConfig leads to.
+// serverKey tells the servers of a group apart.
 type serverKey struct {
 	*serverConfig
 	backendKey

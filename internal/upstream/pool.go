@@ -14,10 +14,10 @@ import (
 type Pool struct {
 	mu sync.Mutex
 	// Those of a configuration are never forgotten: a route from before a reload may still be
-	// answering. Those of a name are forgotten when it leads to them no more.
+	// answering. Those of a name are forgotten when it resolves to them no more.
 	backends map[backendKey]*backend
 	verdicts map[checked]*verdict // of checks
-	hosts    map[string]*host     // by name; never forgotten
+	dnsNames map[string]*dnsName  // by name; never forgotten
 	files    map[string]*files    // by the id of their Security; never forgotten
 	states   states
 	spots    int           // of all tickets
@@ -29,7 +29,7 @@ type Pool struct {
 // backendKey tells backends apart: where each listens, and what it speaks.
 type backendKey struct {
 	network, address string
-	host             string // the name that has led to address; "": the configuration has address
+	dns              string // the name that address was found for; "": the configuration has address
 	secure           bool   // TLS
 	http2            bool   // HTTP/2, whose connections are in loopSessions
 	either           bool   // or HTTP/1.1, if it chooses that by ALPN
@@ -41,16 +41,16 @@ type backendKey struct {
 // what can change.
 type backend struct {
 	backendKey
-	host *host       // that has led to it; nil: the configuration has it
-	tls  *tls.Config // nil: none
-	pool *Pool
+	dnsName *dnsName    // that resolves to it; nil: the configuration has the address
+	tls     *tls.Config // nil: none
+	pool    *Pool
 
 	active  int  // connections in use, and those that are being made
 	peak    peak // of active
 	holders holders
 	idle    []*kept   // for any request; the last one is the latest
 	marked  []*kept   // for those with the same mark; the last one is the latest
-	gone    bool      // host leads to it no more
+	gone    bool      // dnsName resolves to it no more
 	set     state     // what SetState has said last
 	risen   time.Time // when it has begun to work, if that was not at the start
 
@@ -87,17 +87,17 @@ func (p *Pool) share(s *Security) *Security {
 	return &shared
 }
 
-// backend returns the backend of the key, which is a new one if no route has named it before; config
-// is for that. The caller holds the lock.
-func (p *Pool) backend(key backendKey, h *host, config func() (*tls.Config, error)) *backend {
+// backend returns the backend of the key, which is a new one if no route has named it before;
+// config is for that. The caller holds the lock.
+func (p *Pool) backend(key backendKey, d *dnsName, config func() (*tls.Config, error)) *backend {
 	b := p.backends[key]
 	if b == nil {
 		if p.backends == nil {
 			p.backends = make(map[backendKey]*backend)
 		}
-		b = &backend{backendKey: key, host: h, pool: p}
+		b = &backend{backendKey: key, dnsName: d, pool: p}
 		b.tls, _ = config()            // Group has tried it
-		if h != nil && h.version > 1 { // the name has led elsewhere until now
+		if d != nil && d.version > 1 { // the name has resolved to others until now
 			b.rise()
 		}
 		p.backends[key] = b
@@ -105,8 +105,8 @@ func (p *Pool) backend(key backendKey, h *host, config func() (*tls.Config, erro
 	return b
 }
 
-// leave notes that its host leads to the backend no more. Its connections end with their requests.
-// The caller holds the pool's lock.
+// leave notes that the backend's name resolves to it no more. Its connections end with their
+// requests. The caller holds the pool's lock.
 func (b *backend) leave() {
 	b.gone = true
 	b.closeKept()
@@ -114,13 +114,13 @@ func (b *backend) leave() {
 	b.forget()
 }
 
-// forget drops a backend to which nothing leads any more, once no request uses it. What was counted
-// there stays with its host. The caller holds the pool's lock.
+// forget drops a backend to which no name resolves any more, once no request uses it. What was
+// counted there stays with its name. The caller holds the pool's lock.
 func (b *backend) forget() {
 	if !b.gone {
 		return
 	}
-	b.host.keep(b)
+	b.dnsName.keep(b)
 	if b.active > 0 || b.pool.backends[b.backendKey] != b {
 		return
 	}

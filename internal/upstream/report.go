@@ -2,12 +2,12 @@ package upstream
 
 import "github.com/lwango/lwango/internal/base/metrics"
 
-// Report describes the addresses of g, as the configuration names them: those of a host together,
-// but for the connections at those that have a state of their own, which follow. What was counted
-// there is the host's, as it is when the host leads to them no more: it does not fall. An address
-// is up unless the checks, or the last requests that it had, say the opposite, and a host if one of
-// its addresses is. A host whose addresses all have a state has that which leaves most to requests.
-// Any goroutine may call it.
+// Report describes the addresses of g, as the configuration names them: those of a DNS name
+// together, but for the connections at those that have a state of their own, which follow. What was
+// counted there is the name's, as it is when the name resolves to them no more: it does not fall.
+// An address is up unless the checks, or the last requests that it had, say the opposite, and a
+// name if one of its addresses is. A name whose addresses all have a state has that which leaves
+// most to requests. Any goroutine may call it.
 func (g *Group) Report() (all []metrics.Upstream) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
@@ -15,25 +15,25 @@ func (g *Group) Report() (all []metrics.Upstream) {
 	states := g.pool.states.of
 	for _, sc := range g.configured {
 		row := metrics.Upstream{Address: sc.name, Backup: sc.level > 0, State: states[sc.name].shown()}
-		if sc.host != nil {
-			row.Up = sc.host.version == 0 && sc.host.err == nil // nobody has asked for it yet
-			c := sc.host.counted[sc.key.configured()]
+		if sc.dnsName != nil {
+			row.Up = sc.dnsName.version == 0 && sc.dnsName.err == nil // nobody has asked for it yet
+			c := sc.dnsName.counted[sc.key.configured()]
 			c.add(&row)
 		}
-		leads, least := false, down
+		found, least := false, down
 		for _, srv := range g.all {
 			if srv.serverConfig != sc {
 				continue
 			}
-			leads, least = true, min(least, g.pool.states.state(srv))
+			found, least = true, min(least, g.pool.states.state(srv))
 			srv.counted.add(&row)
-			if sc.host != nil && states[srv.address] != up {
+			if sc.dnsName != nil && states[srv.address] != up {
 				row.Up = row.Up || srv.healthy()
 				continue
 			}
 			srv.show(&row)
 		}
-		if leads {
+		if found {
 			row.State = least.shown()
 		}
 		all = append(all, row)
@@ -41,12 +41,12 @@ func (g *Group) Report() (all []metrics.Upstream) {
 	if len(states) == 0 {
 		return all
 	}
-	own := make(map[string]int) // rows by address: several names may lead to one
+	own := make(map[string]int) // rows by address: several names may resolve to one
 	for i := range all {
 		own[all[i].Address] = i
 	}
 	for _, srv := range g.all {
-		if srv.serverConfig.host == nil || states[srv.address] == up {
+		if srv.serverConfig.dnsName == nil || states[srv.address] == up {
 			continue
 		}
 		i, is := own[srv.address]

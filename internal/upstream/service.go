@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// place is where a name leads.
+// place is an address that a name resolves to.
 type place struct {
 	addr netip.Addr
 
@@ -45,9 +45,9 @@ const targetsAtOnce = 16
 
 // resolveService looks up the SRV records of a service, and the addresses of their hosts: as many
 // as are used, those that come first by priority, then by weight, and then by name. Of a host whose
-// look-up fails, though it is there, the places of before stay; lost is the error, and ttl is
+// look-up fails, though it is there, the places of before stay; targetErr is the error, and ttl is
 // interval at most. Otherwise it is the least of all answers.
-func resolveService(ctx context.Context, name string, before []place) (all []place, ttl time.Duration, lost, err error) {
+func resolveService(ctx context.Context, name string, before []place) (all []place, ttl time.Duration, targetErr, err error) {
 	said := new(lifetime)
 	r := said.resolver()
 	_, records, err := r.LookupSRV(ctx, "", "", name)
@@ -107,7 +107,7 @@ func resolveService(ctx context.Context, name string, before []place) (all []pla
 			if e, ok := errors.AsType[*net.DNSError](h.err); ok && e.IsNotFound {
 				continue
 			}
-			lost = h.err
+			targetErr = h.err
 			for _, old := range before {
 				if old.target == s.Target && old.port == s.Port {
 					p.addr = old.addr
@@ -120,10 +120,10 @@ func resolveService(ctx context.Context, name string, before []place) (all []pla
 		return nil, 0, nil, cmp.Or(err, errNowhere)
 	}
 	slices.SortFunc(all, place.compare)
-	if ttl = said.ttl(); lost != nil {
+	if ttl = said.ttl(); targetErr != nil {
 		ttl = min(ttl, interval)
 	}
-	return all, ttl, lost, nil
+	return all, ttl, targetErr, nil
 }
 
 // sorted returns the addresses that are used of a host: each once, in order, and not too many.

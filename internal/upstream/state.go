@@ -17,7 +17,7 @@ const (
 )
 
 // states are those of all addresses of which an operator has spoken, by names of the configuration,
-// or by the addresses to which names lead. The pool's lock guards them.
+// or by the addresses to which names resolve. The pool's lock guards them.
 type states struct {
 	of      map[string]state
 	version int // grows with each change
@@ -60,7 +60,7 @@ func (s *states) state(srv *server) state {
 func (s *states) said(srv *server) state { return max(s.of[srv.name], s.of[srv.address]) }
 
 // SetState says what requests go to an address, for all groups of the pool: "up", "drain" or
-// "down". name is an address as the configuration has it, or one to which such a name leads. It
+// "down". name is an address as the configuration has it, or one to which such a name resolves. It
 // lasts until the next SetState. Requests and tunnels that are under way there go on. SetState
 // reports whether the group has the address, or its pool had a state for it. Any goroutine may call
 // it.
@@ -110,7 +110,7 @@ func (g *Group) States() map[string]string {
 }
 
 // Inherit sets the states that the process before has left, also of addresses to which no name has
-// led yet. It is called before there are requests.
+// resolved yet. It is called before there are requests.
 func (g *Group) Inherit(all map[string]string) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
