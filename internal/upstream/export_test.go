@@ -176,7 +176,7 @@ func FilesEvery(d time.Duration) (reset func()) {
 	return func() { filesEvery = before }
 }
 
-// ServiceTTL returns for how long the places of a service are good.
+// ServiceTTL returns for how long the addresses of a service are good.
 func ServiceTTL(ctx context.Context, name string) (time.Duration, error) {
 	_, ttl, _, err := resolveService(ctx, name, nil)
 	return ttl, err
@@ -202,8 +202,8 @@ func Pick(g *Group, key uint64) string {
 	return name
 }
 
-// ServicePlaces returns the places of a service.
-func ServicePlaces(ctx context.Context, name string) (at []string, err error) {
+// ServiceAddrs returns the addresses of a service.
+func ServiceAddrs(ctx context.Context, name string) (at []string, err error) {
 	all, _, _, err := resolveService(ctx, name, nil)
 	for _, p := range all {
 		at = append(at, netip.AddrPortFrom(p.addr, p.port).String())

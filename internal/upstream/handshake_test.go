@@ -135,7 +135,7 @@ func TestHandshakeFails(t *testing.T) {
 				t.Error(g.err)
 			}
 			if upstream.Busy(g.err) || pool.Active() != 0 {
-				t.Error("busy, or ", pool.Active(), " places are taken")
+				t.Error("busy, or ", pool.Active(), " slots are taken")
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func TestHandshakeLeft(t *testing.T) {
 				}
 			}
 			if n := pool.Active(); n != 0 {
-				t.Error(n, " places are taken")
+				t.Error(n, " slots are taken")
 			}
 			free()
 			close(goOn)

@@ -29,13 +29,13 @@ type dnsName struct {
 	pool *Pool
 	name string
 
-	places     []place
+	addresses  []resolvedAddr
 	counted    map[backendKey]counted  // of backends that were forgotten, by serverConfig.key
-	version    int                     // grows as places changes
+	version    int                     // grows as addresses changes
 	until      time.Time               // when they are to be looked up again
 	asked      time.Time               // when the last look-up began
 	err        error                   // of the last look-up
-	targetErr  error                   // of a service's targets, whose places are those of before
+	targetErr  error                   // of a service's targets, whose addresses are those of before
 	targetErrs int                     // how often targetErr has come up
 	pending    *loop.Promise[struct{}] // settled at the end of a look-up; nil: there is none
 	ended      chan struct{}           // closed then, for goroutines
@@ -60,7 +60,7 @@ func (d *dnsName) lookUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), lookUpFor)
 	defer cancel()
 	d.pool.mu.Lock()
-	before := d.places
+	before := d.addresses
 	d.pool.mu.Unlock()
 	all, ttl, targetErr, err := d.resolve(ctx, before)
 	d.pool.mu.Lock()
@@ -70,7 +70,7 @@ func (d *dnsName) lookUp() {
 		}
 		d.targetErr = targetErr
 		d.update(all)
-	} else if ttl = interval; len(d.places) == 0 {
+	} else if ttl = interval; len(d.addresses) == 0 {
 		ttl = leastTTL
 	}
 	d.until = time.Now().Add(ttl)
@@ -81,15 +81,17 @@ func (d *dnsName) lookUp() {
 	done.Resolve(struct{}{})
 }
 
-// resolve asks for the places of a host or a service, in the order of place.compare. targetErr is as
-// with resolveService.
-func (d *dnsName) resolve(ctx context.Context, before []place) (all []place, ttl time.Duration, targetErr, err error) {
+// resolve asks for the addresses of a host or a service, in the order of resolvedAddr.compare.
+// targetErr is as with resolveService.
+func (d *dnsName) resolve(
+	ctx context.Context, before []resolvedAddr,
+) (all []resolvedAddr, ttl time.Duration, targetErr, err error) {
 	if ServiceOf(d.name) != "" {
 		return resolveService(ctx, d.name, before)
 	}
 	addrs, ttl, err := resolve(ctx, d.name)
 	for _, a := range addrs {
-		all = append(all, place{addr: a})
+		all = append(all, resolvedAddr{addr: a})
 	}
 	return all, ttl, nil, err
 }
@@ -104,13 +106,13 @@ func (d *dnsName) begin() *loop.Promise[struct{}] {
 	return d.pending
 }
 
-// update sets the places. Connections that are kept elsewhere are closed, and requests that wait
-// elsewhere are served there. The places are in order. The caller holds the pool's lock.
-func (d *dnsName) update(all []place) {
-	if slices.Equal(all, d.places) {
+// update sets the addresses. Connections that are kept elsewhere are closed, and requests that wait
+// elsewhere are served there. all is in order. The caller holds the pool's lock.
+func (d *dnsName) update(all []resolvedAddr) {
+	if slices.Equal(all, d.addresses) {
 		return
 	}
-	d.places = all
+	d.addresses = all
 	d.version++
 	waiting := make(map[*Group]bool)
 	for _, b := range d.pool.backends {
@@ -133,9 +135,10 @@ func (d *dnsName) update(all []place) {
 
 // resolvesTo reports whether an address is one of the name's.
 func (d *dnsName) resolvesTo(to netip.AddrPort) bool {
-	i, found := slices.BinarySearchFunc(d.places, to.Addr(), func(p place, a netip.Addr) int { return p.addr.Compare(a) })
-	for ; found && i < len(d.places) && d.places[i].addr == to.Addr(); i++ {
-		if port := d.places[i].port; port == 0 || port == to.Port() {
+	i, found := slices.BinarySearchFunc(d.addresses, to.Addr(),
+		func(r resolvedAddr, a netip.Addr) int { return r.addr.Compare(a) })
+	for ; found && i < len(d.addresses) && d.addresses[i].addr == to.Addr(); i++ {
+		if port := d.addresses[i].port; port == 0 || port == to.Port() {
 			return true
 		}
 	}
@@ -190,7 +193,7 @@ func (g *Group) lookUpNames(t *loop.Thread, limit time.Duration, stale bool) err
 		case sc.dnsName == nil:
 		case sc.dnsName.err != nil:
 			return sc.dnsName.err
-		case len(sc.dnsName.places) > 0:
+		case len(sc.dnsName.addresses) > 0:
 			return errFamily
 		}
 	}
@@ -244,7 +247,7 @@ func (g *Group) rebuild() {
 			continue
 		}
 		sc.dnsVersion = sc.dnsName.version
-		for _, to := range sc.dnsName.places {
+		for _, to := range sc.dnsName.addresses {
 			if !g.reaches(to.addr) {
 				continue
 			}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// place is an address that a name resolves to.
-type place struct {
+// resolvedAddr is an address that a name resolves to.
+type resolvedAddr struct {
 	addr netip.Addr
 
 	// Of a service (RFC 2782).
@@ -23,9 +23,9 @@ type place struct {
 	target string // the name of the host
 }
 
-func (p place) compare(q place) int {
-	return cmp.Or(p.addr.Compare(q.addr), cmp.Compare(p.port, q.port), cmp.Compare(p.level, q.level),
-		cmp.Compare(q.weight, p.weight), strings.Compare(p.target, q.target))
+func (r resolvedAddr) compare(q resolvedAddr) int {
+	return cmp.Or(r.addr.Compare(q.addr), cmp.Compare(r.port, q.port), cmp.Compare(r.level, q.level),
+		cmp.Compare(q.weight, r.weight), strings.Compare(r.target, q.target))
 }
 
 // ServiceOf returns the domain of the name of a service, which has SRV records, such as example.com
@@ -45,9 +45,11 @@ const targetsAtOnce = 16
 
 // resolveService looks up the SRV records of a service, and the addresses of their hosts: as many
 // as are used, those that come first by priority, then by weight, and then by name. Of a host whose
-// look-up fails, though it is there, the places of before stay; targetErr is the error, and ttl is
-// interval at most. Otherwise it is the least of all answers.
-func resolveService(ctx context.Context, name string, before []place) (all []place, ttl time.Duration, targetErr, err error) {
+// look-up fails, though it is there, the addresses of before stay; targetErr is the error, and ttl
+// is interval at most. Otherwise it is the least of all answers.
+func resolveService(
+	ctx context.Context, name string, before []resolvedAddr,
+) (all []resolvedAddr, ttl time.Duration, targetErr, err error) {
 	said := new(lifetime)
 	r := said.resolver()
 	_, records, err := r.LookupSRV(ctx, "", "", name)
@@ -89,18 +91,18 @@ func resolveService(ctx context.Context, name string, before []place) (all []pla
 	}
 	running.Wait()
 	have := make(map[netip.AddrPort]bool)
-	add := func(p place) {
-		if at := netip.AddrPortFrom(p.addr, p.port); !have[at] && len(all) < maxAddresses {
+	add := func(one resolvedAddr) {
+		if at := netip.AddrPortFrom(one.addr, one.port); !have[at] && len(all) < maxAddresses {
 			have[at] = true
-			all = append(all, p)
+			all = append(all, one)
 		}
 	}
 	for _, s := range records {
-		p := place{port: s.Port, weight: max(int(s.Weight), 1), level: level[s.Priority], target: s.Target}
+		one := resolvedAddr{port: s.Port, weight: max(int(s.Weight), 1), level: level[s.Priority], target: s.Target}
 		h := hosts[s.Target]
 		for _, a := range h.addrs {
-			p.addr = a
-			add(p)
+			one.addr = a
+			add(one)
 		}
 		if h.err != nil {
 			err = h.err
@@ -110,8 +112,8 @@ func resolveService(ctx context.Context, name string, before []place) (all []pla
 			targetErr = h.err
 			for _, old := range before {
 				if old.target == s.Target && old.port == s.Port {
-					p.addr = old.addr
-					add(p)
+					one.addr = old.addr
+					add(one)
 				}
 			}
 		}
@@ -119,7 +121,7 @@ func resolveService(ctx context.Context, name string, before []place) (all []pla
 	if len(all) == 0 {
 		return nil, 0, nil, cmp.Or(err, errNowhere)
 	}
-	slices.SortFunc(all, place.compare)
+	slices.SortFunc(all, resolvedAddr.compare)
 	if ttl = said.ttl(); targetErr != nil {
 		ttl = min(ttl, interval)
 	}

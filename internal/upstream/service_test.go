@@ -129,7 +129,7 @@ func TestService(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 
-	// Weights change, and the service has another place.
+	// Weights change, and the service has another address.
 	z.set(map[string][]net.SRV{theService: {record("a", 0, 1), record("d", 1, 1), record("c", 2, 1)}}, here)
 	pool.LookUp()
 	ask("aaa")
@@ -150,7 +150,7 @@ func TestService(t *testing.T) {
 }
 
 // TestServiceFails: a service that says it is not there has no address; where a host cannot be
-// looked up its places stay, and where it is gone they go.
+// looked up its addresses stay, and where it is gone they go.
 func TestServiceFails(t *testing.T) {
 	z, names, pool, r, ports := startService(t, nil, "a", "b")
 	both := map[string][]net.SRV{theService: {

@@ -21,21 +21,21 @@ func addressesOf(n int) (all []string) {
 	return all
 }
 
-// TestServiceBounds: a service has 256 places at most, whatever its records and hosts are, and of
-// too many it has the same ones each time: those of the first priority, and of the greatest weight
-// there.
+// TestServiceBounds: a service has 256 addresses at most, whatever its records and hosts are, and
+// of too many it has the same ones each time: those of the first priority, and of the greatest
+// weight there.
 func TestServiceBounds(t *testing.T) {
 	names := &nameService{zone: new(zone)}
 	startNames(t, names)
-	places := func() []string { return must.Get(upstream.ServicePlaces(t.Context(), theService))(t) }
+	addrs := func() []string { return must.Get(upstream.ServiceAddrs(t.Context(), theService))(t) }
 
 	var ports []net.SRV
 	for i := range 64 {
 		ports = append(ports, net.SRV{Target: "one.test.", Port: uint16(1 + i)})
 	}
 	names.zone.set(map[string][]net.SRV{theService: ports}, map[string][]string{"one.test": addressesOf(1000)})
-	if all := places(); len(all) != 256 || !slices.Contains(all, "127.1.0.1:1") {
-		t.Error(len(all), " places of many ports and addresses")
+	if all := addrs(); len(all) != 256 || !slices.Contains(all, "127.1.0.1:1") {
+		t.Error(len(all), " addresses of many ports and addresses")
 	}
 
 	var records []net.SRV
@@ -46,12 +46,12 @@ func TestServiceBounds(t *testing.T) {
 		hosts[host] = []string{a}
 	}
 	names.zone.set(map[string][]net.SRV{theService: records}, hosts)
-	before := places()
+	before := addrs()
 	if len(before) != 256 || !slices.Contains(before, hosts["h299.test"][0]+":1") {
-		t.Error(len(before), " places of many hosts; the greatest weight must be among them")
+		t.Error(len(before), " addresses of many hosts; the greatest weight must be among them")
 	}
-	if now := places(); !slices.Equal(before, now) {
-		t.Error("the next look-up has other places")
+	if now := addrs(); !slices.Equal(before, now) {
+		t.Error("the next look-up has other addresses")
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// loopSessions are the connections of HTTP/2 that a loop has to a backend. A place there is the
+// loopSessions are the connections of HTTP/2 that a loop has to a backend. A slot there is the
 // right to send a request on one of them, so the limits of a route are for requests. Only threads
 // of the loop may use them: see backend.sessions.
 type loopSessions struct {
