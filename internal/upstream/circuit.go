@@ -128,15 +128,15 @@ func (l *Lease) judge(now time.Time) (report func()) {
 
 // refuse ends the wait of all requests for which all circuits are open.
 func (g *Group) refuse() {
-	var waiting []*ticket
+	var waiting []*waiter
 	for e := range g.waiting.All() {
 		waiting = append(waiting, e.Value)
 	}
 	now := loop.Now()
-	for _, tk := range waiting {
-		if tk.lease.broken(now) {
-			tk.withdraw()
-			tk.promise.Reject(errOpen)
+	for _, w := range waiting {
+		if w.lease.broken(now) {
+			w.withdraw()
+			w.promise.Reject(errOpen)
 		}
 	}
 }

@@ -194,7 +194,7 @@ func (h *Health) Avoid(until time.Time)    { h.avoid = until }
 func Pick(g *Group, key uint64) string {
 	l := g.Lease()
 	l.Key = key
-	if tk, err := l.acquire(nil, loop.Now()); tk != nil || err != nil {
+	if w, err := l.acquire(nil, loop.Now()); w != nil || err != nil {
 		return ""
 	}
 	name := l.server.name
@@ -230,8 +230,8 @@ func Share(all time.Duration, others, tries int) (time.Duration, func(time.Durat
 func Take(g *Group, key uint64) (address string, give func()) {
 	l := g.Lease()
 	l.Key = key
-	if tk, _ := l.acquire(nil, loop.Now()); tk != nil {
-		tk.giveUp()
+	if w, _ := l.acquire(nil, loop.Now()); w != nil {
+		w.giveUp()
 	}
 	if !l.Held() {
 		return "", func() {}

@@ -111,7 +111,7 @@ type Group struct {
 	all     []*server           // of configured; another slice when they change
 	servers []*server           // of all, those that requests may go to
 	version int                 // of the pool's states, as servers has them
-	waiting fair.Queue[*ticket] // for a slot: the requests of the route
+	waiting fair.Queue[*waiter] // for a slot: the requests of the route
 	sums    []int               // of the weights of servers, up to each; nil without Random
 	classes []class             // of servers, by level
 	levels  int                 // the greatest level of all
@@ -255,8 +255,8 @@ func (g *Group) untried(tried []*backend) iter.Seq[*server] {
 	}
 }
 
-// acquire gets a slot at a server that was not tried, or a ticket with which await waits for one.
-func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*ticket, error) {
+// acquire gets a slot at a server that was not tried, or a waiter with which await waits for one.
+func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*waiter, error) {
 	g := l.group
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
@@ -276,21 +276,21 @@ func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*ticket, error) {
 	if g.MaxConns == 0 { // as a rule nobody asks for it then
 		l.client = loop.ClientOf(t)
 	}
-	tk := l.enter(now)
-	var room [4]spot // as serve takes a ticket out of all queues
-	for _, s := range append(room[:0], tk.spots...) {
+	w := l.enter(now)
+	var room [4]spot // as serve takes a waiter out of all queues
+	for _, s := range append(room[:0], w.spots...) {
 		s.backend.serve(l.loop) // the requests in front may wait for something else
 	}
-	if !tk.own.Waits() {
+	if !w.own.Waits() {
 		return nil, nil
 	}
 	for srv := range g.untried(l.tried) {
-		l.lacks(srv.backend, tk.since)
+		l.lacks(srv.backend, w.since)
 	}
 	if g.waiting.Len() > g.MaxQueue {
-		tk.makeRoom()
+		w.makeRoom()
 	}
-	return tk, nil
+	return w, nil
 }
 
 // has reports whether there is a server that was not tried.

@@ -150,9 +150,9 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 			}
 			now = l.now()
 		}
-		tk, err := l.acquire(t, now)
-		if tk != nil {
-			err = tk.await(t, l.queueUntil(waits))
+		w, err := l.acquire(t, now)
+		if w != nil {
+			err = w.await(t, l.queueUntil(waits))
 		}
 		if err != nil {
 			return nil, false, err

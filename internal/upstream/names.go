@@ -271,7 +271,7 @@ func (g *Group) rebuild() {
 		}
 	}
 	g.selectUsable()
-	var waiting []*ticket
+	var waiting []*waiter
 	for e := range g.waiting.All() {
 		waiting = append(waiting, e.Value)
 	}
@@ -279,14 +279,14 @@ func (g *Group) rebuild() {
 	for _, srv := range g.servers {
 		there[srv.backend] = true
 	}
-	for _, tk := range waiting {
-		tk.move(g.servers, there)
-		if len(tk.spots) == 0 { // it has tried all that are left
-			tk.withdraw()
+	for _, w := range waiting {
+		w.move(g.servers, there)
+		if len(w.spots) == 0 { // it has tried all that are left
+			w.withdraw()
 			if len(g.all) > 0 && len(g.servers) == 0 {
-				tk.promise.Reject(errDown)
+				w.promise.Reject(errDown)
 			} else {
-				tk.promise.Reject(errNowhere)
+				w.promise.Reject(errNowhere)
 			}
 		}
 	}

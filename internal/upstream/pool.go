@@ -20,7 +20,7 @@ type Pool struct {
 	dnsNames map[string]*dnsName  // by name; never forgotten
 	files    map[string]*files    // by the id of their Security; never forgotten
 	states   states
-	spots    int           // of all tickets
+	spots    int           // of all waiters
 	risen    time.Time     // when an address has begun to work, the last one
 	timer    *time.Timer   // closes kept connections that are of no use; nil: none is kept
 	next     time.Duration // when timer fires, by loop.Now

@@ -10,22 +10,22 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// ticket is a request that waits for a slot, at all servers of its group that it has not tried.
-type ticket struct {
+// waiter is a request that waits for a slot, at all servers of its group that it has not tried.
+type waiter struct {
 	lease   *Lease // of the request; it has the slot when the promise is resolved
 	promise loop.Promise[struct{}]
 	since   time.Duration // by loop.Now
 	own     entry         // in the group's queue
 	spots   []spot        // in those of backends
 
-	// Of the first spot, so that a ticket is one allocation.
+	// Of the first spot, so that a waiter is one allocation.
 	room  [1]spot
 	entry entry
 }
 
-type entry = fair.Entry[*ticket]
+type entry = fair.Entry[*waiter]
 
-// spot is a ticket's position in the queue of a backend.
+// spot is a waiter's position in the queue of a backend.
 type spot struct {
 	backend *backend
 	kind    *kind
@@ -48,7 +48,7 @@ type kind struct {
 	group  *Group
 	tried  []*backend
 	home   uint64
-	lines  [2]fair.Queue[*ticket] // of the sites that have no slot there; of the others
+	lines  [2]fair.Queue[*waiter] // of the sites that have no slot there; of the others
 	passed bool                   // as long as serve runs: it can have no slot now
 }
 
@@ -106,29 +106,29 @@ func (q *queue) move(site netip.Addr, hasNone bool) {
 
 // enter has the request wait, behind the others of its client. The caller holds the pool's lock,
 // here and in the functions below, but for await.
-func (l *Lease) enter(now time.Duration) *ticket {
-	tk := &ticket{lease: l, since: now}
-	tk.own.Value, tk.entry.Value, tk.spots = tk, tk, tk.room[:0]
-	l.group.waiting.Add(l.client, &tk.own)
+func (l *Lease) enter(now time.Duration) *waiter {
+	w := &waiter{lease: l, since: now}
+	w.own.Value, w.entry.Value, w.spots = w, w, w.room[:0]
+	l.group.waiting.Add(l.client, &w.own)
 	for srv := range l.group.untried(l.tried) {
-		tk.join(srv.backend)
+		w.join(srv.backend)
 	}
 	if srv := l.home(now); srv != nil && !slices.Contains(l.group.servers, srv) {
-		tk.join(srv.backend) // it is drained
+		w.join(srv.backend) // it is drained
 	}
-	return tk
+	return w
 }
 
 // await waits for the slot up to the given time, by loop.Now. If it comes too late, await gives it
 // back.
-func (tk *ticket) await(t *loop.Thread, until time.Duration) error {
+func (w *waiter) await(t *loop.Thread, until time.Duration) error {
 	taken := false
 	defer func() { // also when the thread is killed
 		if !taken {
-			tk.giveUp()
+			w.giveUp()
 		}
 	}()
-	_, err := tk.promise.Await(t, max(until-tk.lease.now(), 0))
+	_, err := w.promise.Await(t, max(until-w.lease.now(), 0))
 	switch {
 	case err == nil:
 		taken = true
@@ -141,27 +141,27 @@ func (tk *ticket) await(t *loop.Thread, until time.Duration) error {
 
 // giveUp ends the wait, and gives back a slot that came meanwhile. It gives nothing to the requests
 // behind: if they could have a slot, serve would have passed over this one.
-func (tk *ticket) giveUp() {
-	l := tk.lease
+func (w *waiter) giveUp() {
+	l := w.lease
 	l.group.pool.mu.Lock()
-	tk.withdraw()
+	w.withdraw()
 	l.group.pool.mu.Unlock()
 	if l.Held() {
 		l.release(l.kept, 0, l.now())
 	}
 }
 
-// makeRoom is for a group whose queue is full because of the ticket, which has come last. A request
-// of the client that has most gives way; that may be the ticket itself.
-func (tk *ticket) makeRoom() {
-	g := tk.lease.group
-	g.waiting.Remove(&tk.own)
-	if most := g.waiting.Surplus(tk.lease.client); most != nil {
-		g.waiting.Add(tk.lease.client, &tk.own)
-		tk = most.Value
+// makeRoom is for a group whose queue is full because of the waiter, which has come last. A request
+// of the client that has most gives way; that may be the waiter itself.
+func (w *waiter) makeRoom() {
+	g := w.lease.group
+	g.waiting.Remove(&w.own)
+	if most := g.waiting.Surplus(w.lease.client); most != nil {
+		g.waiting.Add(w.lease.client, &w.own)
+		w = most.Value
 	}
-	tk.withdraw()
-	tk.promise.Reject(errQueueFull)
+	w.withdraw()
+	w.promise.Reject(errQueueFull)
 }
 
 // Pressed reports whether a request has waited for that long for a slot such as this lease has, of
@@ -188,31 +188,31 @@ func (l *Lease) Pressed(t *loop.Thread, long time.Duration) bool {
 	return false
 }
 
-// join puts the ticket into the queue of b.
-func (tk *ticket) join(b *backend) {
-	q, client := &b.waiting, tk.lease.client
-	e := &tk.entry
+// join puts the waiter into the queue of b.
+func (w *waiter) join(b *backend) {
+	q, client := &b.waiting, w.lease.client
+	e := &w.entry
 	if e.Waits() {
-		e = &entry{Value: tk}
+		e = &entry{Value: w}
 	}
-	s := spot{b, q.kind(tk.lease), e}
+	s := spot{b, q.kind(w.lease), e}
 	line := &s.kind.lines[0]
 	if !b.hasNone(networks.ClientNet(client)) {
 		line = &s.kind.lines[1]
 	}
 	q.turn++
 	line.Add(client, s.entry)
-	tk.spots = append(tk.spots, s)
+	w.spots = append(w.spots, s)
 	b.pool.spots++
 }
 
-// move has the ticket wait at the servers that it may have, which have changed; there has their
+// move has the waiter wait at the servers that it may have, which have changed; there has their
 // backends.
-func (tk *ticket) move(servers []*server, there map[*backend]bool) {
-	l := tk.lease
+func (w *waiter) move(servers []*server, there map[*backend]bool) {
+	l := w.lease
 	home := l.home(loop.Now())
-	at := make(map[*backend]bool, len(tk.spots))
-	tk.spots = slices.DeleteFunc(tk.spots, func(s spot) bool {
+	at := make(map[*backend]bool, len(w.spots))
+	w.spots = slices.DeleteFunc(w.spots, func(s spot) bool {
 		stays := there[s.backend] || home != nil && home.backend == s.backend
 		if at[s.backend] = stays; !stays {
 			s.leave()
@@ -221,7 +221,7 @@ func (tk *ticket) move(servers []*server, there map[*backend]bool) {
 	})
 	join := func(b *backend) {
 		if !at[b] && !slices.Contains(l.tried, b) {
-			tk.join(b)
+			w.join(b)
 		}
 	}
 	for _, srv := range servers {
@@ -232,7 +232,7 @@ func (tk *ticket) move(servers []*server, there map[*backend]bool) {
 	}
 }
 
-// leave takes the ticket out of the queue.
+// leave takes the waiter out of the queue.
 func (s spot) leave() {
 	s.backend.pool.spots--
 	s.kind.lines[0].Remove(s.entry) // whichever line it is in
@@ -243,19 +243,19 @@ func (s spot) leave() {
 	}
 }
 
-// withdraw takes the ticket out of all queues.
-func (tk *ticket) withdraw() {
-	for _, s := range tk.spots {
+// withdraw takes the waiter out of all queues.
+func (w *waiter) withdraw() {
+	for _, s := range w.spots {
 		s.leave()
 	}
-	tk.spots = nil
-	tk.lease.group.waiting.Remove(&tk.own)
+	w.spots = nil
+	w.lease.group.waiting.Remove(&w.own)
 }
 
-// served is withdraw for a ticket that gets its slot: it was its client's turn in all queues.
-func (tk *ticket) served() {
-	l := tk.lease
-	for _, s := range tk.spots {
+// served is withdraw for a waiter that gets its slot: it was its client's turn in all queues.
+func (w *waiter) served() {
+	l := w.lease
+	for _, s := range w.spots {
 		q := &s.backend.waiting
 		q.turn++
 		for _, k := range q.kinds {
@@ -264,8 +264,8 @@ func (tk *ticket) served() {
 			}
 		}
 	}
-	l.group.waiting.Take(&tk.own)
-	tk.withdraw()
+	l.group.waiting.Take(&w.own)
+	w.withdraw()
 }
 
 // serve gives slots to the requests that wait, as it is their turn, and first to those whose site
@@ -278,9 +278,9 @@ func (b *backend) serve(on *loop.Loop) {
 		k.passed = false
 	}
 	for k, e := b.next(); k != nil; k, e = b.next() {
-		if tk := e.Value; tk.lease.take(loop.Now()) {
-			tk.served()
-			tk.promise.ResolveOn(on, struct{}{})
+		if w := e.Value; w.lease.take(loop.Now()) {
+			w.served()
+			w.promise.ResolveOn(on, struct{}{})
 		} else {
 			k.passed = true
 		}
@@ -302,7 +302,7 @@ func (b *backend) serveAll() {
 // next returns the request whose turn it is at b, among those for which it has room.
 func (b *backend) next() (best *kind, e *entry) {
 	for i := range 2 {
-		var line *fair.Queue[*ticket]
+		var line *fair.Queue[*waiter]
 		for _, k := range b.waiting.kinds {
 			here := &k.lines[i]
 			if k.passed || here.Len() == 0 || !k.group.room(b) || i == 1 && k.group.spares(b) {
