@@ -277,9 +277,9 @@ func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*waiter, error) {
 		l.client = loop.ClientOf(t)
 	}
 	w := l.enter(now)
-	var room [4]spot // as serve takes a waiter out of all queues
-	for _, s := range append(room[:0], w.spots...) {
-		s.backend.serve(l.loop) // the requests in front may wait for something else
+	var room [4]position // as serve takes a waiter out of all queues
+	for _, p := range append(room[:0], w.positions...) {
+		p.backend.serve(l.loop) // the requests in front may wait for something else
 	}
 	if !w.own.Waits() {
 		return nil, nil
@@ -303,7 +303,7 @@ func (g *Group) has(tried []*backend) bool {
 
 // crowded reports whether an earlier request waits.
 func (g *Group) crowded(tried []*backend) bool {
-	if g.pool.spots == 0 {
+	if g.pool.positions == 0 {
 		return false
 	}
 	for srv := range g.untried(tried) {
@@ -334,7 +334,7 @@ func (l *Lease) release(k *kept, limit, now time.Duration) {
 	}
 	switch {
 	case k == nil:
-	case g.MaxIdle == 0 || srv.gone || srv.outdated(k.version) || g.pool.states.state(srv) == down ||
+	case g.MaxIdle == 0 || srv.removed || srv.outdated(k.version) || g.pool.states.state(srv) == down ||
 		!g.again(k, limit, now) || budget.Last(k.fd):
 		k.close() // before another request has its slot
 	default:

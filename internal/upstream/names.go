@@ -123,9 +123,9 @@ func (d *dnsName) update(all []resolvedAddr) {
 			waiting[g] = true
 		}
 		if at, err := netip.ParseAddrPort(b.address); err != nil || !d.resolvesTo(at) {
-			b.leave()
+			b.remove()
 		} else {
-			b.gone = false
+			b.removed = false
 		}
 	}
 	for g := range waiting {
@@ -280,8 +280,8 @@ func (g *Group) rebuild() {
 		there[srv.backend] = true
 	}
 	for _, w := range waiting {
-		w.move(g.servers, there)
-		if len(w.spots) == 0 { // it has tried all that are left
+		w.requeue(g.servers, there)
+		if len(w.positions) == 0 { // it has tried all that are left
 			w.withdraw()
 			if len(g.all) > 0 && len(g.servers) == 0 {
 				w.promise.Reject(errDown)
@@ -334,7 +334,7 @@ type serverKey struct {
 // it.
 func (g *Group) addServer(sc *serverConfig, key backendKey, before map[serverKey]*server) *server {
 	srv := before[serverKey{sc, key}]
-	if srv == nil || srv.gone {
+	if srv == nil || srv.removed {
 		srv = g.newServer(sc, key)
 	}
 	g.all = append(g.all, srv)

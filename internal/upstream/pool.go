@@ -15,15 +15,15 @@ type Pool struct {
 	mu sync.Mutex
 	// Those of a configuration are never forgotten: a route from before a reload may still be
 	// answering. Those of a name are forgotten when it resolves to them no more.
-	backends map[backendKey]*backend
-	verdicts map[checked]*verdict // of checks
-	dnsNames map[string]*dnsName  // by name; never forgotten
-	files    map[string]*files    // by the id of their Security; never forgotten
-	states   states
-	spots    int           // of all waiters
-	risen    time.Time     // when an address has begun to work, the last one
-	timer    *time.Timer   // closes kept connections that are of no use; nil: none is kept
-	next     time.Duration // when timer fires, by loop.Now
+	backends  map[backendKey]*backend
+	verdicts  map[checked]*verdict // of checks
+	dnsNames  map[string]*dnsName  // by name; never forgotten
+	files     map[string]*files    // by the id of their Security; never forgotten
+	states    states
+	positions int           // of all waiters
+	risen     time.Time     // when an address has begun to work, the last one
+	timer     *time.Timer   // closes kept connections that are of no use; nil: none is kept
+	next      time.Duration // when timer fires, by loop.Now
 }
 
 // backendKey tells backends apart: where each listens, and what it speaks.
@@ -50,7 +50,7 @@ type backend struct {
 	holders holders
 	idle    []*kept   // for any request; the last one is the latest
 	marked  []*kept   // for those with the same mark; the last one is the latest
-	gone    bool      // dnsName resolves to it no more
+	removed bool      // dnsName resolves to it no more
 	set     state     // what SetState has said last
 	risen   time.Time // when it has begun to work, if that was not at the start
 
@@ -105,10 +105,10 @@ func (p *Pool) backend(key backendKey, d *dnsName, config func() (*tls.Config, e
 	return b
 }
 
-// leave notes that the backend's name resolves to it no more. Its connections end with their
+// remove notes that the backend's name resolves to it no more. Its connections end with their
 // requests. The caller holds the pool's lock.
-func (b *backend) leave() {
-	b.gone = true
+func (b *backend) remove() {
+	b.removed = true
 	b.closeKept()
 	b.retire()
 	b.forget()
@@ -117,7 +117,7 @@ func (b *backend) leave() {
 // forget drops a backend to which no name resolves any more, once no request uses it. What was
 // counted there stays with its name. The caller holds the pool's lock.
 func (b *backend) forget() {
-	if !b.gone {
+	if !b.removed {
 		return
 	}
 	b.dnsName.keep(b)

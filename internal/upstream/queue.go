@@ -12,21 +12,21 @@ import (
 
 // waiter is a request that waits for a slot, at all servers of its group that it has not tried.
 type waiter struct {
-	lease   *Lease // of the request; it has the slot when the promise is resolved
-	promise loop.Promise[struct{}]
-	since   time.Duration // by loop.Now
-	own     entry         // in the group's queue
-	spots   []spot        // in those of backends
+	lease     *Lease // of the request; it has the slot when the promise is resolved
+	promise   loop.Promise[struct{}]
+	since     time.Duration // by loop.Now
+	own       entry         // in the group's queue
+	positions []position    // in those of backends
 
-	// Of the first spot, so that a waiter is one allocation.
-	room  [1]spot
+	// Of the first position, so that a waiter is one allocation.
+	room  [1]position
 	entry entry
 }
 
 type entry = fair.Entry[*waiter]
 
-// spot is a waiter's position in the queue of a backend.
-type spot struct {
+// position is a waiter's entry in the queue of a backend.
+type position struct {
 	backend *backend
 	kind    *kind
 	*entry
@@ -93,8 +93,8 @@ func sameSet(a, b []*backend) bool {
 		!slices.ContainsFunc(a, func(p *backend) bool { return !slices.Contains(b, p) })
 }
 
-// move notes that a site has its first slot, or has none any more.
-func (q *queue) move(site netip.Addr, hasNone bool) {
+// moveSite notes that a site has its first slot, or has none any more.
+func (q *queue) moveSite(site netip.Addr, hasNone bool) {
 	for _, k := range q.kinds {
 		if hasNone {
 			k.lines[1].Move(site, &k.lines[0])
@@ -108,13 +108,13 @@ func (q *queue) move(site netip.Addr, hasNone bool) {
 // here and in the functions below, but for await.
 func (l *Lease) enter(now time.Duration) *waiter {
 	w := &waiter{lease: l, since: now}
-	w.own.Value, w.entry.Value, w.spots = w, w, w.room[:0]
+	w.own.Value, w.entry.Value, w.positions = w, w, w.room[:0]
 	l.group.waiting.Add(l.client, &w.own)
 	for srv := range l.group.untried(l.tried) {
-		w.join(srv.backend)
+		w.enqueue(srv.backend)
 	}
 	if srv := l.home(now); srv != nil && !slices.Contains(l.group.servers, srv) {
-		w.join(srv.backend) // it is drained
+		w.enqueue(srv.backend) // it is drained
 	}
 	return w
 }
@@ -188,40 +188,40 @@ func (l *Lease) Pressed(t *loop.Thread, long time.Duration) bool {
 	return false
 }
 
-// join puts the waiter into the queue of b.
-func (w *waiter) join(b *backend) {
+// enqueue puts the waiter into the queue of b.
+func (w *waiter) enqueue(b *backend) {
 	q, client := &b.waiting, w.lease.client
 	e := &w.entry
 	if e.Waits() {
 		e = &entry{Value: w}
 	}
-	s := spot{b, q.kind(w.lease), e}
-	line := &s.kind.lines[0]
+	p := position{b, q.kind(w.lease), e}
+	line := &p.kind.lines[0]
 	if !b.hasNone(networks.ClientNet(client)) {
-		line = &s.kind.lines[1]
+		line = &p.kind.lines[1]
 	}
 	q.turn++
-	line.Add(client, s.entry)
-	w.spots = append(w.spots, s)
-	b.pool.spots++
+	line.Add(client, p.entry)
+	w.positions = append(w.positions, p)
+	b.pool.positions++
 }
 
-// move has the waiter wait at the servers that it may have, which have changed; there has their
+// requeue has the waiter wait at the servers that it may have, which have changed; there has their
 // backends.
-func (w *waiter) move(servers []*server, there map[*backend]bool) {
+func (w *waiter) requeue(servers []*server, there map[*backend]bool) {
 	l := w.lease
 	home := l.home(loop.Now())
-	at := make(map[*backend]bool, len(w.spots))
-	w.spots = slices.DeleteFunc(w.spots, func(s spot) bool {
-		stays := there[s.backend] || home != nil && home.backend == s.backend
-		if at[s.backend] = stays; !stays {
-			s.leave()
+	at := make(map[*backend]bool, len(w.positions))
+	w.positions = slices.DeleteFunc(w.positions, func(p position) bool {
+		stays := there[p.backend] || home != nil && home.backend == p.backend
+		if at[p.backend] = stays; !stays {
+			p.dequeue()
 		}
 		return !stays
 	})
 	join := func(b *backend) {
 		if !at[b] && !slices.Contains(l.tried, b) {
-			w.join(b)
+			w.enqueue(b)
 		}
 	}
 	for _, srv := range servers {
@@ -232,31 +232,31 @@ func (w *waiter) move(servers []*server, there map[*backend]bool) {
 	}
 }
 
-// leave takes the waiter out of the queue.
-func (s spot) leave() {
-	s.backend.pool.spots--
-	s.kind.lines[0].Remove(s.entry) // whichever line it is in
-	if s.kind.len() == 0 {
-		q := &s.backend.waiting
-		i := slices.Index(q.kinds, s.kind)
+// dequeue takes the waiter out of the queue.
+func (p position) dequeue() {
+	p.backend.pool.positions--
+	p.kind.lines[0].Remove(p.entry) // whichever line it is in
+	if p.kind.len() == 0 {
+		q := &p.backend.waiting
+		i := slices.Index(q.kinds, p.kind)
 		q.kinds = slices.Delete(q.kinds, i, i+1)
 	}
 }
 
 // withdraw takes the waiter out of all queues.
 func (w *waiter) withdraw() {
-	for _, s := range w.spots {
-		s.leave()
+	for _, p := range w.positions {
+		p.dequeue()
 	}
-	w.spots = nil
+	w.positions = nil
 	w.lease.group.waiting.Remove(&w.own)
 }
 
 // served is withdraw for a waiter that gets its slot: it was its client's turn in all queues.
 func (w *waiter) served() {
 	l := w.lease
-	for _, s := range w.spots {
-		q := &s.backend.waiting
+	for _, p := range w.positions {
+		q := &p.backend.waiting
 		q.turn++
 		for _, k := range q.kinds {
 			for i := range k.lines {

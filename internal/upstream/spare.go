@@ -42,7 +42,7 @@ func (l *Lease) hold(b *backend, now time.Duration) {
 	}
 	h.last = site
 	if h.slots.set(site, has+1); has == 0 {
-		b.waiting.move(site, false)
+		b.waiting.moveSite(site, false)
 	}
 }
 
@@ -54,7 +54,7 @@ func (l *Lease) letGo(b *backend) {
 	h, site := &b.holders, networks.ClientNet(l.client)
 	has := h.slots.of(site)
 	if h.slots.set(site, max(has-1, 0)); has <= 1 {
-		b.waiting.move(site, true)
+		b.waiting.moveSite(site, true)
 	}
 }
 
