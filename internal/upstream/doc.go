@@ -14,7 +14,7 @@
 //	sticky.go    the address that a client comes back to
 //	queue.go     requests that wait for a connection
 //	spare.go     the last slots of an address, for clients that have none there
-//	sites.go     how many slots each client has
+//	slotcounts.go  how many slots each client has
 //	lease.go     Lease: a request's way to a connection, and the connection's way back
 //	sessions.go  connections of HTTP/2, which many requests share
 //	mark.go      connections that are for one name, or one client

@@ -162,7 +162,7 @@ func EndSpare(p *Pool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.backends {
-		b.holders.spare = [2]time.Duration{}
+		b.spare.until = [2]time.Duration{}
 	}
 }
 

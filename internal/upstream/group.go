@@ -285,7 +285,7 @@ func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*waiter, error) {
 		return nil, nil
 	}
 	for srv := range g.untried(l.tried) {
-		l.lacks(srv.backend, w.since)
+		l.extendSpare(srv.backend, w.since)
 	}
 	if g.waiting.Len() > g.MaxQueue {
 		w.makeRoom()
@@ -325,7 +325,7 @@ func (l *Lease) release(k *kept, limit, now time.Duration) {
 	g, srv := l.group, l.server
 	g.pool.mu.Lock()
 	srv.active--
-	l.letGo(srv.backend)
+	l.uncountSlot(srv.backend)
 	l.ended = now
 	l.count()
 	var report func()
@@ -397,7 +397,7 @@ func (l *Lease) take(now time.Duration) bool {
 		l.probes, l.judged = srv.circuit.enter(loop.At(now)), false
 	}
 	srv.active++
-	l.hold(srv.backend, now)
+	l.countSlot(srv.backend, now)
 	srv.peak.note(srv.active, now)
 	srv.probed(g.failTimeout())
 	return true

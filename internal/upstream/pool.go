@@ -47,7 +47,7 @@ type backend struct {
 
 	active  int  // connections in use, and those that are being made
 	peak    peak // of active
-	holders holders
+	spare   spareSlots
 	idle    []*kept   // for any request; the last one is the latest
 	marked  []*kept   // for those with the same mark; the last one is the latest
 	removed bool      // dnsName resolves to it no more

@@ -173,7 +173,7 @@ func (l *Lease) Pressed(t *loop.Thread, long time.Duration) bool {
 	}
 	l.group.pool.mu.Lock()
 	defer l.group.pool.mu.Unlock()
-	own, slots := networks.ClientNet(loop.ClientOf(t)), &l.server.holders.slots
+	own, slots := networks.ClientNet(loop.ClientOf(t)), &l.server.spare.slots
 	for _, k := range l.server.waiting.kinds {
 		for i := range k.lines {
 			for e := range k.lines[i].Firsts(func(site netip.Addr) bool {
@@ -305,7 +305,7 @@ func (b *backend) next() (best *kind, e *entry) {
 		var line *fair.Queue[*waiter]
 		for _, k := range b.waiting.kinds {
 			here := &k.lines[i]
-			if k.passed || here.Len() == 0 || !k.group.room(b) || i == 1 && k.group.spares(b) {
+			if k.passed || here.Len() == 0 || !k.group.room(b) || i == 1 && k.group.onlySpare(b) {
 				continue
 			}
 			if best == nil || here.Before(line) {

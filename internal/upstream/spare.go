@@ -13,100 +13,100 @@ import (
 // variable only for the tests.
 var spareFor = time.Minute
 
-// holders are the sites, as in fair.Queue, that have slots at an address by way of groups with
-// MaxConns. The pool's lock guards them.
+// spareSlots counts the slots that each site, as in fair.Queue, has at an address by way of groups
+// with MaxConns, and tells which free slots are spare. The pool's lock guards it.
 //
 // A slot that becomes free is first for the sites that have none. While such sites come, beside
 // others, the last free slot is spare, which is for such a site only: otherwise a newcomer waits
 // until the crowd of another client gives a slot back, and if its requests began together, they
 // end together, all of their time later. Where one is not enough, two are. Sites that always have
 // slots, such as a few proxies in front, share all of them.
-type holders struct {
-	slots sites      // of each site that has any
+type spareSlots struct {
+	slots slotCounts // of each site that has any
 	last  netip.Addr // the site that got the last slot
-	waits bool       // a timer is set that ends what follows
+	timed bool       // a timer is set that ends what follows
 
 	// By loop.Now, until when the last free slot is spare, and, no longer, another.
-	spare [2]time.Duration
+	until [2]time.Duration
 }
 
-// hold notes that the lease has a slot at b.
-func (l *Lease) hold(b *backend, now time.Duration) {
+// countSlot notes that the lease has a slot at b.
+func (l *Lease) countSlot(b *backend, now time.Duration) {
 	if l.group.MaxConns == 0 {
 		return
 	}
-	h, site := &b.holders, networks.ClientNet(l.client)
-	has := h.slots.of(site)
-	if has == 0 && site != h.last && h.slots.few != nil { // nil: it is the first one of all
-		h.spare[0] = now + spareFor
+	s, site := &b.spare, networks.ClientNet(l.client)
+	has := s.slots.of(site)
+	if has == 0 && site != s.last && s.slots.few != nil { // nil: it is the first one of all
+		s.until[0] = now + spareFor
 	}
-	h.last = site
-	if h.slots.set(site, has+1); has == 0 {
+	s.last = site
+	if s.slots.set(site, has+1); has == 0 {
 		b.waiting.moveSite(site, false)
 	}
 }
 
-// letGo notes that the lease gives its slot at b back.
-func (l *Lease) letGo(b *backend) {
+// uncountSlot notes that the lease gives its slot at b back.
+func (l *Lease) uncountSlot(b *backend) {
 	if l.group.MaxConns == 0 {
 		return
 	}
-	h, site := &b.holders, networks.ClientNet(l.client)
-	has := h.slots.of(site)
-	if h.slots.set(site, max(has-1, 0)); has <= 1 {
+	s, site := &b.spare, networks.ClientNet(l.client)
+	has := s.slots.of(site)
+	if s.slots.set(site, max(has-1, 0)); has <= 1 {
 		b.waiting.moveSite(site, true)
 	}
 }
 
-// lacks notes that the lease has to wait for a slot at b.
-func (l *Lease) lacks(b *backend, now time.Duration) {
-	if h := &b.holders; now < h.spare[0] && b.hasNone(networks.ClientNet(l.client)) {
-		h.spare[0] = now + spareFor
-		h.spare[1] = h.spare[0]
+// extendSpare notes that the lease has to wait for a slot at b.
+func (l *Lease) extendSpare(b *backend, now time.Duration) {
+	if s := &b.spare; now < s.until[0] && b.hasNone(networks.ClientNet(l.client)) {
+		s.until[0] = now + spareFor
+		s.until[1] = s.until[0]
 	}
 }
 
 // hasNone reports whether a site has no slot.
-func (b *backend) hasNone(site netip.Addr) bool { return b.holders.slots.of(site) == 0 }
+func (b *backend) hasNone(site netip.Addr) bool { return b.spare.slots.of(site) == 0 }
 
 // room reports whether a request of the route may have another connection to b, whichever routes
 // have the others.
 func (g *Group) room(b *backend) bool { return g.MaxConns == 0 || b.active < g.MaxConns }
 
-// spares reports whether the slots that are left for the route at b are spare. There must be room.
-func (g *Group) spares(b *backend) bool {
+// onlySpare reports whether the slots that are left for the route at b are spare. There must be room.
+func (g *Group) onlySpare(b *backend) bool {
 	// Of fewer than four slots, one would be too large a part. Of many, some become free at any time.
-	most := min(g.MaxConns/4, len(b.holders.spare))
+	most := min(g.MaxConns/4, len(b.spare.until))
 	left := g.MaxConns - b.active
-	return most > 0 && left <= most && loop.Now() < b.holders.spare[left-1]
+	return most > 0 && left <= most && loop.Now() < b.spare.until[left-1]
 }
 
 // room reports whether the request may have another connection to b.
 func (l *Lease) room(b *backend) bool {
 	g := l.group
-	return g.MaxConns == 0 || g.room(b) && (!g.spares(b) || b.hasNone(networks.ClientNet(l.client)))
+	return g.MaxConns == 0 || g.room(b) && (!g.onlySpare(b) || b.hasNone(networks.ClientNet(l.client)))
 }
 
 // spareEnds has the requests that wait served when a slot is spare no more: no other event may
 // tell them.
 func (b *backend) spareEnds() {
-	h := &b.holders
-	if h.waits ||
+	s := &b.spare
+	if s.timed ||
 		!slices.ContainsFunc(b.waiting.kinds, func(k *kind) bool { return k.group.room(b) }) {
 		return
 	}
-	now, until := loop.Now(), h.spare[1]
+	now, until := loop.Now(), s.until[1]
 	if now >= until {
-		until = h.spare[0]
+		until = s.until[0]
 	}
 	if now >= until {
 		return
 	}
-	h.waits = true
+	s.timed = true
 	time.AfterFunc(until-now, func() {
 		b.pool.mu.Lock()
 		defer b.pool.mu.Unlock()
-		h.waits = false
+		s.timed = false
 		b.serve(nil)
 	})
 }

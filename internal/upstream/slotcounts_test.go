@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// TestSites: the list and the map together are one map.
-func TestSites(t *testing.T) {
+// TestSlotCounts: the list and the map together are one map.
+func TestSlotCounts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	var s sites
+	var s slotCounts
 	model := make(map[netip.Addr]int)
 	for step := range 10_000 {
-		site := netip.AddrFrom4([4]byte{10, 0, 0, byte(random.IntN(3 * fewSites))})
+		site := netip.AddrFrom4([4]byte{10, 0, 0, byte(random.IntN(3 * fewCounts))})
 		n := max(random.IntN(6)-3, 0)
 		s.set(site, n)
 		if model[site] = n; n == 0 {

@@ -2,23 +2,23 @@ package upstream
 
 import "net/netip"
 
-// sites are how many slots each of some sites has. As a rule they are few, such as the one of a
+// slotCounts are how many slots each of some sites has. As a rule they are few, such as the one of a
 // proxy in front, or as many as there are slots; and a request asks four times. So the first ones
 // are in a list, which costs less than a map.
-type sites struct {
-	few  []holder // fewSites at most
+type slotCounts struct {
+	few  []slotCount // fewCounts at most
 	many map[netip.Addr]int
 }
 
-type holder struct {
+type slotCount struct {
 	site  netip.Addr
 	slots int
 }
 
-const fewSites = 8
+const fewCounts = 8
 
 // of returns how many slots a site has.
-func (s *sites) of(site netip.Addr) int {
+func (s *slotCounts) of(site netip.Addr) int {
 	for i := range s.few {
 		if s.few[i].site == site {
 			return s.few[i].slots
@@ -31,7 +31,7 @@ func (s *sites) of(site netip.Addr) int {
 }
 
 // set notes that a site has n slots.
-func (s *sites) set(site netip.Addr, n int) {
+func (s *slotCounts) set(site netip.Addr, n int) {
 	for i := range s.few {
 		if f := &s.few[i]; f.site == site {
 			if f.slots = n; n == 0 {
@@ -45,8 +45,8 @@ func (s *sites) set(site netip.Addr, n int) {
 	switch {
 	case n == 0:
 		delete(s.many, site)
-	case len(s.few) < fewSites && s.many[site] == 0:
-		s.few = append(s.few, holder{site, n})
+	case len(s.few) < fewCounts && s.many[site] == 0:
+		s.few = append(s.few, slotCount{site, n})
 	default:
 		if s.many == nil {
 			s.many = make(map[netip.Addr]int)
