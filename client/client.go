@@ -222,7 +222,7 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 			b.drop()
 		}
 	}()
-	want := upstream.Kept
+	want := upstream.Reused
 	if !http1.Idempotent(method) || body.from != nil {
 		want = upstream.JustUsed
 	}

@@ -40,7 +40,7 @@ func TestAllAddressesOfAName(t *testing.T) {
 		t.Error(got)
 	}
 	if n := pool.Idle(); n != 2 {
-		t.Error(n, " connections are kept")
+		t.Error(n, " connections are idle")
 	}
 	if rows := r.Report(); len(rows) != 1 || rows[0].Idle != 2 || !rows[0].Up {
 		t.Errorf("%+v", rows)

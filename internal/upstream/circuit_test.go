@@ -19,7 +19,7 @@ func (r *route) outcome(works bool) error {
 	done := make(chan error, 1)
 	r.loops.Go(0, func(th *loop.Thread) {
 		l := r.Lease()
-		s, _, err := l.Connect(th, upstream.Kept)
+		s, _, err := l.Connect(th, upstream.Reused)
 		if err == nil {
 			if works {
 				l.Works()
@@ -107,7 +107,7 @@ func TestCircuitBeside(t *testing.T) {
 	one.loops.Go(0, func(th *loop.Thread) {
 		l := one.Lease()
 		defer l.Release()
-		s, _, err := l.Connect(th, upstream.Kept)
+		s, _, err := l.Connect(th, upstream.Reused)
 		taken <- err
 		_ = th.Await(-1, func(context.Context) error { <-goOn; return nil })
 		l.Broke()

@@ -22,7 +22,7 @@ func (r *route) holds(t *testing.T, works bool, home uint64) (letGo func()) {
 		l := r.Lease()
 		defer l.Release()
 		l.Home = home
-		s, _, err := l.Connect(th, upstream.Kept)
+		s, _, err := l.Connect(th, upstream.Reused)
 		if err == nil {
 			if works {
 				l.Works()

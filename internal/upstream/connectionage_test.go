@@ -39,15 +39,15 @@ func TestAge(t *testing.T) {
 	s.closed(t)
 }
 
-// TestKeptAsLongAsTheUpstreamSays: what it says of its own limit counts where that is shorter.
-func TestKeptAsLongAsTheUpstreamSays(t *testing.T) {
+// TestIdleAsLongAsTheUpstreamSays: what it says of its own limit counts where that is shorter.
+func TestIdleAsLongAsTheUpstreamSays(t *testing.T) {
 	s := numbers(t)
 	pool, r := keeping(t, s, 1, func(s *upstream.Settings) { s.IdleTimeout = wait.Patience })
 	done := make(chan bool)
 	r[0].loops.Go(0, func(th *loop.Thread) {
 		defer close(done)
 		l := r[0].Lease()
-		c, _, err := l.Connect(th, upstream.Kept)
+		c, _, err := l.Connect(th, upstream.Reused)
 		if err != nil {
 			t.Error(err)
 			return
@@ -64,7 +64,7 @@ func TestKeptAsLongAsTheUpstreamSays(t *testing.T) {
 func TestJustUsed(t *testing.T) {
 	s := numbers(t)
 	pool, r := keeping(t, s, 2, func(s *upstream.Settings) { s.IdleTimeout = wait.Patience })
-	connect := func(i int, want upstream.Want) (kept bool) {
+	connect := func(i int, want upstream.Want) (reused bool) {
 		done := make(chan bool)
 		r[i].loops.Go(0, func(th *loop.Thread) {
 			defer close(done)
@@ -74,13 +74,13 @@ func TestJustUsed(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			kept = k
+			reused = k
 			l.Keep(c, 0)
 		})
 		<-done
-		return kept
+		return reused
 	}
-	connect(0, upstream.Kept)
+	connect(0, upstream.Reused)
 	for i := range 2 { // another loop gets it, too
 		pool.Rested(-time.Minute) // however long the machine takes
 		if !connect(i, upstream.JustUsed) {
@@ -89,14 +89,14 @@ func TestJustUsed(t *testing.T) {
 	}
 	pool.Rested(time.Second)
 	if connect(0, upstream.JustUsed) {
-		t.Error("a kept one, after a second")
+		t.Error("an idle one, after a second")
 	}
 	pool.Rested(-time.Minute)
 	if !connect(1, upstream.JustUsed) { // the older one made room for it
 		t.Error("a new one, at once")
 	}
 	if n := pool.Idle(); n != 1 {
-		t.Error(n, " are kept")
+		t.Error(n, " are idle")
 	}
 	wait.Until(t, "both are accepted", func() bool { // no request has shown that they are
 		_, accepted := s.connections()
@@ -158,7 +158,7 @@ func TestBurstShrinks(t *testing.T) {
 			r[0].get("x")
 		}
 		if n := pool.Idle(); n != want {
-			t.Errorf("%d are kept, want %d", n, want)
+			t.Errorf("%d are idle, want %d", n, want)
 		}
 		pool.Later(31 * time.Second)
 	}

@@ -57,9 +57,9 @@ func (l *Lease) count() {
 	}
 }
 
-// keep adds what was counted at a backend to which the name does not resolve any more to what the
-// name has. The caller holds the pool's lock.
-func (d *dnsName) keep(b *backend) {
+// addCounted adds what was counted at a backend to which the name does not resolve any more to what
+// the name has. The caller holds the pool's lock.
+func (d *dnsName) addCounted(b *backend) {
 	if d.counted == nil {
 		d.counted = make(map[backendKey]counted)
 	}
@@ -103,7 +103,7 @@ func (c *counted) add(row *metrics.Upstream) {
 }
 
 // Attempts returns what the access log says besides Asked: how many times an upstream was tried,
-// the time that the last connection has taken (0: it was a kept one), and the address that was
+// the time that the last connection has taken (0: it was a reused one), and the address that was
 // tried last.
 func (l *Lease) Attempts() (tries int, connect time.Duration, address string) {
 	if l.last == nil {

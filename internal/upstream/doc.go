@@ -7,7 +7,7 @@
 // calls those of a Lease.
 //
 //	pool.go      Pool: the addresses of all routes, and the requests that wait
-//	kept.go      idle connections, kept between two requests
+//	idle.go      connections between two requests
 //	group.go     Group: the addresses of a route, its slots, its queue
 //	choose.go    Balance: which address is next
 //	classes.go   servers of one weight, so that a request need not look at each

@@ -31,17 +31,17 @@ func (p *Pool) Active() (n int) {
 	return n
 }
 
-// Idle returns how many connections are kept.
+// Idle returns how many connections are idle.
 func (p *Pool) Idle() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.backends {
-		n += b.kept()
+		n += b.idleCount()
 	}
 	return n
 }
 
-// Age lets time pass for the connections that are kept, and closes those whose time has come.
+// Age lets time pass for the connections that are idle, and closes those whose time has come.
 func (p *Pool) Age(d time.Duration) {
 	p.mu.Lock()
 	for _, b := range p.backends {
@@ -93,14 +93,14 @@ func (p *Pool) Pending(name string) bool {
 	return p.dnsNames[name].pending != nil
 }
 
-// Timer returns the timer that closes kept connections.
+// Timer returns the timer that closes idle connections.
 func (p *Pool) Timer() *time.Timer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.timer
 }
 
-// Rested has all kept connections have waited for longer.
+// Rested has all idle connections have waited for longer.
 func (p *Pool) Rested(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -116,14 +116,14 @@ func (srv *server) outdated(version int64) bool {
 }
 
 // WatchFiles reads certificates and revocation lists again when they change, until the end of ctx.
-// Then kept connections end: they may be to an upstream whose certificate was revoked. Any
+// Then idle connections end: they may be to an upstream whose certificate was revoked. Any
 // goroutine may call it that is not a loop's, once, for a group that has such files (HasFiles).
 func (g *Group) WatchFiles(ctx context.Context, log *slog.Logger) {
 	version := g.filesVersion
 	look := func(now time.Time) {
 		if v := g.TLS.files.renew(now, log); v != version {
 			version = v
-			g.endKept()
+			g.endPersistentConns()
 		}
 	}
 	look(time.Now())
@@ -142,15 +142,15 @@ func (g *Group) WatchFiles(ctx context.Context, log *slog.Logger) {
 // HasFiles reports whether there are files for WatchFiles.
 func (g *Group) HasFiles() bool { return g.TLS != nil && g.TLS.files != nil && g.Secure() }
 
-// endKept ends connections over TLS, those in use with their requests: see outdated.
-func (g *Group) endKept() {
+// endPersistentConns ends connections over TLS, those in use with their requests: see outdated.
+func (g *Group) endPersistentConns() {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	for _, srv := range g.all {
 		if srv.security == nil {
 			continue
 		}
-		srv.closeKept()
+		srv.closeIdleConns()
 		srv.retire()
 	}
 }

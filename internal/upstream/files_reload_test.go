@@ -31,7 +31,7 @@ func TestFilesAfterReload(t *testing.T) {
 		pool := new(upstream.Pool)
 		r := f.route(pool)
 		stop := watchFiles(t, r, new(logtext.Buffer))
-		if got, err := askName(r, upstream.Kept, nil); got != "one\n" || err != nil {
+		if got, err := askName(r, upstream.Reused, nil); got != "one\n" || err != nil {
 			t.Fatal(got, err)
 		}
 		stop()
@@ -46,17 +46,17 @@ func TestFilesAfterReload(t *testing.T) {
 		stop = watchFiles(t, r, new(logtext.Buffer))
 		if !before {
 			if n := pool.Idle(); n != 1 {
-				t.Error(n, " connections are kept over a reload")
+				t.Error(n, " connections are idle over a reload")
 			}
 			change()
 		}
-		wait.Until(t, "no connection is kept", func() bool { return pool.Idle() == 0 })
-		if _, err := askName(r, upstream.Kept, nil); err == nil || !strings.Contains(err.Error(), "was revoked") {
+		wait.Until(t, "no connection is idle", func() bool { return pool.Idle() == 0 })
+		if _, err := askName(r, upstream.Reused, nil); err == nil || !strings.Contains(err.Error(), "was revoked") {
 			t.Error(err)
 		}
 		f.put("crl", ca.List(time.Now().Add(time.Hour), nil))
 		wait.Until(t, "the other certificate is used", func() bool {
-			got, err := askName(r, upstream.Kept, nil)
+			got, err := askName(r, upstream.Reused, nil)
 			return err == nil && got == "two\n"
 		})
 		stop()
@@ -80,8 +80,8 @@ func TestFilesInUse(t *testing.T) {
 	r := f.route(pool)
 	text := new(logtext.Buffer)
 	defer watchFiles(t, r, text)()
-	got, err := askName(r, upstream.Kept, func() {
-		must.Get(askName(r, upstream.Kept, nil))(t)
+	got, err := askName(r, upstream.Reused, func() {
+		must.Get(askName(r, upstream.Reused, nil))(t)
 		f.client("two")
 		wait.Until(t, "the idle connection ends", func() bool { return pool.Idle() == 0 })
 	})
@@ -89,9 +89,9 @@ func TestFilesInUse(t *testing.T) {
 		t.Error(got, err)
 	}
 	if n := pool.Idle(); n != 0 {
-		t.Error(n, " connections of the earlier certificate are kept")
+		t.Error(n, " connections of the earlier certificate are idle")
 	}
-	if got, err := askName(r, upstream.Kept, nil); got != "two\n" || err != nil {
+	if got, err := askName(r, upstream.Reused, nil); got != "two\n" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	pool.Age(2 * time.Hour)

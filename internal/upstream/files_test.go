@@ -22,8 +22,8 @@ import (
 )
 
 // TestFilesOfUpstreams: a certificate for upstreams, and the lists of revoked ones, are read again
-// when they change. Then a kept connection to an upstream whose certificate was revoked is not used
-// any more.
+// when they change. Then an idle connection to an upstream whose certificate was revoked is not
+// used any more.
 func TestFilesOfUpstreams(t *testing.T) {
 	t.Cleanup(upstream.FilesEvery(time.Millisecond))
 	ca := certs.New(t)
@@ -36,7 +36,7 @@ func TestFilesOfUpstreams(t *testing.T) {
 	text := new(logtext.Buffer)
 	defer watchFiles(t, r, text)()
 	ask := func(want upstream.Want) (string, error) { return askName(r, want, nil) }
-	if got, err := ask(upstream.Kept); got != "one\n" || err != nil {
+	if got, err := ask(upstream.Reused); got != "one\n" || err != nil {
 		t.Fatal(got, err)
 	}
 	f.client("two")
@@ -45,18 +45,18 @@ func TestFilesOfUpstreams(t *testing.T) {
 		return err == nil && got == "two\n"
 	})
 	if n := pool.Idle(); n != 1 {
-		t.Error(n, " connections are kept")
+		t.Error(n, " connections are idle")
 	}
 	f.put("crl", ca.List(time.Now().Add(time.Hour), nil, certs.Leaf(own)))
-	wait.Until(t, "no connection is kept", func() bool { return pool.Idle() == 0 })
-	if _, err := ask(upstream.Kept); err == nil || !strings.Contains(err.Error(), "was revoked") {
+	wait.Until(t, "no connection is idle", func() bool { return pool.Idle() == 0 })
+	if _, err := ask(upstream.Reused); err == nil || !strings.Contains(err.Error(), "was revoked") {
 		t.Error(err)
 	}
 	f.put("cert", []byte("none"))
 	wait.Until(t, "what cannot be used is logged", func() bool { return strings.Contains(text.String(), "cannot be renewed") })
 	f.put("crl", ca.List(time.Now().Add(time.Hour), nil))
 	wait.Until(t, "it works again", func() bool {
-		got, err := ask(upstream.Kept)
+		got, err := ask(upstream.Reused)
 		return err == nil && got == "two\n"
 	})
 	pool.Age(2 * time.Hour)

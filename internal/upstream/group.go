@@ -53,12 +53,12 @@ type Settings struct {
 	// Secret, if it is not nil, makes the numbers for Lease.Home.
 	Secret []byte
 
-	// MaxConns limits the connections to each address, including those that are kept and those of
+	// MaxConns limits the connections to each address, including those that are idle and those of
 	// other routes. 0: any number.
 	MaxConns       int
 	MaxQueue       int           // requests of the route that may wait for a connection, in turn
 	QueueTimeout   time.Duration // for how long
-	MaxIdle        int           // connections that are kept, at each address; 0: none is
+	MaxIdle        int           // idle connections that stay, at each address; 0: none does
 	IdleTimeout    time.Duration // for how long
 	ConnectTimeout time.Duration // for a connection, with TLS, and with as many addresses as are tried
 
@@ -67,8 +67,8 @@ type Settings struct {
 	KeepaliveTime     time.Duration
 	KeepaliveRequests int
 
-	// Newest gives a request the kept connection that was used last, so that those a burst has left
-	// are closed after IdleTimeout. Otherwise it gets the oldest, see idleFor.
+	// Newest gives a request the idle connection that was used last, so that those a burst has left
+	// are closed after IdleTimeout. Otherwise it gets the oldest, see takeIdle.
 	Newest bool
 
 	// MaxFails is after how many requests in a row that an address has failed it is passed over where
@@ -316,7 +316,7 @@ func (g *Group) crowded(tried []*backend) bool {
 
 // release gives the slot back, and with it a connection that may be used again, if there is one,
 // for as long as limit; 0: the upstream has not said for how long.
-func (l *Lease) release(k *kept, limit, now time.Duration) {
+func (l *Lease) release(pc *persistConn, limit, now time.Duration) {
 	if l.mux != nil {
 		now = loop.Now() // a connection of the same turn may be older
 		l.mux.Close()
@@ -333,37 +333,37 @@ func (l *Lease) release(k *kept, limit, now time.Duration) {
 		report = l.judge(loop.At(now))
 	}
 	switch {
-	case k == nil:
-	case g.MaxIdle == 0 || srv.removed || srv.outdated(k.version) || g.pool.states.state(srv) == down ||
-		!g.again(k, limit, now) || budget.Last(k.fd):
-		k.close() // before another request has its slot
+	case pc == nil:
+	case g.MaxIdle == 0 || srv.removed || srv.outdated(pc.version) || g.pool.states.state(srv) == down ||
+		!g.again(pc, limit, now) || budget.Last(pc.fd):
+		pc.close() // before another request has its slot
 	default:
-		srv.keep(k, g.MaxIdle)
+		srv.putIdle(pc, g.MaxIdle)
 	}
 	srv.forget()
 	if len(srv.waiting.kinds) > 0 {
 		srv.serve(l.loop)
 	}
 	g.pool.mu.Unlock()
-	l.server, l.kept = nil, nil
+	l.server, l.conn = nil, nil
 	if report != nil {
 		report()
 	}
 }
 
 // again reports whether a connection may serve another request, and until when it may wait for it.
-func (g *Group) again(k *kept, limit, now time.Duration) bool {
-	k.since, k.until = now, after(now, g.IdleTimeout)
+func (g *Group) again(pc *persistConn, limit, now time.Duration) bool {
+	pc.since, pc.until = now, after(now, g.IdleTimeout)
 	if limit > 0 {
-		k.until = min(k.until, after(now, limit))
+		pc.until = min(pc.until, after(now, limit))
 	}
-	if k.header != "" {
-		k.until = min(k.until, now+headedFor)
+	if pc.header != "" {
+		pc.until = min(pc.until, now+headedFor)
 	}
 	if g.KeepaliveTime > 0 {
-		k.until = min(k.until, after(k.born, g.KeepaliveTime))
+		pc.until = min(pc.until, after(pc.born, g.KeepaliveTime))
 	}
-	return k.until > now && (g.KeepaliveRequests <= 0 || k.served < g.KeepaliveRequests)
+	return pc.until > now && (g.KeepaliveRequests <= 0 || pc.served < g.KeepaliveRequests)
 }
 
 // take takes a slot for the request, if there is one.
@@ -380,15 +380,15 @@ func (l *Lease) take(now time.Duration) bool {
 		}
 	}
 	switch {
-	case srv.kept() == 0:
+	case srv.idleCount() == 0:
 	case l.want == Fresh:
-		srv.idleFor(l).close() // its process can accept the new one, and there may be no other process
+		srv.takeIdle(l).close() // its process can accept the new one, and there may be no other process
 	case l.want == JustUsed:
-		l.kept = srv.justUsed(l, now)
+		l.conn = srv.takeJustUsed(l, now)
 	default:
-		l.kept = srv.idleFor(l)
+		l.conn = srv.takeIdle(l)
 	}
-	for l.kept == nil && srv.kept() > 0 && g.MaxConns > 0 && srv.active+srv.kept() >= g.MaxConns {
+	for l.conn == nil && srv.idleCount() > 0 && g.MaxConns > 0 && srv.active+srv.idleCount() >= g.MaxConns {
 		srv.closeOldest() // it has the slot that the request wants
 	}
 	l.outcome, l.taken, l.answered, l.connecting, l.reached = unknown, now, false, 0, false

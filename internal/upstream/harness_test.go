@@ -23,7 +23,7 @@ import (
 type service struct {
 	address string // as in a configuration
 	answer  func(conn int, line string) string
-	pool    *upstream.Pool // whose kept connections end when the test waits for that
+	pool    *upstream.Pool // whose idle connections end when the test waits for that
 	running sync.WaitGroup
 
 	mu       sync.Mutex
@@ -219,7 +219,7 @@ func (r *route) request(th *loop.Thread, line string, fresh bool) (string, error
 	if r.prepare != nil {
 		r.prepare(&l, line)
 	}
-	want := upstream.Kept
+	want := upstream.Reused
 	if fresh {
 		want = upstream.Fresh
 	}
@@ -242,7 +242,7 @@ func (r *route) request(th *loop.Thread, line string, fresh bool) (string, error
 	return strings.TrimSuffix(line, "\n"), nil
 }
 
-// get sends a request, for which a kept connection will do, and waits for its answer.
+// get sends a request, for which an idle connection will do, and waits for its answer.
 func (r *route) get(line string) got {
 	done := make(chan got, 1)
 	r.ask(line, false, done)

@@ -27,13 +27,13 @@ var (
 type Want uint8
 
 const (
-	// Kept is one that has served other requests, or else a new one. The upstream may close it at the
-	// moment at which it is used; so this is for requests that can be sent again.
-	Kept Want = iota
+	// Reused is one that has served other requests, or else a new one. The upstream may close it at
+	// the moment at which it is used; so this is for requests that can be sent again.
+	Reused Want = iota
 	// JustUsed is one that served another request less than a second ago, or else a new one. No
 	// upstream in order closes that; those that do are given new ones, see Outlived.
 	JustUsed
-	// Fresh is a new one. A kept one is closed to make room.
+	// Fresh is a new one. An idle one is closed to make room.
 	Fresh
 )
 
@@ -79,11 +79,11 @@ type Lease struct {
 
 	// The slot that the lease has. While Connect waits for it, the goroutine that gives it sets
 	// these.
-	server *server   // nil: none
-	kept   *kept     // the connection; nil: it is still to be made
-	tls    *tls.Conn // over one that is being made
-	files  int64     // the version by which its TLS was made
-	others int       // how many servers the request has not tried, besides this one
+	server *server      // nil: none
+	conn   *persistConn // the connection; nil: it is still to be made
+	tls    *tls.Conn    // over one that is being made
+	files  int64        // the version by which its TLS was made
+	others int          // how many servers the request has not tried, besides this one
 
 	mux *http2client.Stream // in the place of a connection; nil: none
 
@@ -162,15 +162,15 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 		if l.NoName != nil && srv.backend.tls != nil {
 			return nil, false, l.NoName
 		}
-		if l.kept != nil {
-			if s := l.kept.use(l.loop, want == Kept); s != nil {
+		if l.conn != nil {
+			if s := l.conn.use(l.loop, want == Reused); s != nil {
 				l.reached = true
 				return s, true, nil
 			}
-			// The kept connection has ended, and others that were kept with it probably have, too.
+			// The reused connection has ended, and others that were idle with it probably have, too.
 			// A new one takes the place.
-			srv.hurried(now-l.kept.since, now)
-			l.kept = nil
+			srv.hurried(now-l.conn.since, now)
+			l.conn = nil
 		}
 		if !l.Until.IsZero() {
 			rest = min(rest, time.Until(l.Until))
@@ -195,7 +195,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 		case err == nil && s == nil:
 			return nil, used, nil
 		case err == nil:
-			l.kept = &kept{tls: l.tls, born: begin, version: l.files, mark: l.mark()}
+			l.conn = &persistConn{tls: l.tls, born: begin, version: l.files, mark: l.mark()}
 			l.tls = nil
 			return s, false, nil
 		case left(err), sysio.Exhausted(err), errors.Is(err, handshake.ErrNoTurn):
@@ -297,10 +297,10 @@ func (l *Lease) secure(t *loop.Thread, s *stream.Conn, until time.Time) (err err
 
 // Over returns what the caller speaks on: s, the slot's stream, or TLS over it.
 func (l *Lease) Over(s *stream.Conn) net.Conn {
-	if l.kept.tls == nil {
+	if l.conn.tls == nil {
 		return s
 	}
-	return l.kept.tls
+	return l.conn.tls
 }
 
 // leastShare is the time that each of many upstreams gets for a connection, with TLS, if
@@ -382,8 +382,8 @@ func (l *Lease) Untold() bool { return l.outcome == unknown }
 // Works notes that the upstream does. There must be a slot.
 func (l *Lease) Works() {
 	l.outcome = worked
-	if l.kept != nil && l.kept.stream != nil {
-		l.server.patient(l.taken - l.kept.since)
+	if l.conn != nil && l.conn.stream != nil {
+		l.server.patient(l.taken - l.conn.since)
 	}
 	l.server.spoke()
 	l.tell()
@@ -398,19 +398,20 @@ func (l *Lease) Broke() {
 	l.tell()
 }
 
-// Outlived notes that the connection, a kept one, has ended before a byte of the answer: upstreams
-// that close them so soon get new ones for what must not be sent twice. There must be a slot.
+// Outlived notes that the connection, a reused one, has ended before a byte of the answer:
+// upstreams that close them so soon get new ones for what must not be sent twice. There must be a
+// slot.
 func (l *Lease) Outlived() {
-	if l.kept != nil {
-		l.server.hurried(l.taken-l.kept.since, l.taken)
+	if l.conn != nil {
+		l.server.hurried(l.taken-l.conn.since, l.taken)
 	}
 }
 
 // Doubt notes that something may come on the connection that belongs to no request, behind an
 // answer that has no body though applications send one. Then the kernel is asked before each use.
 func (l *Lease) Doubt() {
-	if l.kept != nil {
-		l.kept.doubtful = true
+	if l.conn != nil {
+		l.conn.doubtful = true
 	}
 }
 
@@ -418,17 +419,17 @@ func (l *Lease) Doubt() {
 // has sent and received all of this one, and does not use s any more. limit is for how long the
 // upstream keeps the connection, 0 if it has not said that. There must be a slot.
 func (l *Lease) Keep(s *stream.Conn, limit time.Duration) {
-	var k *kept
+	var pc *persistConn
 	if fd, ok := s.Keep(); ok {
-		k = l.kept
-		k.fd, k.loop, k.stream = fd, s.Loop(), s
-		k.served++
-		k.looks = l.loop.Looks()
+		pc = l.conn
+		pc.fd, pc.loop, pc.stream = fd, s.Loop(), s
+		pc.served++
+		pc.looks = l.loop.Looks()
 	} else {
 		_ = s.Close()
 		l.server.hurried(0, l.now())
 	}
-	l.release(k, limit, l.now())
+	l.release(pc, limit, l.now())
 }
 
 // Close closes the stream of the slot, if it is not nil, and gives the slot back, if there is
@@ -436,11 +437,11 @@ func (l *Lease) Keep(s *stream.Conn, limit time.Duration) {
 func (l *Lease) Close(s *stream.Conn) {
 	switch {
 	case s == nil: // a stream of HTTP/2 ends with the slot
-	case l.kept.tls == nil:
+	case l.conn.tls == nil:
 		_ = s.Close()
 	default: // not by way of s, which might yield: a thread that is killed would not come back
 		if fd, err := s.Release(); err == nil {
-			sayGoodbye(l.kept.tls, fd)
+			sayGoodbye(l.conn.tls, fd)
 			sysio.Close(fd)
 		}
 	}

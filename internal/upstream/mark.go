@@ -31,9 +31,9 @@ func (l *Lease) serverName() string {
 	return l.ServerName
 }
 
-// fits reports whether the lease's request may use a kept connection.
-func (l *Lease) fits(k *kept) bool {
-	return k.name == l.serverName() && k.header == string(l.Before) && !l.server.outdated(k.version)
+// fits reports whether the lease's request may use an idle connection.
+func (l *Lease) fits(pc *persistConn) bool {
+	return pc.name == l.serverName() && pc.header == string(l.Before) && !l.server.outdated(pc.version)
 }
 
 // maxMarked is for how many marks a loop has connections of HTTP/2 to a backend. A client may

@@ -106,7 +106,7 @@ func (d *dnsName) begin() *loop.Promise[struct{}] {
 	return d.pending
 }
 
-// update sets the addresses. Connections that are kept elsewhere are closed, and requests that wait
+// update sets the addresses. Connections that are idle elsewhere are closed, and requests that wait
 // elsewhere are served there. all is in order. The caller holds the pool's lock.
 func (d *dnsName) update(all []resolvedAddr) {
 	if slices.Equal(all, d.addresses) {

@@ -22,7 +22,7 @@ type Pool struct {
 	states    states
 	positions int           // of all waiters
 	risen     time.Time     // when an address has begun to work, the last one
-	timer     *time.Timer   // closes kept connections that are of no use; nil: none is kept
+	timer     *time.Timer   // closes idle connections that are of no use; nil: none is idle
 	next      time.Duration // when timer fires, by loop.Now
 }
 
@@ -48,11 +48,11 @@ type backend struct {
 	active  int  // connections in use, and those that are being made
 	peak    peak // of active
 	spare   spareSlots
-	idle    []*kept   // for any request; the last one is the latest
-	marked  []*kept   // for those with the same mark; the last one is the latest
-	removed bool      // dnsName resolves to it no more
-	set     state     // what SetState has said last
-	risen   time.Time // when it has begun to work, if that was not at the start
+	idle    []*persistConn // for any request; the last one is the latest
+	marked  []*persistConn // for those with the same mark; the last one is the latest
+	removed bool           // dnsName resolves to it no more
+	set     state          // what SetState has said last
+	risen   time.Time      // when it has begun to work, if that was not at the start
 
 	sessions sync.Map     // *loop.Loop to *loopSessions, which are that loop's
 	older    atomic.Bool  // the last connection by ALPN is one of HTTP/1.1
@@ -109,7 +109,7 @@ func (p *Pool) backend(key backendKey, d *dnsName, config func() (*tls.Config, e
 // requests. The caller holds the pool's lock.
 func (b *backend) remove() {
 	b.removed = true
-	b.closeKept()
+	b.closeIdleConns()
 	b.retire()
 	b.forget()
 }
@@ -120,7 +120,7 @@ func (b *backend) forget() {
 	if !b.removed {
 		return
 	}
-	b.dnsName.keep(b)
+	b.dnsName.addCounted(b)
 	if b.active > 0 || b.pool.backends[b.backendKey] != b {
 		return
 	}

@@ -117,9 +117,9 @@ func TestUnequalCaps(t *testing.T) {
 	}
 }
 
-// TestKeptForAll: a connection that one route has kept is another's, and there are no more of them
+// TestIdleForAll: a connection that one route has kept is another's, and there are no more of them
 // for more routes.
-func TestKeptForAll(t *testing.T) {
+func TestIdleForAll(t *testing.T) {
 	s := start(t, says("hello"))
 	_, r := limited(t, s, 2, 0, 0, 0)
 	for i := range 9 {
@@ -132,7 +132,7 @@ func TestKeptForAll(t *testing.T) {
 	}
 	s.closed(t)
 
-	// As many at once, and MaxIdle of them are kept.
+	// As many at once, and MaxIdle of them stay idle.
 	s, goOn := stepwise(t)
 	pool, r := limited(t, s, 2, 0, 0, 0)
 	done := make(chan got)
@@ -150,9 +150,9 @@ func TestKeptForAll(t *testing.T) {
 	s.closed(t)
 }
 
-// TestKeptMakeRoom: connections that are kept count for MaxConns, and are closed where their slot
+// TestIdleMakeRoom: connections that are idle count for MaxConns, and are closed where their slot
 // is wanted.
-func TestKeptMakeRoom(t *testing.T) {
+func TestIdleMakeRoom(t *testing.T) {
 	s, goOn := stepwise(t)
 	pool, r := limited(t, s, 2, 2, 1)
 	done := make(chan got)
@@ -164,12 +164,12 @@ func TestKeptMakeRoom(t *testing.T) {
 		goOn <- true
 		answered(t, done)
 	}
-	// requests that must not have a kept one, of a route that may have one in all
+	// requests that must not have an idle one, of a route that may have one in all
 	for i := range 3 {
 		r[1].ask("x", true, done)
 		s.requests(t, 2+i+1)
 		if n := pool.Idle(); n != 0 {
-			t.Error(n, " are kept beside the one in use")
+			t.Error(n, " are idle beside the one in use")
 		}
 		goOn <- true
 		answered(t, done)
@@ -180,9 +180,9 @@ func TestKeptMakeRoom(t *testing.T) {
 	s.closed(t)
 }
 
-// TestKeptOldest: of several that are kept the oldest is taken, as the upstream may be at work
+// TestIdleOldest: of several that are idle the oldest is taken, as the upstream may be at work
 // behind its latest answer.
-func TestKeptOldest(t *testing.T) {
+func TestIdleOldest(t *testing.T) {
 	goOn := make(chan bool)
 	s := start(t, func(conn int, line string) string {
 		if line == "wait" {

@@ -28,7 +28,7 @@ func TestHeadedConnections(t *testing.T) {
 		last = now
 	}
 	if n := pool.Idle(); n != 1+64 {
-		t.Error(n, " are kept")
+		t.Error(n, " are idle")
 	}
 	if g := r.get("client199"); g.text != "201" {
 		t.Error("the last client: ", g)
@@ -38,7 +38,7 @@ func TestHeadedConnections(t *testing.T) {
 	}
 	pool.Age(10 * time.Second)
 	if n := pool.Idle(); n != 1 {
-		t.Error(n, " are kept 10 seconds later")
+		t.Error(n, " are idle 10 seconds later")
 	}
 	r.prepare = nil
 	s.closed(t)

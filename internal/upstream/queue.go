@@ -147,7 +147,7 @@ func (w *waiter) giveUp() {
 	w.withdraw()
 	l.group.pool.mu.Unlock()
 	if l.Held() {
-		l.release(l.kept, 0, l.now())
+		l.release(l.conn, 0, l.now())
 	}
 }
 

@@ -143,7 +143,7 @@ func TestKilledInQueue(t *testing.T) {
 			l.Start(&client{netip.AddrFrom4([4]byte{192, 0, 2, i % 3}), func(th *loop.Thread) {
 				lease := r[0].Lease()
 				defer lease.Release()
-				s, _, err := lease.Connect(th, upstream.Kept)
+				s, _, err := lease.Connect(th, upstream.Reused)
 				if err != nil {
 					t.Error(err)
 					return
@@ -160,7 +160,7 @@ func TestKilledInQueue(t *testing.T) {
 		t.Errorf("%d slots are taken, %d requests wait", active, waiting)
 	}
 	if n := pool.Idle(); n != 2 {
-		t.Fatalf("%d connections are kept, want both", n)
+		t.Fatalf("%d connections are idle, want both", n)
 	}
 	s.closed(t)
 }

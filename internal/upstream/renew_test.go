@@ -94,7 +94,7 @@ func (r *route) fails(answer string) bool {
 	r.loops.Go(0, func(th *loop.Thread) {
 		l := r.Lease()
 		defer l.Release()
-		s, _, err := l.Connect(th, upstream.Kept)
+		s, _, err := l.Connect(th, upstream.Reused)
 		if err != nil {
 			done <- false
 			return

@@ -66,7 +66,7 @@ func (g *Group) Report() (all []metrics.Upstream) {
 func (srv *server) show(row *metrics.Upstream) {
 	row.Up = row.Up || srv.healthy()
 	row.Active += srv.active
-	row.Idle += srv.kept()
+	row.Idle += srv.idleCount()
 	row.Waiting = max(row.Waiting, srv.backend.waiting.len())
 }
 

@@ -41,7 +41,7 @@ var (
 func (l *Lease) Mux() *http2client.Stream { return l.mux }
 
 // Connected reports whether the lease has a connection, or a stream on one.
-func (l *Lease) Connected() bool { return l.kept != nil || l.mux != nil }
+func (l *Lease) Connected() bool { return l.conn != nil || l.mux != nil }
 
 // Refused reports that the upstream has certainly not acted on the request that has failed with
 // err.
@@ -179,7 +179,7 @@ func (l *Lease) start(t *loop.Thread, set *loopSessions, until time.Time) (*stre
 	}()
 	l.mux, _ = session.Stream(t, l.life())
 	if l.server.outdated(l.files) {
-		session.Retire() // with this request: endKept was called during the handshake
+		session.Retire() // with this request: endPersistentConns was called during the handshake
 	}
 	err = session.Greeted(t, max(time.Until(until), time.Millisecond))
 	if greeted = err == nil; errors.Is(err, io.ErrUnexpectedEOF) {

@@ -73,7 +73,7 @@ func TestSessions(t *testing.T) {
 			defer all.Done()
 			l := r.Lease()
 			defer l.Release()
-			if over, _, err := l.Connect(th, upstream.Kept); err != nil || over != nil || l.Mux() == nil || !l.Connected() {
+			if over, _, err := l.Connect(th, upstream.Reused); err != nil || over != nil || l.Mux() == nil || !l.Connected() {
 				t.Error(over, err)
 			}
 			th.Yield()
@@ -115,7 +115,7 @@ func connect(t *testing.T, ls *loops.Loops, g *upstream.Group, begun chan<- bool
 		if begun != nil {
 			begun <- true
 		}
-		_, _, err := l.Connect(th, upstream.Kept)
+		_, _, err := l.Connect(th, upstream.Reused)
 		done <- err
 	})
 	return <-done
@@ -148,7 +148,7 @@ func testSessionDialing(t *testing.T, scheme string, config *tls.Config) {
 				th.Go(func(th *loop.Thread) error {
 					l := r.Lease()
 					defer l.Release()
-					_, _, err := l.Connect(th, upstream.Kept)
+					_, _, err := l.Connect(th, upstream.Reused)
 					first <- err
 					return nil
 				})

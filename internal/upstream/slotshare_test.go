@@ -21,7 +21,7 @@ func TestPressed(t *testing.T) {
 		l.Start(&client{netip.MustParseAddr("192.0.2.2"), func(th *loop.Thread) {
 			defer close(ended)
 			lease := c.r.Lease()
-			s, _, err := lease.Connect(th, upstream.Kept)
+			s, _, err := lease.Connect(th, upstream.Reused)
 			if err != nil {
 				t.Error(err)
 				return

@@ -158,7 +158,7 @@ func TestManyAddresses(t *testing.T) {
 	}
 }
 
-// TestOneTimer: however often kept connections are looked at, there is one next time.
+// TestOneTimer: however often idle connections are looked at, there is one next time.
 func TestOneTimer(t *testing.T) {
 	s := start(t, says("hello"))
 	pool, r := limited(t, s, 1, 0)

@@ -73,7 +73,8 @@ func (b *backend) hasNone(site netip.Addr) bool { return b.spare.slots.of(site) 
 // have the others.
 func (g *Group) room(b *backend) bool { return g.MaxConns == 0 || b.active < g.MaxConns }
 
-// onlySpare reports whether the slots that are left for the route at b are spare. There must be room.
+// onlySpare reports whether the slots that are left for the route at b are spare. There must be
+// room.
 func (g *Group) onlySpare(b *backend) bool {
 	// Of fewer than four slots, one would be too large a part. Of many, some become free at any time.
 	most := min(g.MaxConns/4, len(b.spare.until))

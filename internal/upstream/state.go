@@ -90,7 +90,7 @@ func (g *Group) SetState(name, to string) bool {
 				srv.rise()
 			}
 		case down:
-			srv.closeKept()
+			srv.closeIdleConns()
 			srv.retire()
 		}
 		srv.set = p.states.state(srv)

@@ -161,7 +161,7 @@ func TestDisabledKeeps(t *testing.T) {
 	goOn <- true
 	answered(t, done)
 	if n := pool.Idle(); n != 0 {
-		t.Errorf("%d connections are kept", n)
+		t.Errorf("%d connections are idle", n)
 	}
 }
 

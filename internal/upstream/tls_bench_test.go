@@ -42,7 +42,7 @@ func BenchmarkHandshake(b *testing.B) {
 			for b.Loop() {
 				l.Go(0, func(t *loop.Thread) {
 					lease := g.Lease()
-					s, _, err := lease.Connect(t, upstream.Kept)
+					s, _, err := lease.Connect(t, upstream.Reused)
 					if err == nil {
 						over := lease.Over(s)
 						io.WriteString(over, "GET / HTTP/1.0\r\n\r\n")

@@ -157,7 +157,7 @@ func (c *Call) Serve() int {
 
 // attempt gets a connection and lets the talk use it.
 func (c *Call) attempt() (err error) {
-	want := upstream.Kept
+	want := upstream.Reused
 	switch {
 	case c.renewed:
 		want = upstream.Fresh
@@ -167,7 +167,7 @@ func (c *Call) attempt() (err error) {
 	if c.name != nil && c.Up.ServerName == "" && c.Up.NoName == nil {
 		c.Up.ServerName, c.Up.NoName = c.serverName(c.Req)
 	}
-	c.Again = want == upstream.Kept
+	c.Again = want == upstream.Reused
 	if err := c.Req.Layer().TakeDescriptor(); err != nil {
 		return err
 	}

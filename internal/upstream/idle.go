@@ -11,12 +11,12 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// kept is a connection between two requests. Only the loop that has used it last may touch
-// stream. That loop keeps the record of the descriptor, and need not register it anew. The descriptor
-// belongs to the pool: any loop takes it, and the pool closes it, without asking that loop, which may be busy
-// or have ended. So a request never waits where a connection is idle, and no loop can hoard them.
-// Whoever has the connection may touch the rest.
-type kept struct {
+// persistConn is a persistent connection (RFC 9112 section 9.3), here between two requests. Only
+// the loop that has used it last may touch stream. That loop keeps the record of the descriptor, and
+// need not register it anew. The descriptor belongs to the pool: any loop takes it, and the pool closes it,
+// without asking that loop, which may be busy or have ended. So a request never waits where a
+// connection is idle, and no loop can hoard them. Whoever has the connection may touch the rest.
+type persistConn struct {
 	fd     int
 	loop   *loop.Loop
 	stream *stream.Conn // nil: it serves its first request
@@ -44,37 +44,37 @@ type kept struct {
 // to the protocol as what comes behind the request is: nothing tells them apart. The connection may
 // end at any moment, too; then the request finds no answer, and is sent again. For one that cannot
 // be, again is false, and the kernel is always asked.
-func (k *kept) use(l *loop.Loop, again bool) *stream.Conn {
-	if k.loop == l {
-		if (again && !k.doubtful && k.looks < l.Looks() || sysio.Quiet(k.fd)) && k.stream.Reuse() {
-			return k.stream
+func (pc *persistConn) use(l *loop.Loop, again bool) *stream.Conn {
+	if pc.loop == l {
+		if (again && !pc.doubtful && pc.looks < l.Looks() || sysio.Quiet(pc.fd)) && pc.stream.Reuse() {
+			return pc.stream
 		}
-		k.close()
+		pc.close()
 		return nil
 	}
-	k.loop.Withdraw(k.fd)
-	if sysio.Quiet(k.fd) {
-		if s, err := stream.New(l, k.fd); err == nil {
-			if k.tls != nil {
-				k.tls.NetConn().(*carrier).Conn = s
+	pc.loop.Withdraw(pc.fd)
+	if sysio.Quiet(pc.fd) {
+		if s, err := stream.New(l, pc.fd); err == nil {
+			if pc.tls != nil {
+				pc.tls.NetConn().(*carrier).Conn = s
 			}
 			return s
 		}
 	}
-	sayGoodbye(k.tls, k.fd)
-	sysio.Close(k.fd)
+	sayGoodbye(pc.tls, pc.fd)
+	sysio.Close(pc.fd)
 	return nil
 }
 
 // close closes the connection. Any goroutine may call it.
-func (k *kept) close() {
-	k.loop.Withdraw(k.fd)
-	sayGoodbye(k.tls, k.fd)
-	sysio.Close(k.fd)
+func (pc *persistConn) close() {
+	pc.loop.Withdraw(pc.fd)
+	sayGoodbye(pc.tls, pc.fd)
+	sysio.Close(pc.fd)
 }
 
 // peak is the greatest number of connections that were in use at once in the last minute, or half a
-// minute at least. No more of them are kept: where the oldest is taken first, those that a burst
+// minute at least. No more of them stay idle: where the oldest is taken first, those that a burst
 // has left would never be idle for long enough to be closed.
 type peak struct {
 	now, before int           // in this half minute and in the one before
@@ -98,7 +98,7 @@ func (p *peak) note(n int, now time.Duration) {
 
 func (p *peak) most() int { return max(p.now, p.before) }
 
-// sweepEvery is how often kept connections are looked at. Those that the upstream has closed take
+// sweepEvery is how often idle connections are looked at. Those that the upstream has closed take
 // descriptors of this process, and its own if it has closed only its sending side.
 const sweepEvery = time.Second
 
@@ -107,20 +107,20 @@ const sweepEvery = time.Second
 // what all pools keep.
 var budget = openfiles.Process
 
-// keep holds a connection for another request, and closes what is too much then, of most in all.
+// putIdle holds a connection for another request, and closes what is too much then, of most in all.
 // Those with a mark wait for a request that may never come. They have no part in the peak, which is
 // that of others, too, and give way to the rest.
-func (b *backend) keep(k *kept, most int) {
-	shelf := b.shelf(k.name != "" || k.header != "")
-	*shelf = append(*shelf, k)
-	for b.kept() > most || len(b.marked) > maxMarked && b.active+len(b.marked) > b.peak.most() {
+func (b *backend) putIdle(pc *persistConn, most int) {
+	list := b.idleList(pc.name != "" || pc.header != "")
+	*list = append(*list, pc)
+	for b.idleCount() > most || len(b.marked) > maxMarked && b.active+len(b.marked) > b.peak.most() {
 		b.closeOldest()
 	}
 	for len(b.idle) > 0 && b.active+len(b.idle) > b.peak.most() {
 		b.idle[0].close()
 		b.idle = slices.Delete(b.idle, 0, 1)
 	}
-	at := min(k.until, k.since+sweepEvery)
+	at := min(pc.until, pc.since+sweepEvery)
 	switch pool := b.pool; {
 	case pool.timer == nil:
 		pool.timer = time.AfterFunc(at-loop.Now(), pool.closeIdle)
@@ -131,19 +131,19 @@ func (b *backend) keep(k *kept, most int) {
 	}
 }
 
-// idleFor takes a kept connection for a request, one of its loop if there is one, the oldest or the
-// newest, or else none. With Fresh, it may be one that the request could not use.
+// takeIdle takes an idle connection for a request, one of its loop if there is one, the oldest or
+// the newest, or else none. With Fresh, it may be one that the request could not use.
 //
 // The oldest is for upstreams that may still be at work behind their last answer on a connection,
 // as a script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But
 // then all connections take turns, see peak.
-func (b *backend) idleFor(l *Lease) *kept {
+func (b *backend) takeIdle(l *Lease) *persistConn {
 	i, marked := -1, l.marked()
-	if l.want == Fresh && len(*b.shelf(marked)) == 0 {
+	if l.want == Fresh && len(*b.idleList(marked)) == 0 {
 		marked = !marked
 	}
-	shelf := b.shelf(marked)
-	all := *shelf
+	list := b.idleList(marked)
+	all := *list
 	for j := range all {
 		if l.group.Newest {
 			j = len(all) - 1 - j
@@ -162,19 +162,19 @@ func (b *backend) idleFor(l *Lease) *kept {
 	if i < 0 {
 		return nil
 	}
-	return takeKept(shelf, i)
+	return removeConn(list, i)
 }
 
-// takeKept takes a connection off a shelf. As a rule it is the last one.
-func takeKept(shelf *[]*kept, i int) *kept {
-	all, last := *shelf, len(*shelf)-1
-	k := all[i]
+// removeConn takes a connection off a list. As a rule it is the last one.
+func removeConn(list *[]*persistConn, i int) *persistConn {
+	all, last := *list, len(*list)-1
+	pc := all[i]
 	if i < last {
 		copy(all[i:], all[i+1:])
 	}
 	all[last] = nil
-	*shelf = all[:last]
-	return k
+	*list = all[:last]
+	return pc
 }
 
 // justUsedFor is for how long a connection counts as just used. Upstreams close idle ones after two
@@ -185,7 +185,7 @@ const justUsedFor = time.Second
 // at most: see patient.
 const hastyFor = time.Minute
 
-// hurried notes that a kept connection has ended that had waited for d only. uWSGI's HTTP closes
+// hurried notes that an idle connection has ended that had waited for d only. uWSGI's HTTP closes
 // each one after its answer, without having said so.
 func (b *backend) hurried(d, now time.Duration) {
 	if d < justUsedFor+sweepEvery/2 { // closeIdle comes that late
@@ -193,7 +193,7 @@ func (b *backend) hurried(d, now time.Duration) {
 	}
 }
 
-// patient notes that a kept connection that had waited for d has served another request: the
+// patient notes that an idle connection that had waited for d has served another request: the
 // upstream closes some early, but not all.
 func (b *backend) patient(d time.Duration) {
 	if d < justUsedFor && b.hasty.Load() != 0 {
@@ -201,15 +201,15 @@ func (b *backend) patient(d time.Duration) {
 	}
 }
 
-// justUsed takes the kept connection that was used last, if that was just now. It prefers one of
-// the request's loop, if there is one.
-func (b *backend) justUsed(l *Lease, now time.Duration) *kept {
+// takeJustUsed takes the idle connection that was used last, if that was just now. It prefers one
+// of the request's loop, if there is one.
+func (b *backend) takeJustUsed(l *Lease, now time.Duration) *persistConn {
 	if int64(now) < b.hasty.Load() {
 		return nil
 	}
 	best, marked := -1, l.marked()
-	shelf := b.shelf(marked)
-	all := *shelf
+	list := b.idleList(marked)
+	all := *list
 	for i := len(all) - 1; i >= 0 && now-all[i].since < justUsedFor; i-- {
 		if marked && !l.fits(all[i]) {
 			continue
@@ -225,32 +225,32 @@ func (b *backend) justUsed(l *Lease, now time.Duration) *kept {
 	if best < 0 {
 		return nil
 	}
-	return takeKept(shelf, best)
+	return removeConn(list, best)
 }
 
-// shelf returns where connections are kept that have a mark, or have none.
-func (b *backend) shelf(marked bool) *[]*kept {
+// idleList returns the idle connections with a mark, or those without.
+func (b *backend) idleList(marked bool) *[]*persistConn {
 	if marked {
 		return &b.marked
 	}
 	return &b.idle
 }
 
-// kept returns how many connections are.
-func (b *backend) kept() int { return len(b.idle) + len(b.marked) }
+// idleCount returns how many connections are idle.
+func (b *backend) idleCount() int { return len(b.idle) + len(b.marked) }
 
 // closeOldest closes the connection that has waited for longest, of those with a mark if there are
 // any.
 func (b *backend) closeOldest() {
-	shelf := b.shelf(len(b.marked) > 0)
-	(*shelf)[0].close()
-	*shelf = slices.Delete(*shelf, 0, 1)
+	list := b.idleList(len(b.marked) > 0)
+	(*list)[0].close()
+	*list = slices.Delete(*list, 0, 1)
 }
 
-// closeKept closes all kept connections.
-func (b *backend) closeKept() {
-	for _, k := range append(b.idle, b.marked...) {
-		k.close()
+// closeIdleConns closes all idle connections.
+func (b *backend) closeIdleConns() {
+	for _, pc := range append(b.idle, b.marked...) {
+		pc.close()
 	}
 	b.idle, b.marked = nil, nil
 }
@@ -260,25 +260,25 @@ func (b *backend) closeKept() {
 func (p *Pool) closeIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.timer != nil { // keep may have set it anew while this call waited for the lock
+	if p.timer != nil { // putIdle may have set it anew while this call waited for the lock
 		p.timer.Stop()
 	}
 	p.timer, p.next = nil, 0
 	now := loop.Now()
 	for _, b := range p.backends {
 		for _, marked := range []bool{false, true} {
-			shelf := b.shelf(marked)
-			*shelf = slices.DeleteFunc(*shelf, func(k *kept) bool {
+			list := b.idleList(marked)
+			*list = slices.DeleteFunc(*list, func(pc *persistConn) bool {
 				switch {
-				case k.until <= now:
-					k.close()
+				case pc.until <= now:
+					pc.close()
 					return true
-				case !sysio.Quiet(k.fd):
-					b.hurried(now-k.since, now)
-					k.close()
+				case !sysio.Quiet(pc.fd):
+					b.hurried(now-pc.since, now)
+					pc.close()
 					return true
 				}
-				if at := min(k.until, now+sweepEvery); p.next == 0 || at < p.next {
+				if at := min(pc.until, now+sweepEvery); p.next == 0 || at < p.next {
 					p.next = at
 				}
 				return false

@@ -44,9 +44,9 @@ func numbers(t *testing.T) *service {
 	return start(t, func(conn int, _ string) string { return fmt.Sprint(conn) })
 }
 
-// TestNotKeptWhenFewAreLeft: a connection whose descriptor is one of the process's last is closed
+// TestNotIdleWhenFewAreLeft: a connection whose descriptor is one of the process's last is closed
 // and does not wait for another request.
-func TestNotKeptWhenFewAreLeft(t *testing.T) {
+func TestNotIdleWhenFewAreLeft(t *testing.T) {
 	upstream.SetBudget(t, openfiles.New(4)) // all numbers are among the last
 	s := numbers(t)
 	_, r := keeping(t, s, 1, nil)
@@ -55,8 +55,8 @@ func TestNotKeptWhenFewAreLeft(t *testing.T) {
 	}
 }
 
-// TestKeptIsFree: requests on a loop that keeps the connection cost no epoll_ctl.
-func TestKeptIsFree(t *testing.T) {
+// TestIdleIsFree: requests on a loop that keeps the connection cost no epoll_ctl.
+func TestIdleIsFree(t *testing.T) {
 	ci.Without(t, invariants.Enabled, "short reads and writes cost epoll_ctl")
 	s := numbers(t)
 	_, r := keeping(t, s, 1, nil)
@@ -77,8 +77,8 @@ func TestKeptIsFree(t *testing.T) {
 	s.closed(t)
 }
 
-// TestKeptForOtherLoops: a kept connection serves all loops, by turns, and no other is made.
-func TestKeptForOtherLoops(t *testing.T) {
+// TestIdleForOtherLoops: an idle connection serves all loops, by turns, and no other is made.
+func TestIdleForOtherLoops(t *testing.T) {
 	s := numbers(t)
 	_, r := keeping(t, s, 3, nil)
 	for i := range 30 {
@@ -89,9 +89,9 @@ func TestKeptForOtherLoops(t *testing.T) {
 	s.closed(t)
 }
 
-// TestKeptOrder: requests that come one after the other take turns with the connections that a
+// TestIdleOrder: requests that come one after the other take turns with the connections that a
 // burst has left, or, with Newest, leave all but one alone, which is closed in time.
-func TestKeptOrder(t *testing.T) {
+func TestIdleOrder(t *testing.T) {
 	const burst = 4
 	for _, newest := range []bool{false, true} {
 		var arrived sync.WaitGroup
@@ -137,9 +137,9 @@ func TestKeptOrder(t *testing.T) {
 	}
 }
 
-// TestKeptOfABusyLoop: no loop hoards connections. Another loop takes one at once at max_conns,
+// TestIdleOfABusyLoop: no loop hoards connections. Another loop takes one at once at max_conns,
 // even while the loop that keeps it does not look at anything.
-func TestKeptOfABusyLoop(t *testing.T) {
+func TestIdleOfABusyLoop(t *testing.T) {
 	s := numbers(t)
 	for _, fresh := range []bool{false, true} {
 		pool, r := keeping(t, s, 2, func(s *upstream.Settings) { s.MaxConns = 1 })
@@ -166,14 +166,14 @@ func TestKeptOfABusyLoop(t *testing.T) {
 		}
 		s.closed(t)
 		if n := pool.Idle(); n != 0 {
-			t.Error(n, " are kept")
+			t.Error(n, " are idle")
 		}
 	}
 }
 
-// TestKeptOutlivesItsLoop: a loop that has stopped leaves its connections to the others, and to the
+// TestIdleOutlivesItsLoop: a loop that has stopped leaves its connections to the others, and to the
 // pool, which closes them in time.
-func TestKeptOutlivesItsLoop(t *testing.T) {
+func TestIdleOutlivesItsLoop(t *testing.T) {
 	s := numbers(t)
 	const timeout = time.Second
 	_, r := keeping(t, s, 2, func(s *upstream.Settings) { s.IdleTimeout = timeout })
@@ -188,9 +188,9 @@ func TestKeptOutlivesItsLoop(t *testing.T) {
 	s.closed(t)
 }
 
-// TestKeptEnds: a kept connection that the service has closed, or on which bytes have come, is not
+// TestIdleEnds: an idle connection that the service has closed, or on which bytes have come, is not
 // used, on its own loop or another.
-func TestKeptEnds(t *testing.T) {
+func TestIdleEnds(t *testing.T) {
 	for what, spoil := range map[string]func(s *service){
 		"closed": func(s *service) { s.each(func(c io.WriteCloser) { c.Close() }) },
 		"bytes":  func(s *service) { s.each(func(c io.WriteCloser) { io.WriteString(c, "stale\n") }) },
@@ -212,17 +212,17 @@ func TestKeptEnds(t *testing.T) {
 	}
 }
 
-// TestKeptEndsUnseen: that counts as well before the loop has looked at its events, for a request
+// TestIdleEndsUnseen: that counts as well before the loop has looked at its events, for a request
 // that cannot be sent again, and for all if it has not looked since the connection was given back,
 // or if there is a doubt.
-func TestKeptEndsUnseen(t *testing.T) {
+func TestIdleEndsUnseen(t *testing.T) {
 	for what, spoil := range map[string]func(c io.WriteCloser){
 		"closed": func(c io.WriteCloser) { c.Close() },
 		"bytes":  func(c io.WriteCloser) { io.WriteString(c, "stale\n") },
 	} {
-		for _, way := range []string{"just kept", "doubtful", "not again"} {
+		for _, way := range []string{"just idle", "doubtful", "not again"} {
 			t.Run(what+", "+way, func(t *testing.T) {
-				want := upstream.Kept
+				want := upstream.Reused
 				if way == "not again" {
 					want = upstream.JustUsed
 				}
@@ -231,15 +231,15 @@ func TestKeptEndsUnseen(t *testing.T) {
 				r[0].get("x")
 				done := make(chan bool, 1)
 				r[0].loops.Go(0, func(th *loop.Thread) {
-					connect := func(want upstream.Want) (l upstream.Lease, conn *stream.Conn, kept bool) {
+					connect := func(want upstream.Want) (l upstream.Lease, conn *stream.Conn, reused bool) {
 						l = r[0].Lease()
-						conn, kept, err := l.Connect(th, want)
+						conn, reused, err := l.Connect(th, want)
 						if err != nil {
 							t.Error(err)
 						}
-						return l, conn, kept
+						return l, conn, reused
 					}
-					if want == upstream.Kept {
+					if want == upstream.Reused {
 						l, conn, _ := connect(want)
 						if way == "doubtful" {
 							l.Doubt()
@@ -250,9 +250,9 @@ func TestKeptEndsUnseen(t *testing.T) {
 						_ = th.Sleep(time.Millisecond) // the loop looks
 					}
 					s.each(spoil)
-					l, conn, kept := connect(want)
+					l, conn, reused := connect(want)
 					l.Close(conn)
-					done <- kept
+					done <- reused
 				})
 				if <-done {
 					t.Error("the connection is used again")
@@ -263,9 +263,9 @@ func TestKeptEndsUnseen(t *testing.T) {
 	}
 }
 
-// TestKeptBySeveralLoops: loops that ask all at once, and take from each other, have no more
+// TestIdleBySeveralLoops: loops that ask all at once, and take from each other, have no more
 // connections than allowed, and lose none of the slots.
-func TestKeptBySeveralLoops(t *testing.T) {
+func TestIdleBySeveralLoops(t *testing.T) {
 	const loops, threads, rounds, most = 3, 4, 40, 2
 	var now, seen atomic.Int32
 	s := start(t, func(int, string) string {
@@ -306,8 +306,9 @@ func TestKeptBySeveralLoops(t *testing.T) {
 	s.closed(t)
 }
 
-// TestKilledWithAKept: a thread that is killed while it has a kept connection gives its slot back.
-func TestKilledWithAKept(t *testing.T) {
+// TestKilledWithAReused: a thread that is killed while it has an idle connection gives its slot
+// back.
+func TestKilledWithAReused(t *testing.T) {
 	s, goOn := stepwise(t)
 	pool, r := keeping(t, s, 2, func(s *upstream.Settings) { s.MaxConns = 1 })
 	done := make(chan got, 1)
@@ -365,7 +366,7 @@ func TestClosedBeforeItsSlotIsFree(t *testing.T) {
 		defer close(begun)
 		l := r[0].Lease()
 		defer l.Release()
-		s, _, err := l.Connect(th, upstream.Kept)
+		s, _, err := l.Connect(th, upstream.Reused)
 		if err != nil {
 			t.Error(err)
 			return
