@@ -17,7 +17,7 @@
 //	slotcounts.go  how many slots each client has
 //	lease.go     Lease: a request's way to a connection, and the connection's way back
 //	sessions.go  connections of HTTP/2, which many requests share
-//	mark.go      connections that are for one name, or one client
+//	affinity.go  connections that are for one name, or one client
 //	tls.go       TLS with an upstream
 //	files.go     certificates and revocation lists that change
 //	check.go     Check: health checks

@@ -48,8 +48,8 @@ func (p *Pool) Age(d time.Duration) {
 		for i := range b.idle {
 			b.idle[i].until -= d
 		}
-		for i := range b.marked {
-			b.marked[i].until -= d
+		for i := range b.affine {
+			b.affine[i].until -= d
 		}
 	}
 	p.mu.Unlock()
@@ -108,8 +108,8 @@ func (p *Pool) Rested(d time.Duration) {
 		for i := range b.idle {
 			b.idle[i].since -= d
 		}
-		for i := range b.marked {
-			b.marked[i].since -= d
+		for i := range b.affine {
+			b.affine[i].since -= d
 		}
 	}
 }

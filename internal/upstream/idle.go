@@ -31,7 +31,7 @@ type persistConn struct {
 	until    time.Duration // it may
 
 	version int64 // of the files of its Security when it was made; see server.outdated
-	mark
+	affinityKey
 }
 
 // use makes it the stream of a request on l, nil if the connection has ended, or bytes have come
@@ -108,12 +108,12 @@ const sweepEvery = time.Second
 var budget = openfiles.Process
 
 // putIdle holds a connection for another request, and closes what is too much then, of most in all.
-// Those with a mark wait for a request that may never come. They have no part in the peak, which is
-// that of others, too, and give way to the rest.
+// Those with an affinity key wait for a request that may never come. They have no part in the peak,
+// which is that of others, too, and give way to the rest.
 func (b *backend) putIdle(pc *persistConn, most int) {
 	list := b.idleList(pc.name != "" || pc.header != "")
 	*list = append(*list, pc)
-	for b.idleCount() > most || len(b.marked) > maxMarked && b.active+len(b.marked) > b.peak.most() {
+	for b.idleCount() > most || len(b.affine) > maxAffine && b.active+len(b.affine) > b.peak.most() {
 		b.closeOldest()
 	}
 	for len(b.idle) > 0 && b.active+len(b.idle) > b.peak.most() {
@@ -138,17 +138,17 @@ func (b *backend) putIdle(pc *persistConn, most int) {
 // as a script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But
 // then all connections take turns, see peak.
 func (b *backend) takeIdle(l *Lease) *persistConn {
-	i, marked := -1, l.marked()
-	if l.want == Fresh && len(*b.idleList(marked)) == 0 {
-		marked = !marked
+	i, affine := -1, l.hasAffinity()
+	if l.want == Fresh && len(*b.idleList(affine)) == 0 {
+		affine = !affine
 	}
-	list := b.idleList(marked)
+	list := b.idleList(affine)
 	all := *list
 	for j := range all {
 		if l.group.Newest {
 			j = len(all) - 1 - j
 		}
-		if marked && l.want != Fresh && !l.fits(all[j]) {
+		if affine && l.want != Fresh && !l.fits(all[j]) {
 			continue
 		}
 		if i < 0 {
@@ -207,11 +207,11 @@ func (b *backend) takeJustUsed(l *Lease, now time.Duration) *persistConn {
 	if int64(now) < b.hasty.Load() {
 		return nil
 	}
-	best, marked := -1, l.marked()
-	list := b.idleList(marked)
+	best, affine := -1, l.hasAffinity()
+	list := b.idleList(affine)
 	all := *list
 	for i := len(all) - 1; i >= 0 && now-all[i].since < justUsedFor; i-- {
-		if marked && !l.fits(all[i]) {
+		if affine && !l.fits(all[i]) {
 			continue
 		}
 		if best < 0 {
@@ -228,31 +228,31 @@ func (b *backend) takeJustUsed(l *Lease, now time.Duration) *persistConn {
 	return removeConn(list, best)
 }
 
-// idleList returns the idle connections with a mark, or those without.
-func (b *backend) idleList(marked bool) *[]*persistConn {
-	if marked {
-		return &b.marked
+// idleList returns the idle connections with an affinity key, or those without.
+func (b *backend) idleList(affine bool) *[]*persistConn {
+	if affine {
+		return &b.affine
 	}
 	return &b.idle
 }
 
 // idleCount returns how many connections are idle.
-func (b *backend) idleCount() int { return len(b.idle) + len(b.marked) }
+func (b *backend) idleCount() int { return len(b.idle) + len(b.affine) }
 
-// closeOldest closes the connection that has waited for longest, of those with a mark if there are
-// any.
+// closeOldest closes the connection that has waited for longest, of those with an affinity key if
+// there are any.
 func (b *backend) closeOldest() {
-	list := b.idleList(len(b.marked) > 0)
+	list := b.idleList(len(b.affine) > 0)
 	(*list)[0].close()
 	*list = slices.Delete(*list, 0, 1)
 }
 
 // closeIdleConns closes all idle connections.
 func (b *backend) closeIdleConns() {
-	for _, pc := range append(b.idle, b.marked...) {
+	for _, pc := range append(b.idle, b.affine...) {
 		pc.close()
 	}
-	b.idle, b.marked = nil, nil
+	b.idle, b.affine = nil, nil
 }
 
 // closeIdle closes the connections that no request has taken in time, and those that the upstream
@@ -266,8 +266,8 @@ func (p *Pool) closeIdle() {
 	p.timer, p.next = nil, 0
 	now := loop.Now()
 	for _, b := range p.backends {
-		for _, marked := range []bool{false, true} {
-			list := b.idleList(marked)
+		for _, affine := range []bool{false, true} {
+			list := b.idleList(affine)
 			*list = slices.DeleteFunc(*list, func(pc *persistConn) bool {
 				switch {
 				case pc.until <= now:

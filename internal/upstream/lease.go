@@ -195,7 +195,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 		case err == nil && s == nil:
 			return nil, used, nil
 		case err == nil:
-			l.conn = &persistConn{tls: l.tls, born: begin, version: l.files, mark: l.mark()}
+			l.conn = &persistConn{tls: l.tls, born: begin, version: l.files, affinityKey: l.affinityKey()}
 			l.tls = nil
 			return s, false, nil
 		case left(err), sysio.Exhausted(err), errors.Is(err, handshake.ErrNoTurn):

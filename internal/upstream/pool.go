@@ -49,7 +49,7 @@ type backend struct {
 	peak    peak // of active
 	spare   spareSlots
 	idle    []*persistConn // for any request; the last one is the latest
-	marked  []*persistConn // for those with the same mark; the last one is the latest
+	affine  []*persistConn // for those with the same affinity key; the last one is the latest
 	removed bool           // dnsName resolves to it no more
 	set     state          // what SetState has said last
 	risen   time.Time      // when it has begun to work, if that was not at the start

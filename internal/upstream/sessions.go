@@ -23,8 +23,8 @@ type loopSessions struct {
 	dialing *loop.Promise[struct{}] // settled when a connection was made, or not; nil: none is
 	joined  int                     // requests that wait for that
 
-	mark   mark
-	marked []*loopSessions // those with a mark, of the set that has none; the last was used last
+	key    affinityKey
+	affine []*loopSessions // those with an affinity key, of the set that has none; the last was used last
 }
 
 // maxJoined is how many requests wait for one connection that is being made. The server may let as
@@ -193,7 +193,7 @@ func (b *backend) retire() {
 	b.sessions.Range(func(l, set any) bool {
 		_ = l.(*loop.Loop).Post(func() { // a loop that has ended has none
 			all := set.(*loopSessions)
-			for _, s := range append(slices.Clone(all.marked), all) {
+			for _, s := range append(slices.Clone(all.affine), all) {
 				s.retire()
 			}
 		})

@@ -144,7 +144,7 @@ func (s *Security) of(host string) (*tls.Config, error) {
 	}
 	c.ClientSessionCache = tls.NewLRUClientSessionCache(sessions)
 	if s.byRequest {
-		c.ClientSessionCache = tls.NewLRUClientSessionCache(maxMarked)
+		c.ClientSessionCache = tls.NewLRUClientSessionCache(maxAffine)
 	}
 	if f := s.files; f != nil && f.lists != nil {
 		c.VerifyConnection = f.lists.VerifyConnection

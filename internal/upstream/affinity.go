@@ -11,17 +11,17 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// mark is whom a connection is for. Only requests with the same one use it.
-type mark struct {
+// affinityKey is whom a connection is for. Only requests with the same one use it.
+type affinityKey struct {
 	name   string // that its TLS was made for; "": that of the group
 	header string // of the PROXY protocol, which names a client; "": none was sent
 }
 
-// mark returns that of a new connection for the lease. The lease has a slot, here and below.
-func (l *Lease) mark() mark { return mark{l.serverName(), string(l.Before)} }
+// affinityKey returns that of a new connection for the lease. The lease has a slot, here and below.
+func (l *Lease) affinityKey() affinityKey { return affinityKey{l.serverName(), string(l.Before)} }
 
-// marked reports whether the lease's connections have a mark.
-func (l *Lease) marked() bool { return l.serverName() != "" || len(l.Before) > 0 }
+// hasAffinity reports whether the lease's connections have an affinity key.
+func (l *Lease) hasAffinity() bool { return l.serverName() != "" || len(l.Before) > 0 }
 
 // serverName is the name that TLS is made for; "": that of the group, or there is no TLS.
 func (l *Lease) serverName() string {
@@ -36,11 +36,11 @@ func (l *Lease) fits(pc *persistConn) bool {
 	return pc.name == l.serverName() && pc.header == string(l.Before) && !l.server.outdated(pc.version)
 }
 
-// maxMarked is for how many marks a loop has connections of HTTP/2 to a backend. A client may
-// choose the name, and each connection of a client is a mark of its own; so those that were used
+// maxAffine is for how many affinity keys a loop has connections of HTTP/2 to a backend. A client
+// may choose the name, and each connection of a client is a key of its own; so those that were used
 // least recently end with the requests that are under way. Of HTTP/1.1, a backend keeps that many
-// connections with marks, or as many as were in use at once lately.
-const maxMarked = 64
+// connections with keys, or as many as were in use at once lately.
+const maxAffine = 64
 
 // headedFor is for how long a connection is kept that began with a header. Nothing tells when its
 // client has left, and nobody else can use it.
@@ -55,19 +55,19 @@ func (l *Lease) sessions() *loopSessions {
 		b.sessions.Store(l.loop, root)
 	}
 	all := root.(*loopSessions)
-	if !l.marked() {
+	if !l.hasAffinity() {
 		return all
 	}
-	m := l.mark()
-	i := slices.IndexFunc(all.marked, func(s *loopSessions) bool { return s.mark == m })
-	set := &loopSessions{mark: m}
+	key := l.affinityKey()
+	i := slices.IndexFunc(all.affine, func(s *loopSessions) bool { return s.key == key })
+	set := &loopSessions{key: key}
 	if i >= 0 {
-		set = all.marked[i]
-		all.marked = slices.Delete(all.marked, i, i+1)
+		set = all.affine[i]
+		all.affine = slices.Delete(all.affine, i, i+1)
 	}
-	all.marked = append(all.marked, set) // the last is the latest
-	if over := len(all.marked) - maxMarked; over > 0 {
-		for _, old := range slices.Clone(all.marked[:over]) { // drop changes marked
+	all.affine = append(all.affine, set) // the last is the latest
+	if over := len(all.affine) - maxAffine; over > 0 {
+		for _, old := range slices.Clone(all.affine[:over]) { // drop changes affine
 			old.retire()
 		}
 	}
@@ -92,8 +92,8 @@ func (b *backend) drop(l *loop.Loop, set *loopSessions) {
 	if all == nil {
 		return
 	}
-	all.marked = slices.DeleteFunc(all.marked, func(s *loopSessions) bool { return s == set })
-	if all.empty() && len(all.marked) == 0 {
+	all.affine = slices.DeleteFunc(all.affine, func(s *loopSessions) bool { return s == set })
+	if all.empty() && len(all.affine) == 0 {
 		b.sessions.CompareAndDelete(l, root)
 	}
 }
