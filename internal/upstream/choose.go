@@ -44,8 +44,8 @@ func AppendHash[T string | []byte](h uint64, key T) uint64 {
 // checks may be wrong. Last are those that did not work lately.
 func (l *Lease) choose() *server {
 	g := l.group
-	if l.Home != 0 {
-		if srv := l.home(loop.Now()); srv != nil {
+	if l.StickyID != 0 {
+		if srv := l.stickyServer(loop.Now()); srv != nil {
 			if !l.room(srv.backend) { // the session is there and nowhere else, so the request waits
 				return nil
 			}

@@ -58,7 +58,7 @@ func (l *Lease) broken(now time.Duration) bool {
 			return false
 		}
 	}
-	return len(l.group.servers) > 0 && l.home(now) == nil // the home may be drained, and no server
+	return len(l.group.servers) > 0 && l.stickyServer(now) == nil // it may be drained, and no server
 }
 
 // shut has the server get no requests until the time of Open is over. Then those are served that

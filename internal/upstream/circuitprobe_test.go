@@ -14,14 +14,14 @@ import (
 
 // holds has a request to the group end as it says, without giving its slot back until the function
 // is called that it returns.
-func (r *route) holds(t *testing.T, works bool, home uint64) (letGo func()) {
+func (r *route) holds(t *testing.T, works bool, id uint64) (letGo func()) {
 	t.Helper()
 	taken, goOn, ended := make(chan error), make(chan bool), make(chan bool)
 	r.loops.Go(0, func(th *loop.Thread) {
 		defer close(ended)
 		l := r.Lease()
 		defer l.Release()
-		l.Home = home
+		l.StickyID = id
 		s, _, err := l.Connect(th, upstream.Reused)
 		if err == nil {
 			if works {
@@ -99,18 +99,18 @@ func TestCircuitWakes(t *testing.T) {
 	}
 }
 
-// TestCircuitAtHome: a drained address gets the requests of clients that come back to it, also
+// TestCircuitOfSticky: a drained address gets the requests of clients that come back to it, also
 // while the circuit of the only other one is open.
-func TestCircuitAtHome(t *testing.T) {
+func TestCircuitOfSticky(t *testing.T) {
 	_, a := crowd(t, 2)
 	r := alone(t, a, func(s *upstream.Settings) {
 		s.Secret, s.MaxFails = []byte("secret"), -1
 		s.Circuit = &upstream.Circuit{Percent: 50, Least: 1, Window: time.Hour, Open: time.Hour,
 			Changed: func(string, bool, int, int) {}}
 	})
-	var home, at uint64
-	r.prepare = func(l *upstream.Lease, _ string) { l.Home = home }
-	r.after = func(l *upstream.Lease) { at = l.At() }
+	var id, at uint64
+	r.prepare = func(l *upstream.Lease, _ string) { l.StickyID = id }
+	r.after = func(l *upstream.Lease) { at = l.LastStickyID() }
 	for r.get("x").text != "0" {
 	}
 	r.SetState(a[0], "drain")
@@ -120,7 +120,7 @@ func TestCircuitAtHome(t *testing.T) {
 	if err := r.outcome(false); err == nil {
 		t.Fatal("the circuit is closed")
 	}
-	home = at
+	id = at
 	if g := r.get("x"); g.text != "0" {
 		t.Error(g)
 	}

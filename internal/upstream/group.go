@@ -50,7 +50,7 @@ type Settings struct {
 
 	Balance Balance
 
-	// Secret, if it is not nil, makes the numbers for Lease.Home.
+	// Secret, if it is not nil, makes the numbers for Lease.StickyID.
 	Secret []byte
 
 	// MaxConns limits the connections to each address, including those that are idle and those of
@@ -125,10 +125,10 @@ type server struct {
 	*serverConfig
 	verdict *verdict // of the group's checks; nil: there are none
 
-	current int    // of smooth weighted round-robin; of Random the weight in a draw
-	hash    uint64 // of its name or address, for Hash; the same in all processes
-	id      uint64 // for Lease.Home; 0: the group has no Secret
-	circuit circuit
+	current  int    // of smooth weighted round-robin; of Random the weight in a draw
+	hash     uint64 // of its name or address, for Hash; the same in all processes
+	stickyID uint64 // for Lease.StickyID; 0: the group has no Secret
+	circuit  circuit
 
 	weight, level int // of the serverConfig, or of a record of its service
 }
@@ -219,7 +219,7 @@ func (g *Group) newServer(sc *serverConfig, key backendKey) *server {
 		srv.hash = HashOf(key.address)
 	}
 	if g.Secret != nil {
-		srv.id = g.idOf(srv)
+		srv.stickyID = g.stickyID(srv)
 	}
 	srv.set = g.pool.states.state(srv)
 	if g.Check != nil {
@@ -261,7 +261,7 @@ func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*waiter, error) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	g.sync()
-	if (len(l.tried) > 0 || len(g.servers) == 0) && !g.has(l.tried) && l.home(now) == nil {
+	if (len(l.tried) > 0 || len(g.servers) == 0) && !g.has(l.tried) && l.stickyServer(now) == nil {
 		if len(g.servers) == 0 && len(g.all) > 0 {
 			return nil, errDown
 		}

@@ -53,9 +53,9 @@ type Lease struct {
 	Within time.Duration
 	Stay   bool
 
-	// Key is what Hash goes by, and Home the number of the upstream that the client comes back to,
+	// Key is what Hash goes by, and StickyID the number of the upstream that the client comes back to,
 	// where the group has a Secret; 0: the request has none.
-	Key, Home uint64
+	Key, StickyID uint64
 
 	// Before is what a new connection begins with, ahead of TLS: a header of the PROXY protocol. The
 	// request gets none that has begun in another way.

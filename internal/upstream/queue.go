@@ -45,11 +45,11 @@ type queue struct {
 // same one: if one of them can have a slot at an address, so can the others, as far as the slot is
 // not spare.
 type kind struct {
-	group  *Group
-	tried  []*backend
-	home   uint64
-	lines  [2]fair.Queue[*waiter] // of the sites that have no slot there; of the others
-	passed bool                   // as long as serve runs: it can have no slot now
+	group    *Group
+	tried    []*backend
+	stickyID uint64
+	lines    [2]fair.Queue[*waiter] // of the sites that have no slot there; of the others
+	passed   bool                   // as long as serve runs: it can have no slot now
 }
 
 func (k *kind) len() int { return k.lines[0].Len() + k.lines[1].Len() }
@@ -75,11 +75,11 @@ func (q *queue) groups() (all []*Group) {
 // kind returns the kind of a request's lease.
 func (q *queue) kind(l *Lease) *kind {
 	for _, k := range q.kinds {
-		if k.group == l.group && k.home == l.Home && sameSet(k.tried, l.tried) {
+		if k.group == l.group && k.stickyID == l.StickyID && sameSet(k.tried, l.tried) {
 			return k
 		}
 	}
-	k := &kind{group: l.group, tried: l.tried, home: l.Home}
+	k := &kind{group: l.group, tried: l.tried, stickyID: l.StickyID}
 	for i := range k.lines {
 		k.lines[i].Turn = &q.turn
 	}
@@ -113,7 +113,7 @@ func (l *Lease) enter(now time.Duration) *waiter {
 	for srv := range l.group.untried(l.tried) {
 		w.enqueue(srv.backend)
 	}
-	if srv := l.home(now); srv != nil && !slices.Contains(l.group.servers, srv) {
+	if srv := l.stickyServer(now); srv != nil && !slices.Contains(l.group.servers, srv) {
 		w.enqueue(srv.backend) // it is drained
 	}
 	return w
@@ -210,10 +210,10 @@ func (w *waiter) enqueue(b *backend) {
 // backends.
 func (w *waiter) requeue(servers []*server, there map[*backend]bool) {
 	l := w.lease
-	home := l.home(loop.Now())
+	sticky := l.stickyServer(loop.Now())
 	at := make(map[*backend]bool, len(w.positions))
 	w.positions = slices.DeleteFunc(w.positions, func(p position) bool {
-		stays := there[p.backend] || home != nil && home.backend == p.backend
+		stays := there[p.backend] || sticky != nil && sticky.backend == p.backend
 		if at[p.backend] = stays; !stays {
 			p.dequeue()
 		}
@@ -227,8 +227,8 @@ func (w *waiter) requeue(servers []*server, there map[*backend]bool) {
 	for _, srv := range servers {
 		join(srv.backend)
 	}
-	if home != nil && !there[home.backend] { // it is drained
-		join(home.backend)
+	if sticky != nil && !there[sticky.backend] { // it is drained
+		join(sticky.backend)
 	}
 }
 

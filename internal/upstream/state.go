@@ -12,7 +12,7 @@ type state uint8
 
 const (
 	up    state = iota
-	drain       // only requests of clients that come back to it go there, see Lease.Home
+	drain       // only requests of clients that come back to it go there, see Lease.StickyID
 	down        // none does
 )
 

@@ -21,12 +21,12 @@ func TestDrain(t *testing.T) {
 	pool := new(upstream.Pool)
 	secret := func(s *upstream.Settings) { s.Secret, s.MaxIdle = []byte("secret"), 4 }
 	r := newRoute(t, pool, a, secret)
-	var home, at uint64
-	r.prepare = func(l *upstream.Lease, _ string) { l.Home = home }
-	r.after = func(l *upstream.Lease) { at = l.At() }
+	var id, at uint64
+	r.prepare = func(l *upstream.Lease, _ string) { l.StickyID = id }
+	r.after = func(l *upstream.Lease) { at = l.LastStickyID() }
 	for r.get("x").text != "0" {
 	}
-	home = at
+	id = at
 	set := func(name, state string) {
 		t.Helper()
 		if !r.SetState(name, state) {
@@ -35,9 +35,9 @@ func TestDrain(t *testing.T) {
 	}
 	set(a[0], "drain")
 	if got := r.texts(2); got != "00" {
-		t.Error("drained, at home: ", got)
+		t.Error("drained, sticky: ", got)
 	}
-	home = 0
+	id = 0
 	if got := r.texts(4); got != "1111" {
 		t.Error("drained: ", got)
 	}
@@ -50,7 +50,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 	set(a[1], "drain")
-	home = 0
+	id = 0
 	if g := r.get("x"); g.err == nil || !upstream.Busy(g.err) {
 		t.Error("nothing is left: ", g)
 	}
@@ -118,21 +118,21 @@ func TestDrainAddressOfAName(t *testing.T) {
 	all[1].stop()
 }
 
-// TestDrainedHomeWaiting: a request that waits for its drained home, and for others, leaves its
-// queue when it is disabled, and joins it no second time when it is enabled.
-func TestDrainedHomeWaiting(t *testing.T) {
+// TestDrainedStickyWaiting: a request that waits for its drained sticky server, and for others,
+// leaves its queue when it is disabled, and joins it no second time when it is enabled.
+func TestDrainedStickyWaiting(t *testing.T) {
 	for state, want := range map[string]int{"down": 1, "up": 2} {
 		_, a := crowd(t, 2)
 		pool := new(upstream.Pool)
 		r := newRoute(t, pool, a, func(s *upstream.Settings) { s.MaxConns, s.Secret = 1, []byte("secret") })
-		var home, at uint64
-		r.after = func(l *upstream.Lease) { at = l.At() }
+		var id, at uint64
+		r.after = func(l *upstream.Lease) { at = l.LastStickyID() }
 		for r.get("x").text != "0" {
 		}
-		home = at
-		r.prepare = func(l *upstream.Lease, _ string) { l.Home = home }
+		id = at
+		r.prepare = func(l *upstream.Lease, _ string) { l.StickyID = id }
 		r.SetState(a[0], "drain")
-		letGo := []func(){r.holds(t, true, 0), r.holds(t, true, home)}
+		letGo := []func(){r.holds(t, true, 0), r.holds(t, true, id)}
 		done := make(chan got, 1)
 		r.ask("x", false, done)
 		wait.Until(t, "it waits", func() bool { return pool.Waiting() == 2 })

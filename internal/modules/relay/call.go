@@ -32,14 +32,14 @@ type Call struct {
 	taken     bool      // some of it has been read
 
 	// The connection.
-	Up       upstream.Lease
-	Stream   *stream.Conn // nil with HTTP/2: see upstream.Lease.Mux
-	counted  bool         // its descriptor is, by conn
-	old      bool         // Stream has served another request
-	Again    bool         // the request can be sent again if that has ended
-	renewed  bool         // the next connection has to be a new one
-	repeated bool
-	waning   bool // the client's cookie is old
+	Up        upstream.Lease
+	Stream    *stream.Conn // nil with HTTP/2: see upstream.Lease.Mux
+	counted   bool         // its descriptor is, by conn
+	old       bool         // Stream has served another request
+	Again     bool         // the request can be sent again if that has ended
+	renewed   bool         // the next connection has to be a new one
+	repeated  bool
+	cookieOld bool // the client's cookie is to be renewed
 
 	splitName string // of the entry of split whose upstreams are asked; "": those of the route are
 
@@ -82,7 +82,7 @@ func (c *Call) Begin(r *Route, t Talk, req *conn.Request, resp *conn.Response) {
 		c.Up.Before = proxyproto.Append(nil, r.Header, req.RemoteAddr(), req.LocalAddr())
 	}
 	if r.cookies != nil {
-		c.Up.Home, c.waning = r.cookies.of(req)
+		c.Up.StickyID, c.cookieOld = r.cookies.of(req)
 	}
 }
 

@@ -55,8 +55,8 @@ func (r *Route) Depend(key string, sent []string, sets func(name string) handler
 	if r.cookies != nil {
 		d.Cookie = r.cookies.Name
 		add("the upstream of sticky", func(dst []byte, req *conn.Request) []byte {
-			home, _ := r.cookies.of(req)
-			return strconv.AppendUint(dst, home, 16)
+			id, _ := r.cookies.of(req)
+			return strconv.AppendUint(dst, id, 16)
 		})
 	}
 	if r.key != nil && r.key.chosen() {

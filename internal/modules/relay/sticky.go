@@ -134,7 +134,7 @@ func (c *Call) Stick(h *conn.Header) {
 	if c.cookies == nil {
 		return
 	}
-	if at := c.Up.At(); at != c.Up.Home || c.waning {
-		c.cookies.set(c.Req, h, at)
+	if id := c.Up.LastStickyID(); id != c.Up.StickyID || c.cookieOld {
+		c.cookies.set(c.Req, h, id)
 	}
 }
