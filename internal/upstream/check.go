@@ -225,7 +225,7 @@ func (srv *server) check(ctx context.Context, c *Check) error {
 		}
 	}
 	err = c.Ask(over, srv.name)
-	_ = over.Close() // says goodbye on TLS; an upstream would log its absence
+	_ = over.Close() // sends close_notify on TLS; an upstream would log its absence
 	return err
 }
 
@@ -249,7 +249,7 @@ func (srv *server) learned(c *Check, err error) {
 	if changed {
 		v.out, v.row = !v.out, 0
 		if !v.out {
-			srv.rise()
+			srv.markUp()
 			srv.health = health{} // what requests have found out before
 		}
 		srv.serveAll()

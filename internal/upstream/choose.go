@@ -139,7 +139,7 @@ func (g *Group) weight(srv *server, now time.Time) int {
 	if g.SlowStart == 0 {
 		return srv.weight
 	}
-	if age := now.Sub(srv.risen); age < g.SlowStart {
+	if age := now.Sub(srv.upSince); age < g.SlowStart {
 		return max(int(float64(srv.weight)*100*(float64(age)/float64(g.SlowStart))), 1)
 	}
 	return srv.weight * 100

@@ -72,9 +72,9 @@ func (srv *server) shut(s *Circuit, now time.Time) {
 	})
 }
 
-// tell has a slot that tries its address say at once what it has found: it may be a tunnel's, and
-// kept for hours.
-func (l *Lease) tell() {
+// reportProbe has a slot that tries its address say at once what it has found: it may be a
+// tunnel's, and kept for hours.
+func (l *Lease) reportProbe() {
 	if !l.probes {
 		return
 	}

@@ -71,14 +71,14 @@ func (g *Group) classesAt(level int) (all []class, n int) {
 
 // steady reports whether no weight changes now.
 func (g *Group) steady(now time.Time) bool {
-	return g.SlowStart == 0 || now.Sub(g.pool.risen) >= g.SlowStart
+	return g.SlowStart == 0 || now.Sub(g.pool.upSince) >= g.SlowStart
 }
 
-// rise notes that requests may go to the address, which has not worked until now, or is new. The
+// markUp notes that requests may go to the address, which has not worked until now, or is new. The
 // caller holds the pool's lock.
-func (b *backend) rise() {
-	b.risen = time.Now()
-	b.pool.risen = b.risen
+func (b *backend) markUp() {
+	b.upSince = time.Now()
+	b.pool.upSince = b.upSince
 }
 
 // inTurn returns the eligible server whose turn it is. The turns of others pass, so those that are

@@ -215,7 +215,7 @@ func ServiceAddrs(ctx context.Context, name string) (at []string, err error) {
 func Weight(weight int, slowStart, age time.Duration) int {
 	g := &Group{Settings: Settings{SlowStart: slowStart}}
 	now := time.Now()
-	return g.weight(&server{backend: &backend{risen: now.Add(-age)}, weight: weight}, now)
+	return g.weight(&server{backend: &backend{upSince: now.Add(-age)}, weight: weight}, now)
 }
 
 // Share returns the time for an address beside so many others, of all that there is, and whether a
@@ -246,15 +246,15 @@ func SetBudget(t testing.TB, b *openfiles.Budget) {
 	t.Cleanup(func() { budget = old })
 }
 
-// Avoid has an address passed over for a time, and Rise has it begin to work that long ago.
+// Avoid has an address passed over for a time, and MarkUp has it begin to work that long ago.
 func Avoid(g *Group, address string, d time.Duration) {
 	g.each(address, func(b *backend) { b.avoid = time.Now().Add(d) })
 }
 
-func Rise(g *Group, address string, ago time.Duration) {
+func MarkUp(g *Group, address string, ago time.Duration) {
 	g.each(address, func(b *backend) {
-		b.rise()
-		b.risen = b.risen.Add(-ago)
+		b.markUp()
+		b.upSince = b.upSince.Add(-ago)
 		b.health = health{}
 	})
 }

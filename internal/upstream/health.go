@@ -22,9 +22,9 @@ func (g *Group) failTimeout() time.Duration {
 
 // health is what earlier requests tell of an address. The pool's lock guards it.
 type health struct {
-	broken int       // connections in a row that were made, and brought nothing
-	avoid  time.Time // zero: the address works, as far as is known
-	told   bool      // that it was not reached
+	broken   int       // connections in a row that were made, and brought nothing
+	avoid    time.Time // zero: the address works, as far as is known
+	reported bool      // that it was not reached
 }
 
 func (h *health) works(now time.Time) bool { return !h.avoid.After(now) }
@@ -70,12 +70,12 @@ func (b *backend) alarm(d time.Duration) {
 func (b *backend) refused(g *Group, blame bool) (news bool) {
 	b.pool.mu.Lock()
 	defer b.pool.mu.Unlock()
-	news = b.dnsName == nil || !b.told
-	b.told = true
+	news = b.dnsName == nil || !b.reported
+	b.reported = true
 	if blame && g.MaxFails >= 0 {
 		b.pass(g.failTimeout())
 	}
-	b.ailing.Store(true)
+	b.unhealthy.Store(true)
 	return news
 }
 
@@ -87,22 +87,22 @@ func (b *backend) broke(g *Group) {
 	if b.broken++; most > 0 && b.broken >= most {
 		b.pass(g.failTimeout())
 	}
-	b.ailing.Store(true)
+	b.unhealthy.Store(true)
 	b.pool.mu.Unlock()
 }
 
 // spoke notes that an answer begins. A connection alone proves nothing: for a process that hangs,
 // the kernel goes on accepting.
 func (b *backend) spoke() {
-	if !b.ailing.Load() {
+	if !b.unhealthy.Load() {
 		return
 	}
 	b.pool.mu.Lock()
 	if !b.avoid.IsZero() {
-		b.rise()
+		b.markUp()
 	}
 	b.health = health{}
-	b.ailing.Store(false)
+	b.unhealthy.Store(false)
 	b.serve(nil)
 	b.pool.mu.Unlock()
 }

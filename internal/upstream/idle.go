@@ -61,7 +61,7 @@ func (pc *persistConn) use(l *loop.Loop, again bool) *stream.Conn {
 			return s
 		}
 	}
-	sayGoodbye(pc.tls, pc.fd)
+	sendCloseNotify(pc.tls, pc.fd)
 	sysio.Close(pc.fd)
 	return nil
 }
@@ -69,7 +69,7 @@ func (pc *persistConn) use(l *loop.Loop, again bool) *stream.Conn {
 // close closes the connection. Any goroutine may call it.
 func (pc *persistConn) close() {
 	pc.loop.Withdraw(pc.fd)
-	sayGoodbye(pc.tls, pc.fd)
+	sendCloseNotify(pc.tls, pc.fd)
 	sysio.Close(pc.fd)
 }
 
@@ -181,30 +181,30 @@ func removeConn(list *[]*persistConn, i int) *persistConn {
 // seconds at the earliest, among those in use (gunicorn).
 const justUsedFor = time.Second
 
-// hastyFor is for how long an upstream is taken for one that closes connections sooner than that,
-// at most: see patient.
-const hastyFor = time.Minute
+// closesEarlyFor is for how long an upstream is taken for one that closes connections sooner than
+// that, at most: see stayedOpen.
+const closesEarlyFor = time.Minute
 
-// hurried notes that an idle connection has ended that had waited for d only. uWSGI's HTTP closes
-// each one after its answer, without having said so.
-func (b *backend) hurried(d, now time.Duration) {
+// closedEarly notes that an idle connection has ended that had waited for d only. uWSGI's HTTP
+// closes each one after its answer, without having said so.
+func (b *backend) closedEarly(d, now time.Duration) {
 	if d < justUsedFor+sweepEvery/2 { // closeIdle comes that late
-		b.hasty.Store(int64(now + hastyFor))
+		b.closesEarly.Store(int64(now + closesEarlyFor))
 	}
 }
 
-// patient notes that an idle connection that had waited for d has served another request: the
+// stayedOpen notes that an idle connection that had waited for d has served another request: the
 // upstream closes some early, but not all.
-func (b *backend) patient(d time.Duration) {
-	if d < justUsedFor && b.hasty.Load() != 0 {
-		b.hasty.Store(0)
+func (b *backend) stayedOpen(d time.Duration) {
+	if d < justUsedFor && b.closesEarly.Load() != 0 {
+		b.closesEarly.Store(0)
 	}
 }
 
 // takeJustUsed takes the idle connection that was used last, if that was just now. It prefers one
 // of the request's loop, if there is one.
 func (b *backend) takeJustUsed(l *Lease, now time.Duration) *persistConn {
-	if int64(now) < b.hasty.Load() {
+	if int64(now) < b.closesEarly.Load() {
 		return nil
 	}
 	best, affine := -1, l.hasAffinity()
@@ -274,7 +274,7 @@ func (p *Pool) closeIdle() {
 					pc.close()
 					return true
 				case !sysio.Quiet(pc.fd):
-					b.hurried(now-pc.since, now)
+					b.closedEarly(now-pc.since, now)
 					pc.close()
 					return true
 				}

@@ -169,7 +169,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 			}
 			// The reused connection has ended, and others that were idle with it probably have, too.
 			// A new one takes the place.
-			srv.hurried(now-l.conn.since, now)
+			srv.closedEarly(now-l.conn.since, now)
 			l.conn = nil
 		}
 		if !l.Until.IsZero() {
@@ -376,17 +376,17 @@ func (l *Lease) more() bool {
 // Spoke notes that the upstream's answer begins. There must be a slot.
 func (l *Lease) Spoke() { l.spoke, l.answered = l.now(), true }
 
-// Untold reports that neither Works nor Broke has been called since there is this slot.
-func (l *Lease) Untold() bool { return l.outcome == unknown }
+// Undecided reports that neither Works nor Broke has been called since there is this slot.
+func (l *Lease) Undecided() bool { return l.outcome == unknown }
 
 // Works notes that the upstream does. There must be a slot.
 func (l *Lease) Works() {
 	l.outcome = worked
 	if l.conn != nil && l.conn.stream != nil {
-		l.server.patient(l.taken - l.conn.since)
+		l.server.stayedOpen(l.taken - l.conn.since)
 	}
 	l.server.spoke()
-	l.tell()
+	l.reportProbe()
 }
 
 // Broke notes that the connection has ended, or stood still for too long, before a byte of the
@@ -395,7 +395,7 @@ func (l *Lease) Works() {
 func (l *Lease) Broke() {
 	l.outcome = failed
 	l.server.broke(l.group)
-	l.tell()
+	l.reportProbe()
 }
 
 // Outlived notes that the connection, a reused one, has ended before a byte of the answer:
@@ -403,7 +403,7 @@ func (l *Lease) Broke() {
 // slot.
 func (l *Lease) Outlived() {
 	if l.conn != nil {
-		l.server.hurried(l.taken-l.conn.since, l.taken)
+		l.server.closedEarly(l.taken-l.conn.since, l.taken)
 	}
 }
 
@@ -427,7 +427,7 @@ func (l *Lease) Keep(s *stream.Conn, limit time.Duration) {
 		pc.looks = l.loop.Looks()
 	} else {
 		_ = s.Close()
-		l.server.hurried(0, l.now())
+		l.server.closedEarly(0, l.now())
 	}
 	l.release(pc, limit, l.now())
 }
@@ -441,7 +441,7 @@ func (l *Lease) Close(s *stream.Conn) {
 		_ = s.Close()
 	default: // not by way of s, which might yield: a thread that is killed would not come back
 		if fd, err := s.Release(); err == nil {
-			sayGoodbye(l.conn.tls, fd)
+			sendCloseNotify(l.conn.tls, fd)
 			sysio.Close(fd)
 		}
 	}

@@ -21,7 +21,7 @@ type Pool struct {
 	files     map[string]*files    // by the id of their Security; never forgotten
 	states    states
 	positions int           // of all waiters
-	risen     time.Time     // when an address has begun to work, the last one
+	upSince   time.Time     // when an address has begun to work, the last one
 	timer     *time.Timer   // closes idle connections that are of no use; nil: none is idle
 	next      time.Duration // when timer fires, by loop.Now
 }
@@ -52,18 +52,18 @@ type backend struct {
 	affine  []*persistConn // for those with the same affinity key; the last one is the latest
 	removed bool           // dnsName resolves to it no more
 	set     state          // what SetState has said last
-	risen   time.Time      // when it has begun to work, if that was not at the start
+	upSince time.Time      // when it has begun to work, if that was not at the start
 
-	sessions sync.Map     // *loop.Loop to *loopSessions, which are that loop's
-	older    atomic.Bool  // the last connection by ALPN is one of HTTP/1.1
-	hasty    atomic.Int64 // see hurried
+	sessions    sync.Map     // *loop.Loop to *loopSessions, which are that loop's
+	older       atomic.Bool  // the last connection by ALPN is one of HTTP/1.1
+	closesEarly atomic.Int64 // see closedEarly
 
 	waiting queue
 	counted counted
 	health
 	wake *time.Timer // when it is to be used again; nil: it was never avoided
 
-	ailing atomic.Bool // there may be something in health; read without the lock
+	unhealthy atomic.Bool // there may be something in health; read without the lock
 }
 
 // share returns s with the files that the backends of earlier ones with its id go by. So those of
@@ -98,7 +98,7 @@ func (p *Pool) backend(key backendKey, d *dnsName, config func() (*tls.Config, e
 		b = &backend{backendKey: key, dnsName: d, pool: p}
 		b.tls, _ = config()            // Group has tried it
 		if d != nil && d.version > 1 { // the name has resolved to others until now
-			b.rise()
+			b.markUp()
 		}
 		p.backends[key] = b
 	}

@@ -209,9 +209,9 @@ func (srv *server) handshake(
 	return c, version, nil
 }
 
-// sayGoodbye tells the other side that the end that follows is no cut, as a client must (RFC 9112
-// section 9.8). It does not wait, and any goroutine may call it that has the descriptor alone.
-func sayGoodbye(c *tls.Conn, fd int) {
+// sendCloseNotify tells the other side that the end that follows is no cut, as a client must (RFC
+// 9112 section 9.8). It does not wait, and any goroutine may call it that has the descriptor alone.
+func sendCloseNotify(c *tls.Conn, fd int) {
 	if c != nil {
 		c.NetConn().(*carrier).Conn = sysio.Parting{FD: fd}
 		_ = c.CloseWrite()

@@ -146,7 +146,7 @@ func (c *Call) Serve() int {
 		case err == nil:
 			c.Resp.Layer().Complete()
 			return c.talk.Finish()
-		case c.Up.Connected() && c.Up.Untold() && c.failed(err):
+		case c.Up.Connected() && c.Up.Undecided() && c.failed(err):
 			c.Up.Broke()
 		}
 		if !c.again(err) {
