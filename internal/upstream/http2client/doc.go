@@ -7,6 +7,6 @@
 //	frames.go   frames of the server
 //	stream.go   Stream: one request and its answer, for the thread that asks
 //	send.go     the output of a Session
-//	credit.go   windows: how much the server may send
+//	receivewindow.go  windows: how much the server may send
 //	alive.go    for how long a connection is kept, and pings that find a dead one
 package http2client

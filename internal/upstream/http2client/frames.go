@@ -289,7 +289,7 @@ func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 	if ends {
 		s.end(st)
 	} else if padding := int(n) - len(content); padding > 0 {
-		st.consumed(padding)
+		st.widen(padding)
 	}
 	loop.NotifyLocal(st.user)
 	return http2.NoError

@@ -66,13 +66,13 @@ type Stream struct {
 	wantsInput bool
 
 	// The request.
-	http2.Sender        // its ID is 0 if the stream was not opened
-	room         []byte // for what is pending
-	ends         bool   // the request ends behind that,
-	fields       []byte // with these trailers
-	sent         bool   // it has ended
-	wantsRoom    bool
-	mark         int // how much was pending when the wait began
+	http2.Sender         // its ID is 0 if the stream was not opened
+	room          []byte // for what is pending
+	ends          bool   // the request ends behind that,
+	fields        []byte // with these trailers
+	sent          bool   // it has ended
+	wantsRoom     bool
+	pendingBefore int // how much was pending when the wait began
 }
 
 // Head is that of an answer or of an interim response.
@@ -114,10 +114,10 @@ func (s *Session) Greeted(t *loop.Thread, d time.Duration) error {
 }
 
 // Stream begins a request of thread t. There must be Room. keep is for how long the connection is used
-// from now on. kept: it has served other requests.
-func (s *Session) Stream(t *loop.Thread, keep Life) (st *Stream, kept bool) {
+// from now on. reused: it has served other requests.
+func (s *Session) Stream(t *loop.Thread, keep Life) (st *Stream, reused bool) {
 	s.keep = keep
-	kept = s.served > 0
+	reused = s.served > 0
 	if s.users == 0 {
 		s.heard, s.quiet = s.now(), false // it had nothing to say
 	}
@@ -125,7 +125,7 @@ func (s *Session) Stream(t *loop.Thread, keep Life) (st *Stream, kept bool) {
 	s.idle++
 	st = streams.Get().(*Stream)
 	st.s, st.user, st.flow = s, t, http2.Inflow{Size: streamWindow, Credit: streamWindow}
-	return st, kept
+	return st, reused
 }
 
 // Close ends the use of the stream. The server is told if it has not ended.
@@ -156,7 +156,7 @@ func (st *Stream) Close() {
 	for i := range heads {
 		heads[i].Reset(0)
 	}
-	if cap(room) > keptBuffer {
+	if cap(room) > maxPooledBuffer {
 		room = nil
 	}
 	*st = Stream{}
@@ -165,8 +165,8 @@ func (st *Stream) Close() {
 	streams.Put(st)
 }
 
-// keptBuffer is the largest buffer that a stream keeps for the next one.
-const keptBuffer = 4 << 10
+// maxPooledBuffer is the largest buffer that a stream leaves to the next one.
+const maxPooledBuffer = 4 << 10
 
 // Head returns the head that has come first, nil if there is none. It is valid until NextHead.
 func (st *Stream) Head() *Head {
@@ -188,7 +188,7 @@ func (st *Stream) NextHead() {
 // has come.
 func (st *Stream) Read(p []byte) (int, error) {
 	if n := st.in.Read(p); n > 0 {
-		st.consumed(n)
+		st.widen(n)
 		return n, nil
 	}
 	switch {
@@ -225,7 +225,7 @@ func (st *Stream) Source(input bool) loop.Source {
 }
 
 func (st *Stream) wants(input bool) {
-	st.wantsInput, st.wantsRoom, st.mark = input, len(st.Pending) > 0, len(st.Pending)
+	st.wantsInput, st.wantsRoom, st.pendingBefore = input, len(st.Pending) > 0, len(st.Pending)
 }
 
 // Watch implements loop.Source.
@@ -233,7 +233,7 @@ func (st *Stream) Watch(*loop.Thread) error { return nil }
 
 // Ready implements loop.Source.
 func (st *Stream) Ready() bool {
-	return st.wantsRoom && (len(st.Pending) < st.mark || st.err != nil) ||
+	return st.wantsRoom && (len(st.Pending) < st.pendingBefore || st.err != nil) ||
 		st.wantsInput && (st.in.Len() > 0 || st.taken < len(st.heads) || st.answered || st.err != nil)
 }
 

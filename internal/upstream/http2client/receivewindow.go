@@ -16,8 +16,8 @@ const (
 // growth is for the process.
 var growth http2.Growth
 
-// consumed gives the server credit for n bytes that were read.
-func (st *Stream) consumed(n int) {
+// widen opens the stream's window by the n bytes that were read, or more (RFC 9113 section 5.2).
+func (st *Stream) widen(n int) {
 	if st.answered || !st.IsOpen() {
 		return
 	}
