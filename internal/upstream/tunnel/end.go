@@ -1,5 +1,5 @@
-// Package tunnel joins two connections whose bytes pass through the server: those of a [[stream]], and
-// a client with its upstream behind an upgrade.
+// Package tunnel joins two connections whose bytes pass through the server: those of a [[stream]],
+// and a client with its upstream behind an upgrade.
 //
 //	t.Client.Begin(client, client)
 //	t.Up.Begin(up, overTLS)
@@ -8,8 +8,8 @@
 //	}
 //
 // All of a Tunnel is one thread's: two must not share a TLS connection, and neither would know
-// whether the other direction is idle. It has a buffer or a pipe only while bytes move. How the thread
-// waits is its own matter.
+// whether the other direction is idle. It has a buffer or a pipe only while bytes move. How the
+// thread waits is its own matter.
 //
 //	end.go     End: one of the connections, and how bytes get from one to the other
 //	tunnel.go  Tunnel: what ends it, and when
@@ -27,8 +27,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Link is a connection below the TLS that may be on it: a *stream.Conn, or a Holder.
-type Link interface {
+// Conn is a connection below the TLS that may be on it: a *stream.Conn, or a BufferedConn.
+type Conn interface {
 	net.Conn
 	Loop() *loop.Loop
 	CloseWrite() error
@@ -37,9 +37,9 @@ type Link interface {
 	ResetOnClose()
 }
 
-// Holder is a Link that keeps by itself what it has no room for, as a stream of HTTP/2 does.
-type Holder interface {
-	Link
+// BufferedConn is a Conn that keeps by itself what it has no room for, as a stream of HTTP/2 does.
+type BufferedConn interface {
+	Conn
 	Hold(on bool)
 	Held() int
 	SendHeld() (left int, err error)
@@ -56,11 +56,11 @@ type Filter interface {
 
 // End is one end of a Tunnel.
 type End struct {
-	s      *stream.Conn  // nil: over is a Holder
-	over   net.Conn      // the link, or TLS over it
+	s      *stream.Conn  // nil: over is a BufferedConn
+	over   net.Conn      // the Conn, or TLS over it
 	plain  bool          // it is s
 	duplex stream.Duplex // of s
-	pipe   stream.Pipe   // bytes that come from the other end, besides those that the link holds
+	pipe   stream.Pipe   // bytes that come from the other end, besides those that the Conn holds
 
 	Got  int64 // bytes that have come from this end and were passed on
 	bulk int   // bytes that were read in a row, each read as much as it could take
@@ -72,16 +72,16 @@ type End struct {
 	broken bool // nothing can be written any more
 }
 
-// Begin makes e an end: of a link, and of what is spoken over it, which may be the link itself.
-func (e *End) Begin(link Link, over net.Conn) {
-	link.SetNoWait(true)
+// Begin makes e an end: of a Conn, and of what is spoken over it, which may be the Conn itself.
+func (e *End) Begin(c Conn, over net.Conn) {
+	c.SetNoWait(true)
 	e.over = over
-	if s, ok := link.(*stream.Conn); ok {
+	if s, ok := c.(*stream.Conn); ok {
 		e.s, e.plain = s, over == net.Conn(s)
 		s.Duplex(&e.duplex)
 		return
 	}
-	link.(Holder).Hold(true)
+	c.(BufferedConn).Hold(true)
 }
 
 // Stop ends the mode in which no write waits. What is held does not go out.
@@ -89,17 +89,17 @@ func (e *End) Stop() {
 	e.pipe.Drop()
 	if e.s != nil {
 		e.s.Duplex(nil)
-	} else if h, ok := e.over.(Holder); ok {
+	} else if h, ok := e.over.(BufferedConn); ok {
 		h.Hold(false)
 	}
 }
 
-// link returns what bytes go over in the end.
-func (e *End) link() Link {
+// conn returns what bytes go over in the end.
+func (e *End) conn() Conn {
 	if e.s != nil {
 		return e.s
 	}
-	return e.over.(Link)
+	return e.over.(Conn)
 }
 
 // Plain returns the end's socket, if bytes go to it as they are; else nil.
@@ -113,7 +113,7 @@ func (e *End) Plain() *stream.Conn {
 // Held returns how many bytes there are for which the end has no room yet.
 func (e *End) Held() int {
 	if e.s == nil {
-		return e.over.(Holder).Held()
+		return e.over.(BufferedConn).Held()
 	}
 	return e.duplex.Held() + e.pipe.Held()
 }
@@ -128,14 +128,14 @@ func (e *End) Write(p []byte) {
 	}
 }
 
-// Fail notes that the link has come to its end, which neither a read nor a write tells.
+// Fail notes that the connection has ended, which neither a read nor a write tells.
 func (e *End) Fail() {
 	e.lose()
 	e.Ended, e.Failed = true, true
 }
 
-// Cut reports whether e's peer, an upstream, has not got all that the other end's has said, or cannot
-// tell: an orderly end of e would say that it has. For a client see Tunnel.Lost.
+// Cut reports whether e's peer, an upstream, has not got all that the other end's has said, or
+// cannot tell: an orderly end of e would say that it has. For a client see Tunnel.Lost.
 func (e *End) Cut(other *End) bool { return other.Failed || other.broken || e.Held() > 0 }
 
 // lose drops what is held: nothing can be written any more.
@@ -152,7 +152,7 @@ func (e *End) sendHeld() {
 	var err error
 	switch {
 	case e.s == nil:
-		_, err = e.over.(Holder).SendHeld()
+		_, err = e.over.(BufferedConn).SendHeld()
 	case e.pipe.Held() > 0:
 		_, err = e.pipe.Drain(e.s)
 	default:
@@ -167,10 +167,10 @@ func (e *End) sendHeld() {
 func (e *End) unsent() bool { return !e.broken && (e.Held() > 0 || e.s != nil && e.s.Unsent() > 0) }
 
 // carry moves what has arrived at one end to the other, as far as there is room there. It reports
-// whether anything has moved, and whether there may be more to move at once. An end that is a failure
-// is not passed on: the other end is going to be reset instead.
+// whether anything has moved, and whether there may be more to move at once. An end that is a
+// failure is not passed on: the other end is going to be reset instead.
 func (e *End) carry(to *End, f Filter) (moved, again bool) {
-	if held := max(to.Held(), to.held); held > 0 { // a Holder has sent some of it since
+	if held := max(to.Held(), to.held); held > 0 { // a BufferedConn has sent some of it since
 		to.sendHeld()
 		to.held = to.Held()
 		if moved = to.held < held; to.held > 0 {
@@ -201,7 +201,7 @@ func (e *End) carry(to *End, f Filter) (moved, again bool) {
 		to.lose()
 	}
 	// crypto/tls lets the deadline pass behind its last record, which the Duplex may still hold.
-	_ = to.link().SetWriteDeadline(time.Time{})
+	_ = to.conn().SetWriteDeadline(time.Time{})
 	return true, true
 }
 
@@ -219,8 +219,8 @@ func (e *End) unread() bool {
 	case e.s != nil:
 		return true // TLS may have some
 	}
-	link := e.over.(Holder)
-	return link.Unread() || link.Loop().Stopping()
+	c := e.over.(BufferedConn)
+	return c.Unread() || c.Loop().Stopping()
 }
 
 // pass moves what one read returns to the other end, which holds what it has no room for, and

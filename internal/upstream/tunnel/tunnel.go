@@ -11,7 +11,7 @@ type Tunnel struct {
 	moved  time.Duration // the last byte
 	linger time.Duration // when to wait no more for what follows a failure of the upstream; 0: it has not failed
 
-	look time.Duration // until the next look whether the client has all, once it is to be reset
+	checkAfter time.Duration // until the next check whether the client has all, once it is to be reset
 }
 
 // Limits are how long a Tunnel may last.
@@ -36,25 +36,26 @@ const (
 
 const (
 	// lingerTime is for how long a client whose upstream has failed may go on to send, so that it can
-	// read what the upstream has said: a socket that is closed with input unread is reset, and one that
-	// is reset drops what has not arrived.
+	// read what the upstream has said: a socket that is closed with input unread is reset, and one
+	// that is reset drops what has not arrived.
 	lingerTime = 5 * time.Second
 
-	// From firstLook to lastLook it takes until the next look whether the client has all.
-	firstLook = time.Millisecond
-	lastLook  = 64 * time.Millisecond
+	// From firstCheck to lastCheck it takes until the next check whether the client has all.
+	firstCheck = time.Millisecond
+	lastCheck  = 64 * time.Millisecond
 )
 
 // Start begins the time in which bytes have to move.
 func (t *Tunnel) Start(now time.Duration) { t.moved = now }
 
-// Move moves what can be moved in both directions, each byte of the upstream by way of f, unless that
-// is nil. It reports whether there may be more to move before the thread waits, and what has ended the
-// tunnel. Then the caller closes both ends, that of the upstream with a reset if it is Cut.
+// Move moves what can be moved in both directions, each byte of the upstream by way of f, unless
+// that is nil. It reports whether there may be more to move before the thread waits, and what has
+// ended the tunnel. Then the caller closes both ends, that of the upstream with a reset if it is
+// Cut.
 //
 // An upstream that has failed, or does not take what its client sends, does not end the tunnel at
-// once: the client gets what the upstream has said, and what it goes on to send is dropped. Then the
-// client is reset if the upstream was, see Left. A client that has failed does end it.
+// once: the client gets what the upstream has said, and what it goes on to send is dropped. Then
+// the client is reset if the upstream was, see Left. A client that has failed does end it.
 func (t *Tunnel) Move(now time.Duration, f Filter) (again bool, why Reason) {
 	client, up := &t.Client, &t.Up
 	there, more := client.carry(up, nil)
@@ -78,14 +79,14 @@ func (t *Tunnel) Move(now time.Duration, f Filter) (again bool, why Reason) {
 	return more || further, Open
 }
 
-// Left returns how long the tunnel may go on if no byte moves, and what ends it then. If that is 0 or
-// less, it has ended; else the caller asks again when the time is over. A client whose upstream has
-// failed has no time left once it has all that the upstream has said. When a client is closed then, it
-// is reset if it does not get all, or if its upstream was.
+// Left returns how long the tunnel may go on if no byte moves, and what ends it then. If that is 0
+// or less, it has ended; else the caller asks again when the time is over. A client whose upstream
+// has failed has no time left once it has all that the upstream has said. When a client is closed
+// then, it is reset if it does not get all, or if its upstream was.
 func (t *Tunnel) Left(now time.Duration, limits *Limits) (left time.Duration, why Reason) {
 	left, why = t.left(now, limits)
 	if left <= 0 && t.Lost() {
-		t.Client.link().ResetOnClose()
+		t.Client.conn().ResetOnClose()
 	}
 	return left, why
 }
@@ -119,9 +120,9 @@ func (t *Tunnel) left(now time.Duration, limits *Limits) (left time.Duration, wh
 		return 0, UpFailed
 	}
 	// No event tells when the client's kernel has all.
-	t.look = max(min(2*t.look, lastLook), firstLook)
-	if t.look < left {
-		return t.look, UpFailed
+	t.checkAfter = max(min(2*t.checkAfter, lastCheck), firstCheck)
+	if t.checkAfter < left {
+		return t.checkAfter, UpFailed
 	}
 	return left, why
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// holder is a Link that sends by itself what it holds.
-type holder struct {
+// bufferedConn is a Conn that sends by itself what it holds.
+type bufferedConn struct {
 	net.Conn
 	l    *loop.Loop
 	in   []byte
 	held int
 }
 
-func (h *holder) Read(p []byte) (int, error) {
+func (h *bufferedConn) Read(p []byte) (int, error) {
 	if len(h.in) == 0 {
 		return 0, stream.ErrWouldBlock
 	}
@@ -28,27 +28,27 @@ func (h *holder) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (h *holder) Write(p []byte) (int, error) {
+func (h *bufferedConn) Write(p []byte) (int, error) {
 	h.held += len(p)
 	return len(p), nil
 }
 
-func (h *holder) Loop() *loop.Loop                   { return h.l }
-func (h *holder) CloseWrite() error                  { return nil }
-func (h *holder) SetNoWait(bool)                     {}
-func (h *holder) Unread() bool                       { return len(h.in) > 0 }
-func (h *holder) ResetOnClose()                      {}
-func (h *holder) Hold(bool)                          {}
-func (h *holder) Held() int                          { return h.held }
-func (h *holder) SendHeld() (left int, err error)    { return h.held, nil }
-func (h *holder) SetWriteDeadline(t time.Time) error { return nil }
+func (h *bufferedConn) Loop() *loop.Loop                   { return h.l }
+func (h *bufferedConn) CloseWrite() error                  { return nil }
+func (h *bufferedConn) SetNoWait(bool)                     {}
+func (h *bufferedConn) Unread() bool                       { return len(h.in) > 0 }
+func (h *bufferedConn) ResetOnClose()                      {}
+func (h *bufferedConn) Hold(bool)                          {}
+func (h *bufferedConn) Held() int                          { return h.held }
+func (h *bufferedConn) SendHeld() (left int, err error)    { return h.held, nil }
+func (h *bufferedConn) SetWriteDeadline(t time.Time) error { return nil }
 
-// TestHolderMoves: bytes that a client takes slowly keep the tunnel from being idle, where the link
-// sends them by itself, and the last of them do, too.
-func TestHolderMoves(t *testing.T) {
+// TestBufferedConnMoves: bytes that a client takes slowly keep the tunnel from being idle, where
+// the connection sends them by itself, and the last of them do, too.
+func TestBufferedConnMoves(t *testing.T) {
 	l := must.Get(loop.New(loop.Options{}))(t)
 	defer l.Close()
-	client, up := &holder{l: l}, &holder{l: l, in: make([]byte, 1000)}
+	client, up := &bufferedConn{l: l}, &bufferedConn{l: l, in: make([]byte, 1000)}
 	var j tunnel.Tunnel
 	j.Client.Begin(client, client)
 	j.Up.Begin(up, up)
