@@ -102,7 +102,7 @@ func hops(h *conn.Header) (n int) {
 // chunked reports that the body is sent in chunks.
 func (c *call) chunked() bool { return c.Length < 0 }
 
-// Finish implements relay.Talk.
+// Finish implements relay.RoundTripper.
 func (c *call) Finish() int {
 	if c.Status == http.StatusSwitchingProtocols {
 		c.Note() // the access log's entry is made as the tunnel begins
@@ -117,7 +117,7 @@ func (c *call) Finish() int {
 	return c.Status
 }
 
-// Drop implements relay.Talk.
+// Drop implements relay.RoundTripper.
 func (c *call) Drop() { c.x.End() }
 
 var calls = sync.Pool{New: func() any { return new(call) }}

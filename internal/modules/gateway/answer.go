@@ -26,8 +26,8 @@ type answer struct {
 // Begun reports whether the response's header is complete.
 func (c *Call) Begun() bool { return c.answer.begun }
 
-// Answer takes a piece of what the script writes. With line, its header may begin with a status line
-// of HTTP.
+// Answer takes a piece of what the script writes. With line, its header may begin with a status
+// line of HTTP.
 func (c *Call) Answer(p []byte, line bool) error {
 	for !c.answer.begun {
 		if c.header == nil {
@@ -55,8 +55,8 @@ const maxInterim = 64
 
 var errInterim = errors.New("too many interim responses")
 
-// inform passes on an interim response. 100 (Continue) is none of the application's business: the body
-// comes anyhow.
+// inform passes on an interim response. 100 (Continue) is none of the application's business: the
+// body comes anyhow.
 func (c *Call) inform(h *cgi.Header) error {
 	if c.answer.interim++; c.answer.interim > maxInterim {
 		return errInterim
@@ -199,7 +199,7 @@ func (c *Call) short() bool {
 		c.answer.got < c.answer.length
 }
 
-// Finish implements relay.Talk.
+// Finish implements relay.RoundTripper.
 func (c *Call) Finish() int {
 	if err := c.unwritable(c.Flow.Drain(!c.answer.buffered)); err != nil {
 		return c.Fail(err)

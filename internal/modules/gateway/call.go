@@ -36,7 +36,7 @@ type Call struct {
 
 // Protocol is a module's part of a Call.
 type Protocol interface {
-	relay.Talk
+	relay.RoundTripper
 	// AppendHead begins an attempt, and appends to an empty buffer what comes before the request's
 	// body. It may return a part of the buffer that begins later.
 	AppendHead(dst []byte) ([]byte, error)
@@ -48,7 +48,8 @@ type Protocol interface {
 	Take(p []byte) error
 	// Hangup says what it means that the application has closed the connection.
 	Hangup() error
-	// Script is what the log calls the script, "" if the request's target says enough. A log may keep it.
+	// Script is what the log calls the script, "" if the request's target says enough. A log may keep
+	// it.
 	Script() string
 	// Pause is called when the application has sent all for the moment, and in the end.
 	Pause()
@@ -60,12 +61,12 @@ func (c *Call) Begin(r *Route, p Protocol, req *conn.Request, resp *conn.Respons
 	c.Call.Begin(&r.Route, p, req, resp)
 }
 
-// Run has an application answer, and returns the handler's status. limit is for the body; 0: there is
-// none but the server's.
+// Run has an application answer, and returns the handler's status. limit is for the body; 0: there
+// is none but the server's.
 //
 // The body comes before the connection, since PHP-FPM and uWSGI give a worker to every connection;
-// without request_buffering the application may answer before it comes. The length has to be known as
-// well: the application reads as many bytes as CONTENT_LENGTH announces, and none without it.
+// without request_buffering the application may answer before it comes. The length has to be known
+// as well: the application reads as many bytes as CONTENT_LENGTH announces, and none without it.
 func (c *Call) Run(limit int64) int {
 	if limit > 0 {
 		c.Req.Body().SetLimit(limit)
@@ -79,7 +80,7 @@ func (c *Call) Run(limit int64) int {
 	return c.Serve()
 }
 
-// Drop implements relay.Talk.
+// Drop implements relay.RoundTripper.
 func (c *Call) Drop() {
 	c.free()
 	c.dropHeader()

@@ -16,13 +16,13 @@ import (
 )
 
 // Call is one request on its way to an upstream and back. It has the body, gets the connections,
-// and decides after a failure what comes next; a Talk speaks the protocol. A module has a Call in
-// its own record of a request. Only the request's thread may use it.
+// and decides after a failure what comes next; a RoundTripper speaks the protocol. A module has a
+// Call in its own record of a request. Only the request's thread may use it.
 type Call struct {
 	*Route
-	talk Talk
-	Req  *conn.Request
-	Resp *conn.Response
+	tripper RoundTripper
+	Req     *conn.Request
+	Resp    *conn.Response
 
 	// The request's body.
 	Body      io.Reader // the rest of it; nil: there is none
@@ -52,20 +52,21 @@ type Call struct {
 	Flow     Flow
 }
 
-// Talk is a module's part of a Call: an exchange in the upstream's protocol.
-type Talk interface {
-	// Exchange sends the request over the connection and takes the answer. Without an error that is
+// RoundTripper is a module's part of a Call: request and answer in the upstream's protocol.
+type RoundTripper interface {
+	// RoundTrip sends the request over the connection and takes the answer. Without an error that is
 	// complete. A Next asks for another upstream.
-	Exchange() error
+	RoundTrip() error
 	// Finish ends the handler after a complete answer.
 	Finish() int
-	// Drop lets go of what the exchange holds, before its connection is closed.
+	// Drop lets go of what the round trip holds, before its connection is closed.
 	Drop()
 }
 
-// Begin begins a call on a route; c is the zero Call. Free must be called in the end, also if the thread is killed.
-func (c *Call) Begin(r *Route, t Talk, req *conn.Request, resp *conn.Response) {
-	c.Route, c.talk, c.Req, c.Resp = r, t, req, resp
+// Begin begins a call on a route; c is the zero Call. Free must be called in the end, also if the
+// thread is killed.
+func (c *Call) Begin(r *Route, t RoundTripper, req *conn.Request, resp *conn.Response) {
+	c.Route, c.tripper, c.Req, c.Resp = r, t, req, resp
 	g := r.Group
 	if r.split != nil {
 		if other, name := r.split.of(req); other != nil {
@@ -145,7 +146,7 @@ func (c *Call) Serve() int {
 		switch {
 		case err == nil:
 			c.Resp.Layer().Complete()
-			return c.talk.Finish()
+			return c.tripper.Finish()
 		case c.Up.Connected() && c.Up.Undecided() && c.failed(err):
 			c.Up.Broke()
 		}
@@ -155,7 +156,7 @@ func (c *Call) Serve() int {
 	}
 }
 
-// attempt gets a connection and lets the talk use it.
+// attempt gets a connection and lets the RoundTripper use it.
 func (c *Call) attempt() (err error) {
 	want := upstream.Reused
 	switch {
@@ -180,7 +181,7 @@ func (c *Call) attempt() (err error) {
 	}
 	c.Flow.Begin(c.Req, c.Resp, int64(c.ResponseBuffering), c.Log, c.Unspooled)
 	c.Left = c.Length
-	return c.talk.Exchange()
+	return c.tripper.RoundTrip()
 }
 
 // Fail answers a request that has got no answer because of err, or cuts one that has begun.
@@ -228,7 +229,7 @@ func (c *Call) Fail(err error) int {
 
 // Close closes the connection, if there is one, and gives its slot back.
 func (c *Call) Close() {
-	c.talk.Drop()
+	c.tripper.Drop()
 	c.Up.Close(c.Stream)
 	c.Stream = nil
 	c.uncount()

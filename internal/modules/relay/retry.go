@@ -20,7 +20,7 @@ const (
 	OnTimeout                    // no such byte in time
 )
 
-// Next is the error of an exchange whose answer has this status, for which another upstream is
+// Next is the error of a round trip whose answer has this status, for which another upstream is
 // asked. The lease may try one.
 type Next int
 

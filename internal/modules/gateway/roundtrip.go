@@ -41,10 +41,10 @@ func (c *Call) free() {
 	}
 }
 
-// Exchange implements relay.Talk. It sends the request and takes the response, both at once: an
-// application may write before it has read all. A peer that first wrote all and only then read would
-// wait for ever, as would the application.
-func (c *Call) Exchange() error {
+// RoundTrip implements relay.RoundTripper. It sends the request and takes the response, both at
+// once: an application may write before it has read all. A peer that first wrote all and only then
+// read would wait for ever, as would the application.
+func (c *Call) RoundTrip() error {
 	defer c.protocol.Pause()
 	c.Stream.SetNoWait(true)
 	c.lost, c.End, c.done, c.readable, c.writable = false, false, false, nil, nil
