@@ -10,7 +10,7 @@
 // Package fastcgi/internal/wire has the records, and internal/wire/cgi parameters, paths and
 // headers: both do no I/O. Package internal/upstream chooses an address, and has the connections;
 // internal/modules/gateway has the exchange with an application, which uwsgi and scgi have, too;
-// internal/modules/relay has what these share with proxy.
+// internal/modules/reverseproxy has what these share with proxy.
 //
 //	module.go   settings, start
 //	tree.go     the folder with the scripts, and what symbolic links mean there

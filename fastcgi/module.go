@@ -13,7 +13,7 @@ import (
 	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/gateway"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
 	"github.com/lwango/lwango/internal/wire/http1"
@@ -59,7 +59,7 @@ func (s Settings) Descriptors() (n int) {
 	if s.TryFiles != "off" {
 		n = servefiles.Defaults.Descriptors()
 	}
-	return n + relay.CheckDescriptors(&s.Settings, s.Address)
+	return n + reverseproxy.CheckDescriptors(&s.Settings, s.Address)
 }
 
 // KeptFiles returns how many of the files that are no scripts the route keeps open, if there is room

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
-// ping asks an application for a check, see relay.Route. PHP-FPM answers itself, in a worker, if the
+// ping asks an application for a check, see reverseproxy.Route. PHP-FPM answers itself, in a worker, if the
 // path is its ping.path or pm.status_path; otherwise the path is that of a script.
 func (m *module) ping(c net.Conn, _ string) (status int, body []byte, err error) {
 	health := &m.set.Health
@@ -44,7 +44,7 @@ func (m *module) ping(c net.Conn, _ string) (status int, body []byte, err error)
 	var h cgi.Header
 	var d wire.Decoder
 	done, read := false, 0
-	for buf := make([]byte, 4096); read < 2*relay.HealthRead; {
+	for buf := make([]byte, 4096); read < 2*reverseproxy.HealthRead; {
 		n, err := c.Read(buf)
 		read += n
 		for in := buf[:n]; ; {

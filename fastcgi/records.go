@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
@@ -20,7 +20,7 @@ func (c *call) AppendBody(out []byte) ([]byte, error) {
 		at := len(out) + wire.HeaderLen
 		n, err := c.ReadBody(out[at : at+n])
 		if err != nil {
-			return nil, relay.BodyError(err)
+			return nil, reverseproxy.BodyError(err)
 		}
 		out = wire.AppendHeader(out, wire.Stdin, n)
 		out = out[:len(out)+n]

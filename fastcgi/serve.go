@@ -12,13 +12,13 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/internal/modules/gateway"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
 // serve is the handler.
 func (m *module) serve(req *conn.Request, resp *conn.Response) int {
-	if relay.Traces(req, resp) {
+	if reverseproxy.Traces(req, resp) {
 		return http.StatusMethodNotAllowed
 	}
 	prefix := strings.TrimSuffix(req.Prefix(), "/")

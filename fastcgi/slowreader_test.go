@@ -9,7 +9,7 @@ import (
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
@@ -19,9 +19,9 @@ import (
 // TestSlowReaderGivesWay: a client that reads a long answer slowly keeps its worker as long as nobody
 // waits for it, and loses it to a request that has waited.
 func TestSlowReaderGivesWay(t *testing.T) {
-	before := relay.PressAfter
-	relay.PressAfter = 0
-	defer func() { relay.PressAfter = before }()
+	before := reverseproxy.PressAfter
+	reverseproxy.PressAfter = 0
+	defer func() { reverseproxy.PressAfter = before }()
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		if c.Read().Get("QUERY_STRING") != "long" {
 			c.Reply(okHead + "hello")

@@ -6,7 +6,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/base/ascii"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
@@ -48,7 +48,7 @@ func (c *call) open() error {
 			c.Answers(h.Status)
 		}
 		if c.Repeatable() && c.Up.Exclude() {
-			return relay.Next(h.Status)
+			return reverseproxy.Next(h.Status)
 		}
 	} else {
 		c.Answers(h.Status)
@@ -129,7 +129,7 @@ func (c *call) fields(text string, out *conn.Header) {
 				continue
 			}
 		}
-		if c.intercepted && !relay.Explains(h.Status, name) {
+		if c.intercepted && !reverseproxy.Explains(h.Status, name) {
 			continue
 		}
 		if c.m.back != nil {

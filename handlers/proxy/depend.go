@@ -4,7 +4,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/ascii"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
@@ -34,11 +34,11 @@ func (f *field) placeholders() (names []string) {
 func (m *module) source(name string) handlers.FieldSource {
 	for i := range m.fields {
 		if f := &m.fields[i]; http1.SameVariable(f.name, name) {
-			return relay.Source(f.placeholders())
+			return reverseproxy.Source(f.placeholders())
 		}
 	}
 	for i := range m.added { // behind the client's
-		if f := &m.added[i]; ascii.EqualFold(f.name, name) && relay.Source(f.placeholders()) > handlers.FromRoute {
+		if f := &m.added[i]; ascii.EqualFold(f.name, name) && reverseproxy.Source(f.placeholders()) > handlers.FromRoute {
 			return handlers.FromServer
 		}
 	}

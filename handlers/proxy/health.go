@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 )
 
-// ping asks an upstream, see relay.Route.
+// ping asks an upstream, see reverseproxy.Route.
 func (m *module) ping(c net.Conn, name string) (status int, body []byte, err error) {
 	h := &m.set.Health
 	host := m.set.Host
@@ -31,7 +31,7 @@ func (m *module) ping(c net.Conn, name string) (status int, body []byte, err err
 		return 0, nil, err
 	}
 	// The bound is for interim responses, too, which can be any number.
-	limited := io.LimitedReader{R: c, N: relay.HealthRead}
+	limited := io.LimitedReader{R: c, N: reverseproxy.HealthRead}
 	in := bufio.NewReader(&limited)
 	for {
 		resp, err := http.ReadResponse(in, nil)
@@ -43,7 +43,7 @@ func (m *module) ping(c net.Conn, name string) (status int, body []byte, err err
 		}
 		// A connection that is closed with unread bytes is reset, which upstreams log. If the status
 		// says all, what becomes of the body does not matter.
-		limited.N = relay.HealthRead
+		limited.N = reverseproxy.HealthRead
 		body, _ = io.ReadAll(resp.Body)
 		return resp.StatusCode, body, nil
 	}
@@ -58,7 +58,7 @@ func (m *module) speaks2(name string) bool {
 func ask2(c net.Conn, host, path string) (status int, body []byte, err error) {
 	dial := func(context.Context, string, string) (net.Conn, error) { return c, nil }
 	t := http.Transport{DialContext: dial, DialTLSContext: dial, Protocols: new(http.Protocols), DisableCompression: true,
-		MaxResponseHeaderBytes: relay.HealthRead}
+		MaxResponseHeaderBytes: reverseproxy.HealthRead}
 	defer t.CloseIdleConnections()
 	scheme := "http"
 	if _, ok := c.(*tls.Conn); ok {
@@ -77,9 +77,9 @@ func ask2(c net.Conn, host, path string) (status int, body []byte, err error) {
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	body, _ = io.ReadAll(io.LimitReader(resp.Body, relay.HealthRead))
+	body, _ = io.ReadAll(io.LimitReader(resp.Body, reverseproxy.HealthRead))
 	return resp.StatusCode, body, nil
 }
 
 // Descriptors implements handlers.DescriptorHolder, for checks.
-func (s Settings) Descriptors() int { return relay.CheckDescriptors(&s.Settings, s.Address) }
+func (s Settings) Descriptors() int { return reverseproxy.CheckDescriptors(&s.Settings, s.Address) }

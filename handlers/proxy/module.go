@@ -12,7 +12,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/tags"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/upstream/tunnel"
 	"github.com/lwango/lwango/internal/wire/http1"
@@ -61,7 +61,7 @@ func Register(r *handlers.Registry) {
 
 // module is a route's state. Only what the pool's lock guards in the group changes.
 type module struct {
-	relay.Route
+	reverseproxy.Route
 	set    Settings
 	fields []field // request_headers
 	added  []field // add_request_headers
@@ -84,16 +84,16 @@ type module struct {
 // once.
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &module{set: s, tunnels: tunnel.Limits{Idle: s.TunnelTimeout, Half: s.ReadTimeout}}
-	m.Route = relay.Route{Settings: &m.set.Settings, Module: "proxy", Env: env,
+	m.Route = reverseproxy.Route{Settings: &m.set.Settings, Module: "proxy", Env: env,
 		Log: env.Log(), Repeats: http1.Idempotent, Alone: upstream.JustUsed}
 	m.Header = s.ProxyProtocol
 	security, err := m.Security(&s.TLS)
 	if err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(relay.NotZero("keepalive_time", s.KeepaliveTime),
-		relay.NotZero("keepalive_requests", s.KeepaliveRequests),
-		relay.NotZero("retry_tries", s.RetryTries), relay.NotZero("retry_time", s.RetryTime)); err != nil {
+	if err := cmp.Or(reverseproxy.NotZero("keepalive_time", s.KeepaliveTime),
+		reverseproxy.NotZero("keepalive_requests", s.KeepaliveRequests),
+		reverseproxy.NotZero("retry_tries", s.RetryTries), reverseproxy.NotZero("retry_time", s.RetryTime)); err != nil {
 		return nil, err
 	}
 	m.Ping, m.PingID = m.ping, s.Host
@@ -131,7 +131,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		return nil, err
 	}
 	m.readNames()
-	m.hosts = hostsOf(relay.Addresses(&s.Settings, s.Address))
+	m.hosts = hostsOf(reverseproxy.Addresses(&s.Settings, s.Address))
 	m.depend()
 	m.Watch()
 	return m.serve, nil

@@ -7,17 +7,17 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 )
 
-// causes are the names of relay's, in their order.
+// causes are the names of reverseproxy's, in their order.
 var causes = []string{"connect", "cut", "timeout"}
 
 // statuses are those of answers for which a request may go to another upstream.
 var statuses = []string{"403", "404", "429", "500", "502", "503", "504"}
 
 // causesOf reads the key `retry`.
-func causesOf(names []string) (set relay.Causes, answers []int, err error) {
+func causesOf(names []string) (set reverseproxy.Causes, answers []int, err error) {
 	for _, name := range names {
 		if i := slices.Index(causes, name); i >= 0 {
 			set |= 1 << i

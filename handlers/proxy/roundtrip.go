@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream/httpclient"
 	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
 
-// RoundTrip implements relay.RoundTripper. It sends the request and takes the answer, both at once:
+// RoundTrip implements reverseproxy.RoundTripper. It sends the request and takes the answer, both at once:
 // an upstream may answer before it has read all, and may read no more until its answer is read.
 func (c *call) RoundTrip() error {
 	c.x.HeadLimit, c.x.KeepTrailer, c.x.Lenient = int(c.MaxHeaderSize), true, c.m.set.Lenient
@@ -37,7 +37,7 @@ func (c *call) RoundTrip() error {
 // error comes up: a return from take would leave bytes of the upstream behind, which nobody takes
 // any more.
 func (c *call) unwritable(err error) error {
-	if err == nil || !c.IgnoreClientAbort || !errors.Is(err, relay.ErrClient) {
+	if err == nil || !c.IgnoreClientAbort || !errors.Is(err, reverseproxy.ErrClient) {
 		return err
 	}
 	c.gone = true
@@ -176,7 +176,7 @@ func (c *call) appendBody(out []byte) ([]byte, error) {
 	}
 	c.sent = c.Left == 0
 	if err != nil {
-		err = relay.BodyError(err)
+		err = reverseproxy.BodyError(err)
 	}
 	return out, err
 }
@@ -240,15 +240,15 @@ func (c *call) limit() time.Duration {
 }
 
 // late returns the error of a wait that has taken too long.
-func (c *call) late() relay.Timeout {
+func (c *call) late() reverseproxy.Timeout {
 	set := &c.m.set
 	switch {
 	case c.x.Held() > 0:
-		return relay.Timeout{Key: "send_timeout", After: set.SendTimeout}
+		return reverseproxy.Timeout{Key: "send_timeout", After: set.SendTimeout}
 	case !c.headed && c.begun == 0:
-		return relay.Timeout{Key: "first_byte_timeout", After: set.FirstByteTimeout}
+		return reverseproxy.Timeout{Key: "first_byte_timeout", After: set.FirstByteTimeout}
 	}
-	return relay.Timeout{Key: "read_timeout", After: set.ReadTimeout, Both: c.starved()}
+	return reverseproxy.Timeout{Key: "read_timeout", After: set.ReadTimeout, Both: c.starved()}
 }
 
 // receive takes the bytes that have come, and reports whether those were all. An upstream that is
@@ -258,7 +258,7 @@ func (c *call) receive() (empty bool, err error) {
 	buf := c.Req.Thread.Loop().TakeBuffer()
 	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; got += len(buf) {
-		if got >= relay.AtOnce || c.Flow.Full() || got > 0 && c.x.Due() {
+		if got >= reverseproxy.AtOnce || c.Flow.Full() || got > 0 && c.x.Due() {
 			return false, nil
 		}
 		switch err := c.x.Receive(buf[:]); {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream/httpclient"
 )
 
@@ -32,7 +32,7 @@ type call struct {
 
 // passing is what a call begins with anew.
 type passing struct {
-	relay.Call
+	reverseproxy.Call
 	m *module
 
 	options   options
@@ -61,7 +61,7 @@ type passing struct {
 
 // serve is the handler.
 func (m *module) serve(req *conn.Request, resp *conn.Response) int {
-	if relay.Traces(req, resp) {
+	if reverseproxy.Traces(req, resp) {
 		return http.StatusMethodNotAllowed
 	}
 	c := calls.Get().(*call) // on the stack it would make that grow
@@ -102,7 +102,7 @@ func hops(h *conn.Header) (n int) {
 // chunked reports that the body is sent in chunks.
 func (c *call) chunked() bool { return c.Length < 0 }
 
-// Finish implements relay.RoundTripper.
+// Finish implements reverseproxy.RoundTripper.
 func (c *call) Finish() int {
 	if c.Status == http.StatusSwitchingProtocols {
 		c.Note() // the access log's entry is made as the tunnel begins
@@ -117,7 +117,7 @@ func (c *call) Finish() int {
 	return c.Status
 }
 
-// Drop implements relay.RoundTripper.
+// Drop implements reverseproxy.RoundTripper.
 func (c *call) Drop() { c.x.End() }
 
 var calls = sync.Pool{New: func() any { return new(call) }}

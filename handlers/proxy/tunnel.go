@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/upstream/tunnel"
 	"github.com/lwango/lwango/loop"
@@ -56,7 +56,7 @@ func (c *call) tunnel(rest []byte) int {
 		return c.Status
 	}
 	// Nothing holds the request any more, which conn has given up, nor the heads.
-	c.Flow, c.Req, c.Resp, c.Body, c.rest = relay.Flow{}, nil, nil, nil, nil
+	c.Flow, c.Req, c.Resp, c.Body, c.rest = reverseproxy.Flow{}, nil, nil, nil, nil
 	j.link = conn.LinkOf(nc)
 	j.Client.Begin(j.link, nc)
 	j.Up.Begin(c.Stream, over)

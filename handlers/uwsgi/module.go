@@ -20,7 +20,7 @@ import (
 	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/gateway"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
@@ -41,7 +41,7 @@ type Settings struct {
 var Defaults = tags.Defaults[Settings]()
 
 // Descriptors implements handlers.DescriptorHolder, for checks.
-func (s Settings) Descriptors() int { return relay.CheckDescriptors(&s.Settings, s.Address) }
+func (s Settings) Descriptors() int { return reverseproxy.CheckDescriptors(&s.Settings, s.Address) }
 
 // Register puts the module into r. All routes that are ever built from r share one pool of upstreams:
 // connections to one address are counted together.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
@@ -115,7 +115,7 @@ func (c *Call) open(h *cgi.Header) {
 func (c *Call) intercept(h *cgi.Header, out *conn.Header) {
 	c.drop()
 	for _, f := range h.Fields {
-		if relay.Explains(h.Status, f.Name) && !c.Hides(f.Name) {
+		if reverseproxy.Explains(h.Status, f.Name) && !c.Hides(f.Name) {
 			out.Add(f.Name, f.Value)
 		}
 	}
@@ -199,7 +199,7 @@ func (c *Call) short() bool {
 		c.answer.got < c.answer.length
 }
 
-// Finish implements relay.RoundTripper.
+// Finish implements reverseproxy.RoundTripper.
 func (c *Call) Finish() int {
 	if err := c.unwritable(c.Flow.Drain(!c.answer.buffered)); err != nil {
 		return c.Fail(err)

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/wire/cgi"
 	"github.com/lwango/lwango/loop"
 )
@@ -16,7 +16,7 @@ import (
 // holds no more than its call; so what is needed only while bytes move is not part of it. Only the
 // request's thread may use it.
 type Call struct {
-	relay.Call
+	reverseproxy.Call
 	protocol Protocol
 
 	// Sending.
@@ -36,7 +36,7 @@ type Call struct {
 
 // Protocol is a module's part of a Call.
 type Protocol interface {
-	relay.RoundTripper
+	reverseproxy.RoundTripper
 	// AppendHead begins an attempt, and appends to an empty buffer what comes before the request's
 	// body. It may return a part of the buffer that begins later.
 	AppendHead(dst []byte) ([]byte, error)
@@ -80,7 +80,7 @@ func (c *Call) Run(limit int64) int {
 	return c.Serve()
 }
 
-// Drop implements relay.RoundTripper.
+// Drop implements reverseproxy.RoundTripper.
 func (c *Call) Drop() {
 	c.free()
 	c.dropHeader()

@@ -1,7 +1,7 @@
 // Package gateway is what the modules of the Common Gateway Interface have in common: fastcgi,
 // uwsgi and scgi. It sends a request to an application and takes the answer, both at once. The
 // module says what comes around the variables, the body and the answer on the connection, as a
-// Protocol. What these modules share with proxy is in internal/modules/relay.
+// Protocol. What these modules share with proxy is in internal/modules/reverseproxy.
 //
 //	route.go     Route
 //	call.go      Call: one request

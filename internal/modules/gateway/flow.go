@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -17,7 +17,7 @@ func (c *Call) pour() error { return c.unwritable(c.Flow.Pour(!c.answer.buffered
 // unwritable deals with the error of a client that takes no more. The script goes on only if
 // ignore_client_abort is set.
 func (c *Call) unwritable(err error) error {
-	if c.IgnoreClientAbort && errors.Is(err, relay.ErrClient) {
+	if c.IgnoreClientAbort && errors.Is(err, reverseproxy.ErrClient) {
 		c.answer.gone = true
 		c.Flow.Discard()
 		return nil

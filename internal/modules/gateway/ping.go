@@ -6,11 +6,11 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
-// ping asks an application for a check, see relay.Route.
+// ping asks an application for a check, see reverseproxy.Route.
 func (m *plain) ping(c net.Conn, _ string) (status int, body []byte, err error) {
 	health := &m.settings.Health
 	path, query, _ := strings.Cut(health.Path, "?")
@@ -35,7 +35,7 @@ func (m *plain) ping(c net.Conn, _ string) (status int, body []byte, err error) 
 	}
 	h := cgi.Header{StatusLine: true}
 	done, read := false, 0
-	for buf := make([]byte, 4096); read < 2*relay.HealthRead; {
+	for buf := make([]byte, 4096); read < 2*reverseproxy.HealthRead; {
 		n, err := c.Read(buf)
 		read += n
 		in := buf[:n]

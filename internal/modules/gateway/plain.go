@@ -9,7 +9,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/modules/around"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
@@ -48,9 +48,9 @@ type plain struct {
 }
 
 // Plain makes the handler of a route of a module with such a protocol. more, missing and accel are
-// those of relay.Route.Open. Errors are *handlers.KeyError.
+// those of reverseproxy.Route.Open. Errors are *handlers.KeyError.
 func Plain(module string, f Framing, s upstreams.Gateway, more upstream.Settings, missing error,
-	accel relay.Accel, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
+	accel reverseproxy.Accel, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &plain{settings: s, framing: f, prefix: strings.TrimSuffix(env.Prefix, "/")}
 	if !around.Of(env).Internal {
 		m.mounted = m.prefix
@@ -66,7 +66,7 @@ func Plain(module string, f Framing, s upstreams.Gateway, more upstream.Settings
 
 // serve is the handler.
 func (m *plain) serve(req *conn.Request, resp *conn.Response) int {
-	if relay.Traces(req, resp) {
+	if reverseproxy.Traces(req, resp) {
 		return http.StatusMethodNotAllowed
 	}
 	c := plainCalls.Get().(*plainCall) // on the stack it would make that grow
@@ -123,7 +123,7 @@ func (c *plainCall) AppendBody(out []byte) ([]byte, error) {
 	if room := cap(out) - len(out); c.Left > 0 && room > 0 {
 		n, err := c.ReadBody(out[len(out) : len(out)+int(min(c.Left, int64(room)))])
 		if err != nil {
-			return nil, relay.BodyError(err)
+			return nil, reverseproxy.BodyError(err)
 		}
 		out = out[:len(out)+n]
 	}

@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/stream"
 )
@@ -41,7 +41,7 @@ func (c *Call) free() {
 	}
 }
 
-// RoundTrip implements relay.RoundTripper. It sends the request and takes the response, both at
+// RoundTrip implements reverseproxy.RoundTripper. It sends the request and takes the response, both at
 // once: an application may write before it has read all. A peer that first wrote all and only then
 // read would wait for ever, as would the application.
 func (c *Call) RoundTrip() error {
@@ -110,11 +110,11 @@ func (c *Call) wait() error {
 func (c *Call) sending() bool { return c.buf != nil || c.Stream.Owed() > 0 }
 
 // late returns how long a wait may take, as the error of one that has taken longer.
-func (c *Call) late() relay.Timeout {
+func (c *Call) late() reverseproxy.Timeout {
 	if c.sending() {
-		return relay.Timeout{Key: "send_timeout", After: c.SendTimeout}
+		return reverseproxy.Timeout{Key: "send_timeout", After: c.SendTimeout}
 	}
-	return relay.Timeout{Key: "read_timeout", After: c.ReadTimeout, Both: c.starved()}
+	return reverseproxy.Timeout{Key: "read_timeout", After: c.ReadTimeout, Both: c.starved()}
 }
 
 // send sends as much of the buffer as the socket has room for, and fills an empty buffer first. It
@@ -182,7 +182,7 @@ func (c *Call) receive() error {
 		if c.done {
 			return nil
 		}
-		if got += n; c.Flow.Full() || got >= relay.AtOnce || c.Stream.Due() {
+		if got += n; c.Flow.Full() || got >= reverseproxy.AtOnce || c.Stream.Due() {
 			if !c.Stream.Unread() {
 				return c.pause() // the call may wait now, and what has come must not
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/upstreams"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
 	"github.com/lwango/lwango/internal/wire/http1"
@@ -16,18 +16,18 @@ import (
 
 // Route is what the requests of a route have in common. It does not change once it is open.
 type Route struct {
-	relay.Route
+	reverseproxy.Route
 	set    *upstreams.Gateway
 	params []cgi.Field
 }
 
 // Open opens the route of a module with its upstreams. more has the addresses; it, missing and
-// accel are those of relay.Route.Open. Errors are *handlers.KeyError.
+// accel are those of reverseproxy.Route.Open. Errors are *handlers.KeyError.
 func (r *Route) Open(module string, s *upstreams.Gateway, env handlers.Env, p *upstream.Pool,
-	more upstream.Settings, missing error, accel relay.Accel) error {
+	more upstream.Settings, missing error, accel reverseproxy.Accel) error {
 	r.set, r.Settings, r.Module, r.Env = s, &s.Settings, module, env
 	r.Log = env.Log()
-	r.Repeats, r.Alone, r.Retry = safe, upstream.Fresh, relay.OnConnect|relay.OnCut
+	r.Repeats, r.Alone, r.Retry = safe, upstream.Fresh, reverseproxy.OnConnect|reverseproxy.OnCut
 	r.Once, r.Sized = true, true
 	if err := r.Route.Open(p, more, missing, accel); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (r *Route) Open(module string, s *upstreams.Gateway, env handlers.Env, p *u
 		return err
 	}
 	r.depend()
-	return relay.FieldNames("trusted_fields", s.TrustedFields)
+	return reverseproxy.FieldNames("trusted_fields", s.TrustedFields)
 }
 
 // readParams reads the key of that name.
@@ -68,7 +68,7 @@ func (r *Route) depend() {
 	for _, p := range r.params {
 		names, _ := cgi.Placeholders(p.Value)
 		sent = append(sent, names...)
-		fields[p.Name] = relay.Source(names)
+		fields[p.Name] = reverseproxy.Source(names)
 	}
 	r.Depend("params", sent, func(name string) handlers.FieldSource {
 		from, ok := fields["HTTP_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))]

@@ -54,7 +54,7 @@ var only = map[string][]string{
 	"github.com/landlock-lsm/go-landlock/landlock/syscall": {"internal/process/confine"},
 
 	"golang.org/x/sys/unix": {"internal/content/cachestore", "loop", "stream", "conn", "handlers/*", "internal/base/sysio", "fastcgi/internal/fcgitest", "internal/process/server", "internal/process/top", "internal/process/accesslog", "internal/process/config", "internal/process/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/process/confine"},
-	"net/http":              {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/modules/compression", "internal/modules/gateway", "internal/modules/relay", "internal/process/server", "internal/tls/certs", "internal/process/top", "internal/test/*", "samples/fanout"},
+	"net/http":              {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/modules/compression", "internal/modules/gateway", "internal/modules/reverseproxy", "internal/process/server", "internal/tls/certs", "internal/process/top", "internal/test/*", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

@@ -1,4 +1,4 @@
-package relay_test
+package reverseproxy_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/base/sysio"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/test/must"
 )
 
@@ -18,7 +18,7 @@ func TestSpoolWithinLimit(t *testing.T) {
 	const limit = 200_000
 	var space sysio.TempSpace
 	space.Configure(t.TempDir(), limit)
-	a, b := relay.NewSpoolIn(&space, 1<<20), relay.NewSpoolIn(&space, 1<<20)
+	a, b := reverseproxy.NewSpoolIn(&space, 1<<20), reverseproxy.NewSpoolIn(&space, 1<<20)
 	piece := bytes.Repeat([]byte("0123456789"), 3_000)
 	must.Do(t, a.Write(piece[:15_000]))
 	if n := space.Used(); n != 0 {
@@ -52,7 +52,7 @@ func TestSpoolWithinLimit(t *testing.T) {
 	if !bytes.Equal(got, bytes.Repeat(piece, 5)) {
 		t.Errorf("%d bytes come back, or others", len(got))
 	}
-	c := relay.NewSpoolIn(&space, 1<<20)
+	c := reverseproxy.NewSpoolIn(&space, 1<<20)
 	must.Do(t, c.Write(piece[:16_000]))
 	if err := c.Write(piece); !errors.Is(err, conn.ErrSpoolFull) {
 		t.Errorf("error %v where there is no room for what was in memory", err)
@@ -77,7 +77,7 @@ func TestSpool(t *testing.T) {
 	source := rand.NewChaCha8([32]byte{})
 	for range 20 {
 		const limit = 100 << 10
-		s := relay.NewSpool(limit + 32<<10)
+		s := reverseproxy.NewSpool(limit + 32<<10)
 		var want, got bytes.Buffer
 		p := make([]byte, 32<<10)
 		for range 400 {

@@ -1,4 +1,4 @@
-package relay
+package reverseproxy
 
 import (
 	"errors"
@@ -103,7 +103,7 @@ func (f *Flow) Write(p []byte) error {
 		f.resp.Layer().Ahead(p)
 		if err := f.spool.write(p); err != nil {
 			if err != conn.ErrNoDescriptor { // of which conn tells
-				f.log.Warn("relay: response cannot be spooled", "request_id", f.req.ID(), "error", err)
+				f.log.Warn("reverseproxy: response cannot be spooled", "request_id", f.req.ID(), "error", err)
 			}
 			f.limit = 0
 		}

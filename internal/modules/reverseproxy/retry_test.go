@@ -1,4 +1,4 @@
-package relay_test
+package reverseproxy_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 )
@@ -21,12 +21,12 @@ func TestFailed(t *testing.T) {
 		{upstream.ErrCut, true, true},
 		{loop.ErrDeadlineExceeded, true, true},
 		{errors.New("malformed"), false, true},
-		{fmt.Errorf("%w: %w", relay.ErrClient, loop.ErrDeadlineExceeded), false, false},
-		{fmt.Errorf("%w: %w", relay.ErrClient, os.ErrDeadlineExceeded), false, false},
-		{relay.BodyError(loop.ErrDeadlineExceeded), false, false},
+		{fmt.Errorf("%w: %w", reverseproxy.ErrClient, loop.ErrDeadlineExceeded), false, false},
+		{fmt.Errorf("%w: %w", reverseproxy.ErrClient, os.ErrDeadlineExceeded), false, false},
+		{reverseproxy.BodyError(loop.ErrDeadlineExceeded), false, false},
 		{loop.ErrClientGone, false, false},
 	} {
-		if silent, heard := relay.Failed(false, tt.err), relay.Failed(true, tt.err); silent != tt.silent || heard != tt.heard {
+		if silent, heard := reverseproxy.Failed(false, tt.err), reverseproxy.Failed(true, tt.err); silent != tt.silent || heard != tt.heard {
 			t.Errorf("%v: %v %v", tt.err, silent, heard)
 		}
 	}

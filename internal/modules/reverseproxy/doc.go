@@ -1,6 +1,6 @@
-// Package relay is what the modules fastcgi and proxy have in common: it takes a request to another
-// server and its answer to the client. The module itself speaks the protocol, as a RoundTripper.
-// The other server does not wait for the client as long as there is room.
+// Package reverseproxy is what the modules fastcgi and proxy have in common: it takes a request to
+// another server and its answer to the client. The module itself speaks the protocol, as a
+// RoundTripper. The other server does not wait for the client as long as there is room.
 //
 //	settings.go    Route, what the requests of a route have in common
 //	servername.go  the name for TLS, where each request has its own
@@ -20,4 +20,4 @@
 //	press.go       the pace of a client whose answer holds up the upstream
 //	spool.go       the part of an answer that a slow client has no room for yet
 //	fault.go       the status for a failure
-package relay
+package reverseproxy

@@ -1,4 +1,4 @@
-package relay_test
+package reverseproxy_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/base/invariants"
-	"github.com/lwango/lwango/internal/modules/relay"
+	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/race"
@@ -33,7 +33,7 @@ func TestHeldByWindow(t *testing.T) {
 
 func heldByWindow(t *testing.T, size int, piece []byte, window int) {
 	s := server.Start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		var f relay.Flow
+		var f reverseproxy.Flow
 		defer f.Drop()
 		f.Begin(req, w, 1<<20, slog.Default(), false)
 		for left := size; left > 0; left -= len(piece) {
