@@ -213,7 +213,7 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 	resp := new(Response)
 	b := &resp.body
 	resp.Body = b
-	b.c, b.t, b.until, b.rest, b.trailer = c, t, until, limit, &resp.Trailer
+	b.c, b.t, b.until, b.sizeLeft, b.trailer = c, t, until, limit, &resp.Trailer
 	b.lease, b.x = g.Lease(), exchanges.Get().(*httpclient.Exchange)
 	b.x.KeepTrailer = true
 	done := false

@@ -25,10 +25,10 @@ type Body struct {
 	stream *stream.Conn
 	lost   bool // the server does not take all of the request
 
-	buf  *[bufferSize]byte // nil: all that has come was read
-	data []byte            // of buf: not read yet
-	rest int64             // how many more bytes may come
-	err  error             // behind data; io.EOF at the end
+	buf      *[bufferSize]byte // nil: all that has come was read
+	data     []byte            // of buf: not read yet
+	sizeLeft int64             // how many more bytes may come
+	err      error             // behind data; io.EOF at the end
 
 	trailer *conn.Header // of the response
 
@@ -147,9 +147,9 @@ func (b *Body) write(p []byte) {
 func (b *Body) receive(more bool) error {
 	for {
 		if b.x.Held() > 0 {
-			if rest, err := b.x.SendHeld(); err != nil {
+			if left, err := b.x.SendHeld(); err != nil {
 				b.lost = true
-			} else if rest == 0 && more && !b.lost {
+			} else if left == 0 && more && !b.lost {
 				return nil
 			}
 		}
@@ -184,7 +184,7 @@ func (b *Body) fill(wait bool) {
 			b.fail(fmt.Errorf("%w: %w", ErrProtocol, err))
 		case e == httpclient.Data:
 			// The pieces move together, to the front of what was received.
-			if b.rest -= int64(len(data)); b.rest < 0 {
+			if b.sizeLeft -= int64(len(data)); b.sizeLeft < 0 {
 				b.fail(ErrTooLarge)
 				break
 			}

@@ -142,31 +142,31 @@ func hostsOf(addresses []string) map[string]string {
 	hosts := make(map[string]string)
 	for _, a := range addresses {
 		name := strings.Fields(a)[0] // options follow, see package upstream
-		place, usual := name, "80"
+		where, usual := name, "80"
 		if rest, ok := strings.CutPrefix(name, "https://"); ok {
-			place, usual = rest, "443"
+			where, usual = rest, "443"
 		} else if rest, ok := strings.CutPrefix(name, "http://"); ok {
-			place = rest
+			where = rest
 		} else if rest, ok := strings.CutPrefix(name, "h2c://"); ok {
-			place = rest
+			where = rest
 		}
-		host, port, err := net.SplitHostPort(place)
+		host, port, err := net.SplitHostPort(where)
 		if before, _, ok := strings.Cut(host, "%"); ok { // a zone is this machine's (RFC 6874)
-			host, place = before, "["+before+"]:"+port
+			host, where = before, "["+before+"]:"+port
 		}
-		switch domain := upstream.ServiceOf(place); {
+		switch domain := upstream.ServiceOf(where); {
 		case domain != "":
 			hosts[name] = domain
-		case strings.HasPrefix(place, "unix:"):
+		case strings.HasPrefix(where, "unix:"):
 			hosts[name] = "localhost"
 		case err != nil: // there is no port
-			hosts[name] = place
+			hosts[name] = where
 		case port == usual && strings.Contains(host, ":"):
 			hosts[name] = "[" + host + "]"
 		case port == usual:
 			hosts[name] = host
 		default:
-			hosts[name] = place
+			hosts[name] = where
 		}
 	}
 	return hosts

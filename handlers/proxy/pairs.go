@@ -25,7 +25,7 @@ type pair struct {
 // match is what a pair has found.
 type match struct {
 	groups []string // what they have matched
-	rest   string   // behind a beginning
+	tail   string   // behind a beginning
 }
 
 // pairs reads a table, in the order in which its rows are tried: the longest beginning first, and
@@ -100,7 +100,7 @@ func unknownGroup(t template.Text) string {
 // match reports whether a text is one that the pair is for.
 func (p *pair) match(text string) (m match, ok bool) {
 	if p.re == nil {
-		m.rest, ok = strings.CutPrefix(text, p.from)
+		m.tail, ok = strings.CutPrefix(text, p.from)
 		return m, ok
 	}
 	found := p.re.FindStringSubmatch(text)
@@ -149,6 +149,6 @@ func (p *pair) expand(req *conn.Request, host string, found match) string {
 			out.WriteString(found.groups[slices.Index(p.groups, piece.Name)])
 		}
 	}
-	out.WriteString(found.rest)
+	out.WriteString(found.tail)
 	return out.String()
 }

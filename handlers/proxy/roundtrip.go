@@ -331,7 +331,7 @@ func (c *call) pause() error {
 func (c *call) ended() error {
 	c.done = true
 	if c.Status == 101 {
-		c.rest = bytes.Clone(c.x.Rest())
+		c.unparsed = bytes.Clone(c.x.Unparsed())
 		return nil
 	}
 	if c.trailer() {

@@ -51,7 +51,7 @@ type passing struct {
 	named       options       // in Connection fields of the upstream
 	done        bool          // the answer is complete
 	pushed      bool          // all that has come was flushed
-	rest        []byte        // what has come behind a 101
+	unparsed    []byte        // what has come behind a 101
 	gone        bool          // the client takes no more, and the exchange goes on (ignore_client_abort)
 
 	// A body that the client does not get.
@@ -106,7 +106,7 @@ func (c *call) chunked() bool { return c.Length < 0 }
 func (c *call) Finish() int {
 	if c.Status == http.StatusSwitchingProtocols {
 		c.Note() // the access log's entry is made as the tunnel begins
-		return c.tunnel(c.rest)
+		return c.tunnel(c.unparsed)
 	}
 	if err := c.Flow.Drain(true); err != nil {
 		return c.Fail(err)

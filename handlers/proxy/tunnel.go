@@ -44,7 +44,7 @@ func sideOf(link conn.Link) side { return side{link.Readable(), link.Writable()}
 // it.
 //
 // One that has failed is passed on, when the other side has all that it has said: that is reset, too.
-func (c *call) tunnel(rest []byte) int {
+func (c *call) tunnel(first []byte) int {
 	thread, resp := c.Req.Thread, c.Resp
 	c.Req.KeepWaiting(true) // the loop sees the client's end before the tunnel has read all
 	j := &joined{m: c.m, frames: framesOf(resp, thread.Loop())}
@@ -56,7 +56,7 @@ func (c *call) tunnel(rest []byte) int {
 		return c.Status
 	}
 	// Nothing holds the request any more, which conn has given up, nor the heads.
-	c.Flow, c.Req, c.Resp, c.Body, c.rest = reverseproxy.Flow{}, nil, nil, nil, nil
+	c.Flow, c.Req, c.Resp, c.Body, c.unparsed = reverseproxy.Flow{}, nil, nil, nil, nil
 	j.link = conn.LinkOf(nc)
 	j.Client.Begin(j.link, nc)
 	j.Up.Begin(c.Stream, over)
@@ -68,11 +68,11 @@ func (c *call) tunnel(rest []byte) int {
 	}
 	early, _ := r.Peek(r.Buffered())
 	if j.frames != nil {
-		rest = j.frames.pass(rest, false)
+		first = j.frames.pass(first, false)
 	}
-	j.Client.Got, j.Up.Got = int64(len(early)), int64(len(rest))
+	j.Client.Got, j.Up.Got = int64(len(early)), int64(len(first))
 	j.Up.Write(early)
-	j.Client.Write(rest)
+	j.Client.Write(first)
 	l := thread.Loop()
 	j.Start(l.Clock(l.Time()))
 	return http.StatusSwitchingProtocols

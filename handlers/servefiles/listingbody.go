@@ -20,10 +20,10 @@ type listingBody struct {
 	top  bool     // it is the route's own folder, whose parent is another route's
 	json bool
 
-	part listingPart // which is next
-	next int         // entry
-	buf  []byte
-	rest []byte // of buf or of the readme, not read yet
+	part   listingPart // which is next
+	next   int         // entry
+	buf    []byte
+	unread []byte // of buf or of the readme, not read yet
 }
 
 // listingPart is a part of a page, in order. JSON has no readme and no foot.
@@ -56,19 +56,19 @@ const (
 
 // Read gives the next bytes.
 func (b *listingBody) Read(p []byte) (int, error) {
-	for len(b.rest) == 0 {
+	for len(b.unread) == 0 {
 		switch b.part {
 		case listingDone:
 			return 0, io.EOF
 		case listingReadme:
-			b.rest, b.part = b.l.text, listingFoot
+			b.unread, b.part = b.l.text, listingFoot
 		default:
 			b.buf = b.piece(b.buf[:0])
-			b.rest = b.buf
+			b.unread = b.buf
 		}
 	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
+	n := copy(p, b.unread)
+	b.unread = b.unread[n:]
 	return n, nil
 }
 

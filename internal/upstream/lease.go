@@ -134,13 +134,13 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 		l.began = now
 	}
 	waits := now // a wait for a slot is as good as begun
-	rest := l.limit()
+	timeLeft := l.limit()
 	if l.group.hasNames {
 		begin := loop.Now()
-		if err := l.group.lookUpNames(t, rest/2, false); err != nil {
+		if err := l.group.lookUpNames(t, timeLeft/2, false); err != nil {
 			return nil, false, err
 		}
-		rest -= loop.Now() - begin
+		timeLeft -= loop.Now() - begin
 		now = l.now()
 	}
 	for again := false; ; {
@@ -173,9 +173,9 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 			l.conn = nil
 		}
 		if !l.Until.IsZero() {
-			rest = min(rest, time.Until(l.Until))
+			timeLeft = min(timeLeft, time.Until(l.Until))
 		}
-		share := l.share(rest, again)
+		share := l.share(timeLeft, again)
 		begin := loop.Now()
 		var s *stream.Conn
 		if srv.http2 {
@@ -187,7 +187,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 			}
 		}
 		took := loop.Now() - begin
-		rest -= took
+		timeLeft -= took
 		if err == nil {
 			l.reached, l.connecting = true, took
 		}
@@ -217,10 +217,10 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 			again = true
 			srv.resolveAgain()
 			begin := loop.Now()
-			if err := l.group.lookUpNames(t, max(rest/2, 0), true); err != nil && left(err) {
+			if err := l.group.lookUpNames(t, max(timeLeft/2, 0), true); err != nil && left(err) {
 				return nil, false, err
 			}
-			rest -= loop.Now() - begin
+			timeLeft -= loop.Now() - begin
 			more = l.more()
 		}
 		if l.Stay {
@@ -230,7 +230,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 			if fault != theirs || !l.renew() {
 				return nil, false, err
 			}
-			rest, again = l.limit(), false
+			timeLeft, again = l.limit(), false
 			waits = l.now()
 		}
 		l.Release()
@@ -307,9 +307,9 @@ func (l *Lease) Over(s *stream.Conn) net.Conn {
 // ConnectTimeout is four times as long, and otherwise a fourth of that.
 const leastShare = time.Second
 
-// share returns the time for connecting to the upstream of the slot, of the rest that there is for
+// share returns the time for connecting to the upstream of the slot, of the time that is left for
 // all that may be tried; again says that their name was looked up again.
-func (l *Lease) share(rest time.Duration, again bool) time.Duration {
+func (l *Lease) share(timeLeft time.Duration, again bool) time.Duration {
 	n := l.others + 1
 	if l.server.backend.dnsName != nil && !again {
 		n++ // the name may resolve to others by now
@@ -320,8 +320,8 @@ func (l *Lease) share(rest time.Duration, again bool) time.Duration {
 	if l.Stay {
 		n = 1
 	}
-	share := max(rest/time.Duration(n), min(leastShare, l.limit()/4))
-	return max(min(share, rest), time.Millisecond) // the others may have used up all
+	share := max(timeLeft/time.Duration(n), min(leastShare, l.limit()/4))
+	return max(min(share, timeLeft), time.Millisecond) // the others may have used up all
 }
 
 // blames reports whether an error of dialing within that time speaks against one of n upstreams.

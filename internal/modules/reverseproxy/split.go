@@ -72,8 +72,8 @@ func (r *Route) openSplit(p *upstream.Pool, more upstream.Settings) (err error) 
 			}
 		}
 		for _, a := range e.Address {
-			at := place(a)
-			if slices.ContainsFunc(taken, func(other string) bool { return place(other) == at }) {
+			at := bareAddress(a)
+			if slices.ContainsFunc(taken, func(other string) bool { return bareAddress(other) == at }) {
 				return handlers.BadKey("split", "%s: address: %s: named twice", e.Name, at)
 			}
 		}
@@ -94,10 +94,10 @@ func (r *Route) openSplit(p *upstream.Pool, more upstream.Settings) (err error) 
 	return nil
 }
 
-// place returns an address without the options behind it.
-func place(address string) string {
-	place, _, _ := strings.Cut(strings.TrimSpace(address), " ")
-	return place
+// bareAddress returns an address without the options behind it.
+func bareAddress(address string) string {
+	bare, _, _ := strings.Cut(strings.TrimSpace(address), " ")
+	return bare
 }
 
 // of returns the group for a request, and the name of its entry; nil: that of the route.

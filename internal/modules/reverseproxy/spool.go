@@ -23,26 +23,26 @@ type spool struct {
 	memory int   // how much of mem is used
 	temp   func() (conn.TempFile, error)
 
-	mem  []byte // counted in spooled
-	off  int    // bytes of mem that were taken
-	file conn.TempFile
-	r, w int64  // bytes that were ever read from the file, and written to it
-	rest []byte // behind all else: what the file did not take
-	err  error  // why it did not
+	mem      []byte // counted in spooled
+	off      int    // bytes of mem that were taken
+	file     conn.TempFile
+	r, w     int64  // bytes that were ever read from the file, and written to it
+	overflow []byte // behind all else: what the file did not take
+	err      error  // why it did not
 }
 
 // len returns how many bytes the spool holds.
-func (s *spool) len() int64 { return int64(len(s.mem)-s.off) + s.w - s.r + int64(len(s.rest)) }
+func (s *spool) len() int64 { return int64(len(s.mem)-s.off) + s.w - s.r + int64(len(s.overflow)) }
 
 // write adds p, for which the ring must have room. If no file can be had, or the file does not take
 // it, p is held in memory. The error comes once, and means that the caller should not write more.
 func (s *spool) write(p []byte) error {
 	if s.err != nil {
-		s.rest = append(s.rest, p...)
+		s.overflow = append(s.overflow, p...)
 		return nil
 	}
 	if p, s.err = s.keep(p); s.err != nil {
-		s.rest = append(s.rest, p...)
+		s.overflow = append(s.overflow, p...)
 	}
 	return s.err
 }
@@ -104,8 +104,8 @@ func (s *spool) read(p []byte) (n int, err error) {
 		}
 		return n, nil
 	case s.r == s.w:
-		n = copy(p, s.rest)
-		s.rest = s.rest[n:]
+		n = copy(p, s.overflow)
+		s.overflow = s.overflow[n:]
 		return n, nil
 	}
 	at := s.r % s.size

@@ -103,7 +103,7 @@ func (c *connection) secure(t *loop.Thread, first []byte, until time.Time) (over
 			c.name = strings.ToLower(secure.ConnectionState().ServerName)
 		}
 		return nil, c.unheard(err, handshakeFailed)
-	case len(input.rest) > 0: // a client waits for the answer to its first flight, which was read
+	case len(input.unread) > 0: // a client waits for the answer to its first flight, which was read
 		return nil, handshakeFailed
 	}
 	below.Conn = &c.client
@@ -246,16 +246,16 @@ func (c *connection) header(r *route) []byte {
 // early is a stream whose first bytes were read already.
 type early struct {
 	*stream.Conn
-	rest []byte
+	unread []byte
 }
 
 // Read implements net.Conn.
 func (e *early) Read(p []byte) (int, error) {
-	if len(e.rest) == 0 {
-		e.rest = nil
+	if len(e.unread) == 0 {
+		e.unread = nil
 		return e.Conn.Read(p)
 	}
-	n := copy(p, e.rest)
-	e.rest = e.rest[n:]
+	n := copy(p, e.unread)
+	e.unread = e.unread[n:]
 	return n, nil
 }

@@ -391,9 +391,9 @@ func (x *Exchange) Trailer(f func(name, value []byte)) {
 // Heard reports whether a byte of an answer has come.
 func (x *Exchange) Heard() bool { return x.heard }
 
-// Rest returns what was received behind the answer, after Done. It is a part of the caller's
+// Unparsed returns what was received behind the answer, after Done. It is a part of the caller's
 // buffer.
-func (x *Exchange) Rest() []byte { return x.in }
+func (x *Exchange) Unparsed() []byte { return x.in }
 
 // Reusable reports, after Done, whether the connection can serve another request, as far as the
 // answer tells. The caller must have sent all of the request, or put it off: a stream for which there is

@@ -12,7 +12,7 @@ import (
 
 // BeginMux begins an exchange by HTTP/2, on a stream that the caller ends after End. Open, Write and
 // Finish send the request then. All the other methods are the same, but the connection is not the
-// exchange's: it is never Reusable, and it has no Rest.
+// exchange's: it is never Reusable, and it has no Unparsed bytes.
 func (x *Exchange) BeginMux(st *http2client.Stream, method string) {
 	if x.method != "" { // an earlier attempt
 		x.Reset()
