@@ -122,7 +122,7 @@ func TestEncoded(t *testing.T) {
 		uncached := *p
 		uncached.Cache = nil
 		plain := startEncoding(t, m, root, &uncached, nil)
-		for range 2 { // also from the shelf
+		for range 2 { // also from the cache
 			for name, content := range files {
 				for _, e := range []string{"gzip", "br", "zstd", "identity", "gzip;q=0.5, br"} {
 					fields := []string{"Accept-Encoding: " + e}

@@ -12,11 +12,11 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// SetKeptFor sets for how long a file is kept at hand. No server runs meanwhile, until the test's end.
-func SetKeptFor(t testing.TB, d time.Duration) {
-	old := keptFor
-	keptFor = d
-	t.Cleanup(func() { keptFor = old })
+// SetCachedFor sets for how long a file is kept at hand. No server runs meanwhile, until the test's end.
+func SetCachedFor(t testing.TB, d time.Duration) {
+	old := cachedFor
+	cachedFor = d
+	t.Cleanup(func() { cachedFor = old })
 }
 
 // For what a file tree cannot show: tests may run as root, which may read every file.

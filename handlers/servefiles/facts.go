@@ -36,14 +36,14 @@ type inode struct {
 	changed unix.Timespec
 }
 
-// untold reports whether a modification time is one that says nothing: images and packages that are
-// made to be the same each time give all their files the second 0 or 1 (SOURCE_DATE_EPOCH, Nix). The
-// file in the place of such a file has the same time.
-func untold(mtime unix.Timespec) bool { return mtime.Sec <= 1 }
+// unknownTime reports whether a modification time is one that says nothing: images and packages
+// that are made to be the same each time give all their files the second 0 or 1 (SOURCE_DATE_EPOCH,
+// Nix). The file in the place of such a file has the same time.
+func unknownTime(mtime unix.Timespec) bool { return mtime.Sec <= 1 }
 
 // stateOf returns what facts have beside a modification time that says nothing.
 func stateOf(st *unix.Stat_t) (state inode) {
-	if untold(st.Mtim) {
+	if unknownTime(st.Mtim) {
 		state = inode{st.Ino, st.Ctim}
 	}
 	return state
@@ -62,7 +62,7 @@ func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time
 
 	var buf [64]byte
 	b := append(buf[:0], '"')
-	if untold(st.Mtim) {
+	if unknownTime(st.Mtim) {
 		b = append(strconv.AppendUint(b, st.Ino, 16), '-')
 		b = strconv.AppendUint(b, uint64(st.Ctim.Nano()), 16)
 	} else {
@@ -76,7 +76,7 @@ func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time
 	b = append(b, '"')
 	f.etag = string(b)
 
-	if untold(st.Mtim) {
+	if unknownTime(st.Mtim) {
 		return f
 	}
 	// RFC 9110 section 8.8.2.1: a Last-Modified later than Date must not be sent, since the client
@@ -103,7 +103,7 @@ func (f *facts) same(name []byte, st *unix.Stat_t) bool {
 // goroutine may call it.
 func (f *facts) again(now time.Time) bool {
 	ms := now.UnixMilli()
-	return ms-f.asked.Swap(ms) < keptFor.Milliseconds()
+	return ms-f.asked.Swap(ms) < cachedFor.Milliseconds()
 }
 
 // factsCache keeps the values of the files that clients ask for most, so that they are not written

@@ -15,11 +15,11 @@ import (
 )
 
 // opened is an open regular file. It belongs to the request that has opened it, or, once it is on a
-// shelf, to the threads of a loop: those that send from it, and the shelf's.
+// cache, to the threads of a loop: those that send from it, and the cache's.
 type opened struct {
 	facts   *facts
 	fd      int    // what conn sends from by sendfile, or reads; -1: content is all of the file
-	content []byte // of a small file on a shelf; it does not change
+	content []byte // of a small file in a cache; it does not change
 
 	dev, ino uint64 // of a file of a disk
 	changed  int64  // Unix nanoseconds, by the file system; of a file of a disk
@@ -39,13 +39,13 @@ type opened struct {
 	until time.Time
 }
 
-// spent are opened files without users. Most files that are not on a shelf have one for a request.
+// spent are opened files without users. Most files that are not in a cache have one for a request.
 var spent = sync.Pool{New: func() any { return new(opened) }}
 
 // Fd returns the descriptor.
 func (f *opened) Fd() uintptr { return uintptr(f.fd) }
 
-// Read reads on. It is for a file that is not on a shelf: requests would share the offset.
+// Read reads on. It is for a file that is not in a cache: requests would share the offset.
 func (f *opened) Read(p []byte) (int, error) {
 	n, err := f.readAt(p, f.at)
 	f.at += int64(n)
@@ -81,9 +81,9 @@ type content struct{ *opened }
 // ReadAt is readAt, and may read less than p has room for.
 func (c content) ReadAt(p []byte, offset int64) (int, error) { return c.readAt(p, offset) }
 
-// counted counts the descriptor for the request, which will hold it while its client takes the file. If
-// the requests of the client hold too many, counted closes f and reports false. What is on a shelf is
-// counted there.
+// counted counts the descriptor for the request, which will hold it while its client takes the
+// file. If the requests of the client hold too many, counted closes f and reports false. What is in
+// a cache is counted there.
 func (f *opened) counted(req *conn.Request) bool {
 	if f.fd < 0 || f.users > 1 || req.Layer().TakeDescriptor() == nil {
 		return true

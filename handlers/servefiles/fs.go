@@ -152,10 +152,10 @@ func (m *module) factsFS(name string, info fs.FileInfo, f *opened, mayHash int64
 		st.Mtim = unix.NsecToTimespec(at.UnixNano())
 	}
 	disk, ok := info.Sys().(*syscall.Stat_t)
-	if ok && untold(st.Mtim) {
+	if ok && unknownTime(st.Mtim) {
 		st.Ino, st.Ctim = disk.Ino, unix.Timespec(disk.Ctim)
 	}
-	if ok || !untold(st.Mtim) {
+	if ok || !unknownTime(st.Mtim) {
 		return m.facts.get([]byte(name), st, m.types), nil
 	}
 	if kept, ok := m.hashed.Load(name); ok && kept.(*facts).size == info.Size() {

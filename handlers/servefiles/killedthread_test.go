@@ -23,7 +23,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// A loop may kill its threads before the shelf's thread has run at all. The shelf's files are
+// A loop may kill its threads before the cache's thread has run at all. The cache's files are
 // closed all the same.
 func TestKeptAndKilledBeforeItsThreadRan(t *testing.T) {
 	root := tree(t)

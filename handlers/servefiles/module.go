@@ -16,7 +16,7 @@
 //	listings.go     listings of folders that are kept, and who reads the next one
 //	listingbody.go  a listing as a page or as JSON
 //	accept.go       the format of a listing that the client wants
-//	shelf.go        files that are kept open
+//	opencache.go    files that are kept open
 //	fs.go           files of an fs.FS
 //	sender.go       files that another handler names
 //	accel.go        Accel: files that an application names instead of sending a body
@@ -173,14 +173,14 @@ type module struct {
 	coding       *coding.Policy    // nil: nothing is compressed
 	siblings     bool              // files beside others may be these, compressed
 	cache        *coding.Cache     // nil: nothing that was compressed is kept
-	openFiles    int               // on all shelves together
+	openFiles    int               // on all openCaches together
 	files        *openfiles.Budget // whose descriptors they have
 	loops        func() []*loop.Loop
 
 	// Safe from any goroutine.
 	facts      *factsCache
 	hashed     sync.Map     // name to *facts, of files without a time, which do not change
-	shelves    sync.Map     // *loop.Loop to *shelf, those that are not empty
+	openCaches sync.Map     // *loop.Loop to *openCache, those that are not empty
 	complained atomic.Int64 // Unix second
 	listings   *listings
 }

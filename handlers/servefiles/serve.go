@@ -114,22 +114,22 @@ func (m *module) find(l *loop.Loop, space, path []byte) (f *opened, status int) 
 var errLeadsOut = errors.New("a symbolic link that is absolute, or leads out of the folder, " +
 	"is not followed without follow_symlinks")
 
-// open finds a name below the root on the loop's shelf, or opens it and reads its state. Status 0
-// means that there is an open regular file. It is called on a thread of l.
+// open finds a name below the root on the loop's openCache, or opens it and reads its state. Status
+// 0 means that there is an open regular file. It is called on a thread of l.
 func (m *module) open(l *loop.Loop, name []byte) (*opened, int) { return m.openAs(l, name, name) }
 
-// openAs is open of a file that the shelf and its facts have under another name.
+// openAs is open of a file that the cache and its facts have under another name.
 func (m *module) openAs(l *loop.Loop, key, name []byte) (*opened, int) {
 	if m.fsys != nil {
 		return m.openFS(l.Current(), string(key), string(name))
 	}
-	shelf := m.shelf(l)
-	f, kept := shelf.take(key)
+	cache := m.openCache(l)
+	f, cached := cache.take(key)
 	if f != nil {
 		return f, 0
 	}
 	fd, err := m.root.openOn(l, name)
-	if (err == unix.EMFILE || err == unix.ENFILE) && shelf.release() {
+	if (err == unix.EMFILE || err == unix.ENFILE) && cache.release() {
 		fd, err = m.root.openOn(l, name)
 	}
 	if err != 0 {
@@ -159,8 +159,8 @@ func (m *module) openAs(l *loop.Loop, key, name []byte) (*opened, int) {
 	f = spent.Get().(*opened)
 	*f = opened{facts: m.facts.get(key, &st, m.types), fd: fd, loop: l, users: 1,
 		dev: uint64(st.Dev), ino: st.Ino, changed: st.Ctim.Nano()}
-	if m.openFiles > 0 && (f.facts.again(l.Time()) || kept) {
-		m.keep(l, f)
+	if m.openFiles > 0 && (f.facts.again(l.Time()) || cached) {
+		m.cacheOpen(l, f)
 	}
 	return f, 0
 }

@@ -67,7 +67,7 @@ func (f *opened) lacksAll(codings []coding.Coding) bool {
 	return true
 }
 
-// siblingKey appends the name that the sibling has on the shelf. It is not that of the file: asked
+// siblingKey appends the name that the sibling has in the cache. It is not that of the file: asked
 // for by its own name, app.js.br is a file like any other. No file has a zero byte in its name.
 func siblingKey(dst []byte, f *opened, c coding.Coding) []byte {
 	return append(append(append(dst, f.facts.name...), 0), c.String()...)

@@ -45,7 +45,7 @@ func TestSiblings(t *testing.T) {
 		h := must.Get(module.Build(t, servefiles.Register, "serve_files", build(on),
 			func(s *servefiles.Settings) { s.Path = dir }))(t)
 		s := module.Start(t, modes.Direct, "/", h)
-		for range 3 { // also from the shelf
+		for range 3 { // also from the cache
 			for _, tt := range []struct{ path, accept, coding, body string }{
 				{"/a.css", "gzip", "gzip", "sibling a.css.gz"},
 				{"/a.css", "zstd, gzip, br", "br", "sibling a.css.br"},

@@ -13,10 +13,10 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestUntoldTimes: files of images that are made to be the same each time have all the same
+// TestUnknownTimes: files of images that are made to be the same each time have all the same
 // modification time. A new one in the place of the old is another one to clients that have the old,
 // also if it is as long.
-func TestUntoldTimes(t *testing.T) {
+func TestUnknownTimes(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		for _, second := range []int64{0, 1} {
 			for name, start := range map[string]func(root string) (s *server.Server, prefix string){

@@ -182,7 +182,7 @@ func TestKeptAnswers(t *testing.T) {
 // What is not kept: a file that was asked for once, one that has just changed, and more than there
 // is room for.
 func TestNotKept(t *testing.T) {
-	servefiles.SetKeptFor(t, time.Hour) // what is open after the answer is kept
+	servefiles.SetCachedFor(t, time.Hour) // what is open after the answer is kept
 	root := tree(t)
 	for i := range 8 {
 		path := filepath.Join(root, fmt.Sprintf("many%d.bin", i))
@@ -214,7 +214,7 @@ func TestNotKept(t *testing.T) {
 // The routes of a process keep no more files open than its budget has for that, and give back what
 // they do not keep any more. Small files hold no descriptor.
 func TestKeptWithinBudget(t *testing.T) {
-	servefiles.SetKeptFor(t, time.Hour) // a second may be over before all files were asked for
+	servefiles.SetCachedFor(t, time.Hour) // a second may be over before all files were asked for
 	b := openfiles.New(400)
 	servefiles.SetBudget(t, b)
 	const most = 400 / 8
@@ -256,7 +256,7 @@ func TestKeptWithinBudget(t *testing.T) {
 	}
 }
 
-// A file that leaves the shelf while it is sent is sent to its end, and closed then.
+// A file that leaves the cache while it is sent is sent to its end, and closed then.
 func TestKeptWhileSent(t *testing.T) {
 	root := tree(t)
 	path := filepath.Join(root, "long.bin")
@@ -274,7 +274,7 @@ func TestKeptWhileSent(t *testing.T) {
 	must.Do(t, err)
 	defer answer.Body.Close()
 	must.Do(t, os.Remove(path))
-	wait.Until(t, "the file has left the shelf", func() bool {
+	wait.Until(t, "the file has left the cache", func() bool {
 		return s.Request("HEAD /long.bin", nil, "").StatusCode == 404
 	})
 	if n := held(t, root, "long.bin"); n != 1 {
@@ -287,7 +287,7 @@ func TestKeptWhileSent(t *testing.T) {
 }
 
 // Threads that are killed while they send from a file at hand give it back, and so does the
-// shelf's.
+// cache's.
 func TestKeptAndKilled(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		root := tree(t)
@@ -320,7 +320,7 @@ func TestKeptAndKilled(t *testing.T) {
 // there are none, the garbage collector may close the folder of a test before this one; then the
 // request needs no way, and the test tries again.
 func TestKeptMakeWay(t *testing.T) {
-	servefiles.SetKeptFor(t, time.Hour) // its time is not over
+	servefiles.SetCachedFor(t, time.Hour) // its time is not over
 	root := tree(t)
 	s := start(t, modes.Direct, root, "/", nil)
 	c := s.Dial()
@@ -373,8 +373,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// BenchmarkKept asks for 4 KiB that the shelf has.
-func BenchmarkKept(b *testing.B) {
+// BenchmarkOpenCache asks for 4 KiB that the cache has.
+func BenchmarkOpenCache(b *testing.B) {
 	root := b.TempDir()
 	must.Do(b, os.WriteFile(filepath.Join(root, "4k.bin"), make([]byte, 4<<10), 0o644))
 	must.Do(b, os.Chtimes(filepath.Join(root, "4k.bin"), modified, modified))
