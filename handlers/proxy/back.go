@@ -126,18 +126,18 @@ func (b *back) mapped(c *call, address string) (mapped string, named bool) {
 		}
 		return b.path(rest), false
 	}
-	said, authority, _ := strings.Cut(origin, "//")
-	said = strings.TrimSuffix(said, ":")
+	scheme, authority, _ := strings.Cut(origin, "//")
+	scheme = strings.TrimSuffix(scheme, ":")
 	upstream := "http"
 	if strings.HasPrefix(c.Up.Name(), "https://") {
 		upstream = "https"
 	}
 	switch {
-	case strings.HasPrefix(rest, `\`), !b.foreign, sameAuthority(said, authority, c.Req.Host()),
-		!sameAuthority(said, authority, string(c.appendHost(nil))):
+	case strings.HasPrefix(rest, `\`), !b.foreign, sameAuthority(scheme, authority, c.Req.Host()),
+		!sameAuthority(scheme, authority, string(c.appendHost(nil))):
 		return address, false
-	case said != "" && !ascii.EqualFold(said, upstream) &&
-		!ascii.EqualFold(said, placeholder.Scheme(c.Req)):
+	case scheme != "" && !ascii.EqualFold(scheme, upstream) &&
+		!ascii.EqualFold(scheme, placeholder.Scheme(c.Req)):
 		return address, false // to https, say: the client would be sent around in a circle
 	}
 	return b.path(rest), false

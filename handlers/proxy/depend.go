@@ -42,8 +42,8 @@ func (m *module) source(name string) handlers.FieldSource {
 			return handlers.FromServer
 		}
 	}
-	for i, told := range http1.Telling {
-		if m.says&(1<<i) != 0 && http1.SameVariable(told, name) {
+	for i, field := range http1.Telling {
+		if m.says&(1<<i) != 0 && http1.SameVariable(field, name) {
 			switch says(1 << i) {
 			case saysProto, saysHost, saysPort, saysPrefix:
 				return handlers.FromURL

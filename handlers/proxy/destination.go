@@ -12,8 +12,8 @@ import (
 const destinationField = "Destination"
 
 // hasPlaces reports whether all addresses in Destination fields of the request can be said to the
-// upstream. An address of this server that is not the route's cannot: the upstream would take it for
-// one of its own.
+// upstream. An address of this server that is not the route's cannot: the upstream would take it
+// for one of its own.
 func (c *call) hasPlaces() bool {
 	l := c.Req.Layer()
 	value, next := l.HeaderViewFrom(destinationField, 0)
@@ -25,22 +25,22 @@ func (c *call) hasPlaces() bool {
 	return true
 }
 
-// destination returns what the upstream is told of an address that the client has said: the opposite
-// of mapped. host is what stands in Host for the upstream, "" if that is not known yet. An address of
-// another server stays; so does what is none. The upstream's own name leads to no more of it than the
-// route does.
+// destination returns what the upstream is told of an address that the client has said: the
+// opposite of mapped. host is what stands in Host for the upstream, "" if that is not known yet. An
+// address of another server stays; so does what is none. The upstream's own name leads to no more
+// of it than the route does.
 func (b *back) destination(c *call, address, host string) (mapped string, ok bool) {
 	origin, rest := splitOrigin(address)
-	said, authority, _ := strings.Cut(origin, "//")
-	said = strings.TrimSuffix(said, ":")
+	scheme, authority, _ := strings.Cut(origin, "//")
+	scheme = strings.TrimSuffix(scheme, ":")
 	switch {
 	case origin == "" && !strings.HasPrefix(rest, "/"):
 		return address, true
 	case origin == "":
 	case authority == "", strings.Contains(authority, "@"): // RFC 9110 sections 4.2.1 and 4.2.4
 		return "", false
-	case sameServer(said, authority, c.Req.Host()):
-	case b.usual && b.cut && b.foreign && sameServer(said, authority, host):
+	case sameServer(scheme, authority, c.Req.Host()):
+	case b.usual && b.cut && b.foreign && sameServer(scheme, authority, host):
 		return address, b.within(rest)
 	default:
 		return address, true
@@ -76,8 +76,8 @@ func (b *back) destination(c *call, address, host string) (mapped string, ok boo
 	return b.upstreamOrigin(c, origin, host) + sent + behind, true
 }
 
-// sameServer is sameAuthority for a name that a client has chosen: a program may take others for the
-// same, as with a dot at the end or an empty port.
+// sameServer is sameAuthority for a name that a client has chosen: a program may take others for
+// the same, as with a dot at the end or an empty port.
 func sameServer(scheme, a, b string) bool {
 	return sameAuthority(scheme, plainAuthority(a), plainAuthority(b))
 }
@@ -108,23 +108,23 @@ func (b *back) within(rest string) bool {
 // upstream is asked, since many compare it with their own, and the host that it is told. An address
 // without an origin gets none.
 func (b *back) upstreamOrigin(c *call, origin, host string) string {
-	said, authority, _ := strings.Cut(origin, "//")
+	scheme, authority, _ := strings.Cut(origin, "//")
 	if origin == "" {
 		return ""
 	}
-	if said != "" {
-		if said = "http:"; strings.HasPrefix(c.Up.Name(), "https://") {
-			said = "https:"
+	if scheme != "" {
+		if scheme = "http:"; strings.HasPrefix(c.Up.Name(), "https://") {
+			scheme = "https:"
 		}
 	}
 	if b.foreign {
 		authority = host
 	}
-	return said + "//" + authority
+	return scheme + "//" + authority
 }
 
-// reverse finds what a row of map_location would have made path of, an address of the client's host,
-// and returns that, and what is below it. Expressions have no way back.
+// reverse finds what a row of map_location would have made path of, an address of the client's
+// host, and returns that, and what is below it. Expressions have no way back.
 func (p *pair) reverse(c *call, origin, path string) (below, from string, ok bool) {
 	if p.re != nil || c.Req.Host() == "" && p.needsHost() {
 		return "", "", false

@@ -58,7 +58,7 @@ func (m *module) readForwarded() error {
 // applications read, and in that of RFC 7239; and by which id this server knows the request.
 //
 // A request runs through the code of a head once, and what that costs is to fetch it. So what the usual
-// ones are told is made by appendTold when the module is built, and a short loop fills it in.
+// ones are told is made by appendClient when the module is built, and a short loop fills it in.
 func (c *call) appendForwarded(out []byte) []byte {
 	remote := c.Req.RemoteAddr().Addr().Unmap()
 	host, id := c.Req.Layer().HostView(), c.Req.Layer().IDView()
@@ -78,8 +78,9 @@ func (c *call) appendForwarded(out []byte) []byte {
 	return out
 }
 
-// told is a piece of what the usual requests are told: a text, and a part of the request behind it.
-type told struct {
+// forwardedPiece is a piece of the fields for usual requests: a text, and a part of the request
+// behind it.
+type forwardedPiece struct {
 	text string
 	part int
 }
@@ -92,7 +93,7 @@ const (
 	ofNothing
 )
 
-const marks = "\x00\x01\x02"
+const standIns = "\x00\x01\x02"
 
 // readUsual makes the pieces. There are none where all requests need a look.
 func (m *module) readUsual() {
@@ -101,15 +102,15 @@ func (m *module) readUsual() {
 	}
 	c := &call{passing: passing{m: m}}
 	for i := range m.usual {
-		text := string(c.appendTold(nil, netip.IPv4Unspecified(), []byte(marks[ofAddress:ofHost]),
-			[]byte(marks[ofHost:ofID]), []byte(marks[ofID:]), i == 1, nil))
+		text := string(c.appendClient(nil, netip.IPv4Unspecified(), []byte(standIns[ofAddress:ofHost]),
+			[]byte(standIns[ofHost:ofID]), []byte(standIns[ofID:]), i == 1, nil))
 		for {
-			at := strings.IndexAny(text, marks)
+			at := strings.IndexAny(text, standIns)
 			if at < 0 {
-				m.usual[i] = append(m.usual[i], told{text, ofNothing})
+				m.usual[i] = append(m.usual[i], forwardedPiece{text, ofNothing})
 				break
 			}
-			m.usual[i] = append(m.usual[i], told{text[:at], int(text[at])})
+			m.usual[i] = append(m.usual[i], forwardedPiece{text[:at], int(text[at])})
 			text = text[at+1:]
 		}
 	}
@@ -127,12 +128,12 @@ func (c *call) appendUnusual(out []byte, remote netip.Addr, host, id []byte) []b
 		var room [8]netip.Addr
 		hops = c.Req.Layer().AppendHops(room[:0])
 	}
-	return c.appendTold(out, remote, address, host, id, c.Req.Secure(), hops)
+	return c.appendClient(out, remote, address, host, id, c.Req.Secure(), hops)
 }
 
-// appendTold appends what the upstream is told of a client with that address, which also stands in
+// appendClient appends what the upstream is told of a client with that address, which also stands in
 // remote.
-func (c *call) appendTold(
+func (c *call) appendClient(
 	out []byte, remote netip.Addr, address, host, id []byte, secure bool, hops []netip.Addr,
 ) []byte {
 	says, proto := c.m.says, "http"

@@ -18,8 +18,8 @@ type frames struct {
 	n      int      // bytes of head
 	closed bool     // a close frame has passed, behind which nothing may come
 
-	said bool // that close frame was goingAway
-	loop *loop.Loop
+	sentClose bool // that close frame was goingAway
+	loop      *loop.Loop
 }
 
 // goingAway is a close frame of a server, with the code 1001 (RFC 6455 section 7.4.1).
@@ -87,12 +87,12 @@ func (f *frames) between() bool { return f.left == 0 && f.n == 0 }
 // pass returns what the receiver of p gets. If the server is stopping, that ends with the present
 // frame, and with goingAway behind it; and is nothing afterwards. It may overwrite p.
 func (f *frames) pass(p []byte, stopping bool) []byte {
-	if f.said {
+	if f.sentClose {
 		return nil
 	}
 	for n := 0; ; n += f.next(p[n:]) {
 		if stopping && f.between() && !f.closed {
-			f.closed, f.said = true, true
+			f.closed, f.sentClose = true, true
 			return append(p[:n], goingAway...)
 		}
 		if n == len(p) {
@@ -106,7 +106,7 @@ func (f *frames) Pass(p []byte) []byte { return f.pass(p, f.loop.Stopping()) }
 
 // Skips returns how many bytes can come that need not be looked at, and Skip takes n of them.
 func (f *frames) Skips() int64 {
-	if f.said {
+	if f.sentClose {
 		return 0
 	}
 	return f.left

@@ -86,8 +86,8 @@ func FuzzFrames(f *testing.F) {
 			t.Fatalf("stopped at %d of %d, frames end at %d: %d bytes, want %d",
 				at, len(all), ends, len(got), len(want))
 		}
-		if fr.said != said {
-			t.Errorf("said: %v", fr.said)
+		if fr.sentClose != said {
+			t.Errorf("said: %v", fr.sentClose)
 		}
 	})
 }

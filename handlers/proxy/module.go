@@ -68,9 +68,9 @@ type module struct {
 	hosts  map[string]string
 	path   pathChange
 	says   says
-	usual  [2][]told // for http and https; nil: all requests are unusual
-	prefix []byte    // for X-Forwarded-Prefix
-	back   *back     // nil: what the upstream says of addresses holds for the client
+	usual  [2][]forwardedPiece // for http and https; nil: all requests are unusual
+	prefix []byte              // for X-Forwarded-Prefix
+	back   *back               // nil: what the upstream says of addresses holds for the client
 
 	answers []int // statuses in retry
 

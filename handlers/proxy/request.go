@@ -96,9 +96,9 @@ func (c *call) passes(name string) bool {
 	return !c.m.configures(name)
 }
 
-// looksAt reports whether more has to be known of a field of the request than its name's length and
-// first letter. Others go on as they are.
-func (c *call) looksAt(name []byte) bool {
+// needsCheck reports whether more has to be known of a field of the request than its name's length
+// and first letter. Others go on as they are.
+func (c *call) needsCheck(name []byte) bool {
 	return http1.MayHave(c.m.fromClient, name) || name[0]|0x20 == 'x' || len(c.options.names) > 0 ||
 		bytes.IndexByte(name, '_') >= 0
 }
@@ -113,7 +113,7 @@ func (c *call) appendHead(out []byte) []byte {
 
 	var s seen
 	for fields, i := req.Layer().FieldViews(), 0; i < fields.Len(); i++ {
-		if name, value, line := fields.At(i); line != nil && !c.looksAt(name) {
+		if name, value, line := fields.At(i); line != nil && !c.needsCheck(name) {
 			out = append(out, line...)
 		} else {
 			out = c.appendField(out, name, value, &s)
@@ -135,8 +135,8 @@ func (c *call) appendHead(out []byte) []byte {
 }
 
 // put appends a piece of a head with what stands around it. It is a function of its own, and so are
-// those for what few requests have, because a request runs once through the code of a head: what that
-// costs is to fetch it.
+// those for what few requests have, because a request runs once through the code of a head: what
+// that costs is to fetch it.
 //
 //go:noinline
 func put(out []byte, before string, piece []byte, behind string) []byte {

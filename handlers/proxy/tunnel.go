@@ -101,7 +101,7 @@ func (j *joined) Run(thread *loop.Thread) (idle time.Duration, more bool) {
 			again = j.farewell(l)
 		}
 		left, why := j.Left(now, limits)
-		if j.said() {
+		if j.sentClose() {
 			if j.until == 0 {
 				j.until = now + closeWait
 			}
@@ -109,7 +109,7 @@ func (j *joined) Run(thread *loop.Thread) (idle time.Duration, more bool) {
 		}
 		switch {
 		case left <= 0:
-			if why == tunnel.Idle && !j.said() {
+			if why == tunnel.Idle && !j.sentClose() {
 				j.idle(thread)
 			}
 			return 0, false
@@ -142,7 +142,7 @@ func (j *joined) idle(thread *loop.Thread) {
 
 // still reports that all there is has moved, and that either side may say more.
 func (j *joined) still() bool {
-	return !j.Client.Ended && !j.Up.Ended && j.Client.Held() == 0 && j.Up.Held() == 0 && !j.said()
+	return !j.Client.Ended && !j.Up.Ended && j.Client.Held() == 0 && j.Up.Held() == 0 && !j.sentClose()
 }
 
 // End implements conn.Keeper. It notes for the access log what has passed. An upstream that has not got all
@@ -150,7 +150,7 @@ func (j *joined) still() bool {
 // other way around. So there is no goodbye of TLS then.
 func (j *joined) End(thread *loop.Thread) {
 	conn.SetMoved(thread, j.Up.Got, j.Client.Got)
-	if j.said() {
+	if j.sentClose() {
 		conn.SetCloseCode(thread, 1001)
 	}
 	cut, cutBack := j.Up.Cut(&j.Client), j.Lost()
@@ -169,8 +169,8 @@ func (j *joined) End(thread *loop.Thread) {
 	j.lease.Close(j.stream)
 }
 
-// said reports that what comes from the upstream is dropped, behind a close frame of the server.
-func (j *joined) said() bool { return j.frames != nil && j.frames.said }
+// sentClose reports that what comes from the upstream is dropped, behind a close frame of the server.
+func (j *joined) sentClose() bool { return j.frames != nil && j.frames.sentClose }
 
 // farewell tells the client that the server stops, if no frame is under way to it. It reports whether
 // it has done that.

@@ -183,7 +183,7 @@ func (l *listing) read(m *module) error {
 	}
 	l.cut()
 	for i := range l.entries {
-		l.entries[i].look(fd)
+		l.entries[i].stat(fd)
 	}
 	l.readText(m)
 	return nil
@@ -195,13 +195,13 @@ func (l *listing) add(m *module, fd int, d os.DirEntry) {
 	switch {
 	case d.Type() == os.ModeSymlink:
 		var st unix.Stat_t
-		if m.root.look(l.name+e.name, &st) != nil || !e.take(&st) {
+		if m.root.stat(l.name+e.name, &st) != nil || !e.take(&st) {
 			return
 		}
 	case !e.folder && !d.Type().IsRegular():
 		return
 	case l.by.needsState():
-		e.look(fd)
+		e.stat(fd)
 	}
 	l.take(m, e)
 }
@@ -251,8 +251,8 @@ func (l *listing) cut() {
 	}
 }
 
-// look asks for the state of an entry of the open folder.
-func (e *entry) look(fd int) {
+// stat asks for the state of an entry of the open folder.
+func (e *entry) stat(fd int) {
 	var st unix.Stat_t
 	if !e.known && unix.Fstatat(fd, e.name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 		e.take(&st)
@@ -283,8 +283,8 @@ func (l *listing) readText(m *module) {
 	}
 }
 
-// look returns the state of what a name below the root leads to, as open would open it.
-func (r *root) look(name string, st *unix.Stat_t) error {
+// stat returns the state of what a name below the root leads to, as open would open it.
+func (r *root) stat(name string, st *unix.Stat_t) error {
 	defer runtime.KeepAlive(r)
 	switch {
 	case !r.refused:

@@ -108,7 +108,7 @@ func (g *Group) Watch(ctx context.Context) {
 		}
 	}()
 	for {
-		servers, pause := g.lookAgain(ctx)
+		servers, pause := g.resolveDue(ctx)
 		for srv, stop := range stops {
 			if !slices.Contains(servers, srv) {
 				stop()
@@ -130,9 +130,9 @@ func (g *Group) Watch(ctx context.Context) {
 	}
 }
 
-// lookAgain looks the names up that are due, and returns the servers, and after how long it is to
+// resolveDue looks the names up that are due, and returns the servers, and after how long it is to
 // be called again. It waits for name services, until the end of ctx.
-func (g *Group) lookAgain(ctx context.Context) (servers []*server, pause time.Duration) {
+func (g *Group) resolveDue(ctx context.Context) (servers []*server, pause time.Duration) {
 	var due []<-chan struct{}
 	g.pool.mu.Lock()
 	for _, sc := range g.configured {

@@ -34,7 +34,7 @@ type files struct {
 // read reads cert and key. If it fails, the pair that it has read before stays. Files that could
 // not be read count as changed.
 func (f *files) read() error {
-	f.stamp = f.look()
+	f.stamp = f.stamps()
 	pair, err := confpath.KeyPair(f.cert, f.key)
 	if _, unread := errors.AsType[*fs.PathError](err); unread {
 		f.stamp = [2]confpath.Stamp{}
@@ -45,7 +45,7 @@ func (f *files) read() error {
 	return err
 }
 
-func (f *files) look() [2]confpath.Stamp {
+func (f *files) stamps() [2]confpath.Stamp {
 	return [2]confpath.Stamp{confpath.StampOf(f.cert), confpath.StampOf(f.key)}
 }
 
@@ -67,7 +67,7 @@ func (f *files) renew(now time.Time, log *slog.Logger) int64 {
 			f.version.Add(1)
 		}
 	}
-	if f.cert == "" || f.look() == f.stamp {
+	if f.cert == "" || f.stamps() == f.stamp {
 		return f.version.Load()
 	}
 	err := f.read()
@@ -120,19 +120,19 @@ func (srv *server) outdated(version int64) bool {
 // goroutine may call it that is not a loop's, once, for a group that has such files (HasFiles).
 func (g *Group) WatchFiles(ctx context.Context, log *slog.Logger) {
 	version := g.filesVersion
-	look := func(now time.Time) {
+	check := func(now time.Time) {
 		if v := g.TLS.files.renew(now, log); v != version {
 			version = v
 			g.endPersistentConns()
 		}
 	}
-	look(time.Now())
+	check(time.Now())
 	timer := time.NewTicker(filesEvery)
 	defer timer.Stop()
 	for {
 		select {
 		case now := <-timer.C:
-			look(now)
+			check(now)
 		case <-ctx.Done():
 			return
 		}

@@ -13,18 +13,18 @@ import (
 // C library where the system's configuration asks for that. ttl is for how long the addresses are
 // good: what the name services have said, if it is they that have answered.
 func resolve(ctx context.Context, name string) (all []netip.Addr, ttl time.Duration, err error) {
-	said := new(lifetime)
-	all, err = said.resolver().LookupNetIP(ctx, "ip", name)
+	life := new(lifetime)
+	all, err = life.resolver().LookupNetIP(ctx, "ip", name)
 	switch {
 	case err != nil:
 		return nil, 0, err
 	case len(all) == 0:
 		return nil, 0, errNowhere
 	}
-	return sorted(all), said.ttl(), nil
+	return sorted(all), life.ttl(), nil
 }
 
-// resolver returns one that asks as net.DefaultResolver does, and has l hear the answers.
+// resolver returns one that asks as net.DefaultResolver does, and has l note their answers.
 func (l *lifetime) resolver() *net.Resolver {
 	return &net.Resolver{
 		PreferGo: net.DefaultResolver.PreferGo, StrictErrors: net.DefaultResolver.StrictErrors,
@@ -39,9 +39,9 @@ func (l *lifetime) resolver() *net.Resolver {
 			}
 			// Package net speaks in datagrams where it gets a PacketConn.
 			if p, ok := c.(net.PacketConn); ok {
-				return datagrams{listener{Conn: c, said: l}, p}, nil
+				return datagrams{listener{Conn: c, life: l}, p}, nil
 			}
-			return &messages{listener: listener{Conn: c, said: l}}, nil
+			return &messages{listener: listener{Conn: c, life: l}}, nil
 		},
 	}
 }
@@ -50,7 +50,7 @@ func (l *lifetime) resolver() *net.Resolver {
 // IPv6, and for the hosts of a service. Any goroutine may call its methods.
 type lifetime struct {
 	mu    sync.Mutex
-	heard bool
+	known bool
 	least uint32 // seconds
 }
 
@@ -58,15 +58,15 @@ type lifetime struct {
 func (l *lifetime) ttl() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.heard {
+	if !l.known {
 		return interval
 	}
 	return min(max(time.Duration(l.least)*time.Second, leastTTL), mostTTL)
 }
 
-// hear takes the times from a message of a name service (RFC 1035 section 4.1), as far as it is
+// add takes the times from a message of a name service (RFC 1035 section 4.1), as far as it is
 // one. Package net finds out whether it is the right one.
-func (l *lifetime) hear(m []byte) {
+func (l *lifetime) add(m []byte) {
 	const header, answer, failed = 12, 0x80, 0x0f
 	if len(m) < header || m[2]&answer == 0 || m[3]&failed != 0 {
 		return
@@ -90,8 +90,8 @@ func (l *lifetime) hear(m []byte) {
 			continue
 		}
 		l.mu.Lock()
-		if !l.heard || ttl < l.least {
-			l.heard, l.least = true, ttl
+		if !l.known || ttl < l.least {
+			l.known, l.least = true, ttl
 		}
 		l.mu.Unlock()
 	}
@@ -114,10 +114,10 @@ func afterName(m []byte) []byte {
 
 func skip(m []byte, n int) []byte { return m[min(n, len(m)):] }
 
-// listener is a connection to a name service. What is read there is heard.
+// listener is a connection to a name service. Times that are read there are added to life.
 type listener struct {
 	net.Conn
-	said *lifetime
+	life *lifetime
 }
 
 // datagrams is one whose reads each return a message.
@@ -129,7 +129,7 @@ type datagrams struct {
 // Read implements net.Conn.
 func (d datagrams) Read(p []byte) (int, error) {
 	n, err := d.listener.Conn.Read(p)
-	d.said.hear(p[:n])
+	d.life.add(p[:n])
 	return n, err
 }
 
@@ -148,7 +148,7 @@ func (s *messages) Read(p []byte) (int, error) {
 		if len(s.in) < end {
 			break
 		}
-		s.said.hear(s.in[2:end])
+		s.life.add(s.in[2:end])
 		s.in = s.in[end:]
 	}
 	return n, err

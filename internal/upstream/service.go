@@ -50,8 +50,8 @@ const targetsAtOnce = 16
 func resolveService(
 	ctx context.Context, name string, before []resolvedAddr,
 ) (all []resolvedAddr, ttl time.Duration, targetErr, err error) {
-	said := new(lifetime)
-	r := said.resolver()
+	life := new(lifetime)
+	r := life.resolver()
 	_, records, err := r.LookupSRV(ctx, "", "", name)
 	if len(records) == 0 { // an error beside records says that others are malformed
 		if err == nil {
@@ -122,7 +122,7 @@ func resolveService(
 		return nil, 0, nil, cmp.Or(err, errNowhere)
 	}
 	slices.SortFunc(all, resolvedAddr.compare)
-	if ttl = said.ttl(); targetErr != nil {
+	if ttl = life.ttl(); targetErr != nil {
 		ttl = min(ttl, interval)
 	}
 	return all, ttl, targetErr, nil

@@ -54,10 +54,10 @@ func (s *states) state(srv *server) state {
 	if s.of == nil { // as a rule, and it is asked for each request
 		return up
 	}
-	return s.said(srv)
+	return s.ofServer(srv)
 }
 
-func (s *states) said(srv *server) state { return max(s.of[srv.name], s.of[srv.address]) }
+func (s *states) ofServer(srv *server) state { return max(s.of[srv.name], s.of[srv.address]) }
 
 // SetState says what requests go to an address, for all groups of the pool: "up", "drain" or
 // "down". name is an address as the configuration has it, or one to which such a name resolves. It

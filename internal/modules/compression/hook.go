@@ -23,7 +23,7 @@ func Middleware(p *coding.Policy) handlers.Middleware {
 		}
 		c := compressor{p}
 		var hook conn.HeadHook = func(req *conn.Request, resp *conn.Response, status int) {
-			c.look(req, resp, status)
+			c.beforeHead(req, resp, status)
 		}
 		return func(req *conn.Request, resp *conn.Response) int {
 			c.untag(req)
@@ -38,8 +38,8 @@ func leave(_ *conn.Request, resp *conn.Response, _ int) { resp.Layer().SetEncode
 
 type compressor struct{ *coding.Policy }
 
-// look decides about one response. Most small ones cost only this look.
-func (c compressor) look(req *conn.Request, resp *conn.Response, status int) {
+// beforeHead decides about one response. Most small ones cost no more than this.
+func (c compressor) beforeHead(req *conn.Request, resp *conn.Response, status int) {
 	if c.small(resp) && status != http.StatusNotModified && status != http.StatusPartialContent &&
 		!resp.Header().Has("Content-Encoding") {
 		resp.Layer().SetEncoder(nil)
@@ -54,7 +54,7 @@ func (c compressor) small(resp *conn.Response) bool {
 	return 0 <= n && n < max(c.MinSize, 1)
 }
 
-// decide is look for a response that may be worth it, or whose fields may have to say more.
+// decide is beforeHead for a response that may be worth it, or whose fields may have to say more.
 func (c compressor) decide(req *conn.Request, resp *conn.Response, status int) {
 	// A rule of the site sets its fields behind what is further in: it may have replaced the Vary of
 	// a precompressed file, or of a route's compressor that has decided already. A shared cache would

@@ -64,16 +64,16 @@ func (r *Route) Depend(key string, sent []string, sets func(name string) handler
 			return strconv.AppendUint(dst, r.key.of(req), 16)
 		})
 	}
-	var told template.Text
+	var ofClient template.Text
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(sent))) {
 		if name != "id" && !slices.Contains(ofURL, name) {
-			told = append(told, template.Piece{Name: name}, template.Piece{Text: "\x00"})
+			ofClient = append(ofClient, template.Piece{Name: name}, template.Piece{Text: "\x00"})
 			d.Clients = d.Clients || name == "address"
 		}
 	}
-	if len(told) > 0 {
+	if len(ofClient) > 0 {
 		add("what "+key+" says of the client", func(dst []byte, req *conn.Request) []byte {
-			return placeholder.Append(dst, req, told)
+			return placeholder.Append(dst, req, ofClient)
 		})
 	}
 	if r.Header != "" {

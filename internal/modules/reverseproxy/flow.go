@@ -37,8 +37,8 @@ type Flow struct {
 	stuck   bool // the client has no room for all that was written
 	discard bool
 
-	pressed bool          // see AwaitRoom
-	looked  time.Duration // when it was found out whether it has to be, by the loop's clock
+	pressed   bool          // see AwaitRoom
+	checkedAt time.Duration // when it was found out whether it has to be, by the loop's clock
 }
 
 // Begin begins the answer. limit is how many bytes the flow may hold. With upload, the request's

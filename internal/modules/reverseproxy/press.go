@@ -16,8 +16,8 @@ const pressRate = 16 << 10
 // PressAfter is for how long one of these must have waited. It is a variable only for the tests.
 var PressAfter = 3 * time.Second
 
-// lookEvery is how often a flow looks for them.
-const lookEvery = time.Second
+// checkEvery is how often a flow checks for them.
+const checkEvery = time.Second
 
 // AwaitRoom is Await for a flow that is Full, without a limit. The upstream waits for the client,
 // which may read so slowly that its slot is taken for hours. So while other requests wait for such
@@ -26,11 +26,11 @@ const lookEvery = time.Second
 func (f *Flow) AwaitRoom(up *upstream.Lease, read bool, sources ...loop.Source) error {
 	f.moveAtOnce()
 	l := f.req.Thread.Loop()
-	if now := l.Clock(l.Time()); f.looked == 0 || now-f.looked >= lookEvery {
-		f.looked = now
+	if now := l.Clock(l.Time()); f.checkedAt == 0 || now-f.checkedAt >= checkEvery {
+		f.checkedAt = now
 		f.press(up.Pressed(f.req.Thread, PressAfter))
 	}
-	err := f.duplex.Await(lookEvery, read, sources...)
+	err := f.duplex.Await(checkEvery, read, sources...)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
 	}

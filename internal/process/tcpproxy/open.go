@@ -102,7 +102,7 @@ func (c *connection) secure(t *loop.Thread, first []byte, until time.Time) (over
 		if ended { // else the handshake may still hold what ConnectionState waits for
 			c.name = strings.ToLower(secure.ConnectionState().ServerName)
 		}
-		return nil, c.unheard(err, handshakeFailed)
+		return nil, c.readFailed(err, handshakeFailed)
 	case len(input.unread) > 0: // a client waits for the answer to its first flight, which was read
 		return nil, handshakeFailed
 	}
@@ -159,8 +159,8 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Conn, why res
 	return nil, why
 }
 
-// unheard returns what the failure of a read before the upstream is known means.
-func (c *connection) unheard(err error, otherwise result) result {
+// readFailed returns what the failure of a read before the upstream is known means.
+func (c *connection) readFailed(err error, otherwise result) result {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return headerTimeout
@@ -179,7 +179,7 @@ func (c *connection) introduce(buf []byte) (n int, why result) {
 	for size == 0 {
 		k, err := s.Read(buf[n : n+min(len(buf)-n, proxyproto.MaxAddresses)])
 		if err != nil {
-			return 0, c.unheard(err, clientLeft)
+			return 0, c.readFailed(err, clientLeft)
 		}
 		n += k
 		if h, size, err = proxyproto.Parse(buf[:n]); err != nil {
@@ -191,7 +191,7 @@ func (c *connection) introduce(buf []byte) (n int, why result) {
 		size -= n
 		var err error
 		if n, err = s.Read(buf[:min(size, len(buf))]); err != nil {
-			return 0, c.unheard(err, clientLeft)
+			return 0, c.readFailed(err, clientLeft)
 		}
 	}
 	n = copy(buf, buf[size:n])
@@ -226,7 +226,7 @@ func (c *connection) greeting(buf []byte, n int) (_ []byte, _ int, why result) {
 			if err == io.EOF && n > 0 {
 				return buf, n, "" // it has said all, and that is no ClientHello
 			}
-			return buf, n, c.unheard(err, clientLeft)
+			return buf, n, c.readFailed(err, clientLeft)
 		}
 	}
 }
