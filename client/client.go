@@ -45,15 +45,15 @@ const (
 	maxBody = 16 << 20
 	// connectFor is for how long a connection may take, where the request has that long.
 	connectFor = 10 * time.Second
-	// maxIdle is how many connections to a server are kept, and idleFor for how long: many servers
+	// maxIdle is how many idle connections to a server stay, and idleFor for how long: many servers
 	// close theirs after five seconds. Most handlers that ask a server a hundred things at once will
 	// do so again, and to connect costs several times what it costs to ask. Requests take the
-	// connection that was used last, so no more are kept for long than requests were under way at one
+	// connection that was used last, so no more stay for long than requests were under way at one
 	// time in the last three seconds.
 	maxIdle = 256
 	idleFor = 3 * time.Second
-	// maxAge is for how long a connection is used: a server behind a balancer gets none of the requests
-	// on those that were made before it was there.
+	// maxAge is for how long a connection is used: a server behind a balancer gets none of the
+	// requests on those that were made before it was there.
 	maxAge = time.Hour
 	// maxOrigins is how many servers a Client remembers. Handlers may take addresses from requests.
 	maxOrigins = 256
@@ -157,7 +157,7 @@ func (c *Client) Get(t *loop.Thread, limit time.Duration, url string) (*Response
 //
 // Besides those of this package, the error may be loop.ErrClientGone or loop.ErrCanceled: the
 // thread's client has left. Everything is closed then. A request of a method that may be repeated
-// is sent a second time if a kept connection has ended without an answer (RFC 9110 section 9.2.2).
+// is sent a second time if an idle connection has ended without an answer (RFC 9110 section 9.2.2).
 func (c *Client) Do(t *loop.Thread, limit time.Duration, r *Request) (*Response, error) {
 	until := time.Now().Add(limit)
 	u, err := url.Parse(r.URL)
@@ -227,7 +227,7 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 		want = upstream.JustUsed
 	}
 	for {
-		kept, err := b.connect(want)
+		reused, err := b.connect(want)
 		if err != nil {
 			return nil, err
 		}
@@ -247,10 +247,10 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 			break
 		}
 		refused := upstream.Refused(err)
-		if !kept && !b.x.Heard() && errors.Is(err, ErrCut) && !refused {
+		if !reused && !b.x.Heard() && errors.Is(err, ErrCut) && !refused {
 			b.lease.Broke()
 		}
-		again := refused || kept && errors.Is(err, ErrCut) && !b.x.Heard() && http1.Idempotent(method)
+		again := refused || reused && errors.Is(err, ErrCut) && !b.x.Heard() && http1.Idempotent(method)
 		if !again || sent.read || want == upstream.Fresh {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ func reset(c net.Conn) {
 }
 
 // TestReset: a server that resets the connection, wherever the exchange is then. The request ends
-// at once; only one on a kept connection is sent again.
+// at once; only one on an idle connection is sent again.
 func TestReset(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -209,7 +209,7 @@ func TestFanOutFaults(t *testing.T) {
 			stalls.Add(1)
 			io.Copy(io.Discard, r)
 		default:
-			io.WriteString(c, kept)
+			io.WriteString(c, reusable)
 		}
 	})
 	fan := func(req *conn.Request, ofStalls time.Duration) (texts []string, failed, late int) {

@@ -149,7 +149,7 @@ func TestSlowReader(t *testing.T) {
 func TestNoConnection(t *testing.T) {
 	nobody := refuse.Address(t)
 	silent, _ := script(t, func(c net.Conn, r *bufio.Reader) { io.Copy(io.Discard, r) })
-	plain, _ := script(t, answer(kept))
+	plain, _ := script(t, answer(reusable))
 	onThread(t, func(th *loop.Thread) {
 		for _, tt := range []struct {
 			url     string

@@ -20,10 +20,10 @@ type Body struct {
 	t     *loop.Thread
 	until time.Time
 
-	x      *httpclient.Exchange // nil: the answer is complete, or has failed
-	lease  upstream.Lease
-	stream *stream.Conn
-	lost   bool // the server does not take all of the request
+	x           *httpclient.Exchange // nil: the answer is complete, or has failed
+	lease       upstream.Lease
+	stream      *stream.Conn
+	sendStopped bool // the server does not take all of the request
 
 	buf      *[bufferSize]byte // nil: all that has come was read
 	data     []byte            // of buf: not read yet
@@ -49,20 +49,20 @@ var (
 )
 
 // connect gets a connection.
-func (b *Body) connect(want upstream.Want) (kept bool, err error) {
+func (b *Body) connect(want upstream.Want) (reused bool, err error) {
 	if b.lease.Limit, err = remaining(b.until); err == nil {
-		b.stream, kept, err = b.lease.Connect(b.t, want)
+		b.stream, reused, err = b.lease.Connect(b.t, want)
 	}
 	if err != nil && !left(err) {
 		err = fmt.Errorf("%w: %w", ErrConnect, err)
 	}
-	return kept, err
+	return reused, err
 }
 
 // head sends the request and receives the head of the answer, both at once: a server may answer
 // before it has read all. head is a part of b.buf.
 func (b *Body) head(head []byte, body *content) error {
-	b.lost = false
+	b.sendStopped = false
 	if b.x.Mux() {
 		b.x.Open(head, !body.more())
 	} else {
@@ -74,19 +74,19 @@ func (b *Body) head(head []byte, body *content) error {
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrProtocol, err)
 		case e == httpclient.Final:
-			b.lost = b.lost || body.more()
+			b.sendStopped = b.sendStopped || body.more()
 			return nil
 		case e == httpclient.Interim:
 			continue
 		}
-		for len(body.bytes) > 0 && !b.lost && b.x.Held() == 0 {
+		for len(body.bytes) > 0 && !b.sendStopped && b.x.Held() == 0 {
 			n := min(len(body.bytes), 64<<10)
 			b.write(body.bytes[:n])
 			if body.bytes = body.bytes[n:]; !body.more() {
 				b.finishRequest()
 			}
 		}
-		if body.from != nil && !b.lost && b.x.Held() == 0 {
+		if body.from != nil && !b.sendStopped && b.x.Held() == 0 {
 			if err := b.pass(body); err != nil {
 				return err
 			}
@@ -139,7 +139,7 @@ func (b *Body) finishRequest() {
 // write sends p. If the server takes no more, its answer still counts.
 func (b *Body) write(p []byte) {
 	if _, err := b.x.Write(p); err != nil {
-		b.lost = true
+		b.sendStopped = true
 	}
 }
 
@@ -148,8 +148,8 @@ func (b *Body) receive(more bool) error {
 	for {
 		if b.x.Held() > 0 {
 			if left, err := b.x.SendHeld(); err != nil {
-				b.lost = true
-			} else if left == 0 && more && !b.lost {
+				b.sendStopped = true
+			} else if left == 0 && more && !b.sendStopped {
 				return nil
 			}
 		}
@@ -159,7 +159,7 @@ func (b *Body) receive(more bool) error {
 		if err := b.x.Receive(b.buf[:]); err != stream.ErrWouldBlock {
 			return err
 		}
-		if more && !b.lost && b.x.Held() == 0 {
+		if more && !b.sendStopped && b.x.Held() == 0 {
 			return nil
 		}
 		b.putBuffer() // what waits for a slow server holds none
@@ -232,7 +232,7 @@ func (b *Body) finish() {
 			b.trailer.Add(name, string(value))
 		}
 	})
-	if !b.lost && b.x.Reusable() {
+	if !b.sendStopped && b.x.Reusable() {
 		b.x.End()
 		b.lease.Keep(b.stream, b.x.KeepFor())
 		b.stream = nil

@@ -127,7 +127,7 @@ func TestKeptConnections(t *testing.T) {
 				return
 			}
 			asked.Add(1)
-			io.WriteString(c, kept)
+			io.WriteString(c, reusable)
 		}
 		// The next request is read and gets no answer.
 		http.ReadRequest(r)
@@ -148,7 +148,7 @@ func TestKeptConnections(t *testing.T) {
 // TestManyOrigins: a client forgets all servers when it has seen too many, and the connections that
 // it kept end in time.
 func TestManyOrigins(t *testing.T) {
-	addr, open := script(t, answer(kept))
+	addr, open := script(t, answer(reusable))
 	_, port, _ := net.SplitHostPort(addr)
 	onThread(t, func(th *loop.Thread) {
 		var c client.Client
@@ -274,7 +274,7 @@ func TestPasses(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestGetAllocs: a small answer on a kept connection costs the URL's parts, the request, the answer
+// TestGetAllocs: a small answer on an idle connection costs the URL's parts, the request, the answer
 // with its text and its list of fields, and here the URL itself.
 func TestGetAllocs(t *testing.T) {
 	ci.Without(t, race.Enabled, "sync.Pool drops things at random under the race detector")
@@ -283,7 +283,7 @@ func TestGetAllocs(t *testing.T) {
 	}
 }
 
-// BenchmarkGet: a small answer on a kept connection. The server's part is in the time, and not in
+// BenchmarkGet: a small answer on an idle connection. The server's part is in the time, and not in
 // the allocations: it makes none.
 func BenchmarkGet(b *testing.B) {
 	addr, _ := script(b, func(c net.Conn, r *bufio.Reader) {
@@ -291,7 +291,7 @@ func BenchmarkGet(b *testing.B) {
 			if _, err := r.Read(buf); err != nil {
 				return
 			}
-			if _, err := io.WriteString(c, kept); err != nil {
+			if _, err := io.WriteString(c, reusable); err != nil {
 				return
 			}
 		}

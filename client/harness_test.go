@@ -99,4 +99,4 @@ func get(th *loop.Thread, c *client.Client, url string, limit time.Duration) (st
 	return fmt.Sprint(resp.Status, " ", string(body)), err
 }
 
-const kept = "HTTP/1.1 200 K\r\nContent-Length: 5\r\n\r\nhello"
+const reusable = "HTTP/1.1 200 K\r\nContent-Length: 5\r\n\r\nhello"

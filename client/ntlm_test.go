@@ -17,11 +17,11 @@ import (
 func TestLoginOfAConnection(t *testing.T) {
 	for name, c := range map[string]struct {
 		credentials, challenge string
-		kept                   bool
+		reused                 bool
 	}{
 		"used":  {credentials: "NTLM TlRMTVNTUAAD"},
 		"asked": {challenge: "WWW-Authenticate: Negotiate\r\n"},
-		"other": {credentials: "Basic YTpi", challenge: "WWW-Authenticate: Basic realm=\"a\"\r\n", kept: true},
+		"other": {credentials: "Basic YTpi", challenge: "WWW-Authenticate: Basic realm=\"a\"\r\n", reused: true},
 	} {
 		var accepted atomic.Int32
 		address, open := script(t, func(nc net.Conn, r *bufio.Reader) {
@@ -55,7 +55,7 @@ func TestLoginOfAConnection(t *testing.T) {
 				resp.Body.Close()
 			}
 		})
-		if n := accepted.Load(); (n == 1) != c.kept {
+		if n := accepted.Load(); (n == 1) != c.reused {
 			t.Errorf("%s: %d connections", name, n)
 		}
 		wait.Until(t, "the connections are closed", func() bool { return open.Load() == 0 })

@@ -57,7 +57,7 @@ func (c *call) open() error {
 	c.headed, c.Status = true, h.Status
 	c.Converse()
 	if c.expects { // the client gets no 100 any more, so it may keep its body
-		c.expects, c.lost = false, true
+		c.expects, c.sendStopped = false, true
 	}
 	if h.Status == http.StatusSwitchingProtocols {
 		if !h.Upgrade || c.protocols == "" {

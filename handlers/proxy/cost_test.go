@@ -32,7 +32,7 @@ const usual = "GET /some/path?a=b HTTP/1.1\r\nHost: test.example\r\nUser-Agent: 
 	"Accept: */*\r\nCookie: a=b\r\n\r\n"
 
 // kept starts a server in front of an upstream that answers so, and keeps its connection.
-func kept(t testing.TB, answer string) *front {
+func reused(t testing.TB, answer string) *front {
 	o := start(t, answersBare(answer))
 	f := serve(t, modes.Direct, "/", []string{o.addr},
 		func(s *proxy.Settings) { s.IdleTimeout = wait.Patience })
@@ -46,7 +46,7 @@ const usualAnswer = "HTTP/1.1 200 OK\r\nServer: x\r\nDate: Thu, 01 Jan 1970 00:0
 func TestCost(t *testing.T) {
 	ci.Without(t, invariants.Enabled || race.Enabled,
 		"short reads and writes cost more, and so does the race detector")
-	f := kept(t, usualAnswer)
+	f := reused(t, usualAnswer)
 	var before, after loop.Stats
 	f.Request("GET /", nil, "")
 	f.Settled("counted", func(l *loop.Loop) bool { before = l.Stats(); return true })
@@ -60,7 +60,7 @@ func TestCost(t *testing.T) {
 }
 
 func BenchmarkKept(b *testing.B) {
-	f := kept(b, usualAnswer)
+	f := reused(b, usualAnswer)
 	c := f.Dial()
 	request, buf := []byte(usual), make([]byte, 4<<10)
 	b.ReportAllocs()

@@ -29,24 +29,24 @@ func asNginx(t *testing.T, buffering conn.Size) {
 		status        int // 0: 200
 		body          string
 		fields        string // "Name: value", in this order; of these names all
-		kept          bool
+		reused        bool
 	}{
 		// Which answers keep the connection.
-		{name: "a length", answer: ok + "Content-Length: 2" + end + "ok", body: "ok", kept: true},
-		{name: "a length of 0", answer: ok + "Content-Length: 0" + end, kept: true},
-		{name: "chunks", answer: ok + "Transfer-Encoding: chunked" + end + "2\r\nok\r\n0\r\n\r\n", body: "ok", kept: true},
-		{name: "chunks with extensions", answer: ok + "Transfer-Encoding: chunked" + end + "1;a=b\r\no\r\n01 ; c\r\nk\r\n000;d=\"e\"\r\n\r\n", body: "ok", kept: true},
-		{name: "chunks with a trailer", answer: ok + "Transfer-Encoding: chunked" + end + "2\r\nok\r\n0\r\nX-A: b\r\n\r\n", body: "ok", kept: true},
-		{name: "Chunked in capitals", answer: ok + "transfer-encoding: CHUNKED" + end + "2\r\nok\r\n0\r\n\r\n", body: "ok", kept: true},
-		{name: "204", answer: "HTTP/1.1 204 No Content" + end, status: 204, kept: true},
-		{name: "304", answer: "HTTP/1.1 304 Not Modified\r\nContent-Length: 9" + end, status: 304, kept: true},
-		{name: "HEAD", request: "HEAD / HTTP/1.1", answer: ok + "Content-Length: 9" + end, fields: "Content-Length: 9", kept: true},
-		{name: "HEAD with chunks", request: "HEAD / HTTP/1.1", answer: ok + "Transfer-Encoding: chunked" + end, kept: true},
+		{name: "a length", answer: ok + "Content-Length: 2" + end + "ok", body: "ok", reused: true},
+		{name: "a length of 0", answer: ok + "Content-Length: 0" + end, reused: true},
+		{name: "chunks", answer: ok + "Transfer-Encoding: chunked" + end + "2\r\nok\r\n0\r\n\r\n", body: "ok", reused: true},
+		{name: "chunks with extensions", answer: ok + "Transfer-Encoding: chunked" + end + "1;a=b\r\no\r\n01 ; c\r\nk\r\n000;d=\"e\"\r\n\r\n", body: "ok", reused: true},
+		{name: "chunks with a trailer", answer: ok + "Transfer-Encoding: chunked" + end + "2\r\nok\r\n0\r\nX-A: b\r\n\r\n", body: "ok", reused: true},
+		{name: "Chunked in capitals", answer: ok + "transfer-encoding: CHUNKED" + end + "2\r\nok\r\n0\r\n\r\n", body: "ok", reused: true},
+		{name: "204", answer: "HTTP/1.1 204 No Content" + end, status: 204, reused: true},
+		{name: "304", answer: "HTTP/1.1 304 Not Modified\r\nContent-Length: 9" + end, status: 304, reused: true},
+		{name: "HEAD", request: "HEAD / HTTP/1.1", answer: ok + "Content-Length: 9" + end, fields: "Content-Length: 9", reused: true},
+		{name: "HEAD with chunks", request: "HEAD / HTTP/1.1", answer: ok + "Transfer-Encoding: chunked" + end, reused: true},
 		{name: "Connection: close", answer: ok + "Content-Length: 2\r\nConnection: close" + end + "ok", body: "ok"},
 		{name: "close among others", answer: ok + "Content-Length: 2\r\nConnection: x, CLOSE" + end + "ok", body: "ok"},
-		{name: "an option that has close in its name", answer: ok + "Content-Length: 2\r\nConnection: x-close" + end + "ok", body: "ok", kept: true},
+		{name: "an option that has close in its name", answer: ok + "Content-Length: 2\r\nConnection: x-close" + end + "ok", body: "ok", reused: true},
 		{name: "HTTP/1.0", answer: "HTTP/1.0 200 OK\r\nContent-Length: 2" + end + "ok", body: "ok"},
-		{name: "HTTP/1.0 that keeps", answer: "HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive" + end + "ok", body: "ok", kept: true},
+		{name: "HTTP/1.0 that keeps", answer: "HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive" + end + "ok", body: "ok", reused: true},
 		// More than was said: what is too much is dropped, and so is the connection.
 		{name: "more than the length", answer: ok + "Content-Length: 2" + end + "ok, and more", body: "ok"},
 		{name: "more than a length of 0", answer: ok + "Content-Length: 0" + end + "more"},
@@ -57,32 +57,32 @@ func asNginx(t *testing.T, buffering conn.Size) {
 		{name: "a body of 304", answer: "HTTP/1.1 304 Not Modified\r\nContent-Length: 2" + end + "ok", status: 304},
 		// Fields that come twice.
 		{name: "one length twice", answer: ok + "Content-Length: 2\r\nContent-Length: 2" + end + "ok", body: "ok",
-			fields: "Content-Length: 2", kept: true},
+			fields: "Content-Length: 2", reused: true},
 		{name: "two lengths", answer: ok + "Content-Length: 2\r\nContent-Length: 3" + end + "ok", status: 502},
 		{name: "two cookies", answer: ok + "Content-Length: 2\r\nSet-Cookie: a=b\r\nSet-Cookie: c=d" + end + "ok", body: "ok",
-			fields: "Set-Cookie: a=b\nSet-Cookie: c=d", kept: true},
+			fields: "Set-Cookie: a=b\nSet-Cookie: c=d", reused: true},
 		{name: "two of another name", answer: ok + "Content-Length: 2\r\nX-A: 1\r\nx-a: 2" + end + "ok", body: "ok",
-			fields: "X-A: 1\nX-A: 2", kept: true},
+			fields: "X-A: 1\nX-A: 2", reused: true},
 		{name: "fields of the connection", answer: ok + "Content-Length: 2\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=60" + end + "ok", body: "ok",
-			fields: "X-Hop\nKeep-Alive", kept: true},
+			fields: "X-Hop\nKeep-Alive", reused: true},
 		{name: "who has answered, and when", answer: ok + "Content-Length: 2\r\nServer: theirs\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT" + end + "ok", body: "ok",
-			fields: "Server: theirs\nDate: Thu, 01 Jan 1970 00:00:00 GMT", kept: true},
-		{name: "empty fields", answer: ok + "Content-Length: 2\r\nX-A:\r\nX-B: " + end + "ok", body: "ok", fields: "X-A: \nX-B: ", kept: true},
-		{name: "no reason", answer: "HTTP/1.1 200\r\nContent-Length: 2" + end + "ok", body: "ok", kept: true},
-		{name: "a status without a name", answer: "HTTP/1.1 299 \r\nContent-Length: 2" + end + "ok", status: 299, body: "ok", kept: true},
+			fields: "Server: theirs\nDate: Thu, 01 Jan 1970 00:00:00 GMT", reused: true},
+		{name: "empty fields", answer: ok + "Content-Length: 2\r\nX-A:\r\nX-B: " + end + "ok", body: "ok", fields: "X-A: \nX-B: ", reused: true},
+		{name: "no reason", answer: "HTTP/1.1 200\r\nContent-Length: 2" + end + "ok", body: "ok", reused: true},
+		{name: "a status without a name", answer: "HTTP/1.1 299 \r\nContent-Length: 2" + end + "ok", status: 299, body: "ok", reused: true},
 		{name: "a lower-case coding beside", answer: ok + "Content-Length: 2\r\nContent-Encoding: gzip" + end + "ok", body: "ok",
-			fields: "Content-Encoding: gzip", kept: true},
+			fields: "Content-Encoding: gzip", reused: true},
 		// Ranges are the upstream's.
 		{name: "a range", request: "GET / HTTP/1.1\r\nRange: bytes=0-0", answer: "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-0/2\r\nContent-Length: 1" + end + "o",
-			status: 206, body: "o", fields: "Content-Range: bytes 0-0/2", kept: true},
-		{name: "a range that it does not know", request: "GET / HTTP/1.1\r\nRange: bytes=0-0", answer: ok + "Content-Length: 2" + end + "ok", body: "ok", kept: true},
+			status: 206, body: "o", fields: "Content-Range: bytes 0-0/2", reused: true},
+		{name: "a range that it does not know", request: "GET / HTTP/1.1\r\nRange: bytes=0-0", answer: ok + "Content-Length: 2" + end + "ok", body: "ok", reused: true},
 		// Errors are the application's, with what it says for a log-in.
 		{name: "401", answer: "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=x\r\nContent-Length: 2" + end + "no", status: 401, body: "no",
-			fields: "WWW-Authenticate: Basic realm=x", kept: true},
-		{name: "500", answer: "HTTP/1.1 500 Oops\r\nContent-Length: 2" + end + "no", status: 500, body: "no", kept: true},
-		{name: "hints for a client of HTTP/1.0", request: "GET / HTTP/1.0", answer: "HTTP/1.1 103 Early Hints\r\nLink: </a>" + end + ok + "Content-Length: 2" + end + "ok", body: "ok", kept: true},
+			fields: "WWW-Authenticate: Basic realm=x", reused: true},
+		{name: "500", answer: "HTTP/1.1 500 Oops\r\nContent-Length: 2" + end + "no", status: 500, body: "no", reused: true},
+		{name: "hints for a client of HTTP/1.0", request: "GET / HTTP/1.0", answer: "HTTP/1.1 103 Early Hints\r\nLink: </a>" + end + ok + "Content-Length: 2" + end + "ok", body: "ok", reused: true},
 		{name: "hints that are too long", answer: "HTTP/1.1 103 Early Hints\r\nLink: " + strings.Repeat("x", 65<<10) + end + ok + "Content-Length: 2" + end + "ok", status: 502},
-		{name: "interim ones", answer: "HTTP/1.1 102 Processing" + end + ok + "Content-Length: 2" + end + "ok", body: "ok", kept: true},
+		{name: "interim ones", answer: "HTTP/1.1 102 Processing" + end + ok + "Content-Length: 2" + end + "ok", body: "ok", reused: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +138,7 @@ func asNginx(t *testing.T, buffering conn.Size) {
 			if g := f.get("/again"); g.body != "hello" {
 				t.Errorf("the next request: %v", g)
 			}
-			if n := o.accepted.Load(); (n == 1) != tt.kept {
+			if n := o.accepted.Load(); (n == 1) != tt.reused {
 				t.Errorf("%d connections", n)
 			}
 			f.get(last)

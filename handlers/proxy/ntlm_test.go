@@ -14,14 +14,14 @@ import (
 func TestLoginOfAConnection(t *testing.T) {
 	for _, c := range []struct {
 		request, configured, answer string
-		kept                        bool
+		reused                      bool
 	}{
 		{request: "Authorization: NTLM TlRMTVNTUAAD\r\n"},
 		{request: "authorization: negotiate YII=\r\n"},
 		{answer: "WWW-Authenticate: Basic realm=\"a\", NTLM\r\n"},
 		{answer: "WWW-Authenticate: Basic realm=\"a\"\r\nWww-Authenticate: Negotiate\r\n"},
 		{configured: "Negotiate YII="},
-		{request: "Authorization: Basic YTpi\r\n", answer: "WWW-Authenticate: Basic realm=\"a\"\r\n", kept: true},
+		{request: "Authorization: Basic YTpi\r\n", answer: "WWW-Authenticate: Basic realm=\"a\"\r\n", reused: true},
 	} {
 		t.Run(fmt.Sprintf("%q %q %q", c.request, c.configured, c.answer), func(t *testing.T) {
 			// The upstream believes what the first request of a connection has said of its user.
@@ -43,7 +43,7 @@ func TestLoginOfAConnection(t *testing.T) {
 			f.ask("GET /", c.request, "")
 			f.get("/")
 			f.ask("POST "+last, "", "")
-			if n := o.accepted.Load(); (n == 1) != c.kept {
+			if n := o.accepted.Load(); (n == 1) != c.reused {
 				t.Errorf("%d connections", n)
 			}
 		})

@@ -262,7 +262,7 @@ func TestKeepAliveIsHeeded(t *testing.T) {
 }
 
 func testKeepAliveIsHeeded(t *testing.T, m modes.Mode) {
-	for field, kept := range map[string]bool{
+	for field, reused := range map[string]bool{
 		"timeout=0, max=5": false, `max=5, Timeout="0"`: false, "max=5": true, "timeout=x": true,
 		"timeout=60": true,
 	} {
@@ -270,7 +270,7 @@ func testKeepAliveIsHeeded(t *testing.T, m modes.Mode) {
 		f := serve(t, m, "/", []string{o.addr},
 			func(s *proxy.Settings) { s.IdleTimeout = wait.Patience })
 		f.get("/")
-		if kept {
+		if reused {
 			f.ask("POST "+last, "", "")
 		}
 		wait.Until(t, "it is closed", func() bool { return o.open.Load() == 0 })

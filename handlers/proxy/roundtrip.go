@@ -25,7 +25,7 @@ func (c *call) RoundTrip() error {
 	} else {
 		c.x.Begin(c.Stream, c.Up.Over(c.Stream), c.Req.Method())
 	}
-	c.sent, c.lost, c.begun, c.pushed = c.Left == 0, false, 0, false
+	c.sent, c.sendStopped, c.begun, c.pushed = c.Left == 0, false, 0, false
 	if err := c.sendHead(); err != nil {
 		return err
 	}
@@ -108,14 +108,14 @@ func (c *call) send() (moved bool, err error) {
 	if held := c.x.Held(); held > 0 {
 		left, err := c.x.SendHeld()
 		if err != nil {
-			c.lost = true
+			c.sendStopped = true
 		}
 		if left > 0 {
 			return left < held, nil
 		}
 		moved = true
 	}
-	if c.sent || c.lost || c.expects {
+	if c.sent || c.sendStopped || c.expects {
 		return moved, nil
 	}
 	buf := c.Req.Thread.Loop().TakeBuffer()
@@ -136,7 +136,7 @@ func (c *call) send() (moved bool, err error) {
 func (c *call) write(p []byte) {
 	if len(p) > 0 && !(c.sent && c.Again && c.x.PutOff(p)) {
 		if _, err := c.x.Write(p); err != nil {
-			c.lost = true
+			c.sendStopped = true
 		}
 	}
 	if c.x.Mux() && c.sent {
@@ -183,7 +183,7 @@ func (c *call) appendBody(out []byte) ([]byte, error) {
 
 // starved reports that the call has nothing to send until the client's next bytes come.
 func (c *call) starved() bool {
-	return c.Unspooled && !c.sent && !c.lost && !c.expects && c.x.Held() == 0
+	return c.Unspooled && !c.sent && !c.sendStopped && !c.expects && c.x.Held() == 0
 }
 
 // wait waits until bytes can move in one of the directions. The limits are for connections on which
@@ -343,7 +343,7 @@ func (c *call) ended() error {
 	if c.x.Endless() && !c.Flow.Discarded() {
 		c.Resp.Layer().Doubt()
 	}
-	if c.sent && !c.lost && c.m.set.MaxIdle > 0 && c.x.Reusable() {
+	if c.sent && !c.sendStopped && c.m.set.MaxIdle > 0 && c.x.Reusable() {
 		c.x.End()
 		if status := c.x.Head.Status; status == 204 || status == 304 || c.Req.Method() == "HEAD" {
 			c.Up.Doubt()

@@ -39,10 +39,10 @@ type passing struct {
 	protocols string // those to which the client would change; empty: none
 
 	// Sending.
-	sent    bool      // all of the request has been written or is held
-	lost    bool      // the upstream does not take all of the request
-	expects bool      // the body waits for 100 (Continue), until expired
-	expired time.Time // of use only meanwhile
+	sent        bool      // all of the request has been written or is held
+	sendStopped bool      // the upstream does not take all of the request
+	expects     bool      // the body waits for 100 (Continue), until expired
+	expired     time.Time // of use only meanwhile
 
 	// Receiving.
 	begun       time.Duration // by loop.Now, when the head of the answer has; 0: it has not

@@ -149,8 +149,8 @@ func testEnds(t *testing.T, m modes.Mode) {
 			if tt.tls {
 				address = "https://" + address
 			}
-			plain, kept := serve(t, m, "/", []string{address}, change), layered(t, m, []string{address}, change)
-			for _, f := range []*front{plain, kept, kept} {
+			plain, cached := serve(t, m, "/", []string{address}, change), layered(t, m, []string{address}, change)
+			for _, f := range []*front{plain, cached, cached} {
 				asked := o.accepted.Load()
 				g := f.get("/")
 				got := whole
@@ -172,7 +172,7 @@ func testEnds(t *testing.T, m modes.Mode) {
 					t.Error("kept: ", g.header)
 				}
 			}
-			if tt.want == cut && !strings.Contains(fmt.Sprint(plain.log, kept.log), "error=") {
+			if tt.want == cut && !strings.Contains(fmt.Sprint(plain.log, cached.log), "error=") {
 				t.Error("nothing in the log")
 			}
 		})

@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// joined is a tunnel, and the keeper of the client's connection (conn.Keeper): between two calls of Run
-// there is neither a coroutine nor anything of the request.
+// joined is a tunnel, and the keeper of the client's connection (conn.Keeper): between two calls of
+// Run there is neither a coroutine nor anything of the request.
 type joined struct {
 	tunnel.Tunnel
 	m      *module
@@ -43,7 +43,8 @@ func sideOf(link conn.Link) side { return side{link.Readable(), link.Writable()}
 // closeWait for that. Where it is not a WebSocket, or its frame does not end, the grace period ends
 // it.
 //
-// One that has failed is passed on, when the other side has all that it has said: that is reset, too.
+// One that has failed is passed on, when the other side has all that it has said: that is reset,
+// too.
 func (c *call) tunnel(first []byte) int {
 	thread, resp := c.Req.Thread, c.Resp
 	c.Req.KeepWaiting(true) // the loop sees the client's end before the tunnel has read all
@@ -78,8 +79,8 @@ func (c *call) tunnel(first []byte) int {
 	return http.StatusSwitchingProtocols
 }
 
-// Run implements conn.Keeper. It waits on its coroutine only while one side does not take what there is
-// for it, or has ended.
+// Run implements conn.Keeper. It waits on its coroutine only while one side does not take what
+// there is for it, or has ended.
 func (j *joined) Run(thread *loop.Thread) (idle time.Duration, more bool) {
 	l, limits := thread.Loop(), &j.m.tunnels
 	var filter tunnel.Filter // a nil *frames is none
@@ -98,7 +99,7 @@ func (j *joined) Run(thread *loop.Thread) (idle time.Duration, more bool) {
 			return 0, false
 		}
 		if !again {
-			again = j.farewell(l)
+			again = j.sendGoingAway(l)
 		}
 		left, why := j.Left(now, limits)
 		if j.sentClose() {
@@ -145,15 +146,15 @@ func (j *joined) still() bool {
 	return !j.Client.Ended && !j.Up.Ended && j.Client.Held() == 0 && j.Up.Held() == 0 && !j.sentClose()
 }
 
-// End implements conn.Keeper. It notes for the access log what has passed. An upstream that has not got all
-// that its client has said, or whose client has failed, must not take it for an orderly end, nor the
-// other way around. So there is no goodbye of TLS then.
+// End implements conn.Keeper. It notes for the access log what has passed. An upstream that has not
+// got all that its client has said, or whose client has failed, must not take it for an orderly
+// end, nor the other way around. So there is no goodbye of TLS then.
 func (j *joined) End(thread *loop.Thread) {
 	conn.SetMoved(thread, j.Up.Got, j.Client.Got)
 	if j.sentClose() {
 		conn.SetCloseCode(thread, 1001)
 	}
-	cut, cutBack := j.Up.Cut(&j.Client), j.Lost()
+	cut, cutBack := j.Up.Cut(&j.Client), j.ClientCut()
 	j.Client.Stop()
 	j.Up.Stop()
 	if cutBack { // else conn closes it
@@ -169,12 +170,13 @@ func (j *joined) End(thread *loop.Thread) {
 	j.lease.Close(j.stream)
 }
 
-// sentClose reports that what comes from the upstream is dropped, behind a close frame of the server.
+// sentClose reports that what comes from the upstream is dropped, behind a close frame of the
+// server.
 func (j *joined) sentClose() bool { return j.frames != nil && j.frames.sentClose }
 
-// farewell tells the client that the server stops, if no frame is under way to it. It reports whether
-// it has done that.
-func (j *joined) farewell(l *loop.Loop) bool {
+// sendGoingAway tells the client that the server stops, if no frame is under way to it. It reports
+// whether it has done that.
+func (j *joined) sendGoingAway(l *loop.Loop) bool {
 	if !l.Stopping() || j.frames == nil || j.Client.Held() > 0 || j.Up.Ended {
 		return false
 	}

@@ -237,9 +237,9 @@ func (g *Group) nearest(key uint64, eligible func(*server) bool) (best *server) 
 	return best
 }
 
-// Part returns where a hash is between 0 and 1, which it does not reach. Of many keys, as many are
-// in one half as in the other.
-func Part(hash uint64) float64 { return float64(mix(hash)>>11) / (1 << 53) }
+// Fraction returns where a hash is between 0 and 1, which it does not reach. Of many keys, as many
+// are in one half as in the other.
+func Fraction(hash uint64) float64 { return float64(mix(hash)>>11) / (1 << 53) }
 
 // mix spreads the bits of a number over all of it (the end of splitmix64).
 func mix(x uint64) uint64 {

@@ -20,10 +20,10 @@ type Call struct {
 	protocol Protocol
 
 	// Sending.
-	buf  loop.Buffer // nil: there is nothing to send
-	out  []byte      // the part of buf that is not sent yet
-	End  bool        // the end of the body has been put into buf
-	lost bool        // the upstream has not taken all of the request
+	buf         loop.Buffer // nil: there is nothing to send
+	out         []byte      // the part of buf that is not sent yet
+	End         bool        // the end of the body has been put into buf
+	sendStopped bool        // the upstream has not taken all of the request
 
 	// Receiving.
 	done   bool        // the answer is complete

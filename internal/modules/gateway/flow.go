@@ -9,7 +9,7 @@ import (
 )
 
 // starved reports that the call has nothing to send until the client's next bytes come.
-func (c *Call) starved() bool { return c.Unspooled && c.buf == nil && !c.End && !c.lost }
+func (c *Call) starved() bool { return c.Unspooled && c.buf == nil && !c.End && !c.sendStopped }
 
 // pour gives the client as many of the held bytes as it has room for.
 func (c *Call) pour() error { return c.unwritable(c.Flow.Pour(!c.answer.buffered)) }

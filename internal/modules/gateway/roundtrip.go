@@ -47,7 +47,7 @@ func (c *Call) free() {
 func (c *Call) RoundTrip() error {
 	defer c.protocol.Pause()
 	c.Stream.SetNoWait(true)
-	c.lost, c.End, c.done, c.readable, c.writable = false, false, false, nil, nil
+	c.sendStopped, c.End, c.done, c.readable, c.writable = false, false, false, nil, nil
 	// Parameters that cannot be sent are found out only here, with a connection at hand. If they
 	// were written earlier, the call would hold their buffer while it connects.
 	if err := c.begin(); err != nil {
@@ -144,7 +144,7 @@ func (c *Call) send() (sent bool, err error) {
 	case errors.Is(err, stream.ErrWouldBlock):
 		return false, nil
 	default:
-		c.lost = true
+		c.sendStopped = true
 		c.free()
 		return true, nil
 	}
@@ -198,7 +198,7 @@ func (c *Call) receive() error {
 // PHP-FPM's worker waits for that. With keep, another request may use the connection.
 func (c *Call) Ended(keep bool) error {
 	c.done = true
-	if keep && c.End && c.buf == nil && !c.lost {
+	if keep && c.End && c.buf == nil && !c.sendStopped {
 		c.Keep(0)
 	}
 	c.Close()

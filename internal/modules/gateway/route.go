@@ -92,8 +92,9 @@ func (r *Route) Fix(f cgi.Format, root string) *cgi.Fixed {
 	return cgi.Fix(f, root, software, r.params)
 }
 
-// safe reports whether a request of that method may be sent twice, and so on a kept connection, which
-// the application may end at the same moment. Of others nothing tells whether the script has run.
+// safe reports whether a request of that method may be sent twice, and so on an idle connection,
+// which the application may end at the same moment. Of others nothing tells whether the script has
+// run.
 func safe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }

@@ -26,9 +26,9 @@ type Next int
 
 func (n Next) Error() string { return "the answer has status " + strconv.Itoa(int(n)) }
 
-// Repeatable reports whether the request can be sent once more, though an upstream may have acted on
-// it: its method says that this makes no difference, its body is still there, and the client has got
-// no byte.
+// Repeatable reports whether the request can be sent once more, though an upstream may have acted
+// on it: its method says that this makes no difference, its body is still there, and the client has
+// got no byte.
 func (c *Call) Repeatable() bool { return c.Repeats(c.Req.Method()) && c.whole() }
 
 // whole reports that the request can be sent once more as far as its body and the client go.
@@ -41,8 +41,8 @@ func silent(err error) bool {
 		errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody))
 }
 
-// failed reports that err, before the head of an answer was complete, speaks against the upstream: it
-// has said nothing, has stopped in the middle, or has said what is no answer.
+// failed reports that err, before the head of an answer was complete, speaks against the upstream:
+// it has said nothing, has stopped in the middle, or has said what is no answer.
 func (c *Call) failed(err error) bool {
 	switch {
 	case upstream.Refused(err), !c.Heard && c.outlived(err):
@@ -58,18 +58,18 @@ func abandoned(err error) bool {
 	return errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled) || errors.Is(err, ErrClient)
 }
 
-// outlived reports that a kept connection has ended without an answer: the upstream may have closed
-// it before the request was there, so it speaks against nobody.
+// outlived reports that an idle connection has ended without an answer: the upstream may have
+// closed it before the request was there, so it speaks against nobody.
 func (c *Call) outlived(err error) bool { return c.old && errors.Is(err, upstream.ErrCut) }
 
 // again reports whether the call can make another attempt after that error, and gets ready for it.
 //
 // Once bytes were sent, nothing tells whether the upstream has acted on them. So only requests that
 // are repeatable are sent again, and only if no byte has come back, but for a status that has the
-// upstream refuse: on a new connection if the first one was a kept one, and else to another
-// upstream, if the configuration lets that be; or else, with try_for, once more to the same ones, if
-// the connection was cut or the request refused. Where the upstream has certainly not acted on the
-// request (HTTP/2), that holds for all requests, as it does while there is no connection.
+// upstream refuse: on a new connection if the first one was an idle one, and else to another
+// upstream, if the configuration lets that be; or else, with try_for, once more to the same ones,
+// if the connection was cut or the request refused. Where the upstream has certainly not acted on
+// the request (HTTP/2), that holds for all requests, as it does while there is no connection.
 func (c *Call) again(err error) bool {
 	cut, refused := errors.Is(err, upstream.ErrCut), upstream.Refused(err)
 	_, next := err.(Next)

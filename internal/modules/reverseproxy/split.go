@@ -111,7 +111,7 @@ func (s *split) of(req *conn.Request) (*upstream.Group, string) {
 	if h == 0 {
 		return nil, ""
 	}
-	at := upstream.Part(h) * 100
+	at := upstream.Fraction(h) * 100
 	for i := range s.groups {
 		if e := &s.groups[i]; at < e.upto {
 			return e.Group, e.Name

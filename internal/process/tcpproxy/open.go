@@ -35,7 +35,7 @@ func (c *connection) open(t *loop.Thread) result {
 	t.KeepWaiting(true)
 	until := t.Loop().Time().Add(c.tunnel.Began + set.HeaderTimeout - c.now())
 	_ = s.SetDeadline(until)
-	first, why := c.hear()
+	first, why := c.readFirst()
 	if why != "" {
 		return why
 	}
@@ -63,9 +63,9 @@ func (c *connection) open(t *loop.Thread) result {
 	return ""
 }
 
-// hear reads a header of the PROXY protocol, and the name that the client asks for, if TLS is not
+// readFirst reads a header of the PROXY protocol, and the name that the client asks for, if TLS is not
 // ended. It returns what it has read that is the upstream's, or of TLS.
-func (c *connection) hear() (first []byte, why result) {
+func (c *connection) readFirst() (first []byte, why result) {
 	trusted, byName := c.port.service.trusted != nil, c.port.tls == nil && len(c.port.service.names) > 0
 	if !trusted && !byName {
 		return nil, ""

@@ -135,7 +135,7 @@ func (e *End) Fail() {
 }
 
 // Cut reports whether e's peer, an upstream, has not got all that the other end's has said, or
-// cannot tell: an orderly end of e would say that it has. For a client see Tunnel.Lost.
+// cannot tell: an orderly end of e would say that it has. For a client see Tunnel.ClientCut.
 func (e *End) Cut(other *End) bool { return other.Failed || other.broken || e.Held() > 0 }
 
 // lose drops what is held: nothing can be written any more.

@@ -85,16 +85,16 @@ func (t *Tunnel) Move(now time.Duration, f Filter) (again bool, why Reason) {
 // then, it is reset if it does not get all, or if its upstream was.
 func (t *Tunnel) Left(now time.Duration, limits *Limits) (left time.Duration, why Reason) {
 	left, why = t.left(now, limits)
-	if left <= 0 && t.Lost() {
+	if left <= 0 && t.ClientCut() {
 		t.Client.conn().ResetOnClose()
 	}
 	return left, why
 }
 
-// Lost reports whether the client has not got all that the upstream has said, or cannot tell: an
-// orderly end would say that it has. An upstream that has ended in order and takes nothing any more
-// has said all; a reset would drop what the client's kernel has not got yet.
-func (t *Tunnel) Lost() bool { return t.Up.Failed || t.Client.Held() > 0 }
+// ClientCut reports whether the client has not got all that the upstream has said, or cannot tell:
+// an orderly end would say that it has. An upstream that has ended in order and takes nothing any
+// more has said all; a reset would drop what the client's kernel has not got yet.
+func (t *Tunnel) ClientCut() bool { return t.Up.Failed || t.Client.Held() > 0 }
 
 func (t *Tunnel) left(now time.Duration, limits *Limits) (left time.Duration, why Reason) {
 	idle := limits.Idle
