@@ -247,10 +247,10 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 			break
 		}
 		refused := upstream.Refused(err)
-		if !reused && !b.x.Heard() && errors.Is(err, ErrCut) && !refused {
+		if !reused && !b.x.GotFirstByte() && errors.Is(err, ErrCut) && !refused {
 			b.lease.Broke()
 		}
-		again := refused || reused && errors.Is(err, ErrCut) && !b.x.Heard() && http1.Idempotent(method)
+		again := refused || reused && errors.Is(err, ErrCut) && !b.x.GotFirstByte() && http1.Idempotent(method)
 		if !again || sent.read || want == upstream.Fresh {
 			return nil, err
 		}

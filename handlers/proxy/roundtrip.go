@@ -270,7 +270,7 @@ func (c *call) receive() (empty bool, err error) {
 			return false, err
 		}
 		if c.begun == 0 {
-			c.begun, c.Heard = c.Req.Thread.Loop().Now(), true
+			c.begun, c.GotFirstByte = c.Req.Thread.Loop().Now(), true
 			c.Up.Spoke()
 		}
 		if err := c.take(); err != nil || c.done {

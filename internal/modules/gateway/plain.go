@@ -143,7 +143,7 @@ func (c *plainCall) Take(p []byte) error {
 // all, so a cache does not keep it.
 func (c *plainCall) Hangup() error {
 	switch {
-	case !c.Heard:
+	case !c.GotFirstByte:
 		return upstream.ErrCut
 	case !c.Begun():
 		return cgi.ErrIncomplete

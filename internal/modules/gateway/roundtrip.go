@@ -172,8 +172,8 @@ func (c *Call) receive() error {
 		case err != nil:
 			return fmt.Errorf("%w: %w", upstream.ErrCut, err)
 		}
-		if !c.Heard {
-			c.Heard = true
+		if !c.GotFirstByte {
+			c.GotFirstByte = true
 			c.Up.Spoke()
 		}
 		if err := c.protocol.Take(buf[:n]); err != nil {

@@ -44,12 +44,12 @@ type Call struct {
 	splitName string // of the entry of split whose upstreams are asked; "": those of the route are
 
 	// The answer.
-	Heard    bool // a byte of it has come
-	Informed bool // the client has got an interim response
-	Status   int  // 0: its head is not complete
-	Redirect string
-	Sendfile string // X-Accel-Redirect and X-Sendfile
-	Flow     Flow
+	GotFirstByte bool // a byte of it has come
+	Informed     bool // the client has got an interim response
+	Status       int  // 0: its head is not complete
+	Redirect     string
+	Sendfile     string // X-Accel-Redirect and X-Sendfile
+	Flow         Flow
 }
 
 // RoundTripper is a module's part of a Call: request and answer in the upstream's protocol.

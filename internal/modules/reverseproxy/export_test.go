@@ -8,8 +8,8 @@ import (
 )
 
 // Failed reports whether err speaks against the upstream, which has said something or not.
-func Failed(heard bool, err error) bool {
-	c := Call{Heard: heard}
+func Failed(gotFirst bool, err error) bool {
+	c := Call{GotFirstByte: gotFirst}
 	return c.failed(err)
 }
 

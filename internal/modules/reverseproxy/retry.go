@@ -45,12 +45,12 @@ func silent(err error) bool {
 // it has said nothing, has stopped in the middle, or has said what is no answer.
 func (c *Call) failed(err error) bool {
 	switch {
-	case upstream.Refused(err), !c.Heard && c.outlived(err):
+	case upstream.Refused(err), !c.GotFirstByte && c.outlived(err):
 		return false
 	case silent(err):
 		return true
 	}
-	return c.Heard && statusOf(err) == http.StatusBadGateway && !abandoned(err)
+	return c.GotFirstByte && statusOf(err) == http.StatusBadGateway && !abandoned(err)
 }
 
 // abandoned reports that the client has ended the call.
@@ -73,7 +73,7 @@ func (c *Call) outlived(err error) bool { return c.old && errors.Is(err, upstrea
 func (c *Call) again(err error) bool {
 	cut, refused := errors.Is(err, upstream.ErrCut), upstream.Refused(err)
 	_, next := err.(Next)
-	if c.Up.Connected() && c.outlived(err) && !c.Heard {
+	if c.Up.Connected() && c.outlived(err) && !c.GotFirstByte {
 		c.Up.Outlived()
 	}
 	switch {
@@ -81,7 +81,7 @@ func (c *Call) again(err error) bool {
 		return false
 	case c.Once && c.repeated && c.TryFor == 0:
 		return false
-	case refused && c.Heard:
+	case refused && c.GotFirstByte:
 		return false
 	case refused && !c.renewed:
 		c.renewed = true
@@ -90,7 +90,7 @@ func (c *Call) again(err error) bool {
 			return false
 		}
 	case next:
-	case c.Heard || !silent(err):
+	case c.GotFirstByte || !silent(err):
 		return false
 	case c.outlived(err):
 		c.renewed = true
@@ -108,6 +108,6 @@ func (c *Call) again(err error) bool {
 			c.Req.Target(), "upstream", c.Up.Name(), "error", err)
 	}
 	c.Close()
-	c.repeated, c.renewed, c.Heard = true, c.renewed || c.Once, false
+	c.repeated, c.renewed, c.GotFirstByte = true, c.renewed || c.Once, false
 	return true
 }

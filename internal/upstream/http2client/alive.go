@@ -14,11 +14,11 @@ type Life struct {
 
 // life is what a session knows of its time, by the loop's clock.
 type life struct {
-	keep   Life // of the stream that was begun last
-	born   time.Duration
-	served int
-	heard  time.Duration // when the last frame has come
-	free   time.Duration // since when it has no user, if it has none
+	keep      Life // of the stream that was begun last
+	born      time.Duration
+	served    int
+	lastFrame time.Duration // when the last frame has come
+	free      time.Duration // since when it has no user, if it has none
 
 	pinged  time.Duration // when the last PING was sent
 	pinging bool          // nothing has come since
@@ -50,7 +50,7 @@ func (s *Session) now() time.Duration {
 
 // due returns when something has to be done if nothing comes.
 func (s *Session) due() time.Duration {
-	at := s.heard + pingAfter
+	at := s.lastFrame + pingAfter
 	switch {
 	case s.pinging:
 		at = s.pinged + pingWait

@@ -15,7 +15,7 @@ func (s *Session) frames() http2.Code {
 		if !ok {
 			return code
 		}
-		s.heard, s.pinging = s.now(), false
+		s.lastFrame, s.pinging = s.now(), false
 		if code := s.act(h, payload); code != http2.NoError {
 			return code
 		}

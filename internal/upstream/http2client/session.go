@@ -79,7 +79,7 @@ func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
 		carry(&s.stream)
 	}
 	s.keep, s.born = keep, l.Clock(time.Now()) // and not this turn's time: see Since
-	s.heard, s.free = s.born, s.born
+	s.lastFrame, s.free = s.born, s.born
 	s.Gather()
 	s.Out = append(s.Out, http2.Preface...)
 	s.Out = http2.AppendHeader(s.Out, http2.SettingsFrame, 0, 0, 2*6)

@@ -119,7 +119,7 @@ func (s *Session) Stream(t *loop.Thread, keep Life) (st *Stream, reused bool) {
 	s.keep = keep
 	reused = s.served > 0
 	if s.users == 0 {
-		s.heard, s.quiet = s.now(), false // it had nothing to say
+		s.lastFrame, s.quiet = s.now(), false // it had nothing to say
 	}
 	s.users++
 	s.idle++

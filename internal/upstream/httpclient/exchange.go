@@ -93,16 +93,16 @@ type Exchange struct {
 	readable, writable loop.Source
 
 	// The answer.
-	method  string
-	in      []byte // read and not used yet, part of the caller's buffer; nil: all was used
-	part    []byte // of a head that has come in more than one read
-	head    []byte // the bytes of Head
-	body    http1.ResponseBody
-	state   state
-	interim int
-	keepFor time.Duration
-	heard   bool // a byte has come
-	broken  bool // a write has failed
+	method       string
+	in           []byte // read and not used yet, part of the caller's buffer; nil: all was used
+	part         []byte // of a head that has come in more than one read
+	head         []byte // the bytes of Head
+	body         http1.ResponseBody
+	state        state
+	interim      int
+	keepFor      time.Duration
+	gotFirstByte bool // a byte has come
+	broken       bool // a write has failed
 
 	finished bool // by HTTP/2: the answer has ended
 }
@@ -213,7 +213,7 @@ func (x *Exchange) Receive(buf []byte) error {
 	n, err := x.over.Read(buf)
 	switch {
 	case n > 0:
-		x.in, x.heard = buf[:n], true
+		x.in, x.gotFirstByte = buf[:n], true
 		return nil
 	case err == io.EOF && x.state == inBody && !x.broken && x.body.Closed():
 		// The kernel reports a reset once. After a write that has got it, a read sees an orderly end.
@@ -388,8 +388,8 @@ func (x *Exchange) Trailer(f func(name, value []byte)) {
 	x.body.Trailer(f)
 }
 
-// Heard reports whether a byte of an answer has come.
-func (x *Exchange) Heard() bool { return x.heard }
+// GotFirstByte reports whether a byte of an answer has come.
+func (x *Exchange) GotFirstByte() bool { return x.gotFirstByte }
 
 // Unparsed returns what was received behind the answer, after Done. It is a part of the caller's
 // buffer.

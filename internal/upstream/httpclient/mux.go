@@ -48,13 +48,13 @@ func (x *Exchange) Finish(fields func(field func(name, value string))) { x.mux.E
 // receiveMux is Receive by HTTP/2.
 func (x *Exchange) receiveMux(buf []byte) error {
 	if x.mux.Head() != nil {
-		x.heard = true
+		x.gotFirstByte = true
 		return nil
 	}
 	n, err := x.mux.Read(buf)
 	switch {
 	case n > 0:
-		x.in, x.heard = buf[:n], true
+		x.in, x.gotFirstByte = buf[:n], true
 		return nil
 	case x.state == inBody && x.mux.Ended(): // and not just any end that the reading has come to
 		x.finished = true
