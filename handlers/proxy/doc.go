@@ -22,7 +22,7 @@
 //	depend.go       which parts of a request the answer depends on, for a cache in front
 //	serve.go        a request from the route to its answer
 //	retry.go        after which failures another upstream is asked
-//	roundtrip.go     one connection: sending and receiving at once
+//	roundtrip.go    one connection: sending and receiving at once
 //	answer.go       the answer, on its way to the client
 //	tunnel.go       connections after an upgrade
 //	frames.go       the places between the frames of a WebSocket where it can be closed

@@ -3,12 +3,12 @@
 // module says what comes around the variables, the body and the answer on the connection, as a
 // Protocol. What these modules share with proxy is in internal/modules/reverseproxy.
 //
-//	route.go     Route
-//	call.go      Call: one request
-//	ping.go      health checks
-//	plain.go     Plain: routes of protocols that have a head and nothing else, uwsgi and SCGI
+//	route.go      Route
+//	call.go       Call: one request
+//	ping.go       health checks
+//	plain.go      Plain: routes of protocols that have a head and nothing else, uwsgi and SCGI
 //	roundtrip.go  one connection: sending and receiving at once
-//	answer.go    the response, on its way to the client
-//	flow.go      a client that is slower than the application
-//	vars.go      the variables that the application gets
+//	answer.go     the response, on its way to the client
+//	flow.go       a client that is slower than the application
+//	vars.go       the variables that the application gets
 package gateway

@@ -16,7 +16,7 @@
 //	health.go      health checks
 //	retry.go       when another attempt is made
 //	flow.go        an answer on its way
-//	silence.go     timeouts of an exchange on which nothing moves
+//	silence.go     timeouts of a request on which nothing moves
 //	press.go       the pace of a client whose answer holds up the upstream
 //	spool.go       the part of an answer that a slow client has no room for yet
 //	fault.go       the status for a failure
