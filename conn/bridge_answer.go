@@ -45,8 +45,7 @@ func (w *Response) open(status int, h http.Header) {
 // returned, too.
 func (w *Response) end(trailer []Field) { w.trailer = trailer }
 
-func (w *Response) setReadDeadline(t time.Time)  { w.x.via.setReadDeadline(t) }
-func (w *Response) setWriteDeadline(t time.Time) { w.x.via.setWriteDeadline(t) }
+func (w *Response) setReadDeadline(t time.Time) { w.x.via.setReadDeadline(t) }
 
 // appendFields appends the fields of h, sorted by name, without what must not be sent.
 func appendFields(fields []Field, h http.Header) []Field {

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"bufio"
+	"errors"
 	"math"
 	"net"
 	"net/http"
@@ -223,3 +224,27 @@ func (v void) detach() (net.Conn, *bufio.Reader, error)             { return nil
 func (v void) keepOpen() (stayer, *Tail)                            { return nil, nil }
 func (v void) multiplexed() multiplexed                             { return nil }
 func (v void) direct() direct                                       { return nil }
+
+// ErrComplete is the error of writing to a Response that is complete, and of what waits or reads for
+// a request that is over.
+var ErrComplete = errors.New("conn: response is complete")
+
+var (
+	errShortBody = errors.New("response body is shorter than announced")
+	errAborted   = errors.New("response given up by its handler")
+)
+
+// File is a file from which a response's body can come, such as an *os.File.
+type File interface {
+	Fd() uintptr
+	Close() error
+}
+
+// delimiter is how the client finds the end of an answer's content (RFC 9112 section 6.3).
+type delimiter uint8
+
+const (
+	plain    delimiter = iota // by its length, or there is none
+	inChunks                  // Transfer-Encoding: chunked
+	byClose                   // the end of the connection
+)

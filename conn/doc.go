@@ -75,10 +75,28 @@
 //
 // # Files
 //
-//	server.go              Server, Config, accepting
-//	server_limits.go       Limits: their keys, ranges and defaults; Size
-//	server_connection.go   the record of a connection, and the address that it has come to
-//	server_counts.go       what a server counts
+// The prefix of a file names its part. A part knows the parts below it in this order, and other
+// parts of its own line as little as possible. The ground is exchange_ and all files without one of
+// these prefixes.
+//
+//	server_
+//	h1_ h2_ subrequest_
+//	bridge_ takeover_
+//	response_
+//	request_
+//	exchange_
+//
+// Only h1_ names a turn, only h2_ a stream of HTTP/2 or a session. The other parts know the carrier
+// of an exchange. A test in internal/test/repo counts the names that a part uses against the order.
+//
+// The server:
+//
+//	server.go              Server, accepting
+//	server_admit.go        which connections may stay: limits, room, terms that have changed
+//	server_evict.go        which of an address's connections gives way to its newcomer
+//
+// HTTP/1.1:
+//
 //	h1_connection.go       the connection as a task of its loop
 //	h1_proxyheader.go      the header of the PROXY protocol
 //	h1_handshake.go        the handshake of TLS
@@ -87,47 +105,34 @@
 //	h1_framing.go          request bodies on the wire: lengths, chunks, the unread rest
 //	h1_head.go             heads and framing of answers
 //	h1_output.go           writing: gathered, in full, in time
+//	h1_linger.go           how a turn closes
 //	h1_takeover.go         a connection that a handler has taken over
 //	h1_tail.go             an answer of HTTP/1.1 that is kept open
-//	exchange.go            one request and its answer
-//	carrier.go             the interface between an exchange and its connection
-//	exchange_slow.go       what the log says of a client that is too slow
+//
+// HTTP/2:
+//
 //	h2_session.go          a connection of HTTP/2: reading, sending, its end
 //	h2_frames.go           frames of the client, and what each of them does
 //	h2_stream.go           a stream (thread, exchange and carrier in one) and its request
-//	h2_descriptors.go      how many descriptors the streams of a client may hold
 //	h2_answer.go           the answer of a stream
 //	h2_credit.go           windows for uploads
 //	h2_pace.go             what a stream waits for, and when the wait is its client's fault
+//	h2_descriptors.go      how many descriptors the streams of a client may hold
 //	h2_remnant.go          closed streams whose clients may still send
 //	h2_link.go             a stream that a handler has taken over
 //	h2_handover.go         a stream that a handler has handed on, without a coroutine
 //	h2_tail.go             an answer of HTTP/2 that is kept open
 //	h2_tunnel.go           a stream that a handler off the loop has taken over
 //	h2_send.go             the order in which streams send content; heads
-//	server_tls.go          TLS between stream and turn, and the buffers of a tls.Conn
-//	server_proxies.go      what proxies say of the client: whom to trust, the PROXY protocol
-//	server_admit.go        which connections may stay: limits, room, what a listener has come to ask
-//	                       for
-//	server_evict.go        which of an address's connections gives way to its newcomer
-//	h1_linger.go           closing so that the client can read the last answer
-//	request.go             Request, and its id
-//	request_target.go      path and query of a request, the pattern that they match, rewriting
-//	request_sent.go        the target as it is sent on, and the ways to read its path
-//	exchange_layer.go      RequestLayer and ResponseLayer: methods for layers; values of requests
-//	request_waits.go       what a handler's thread can wait for, also off the loop
-//	request_body.go        request bodies, as handlers see them; Duplex: body and answer at once
-//	request_spool.go       bodies in memory or in a temporary file
-//	request_form.go        forms, and the parts of a multipart body as they come
-//	response.go            Response, as handlers see it
-//	response_answer.go     whole answers in one call: JSON, text, pages, redirects, errors
-//	response_content.go    conditions and ranges for content of a handler
-//	request_bind.go        JSON of a request into a value
-//	request_bindform.go    parameters and forms into a struct
-//	response_finish.go     Response, as it goes out: hooks, the plan of the head, body, trailer
-//	response_encode.go     content codings, between the body and its framing
-//	response_errorpage.go  status lines, error pages and their order
-//	header.go              header fields of requests and responses
+//
+// Requests of handlers:
+//
+//	subrequest.go          a request that a handler sends to another handler of the server
+//	subrequest_sink.go     a subrequest whose answer goes to a Sink, as the cache sends it
+//	subrequest_carrier.go  the carrier of a subrequest
+//
+// Handlers of net/http, and connections that handlers take over:
+//
 //	bridge.go              http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
 //	bridge_writer.go       the http.ResponseWriter of an http.Handler
 //	bridge_answer.go       how an http.Handler's answer becomes a Response
@@ -135,16 +140,56 @@
 //	bridge_pipe.go         the pipes between a handler off the loop and its thread
 //	bridge_carry.go        the thread of a handler off the loop, which moves bytes meanwhile
 //	bridge_hijack.go       Hijack for a handler off the loop
-//	server_access.go       lines of the access log, and connections that wait for it
-//	server_accesslater.go  lines of requests that last for hours
 //	takeover.go            connections handed over to handlers
 //	takeover_handover.go   connections that handlers hand on, without a coroutine
 //	takeover_tail.go       answers that are kept open, without a coroutine
-//	subrequest.go          a request that a handler sends to another handler of the server
-//	response_tap.go        a copy of an answer for the cache
+//
+// Responses:
+//
+//	response.go            Response, as handlers see it
+//	response_answer.go     whole answers in one call: JSON, text, pages, redirects, errors
+//	response_buffer.go     the buffer of a Response
 //	response_cacheuse.go   what a cache has done with a request, and for how long others may keep the
 //	                       answer
+//	response_content.go    conditions and ranges for content of a handler
+//	response_finish.go     Response, as it goes out: hooks, the plan of the head, body, trailer
+//	response_encode.go     content codings, between the body and its framing
+//	response_errorpage.go  status lines, error pages and their order
+//	response_tap.go        a copy of an answer for the cache
 //	response_narrow.go     the part of a whole answer that the client has asked for
-//	subrequest_sink.go     a subrequest whose answer goes to a Sink, as the cache sends it
-//	subrequest_carrier.go  the carrier of a subrequest
+//
+// Requests:
+//
+//	request.go             Request, and its id
+//	request_proxies.go     what proxies say of the client in fields
+//	request_target.go      path and query of a request, the pattern that they match, rewriting
+//	request_sent.go        the target as it is sent on, and the ways to read its path
+//	request_copy.go        a copy of a request, for another handler
+//	request_waits.go       what a handler's thread can wait for, also off the loop
+//	request_body.go        request bodies, as handlers see them; Duplex: body and answer at once
+//	request_spool.go       bodies in memory or in a temporary file; descriptors of a request
+//	request_form.go        forms, and the parts of a multipart body as they come
+//	request_bind.go        JSON of a request into a value
+//	request_bindform.go    parameters and forms into a struct
+//
+// The ground:
+//
+//	exchange.go            one request and its answer, and what is left of them when they are over
+//	exchange_layer.go      what layers may do besides, with both, and the values that they give to
+//	                       requests
+//	exchange_pace.go       the pace of a client, and what the log says of one that is too slow
+//	exchange_buffers.go    buffers and their sizes, reading of files
+//	exchange_counts.go     what is counted of requests
+//	exchange_access.go     lines of the access log, and connections that wait for it
+//	exchange_later.go      lines of requests that last for hours
+//	carrier.go             the interface between an exchange and its connection
+//	header.go              header fields of requests and responses
+//	connection.go          the record of a connection, and the address that it has come to
+//	connection_tls.go      TLS between stream and turn, and the buffers of a tls.Conn
+//	connection_terms.go    what a listener asks of its clients, and which of them have met that
+//	connection_linger.go   closing so that the client can read the last answer
+//	port.go                what the connections of one listener on one loop share
+//	config.go              Config, and whom to trust as a proxy
+//	limits.go              Limits: their keys, ranges and defaults; Size
+//	seldom.go              lines of the log that clients can cause
 package conn

@@ -453,3 +453,17 @@ func (x *exchange) traced() {
 		task.End()
 	})
 }
+
+// Handler answers one request, on the connection's thread. It returns the status; 0 means that of
+// Response.SetStatus, or else 200. A status of 400 or above with an empty body gives the error
+// page. Once the head has gone out (Flush, or more than 32 KiB written) the returned status is
+// ignored; if it differs from that in the head, this is logged.
+type Handler func(req *Request, resp *Response) int
+
+// Serve calls h.
+func (h Handler) Serve(req *Request, resp *Response) int { return h(req, resp) }
+
+// Service is what has a Handler as its method Serve: a Handler itself, a router.
+type Service interface {
+	Serve(req *Request, resp *Response) int
+}

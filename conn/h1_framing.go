@@ -21,17 +21,6 @@ type framing struct {
 	chunks  http1.Chunked
 }
 
-// bodyState is how far a body is.
-type bodyState uint8
-
-const (
-	bodyOver   bodyState = iota // there is no request, or its connection was taken over
-	bodyOpen                    // there may be more
-	bodyEnded                   // it was read to its end, or there is none
-	bodyFailed                  // it is malformed, too large, too slow or cut
-	bodyUnread                  // it is left unread, and the connection closes behind the answer
-)
-
 func (f *framing) begin(h *http1.Head) {
 	f.state, f.err = bodyOpen, nil
 	f.left, f.chunked = max(h.ContentLength, 0), h.Chunked
@@ -41,10 +30,6 @@ func (f *framing) begin(h *http1.Head) {
 		f.state = bodyEnded
 	}
 }
-
-// drainLimit is how many bytes of an unread body the server reads to keep the connection. Beyond it
-// a new connection is cheaper.
-const drainLimit = 256 << 10
 
 // readBody implements carrier.
 func (t *turn) readBody(p []byte, wait bool) (n int, err error) {

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -126,15 +125,6 @@ func appendConfigured(out []byte, p *plan, set *settings) []byte {
 	return out
 }
 
-func has(fields []Field, name string) bool {
-	for i := range fields {
-		if ascii.EqualFold(fields[i].Name, name) {
-			return true
-		}
-	}
-	return false
-}
-
 // appendOwn adds the handler's fields, except those that the server sets itself.
 func appendOwn(out []byte, p *plan) []byte {
 	for i := range p.fields {
@@ -145,26 +135,6 @@ func appendOwn(out []byte, p *plan) []byte {
 		out = http1.AppendField(out, f.Name, f.Value)
 	}
 	return out
-}
-
-var serverSet = http1.NamesOf("Connection", "Keep-Alive", "Content-Length", "Transfer-Encoding", "Date")
-
-// setByServer reports a field that the server sets itself. dated: the date is the handler's.
-func setByServer(name string, dated bool) bool {
-	return ofServer(name) || !dated && ascii.EqualFold(name, "Date")
-}
-
-// ofServer reports a field that speaks of the connection or of the framing.
-func ofServer(name string) bool {
-	switch len(name) {
-	case len("Connection"):
-		return ascii.EqualFold(name, "Connection") || ascii.EqualFold(name, "Keep-Alive")
-	case len("Content-Length"):
-		return ascii.EqualFold(name, "Content-Length")
-	case len("Transfer-Encoding"):
-		return ascii.EqualFold(name, "Transfer-Encoding")
-	}
-	return false
 }
 
 // upgrade implements carrier. The handler's Connection field goes out, and nothing frames a content.
@@ -262,14 +232,6 @@ func (t *turn) setMinRate(n int) { t.writing.MinRate = max(t.set.MinRate, n) }
 
 // setBodyTimeout implements carrier.
 func (t *turn) setBodyTimeout(d time.Duration) { setSilence(&t.reading, d, t.set) }
-
-// setSilence sets how long a client may be silent within its body. Whoever gives it more time than usual
-// takes silence for no fault, so the rate, which a silent client does not keep, does not count either.
-func setSilence(p *stream.Pace, d time.Duration, set *settings) {
-	if p.Idle = d; d < 0 || d > set.BodyTimeout {
-		p.MinRate = 0
-	}
-}
 
 // paces implements carrier.
 func (t *turn) paces() (reading, writing *stream.Pace) { return &t.reading, &t.writing }

@@ -2,9 +2,7 @@ package conn
 
 import (
 	"bytes"
-	"crypto/tls"
 	"errors"
-	"net"
 	"os"
 	"time"
 
@@ -12,10 +10,6 @@ import (
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
-
-// bytesPerField is for how many bytes of the largest head there may be a field line. With the default
-// of 16 KiB this is http1.MaxFields.
-const bytesPerField = 64
 
 // readHead reads until the head of the next request is complete. The error stream.ErrWouldBlock
 // means that nothing of the head has arrived. The caller must answer an *http1.Error. After any
@@ -102,13 +96,6 @@ func (t *turn) readRest(err error) error {
 	}
 }
 
-var (
-	errHeadTooSlow   = &http1.Error{Status: 408, Reason: "request head not complete in time"}
-	errHeadTooLarge  = &http1.Error{Status: 431, Reason: "request head too large"}
-	errTargetTooLong = &http1.Error{Status: 414, Reason: "request line too long"}
-	errOverload      = &http1.Error{Status: 503, Reason: "too many connections"}
-)
-
 // leastBody is the least room behind a head for reading its body.
 const leastBody = 512
 
@@ -163,19 +150,6 @@ func (t *turn) tryRead(p []byte) (int, error) {
 		return t.stream.TryRead(p)
 	}
 	return readTLS(t.c.tls, p)
-}
-
-// readTLS reads from a connection whose stream does not wait.
-func readTLS(c *tls.Conn, p []byte) (int, error) {
-	n, err := c.Read(p)
-	if n > 0 {
-		return n, nil // the next read returns an error that came with it
-	}
-	var below *net.OpError // the stream's
-	if errors.As(err, &below) {
-		err = below.Err
-	}
-	return 0, err
 }
 
 // own returns the error of a wait for the client. It panics if the waiting thread is not the

@@ -4,17 +4,9 @@ import (
 	"errors"
 	"io"
 	"os"
-	"sync"
 
-	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
-	"golang.org/x/sys/unix"
-)
-
-const (
-	gather    = 16 << 10 // output is written at this size at the latest
-	copyBelow = 4 << 10  // smaller pieces are copied to the output, others are not
 )
 
 // flush implements carrier. What the kernel has refused of earlier answers goes before it, see turn.idle.
@@ -25,42 +17,6 @@ func (t *turn) flush() error {
 	out := t.out
 	t.out = t.out[:0]
 	return t.write(out, nil, false)
-}
-
-// heldBuffer is the largest buffer that a response keeps when its handler has flushed and now
-// waits.
-const heldBuffer = 4 << 10
-
-// fewBytes is how much of a body is read for a client that takes nothing at present. Most often that
-// lasts only until other streams have had their turn, and each piece costs a frame and a turn of its
-// thread, so there are not very few.
-const fewBytes = heldBuffer
-
-// buffers are for responses that outgrow heldBuffer.
-var buffers = sync.Pool{New: func() any { return new([streamAt]byte) }}
-
-// reserve makes room for n more bytes in the buffer, up to streamAt of them in all. For many bytes
-// it takes a buffer from the pool, because append would go through several sizes.
-func (w *Response) reserve(n int) {
-	if n += len(w.buf); n > cap(w.buf) && n > heldBuffer {
-		b := buffers.Get().(*[streamAt]byte)
-		w.buf = b[:copy(b[:], w.buf)]
-	}
-}
-
-// slim gives up buffers that are too large to be held during a wait. Output is gathered from small
-// pieces, and seldom from many.
-func (w *Response) slim() {
-	switch {
-	case cap(w.buf) == streamAt:
-		b := (*[streamAt]byte)(w.buf[:streamAt])
-		w.buf = nil
-		invariants.Mangle(b[:])
-		buffers.Put(b)
-	case cap(w.buf) > heldBuffer, w.buf != nil && len(w.buf) == 0 && w.x.via.room() == 0:
-		w.buf = nil
-	}
-	w.x.via.slim()
 }
 
 // multiplexed implements carrier.
@@ -172,11 +128,6 @@ func (t *turn) abort(err error) error {
 	return t.fail(err)
 }
 
-var (
-	errShortBody = errors.New("response body is shorter than announced")
-	errAborted   = errors.New("response given up by its handler")
-)
-
 // sendFile writes n bytes of f from off on. If the connection is plain, it does not copy them.
 func (t *turn) sendFile(f File, off, n int64) error {
 	fd := int(f.Fd())
@@ -217,50 +168,6 @@ func (t *turn) sendReader(r io.Reader, n int64) error {
 		}
 	}
 	return nil
-}
-
-func (w *Response) copyBuffer() []byte {
-	w.reserve(streamAt - len(w.buf))
-	return w.buf[:streamAt]
-}
-
-// fileReader reads a part of a file. If that has to come from a disk, the thread waits for it, and
-// its loop does not.
-type fileReader struct {
-	t        *loop.Thread
-	fd       int
-	off, end int64
-	warm     int64 // up to here, the file is in the page cache
-}
-
-func newFileReader(t *loop.Thread, f File, off, n int64) *fileReader {
-	return &fileReader{t: t, fd: int(f.Fd()), off: off, end: off + n, warm: off}
-}
-
-func (r *fileReader) Read(p []byte) (int, error) {
-	if r.off >= r.end {
-		return 0, io.EOF
-	}
-	if r.off >= r.warm {
-		n := min(r.end-r.off, turnBudget)
-		if err := stream.Warm(r.t, r.fd, r.off, n); err != nil {
-			return 0, err
-		}
-		r.warm = r.off + n
-	}
-	for {
-		n, err := unix.Pread(r.fd, p[:min(int64(len(p)), r.warm-r.off)], r.off)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return 0, os.NewSyscallError("pread", err)
-		case n == 0 && len(p) > 0:
-			return 0, io.EOF
-		}
-		r.off += int64(n)
-		return n, nil
-	}
 }
 
 // slow logs that the client is too slow to take what was written, which may be of complete answers.

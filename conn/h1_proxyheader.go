@@ -96,3 +96,7 @@ func (s *Server) noteHeader(t *turn, err error) {
 }
 
 var errHeaderTooSlow = errors.New("not complete within header_timeout")
+
+// httpsPort is where a client does not speak http. A proxy whose header does not tell of TLS has
+// ended it if the client has connected to this port, and the connection is plain.
+const httpsPort = 443

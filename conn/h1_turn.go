@@ -10,11 +10,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-const (
-	firstInput = 2 << 10  // the first input buffer; most heads fit, and a sleeping handler holds it
-	keptBuffer = 64 << 10 // larger buffers are not kept for the next request
-	turnBudget = stream.TurnBudget
-)
+// firstInput is the size of the first input buffer. Most heads fit, and a sleeping handler holds it.
+const firstInput = 2 << 10
 
 // turn is all that a connection of HTTP/1.1 needs while it is being served, and the carrier of its
 // exchanges. It belongs to a coroutine and not to a connection, so that the few turns in use stay
@@ -56,15 +53,6 @@ type ofConnection struct {
 	before    int64 // bytes written for the request when the content began
 }
 
-// delimiter is how the client finds the end of an answer's content (RFC 9112 section 6.3).
-type delimiter uint8
-
-const (
-	plain    delimiter = iota // by its length, or there is none
-	inChunks                  // Transfer-Encoding: chunked
-	byClose                   // the end of the connection
-)
-
 func newTurn() *turn {
 	return &turn{in: make([]byte, firstInput), x: newExchange()}
 }
@@ -86,17 +74,6 @@ func (t *turn) attach(c *connection) {
 
 // pace sets the pace that the client must keep: a byte within each time idle, and min_rate.
 func (t *turn) pace(p *stream.Pace, idle time.Duration) { setPace(p, t.set, idle) }
-
-func setPace(p *stream.Pace, set *settings, idle time.Duration) {
-	*p = stream.Pace{} // a literal with the fields below would be copied
-	p.Idle, p.MinRate, p.Grace, p.Window = idle, set.MinRate, graceOfRate, rateWindow
-}
-
-// They are variables only for the tests.
-var (
-	graceOfRate = 10 * time.Second // the time waited for a client before its rate counts
-	rateWindow  = 30 * time.Second // the waited time over which the rate is measured
-)
 
 // leave ends the turn and sends its answers. There is something left to send only if the turn has
 // ended with a panic or runtime.Goexit.

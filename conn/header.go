@@ -332,3 +332,32 @@ func tooLate[T string | []byte](name T) bool {
 	}
 	return false
 }
+
+func has(fields []Field, name string) bool {
+	for i := range fields {
+		if ascii.EqualFold(fields[i].Name, name) {
+			return true
+		}
+	}
+	return false
+}
+
+var serverSet = http1.NamesOf("Connection", "Keep-Alive", "Content-Length", "Transfer-Encoding", "Date")
+
+// setByServer reports a field that the server sets itself. dated: the date is the handler's.
+func setByServer(name string, dated bool) bool {
+	return ofServer(name) || !dated && ascii.EqualFold(name, "Date")
+}
+
+// ofServer reports a field that speaks of the connection or of the framing.
+func ofServer(name string) bool {
+	switch len(name) {
+	case len("Connection"):
+		return ascii.EqualFold(name, "Connection") || ascii.EqualFold(name, "Keep-Alive")
+	case len("Content-Length"):
+		return ascii.EqualFold(name, "Content-Length")
+	case len("Transfer-Encoding"):
+		return ascii.EqualFold(name, "Transfer-Encoding")
+	}
+	return false
+}

@@ -409,3 +409,14 @@ func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(idKey{}).(string)
 	return id
 }
+
+// bytesPerField is for how many bytes of the largest head there may be a field line. With the default
+// of 16 KiB this is http1.MaxFields.
+const bytesPerField = 64
+
+var (
+	errHeadTooSlow   = &http1.Error{Status: 408, Reason: "request head not complete in time"}
+	errHeadTooLarge  = &http1.Error{Status: 431, Reason: "request head too large"}
+	errTargetTooLong = &http1.Error{Status: 414, Reason: "request line too long"}
+	errOverload      = &http1.Error{Status: 503, Reason: "too many connections"}
+)

@@ -351,3 +351,18 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 	}
 	return err
 }
+
+// bodyState is how far a body is.
+type bodyState uint8
+
+const (
+	bodyOver   bodyState = iota // there is no request, or its connection was taken over
+	bodyOpen                    // there may be more
+	bodyEnded                   // it was read to its end, or there is none
+	bodyFailed                  // it is malformed, too large, too slow or cut
+	bodyUnread                  // it is left unread, and the connection closes behind the answer
+)
+
+// drainLimit is how many bytes of an unread body the server reads to keep the connection. Beyond it
+// a new connection is cheaper.
+const drainLimit = 256 << 10

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/netip"
 
 	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/stream"
@@ -183,4 +184,51 @@ func (b *Body) readNow(p []byte) (int, error) {
 	defer func(before bool) { b.tryOnly = before }(b.tryOnly)
 	b.tryOnly = true
 	return b.Read(p)
+}
+
+// ErrNoDescriptor is in the error of what needs a descriptor for a request when its client's requests
+// hold as many as they may, or the process has few left. A moment later there may be more.
+var ErrNoDescriptor = errors.New("conn: the requests of the client hold too many descriptors")
+
+// TakeDescriptor is called before a descriptor is opened for the request, such as a connection to an
+// upstream, and GiveDescriptor when that is closed, or serves another request. What is not given back
+// counts until the request's connection or stream ends. The error is ErrNoDescriptor. Only the
+// request's thread may call the two.
+func (r RequestLayer) TakeDescriptor() error {
+	if st := r.stream(); st != nil && !st.takeDescriptor() {
+		return ErrNoDescriptor
+	}
+	return nil
+}
+
+// GiveDescriptor undoes TakeDescriptor.
+func (r RequestLayer) GiveDescriptor() {
+	if st := r.stream(); st != nil {
+		st.giveDescriptors(1)
+	}
+}
+
+// stream returns the request's carrier if that is a stream of HTTP/2; nil: it is none.
+func (r RequestLayer) stream() multiplexed {
+	if r.x == nil {
+		return nil
+	}
+	return r.x.via.multiplexed()
+}
+
+// tempFile makes a temporary file for the request by create, and counts its descriptor.
+func (r *Request) tempFile(create func(netip.Addr) (*sysio.TempFile, error)) (*sysio.TempFile, error) {
+	l := r.Layer()
+	if err := l.TakeDescriptor(); err != nil {
+		return nil, err
+	}
+	f, err := create(r.RemoteAddr().Addr())
+	switch st := l.stream(); {
+	case err != nil:
+		l.GiveDescriptor()
+		return nil, err
+	case st != nil:
+		f.Closed = st.descriptorGiver()
+	}
+	return f, nil
 }

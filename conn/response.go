@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/internal/wire/http2"
@@ -15,19 +16,9 @@ import (
 // Errors of Response's methods.
 var (
 	ErrBodySet      = errors.New("conn: response body was set already")
-	ErrComplete     = errors.New("conn: response is complete")
 	ErrWroteTooMuch = errors.New("conn: more written than the declared Content-Length")
 	ErrBadField     = errors.New("conn: response header has a name or value that is not valid")
 )
-
-// streamAt is how much Write gathers before it sends the head.
-const streamAt = 32 << 10
-
-// File is a file from which a response's body can come, such as an *os.File.
-type File interface {
-	Fd() uintptr
-	Close() error
-}
 
 // Response is the answer that a handler builds. There are two ways to give it a body.
 //
@@ -494,3 +485,5 @@ func (w *Response) content(p []byte) error {
 	w.bytes += int64(len(p))
 	return w.x.via.data(p)
 }
+
+func (w *Response) setWriteDeadline(t time.Time) { w.x.via.setWriteDeadline(t) }

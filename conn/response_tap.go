@@ -445,3 +445,33 @@ func (a *tapped) keepWaiting(on bool) (was bool) {
 // EndTapped ends the waits of a handler that has gone on for others, after its client has left
 // (Tap.Left). t is the request's thread. It is called on the thread's loop, while the tap is in use.
 func EndTapped(t *loop.Thread) { loop.Forsake(t) }
+
+// SentHead is the head of an answer to a background subrequest.
+type SentHead struct {
+	Status int
+	Reason string  // "": the usual one
+	Fields []Field // without those of the framing and of the connection
+
+	// Length is that of the content, as the handler has declared it; -1: its end tells.
+	Length int64
+
+	// Whole says that the answer is there at once, sound and without a trailer, and Content is all of
+	// it, valid until Head returns. Else the content is Write's.
+	Whole   bool
+	Content []byte
+
+	// Relayed says that the answer is another server's, as ResponseLayer.Relay does.
+	Relayed bool
+
+	// Forwarded says that the answer is not what the request asks for, but what an application has
+	// named instead (RequestLayer.Forward and Elsewhere).
+	Forwarded bool
+}
+
+// Doubt says that nothing tells whether what was written is all of the content: it has come from a
+// connection whose end is that of the content, and would be if the other side had died. A client gets
+// it as it is, without a Content-Length, which would vouch for it; no cache keeps it.
+func (w ResponseLayer) Doubt() {
+	w.live()
+	w.doubted = true
+}

@@ -61,15 +61,6 @@ func (a *admission) serves(l *loop.Loop) {
 	}
 }
 
-// standing is how a connection is counted.
-type standing uint8
-
-const (
-	admitted standing = iota // among the active ones
-	counted                  // among these, and among those of its network
-	refused                  // among those that linger behind a 503, see turnAway
-)
-
 // admit counts c, which l has accepted, and reports whether it may stay.
 func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	defer a.note(l, set)
@@ -256,66 +247,6 @@ func (p *port) turnAway(fd int, c *connection, set *settings) {
 	c.KeepWaiting(true)
 }
 
-// peer is where a client comes from. It takes little more than half of the bytes of a
-// netip.AddrPort, since every idle connection pays for it. All zeroes: a UNIX socket.
-type peer struct {
-	addr [16]byte
-	port uint16
-}
-
-func peerOf(a netip.AddrPort) peer {
-	if !a.IsValid() {
-		return peer{}
-	}
-	return peer{a.Addr().As16(), a.Port()}
-}
-
-func (p peer) valid() bool { return p != peer{} }
-
-func (p peer) addrPort() netip.AddrPort {
-	if !p.valid() {
-		return netip.AddrPort{}
-	}
-	return netip.AddrPortFrom(netip.AddrFrom16(p.addr).Unmap(), p.port)
-}
-
-// terms are what a port asks of its clients: TLS, of which version, and whose certificate. When
-// they become stricter, what has been agreed on before does not suffice any more.
-type terms struct {
-	count *atomic.Uint32 // of Listener; nil: they never change
-	first mark           // when the port was made, for all of its plain connections
-}
-
-// mark is a count of terms. It has few bits, since each idle connection has one: a connection whose
-// answer is under way while they change 4 times passes for a new one.
-type mark uint8
-
-const markBits = 8 - firstAgreed
-
-// state returns the state of a connection of which no more is known.
-func (m mark) state() state { return state(m) << firstAgreed }
-
-func newTerms(count *atomic.Uint32) terms {
-	t := terms{count: count}
-	t.first = t.current()
-	return t
-}
-
-func (t *terms) current() mark {
-	if t.count == nil {
-		return 0
-	}
-	return mark(t.count.Load() & (1<<markBits - 1))
-}
-
-// agree notes the terms that the client meets.
-func (c *connection) agree(m mark) { c.state = c.state&(1<<firstAgreed-1) | m.state() }
-
-// outdated reports whether the client has met terms that are not those of the port any more.
-func (c *connection) outdated() bool {
-	return mark(c.state>>firstAgreed) != c.port.terms.current()
-}
-
 // Outdate ends the idle connections on l from before the Terms of their listeners changed. It is
 // called on l. Answers that are under way are not disturbed, and are the last ones of their
 // connections, whether Outdate is called or not. A request that comes by such a connection later is
@@ -340,3 +271,12 @@ func (s *Server) Outdate(l *loop.Loop) {
 
 // outdatedPerTurn bounds how much longer a turn takes because of Outdate, to some milliseconds.
 const outdatedPerTurn = 256
+
+// Ended is called by the loop when the thread has ended.
+func (c *connection) Ended() {
+	if c.state&lingers != 0 {
+		c.countLingering(-1)
+	}
+	delete(c.port.untaken, c)
+	c.port.server.admission.dismiss(c)
+}

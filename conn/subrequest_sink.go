@@ -1,11 +1,9 @@
 package conn
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"slices"
-	"unsafe"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/base/ascii"
@@ -41,28 +39,6 @@ type Sink interface {
 	// Over comes last, on the subrequest's loop, once: the subrequest's thread has ended. Without an
 	// End before it the answer has broken off, or there is none, and err is the reason.
 	Over(err error)
-}
-
-// SentHead is the head of an answer to a background subrequest.
-type SentHead struct {
-	Status int
-	Reason string  // "": the usual one
-	Fields []Field // without those of the framing and of the connection
-
-	// Length is that of the content, as the handler has declared it; -1: its end tells.
-	Length int64
-
-	// Whole says that the answer is there at once, sound and without a trailer, and Content is all of
-	// it, valid until Head returns. Else the content is Write's.
-	Whole   bool
-	Content []byte
-
-	// Relayed says that the answer is another server's, as ResponseLayer.Relay does.
-	Relayed bool
-
-	// Forwarded says that the answer is not what the request asks for, but what an application has
-	// named instead (RequestLayer.Forward and Elsewhere).
-	Forwarded bool
 }
 
 // BackgroundSubrequest is a request without a client of its own, which a handler answers on a
@@ -112,12 +88,6 @@ type background struct {
 	said SentHead
 }
 
-// copied is memory for the copy of a request, which is used again.
-type copied struct {
-	raw    []byte
-	fields []http1.Field
-}
-
 // drop makes a background subrequest, which is over, hold nothing but memory to use again, of the
 // usual size. Its thread stays as it is: what notifies it does not know that it has ended.
 func (e *background) drop() {
@@ -134,12 +104,6 @@ func (e *background) drop() {
 	clear(sent[:cap(sent)])
 	e.said.Fields = sent
 }
-
-// What a background subrequest that is used again has memory for at most, in bytes and fields.
-const (
-	usualRaw    = 2 << 10
-	usualFields = 48
-)
 
 // spareBackground returns a background subrequest to use.
 func (p *port) spareBackground() *background {
@@ -268,90 +232,12 @@ func (r RequestLayer) TookUpstream(e BackgroundSubrequest) {
 // upstream may be asked for before it is over.
 func (r RequestLayer) IsBackground() bool { return r.x.background != nil }
 
-// Doubt says that nothing tells whether what was written is all of the content: it has come from a
-// connection whose end is that of the content, and would be if the other side had died. A client gets
-// it as it is, without a Content-Length, which would vouch for it; no cache keeps it.
-func (w ResponseLayer) Doubt() {
-	w.live()
-	w.doubted = true
-}
-
 // CacheFor tells the cache that has sent the request what an application says in X-Accel-Expires, a
 // field of that name. Without a cache nobody gets it.
 func (w ResponseLayer) CacheFor(value string) {
 	if (w.x.background != nil || w.tap != nil) && value != "" {
 		w.Header().Add("X-Accel-Expires", value)
 	}
-}
-
-// replaced reports whether one of extra is in the place of a field of that name.
-func replaced(name []byte, extra []Field) bool {
-	for i := range extra {
-		if len(extra[i].Name) == len(name) && http1.SameVariable(string(name), extra[i].Name) {
-			return true
-		}
-	}
-	return false
-}
-
-// copyTo makes r, which is new, a request for the same as of, which does not need of any more, with
-// extra in place of the fields that drop tells, which are among dropped.
-func (e *copied) copyTo(r, of *Request, dropped http1.NameSet, drop func(name string) bool, extra []Field) {
-	r.head = of.head
-	r.head.ContentLength, r.head.Chunked = -1, false
-	size := len(of.raw)
-	for _, f := range extra {
-		size += len(f.Name) + len(f.Value) + len(": \r\n")
-	}
-	e.raw = append(slices.Grow(e.raw[:0], size), of.raw...)
-	r.raw = e.raw
-	names := http1.NameSet(0)
-	for i := range extra {
-		names |= http1.NamesOf(extra[i].Name)
-	}
-	fields := slices.Grow(e.fields[:0], len(of.head.Fields)+len(extra))
-	all := !of.head.MayHaveSome(dropped | names)
-	if all {
-		fields = append(fields, of.head.Fields...)
-	} else {
-		for _, f := range of.head.Fields {
-			name := f.Name.Of(of.raw)
-			if !replaced(name, extra) && !drop(unsafe.String(unsafe.SliceData(name), len(name))) {
-				fields = append(fields, f)
-			}
-		}
-	}
-	if r.listed = of.listed; r.listed {
-		r.header.fields = slices.DeleteFunc(slices.Clone(of.header.fields), func(f Field) bool {
-			return drop(f.Name) || replaced([]byte(f.Name), extra)
-		})
-		r.header.fields = append(r.header.fields, extra...)
-	}
-	add := func(s, behind string) http1.Span {
-		from := len(r.raw)
-		r.raw = append(append(r.raw, s...), behind...)
-		return http1.Span{Start: uint32(from), End: uint32(from + len(s))}
-	}
-	for _, f := range extra { // in the form that goes on as it is, see FieldViews
-		fields = append(fields, http1.Field{Name: add(f.Name, ": "), Value: add(f.Value, "\r\n")})
-	}
-	if e.raw, e.fields = r.raw, fields; all {
-		r.head.AddFields(fields, names)
-	} else {
-		r.head.SetFields(r.raw, fields)
-	}
-	if at := of.head.Path; at.Len() > 0 && len(of.path) > 0 && &of.path[0] == &of.raw[at.Start] {
-		r.path = r.raw[at.Start:][:len(of.path)]
-	} else {
-		r.path = bytes.Clone(of.path)
-	}
-	r.rewritten, r.rewrites, r.internal = of.rewritten, of.rewrites, of.internal
-	r.prefix, r.user, r.authType = of.prefix, of.user, of.authType
-	r.replaced = slices.Clip(of.replaced)
-	r.values = slices.DeleteFunc(slices.Clone(of.values), value.once)
-	r.matched = of.matched
-	r.matched.compact()
-	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
 }
 
 // Run implements loop.Task.

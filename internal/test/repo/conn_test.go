@@ -19,7 +19,7 @@ var protocols = map[string][]string{
 
 // knowing has the files that name such a type all the same, and the reasons.
 var knowing = map[string][]string{
-	"server_connection.go": {"turn"}, // the record of a connection has its turn
+	"connection.go": {"turn"}, // the record of a connection has its turn
 }
 
 // TestProtocolsOfConn finds files of package conn that name a type of one protocol, and are not its

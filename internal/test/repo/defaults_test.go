@@ -37,7 +37,7 @@ func TestModulesStartFromTags(t *testing.T) {
 
 // computed are the keys whose default the program computes from others, by functions.
 var computed = map[string][]string{
-	"conn/server_limits.go:Complete":             {"MaxSpool", "MaxConnections", "MaxConnectionsPerAddress"},
+	"conn/limits.go:Complete":                    {"MaxSpool", "MaxConnections", "MaxConnectionsPerAddress"},
 	"internal/process/tcpproxy/service.go:Build": {"MaxConnections", "MaxConnectionsPerAddress"},
 
 	// Fields of the same name that are no keys.

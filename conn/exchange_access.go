@@ -254,3 +254,30 @@ func (c *connection) awaitLog(log AccessLog, send func() error) error {
 	}
 	return nil
 }
+
+// CacheUse is what a cache in front of the handler has done with a request, for the access log and
+// the counters.
+type CacheUse uint8
+
+const (
+	CacheNone        CacheUse = iota // there is no cache
+	CacheHit                         // answered from what is kept
+	CacheStale                       // the same, though it was stale
+	CacheCollapsed                   // answered from what another request has brought, while it came
+	CacheMiss                        // the handler was asked
+	CacheExpired                     // the same: what was kept was stale, and has another answer now
+	CacheRevalidated                 // the same, and what was kept is still true
+	CacheBypass                      // the handler was asked, past the cache
+
+	// CacheUses is how many there are.
+	CacheUses
+)
+
+var cacheUses = [CacheUses]string{"", "HIT", "STALE", "COLLAPSED", "MISS", "EXPIRED", "REVALIDATED",
+	"BYPASS"}
+
+// String returns it as the access log has it, in capital letters; "" for CacheNone.
+func (u CacheUse) String() string { return cacheUses[u] }
+
+// SetCache notes what the cache has done.
+func (r RequestLayer) SetCache(u CacheUse) { r.x.cache = u }

@@ -1,12 +1,14 @@
 package conn
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/loop"
@@ -82,15 +84,6 @@ func withStack(err error) []any {
 
 func (c *connection) server() *Server { return c.port.server }
 
-// Ended is called by the loop when the thread has ended.
-func (c *connection) Ended() {
-	if c.state&lingers != 0 {
-		c.countLingering(-1)
-	}
-	delete(c.port.untaken, c)
-	c.port.server.admission.dismiss(c)
-}
-
 // locals are the addresses of the machine that clients of one port have connected to. Most machines
 // have a few, so the record of a connection needs one byte for its own. A function that a handler
 // has left to a worker may ask, too; therefore the lock.
@@ -132,4 +125,62 @@ func (c *connection) localAddr() netip.AddrPort {
 		c.localNumber = p.locals.number(a)
 	}
 	return a
+}
+
+// withHeader is the record of a connection that begins with a header of the PROXY protocol, or of a
+// request without a connection of its own (Errand). Others do not pay for it.
+type withHeader struct {
+	connection // first, see introduced
+
+	// Set before any request, by introduce or by RequestLayer.errand.
+	known bool // there are addresses; remote is the client's then, and not the peer's
+	local peer // the address that the client connected to
+
+	front *front // nil: the PROXY protocol
+}
+
+// front is what a request without a connection of its own has of the request that it copies.
+type front struct {
+	ctx context.Context      // its values are those of the other request's
+	tls *tls.ConnectionState // of the client's connection; nil: plain
+}
+
+// introduced returns c as what it is a part of; nil: there is no header to come and has been none.
+func (c *connection) introduced() *withHeader {
+	if c.state&headed == 0 {
+		return nil
+	}
+	return (*withHeader)(unsafe.Pointer(c)) // newConnection has made both in one piece
+}
+
+// standing is how a connection is counted.
+type standing uint8
+
+const (
+	admitted standing = iota // among the active ones
+	counted                  // among these, and among those of its network
+	refused                  // among those that linger behind a 503, see turnAway
+)
+
+// peer is where a client comes from. It takes little more than half of the bytes of a
+// netip.AddrPort, since every idle connection pays for it. All zeroes: a UNIX socket.
+type peer struct {
+	addr [16]byte
+	port uint16
+}
+
+func peerOf(a netip.AddrPort) peer {
+	if !a.IsValid() {
+		return peer{}
+	}
+	return peer{a.Addr().As16(), a.Port()}
+}
+
+func (p peer) valid() bool { return p != peer{} }
+
+func (p peer) addrPort() netip.AddrPort {
+	if !p.valid() {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16(p.addr).Unmap(), p.port)
 }

@@ -3,13 +3,13 @@ package conn
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"net"
 	"reflect"
 	"time"
 	"unsafe"
 
 	"github.com/lwango/lwango/internal/base/sysio"
-	"github.com/lwango/lwango/internal/tls/handshake"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -52,10 +52,6 @@ func (t *transport) SetWriteDeadline(by time.Time) error {
 	}
 	return t.Conn.SetWriteDeadline(by)
 }
-
-// Handshakes returns how many TLS handshakes compute in this process, and how many wait for that.
-// Any goroutine may call it.
-func Handshakes() (running, waiting int) { return handshake.Slots.Stats() }
 
 // Ending is called by the loop before it closes the connection, which is idle. A TLS client is
 // told, as closeTLS does it, if its socket has room.
@@ -111,4 +107,17 @@ func heldTLS(c *tls.Conn) bool {
 		}
 	}
 	return false
+}
+
+// readTLS reads from a connection whose stream does not wait.
+func readTLS(c *tls.Conn, p []byte) (int, error) {
+	n, err := c.Read(p)
+	if n > 0 {
+		return n, nil // the next read returns an error that came with it
+	}
+	var below *net.OpError // the stream's
+	if errors.As(err, &below) {
+		err = below.Err
+	}
+	return 0, err
 }

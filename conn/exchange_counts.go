@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/lwango/lwango/internal/tls/handshake"
 )
 
 // Tally is what one loop has counted of a Server. The loop writes it, as plain words in memory that
@@ -125,3 +127,7 @@ func (x *exchange) countAnswer() {
 
 // clock is a time to take differences of. It is cheaper than time.Now, which looks at two clocks.
 func clock() time.Duration { return time.Since(epoch) }
+
+// Handshakes returns how many TLS handshakes compute in this process, and how many wait for that.
+// Any goroutine may call it.
+func Handshakes() (running, waiting int) { return handshake.Slots.Stats() }

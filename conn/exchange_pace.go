@@ -48,3 +48,22 @@ func logSlow(log *slog.Logger, what string, p *stream.Pace, reading bool, args .
 	}
 	log.Info(what, append([]any{"key", key, "limit", limit}, args...)...)
 }
+
+func setPace(p *stream.Pace, set *settings, idle time.Duration) {
+	*p = stream.Pace{} // a literal with the fields below would be copied
+	p.Idle, p.MinRate, p.Grace, p.Window = idle, set.MinRate, graceOfRate, rateWindow
+}
+
+// They are variables only for the tests.
+var (
+	graceOfRate = 10 * time.Second // the time waited for a client before its rate counts
+	rateWindow  = 30 * time.Second // the waited time over which the rate is measured
+)
+
+// setSilence sets how long a client may be silent within its body. Whoever gives it more time than usual
+// takes silence for no fault, so the rate, which a silent client does not keep, does not count either.
+func setSilence(p *stream.Pace, d time.Duration, set *settings) {
+	if p.Idle = d; d < 0 || d > set.BodyTimeout {
+		p.MinRate = 0
+	}
+}
