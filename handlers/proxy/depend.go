@@ -43,9 +43,9 @@ func (m *module) source(name string) handlers.FieldSource {
 		}
 	}
 	for i, field := range http1.Telling {
-		if m.says&(1<<i) != 0 && http1.SameVariable(field, name) {
-			switch says(1 << i) {
-			case saysProto, saysHost, saysPort, saysPrefix:
+		if m.forwards&(1<<i) != 0 && http1.SameVariable(field, name) {
+			switch forwards(1 << i) {
+			case forwardsProto, forwardsHost, forwardsPort, forwardsPrefix:
 				return handlers.FromURL
 			}
 			return handlers.FromServer

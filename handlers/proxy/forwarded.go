@@ -19,17 +19,17 @@ type Forwarded struct {
 	ForwardedChain bool     `toml:"forwarded_chain"`
 }
 
-// says is a set of the fields that tell of the client: http1.Telling, in the order of the bits.
-type says uint8
+// forwards is a set of the fields that tell of the client: http1.Telling, in the order of the bits.
+type forwards uint8
 
 const (
-	saysFor says = 1 << iota
-	saysProto
-	saysHost
-	saysPort
-	saysPrefix
-	saysRealIP
-	saysForwarded
+	forwardsFor forwards = 1 << iota
+	forwardsProto
+	forwardsHost
+	forwardsPort
+	forwardsPrefix
+	forwardsRealIP
+	forwardsForwarded
 )
 
 // readForwarded reads forwarded; the fields of the configuration are known. Where it has one of
@@ -43,12 +43,12 @@ func (m *module) readForwarded() error {
 				strings.Join(http1.Telling[:], ", "), name)
 		}
 		if !m.configures(name) {
-			m.says |= 1 << i
+			m.forwards |= 1 << i
 		}
 	}
 	m.prefix = http1.AppendPath(nil, []byte(strings.TrimSuffix(m.Env.Prefix, "/")))
 	if !m.path.cut || len(m.prefix) == 0 || around.Of(m.Env).Internal {
-		m.says &^= saysPrefix // the upstream sees all of the path that clients know
+		m.forwards &^= forwardsPrefix // the upstream sees all of the path that clients know
 	}
 	m.readUsual()
 	return nil
@@ -97,7 +97,7 @@ const standIns = "\x00\x01\x02"
 
 // readUsual makes the pieces. There are none where all requests need a look.
 func (m *module) readUsual() {
-	if m.says&(saysPort|saysRealIP) != 0 || m.set.ForwardedChain {
+	if m.forwards&(forwardsPort|forwardsRealIP) != 0 || m.set.ForwardedChain {
 		return
 	}
 	c := &call{passing: passing{m: m}}
@@ -136,26 +136,26 @@ func (c *call) appendUnusual(out []byte, remote netip.Addr, host, id []byte) []b
 func (c *call) appendClient(
 	out []byte, remote netip.Addr, address, host, id []byte, secure bool, hops []netip.Addr,
 ) []byte {
-	says, proto := c.m.says, "http"
+	set, proto := c.m.forwards, "http"
 	if secure {
 		proto = "https"
 	}
-	if says&saysFor != 0 && len(address) > 0 {
+	if set&forwardsFor != 0 && len(address) > 0 {
 		out = put(out, "X-Forwarded-For: ", address, "\r\n")
 		if len(hops) > 0 {
 			out = appendHops(out[:len(out)-len("\r\n")], hops)
 		}
 	}
-	if says&saysProto != 0 {
+	if set&forwardsProto != 0 {
 		out = http1.AppendField(out, "X-Forwarded-Proto", proto)
 	}
-	if says&saysHost != 0 && len(host) > 0 {
+	if set&forwardsHost != 0 && len(host) > 0 {
 		out = put(out, "X-Forwarded-Host: ", host, "\r\n")
 	}
-	if says&(saysPort|saysPrefix|saysRealIP) != 0 {
+	if set&(forwardsPort|forwardsPrefix|forwardsRealIP) != 0 {
 		out = c.appendFurther(out, address)
 	}
-	if says&saysForwarded != 0 {
+	if set&forwardsForwarded != 0 {
 		out = append(out, "Forwarded: for="...)
 		if remote.Is4() {
 			out = append(out, address...)
@@ -189,14 +189,14 @@ func appendHops(out []byte, hops []netip.Addr) []byte {
 
 // appendFurther appends the fields that are not asked for as a rule.
 func (c *call) appendFurther(out, address []byte) []byte {
-	says := c.m.says
-	if says&saysPort != 0 {
+	set := c.m.forwards
+	if set&forwardsPort != 0 {
 		out = append(placeholder.AppendPort(append(out, "X-Forwarded-Port: "...), c.Req), "\r\n"...)
 	}
-	if says&saysPrefix != 0 {
+	if set&forwardsPrefix != 0 {
 		out = put(out, "X-Forwarded-Prefix: ", c.m.prefix, "\r\n")
 	}
-	if says&saysRealIP != 0 && len(address) > 0 && !c.copied("X-Real-IP") {
+	if set&forwardsRealIP != 0 && len(address) > 0 && !c.copied("X-Real-IP") {
 		out = put(out, "X-Real-IP: ", address, "\r\n")
 	}
 	return out

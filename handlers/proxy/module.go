@@ -62,15 +62,15 @@ func Register(r *handlers.Registry) {
 // module is a route's state. Only what the pool's lock guards in the group changes.
 type module struct {
 	reverseproxy.Route
-	set    Settings
-	fields []field // request_headers
-	added  []field // add_request_headers
-	hosts  map[string]string
-	path   pathChange
-	says   says
-	usual  [2][]forwardedPiece // for http and https; nil: all requests are unusual
-	prefix []byte              // for X-Forwarded-Prefix
-	back   *back               // nil: what the upstream says of addresses holds for the client
+	set      Settings
+	fields   []field // request_headers
+	added    []field // add_request_headers
+	hosts    map[string]string
+	path     pathChange
+	forwards forwards
+	usual    [2][]forwardedPiece // for http and https; nil: all requests are unusual
+	prefix   []byte              // for X-Forwarded-Prefix
+	back     *back               // nil: what the upstream says of addresses holds for the client
 
 	answers []int // statuses in retry
 
