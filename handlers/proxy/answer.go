@@ -93,7 +93,7 @@ func (c *call) open() error {
 		// need not send it either.
 		out.Set("Connection", "close")
 	}
-	if c.m.back == nil && !c.x.Mux() {
+	if c.m.mapBack == nil && !c.x.Mux() {
 		c.Resp.Layer().Vouch(parsed)
 	}
 	return nil
@@ -132,8 +132,8 @@ func (c *call) fields(text string, out *conn.Header) {
 		if c.intercepted && !reverseproxy.Explains(h.Status, name) {
 			continue
 		}
-		if c.m.back != nil {
-			value = c.m.back.value(c, name, value)
+		if c.m.mapBack != nil {
+			value = c.m.mapBack.value(c, name, value)
 		}
 		out.Add(name, value)
 	}

@@ -11,14 +11,14 @@ import (
 // section 10.3).
 const destinationField = "Destination"
 
-// hasPlaces reports whether all addresses in Destination fields of the request can be said to the
-// upstream. An address of this server that is not the route's cannot: the upstream would take it
-// for one of its own.
-func (c *call) hasPlaces() bool {
+// destinationsInside reports whether all addresses in Destination fields of the request can be said
+// to the upstream. An address of this server that is not the route's cannot: the upstream would
+// take it for one of its own.
+func (c *call) destinationsInside() bool {
 	l := c.Req.Layer()
 	value, next := l.HeaderViewFrom(destinationField, 0)
 	for ; next >= 0; value, next = l.HeaderViewFrom(destinationField, next) {
-		if _, ok := c.m.back.destination(c, string(value), ""); !ok {
+		if _, ok := c.m.mapBack.destination(c, string(value), ""); !ok {
 			return false
 		}
 	}
@@ -29,7 +29,7 @@ func (c *call) hasPlaces() bool {
 // opposite of mapped. host is what stands in Host for the upstream, "" if that is not known yet. An
 // address of another server stays; so does what is none. The upstream's own name leads to no more
 // of it than the route does.
-func (b *back) destination(c *call, address, host string) (mapped string, ok bool) {
+func (b *mapBack) destination(c *call, address, host string) (mapped string, ok bool) {
 	origin, rest := splitOrigin(address)
 	scheme, authority, _ := strings.Cut(origin, "//")
 	scheme = strings.TrimSuffix(scheme, ":")
@@ -92,7 +92,7 @@ func plainAuthority(authority string) string {
 }
 
 // within reports whether the path of an address of the upstream is one that the route leads to.
-func (b *back) within(rest string) bool {
+func (b *mapBack) within(rest string) bool {
 	if end := strings.IndexAny(rest, "?#"); end >= 0 {
 		rest = rest[:end]
 	}
@@ -107,7 +107,7 @@ func (b *back) within(rest string) bool {
 // upstreamOrigin returns what stands for the client's name of the server: the scheme by which the
 // upstream is asked, since many compare it with their own, and the host that it is told. An address
 // without an origin gets none.
-func (b *back) upstreamOrigin(c *call, origin, host string) string {
+func (b *mapBack) upstreamOrigin(c *call, origin, host string) string {
 	scheme, authority, _ := strings.Cut(origin, "//")
 	if origin == "" {
 		return ""
@@ -125,7 +125,7 @@ func (b *back) upstreamOrigin(c *call, origin, host string) string {
 
 // reverse finds what a row of map_location would have made path of, an address of the client's
 // host, and returns that, and what is below it. Expressions have no way back.
-func (p *pair) reverse(c *call, origin, path string) (below, from string, ok bool) {
+func (p *mapping) reverse(c *call, origin, path string) (below, from string, ok bool) {
 	if p.re != nil || c.Req.Host() == "" && p.needsHost() {
 		return "", "", false
 	}

@@ -15,8 +15,8 @@
 //	request.go      the head that an upstream gets
 //	target.go       the target in the head that an upstream gets
 //	destination.go  the field Destination of a WebDAV request
-//	back.go         addresses and cookies of an answer, mapped to what the client knows
-//	pairs.go        the tables of the keys map_...
+//	mapback.go      addresses and cookies of an answer, mapped to what the client knows
+//	mappings.go     the tables of the keys map_...
 //	fields.go       request_headers: fields in the head that an upstream gets
 //	forwarded.go    the fields that tell an upstream of the client: Forwarded, X-Forwarded-For
 //	depend.go       which parts of a request the answer depends on, for a cache in front

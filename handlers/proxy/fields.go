@@ -83,7 +83,7 @@ func (m *module) readNames() {
 		// A name of the client that has a "_" is always looked at.
 		m.fromClient |= http1.NamesOf(strings.ReplaceAll(m.fields[i].name, "_", "-"))
 	}
-	if m.back != nil {
+	if m.mapBack != nil {
 		m.fromClient |= http1.NamesOf(destinationField)
 	}
 	m.fromUpstream = http1.Steering | http1.NamesOf(m.set.HideHeader...)

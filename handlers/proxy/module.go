@@ -70,7 +70,7 @@ type module struct {
 	forwards forwards
 	usual    [2][]forwardedPiece // for http and https; nil: all requests are unusual
 	prefix   []byte              // for X-Forwarded-Prefix
-	back     *back               // nil: what the upstream says of addresses holds for the client
+	mapBack  *mapBack            // nil: what the upstream says of addresses holds for the client
 
 	answers []int // statuses in retry
 
@@ -127,7 +127,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err := m.readForwarded(); err != nil {
 		return nil, err
 	}
-	if err := m.readBack(); err != nil {
+	if err := m.readMapBack(); err != nil {
 		return nil, err
 	}
 	m.readNames()

@@ -179,8 +179,8 @@ func (c *call) appendField(out, name, value []byte, s *seen) []byte {
 		}
 	}
 	if c.passes(string(name)) {
-		if c.m.back != nil && ascii.EqualFold(string(name), destinationField) {
-			if to, ok := c.m.back.destination(c, string(value), string(c.appendHost(nil))); ok {
+		if c.m.mapBack != nil && ascii.EqualFold(string(name), destinationField) {
+			if to, ok := c.m.mapBack.destination(c, string(value), string(c.appendHost(nil))); ok {
 				return http1.AppendField(out, string(name), to)
 			}
 			return out

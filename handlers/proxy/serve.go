@@ -74,7 +74,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 			"request_id", req.ID(), "target", req.Target())
 		return http.StatusLoopDetected
 	}
-	if m.back != nil && !c.hasPlaces() { // RFC 4918 sections 9.8.5 and 9.9.4
+	if m.mapBack != nil && !c.destinationsInside() { // RFC 4918 sections 9.8.5 and 9.9.4
 		return http.StatusBadGateway
 	}
 	if _, ok := req.Layer().HeaderView("Connection"); ok {

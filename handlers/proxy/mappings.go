@@ -13,26 +13,26 @@ import (
 	"github.com/lwango/lwango/internal/wire/template"
 )
 
-// pair is a row of a table: a beginning, a domain, or behind a "~" an expression, and what takes the
-// place of what it is for.
-type pair struct {
+// mapping is a row of a table: a beginning, a domain, or behind a "~" an expression, and what takes
+// the place of what it is for.
+type mapping struct {
 	from   string
 	re     *regexp.Regexp // nil: from is no expression
 	groups []string       // of re, as placeholders
 	to     template.Text
 }
 
-// match is what a pair has found.
+// match is what a mapping has found.
 type match struct {
 	groups []string // what they have matched
 	tail   string   // behind a beginning
 }
 
-// pairs reads a table, in the order in which its rows are tried: the longest beginning first, and
-// expressions behind all of them.
-func pairs(key string, table map[string]string, known []string) (all []pair, err error) {
+// parseMappings reads a table, in the order in which its rows are tried: the longest beginning
+// first, and expressions behind all of them.
+func parseMappings(key string, table map[string]string, known []string) (all []mapping, err error) {
 	for from, text := range table {
-		p := pair{from: from}
+		p := mapping{from: from}
 		names := known
 		if expression, ok := strings.CutPrefix(from, "~"); ok {
 			if p.re, p.groups, err = template.Expression(expression); err != nil {
@@ -70,7 +70,7 @@ func pairs(key string, table map[string]string, known []string) (all []pair, err
 		}
 		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b pair) int {
+	slices.SortFunc(all, func(a, b mapping) int {
 		switch {
 		case a.re == nil && b.re != nil:
 			return -1
@@ -97,8 +97,8 @@ func unknownGroup(t template.Text) string {
 	return ""
 }
 
-// match reports whether a text is one that the pair is for.
-func (p *pair) match(text string) (m match, ok bool) {
+// match reports whether a text is one that the mapping is for.
+func (p *mapping) match(text string) (m match, ok bool) {
 	if p.re == nil {
 		m.tail, ok = strings.CutPrefix(text, p.from)
 		return m, ok
@@ -111,8 +111,9 @@ func (p *pair) match(text string) (m match, ok bool) {
 	return m, true
 }
 
-// matchDomain is match for a domain without a dot in front, which counts as a whole and in any case.
-func (p *pair) matchDomain(domain string) (m match, ok bool) {
+// matchDomain is match for a domain without a dot in front, which counts as a whole and in any
+// case.
+func (p *mapping) matchDomain(domain string) (m match, ok bool) {
 	if p.re == nil {
 		return m, ascii.EqualFold(domain, strings.TrimPrefix(p.from, "."))
 	}
@@ -120,13 +121,13 @@ func (p *pair) matchDomain(domain string) (m match, ok bool) {
 }
 
 // needsHost reports whether {host} is in what takes the place.
-func (p *pair) needsHost() bool {
+func (p *mapping) needsHost() bool {
 	return slices.ContainsFunc(p.to, func(t template.Piece) bool { return t.Name == "host" })
 }
 
-// names reports whether what takes the place says by itself of which server it is, whatever has been
-// found.
-func (p *pair) names(req *conn.Request) bool {
+// names reports whether what takes the place says by itself of which server it is, whatever has
+// been found.
+func (p *mapping) names(req *conn.Request) bool {
 	found := match{groups: make([]string, len(p.groups))}
 	for i := range found.groups {
 		found.groups[i] = "x" // is neither a slash nor nothing
@@ -135,7 +136,7 @@ func (p *pair) names(req *conn.Request) bool {
 }
 
 // expand returns what takes the place of what was found, with host for {host}.
-func (p *pair) expand(req *conn.Request, host string, found match) string {
+func (p *mapping) expand(req *conn.Request, host string, found match) string {
 	var out strings.Builder
 	for _, piece := range p.to {
 		switch piece.Name {

@@ -9,47 +9,47 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// back maps what the upstream says of its own addresses back to what the client knows, and cookies
+// mapBack maps what the upstream says of its own addresses back to what the client knows, and cookies
 // as the tables say. A route has none where there is nothing to map.
-type back struct {
-	usual         bool   // map_back
-	foreign       bool   // Host is not the client's
-	prefix, to    string // encoded, without a slash at the end; what stands for it at the upstream
-	cut           bool   // they differ, and clients know the prefix
-	locations     []pair // by length, the longest first
-	cookiePaths   []pair
-	cookieDomains []pair
+type mapBack struct {
+	usual         bool      // map_back
+	foreign       bool      // Host is not the client's
+	prefix, to    string    // encoded, without a slash at the end; what stands for it at the upstream
+	cut           bool      // they differ, and clients know the prefix
+	locations     []mapping // by length, the longest first
+	cookiePaths   []mapping
+	cookieDomains []mapping
 }
 
 // ofLocation are the placeholders of map_location.
 var ofLocation = []string{"host", "scheme"}
 
-// readBack reads map_back and the other map_ keys. The error is a *handlers.KeyError.
-func (m *module) readBack() (err error) {
+// readMapBack reads map_back and the other map_ keys. The error is a *handlers.KeyError.
+func (m *module) readMapBack() (err error) {
 	set := &m.set.Paths
-	b := &back{usual: set.MapBack, foreign: m.set.Host != "client", to: string(m.path.to)}
+	b := &mapBack{usual: set.MapBack, foreign: m.set.Host != "client", to: string(m.path.to)}
 	b.prefix = string(http1.AppendPath(nil, []byte(strings.TrimSuffix(m.Env.Prefix, "/"))))
 	// A client that is told of an internal prefix could not ask for what is below it.
 	b.cut = m.path.cut && b.prefix != b.to && !around.Of(m.Env).Internal
-	if b.locations, err = pairs("map_location", set.MapLocation, ofLocation); err != nil {
+	if b.locations, err = parseMappings("map_location", set.MapLocation, ofLocation); err != nil {
 		return err
 	}
-	if b.cookiePaths, err = pairs("map_cookie_path", set.MapCookiePath, nil); err != nil {
+	if b.cookiePaths, err = parseMappings("map_cookie_path", set.MapCookiePath, nil); err != nil {
 		return err
 	}
-	b.cookieDomains, err = pairs("map_cookie_domain", set.MapCookieDomain, ofLocation[:1])
+	b.cookieDomains, err = parseMappings("map_cookie_domain", set.MapCookieDomain, ofLocation[:1])
 	if err != nil {
 		return err
 	}
 	tables := len(b.locations) + len(b.cookiePaths) + len(b.cookieDomains)
 	if b.usual && (b.foreign || b.cut) || tables > 0 {
-		m.back = b
+		m.mapBack = b
 	}
 	return nil
 }
 
 // value returns what the client gets of a field of the upstream's.
-func (b *back) value(c *call, name, value string) string {
+func (b *mapBack) value(c *call, name, value string) string {
 	switch len(name) {
 	case len("Location"):
 		if ascii.EqualFold(name, "Location") {
@@ -77,7 +77,7 @@ func (b *back) value(c *call, name, value string) string {
 
 // address maps the address of a page. Where the upstream has said a path, perhaps one that a client
 // has put into its mouth, the client must not read the name of a server.
-func (b *back) address(c *call, address string) string {
+func (b *mapBack) address(c *call, address string) string {
 	mapped, named := b.mapped(c, address)
 	switch client := c.Req.Host(); {
 	case named || mapped == address || !leadsAway(mapped):
@@ -106,7 +106,7 @@ func leadsAway(reference string) bool {
 // mapped returns what address leads to, before anybody has looked at it as a browser does. named
 // reports that the configuration itself names the scheme or the server. An address that is relative
 // to the page stays, and so does one that names the client's own host.
-func (b *back) mapped(c *call, address string) (mapped string, named bool) {
+func (b *mapBack) mapped(c *call, address string) (mapped string, named bool) {
 	for i := range b.locations {
 		p := &b.locations[i]
 		if m, ok := p.match(address); ok {
@@ -182,7 +182,7 @@ func trimPort(scheme, authority string) string {
 
 // path maps a path, perhaps with a query, of the upstream. One with dot segments stays: where it
 // leads shows only once they are resolved.
-func (b *back) path(rest string) string {
+func (b *mapBack) path(rest string) string {
 	end := strings.IndexAny(rest, "?#")
 	if end < 0 {
 		end = len(rest)
@@ -232,7 +232,7 @@ func cutFolder(path, folder string) (below string, ok bool) {
 }
 
 // refresh maps the address in "5; url=/x", which may have quotes.
-func (b *back) refresh(c *call, value string) string {
+func (b *mapBack) refresh(c *call, value string) string {
 	const mark = "url="
 	for i := 0; i+len(mark) <= len(value); i++ {
 		if !ascii.HasPrefixFold(value[i:], mark) ||
@@ -252,7 +252,7 @@ func (b *back) refresh(c *call, value string) string {
 }
 
 // link maps the addresses between angle brackets (RFC 8288 section 3).
-func (b *back) link(c *call, value string) string {
+func (b *mapBack) link(c *call, value string) string {
 	var out strings.Builder
 	quoted, from := false, 0
 	for i := 0; i < len(value); i++ {
@@ -281,7 +281,7 @@ func (b *back) link(c *call, value string) string {
 
 // cookie maps the attributes Path and Domain by the tables (RFC 6265 section 4.1). A cookie with the
 // prefix "__Host-" has to have the path that it has.
-func (b *back) cookie(c *call, value string) string {
+func (b *mapBack) cookie(c *call, value string) string {
 	var out strings.Builder
 	changed := false
 	fixed := ascii.HasPrefixFold(value, "__Host-")
@@ -317,7 +317,7 @@ func (b *back) cookie(c *call, value string) string {
 	return out.String()
 }
 
-func (b *back) cookiePath(c *call, path string) string {
+func (b *mapBack) cookiePath(c *call, path string) string {
 	for i := range b.cookiePaths {
 		if m, ok := b.cookiePaths[i].match(path); ok {
 			return b.cookiePaths[i].expand(c.Req, "", m)
@@ -328,7 +328,7 @@ func (b *back) cookiePath(c *call, path string) string {
 
 // cookieDomain returns the domain for the client, empty if the cookie is for the host that the
 // client has asked for.
-func (b *back) cookieDomain(c *call, domain string) string {
+func (b *mapBack) cookieDomain(c *call, domain string) string {
 	plain := strings.TrimPrefix(domain, ".") // which means nothing (RFC 6265 section 5.2.3)
 	for i := range b.cookieDomains {
 		if m, ok := b.cookieDomains[i].matchDomain(plain); ok {
