@@ -116,9 +116,9 @@ func TestTLS(t *testing.T) {
 	})
 }
 
-// TestKeptConnections: requests one after the other have one connection, and one that the server
+// TestIdleConnections: requests one after the other have one connection, and one that the server
 // has closed is replaced without the caller's notice.
-func TestKeptConnections(t *testing.T) {
+func TestIdleConnections(t *testing.T) {
 	var accepted, asked atomic.Int32
 	addr, _ := script(t, func(c net.Conn, r *bufio.Reader) {
 		accepted.Add(1)

@@ -9,9 +9,9 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 )
 
-// TestMemberFails: an application that says no head counts as one that fails, and one that is
+// TestServerFails: an application that says no head counts as one that fails, and one that is
 // overloaded not as one that works.
-func TestMemberFails(t *testing.T) {
+func TestServerFails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		script func(c *fcgitest.Conn, n int32)

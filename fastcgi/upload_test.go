@@ -95,9 +95,9 @@ func TestUploadStops(t *testing.T) {
 	}
 }
 
-// TestUnreadUploadIsNotKept: if an application answers before it has the whole body, its connection
+// TestUnreadUploadIsNotReused: if an application answers before it has the whole body, its connection
 // is not kept. It would take the next request for the rest of the body.
-func TestUnreadUploadIsNotKept(t *testing.T) {
+func TestUnreadUploadIsNotReused(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		c.ReadHead()
 		c.Stdout(okHead + "enough")

@@ -87,9 +87,9 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestKept: a kept connection serves repeatable methods, and is closed when no request takes it in
+// TestIdleConnections: a kept connection serves repeatable methods, and is closed when no request takes it in
 // time.
-func TestKept(t *testing.T) {
+func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	up := fcgitest.Start(t, "unix", answers("hello"))
 	p := serve(t, []string{up.Address},

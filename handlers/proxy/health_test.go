@@ -230,9 +230,9 @@ func TestHealthTLS(t *testing.T) {
 	wait.Until(t, "checks pass", func() bool { return checks.Load() > 5 })
 }
 
-// TestHealthGoodbye: a check takes the page, so that its end resets nothing, and says goodbye on
+// TestHealthCloseNotify: a check takes the page, so that its end resets nothing, and says goodbye on
 // TLS. Of a page without end it takes a part.
-func TestHealthGoodbye(t *testing.T) {
+func TestHealthCloseNotify(t *testing.T) {
 	ca := certs.New(t)
 	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")},
 		MaxVersion: tls.VersionTLS12} // later ones hide which record is an alert

@@ -183,8 +183,8 @@ func TestHTTP2Streams(t *testing.T) {
 	}
 }
 
-// TestHTTP2NotKept: without max_idle a connection ends with its last request.
-func TestHTTP2NotKept(t *testing.T) {
+// TestHTTP2NotReused: without max_idle a connection ends with its last request.
+func TestHTTP2NotReused(t *testing.T) {
 	o := start2(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }, nil)
 	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
 		version2(s)

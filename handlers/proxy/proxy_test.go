@@ -228,11 +228,11 @@ func testAnswer(t *testing.T, m modes.Mode) {
 	}
 }
 
-// TestKept: connections are kept and used again, for all methods; a request that may be repeated is
+// TestIdleConnections: connections are kept and used again, for all methods; a request that may be repeated is
 // sent again if a kept connection ends without an answer.
-func TestKept(t *testing.T) { modes.Run(t, testKept, modes.Direct, modes.HTTP2) }
+func TestIdleConnections(t *testing.T) { modes.Run(t, testIdleConnections, modes.Direct, modes.HTTP2) }
 
-func testKept(t *testing.T, m modes.Mode) {
+func testIdleConnections(t *testing.T, m modes.Mode) {
 	o := start(t, always(hello))
 	keep := func(s *proxy.Settings) { s.IdleTimeout = wait.Patience }
 	f := serve(t, m, "/", []string{o.addr}, keep)

@@ -237,13 +237,13 @@ func testRetryAfterInterim(t *testing.T, m modes.Mode) {
 	}
 }
 
-// TestHungKeptConnections: an upstream that hangs is passed over in time, though it has answered on
+// TestHungIdleConnections: an upstream that hangs is passed over in time, though it has answered on
 // the connections before.
-func TestHungKeptConnections(t *testing.T) {
-	modes.Run(t, testHungKeptConnections, modes.Direct, modes.HTTP2)
+func TestHungIdleConnections(t *testing.T) {
+	modes.Run(t, testHungIdleConnections, modes.Direct, modes.HTTP2)
 }
 
-func testHungKeptConnections(t *testing.T, m modes.Mode) {
+func testHungIdleConnections(t *testing.T, m modes.Mode) {
 	bad := start(t, func(p *peer) { p.request(); p.say("%s", hello); p.request(); p.drain() })
 	good := start(t, bare)
 	f := serve(t, m, "/", []string{bad.addr, good.addr}, func(s *proxy.Settings) {

@@ -106,8 +106,8 @@ func TestTLSUpstream(t *testing.T) {
 	}
 }
 
-// TestTLSKept: one connection serves requests one after the other.
-func TestTLSKept(t *testing.T) {
+// TestTLSReused: one connection serves requests one after the other.
+func TestTLSReused(t *testing.T) {
 	ca := certs.New(t)
 	var connections atomic.Int32
 	o := secure(t, &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")},
@@ -348,9 +348,9 @@ func TestTLSSettings(t *testing.T) {
 	}
 }
 
-// TestTLSGoodbye: a connection ends with a close_notify, after an answer, and when it has been idle
+// TestTLSCloseNotify: a connection ends with a close_notify, after an answer, and when it has been idle
 // for too long.
-func TestTLSGoodbye(t *testing.T) {
+func TestTLSCloseNotify(t *testing.T) {
 	ca := certs.New(t)
 	for _, idle := range []int{0, 1} {
 		ended := make(chan error, 1)

@@ -13,9 +13,9 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// joined is a tunnel, and the keeper of the client's connection (conn.Keeper): between two calls of
+// tunnelKeeper is a tunnel, and the keeper of the client's connection (conn.Keeper): between two calls of
 // Run there is neither a coroutine nor anything of the request.
-type joined struct {
+type tunnelKeeper struct {
 	tunnel.Tunnel
 	m      *module
 	lease  upstream.Lease
@@ -48,7 +48,7 @@ func sideOf(link conn.Link) side { return side{link.Readable(), link.Writable()}
 func (c *call) tunnel(first []byte) int {
 	thread, resp := c.Req.Thread, c.Resp
 	c.Req.KeepWaiting(true) // the loop sees the client's end before the tunnel has read all
-	j := &joined{m: c.m, frames: framesOf(resp, thread.Loop())}
+	j := &tunnelKeeper{m: c.m, frames: framesOf(resp, thread.Loop())}
 	over := c.Up.Over(c.Stream)
 	c.x.Reset()
 	nc, r, err := resp.Hijack()
@@ -81,7 +81,7 @@ func (c *call) tunnel(first []byte) int {
 
 // Run implements conn.Keeper. It waits on its coroutine only while one side does not take what
 // there is for it, or has ended.
-func (j *joined) Run(thread *loop.Thread) (idle time.Duration, more bool) {
+func (j *tunnelKeeper) Run(thread *loop.Thread) (idle time.Duration, more bool) {
 	l, limits := thread.Loop(), &j.m.tunnels
 	var filter tunnel.Filter // a nil *frames is none
 	if j.frames != nil {
@@ -132,7 +132,7 @@ func (j *joined) Run(thread *loop.Thread) (idle time.Duration, more bool) {
 }
 
 // idle logs that the tunnel ends because no byte has moved for too long.
-func (j *joined) idle(thread *loop.Thread) {
+func (j *tunnelKeeper) idle(thread *loop.Thread) {
 	key, limit := "tunnel_timeout", j.m.tunnels.Idle
 	if half := j.m.tunnels.Half; (j.Client.Ended || j.Up.Ended) && half < limit {
 		key, limit = "read_timeout", half
@@ -142,14 +142,14 @@ func (j *joined) idle(thread *loop.Thread) {
 }
 
 // still reports that all there is has moved, and that either side may say more.
-func (j *joined) still() bool {
+func (j *tunnelKeeper) still() bool {
 	return !j.Client.Ended && !j.Up.Ended && j.Client.Held() == 0 && j.Up.Held() == 0 && !j.sentClose()
 }
 
 // End implements conn.Keeper. It notes for the access log what has passed. An upstream that has not
 // got all that its client has said, or whose client has failed, must not take it for an orderly
 // end, nor the other way around. So there is no goodbye of TLS then.
-func (j *joined) End(thread *loop.Thread) {
+func (j *tunnelKeeper) End(thread *loop.Thread) {
 	conn.SetMoved(thread, j.Up.Got, j.Client.Got)
 	if j.sentClose() {
 		conn.SetCloseCode(thread, 1001)
@@ -172,11 +172,11 @@ func (j *joined) End(thread *loop.Thread) {
 
 // sentClose reports that what comes from the upstream is dropped, behind a close frame of the
 // server.
-func (j *joined) sentClose() bool { return j.frames != nil && j.frames.sentClose }
+func (j *tunnelKeeper) sentClose() bool { return j.frames != nil && j.frames.sentClose }
 
 // sendGoingAway tells the client that the server stops, if no frame is under way to it. It reports
 // whether it has done that.
-func (j *joined) sendGoingAway(l *loop.Loop) bool {
+func (j *tunnelKeeper) sendGoingAway(l *loop.Loop) bool {
 	if !l.Stopping() || j.frames == nil || j.Client.Held() > 0 || j.Up.Ended {
 		return false
 	}
@@ -187,7 +187,7 @@ func (j *joined) sendGoingAway(l *loop.Loop) bool {
 }
 
 // await waits until bytes can move.
-func (j *joined) await(t *loop.Thread, limit time.Duration) error {
+func (j *tunnelKeeper) await(t *loop.Thread, limit time.Duration) error {
 	if j.client.readable == nil {
 		j.client, j.up = sideOf(j.link), sideOf(j.stream)
 	}

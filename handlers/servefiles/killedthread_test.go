@@ -25,7 +25,7 @@ import (
 
 // A loop may kill its threads before the cache's thread has run at all. The cache's files are
 // closed all the same.
-func TestKeptAndKilledBeforeItsThreadRan(t *testing.T) {
+func TestCachedAndKilledBeforeItsThreadRan(t *testing.T) {
 	root := tree(t)
 	files, err := servefiles.NewSender(servefiles.Settings{Path: root, OpenFiles: 8}, handlers.Env{})
 	must.Do(t, err)
@@ -133,22 +133,22 @@ func TestKilledAtASibling(t *testing.T) {
 }
 
 // A thread that is killed while it reads a file to keep it closes the file.
-func TestKilledBeforeKept(t *testing.T) {
+func TestKilledBeforeCached(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "small.bin")
 	must.Do(t, os.WriteFile(path, make([]byte, 10_000), 0o644))
 	must.Do(t, os.Chtimes(path, modified, modified))
 	for range 20 {
-		if killedBeforeKept(t, root, path) {
+		if killedBeforeCached(t, root, path) {
 			return
 		}
 	}
 	t.Skip("the disk is always faster than the look whether it has to be waited for")
 }
 
-// killedBeforeKept reports whether the file had to be waited for: a look whether it is in the page
+// killedBeforeCached reports whether the file had to be waited for: a look whether it is in the page
 // cache may let the kernel read it.
-func killedBeforeKept(t *testing.T, root, path string) bool {
+func killedBeforeCached(t *testing.T, root, path string) bool {
 	files, err := servefiles.NewSender(servefiles.Settings{Path: root, OpenFiles: 8}, handlers.Env{})
 	must.Do(t, err)
 	free := make(chan struct{})

@@ -51,7 +51,7 @@ func replace(t testing.TB, path, text string) {
 }
 
 // A file that is asked for twice stays at hand. Whatever becomes of it is seen after a second.
-func TestKept(t *testing.T) {
+func TestCached(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		root := tree(t)
 		s := start(t, m, root, "/", nil)
@@ -106,7 +106,7 @@ func TestKept(t *testing.T) {
 
 // A large file that is rewritten in place has its new length and entity tag at once: they must be
 // true of what is sent.
-func TestKeptAndRewritten(t *testing.T) {
+func TestCachedAndRewritten(t *testing.T) {
 	root := tree(t)
 	s := start(t, modes.Direct, root, "/", nil)
 	var before server.Answer
@@ -125,7 +125,7 @@ func TestKeptAndRewritten(t *testing.T) {
 }
 
 // Answers do not depend on whether the file was at hand.
-func TestKeptAnswers(t *testing.T) {
+func TestCachedAnswers(t *testing.T) {
 	root := tree(t)
 	must.Do(t, os.WriteFile(filepath.Join(root, "4k.html"), []byte(big[:4096]), 0o644))
 	must.Do(t, os.Chtimes(filepath.Join(root, "4k.html"), modified, modified))
@@ -181,7 +181,7 @@ func TestKeptAnswers(t *testing.T) {
 
 // What is not kept: a file that was asked for once, one that has just changed, and more than there
 // is room for.
-func TestNotKept(t *testing.T) {
+func TestNotCached(t *testing.T) {
 	servefiles.SetCachedFor(t, time.Hour) // what is open after the answer is kept
 	root := tree(t)
 	for i := range 8 {
@@ -213,7 +213,7 @@ func TestNotKept(t *testing.T) {
 
 // The routes of a process keep no more files open than its budget has for that, and give back what
 // they do not keep any more. Small files hold no descriptor.
-func TestKeptWithinBudget(t *testing.T) {
+func TestCachedWithinBudget(t *testing.T) {
 	servefiles.SetCachedFor(t, time.Hour) // a second may be over before all files were asked for
 	b := openfiles.New(400)
 	servefiles.SetBudget(t, b)
@@ -257,7 +257,7 @@ func TestKeptWithinBudget(t *testing.T) {
 }
 
 // A file that leaves the cache while it is sent is sent to its end, and closed then.
-func TestKeptWhileSent(t *testing.T) {
+func TestCachedWhileSent(t *testing.T) {
 	root := tree(t)
 	path := filepath.Join(root, "long.bin")
 	const size = 64 << 20
@@ -288,7 +288,7 @@ func TestKeptWhileSent(t *testing.T) {
 
 // Threads that are killed while they send from a file at hand give it back, and so does the
 // cache's.
-func TestKeptAndKilled(t *testing.T) {
+func TestCachedAndKilled(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		root := tree(t)
 		path := filepath.Join(root, "long.bin")
@@ -319,7 +319,7 @@ func TestKeptAndKilled(t *testing.T) {
 // Files at hand make way when descriptors have run out. While
 // there are none, the garbage collector may close the folder of a test before this one; then the
 // request needs no way, and the test tries again.
-func TestKeptMakeWay(t *testing.T) {
+func TestCachedMakeWay(t *testing.T) {
 	servefiles.SetCachedFor(t, time.Hour) // its time is not over
 	root := tree(t)
 	s := start(t, modes.Direct, root, "/", nil)
@@ -342,7 +342,7 @@ func TestKeptMakeWay(t *testing.T) {
 
 // Contents go by the entity tag of the state in which the file was opened. So they are not kept if
 // the file is written to before they are read.
-func TestKeptContentsAreOfTheirTag(t *testing.T) {
+func TestCachedContentsAreOfTheirTag(t *testing.T) {
 	for what, text := range map[string]string{
 		"as long": "9876543210", "longer": "0123456789x", "shorter": "0", "": "",
 	} {

@@ -69,9 +69,9 @@ func TestServicePrimariesFirst(t *testing.T) {
 	}
 }
 
-// TestServiceHostLost: where the look-up of one host of a service fails, it is repeated soon, and
+// TestServiceTargetErr: where the look-up of one host of a service fails, it is repeated soon, and
 // the log says so once until it works again.
-func TestServiceHostLost(t *testing.T) {
+func TestServiceTargetErr(t *testing.T) {
 	z, _, pool, r, ports := startService(t, nil, "a")
 	records := map[string][]net.SRV{theService: {{Target: "one.test.", Port: ports["a"]}, {Target: "two.test.", Port: ports["a"]}}}
 	good := map[string][]string{"one.test": {"127.0.0.1"}, "two.test": {"127.0.0.1"}}

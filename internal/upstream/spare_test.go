@@ -113,10 +113,10 @@ func (c *crowded) answer(line string) {
 	}
 }
 
-// TestLastPlaceIsSpare: where a crowd of one client waits and others come, the first of these gets
+// TestLastSlotIsSpare: where a crowd of one client waits and others come, the first of these gets
 // the next slot that becomes free, and from then on each finds one free, and needs not wait until
 // one of the crowd has its answer. The crowd had all slots while it was alone.
-func TestLastPlaceIsSpare(t *testing.T) {
+func TestLastSlotIsSpare(t *testing.T) {
 	c := newCrowded(t, 4, 8)
 	defer c.end()
 	c.waits("192.0.2.2", "first") // at the end of a queue of nine
@@ -210,9 +210,9 @@ func TestSpareEnds(t *testing.T) {
 	c.next("crowd4") // the time is over, and nothing else happens
 }
 
-// TestFewPlacesHaveNoneToSpare: of two or three slots a crowd gets all, though others come. These
+// TestFewSlotsHaveNoneToSpare: of two or three slots a crowd gets all, though others come. These
 // come first.
-func TestFewPlacesHaveNoneToSpare(t *testing.T) {
+func TestFewSlotsHaveNoneToSpare(t *testing.T) {
 	for n := 2; n < 4; n++ {
 		c := newCrowded(t, n, 2)
 		c.waits("192.0.2.2", "other")

@@ -63,9 +63,9 @@ func TestOthers(t *testing.T) {
 	})
 }
 
-// TestMemberFails: of two members one hangs, behind the accept or within its head, is cut there, or
+// TestServerFails: of two members one hangs, behind the accept or within its head, is cut there, or
 // answers garbage. Only max_fails requests meet it; for all others it is as if it were not there.
-func TestMemberFails(t *testing.T) {
+func TestServerFails(t *testing.T) {
 	const cut = "cut"
 	for _, said := range []string{"", "Status: 20", "Status: 20" + cut, "SSH-2.0-OpenSSH_9\r\n", "Status: x\r\n\r\n"} {
 		t.Run(said, func(t *testing.T) {
