@@ -17,7 +17,7 @@ import (
 // route to that name that keeps connections. Each service answers with its address.
 func named(t *testing.T, addresses ...string) (*nameService, *upstream.Pool, *route, []*service) {
 	names := new(nameService)
-	names.lead(addresses...)
+	names.resolveTo(addresses...)
 	startNames(t, names)
 	port := sharedPort(t, addresses[0], addresses[1])
 	var all []*service
@@ -46,7 +46,7 @@ func TestAllAddressesOfAName(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 
-	names.lead("127.0.0.2")
+	names.resolveTo("127.0.0.2")
 	pool.LookUp()
 	if got := r.texts(3); got != "127.0.0.2127.0.0.2127.0.0.2" {
 		t.Error("one has left: ", got)
@@ -56,13 +56,13 @@ func TestAllAddressesOfAName(t *testing.T) {
 		t.Error(n, " addresses are known")
 	}
 
-	names.lead("127.0.0.2", "127.0.0.1")
+	names.resolveTo("127.0.0.2", "127.0.0.1")
 	pool.LookUp()
 	if got := r.texts(4); got != both {
 		t.Error("it is back: ", got)
 	}
 
-	names.lead("127.0.0.2")
+	names.resolveTo("127.0.0.2")
 	all[1].stop() // the name has moved, but not all of it
 	pool.LookUp()
 	if g := r.get("x"); g.err == nil {
@@ -71,7 +71,7 @@ func TestAllAddressesOfAName(t *testing.T) {
 	if rows := r.Report(); rows[0].Up {
 		t.Errorf("%+v", rows)
 	}
-	names.lead("127.0.0.1")
+	names.resolveTo("127.0.0.1")
 	pool.ForgetNames()
 	if got := r.texts(1); got != "127.0.0.1" { // asked at once
 		t.Error(got)
@@ -83,7 +83,7 @@ func TestAllAddressesOfAName(t *testing.T) {
 // that waits for a slot at the old address gets one at the new one.
 func TestNameMovesInUse(t *testing.T) {
 	names := new(nameService)
-	names.lead("127.0.0.1")
+	names.resolveTo("127.0.0.1")
 	startNames(t, names)
 	port := sharedPort(t, "127.0.0.1", "127.0.0.2")
 	goOn := make(chan bool)
@@ -98,7 +98,7 @@ func TestNameMovesInUse(t *testing.T) {
 	old.requests(t, 1)
 	r.ask("1", false, waits)
 	wait.Until(t, "one waits", func() bool { return pool.Waiting() == 1 })
-	names.lead("127.0.0.2")
+	names.resolveTo("127.0.0.2")
 	pool.LookUp()
 	if g := r.get("2"); g.text != "new" {
 		t.Error(g)
@@ -137,7 +137,7 @@ func TestSomeAddressesNeverWork(t *testing.T) {
 func TestWatchedName(t *testing.T) {
 	names := new(nameService)
 	names.ttl.Store(1)
-	names.lead("127.0.0.1")
+	names.resolveTo("127.0.0.1")
 	startNames(t, names)
 	port := sharedPort(t, "127.0.0.1", "127.0.0.2")
 	asked := make(chan string, 1)
@@ -158,7 +158,7 @@ func TestWatchedName(t *testing.T) {
 	ended := make(chan bool)
 	go func() { g.Watch(ctx); close(ended) }()
 	for _, a := range []string{"127.0.0.1", "127.0.0.2"} {
-		names.lead(a)
+		names.resolveTo(a)
 		wait.Until(t, a+" is asked", func() bool { return <-asked == a+":"+port })
 	}
 	cancel()
@@ -169,7 +169,7 @@ func TestWatchedName(t *testing.T) {
 // bounds; and /etc/hosts says nothing.
 func TestTimeOfANamesAddresses(t *testing.T) {
 	names := new(nameService)
-	names.lead("127.0.0.1")
+	names.resolveTo("127.0.0.1")
 	startNames(t, names)
 	streams := net.DefaultResolver
 	pc := must.Get(net.ListenPacket("udp", "127.0.0.1:0"))(t)
@@ -190,15 +190,15 @@ func TestTimeOfANamesAddresses(t *testing.T) {
 			return new(net.Dialer).DialContext(ctx, "udp", pc.LocalAddr().String())
 		}}
 	for _, tt := range []struct {
-		said uint32
-		want time.Duration
+		answered uint32
+		want     time.Duration
 	}{{60, time.Minute}, {0, time.Second}, {1 << 30, time.Hour}, {1 << 31, time.Second}} {
-		names.ttl.Store(tt.said)
+		names.ttl.Store(tt.answered)
 		for how, r := range map[string]*net.Resolver{"stream": streams, "datagrams": datagrams} {
 			net.DefaultResolver = r // startNames sets it back
 			all, ttl, err := upstream.Resolve(t.Context(), "app.test")
 			if err != nil || ttl != tt.want || len(all) != 1 {
-				t.Errorf("%s, %d: %v %v %v, want %v", how, tt.said, all, ttl, err, tt.want)
+				t.Errorf("%s, %d: %v %v %v, want %v", how, tt.answered, all, ttl, err, tt.want)
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func TestTimeOfANamesAddresses(t *testing.T) {
 func TestNameLeavesThoseThatWait(t *testing.T) {
 	defer upstream.AvoidFor(0)() // else it would not try the first one
 	names := new(nameService)
-	names.lead("127.0.0.1", "127.0.0.2")
+	names.resolveTo("127.0.0.1", "127.0.0.2")
 	startNames(t, names)
 	port := sharedPort(t, "127.0.0.1", "127.0.0.2")
 	goOn := make(chan bool)
@@ -224,7 +224,7 @@ func TestNameLeavesThoseThatWait(t *testing.T) {
 	busy.requests(t, 1)
 	r.ask("1", false, done)
 	wait.Until(t, "it waits", func() bool { return pool.Waiting() > 0 })
-	names.lead("127.0.0.1")
+	names.resolveTo("127.0.0.1")
 	pool.LookUp()
 	if g := r.get("2"); g.err == nil {
 		t.Error(g)

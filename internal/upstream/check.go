@@ -249,7 +249,7 @@ func (srv *server) learned(c *Check, err error) {
 	if changed {
 		v.out, v.row = !v.out, 0
 		if !v.out {
-			srv.markUp()
+			srv.cameUp()
 			srv.health = health{} // what requests have found out before
 		}
 		srv.serveAll()

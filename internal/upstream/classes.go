@@ -74,9 +74,9 @@ func (g *Group) steady(now time.Time) bool {
 	return g.SlowStart == 0 || now.Sub(g.pool.upSince) >= g.SlowStart
 }
 
-// markUp notes that requests may go to the address, which has not worked until now, or is new. The
+// cameUp notes that requests may go to the address, which has not worked until now, or is new. The
 // caller holds the pool's lock.
-func (b *backend) markUp() {
+func (b *backend) cameUp() {
 	b.upSince = time.Now()
 	b.pool.upSince = b.upSince
 }

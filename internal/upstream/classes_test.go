@@ -74,7 +74,7 @@ func TestUnequalWeights(t *testing.T) {
 		}
 		shares(t, fmt.Sprint(weights, " without the first"), g, 2000, of)
 		for name, w := range down {
-			upstream.MarkUp(g, name, time.Hour)
+			upstream.CameUp(g, name, time.Hour)
 			of[name] = w
 		}
 		shares(t, fmt.Sprint(weights, " with it again"), g, rounds, of)
@@ -97,7 +97,7 @@ func TestUnequalSlowStart(t *testing.T) {
 	t.Parallel()
 	g, of := weighted(t, 40, func(s *upstream.Settings) { s.SlowStart = 10 * time.Hour }, 10, 30)
 	shares(t, "at the start", g, 8000, of)
-	upstream.MarkUp(g, "10.0.0.0:80", 5*time.Hour)
+	upstream.CameUp(g, "10.0.0.0:80", 5*time.Hour)
 	of["10.0.0.0:80"] = 5
 	shares(t, "in the middle", g, 8000, of)
 }
@@ -163,7 +163,7 @@ func TestUnequalLeastConnReturns(t *testing.T) {
 	}
 	for name, w := range of {
 		if w == 3 {
-			upstream.MarkUp(g, name, time.Hour)
+			upstream.CameUp(g, name, time.Hour)
 		}
 	}
 	if n := take(400); n != 300 {
@@ -191,6 +191,6 @@ func TestUnequalBackups(t *testing.T) {
 		upstream.Avoid(g, name, time.Hour)
 	}
 	shares(t, "backups", g, 600, of)
-	upstream.MarkUp(g, first[0], time.Hour)
+	upstream.CameUp(g, first[0], time.Hour)
 	shares(t, "one works", g, 50, map[string]int{first[0]: 1})
 }

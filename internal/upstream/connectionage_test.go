@@ -82,16 +82,16 @@ func TestJustUsed(t *testing.T) {
 	}
 	connect(0, upstream.Reused)
 	for i := range 2 { // another loop gets it, too
-		pool.Rested(-time.Minute) // however long the machine takes
+		pool.Idled(-time.Minute) // however long the machine takes
 		if !connect(i, upstream.JustUsed) {
 			t.Error("a new one, at once")
 		}
 	}
-	pool.Rested(time.Second)
+	pool.Idled(time.Second)
 	if connect(0, upstream.JustUsed) {
 		t.Error("an idle one, after a second")
 	}
-	pool.Rested(-time.Minute)
+	pool.Idled(-time.Minute)
 	if !connect(1, upstream.JustUsed) { // the older one made room for it
 		t.Error("a new one, at once")
 	}

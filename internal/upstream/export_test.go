@@ -100,8 +100,8 @@ func (p *Pool) Timer() *time.Timer {
 	return p.timer
 }
 
-// Rested has all idle connections have waited for longer.
-func (p *Pool) Rested(d time.Duration) {
+// Idled has all idle connections have waited for longer.
+func (p *Pool) Idled(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.backends {
@@ -246,14 +246,14 @@ func SetBudget(t testing.TB, b *openfiles.Budget) {
 	t.Cleanup(func() { budget = old })
 }
 
-// Avoid has an address passed over for a time, and MarkUp has it begin to work that long ago.
+// Avoid has an address passed over for a time, and CameUp has it begin to work that long ago.
 func Avoid(g *Group, address string, d time.Duration) {
 	g.each(address, func(b *backend) { b.avoid = time.Now().Add(d) })
 }
 
-func MarkUp(g *Group, address string, ago time.Duration) {
+func CameUp(g *Group, address string, ago time.Duration) {
 	g.each(address, func(b *backend) {
-		b.markUp()
+		b.cameUp()
 		b.upSince = b.upSince.Add(-ago)
 		b.health = health{}
 	})

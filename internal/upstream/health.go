@@ -99,7 +99,7 @@ func (b *backend) spoke() {
 	}
 	b.pool.mu.Lock()
 	if !b.avoid.IsZero() {
-		b.markUp()
+		b.cameUp()
 	}
 	b.health = health{}
 	b.unhealthy.Store(false)

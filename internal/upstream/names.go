@@ -148,8 +148,8 @@ func (d *dnsName) resolvesTo(to netip.AddrPort) bool {
 // lookUpNames has the names of the group looked up that are due. A request for which there are
 // addresses goes on with these meanwhile: a slow name service holds up nobody, has one question to
 // answer at a time, and if it does not answer, the host may still be where it was. Without
-// addresses, and with stale, if none of them works, lookUpNames waits on t for as long as limit.
-func (g *Group) lookUpNames(t *loop.Thread, limit time.Duration, stale bool) error {
+// addresses, and with noneWorks, if none of them works, lookUpNames waits on t for as long as limit.
+func (g *Group) lookUpNames(t *loop.Thread, limit time.Duration, noneWorks bool) error {
 	if !g.hasNames {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (g *Group) lookUpNames(t *loop.Thread, limit time.Duration, stale bool) err
 			continue
 		}
 		pending := sc.dnsName.begin()
-		if stale || len(g.all) == 0 {
+		if noneWorks || len(g.all) == 0 {
 			due = append(due, pending)
 		}
 	}

@@ -27,8 +27,8 @@ type nameService struct {
 	gate      sync.RWMutex // while it is locked, nobody gets through
 }
 
-// lead has all names lead to the addresses.
-func (n *nameService) lead(addresses ...string) {
+// resolveTo has all names lead to the addresses.
+func (n *nameService) resolveTo(addresses ...string) {
 	var all []netip.Addr
 	for _, a := range addresses {
 		all = append(all, netip.MustParseAddr(a))
@@ -93,7 +93,7 @@ func startNames(t *testing.T, n *nameService) {
 // its address does not work any more, and the old address will do where no name service answers.
 func TestHostNames(t *testing.T) {
 	names := new(nameService)
-	names.lead("127.0.0.1")
+	names.resolveTo("127.0.0.1")
 	startNames(t, names)
 	port := sharedPort(t, "127.0.0.1", "127.0.0.2")
 	startAt(t, "127.0.0.1:"+port, says("one"))
@@ -114,7 +114,7 @@ func TestHostNames(t *testing.T) {
 	for range 3 {
 		ask("one", false)
 	}
-	names.lead("127.0.0.2")
+	names.resolveTo("127.0.0.2")
 	ask("one", false)
 	pool.LookUp()
 	ask("two", false)
@@ -124,7 +124,7 @@ func TestHostNames(t *testing.T) {
 	ask("two", false) // what it was
 
 	names.silent.Store(false)
-	names.lead("127.0.0.1")
+	names.resolveTo("127.0.0.1")
 	two.stop()
 	ask("one", true) // it has moved in time
 	ask("one", false)

@@ -98,7 +98,7 @@ func (p *Pool) backend(key backendKey, d *dnsName, config func() (*tls.Config, e
 		b = &backend{backendKey: key, dnsName: d, pool: p}
 		b.tls, _ = config()            // Group has tried it
 		if d != nil && d.version > 1 { // the name has resolved to others until now
-			b.markUp()
+			b.cameUp()
 		}
 		p.backends[key] = b
 	}

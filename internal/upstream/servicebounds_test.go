@@ -126,7 +126,7 @@ func TestBackupBehindService(t *testing.T) {
 // so.
 func TestSourceOfOtherFamily(t *testing.T) {
 	names := new(nameService)
-	names.lead("127.0.0.1")
+	names.resolveTo("127.0.0.1")
 	startNames(t, names)
 	r := newRoute(t, new(upstream.Pool), []string{"app.test:80"}, func(s *upstream.Settings) { s.Source = netip.IPv6Loopback() })
 	if g := r.get("x"); g.err == nil || g.err.Error() != "the name has no address of the family of source" {

@@ -93,14 +93,14 @@ func TestSessions(t *testing.T) {
 func TestSessionOfAName(t *testing.T) {
 	s := startSilent(t, "127.0.0.1:0", nil, false)
 	names := new(nameService)
-	names.lead("127.0.0.1")
+	names.resolveTo("127.0.0.1")
 	startNames(t, names)
 	pool := new(upstream.Pool)
 	_, port, _ := net.SplitHostPort(s.addr)
 	r := newRoute(t, pool, []string{"app.test:" + port}, by2)
 	connect(t, r.loops, r.Group, nil)
 	wait.Until(t, "a connection is accepted", func() bool { return s.open.Load() == 1 })
-	names.lead("127.0.0.2")
+	names.resolveTo("127.0.0.2")
 	pool.LookUp()
 	wait.Until(t, "the connection ends", func() bool { return s.open.Load() == 0 })
 }

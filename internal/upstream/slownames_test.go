@@ -28,7 +28,7 @@ func soon[T any](t *testing.T, what string, ch <-chan T) (v T) {
 // the one that has begun it.
 func TestSlowNameService(t *testing.T) {
 	names := new(nameService)
-	names.lead("127.0.0.1")
+	names.resolveTo("127.0.0.1")
 	startNames(t, names)
 	port := sharedPort(t, "127.0.0.1", "127.0.0.2")
 	startAt(t, "127.0.0.1:"+port, says("old"))
@@ -40,7 +40,7 @@ func TestSlowNameService(t *testing.T) {
 		t.Fatal(g)
 	}
 	names.gate.Lock()
-	names.lead("127.0.0.2")
+	names.resolveTo("127.0.0.2")
 	pool.ForgetNames()
 	done := make(chan got, 2)
 	for range 2 {
@@ -56,7 +56,7 @@ func TestSlowNameService(t *testing.T) {
 // TestWatchEndsBesideNames: the checks of a name end at once, though a look-up has not.
 func TestWatchEndsBesideNames(t *testing.T) {
 	names := new(nameService)
-	names.lead("127.0.0.1")
+	names.resolveTo("127.0.0.1")
 	startNames(t, names)
 	pool := new(upstream.Pool)
 	g := must.Get(pool.Group(upstream.Settings{Addresses: []string{"app.test:80"},
@@ -79,7 +79,7 @@ func TestWatchEndsBesideNames(t *testing.T) {
 // TestNameServiceIsSpared: where no address of a name works, not each request asks for the name.
 func TestNameServiceIsSpared(t *testing.T) {
 	names := new(nameService)
-	names.lead("127.0.0.1")
+	names.resolveTo("127.0.0.1")
 	startNames(t, names)
 	port := sharedPort(t, "127.0.0.1", "127.0.0.2")
 	r := newRoute(t, new(upstream.Pool), []string{"app.test:" + port}, nil)
@@ -103,7 +103,7 @@ func TestNameServiceIsSpared(t *testing.T) {
 func TestNameLeavesOthers(t *testing.T) {
 	defer upstream.AvoidFor(time.Hour)()
 	names := new(nameService)
-	names.lead("127.0.0.1", "127.0.0.2")
+	names.resolveTo("127.0.0.1", "127.0.0.2")
 	startNames(t, names)
 	port := sharedPort(t, "127.0.0.1", "127.0.0.2")
 	goOn := make(chan bool)
@@ -125,7 +125,7 @@ func TestNameLeavesOthers(t *testing.T) {
 	busy.requests(t, 3)
 	r.ask("2", false, waits)
 	wait.Until(t, "it waits", func() bool { return pool.Waiting() > 0 })
-	names.lead("127.0.0.2")
+	names.resolveTo("127.0.0.2")
 	pool.LookUp()
 	if g := soon(t, "its answer", waits); g.text != "other" {
 		t.Error(g)
@@ -142,7 +142,7 @@ func TestManyAddresses(t *testing.T) {
 		all = append(all, fmt.Sprintf("127.0.%d.%d", i/200, 1+i%200))
 	}
 	names := new(nameService)
-	names.lead(all...)
+	names.resolveTo(all...)
 	startNames(t, names)
 	pool := new(upstream.Pool)
 	if _, err := pool.Group(upstream.Settings{Addresses: []string{"app.test:80"}}); err != nil {
@@ -151,7 +151,7 @@ func TestManyAddresses(t *testing.T) {
 	for range 3 {
 		pool.LookUp()
 		slices.Reverse(all)
-		names.lead(all...)
+		names.resolveTo(all...)
 	}
 	if n := pool.Version("app.test"); n != 1 {
 		t.Errorf("the addresses have changed %d times", n)

@@ -87,7 +87,7 @@ func (g *Group) SetState(name, to string) bool {
 		switch p.states.state(srv) {
 		case up:
 			if srv.set != up {
-				srv.markUp()
+				srv.cameUp()
 			}
 		case down:
 			srv.closeIdleConns()

@@ -212,12 +212,12 @@ func TestReportOfAddress(t *testing.T) {
 func TestCountedWhereANameLed(t *testing.T) {
 	names, pool, r, all := named(t, "127.0.0.1", "127.0.0.2")
 	r.texts(4)
-	names.lead("127.0.0.2")
+	names.resolveTo("127.0.0.2")
 	pool.LookUp()
 	if rows := r.Report(); rows[0].Requests != 4 {
 		t.Errorf("%d requests, want 4", rows[0].Requests)
 	}
-	names.lead("127.0.0.1", "127.0.0.2")
+	names.resolveTo("127.0.0.1", "127.0.0.2")
 	pool.LookUp()
 	r.texts(4)
 	if rows := r.Report(); rows[0].Requests != 8 {

@@ -23,7 +23,7 @@ func (s *session) room() bool {
 func TestRoomSilent(t *testing.T) {
 	t.Parallel()
 	begun, goOn := make(chan bool), make(chan bool)
-	s := dial(t, run(t), "", func(p *peer) {
+	s := dial(t, run(t), "", func(p *fakeServer) {
 		p.await(http2.Headers)
 		begun <- true
 		f, _ := p.await(http2.Ping)
@@ -50,7 +50,7 @@ func TestRoomSilent(t *testing.T) {
 func TestRoomBacklog(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 10
-	s := dial(t, run(t), "", (*peer).drain)
+	s := dial(t, run(t), "", (*fakeServer).drain)
 	done := make(chan int, 1)
 	s.ls.Go(0, func(th *loop.Thread) {
 		head := []byte("GET / HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("x", size) + "\r\n\r\n")
@@ -75,7 +75,7 @@ func TestRoomBacklog(t *testing.T) {
 func TestBacklogReads(t *testing.T) {
 	t.Parallel()
 	asked := make(chan bool)
-	s := dial(t, run(t), "", func(p *peer) {
+	s := dial(t, run(t), "", func(p *fakeServer) {
 		<-asked
 		p.send(http2.Headers, end|endHeaders, 1, ok) // and nothing was read
 		<-asked

@@ -20,8 +20,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// peer is the server's end of a connection.
-type peer struct {
+// fakeServer is the server's end of a connection.
+type fakeServer struct {
 	net.Conn
 	dec http2.Decoder
 }
@@ -35,7 +35,7 @@ type frame struct {
 func (f frame) String() string { return fmt.Sprintf("%+v %q", f.Header, f.payload) }
 
 // next returns the next frame, one without a type at the end of the connection.
-func (p *peer) next() frame {
+func (p *fakeServer) next() frame {
 	var head [http2.HeaderSize]byte
 	none := frame{Header: http2.Header{Type: 0xff}}
 	if _, err := io.ReadFull(p, head[:]); err != nil {
@@ -50,7 +50,7 @@ func (p *peer) next() frame {
 }
 
 // await returns the next frame of that type, and the fields of it.
-func (p *peer) await(want http2.Type) (f frame, fields string) {
+func (p *fakeServer) await(want http2.Type) (f frame, fields string) {
 	for f = p.next(); f.Type != want && f.Type != 0xff; f = p.next() {
 		if f.Type == http2.Headers {
 			_ = p.dec.Decode(f.payload, new(http2.Fields))
@@ -66,7 +66,7 @@ func (p *peer) await(want http2.Type) (f frame, fields string) {
 }
 
 // send sends a frame.
-func (p *peer) send(t http2.Type, flags uint8, id uint32, payload string) {
+func (p *fakeServer) send(t http2.Type, flags uint8, id uint32, payload string) {
 	_, _ = p.Write(raw(t, flags, id, payload))
 }
 
@@ -94,10 +94,10 @@ const (
 
 // dial begins a session with a server that follows script, after the prefaces. Its settings are those
 // given.
-func dial(t *testing.T, ls *loops.Loops, settings string, script func(*peer)) *session {
+func dial(t *testing.T, ls *loops.Loops, settings string, script func(*fakeServer)) *session {
 	t.Helper()
 	ready := make(chan bool)
-	s := dialRaw(t, ls, func(p *peer) {
+	s := dialRaw(t, ls, func(p *fakeServer) {
 		preface := make([]byte, len(http2.Preface))
 		_, _ = io.ReadFull(p, preface)
 		p.send(http2.SettingsFrame, 0, 0, settings)
@@ -118,7 +118,7 @@ type session struct {
 }
 
 // dialRaw is dial without the prefaces.
-func dialRaw(t testing.TB, ls *loops.Loops, script func(*peer)) *session {
+func dialRaw(t testing.TB, ls *loops.Loops, script func(*fakeServer)) *session {
 	t.Helper()
 	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var running sync.WaitGroup
@@ -133,7 +133,7 @@ func dialRaw(t testing.TB, ls *loops.Loops, script func(*peer)) *session {
 		}
 		accepted <- c
 		_ = c.SetDeadline(time.Now().Add(wait.Patience))
-		script(&peer{Conn: c})
+		script(&fakeServer{Conn: c})
 		c.Close()
 	})
 	t.Cleanup(func() {
@@ -240,7 +240,7 @@ func run(t *testing.T) *loops.Loops {
 }
 
 // answers answers every request that comes.
-func answers(p *peer) {
+func answers(p *fakeServer) {
 	for {
 		f, _ := p.await(http2.Headers)
 		if f.Type == 0xff {
@@ -252,7 +252,7 @@ func answers(p *peer) {
 }
 
 // drain reads until the end of the connection.
-func (p *peer) drain() { _, _ = io.Copy(io.Discard, p) }
+func (p *fakeServer) drain() { _, _ = io.Copy(io.Discard, p) }
 
 // setting is an entry of a SETTINGS frame.
 func setting(s http2.Setting, value uint32) string { return string(http2.AppendSetting(nil, s, value)) }

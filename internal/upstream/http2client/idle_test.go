@@ -15,7 +15,7 @@ func TestIdlePinged(t *testing.T) {
 	t.Parallel()
 	ls := run(t)
 	goOn, bye := make(chan bool), make(chan frame, 1)
-	s := dial(t, ls, "", func(p *peer) {
+	s := dial(t, ls, "", func(p *fakeServer) {
 		f, _ := p.await(http2.Headers)
 		p.send(http2.Headers, end|endHeaders, f.Stream, ok)
 		<-goOn
@@ -45,7 +45,7 @@ func TestRapidCancel(t *testing.T) {
 	t.Parallel()
 	ls := run(t)
 	begun := make(chan bool)
-	s := dial(t, ls, "", func(p *peer) {
+	s := dial(t, ls, "", func(p *fakeServer) {
 		first, _ := p.await(http2.Headers)
 		begun <- true
 		for range 100 {
@@ -79,7 +79,7 @@ func TestRapidCancel(t *testing.T) {
 // TestBadBlock: fields that cannot be decoded are no head.
 func TestBadBlock(t *testing.T) {
 	t.Parallel()
-	s := dial(t, run(t), "", func(p *peer) {
+	s := dial(t, run(t), "", func(p *fakeServer) {
 		p.await(http2.Headers)
 		p.send(http2.Headers, endHeaders, 1, ok+"\xff\xff\xff\x00")
 		p.drain()

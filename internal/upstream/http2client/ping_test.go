@@ -15,7 +15,7 @@ func TestPing(t *testing.T) {
 	t.Parallel()
 	ls := run(t)
 	pinged := make(chan bool, 1)
-	s := dial(t, ls, "", func(p *peer) {
+	s := dial(t, ls, "", func(p *fakeServer) {
 		p.await(http2.Headers)
 		pinged <- true
 		f, _ := p.await(http2.Ping)
@@ -46,7 +46,7 @@ func TestIdle(t *testing.T) {
 	t.Parallel()
 	ls := run(t)
 	bye := make(chan frame, 1)
-	s := dial(t, ls, "", func(p *peer) {
+	s := dial(t, ls, "", func(p *fakeServer) {
 		f, _ := p.await(http2.Headers)
 		p.send(http2.Headers, end|endHeaders, f.Stream, ok)
 		f, _ = p.await(http2.GoAway)
@@ -66,7 +66,7 @@ func TestIdle(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	ls := run(t)
-	s := dial(t, ls, setting(http2.MaxConcurrentStreams, 1), func(p *peer) {
+	s := dial(t, ls, setting(http2.MaxConcurrentStreams, 1), func(p *fakeServer) {
 		f, _ := p.await(http2.Headers)
 		p.send(http2.Headers, end|endHeaders, f.Stream, ok)
 		p.drain()
@@ -78,8 +78,8 @@ func TestLimits(t *testing.T) {
 	ls.Go(0, func(th *loop.Thread) {
 		var r [3]bool
 		r[0] = s.Room()
-		st, kept := s.Stream(th, life)
-		r[1], r[2] = s.Room(), kept
+		st, reused := s.Stream(th, life)
+		r[1], r[2] = s.Room(), reused
 		st.Close()
 		done <- r
 	})
@@ -93,7 +93,7 @@ func TestNeverReads(t *testing.T) {
 	t.Parallel()
 	ls := run(t)
 	begun, over := make(chan bool), make(chan bool)
-	s := dial(t, ls, setting(http2.InitialWindowSize, 1<<30), func(p *peer) {
+	s := dial(t, ls, setting(http2.InitialWindowSize, 1<<30), func(p *fakeServer) {
 		p.send(http2.WindowUpdate, 0, 0, uint32s(1<<30))
 		p.await(http2.Headers)
 		begun <- true
@@ -122,7 +122,7 @@ func TestSlowBlock(t *testing.T) {
 	t.Parallel()
 	ls := run(t)
 	begun, goOn := make(chan bool), make(chan bool)
-	s := dial(t, ls, "", func(p *peer) {
+	s := dial(t, ls, "", func(p *fakeServer) {
 		p.await(http2.Headers)
 		p.send(http2.Headers, 0, 1, ok)
 		begun <- true

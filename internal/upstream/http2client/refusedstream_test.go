@@ -17,7 +17,7 @@ func TestRefusedLate(t *testing.T) {
 		"goaway": http2.AppendGoAway(nil, 0, http2.NoError, ""),
 	} {
 		for _, head := range []string{ok, block(":status", "103")} {
-			s := dial(t, run(t), "", func(p *peer) {
+			s := dial(t, run(t), "", func(p *fakeServer) {
 				p.await(http2.Headers)
 				p.send(http2.Headers, endHeaders, 1, head)
 				_, _ = p.Write(refusal)

@@ -18,7 +18,7 @@ import (
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	seen := make(chan string, 1)
-	s := dial(t, run(t), "", func(p *peer) {
+	s := dial(t, run(t), "", func(p *fakeServer) {
 		f, fields := p.await(http2.Headers)
 		seen <- fields
 		if f.Flags != end|endHeaders || f.Stream != 1 {
@@ -85,7 +85,7 @@ func TestMalformed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := dial(t, run(t), "", func(p *peer) {
+			s := dial(t, run(t), "", func(p *fakeServer) {
 				p.await(http2.Headers)
 				for _, f := range frames {
 					_, _ = p.Write(f)
@@ -140,7 +140,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := dial(t, run(t), "", func(p *peer) {
+			s := dial(t, run(t), "", func(p *fakeServer) {
 				p.await(http2.Headers)
 				_, _ = p.Write(tt.frames)
 				p.drain()
@@ -156,7 +156,7 @@ func TestMistakes(t *testing.T) {
 // TestNoHTTP2: a server of another protocol.
 func TestNoHTTP2(t *testing.T) {
 	t.Parallel()
-	s := dialRaw(t, run(t), func(p *peer) {
+	s := dialRaw(t, run(t), func(p *fakeServer) {
 		preface := make([]byte, len(http2.Preface))
 		_, _ = io.ReadFull(p, preface)
 		p.await(http2.Headers)
@@ -171,7 +171,7 @@ func TestNoHTTP2(t *testing.T) {
 // TestGoAway: requests beyond the last one that was taken can be sent again; the others go on.
 func TestGoAway(t *testing.T) {
 	t.Parallel()
-	s := dial(t, run(t), "", func(p *peer) {
+	s := dial(t, run(t), "", func(p *fakeServer) {
 		p.await(http2.Headers)
 		p.await(http2.Headers)
 		p.await(http2.Headers)
@@ -199,7 +199,7 @@ func TestGoAway(t *testing.T) {
 // behind the answer says nothing.
 func TestReset(t *testing.T) {
 	t.Parallel()
-	s := dial(t, run(t), "", func(p *peer) {
+	s := dial(t, run(t), "", func(p *fakeServer) {
 		p.await(http2.Headers)
 		p.send(http2.RSTStream, 0, 1, uint32s(uint32(http2.RefusedStream)))
 		p.await(http2.Headers)
@@ -230,7 +230,7 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	ls := run(t)
 	begun, code := make(chan bool), make(chan uint32, 1)
-	s := dial(t, ls, "", func(p *peer) {
+	s := dial(t, ls, "", func(p *fakeServer) {
 		p.await(http2.Headers)
 		begun <- true
 		f, _ := p.await(http2.RSTStream)
@@ -265,7 +265,7 @@ func TestCancel(t *testing.T) {
 func TestSend(t *testing.T) {
 	t.Parallel()
 	const size = 100_000
-	s := dial(t, run(t), setting(http2.InitialWindowSize, 0)+setting(http2.MaxFrameSize, 1<<20), func(p *peer) {
+	s := dial(t, run(t), setting(http2.InitialWindowSize, 0)+setting(http2.MaxFrameSize, 1<<20), func(p *fakeServer) {
 		p.await(http2.Headers)
 		p.await(http2.Headers)
 		p.send(http2.WindowUpdate, 0, 0, uint32s(1<<20))
@@ -310,7 +310,7 @@ func TestStopped(t *testing.T) {
 	t.Parallel()
 	ls := run(t)
 	full, goOn := make(chan bool), make(chan bool)
-	s := dial(t, ls, "", func(p *peer) {
+	s := dial(t, ls, "", func(p *fakeServer) {
 		p.await(http2.Headers)
 		p.send(http2.Headers, endHeaders, 1, ok)
 		for range 4 { // 64 KiB
@@ -362,7 +362,7 @@ func TestStopped(t *testing.T) {
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	seen := make(chan bool)
-	s := dial(t, run(t), "", func(p *peer) {
+	s := dial(t, run(t), "", func(p *fakeServer) {
 		defer close(seen)
 		p.await(http2.Headers)
 		p.await(http2.Headers)

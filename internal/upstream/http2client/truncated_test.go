@@ -32,7 +32,7 @@ func TestCut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := dial(t, run(t), "", func(p *peer) {
+			s := dial(t, run(t), "", func(p *fakeServer) {
 				p.await(http2.Headers)
 				_, _ = p.Write(tt.frames)
 				if name == "behind its own SHUTWR" {

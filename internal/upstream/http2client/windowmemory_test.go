@@ -12,8 +12,8 @@ import (
 func TestFirstWindow(t *testing.T) {
 	t.Parallel()
 	const bound = 64 << 10
-	said := make(chan uint32, 1)
-	dialRaw(t, run(t), func(p *peer) {
+	announced := make(chan uint32, 1)
+	dialRaw(t, run(t), func(p *fakeServer) {
 		_, _ = io.CopyN(io.Discard, p, int64(len(http2.Preface)))
 		window := uint32(http2.Window)
 		f, _ := p.await(http2.SettingsFrame)
@@ -22,9 +22,9 @@ func TestFirstWindow(t *testing.T) {
 				window = http2.Uint32(payload[2:])
 			}
 		}
-		said <- window
+		announced <- window
 	})
-	if n := <-said; n > bound {
+	if n := <-announced; n > bound {
 		t.Errorf("%d bytes", n)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestUpdates(t *testing.T) {
 	t.Parallel()
 	const size, piece = 8 << 20, 4 << 10
-	s := dial(t, run(t), setting(http2.InitialWindowSize, size), func(p *peer) {
+	s := dial(t, run(t), setting(http2.InitialWindowSize, size), func(p *fakeServer) {
 		p.send(http2.WindowUpdate, 0, 0, uint32s(size))
 		for left := size; left > 0; {
 			f, _ := p.await(http2.Data)

@@ -95,7 +95,7 @@ type Exchange struct {
 	// The answer.
 	method       string
 	in           []byte // read and not used yet, part of the caller's buffer; nil: all was used
-	part         []byte // of a head that has come in more than one read
+	partialHead  []byte // of a head that has come in more than one read
 	head         []byte // the bytes of Head
 	body         http1.ResponseBody
 	state        state
@@ -238,7 +238,7 @@ func (x *Exchange) Next() (e Event, data []byte, err error) {
 		return x.nextHead()
 	case headDone:
 		x.body.Begin(&x.Head, x.method == "HEAD", x.KeepTrailer)
-		x.state, x.head, x.part = inBody, nil, nil
+		x.state, x.head, x.partialHead = inBody, nil, nil
 		fallthrough
 	case inBody:
 		for !x.body.Done() && len(x.in) > 0 {
@@ -284,7 +284,7 @@ func refused(err error, octets []byte) error {
 func (x *Exchange) nextHead() (Event, []byte, error) {
 	if x.head != nil { // of an interim response
 		x.Head.Reset()
-		x.head, x.part = nil, nil
+		x.head, x.partialHead = nil, nil
 	}
 	if len(x.in) == 0 {
 		return More, nil, nil
@@ -293,11 +293,11 @@ func (x *Exchange) nextHead() (Event, []byte, error) {
 	if limit == 0 {
 		limit = defaultHead
 	}
-	whole, before := x.in, len(x.part)
+	whole, before := x.in, len(x.partialHead)
 	if before > 0 {
 		// Not beyond the limit: an answer does not depend on how its bytes arrive.
-		x.part = append(x.part, x.in[:min(len(x.in), limit+1-before)]...)
-		whole = x.part
+		x.partialHead = append(x.partialHead, x.in[:min(len(x.in), limit+1-before)]...)
+		whole = x.partialHead
 	}
 	n, err := x.Head.Parse(whole[:min(len(whole), limit)])
 	switch {
@@ -309,7 +309,7 @@ func (x *Exchange) nextHead() (Event, []byte, error) {
 		return More, nil, ErrHeadSize
 	default:
 		if before == 0 {
-			x.part = slices.Clone(x.in)
+			x.partialHead = slices.Clone(x.in)
 		}
 		x.in = nil
 		return More, nil, nil
