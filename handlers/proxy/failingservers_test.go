@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestGarbage: a member that does not speak HTTP, or says more than was asked for, is a 502, and
+// TestGarbage: a server that does not speak HTTP, or says more than was asked for, is a 502, and
 // nothing of what it says is in an answer, also not in that to a later request.
 func TestGarbage(t *testing.T) { modes.Run(t, testGarbage, modes.Direct, modes.HTTP2) }
 
@@ -97,7 +97,7 @@ func connecting(t *testing.T, at string) bool {
 	return false
 }
 
-// TestHangsAtAccept: a member whose queue is full costs one request a part of connect_timeout, and is
+// TestHangsAtAccept: a server whose queue is full costs one request a part of connect_timeout, and is
 // passed over then.
 func TestHangsAtAccept(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestHangsAtAccept(t *testing.T) {
 	}
 }
 
-// TestServerFails: of two members one hangs, behind the accept or within its head, is cut there, or
+// TestServerFails: of two servers one hangs, behind the accept or within its head, is cut there, or
 // answers garbage. Only max_fails requests meet it; for all others it is as if it were not there.
 func TestServerFails(t *testing.T) {
 	const cut = "cut"
@@ -162,7 +162,7 @@ func TestServerFails(t *testing.T) {
 				}
 			}
 			if n := met.Load(); n != 3 || failed > 3 {
-				t.Errorf("%d of 200 requests have met the member, %d have failed", n, failed)
+				t.Errorf("%d of 200 requests have met the server, %d have failed", n, failed)
 			}
 			close(release)
 			f.get(last)
@@ -170,7 +170,7 @@ func TestServerFails(t *testing.T) {
 	}
 }
 
-// TestFlapping: a member that comes and goes, and refuses in between, fails no request beside another.
+// TestFlapping: a server that comes and goes, and refuses in between, fails no request beside another.
 func TestFlapping(t *testing.T) {
 	t.Parallel()
 	ln := must.Get(net.Listen("tcp", "127.0.0.2:0"))(t) // no client has a port of it
@@ -201,7 +201,7 @@ func TestFlapping(t *testing.T) {
 	f.get(last)
 }
 
-// TestAllRestart: with try_for, requests wait while all members are started anew at once.
+// TestAllRestart: with try_for, requests wait while all servers are started anew at once.
 func TestAllRestart(t *testing.T) {
 	t.Parallel()
 	var apps []*http.Server

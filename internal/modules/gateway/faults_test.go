@@ -63,7 +63,7 @@ func TestOthers(t *testing.T) {
 	})
 }
 
-// TestServerFails: of two members one hangs, behind the accept or within its head, is cut there, or
+// TestServerFails: of two servers one hangs, behind the accept or within its head, is cut there, or
 // answers garbage. Only max_fails requests meet it; for all others it is as if it were not there.
 func TestServerFails(t *testing.T) {
 	const cut = "cut"
@@ -113,7 +113,7 @@ func TestServerFails(t *testing.T) {
 					}
 				}
 				if n := met.Load(); n != 3 || failed > 3 {
-					t.Errorf("%d of 100 requests have met the member, %d have failed", n, failed)
+					t.Errorf("%d of 100 requests have met the server, %d have failed", n, failed)
 				}
 				close(release)
 			})
