@@ -32,7 +32,7 @@ type connection struct {
 	joined  bool // there is an upstream
 	result  result
 
-	reportedGot, reportedSent int64 // to the ledger
+	reportedGot, reportedSent int64 // to the counters
 	version, suite            uint16
 }
 
@@ -61,7 +61,7 @@ func (c *connection) Client() netip.Addr { return c.remote.Addr() }
 // count counts c among the connections of its client.
 func (c *connection) count() bool {
 	s := c.port.service
-	c.counted = s.ledger.enterFrom(c.remote.Addr(), s.set.MaxConnectionsPerAddress)
+	c.counted = s.counters.enterFrom(c.remote.Addr(), s.set.MaxConnectionsPerAddress)
 	return c.counted
 }
 
@@ -84,14 +84,14 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 		code = c.pump(t)
 	}
 	if code == coro.Abort {
-		c.part()
+		c.closeUpstream()
 	}
 	return code
 }
 
-// part closes the connection to the upstream, unless that was done. An orderly end would say that
-// the upstream has got all that its client has sent, so it is a reset if that is not so.
-func (c *connection) part() {
+// closeUpstream closes the connection to the upstream, unless that was done. An orderly end would
+// say that the upstream has got all that its client has sent, so it is a reset if that is not so.
+func (c *connection) closeUpstream() {
 	client, up := &c.tunnel.Client, &c.tunnel.Up
 	cut := c.up != nil && up.Cut(client)
 	if c.up != nil && c.joined {
@@ -102,7 +102,7 @@ func (c *connection) part() {
 	case c.up == nil:
 		c.lease.Release()
 		return
-	case cut: // without a goodbye of TLS
+	case cut: // without close_notify
 		c.up.ResetOnClose()
 		_ = c.up.Close()
 		c.lease.Release()
@@ -142,22 +142,22 @@ func (c *connection) Left() {
 // Ended implements loop.Task.
 func (c *connection) Ended() {
 	s := c.port.service
-	c.part() // after a kill, and where the loop has ended an idle thread
-	c.tell()
-	s.ledger.leave(c.remote.Addr(), c.counted)
+	c.closeUpstream() // after a kill, and where the loop has ended an idle thread
+	c.addBytes()
+	s.counters.leave(c.remote.Addr(), c.counted)
 	if c.result == "" {
 		c.result = stopped
 	}
 	if !c.joined && c.result != clientLeft && c.result != nameProved && c.result != stopped {
-		s.ledger.failed.Add(1)
+		s.counters.failed.Add(1)
 	}
 	if s.set.AccessLog != nil {
 		c.log()
 	}
 }
 
-// limit returns the key that sets the limit by which a connection has ended, and its value; "": none has
-// ended it.
+// limit returns the key that sets the limit by which a connection has ended, and its value; "":
+// none has ended it.
 func (s *Settings) limit(by result) (key string, limit time.Duration) {
 	switch by {
 	case idleTimeout:
@@ -170,9 +170,9 @@ func (s *Settings) limit(by result) (key string, limit time.Duration) {
 	return "", 0
 }
 
-// tell adds to the ledger what has moved since it was last told.
-func (c *connection) tell() {
-	l := c.port.service.ledger
+// addBytes adds to the counters what has moved since its last call.
+func (c *connection) addBytes() {
+	l := c.port.service.counters
 	if n := c.tunnel.Client.Got - c.reportedGot; n > 0 {
 		l.got.Add(n)
 		c.reportedGot += n

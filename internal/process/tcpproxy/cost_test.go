@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestIdleIsCheap: an idle connection, both sides and what the clients and upstreams of the test have,
-// takes less than 3 KiB, after bytes have gone both ways.
+// TestIdleIsCheap: an idle connection, both sides and what the clients and upstreams of the test
+// have, takes less than 3 KiB, after bytes have gone both ways.
 func TestIdleIsCheap(t *testing.T) {
 	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	const n = 1000
@@ -60,8 +60,8 @@ func TestIdleIsCheap(t *testing.T) {
 	wait.Until(t, "all", func() bool { return s.counts().Open == n+10 })
 }
 
-// TestWaitingIsCheap: a connection that waits for a place, and has sent a little that is kept for its
-// upstream, takes less than 20 KiB, both sides of it, its coroutine among that.
+// TestWaitingIsCheap: a connection that waits for a place, and has sent a little that is kept for
+// its upstream, takes less than 20 KiB, both sides of it, its coroutine among that.
 func TestWaitingIsCheap(t *testing.T) {
 	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	const n = 300

@@ -1,11 +1,11 @@
-// Package tcpproxy serves the tables [[stream]]: it passes connections of TCP, or of UNIX sockets, on
-// to upstreams, whatever they speak.
+// Package tcpproxy serves the tables [[stream]]: it passes connections of TCP, or of UNIX sockets,
+// on to upstreams, whatever they speak.
 //
 // A process has one Hub, and each [[stream]] of a configuration a Service, which the Hub has built
 // of its Settings. A connection is a thread of its loop with two sockets, its own and that to the
-// upstream. At first it reads in plain sequence: the header of a proxy in front, the client's hello,
-// the handshake; then it connects. From then on the loop calls its Body whenever bytes can move, and
-// between two calls it holds neither a coroutine nor a buffer.
+// upstream. At first it reads in plain sequence: the header of a proxy in front, the client's
+// hello, the handshake; then it connects. From then on the loop calls its Body whenever bytes can
+// move, and between two calls it holds neither a coroutine nor a buffer.
 //
 //	settings.go    Settings: the keys
 //	hub.go         Hub, and what it counts at each address

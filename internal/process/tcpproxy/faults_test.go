@@ -24,7 +24,8 @@ func refusing(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// TestRefused: another address takes the place of one that refuses; without one the client is closed.
+// TestRefused: another address takes the place of one that refuses; without one the client is
+// closed.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	bad, good := refusing(t), upstream(t, echo("good"))
@@ -42,8 +43,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestHangsAtAccept: connect_timeout ends the wait for an upstream whose queue is full, and leads to
-// another one.
+// TestHangsAtAccept: connect_timeout ends the wait for an upstream whose queue is full, and leads
+// to another one.
 func TestHangsAtAccept(t *testing.T) {
 	t.Parallel()
 	fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
@@ -63,8 +64,8 @@ func TestHangsAtAccept(t *testing.T) {
 	wants(t, c, "good")
 }
 
-// TestUpstreamResets: the client gets what the upstream has said, and then a reset: it must not take
-// that for all there is. So does one that has ended its half.
+// TestUpstreamResets: the client gets what the upstream has said, and then a reset: it must not
+// take that for all there is. So does one that has ended its half.
 func TestUpstreamResets(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20 // more than the kernels have room for
@@ -156,7 +157,8 @@ func TestUpstreamFull(t *testing.T) {
 	wait.Until(t, "the end", func() bool { return s.counts().Open == 0 })
 }
 
-// TestClientLeaves: at each stage, nothing is left of the connection, and the upstream learns of it.
+// TestClientLeaves: at each stage, nothing is left of the connection, and the upstream learns of
+// it.
 func TestClientLeaves(t *testing.T) {
 	t.Parallel()
 	at, came := silence(t)
@@ -178,8 +180,8 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// TestNoDescriptors: a client for whose upstream there is no descriptor is closed, and the next one is
-// served when there are some. It must not run beside others.
+// TestNoDescriptors: a client for whose upstream there is no descriptor is closed, and the next one
+// is served when there are some. It must not run beside others.
 func TestNoDescriptors(t *testing.T) {
 	s := serve(t, one+"'"+upstream(t, echo("."))+"'")
 	wants(t, s.dial(), ".")

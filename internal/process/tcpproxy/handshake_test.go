@@ -46,7 +46,8 @@ func TestChallenge(t *testing.T) {
 	}
 }
 
-// TestRefusedName: the line of a client that is refused for the name that it asks for has that name.
+// TestRefusedName: the line of a client that is refused for the name that it asks for has that
+// name.
 func TestRefusedName(t *testing.T) {
 	t.Parallel()
 	up, came := silence(t)
@@ -68,8 +69,9 @@ func TestRefusedName(t *testing.T) {
 	}
 }
 
-// TestHandshakesInTurn: a handshake that computes, or waits for its turn, does not hold up the loop,
-// and one whose client leaves waits no more. The test has the process's slots, so it is alone.
+// TestHandshakesInTurn: a handshake that computes, or waits for its turn, does not hold up the
+// loop, and one whose client leaves waits no more. The test has the process's slots, so it is
+// alone.
 func TestHandshakesInTurn(t *testing.T) {
 	computes, goOn := make(chan struct{}), make(chan struct{})
 	config := certs.New(t).Config("a.example")

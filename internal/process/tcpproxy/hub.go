@@ -16,21 +16,21 @@ import (
 type Hub struct {
 	pool upstream.Pool
 
-	mu      sync.Mutex
-	ledgers map[string]*ledger // by address; never forgotten
+	mu       sync.Mutex
+	counters map[string]*listenerCounters // by address; never forgotten
 }
 
-// ledger returns that of an address.
-func (h *Hub) ledger(address string) *ledger {
+// countersOf returns those of an address.
+func (h *Hub) countersOf(address string) *listenerCounters {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := h.ledgers[address]
+	l := h.counters[address]
 	if l == nil {
-		if h.ledgers == nil {
-			h.ledgers = map[string]*ledger{}
+		if h.counters == nil {
+			h.counters = map[string]*listenerCounters{}
 		}
-		l = new(ledger)
-		h.ledgers[address] = l
+		l = new(listenerCounters)
+		h.counters[address] = l
 	}
 	return l
 }
@@ -42,7 +42,7 @@ func (h *Hub) Open() (n int) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, l := range h.ledgers {
+	for _, l := range h.counters {
 		l.mu.Lock()
 		n += l.open
 		l.mu.Unlock()
@@ -50,8 +50,8 @@ func (h *Hub) Open() (n int) {
 	return n
 }
 
-// ledger is what is counted at one address.
-type ledger struct {
+// listenerCounters is what is counted at one address.
+type listenerCounters struct {
 	accepted, refused, failed atomic.Int64
 	got, sent                 atomic.Int64 // bytes, of and to clients
 
@@ -61,7 +61,7 @@ type ledger struct {
 }
 
 // enter counts a connection, and reports whether there is room for it.
-func (l *ledger) enter(most int) bool {
+func (l *listenerCounters) enter(most int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open >= most {
@@ -77,7 +77,7 @@ const clientNetShare = 16
 
 // enterFrom counts a connection, which is counted already, among those of its client, and reports
 // whether the client may have it. most < 0: any number.
-func (l *ledger) enterFrom(client netip.Addr, most int) bool {
+func (l *listenerCounters) enterFrom(client netip.Addr, most int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	network, clientNet := l.held.Of(client)
@@ -89,7 +89,7 @@ func (l *ledger) enterFrom(client netip.Addr, most int) bool {
 }
 
 // leave undoes enter, and enterFrom if the client is counted.
-func (l *ledger) leave(client netip.Addr, counted bool) {
+func (l *listenerCounters) leave(client netip.Addr, counted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--
@@ -98,8 +98,8 @@ func (l *ledger) leave(client netip.Addr, counted bool) {
 	}
 }
 
-// report describes the ledger of an address.
-func (l *ledger) report(address string) metrics.Stream {
+// report describes the counters of an address.
+func (l *listenerCounters) report(address string) metrics.Stream {
 	l.mu.Lock()
 	open := l.open
 	l.mu.Unlock()

@@ -81,8 +81,8 @@ func TestMaxTime(t *testing.T) {
 	wantsLimit(t, s.log(1)[0], "max time", "max_time", "30m0s")
 }
 
-// TestHeaderTimeout: a client that does not say what it must is closed in time, with a coroutine and
-// without.
+// TestHeaderTimeout: a client that does not say what it must is closed in time, with a coroutine
+// and without.
 func TestHeaderTimeout(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "\x16\x03"} {

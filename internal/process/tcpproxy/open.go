@@ -21,8 +21,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// heads are for what comes before the upstream is known: a header of the PROXY protocol, a ClientHello.
-// A connection has one only while it reads what has not come whole.
+// heads are for what comes before the upstream is known: a header of the PROXY protocol, a
+// ClientHello. A connection has one only while it reads what has not come whole.
 var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 
 const headSize = 4 << 10 // larger ones are rare, and get a buffer of their own
@@ -63,8 +63,8 @@ func (c *connection) open(t *loop.Thread) result {
 	return ""
 }
 
-// readFirst reads a header of the PROXY protocol, and the name that the client asks for, if TLS is not
-// ended. It returns what it has read that is the upstream's, or of TLS.
+// readFirst reads a header of the PROXY protocol, and the name that the client asks for, if TLS is
+// not ended. It returns what it has read that is the upstream's, or of TLS.
 func (c *connection) readFirst() (first []byte, why result) {
 	trusted, byName := c.port.service.trusted != nil, c.port.tls == nil && len(c.port.service.names) > 0
 	if !trusted && !byName {
@@ -75,12 +75,12 @@ func (c *connection) readFirst() (first []byte, why result) {
 	buf := head[:]
 	n := 0
 	if trusted {
-		if n, why = c.introduce(buf); why != "" {
+		if n, why = c.readProxyHeader(buf); why != "" {
 			return nil, why
 		}
 	}
 	if byName {
-		if buf, n, why = c.greeting(buf, n); why != "" {
+		if buf, n, why = c.readClientHello(buf, n); why != "" {
 			return nil, why
 		}
 	}
@@ -90,7 +90,7 @@ func (c *connection) readFirst() (first []byte, why result) {
 // secure ends the client's TLS, whose first bytes were read already. It returns what to speak on.
 func (c *connection) secure(t *loop.Thread, first []byte, until time.Time) (over net.Conn, why result) {
 	below := new(struct{ net.Conn })
-	secure, input := tls.Server(below, c.port.tls), &early{&c.client, first}
+	secure, input := tls.Server(below, c.port.tls), &prefixedConn{&c.client, first}
 	ended, err := handshake.Serve(t, c.remote.Addr(), secure, &below.Conn, input, until)
 	switch panicked := (*loop.PanicError)(nil); {
 	case errors.As(err, &panicked):
@@ -170,9 +170,9 @@ func (c *connection) readFailed(err error, otherwise result) result {
 	return otherwise
 }
 
-// introduce reads the header of the PROXY protocol, and counts the client that it names. It returns
-// how many bytes of buf have come behind the header.
-func (c *connection) introduce(buf []byte) (n int, why result) {
+// readProxyHeader reads the header of the PROXY protocol, and counts the client that it names. It
+// returns how many bytes of buf have come behind the header.
+func (c *connection) readProxyHeader(buf []byte) (n int, why result) {
 	s := &c.client
 	var h proxyproto.Header
 	size := 0
@@ -205,9 +205,9 @@ func (c *connection) introduce(buf []byte) (n int, why result) {
 	return n, ""
 }
 
-// greeting reads on behind n bytes of buf until it is known what name a client of TLS asks for. What
-// is no TLS asks for none. It returns a larger buffer where it needs one.
-func (c *connection) greeting(buf []byte, n int) (_ []byte, _ int, why result) {
+// readClientHello reads on behind n bytes of buf until it is known what name a client of TLS asks
+// for. What is no TLS asks for none. It returns a larger buffer where it needs one.
+func (c *connection) readClientHello(buf []byte, n int) (_ []byte, _ int, why result) {
 	for {
 		name, done, err := clienthello.ServerName(buf[:n])
 		switch {
@@ -243,14 +243,14 @@ func (c *connection) header(r *route) []byte {
 	return proxyproto.Append(nil, r.ProxyProtocol, c.remote, local)
 }
 
-// early is a stream whose first bytes were read already.
-type early struct {
+// prefixedConn is a stream whose first bytes were read already.
+type prefixedConn struct {
 	*stream.Conn
 	unread []byte
 }
 
 // Read implements net.Conn.
-func (e *early) Read(p []byte) (int, error) {
+func (e *prefixedConn) Read(p []byte) (int, error) {
 	if len(e.unread) == 0 {
 		e.unread = nil
 		return e.Conn.Read(p)

@@ -28,8 +28,8 @@ func (a *ahead) Write(b []byte) (int, error) {
 	return a.pieces.Write(b)
 }
 
-// TestHeaderThenTLS: behind the header of the PROXY protocol TLS is ended, or led by its name, also if
-// both come in one segment.
+// TestHeaderThenTLS: behind the header of the PROXY protocol TLS is ended, or led by its name, also
+// if both come in one segment.
 func TestHeaderThenTLS(t *testing.T) {
 	t.Parallel()
 	a := certs.New(t)

@@ -34,7 +34,7 @@ func (c *connection) pump(t *loop.Thread) coro.Code {
 		if more {
 			continue
 		}
-		c.tell()
+		c.addBytes()
 		if c.up.Wakes(t, !up.Ended && client.Held() == 0, up.Held() > 0) {
 			// A read or a write tells why; if not, nothing else will.
 			if again {

@@ -22,8 +22,8 @@ func (s *running) waiting() (n int) {
 	return n
 }
 
-// TestLeavesQueue: a client that has reset its connection does not wait for a place any more, and one
-// that has ended its half does.
+// TestLeavesQueue: a client that has reset its connection does not wait for a place any more, and
+// one that has ended its half does.
 func TestLeavesQueue(t *testing.T) {
 	t.Parallel()
 	s := serve(t, one+"'"+upstream(t, echo("."))+"'\nmax_conns = 1")

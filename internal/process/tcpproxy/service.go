@@ -24,13 +24,13 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Service passes on the connections of one [[stream]]. It does not change once it is built; any loop
-// may call its methods.
+// Service passes on the connections of one [[stream]]. It does not change once it is built; any
+// loop may call its methods.
 type Service struct {
-	set    *Settings
-	limits tunnel.Limits
-	log    *slog.Logger
-	ledger *ledger
+	set      *Settings
+	limits   tunnel.Limits
+	log      *slog.Logger
+	counters *listenerCounters
 
 	trusted *networks.Set     // that send the PROXY protocol; nil: nobody does
 	routes  []*route          // all
@@ -50,7 +50,7 @@ type route struct {
 // file; then the Service may be nil. path makes paths absolute, and dir is where those of sockets
 // begin. share is how many connections the table may have where it does not say that.
 func (h *Hub) Build(set *Settings, dir string, path func(string) string, share int, log *slog.Logger) *Service {
-	s := &Service{set: set, names: map[string]*route{}, ledger: h.ledger(set.Address.String()),
+	s := &Service{set: set, names: map[string]*route{}, counters: h.countersOf(set.Address.String()),
 		limits: tunnel.Limits{Idle: set.IdleTimeout, Total: set.MaxTime},
 		log:    log.With("stream", set.Address.String())}
 	set.MaxConnections = cmp.Or(set.MaxConnections, max(share, 1))
@@ -231,7 +231,7 @@ func (s *Service) Upstreams(f func(name string, u metrics.Upstreams)) {
 func (s *Service) Settings() *Settings { return s.set }
 
 // Report describes what was counted at the address, since the start of the process.
-func (s *Service) Report() metrics.Stream { return s.ledger.report(s.set.Address.String()) }
+func (s *Service) Report() metrics.Stream { return s.counters.report(s.set.Address.String()) }
 
 // Serve accepts connections to the listening socket fd on l, which ends TLS by c; nil: it does not.
 // The caller is on the loop, or the loop does not run yet. To stop accepting, close the returned
@@ -255,7 +255,7 @@ func (p *port) silent() bool {
 
 func (p *port) accept(fd int, remote netip.AddrPort) {
 	s := p.service
-	s.ledger.accepted.Add(1)
+	s.counters.accepted.Add(1)
 	c := &connection{port: p, remote: remote}
 	c.tunnel.Began = c.now()
 	why := refusal(-1)
@@ -264,10 +264,10 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		why = noDescriptor
 	case s.trusted != nil && !s.trusted.Contains(remote.Addr()):
 		why = stranger
-	case !s.ledger.enter(s.set.MaxConnections):
+	case !s.counters.enter(s.set.MaxConnections):
 		why = tooMany
 	case s.trusted == nil && !c.count():
-		s.ledger.leave(remote.Addr(), false)
+		s.counters.leave(remote.Addr(), false)
 		why = tooManyOfClient
 	}
 	if why >= 0 {
@@ -278,7 +278,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 	if err := p.loop.Attach(&c.Thread, fd, c, s.set.HeaderTimeout); err != nil {
 		s.log.Error("stream: connection not accepted", "error", err)
 		sysio.Close(fd)
-		s.ledger.leave(c.remote.Addr(), c.counted)
+		s.counters.leave(c.remote.Addr(), c.counted)
 		return
 	}
 	c.client.Own(&c.Thread, remote)
@@ -315,7 +315,7 @@ var epoch = time.Now()
 
 // refuse counts a connection that was closed, and logs that now and then.
 func (s *Service) refuse(why refusal, client netip.Addr) {
-	s.ledger.refused.Add(1)
+	s.counters.refused.Add(1)
 	n := &s.notes[why]
 	n.since.Add(1)
 	now, next := int64(time.Since(epoch)), n.next.Load()

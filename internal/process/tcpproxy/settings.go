@@ -22,8 +22,8 @@ type Settings struct {
 	// ProxyProtocol is whether connections begin with a header of the PROXY protocol.
 	ProxyProtocol bool `toml:"proxy_protocol"`
 
-	// HeaderTimeout is for what a client has to send before an upstream is chosen: a header of the PROXY
-	// protocol, its TLS handshake.
+	// HeaderTimeout is for what a client has to send before an upstream is chosen: a header of the
+	// PROXY protocol, its TLS handshake.
 	HeaderTimeout time.Duration `toml:"header_timeout" min:"1ms" max:"24h" default:"10s"`
 	// IdleTimeout ends a connection on which no byte has moved for so long.
 	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms" max:"8760h" default:"10m"`

@@ -233,8 +233,8 @@ func TestProxyHeader(t *testing.T) {
 	wait.Until(t, "the ends", func() bool { return s.counts().Open == 0 })
 }
 
-// TestNoProxyHeader: other peers, and what is no header, are closed; the limit is for the client that
-// the header names.
+// TestNoProxyHeader: other peers, and what is no header, are closed; the limit is for the client
+// that the header names.
 func TestNoProxyHeader(t *testing.T) {
 	t.Parallel()
 	s := headed(t, "max_connections_per_address = 1\n", upstream(t, echo("")))

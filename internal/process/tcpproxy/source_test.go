@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestSource: connections to an upstream come from the address, and a check begins with a header that
-// names no client.
+// TestSource: connections to an upstream come from the address, and a check begins with a header
+// that names no client.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	from, heads := make(chan string, 100), make(chan string, 100)

@@ -55,8 +55,8 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// TestBulk: much goes through unchanged in both directions at once, while neither side reads as fast
-// as the other writes.
+// TestBulk: much goes through unchanged in both directions at once, while neither side reads as
+// fast as the other writes.
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	const size = 24 << 20
