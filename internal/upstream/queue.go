@@ -48,7 +48,7 @@ type kind struct {
 	group    *Group
 	tried    []*backend
 	stickyID uint64
-	lines    [2]fair.Queue[*waiter] // of the sites that have no slot there; of the others
+	lines    [2]fair.Queue[*waiter] // of the client networks that have no slot there; of the others
 	passed   bool                   // as long as serve runs: it can have no slot now
 }
 
@@ -93,13 +93,13 @@ func sameSet(a, b []*backend) bool {
 		!slices.ContainsFunc(a, func(p *backend) bool { return !slices.Contains(b, p) })
 }
 
-// moveSite notes that a site has its first slot, or has none any more.
-func (q *queue) moveSite(site netip.Addr, hasNone bool) {
+// moveClientNet notes that a client network has its first slot, or has none any more.
+func (q *queue) moveClientNet(clientNet netip.Addr, hasNone bool) {
 	for _, k := range q.kinds {
 		if hasNone {
-			k.lines[1].Move(site, &k.lines[0])
+			k.lines[1].Move(clientNet, &k.lines[0])
 		} else {
-			k.lines[0].Move(site, &k.lines[1])
+			k.lines[0].Move(clientNet, &k.lines[1])
 		}
 	}
 }
@@ -165,8 +165,8 @@ func (w *waiter) makeRoom() {
 }
 
 // Pressed reports whether a request has waited for that long for a slot such as this lease has, of
-// a site that has fewer of them, or of the same one, which may be all clients of a proxy. So a
-// crowd presses nobody who has less. t is the request's thread.
+// a client network that has fewer of them, or of the same one, which may be all clients of a proxy.
+// So a crowd presses nobody who has less. t is the request's thread.
 func (l *Lease) Pressed(t *loop.Thread, long time.Duration) bool {
 	if l.server == nil {
 		return false
@@ -176,8 +176,8 @@ func (l *Lease) Pressed(t *loop.Thread, long time.Duration) bool {
 	own, slots := networks.ClientNet(loop.ClientOf(t)), &l.server.spare.slots
 	for _, k := range l.server.waiting.kinds {
 		for i := range k.lines {
-			for e := range k.lines[i].Firsts(func(site netip.Addr) bool {
-				return site == own || slots.of(site) < slots.of(own)
+			for e := range k.lines[i].Firsts(func(clientNet netip.Addr) bool {
+				return clientNet == own || slots.of(clientNet) < slots.of(own)
 			}) {
 				if loop.Now()-e.Value.since >= long {
 					return true
@@ -268,11 +268,11 @@ func (w *waiter) served() {
 	w.withdraw()
 }
 
-// serve gives slots to the requests that wait, as it is their turn, and first to those whose site
-// has none. It passes over a request whose route has reached its own limit: otherwise one long
-// answer would hold up all routes, though only one of them has the low limit. What it leaves can
-// have no slot until one becomes free, or is spare no more. The caller is a thread of the loop on,
-// whose requests go on in the present turn, or else on is nil.
+// serve gives slots to the requests that wait, as it is their turn, and first to those whose client
+// network has none. It passes over a request whose route has reached its own limit: otherwise one
+// long answer would hold up all routes, though only one of them has the low limit. What it leaves
+// can have no slot until one becomes free, or is spare no more. The caller is a thread of the loop
+// on, whose requests go on in the present turn, or else on is nil.
 func (b *backend) serve(on *loop.Loop) {
 	for _, k := range b.waiting.kinds {
 		k.passed = false

@@ -43,7 +43,7 @@ func (r *route) askFor(from, line string, done chan<- got) {
 }
 
 // TestQueueInTurn: a client with a crowd of requests delays another one's by one of them, even if
-// each comes from another network of its site.
+// each comes from another /64 of its client network.
 func TestQueueInTurn(t *testing.T) {
 	s, goOn := stepwise(t)
 	pool, r := limited(t, s, 0, 1)

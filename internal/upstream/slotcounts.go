@@ -2,38 +2,38 @@ package upstream
 
 import "net/netip"
 
-// slotCounts are how many slots each of some sites has. As a rule they are few, such as the one of
-// a proxy in front, or as many as there are slots; and a request asks four times. So the first ones
-// are in a list, which costs less than a map.
+// slotCounts are how many slots each of some client networks has. As a rule they are few, such as
+// the one of a proxy in front, or as many as there are slots; and a request asks four times. So the
+// first ones are in a list, which costs less than a map.
 type slotCounts struct {
 	few  []slotCount // fewCounts at most
 	many map[netip.Addr]int
 }
 
 type slotCount struct {
-	site  netip.Addr
-	slots int
+	clientNet netip.Addr
+	slots     int
 }
 
 const fewCounts = 8
 
-// of returns how many slots a site has.
-func (s *slotCounts) of(site netip.Addr) int {
+// of returns how many slots a client network has.
+func (s *slotCounts) of(clientNet netip.Addr) int {
 	for i := range s.few {
-		if s.few[i].site == site {
+		if s.few[i].clientNet == clientNet {
 			return s.few[i].slots
 		}
 	}
 	if len(s.many) == 0 {
 		return 0
 	}
-	return s.many[site]
+	return s.many[clientNet]
 }
 
-// set notes that a site has n slots.
-func (s *slotCounts) set(site netip.Addr, n int) {
+// set notes that a client network has n slots.
+func (s *slotCounts) set(clientNet netip.Addr, n int) {
 	for i := range s.few {
-		if f := &s.few[i]; f.site == site {
+		if f := &s.few[i]; f.clientNet == clientNet {
 			if f.slots = n; n == 0 {
 				last := len(s.few) - 1
 				*f = s.few[last]
@@ -44,13 +44,13 @@ func (s *slotCounts) set(site netip.Addr, n int) {
 	}
 	switch {
 	case n == 0:
-		delete(s.many, site)
-	case len(s.few) < fewCounts && s.many[site] == 0:
-		s.few = append(s.few, slotCount{site, n})
+		delete(s.many, clientNet)
+	case len(s.few) < fewCounts && s.many[clientNet] == 0:
+		s.few = append(s.few, slotCount{clientNet, n})
 	default:
 		if s.many == nil {
 			s.many = make(map[netip.Addr]int)
 		}
-		s.many[site] = n
+		s.many[clientNet] = n
 	}
 }

@@ -12,18 +12,18 @@ func TestSlotCounts(t *testing.T) {
 	var s slotCounts
 	model := make(map[netip.Addr]int)
 	for step := range 10_000 {
-		site := netip.AddrFrom4([4]byte{10, 0, 0, byte(random.IntN(3 * fewCounts))})
+		clientNet := netip.AddrFrom4([4]byte{10, 0, 0, byte(random.IntN(3 * fewCounts))})
 		n := max(random.IntN(6)-3, 0)
-		s.set(site, n)
-		if model[site] = n; n == 0 {
-			delete(model, site)
+		s.set(clientNet, n)
+		if model[clientNet] = n; n == 0 {
+			delete(model, clientNet)
 		}
 		if len(s.few)+len(s.many) != len(model) {
-			t.Fatalf("step %d: %d and %d sites, want %d", step, len(s.few), len(s.many), len(model))
+			t.Fatalf("step %d: %d and %d client networks, want %d", step, len(s.few), len(s.many), len(model))
 		}
-		for site, n := range model {
-			if got := s.of(site); got != n {
-				t.Fatalf("step %d: %v has %d, want %d", step, site, got, n)
+		for clientNet, n := range model {
+			if got := s.of(clientNet); got != n {
+				t.Fatalf("step %d: %v has %d, want %d", step, clientNet, got, n)
 			}
 		}
 	}

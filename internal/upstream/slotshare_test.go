@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestPressed: a slot is pressed by the requests that wait of a site with fewer slots, and of its
-// own, and not by a crowd that has more.
+// TestPressed: a slot is pressed by the requests that wait of a client network with fewer slots,
+// and of its own, and not by a crowd that has more.
 func TestPressed(t *testing.T) {
 	c := newCrowded(t, 4, 0)
 	defer c.end()

@@ -9,21 +9,21 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// spareFor is for how long a slot is spare after a site has needed it that had none. It is a
-// variable only for the tests.
+// spareFor is for how long a slot is spare after a client network has needed it that had none. It
+// is a variable only for the tests.
 var spareFor = time.Minute
 
-// spareSlots counts the slots that each site, as in fair.Queue, has at an address by way of groups
-// with MaxConns, and tells which free slots are spare. The pool's lock guards it.
+// spareSlots counts the slots that each client network, as in fair.Queue, has at an address by way
+// of groups with MaxConns, and tells which free slots are spare. The pool's lock guards it.
 //
-// A slot that becomes free is first for the sites that have none. While such sites come, beside
-// others, the last free slot is spare, which is for such a site only: otherwise a newcomer waits
-// until the crowd of another client gives a slot back, and if its requests began together, they
-// end together, all of their time later. Where one is not enough, two are. Sites that always have
-// slots, such as a few proxies in front, share all of them.
+// A slot that becomes free is first for the client networks that have none. While such client
+// networks come, beside others, the last free slot is spare, which is for such a client network
+// only: otherwise a newcomer waits until the crowd of another client gives a slot back, and if its
+// requests began together, they end together, all of their time later. Where one is not enough, two
+// are. Sites that always have slots, such as a few proxies in front, share all of them.
 type spareSlots struct {
-	slots slotCounts // of each site that has any
-	last  netip.Addr // the site that got the last slot
+	slots slotCounts // of each client network that has any
+	last  netip.Addr // the client network that got the last slot
 	timed bool       // a timer is set that ends what follows
 
 	// By loop.Now, until when the last free slot is spare, and, no longer, another.
@@ -35,14 +35,14 @@ func (l *Lease) countSlot(b *backend, now time.Duration) {
 	if l.group.MaxConns == 0 {
 		return
 	}
-	s, site := &b.spare, networks.ClientNet(l.client)
-	has := s.slots.of(site)
-	if has == 0 && site != s.last && s.slots.few != nil { // nil: it is the first one of all
+	s, clientNet := &b.spare, networks.ClientNet(l.client)
+	has := s.slots.of(clientNet)
+	if has == 0 && clientNet != s.last && s.slots.few != nil { // nil: it is the first one of all
 		s.until[0] = now + spareFor
 	}
-	s.last = site
-	if s.slots.set(site, has+1); has == 0 {
-		b.waiting.moveSite(site, false)
+	s.last = clientNet
+	if s.slots.set(clientNet, has+1); has == 0 {
+		b.waiting.moveClientNet(clientNet, false)
 	}
 }
 
@@ -51,10 +51,10 @@ func (l *Lease) uncountSlot(b *backend) {
 	if l.group.MaxConns == 0 {
 		return
 	}
-	s, site := &b.spare, networks.ClientNet(l.client)
-	has := s.slots.of(site)
-	if s.slots.set(site, max(has-1, 0)); has <= 1 {
-		b.waiting.moveSite(site, true)
+	s, clientNet := &b.spare, networks.ClientNet(l.client)
+	has := s.slots.of(clientNet)
+	if s.slots.set(clientNet, max(has-1, 0)); has <= 1 {
+		b.waiting.moveClientNet(clientNet, true)
 	}
 }
 
@@ -66,8 +66,8 @@ func (l *Lease) extendSpare(b *backend, now time.Duration) {
 	}
 }
 
-// hasNone reports whether a site has no slot.
-func (b *backend) hasNone(site netip.Addr) bool { return b.spare.slots.of(site) == 0 }
+// hasNone reports whether a client network has no slot.
+func (b *backend) hasNone(clientNet netip.Addr) bool { return b.spare.slots.of(clientNet) == 0 }
 
 // room reports whether a request of the route may have another connection to b, whichever routes
 // have the others.

@@ -126,12 +126,12 @@ func TestLastSlotIsSpare(t *testing.T) {
 
 	c.ask("192.0.2.3", "second")
 	c.next("second")
-	c.waits("192.0.2.3", "third") // its site has a slot: it waits for its turn
+	c.waits("192.0.2.3", "third") // its client network has a slot: it waits for its turn
 	c.answer("crowd1")            // and none takes its slot, the last
 	c.ask("2001:db8::1", "fourth")
 	c.next("fourth")
 	c.answer("fourth")
-	c.answer("second") // two are free: one is for third, whose site has none
+	c.answer("second") // two are free: one is for third, whose client network has none
 	c.next("third")
 	c.answer("third") // two again
 	c.next("crowd4")
