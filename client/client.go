@@ -275,7 +275,7 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 	}
 	done = true
 	if b.x != nil {
-		c.hold(b)
+		c.register(b)
 	}
 	return resp, nil
 }
@@ -381,9 +381,9 @@ func appendHead(out []byte, r *Request, u *url.URL, method string, body content,
 	return append(out, "\r\n"...)
 }
 
-// hold sees to it that b is closed when its thread has ended, or the thread's request. A thread
+// register closes b when its thread has ended, or the thread's request. A thread
 // registers one deferred call for that, however many answers it asks for.
-func (c *Client) hold(b *Body) {
+func (c *Client) register(b *Body) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first, deferred := c.open[b.t]
@@ -393,7 +393,7 @@ func (c *Client) hold(b *Body) {
 	if c.open == nil {
 		c.open = make(map[*loop.Thread]*Body)
 	}
-	c.open[b.t], b.held = b, true
+	c.open[b.t], b.registered = b, true
 	if t := b.t; !deferred {
 		t.Defer(func() {
 			c.mu.Lock()
@@ -402,7 +402,7 @@ func (c *Client) hold(b *Body) {
 			c.mu.Unlock()
 			for b != nil {
 				next := b.next
-				b.held = false
+				b.registered = false
 				b.drop()
 				b.err = errEnded
 				b = next
@@ -411,8 +411,8 @@ func (c *Client) hold(b *Body) {
 	}
 }
 
-// letGo undoes hold.
-func (c *Client) letGo(b *Body) {
+// unregister undoes register.
+func (c *Client) unregister(b *Body) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if b.next != nil {
@@ -423,7 +423,7 @@ func (c *Client) letGo(b *Body) {
 	} else {
 		c.open[b.t] = b.next // which may be nil: the deferred call is still registered
 	}
-	b.next, b.before, b.held = nil, nil, false
+	b.next, b.before, b.registered = nil, nil, false
 }
 
 var errEnded = errors.New("the thread of the request has ended, or the body was closed")

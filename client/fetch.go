@@ -32,7 +32,7 @@ type Body struct {
 
 	trailer *conn.Header // of the response
 
-	held         bool // by the client, in a list
+	registered   bool // by the client, in a list
 	next, before *Body
 }
 
@@ -243,8 +243,8 @@ func (b *Body) finish() {
 // fail ends the exchange with the error that is behind the data.
 func (b *Body) fail(err error) {
 	b.err = err
-	if b.held {
-		b.c.letGo(b)
+	if b.registered {
+		b.c.unregister(b)
 	}
 	if b.x != nil {
 		b.x.Reset()
