@@ -16,7 +16,7 @@ type serverConfig struct {
 	name   string
 	weight int
 	level  int        // 1: a backup
-	key    backendKey // without a resolved address: dns stands in the place of the host
+	key    backendKey // of a DNS name: address has the name as its host, not yet resolved
 
 	// Of a DNS name. The pool's lock guards dnsVersion and targetErrs.
 	dnsName    *dnsName // nil: none

@@ -42,8 +42,8 @@ func (l *Lease) fits(pc *persistConn) bool {
 // connections with keys, or as many as were in use at once lately.
 const maxAffine = 64
 
-// headedFor is for how long a connection is kept that began with a header. Nothing tells when its
-// client has left, and nobody else can use it.
+// headedFor is for how long a connection that began with a header may be idle. Nothing tells when
+// its client has left, and nobody else can use it.
 const headedFor = 5 * time.Second
 
 // sessions returns the connections of HTTP/2 that the lease may use, of its thread's loop.
@@ -105,7 +105,7 @@ type unshaken struct{ error }
 
 func (e unshaken) Unwrap() error { return e.error }
 
-// fault is what has kept a request from a connection.
+// fault is the reason why a request got no connection.
 type fault uint8
 
 const (

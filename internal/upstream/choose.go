@@ -81,7 +81,7 @@ func (l *Lease) choose() *server {
 	})
 }
 
-// anyLevel is in the place of the level where servers of all levels are eligible.
+// anyLevel stands for a level where servers of all levels are eligible.
 const anyLevel = -1
 
 // best chooses among the servers that are eligible, which are those of one level. Of several with

@@ -22,7 +22,7 @@ type Circuit struct {
 
 var errOpen = errors.New("too many requests have failed there")
 
-// outcome is what a slot tells of its address.
+// outcome is the result that a slot has for its server's circuit.
 type outcome uint8
 
 const (

@@ -85,7 +85,7 @@ type Lease struct {
 	files  int64        // the version by which its TLS was made
 	others int          // how many servers the request has not tried, besides this one
 
-	mux *http2client.Stream // in the place of a connection; nil: none
+	mux *http2client.Stream // instead of a connection; nil: none
 
 	asked      int           // upstreams that had the request, and are tried no more
 	resent     bool          // see Resend
@@ -168,7 +168,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 				return s, true, nil
 			}
 			// The reused connection has ended, and others that were idle with it probably have, too.
-			// A new one takes the place.
+			// A new one replaces it.
 			srv.closedEarly(now-l.conn.since, now)
 			l.conn = nil
 		}

@@ -148,7 +148,8 @@ func (d *dnsName) resolvesTo(to netip.AddrPort) bool {
 // lookUpNames has the names of the group looked up that are due. A request for which there are
 // addresses goes on with these meanwhile: a slow name service holds up nobody, has one question to
 // answer at a time, and if it does not answer, the host may still be where it was. Without
-// addresses, and with noneWorks, if none of them works, lookUpNames waits on t for as long as limit.
+// addresses, and with noneWorks, if none of them works, lookUpNames waits on t for as long as
+// limit.
 func (g *Group) lookUpNames(t *loop.Thread, limit time.Duration, noneWorks bool) error {
 	if !g.hasNames {
 		return nil
@@ -200,7 +201,7 @@ func (g *Group) lookUpNames(t *loop.Thread, limit time.Duration, noneWorks bool)
 	return loop.ErrDeadlineExceeded
 }
 
-// reportTargetErr tells of the services of which hosts cannot be looked up: once, until they can.
+// reportTargetErr reports services with targets that cannot be looked up: once, until they can.
 func (g *Group) reportTargetErr() {
 	for _, sc := range g.configured {
 		g.pool.mu.Lock()

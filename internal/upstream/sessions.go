@@ -36,7 +36,7 @@ var (
 	errLeft    = errors.New("the client has left whose request was making the connection")
 )
 
-// Mux returns the stream of HTTP/2 that the lease has got in the place of a connection, nil if the
+// Mux returns the stream of HTTP/2 that the lease has got instead of a connection, nil if the
 // upstream speaks another protocol. It is valid until Close.
 func (l *Lease) Mux() *http2client.Stream { return l.mux }
 
@@ -79,7 +79,7 @@ func (l *Lease) join(t *loop.Thread, limit time.Duration) (s *stream.Conn, used 
 	}
 }
 
-// life says for how long a connection of HTTP/2 is kept.
+// life returns for how long a connection of HTTP/2 may be used.
 func (l *Lease) life() http2client.Life {
 	g := l.group
 	life := http2client.Life{Idle: g.IdleTimeout, Age: g.KeepaliveTime, Requests: g.KeepaliveRequests}

@@ -1,5 +1,5 @@
-// Package httpclient is one request and its answer, by HTTP/1.1 on a connection that the caller has,
-// or by HTTP/2 on a stream of one:
+// Package httpclient is one request and its answer, by HTTP/1.1 on a connection that the caller
+// has, or by HTTP/2 on a stream of one:
 //
 //	var x httpclient.Exchange
 //	x.Begin(s, s, "GET")
@@ -158,12 +158,12 @@ func (x *Exchange) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// PutOff is Write of the last bytes of a request, which can go out a little later than now, with those
-// of others: see stream.Conn.PutOff. It reports whether it has done that.
+// PutOff is Write of the last bytes of a request, which can go out a little later than now, with
+// those of others: see stream.Conn.PutOff. It reports whether it has done that.
 func (x *Exchange) PutOff(p []byte) bool { return x.plain && x.s.PutOff(p) }
 
-// SendHeld sends as much of what is held as there is room for, and returns how much is left. What was put
-// off, and found no room then, goes out by itself.
+// SendHeld sends as much of what is held as there is room for, and returns how much is left. What
+// was put off, and found no room then, goes out by itself.
 func (x *Exchange) SendHeld() (left int, err error) {
 	if x.mux != nil {
 		return x.mux.Held(), nil // the connection sends it by itself
@@ -204,8 +204,8 @@ func (x *Exchange) GiveWay() {
 }
 
 // Receive reads what has arrived into buf, which Next uses until it returns More or Done. The error
-// is stream.ErrWouldBlock, or one with upstream.ErrCut in it. The orderly end of a connection is no error if
-// it is the end of the answer, too. All earlier bytes must have been used.
+// is stream.ErrWouldBlock, or one with upstream.ErrCut in it. The orderly end of a connection is no
+// error if it is the end of the answer, too. All earlier bytes must have been used.
 func (x *Exchange) Receive(buf []byte) error {
 	if x.mux != nil {
 		return x.receiveMux(buf)
@@ -344,9 +344,9 @@ func (x *Exchange) readFields() {
 }
 
 // keepAlive returns for how long a connection may be kept by a value of Keep-Alive, such as
-// "timeout=5, max=99" (RFC 2068 section 19.7.1.1, which later ones have left out and servers send all
-// the same); 0: it does not say that. A request that comes at the end of the server's own time would
-// find the connection closed, so the time is shorter by a second, or half of it.
+// "timeout=5, max=99" (RFC 2068 section 19.7.1.1, which later ones have left out and servers send
+// all the same); 0: it does not say that. A request that comes at the end of the server's own time
+// would find the connection closed, so the time is shorter by a second, or half of it.
 func keepAlive(value []byte) (d time.Duration) {
 	ascii.EachElement(value, func(e []byte) bool {
 		const name = "timeout="
@@ -363,8 +363,8 @@ func keepAlive(value []byte) (d time.Duration) {
 	return d
 }
 
-// KeepFor returns for how long the server lets the connection wait for another request, as far as it
-// has said so, with something off for the way; 0: it has not.
+// KeepFor returns for how long the server lets the connection wait for another request, as far as
+// it has said so, with something off for the way; 0: it has not.
 func (x *Exchange) KeepFor() time.Duration { return x.keepFor }
 
 // Text returns a copy of the bytes to which the spans in Head point. It is to be called between
@@ -396,8 +396,8 @@ func (x *Exchange) GotFirstByte() bool { return x.gotFirstByte }
 func (x *Exchange) Unparsed() []byte { return x.in }
 
 // Reusable reports, after Done, whether the connection can serve another request, as far as the
-// answer tells. The caller must have sent all of the request, or put it off: a stream for which there is
-// no room does not rest.
+// answer tells. The caller must have sent all of the request, or put it off: a stream for which
+// there is no room does not rest.
 func (x *Exchange) Reusable() bool {
 	return x.mux == nil && x.state == ended && !x.Bound && x.Head.Status != 101 && x.Head.Persistent() && x.body.Framed() &&
 		len(x.in) == 0 && x.Held() == 0 && x.quiet()
@@ -406,7 +406,7 @@ func (x *Exchange) Reusable() bool {
 // quiet reports whether TLS has nothing more to read in its own buffer.
 func (x *Exchange) quiet() bool {
 	if x.plain {
-		return true // the caller asks the socket, see stream.Conn.Rest
+		return true // the caller asks the socket, see stream.Conn.Keep
 	}
 	var one [1]byte
 	n, err := x.over.Read(one[:])
